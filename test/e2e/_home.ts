@@ -21,12 +21,12 @@ import { stringify } from 'yaml'
 
 const executable = resolve('build/infer')
 
-/** How a command ended. */
+/** The outcome of a command. */
 export interface Ended {
   code: number | null
   out: string
   err: string
-  /** From its start to its end. */
+  /** Milliseconds are measured from start to exit. */
   ms: number
 }
 
@@ -41,23 +41,24 @@ export interface Asking {
 /** A running `infer serve`. */
 export interface Server {
   pid: number
-  /** Resolves with the address once the server has said it; rejects when it ends before. */
+  /** Resolves with the address once the server has printed it; rejects when the server exits before. */
   ready: Promise<string>
   /** The address; throws before `ready`. */
   url: string
   out(): string
   err(): string
-  /** What it logged as errors. */
+  /** The error entries of its log. */
   errors(): string[]
   kill(signal: NodeJS.Signals): void
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
-  /** With the root token where no other is given. */
+  /** Sends the root token unless another is given. */
   fetch(path: string, asking?: Asking): Promise<Response>
 }
 
 /**
- * A machine of a stranger: an empty home, and an environment of HOME, INFER_DATA_DIR and a PATH on which there is
- * nothing but what engines are wrapped with. The data directory lies in the home unless it is given. What was started in it ends with it; errors in a log fail the test.
+ * An empty machine: an empty home, and an environment of HOME, INFER_DATA_DIR and a PATH that contains only the
+ * programs that wrap engines. The data directory lies in the home unless it is given. Everything started in it is ended
+ * with it; errors in a log fail the test.
  */
 export type Home = ReturnType<typeof openHome>
 
@@ -93,19 +94,19 @@ export function openHome({ dataDir: elsewhere }: { dataDir?: string } = {}) {
   return {
     folder,
     dataDir,
-    /** Writes infer.yaml. Small disks are no reason for a test to fail, so the free-space mark is off unless given. */
+    /** Writes infer.yaml. The free-space limit is off unless given, so that a small disk does not fail a test. */
     configure(config: { models?: object[]; limits?: object }): void {
       mkdirSync(dataDir, { recursive: true, mode: 0o700 })
       const limits = { min_free_disk: 0, ballast: 0, ...config.limits }
       writeFileSync(join(dataDir, 'infer.yaml'), stringify({ ...config, limits }))
     },
-    /** Errors in the log that a test means to bring about. */
+    /** Errors in the log that the test causes on purpose. */
     expectErrors(...these: RegExp[]): void {
       expected.push(...these)
     },
     secret,
 
-    /** Runs a command to its end. */
+    /** Runs a command until it exits. */
     async run(
       args: readonly string[],
       { env = {}, input = '' }: { env?: Record<string, string>; input?: string } = {},
@@ -121,7 +122,7 @@ export function openHome({ dataDir: elsewhere }: { dataDir?: string } = {}) {
       return { code, out, err, ms: performance.now() - began } satisfies Ended
     },
 
-    /** Starts a server, on a port that it finds itself unless `--listen` is among the arguments. */
+    /** Starts a server, on a free port unless `--listen` is among the arguments. */
     serve(args: readonly string[] = [], env: Record<string, string> = {}): Server {
       const child = start(['serve', '--listen', '127.0.0.1:0', ...args], env, 'ignore')
       const said = { out: '', err: '' }
@@ -166,7 +167,10 @@ export function openHome({ dataDir: elsewhere }: { dataDir?: string } = {}) {
       return server
     },
 
-    /** The processes of this machine: whatever has its folder in the environment, engines and their children too. */
+    /**
+     * The processes of this home: every process with its folder in the environment, including engines and their
+     * children.
+     */
     processes: (): number[] => processesWith(folder),
 
     async [Symbol.asyncDispose]() {
@@ -175,7 +179,7 @@ export function openHome({ dataDir: elsewhere }: { dataDir?: string } = {}) {
         child.kill('SIGKILL')
         await once(child, 'exit')
       }
-      // Each of these was started in this folder, by a server that is gone.
+      // Each of these was started in this folder by a server that has ended.
       await endProcessesWith(folder)
       rmSync(folder, { recursive: true, force: true })
       const errors = servers.flatMap(server => server.errors()).filter(line => !expected.some(one => one.test(line)))
@@ -197,11 +201,11 @@ function end(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has ended since it was seen.
+    // The process has ended since it was listed.
   }
 }
 
-/** Ends every process that has the folder in its environment, and waits for that. */
+/** Ends every process that has the folder in its environment, and waits until they have ended. */
 export async function endProcessesWith(folder: string): Promise<void> {
   await until('an empty machine', () => {
     const left = processesWith(folder)
@@ -210,7 +214,7 @@ export async function endProcessesWith(folder: string): Promise<void> {
   })
 }
 
-/** A zombie has no environment any more, so what is listed runs. */
+/** A zombie has no environment, so every process listed is running. */
 function processesWith(folder: string): number[] {
   return readdirSync('/proc')
     .filter(name => /^\d+$/.test(name))
@@ -224,7 +228,7 @@ function processesWith(folder: string): number[] {
     .map(Number)
 }
 
-/** Waits until something is there and gives it back; `what` says in the error what never came. */
+/** Waits until `read` returns a value and returns it; `what` names the missing thing in the error. */
 export async function until<Found>(
   what: string,
   look: () => Found | undefined | false | Promise<Found | undefined | false>,
@@ -239,7 +243,7 @@ export async function until<Found>(
   }
 }
 
-/** A free port below those that outgoing connections are given, so that it is still free after a restart. */
+/** A free port below the range for outgoing connections, so that it is still free after a restart. */
 export async function lastingPort(): Promise<number> {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 12_000)
@@ -259,16 +263,16 @@ export function median(values: readonly number[]): number {
   return percentile(values, 50)
 }
 
-/** The nearest rank. */
+/** A percentile by the nearest rank. */
 export function percentile(values: readonly number[], which: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.max(0, Math.ceil((which / 100) * sorted.length) - 1)] ?? Number.NaN
 }
 
-/** A figure that a run found out, on one line. */
+/** Prints a measured figure on one line. */
 export const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
-/** The value of a metric, all labels that fit summed up. */
+/** The sum of a metric over all samples with matching labels. */
 export async function metric(server: Server, name: string, label = ''): Promise<number> {
   const lines = (await (await server.fetch('/metrics')).text()).split('\n')
   const those = lines.filter(

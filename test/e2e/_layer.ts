@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
 /**
- * This machine as a lower layer that stays as it is: what is run inside writes to a layer in memory, which ends with the
- * test. So a package can be installed on a developer's machine without a trace.
+ * This machine as a read-only lower layer: programs inside write to a layer in memory, which is removed after the test.
+ * So a package can be installed on a developer's machine without a trace.
  */
 export type Layer = Exclude<Awaited<ReturnType<typeof openLayer>>, string>
 
@@ -22,7 +22,7 @@ mount -t tmpfs tmpfs ${folder}/root/run
 echo ready
 exec cat`
 
-/** Opens it. Returns a sentence that says why not where this machine cannot have one. */
+/** Opens the layer. Returns the reason as a sentence where this machine does not support one. */
 export async function openLayer() {
   if (process.getuid?.() !== 0) return 'only root can mount a layer'
   const folder = mkdtempSync(join(tmpdir(), 'infer-layer-'))
@@ -50,9 +50,9 @@ export async function openLayer() {
   }
 
   return {
-    /** Puts a file of this machine into the layer. */
+    /** Copies a file of this machine into the layer. */
     copy: (from: string, to: string): void => void outside(['cp', from, join(folder, 'root', to)]),
-    /** Runs a program inside to its end. */
+    /** Runs a program inside until it exits. */
     run: (argv: readonly string[], env: Record<string, string> = {}) => {
       const { status, stdout, stderr } = spawnSync('nsenter', inside(argv), {
         encoding: 'utf8',
@@ -63,7 +63,7 @@ export async function openLayer() {
     /** Starts a program inside. */
     start: (argv: readonly string[], env: Record<string, string> = {}): ChildProcess =>
       spawn('nsenter', inside(argv), { env: { ...environment, ...env }, stdio: ['ignore', 'pipe', 'pipe'] }),
-    /** Paths that were written, deleted or given other contents since the layer was opened; without what is in `/run`. */
+    /** Paths that were written, deleted or changed since the layer was opened, without those in `/run`. */
     changes: (): string[] =>
       outside([
         'sh',

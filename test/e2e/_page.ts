@@ -10,12 +10,12 @@ import { endProcessesWith, lastingPort, until } from './_home.ts'
 const executable = resolve('build/infer')
 const packages = resolve('node_modules')
 
-/** Whether the machine has a program. */
+/** Whether a program is installed. */
 const has = (program: string): boolean => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0
 
 /**
- * A clean home in which the blocks of a page are run in their order, by one shell, as a reader would: with the tools of
- * this machine and the packed executable as `infer`. `127.0.0.1:8787` is another free port in all of them.
+ * A clean home in which one shell runs the blocks of a page in their order, as a reader would: with the tools of this
+ * machine and the packed executable as `infer`. In all blocks `127.0.0.1:8787` is replaced by a free port.
  */
 export async function openPage() {
   if (!existsSync(executable)) throw new Error('build/infer is missing. Run: npm run pack')
@@ -35,7 +35,7 @@ exec '${executable}' "$@"
   chmodSync(join(programs, 'infer'), 0o755)
   const ready = `http://127.0.0.1:${port}/readyz`
 
-  // Reads names of scripts from descriptor 4 and answers each on 3. A command that fails ends it.
+  // Reads names of scripts from descriptor 4 and reports each on 3. A command that fails ends the shell.
   const loop = 'set -euo pipefail; while read -r script <&4; do source "$script" </dev/null; echo done >&3; done'
   const shell: ChildProcess = spawn('bash', ['--noprofile', '--norc', '-c', loop], {
     cwd: home,
@@ -56,7 +56,7 @@ exec '${executable}' "$@"
     if (over) throw new Error(`${at} failed with ${String(over[0])}:\n${output.slice(-3000)}`)
   }
 
-  /** Runs a script; behind each line that starts a server it waits until that is ready. */
+  /** Runs a script; after each line that starts a server it waits until the server is ready. */
   async function runShell(text: string, at: string): Promise<void> {
     const [, upTo, rest] = /^([^]*?^infer serve\b[^\n]*&[^\n]*\n?)([^]*)$/m.exec(text) ?? []
     if (upTo === undefined || rest === undefined) return source(text, at)
@@ -74,7 +74,10 @@ exec '${executable}' "$@"
 
   return {
     home,
-    /** Runs a block, or writes it to the file that it names. Resolves with what it printed, or why it was not run. */
+    /**
+     * Runs a block, or writes it to the file that it names. Resolves with its output, or with the reason why it was
+     * skipped.
+     */
     async run({ language, marks, text, at }: Block): Promise<{ skipped?: string; output: string }> {
       output = ''
       const local = text.replaceAll(/\b(127\.0\.0\.1|localhost):8787\b/g, `$1:${port}`)

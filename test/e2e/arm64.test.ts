@@ -11,14 +11,14 @@ const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { versio
 const wanted = process.env.INFER_TEST_RELEASE === '1'
 const [emulator, , libraries] = targets.arm64.emulator
 
-/** How the kernel knows an executable for arm64: the bytes of its header, and which of them count. */
+/** How the kernel recognizes an arm64 executable: the bytes of its header, and the mask of those that count. */
 const magic = String.raw`\x7f\x45\x4c\x46\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00`
 const mask = String.raw`\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff`
 
 /**
- * Runs its arguments where the kernel starts executables for arm64 under the emulator, children of infer too. Both are
- * known to these processes only: the libraries lie in an overlay of the machine, the emulator is registered in a user
- * namespace. All is one process, so that a signal reaches infer. $folder is the only folder that is written to for good.
+ * Runs its arguments where the kernel starts arm64 executables, including children of infer, under the emulator. Only
+ * these processes see both: the libraries lie in an overlay of the machine, the emulator is registered in a user
+ * namespace. The shell replaces itself by exec, so that a signal reaches infer. Only $folder is written to permanently.
  */
 const emulated = `
 set -e
@@ -39,7 +39,8 @@ exec unshare --user --map-root-user --mount sh -c '
   echo ":arm64:M::$magic:$mask:$emulator:F" > $layer/root/proc/sys/fs/binfmt_misc/register
   exec chroot $layer/root "$@"' sh "$@"`
 
-// Packs for arm64 and runs it under an emulator, 3 minutes on 2 cores: root asks for it with INFER_TEST_RELEASE=1.
+// Packs for arm64 and runs it under an emulator, which takes 3 minutes on 2 cores; INFER_TEST_RELEASE=1, as root, turns
+// it on.
 describe.skipIf(!wanted)('the executable for arm64', () => {
   let folder: string
   let executable: string
@@ -63,21 +64,21 @@ describe.skipIf(!wanted)('the executable for arm64', () => {
   }
   const run = (...args: string[]) => spawnSync(...command(...args), { encoding: 'utf8', env: environment() })
 
-  test('says its version, without a complaint about its code cache', () => {
+  test('prints its version, and no warning about its code cache', () => {
     expect(run('--version')).toMatchObject({ stdout: `${version}\n`, stderr: '', status: 0 })
   })
 
-  test('the doctor finds nothing broken: images are decoded, llama.cpp computes', () => {
+  test('the doctor finds no fault: images are decoded, llama.cpp computes', () => {
     const { findings } = JSON.parse(run('doctor', '--json').stdout) as {
       findings: { name: string; state: string; detail: string }[]
     }
-    // The network is this machine's, whose server may have the address.
+    // The network is shared with this machine, where another server may use the default address.
     expect(findings.filter(({ name, state }) => state === 'broken' && name !== 'address')).toEqual([])
     for (const name of ['pictures', 'backend cpu'])
       expect(findings.find(finding => finding.name === name)).toMatchObject({ state: 'fine' })
   }, 300_000)
 
-  test('the server is alive, answers a chat, and ends when it is asked to', async () => {
+  test('the server becomes healthy, answers a chat, and exits on SIGTERM', async () => {
     const child = spawn(...command('serve', '--listen', '127.0.0.1:0'), {
       env: environment(),
       stdio: ['ignore', 'pipe', 'ignore'],
@@ -99,7 +100,7 @@ describe.skipIf(!wanted)('the executable for arm64', () => {
           body: JSON.stringify({ model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello' }] }),
         })
       let answer = await chat()
-      // Each waits half a minute for the engine, which takes longer to start under the emulator.
+      // Each waits half a minute for the engine, which starts more slowly under the emulator.
       for (let attempt = 1; answer.status === 503 && attempt < 8; attempt++) answer = await chat()
       expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('"choices"')])
       child.kill('SIGTERM')
@@ -110,7 +111,7 @@ describe.skipIf(!wanted)('the executable for arm64', () => {
     }
   }, 400_000)
 
-  test('it can be loaded by kernels with pages of 64 KiB, which arm64 servers have', () => {
+  test('kernels with 64 KiB pages, as on arm64 servers, can load it', () => {
     const headers = execFileSync('readelf', ['--program-headers', '--wide', executable], { encoding: 'utf8' })
     const loads = [...headers.matchAll(/^ +LOAD +0x(\w+) 0x(\w+)/gm)]
     expect(loads.length).toBeGreaterThan(2)
@@ -118,7 +119,7 @@ describe.skipIf(!wanted)('the executable for arm64', () => {
       expect(Number.parseInt(address!, 16) % 65536, line).toBe(Number.parseInt(offset!, 16) % 65536)
   })
 
-  test('its Debian package is one for arm64', () => {
+  test('its Debian package has the architecture arm64', () => {
     const file = readdirSync(join(folder, 'release')).find(name => name.endsWith('.deb'))!
     const fields = execFileSync('dpkg-deb', ['--field', join(folder, 'release', file), 'Architecture'], {
       encoding: 'utf8',

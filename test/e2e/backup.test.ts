@@ -19,13 +19,13 @@ async function stop(server: Server): Promise<void> {
   expect(await server.ended).toEqual({ code: 0, signal: null })
 }
 
-/** What `infer db check` finds. */
+/** The findings of `infer db check`. */
 async function check(home: Home) {
   const { code, out } = await home.run(['db', 'check', '--json'])
   return { code, ...(JSON.parse(out) as { whole: boolean; findings: string[]; jobs: number; ledger_rows: number }) }
 }
 
-test('a backup that is made while the server writes holds what was acknowledged before, and is served elsewhere', {
+test('a backup made during writes holds everything acknowledged before it, and can be served elsewhere', {
   timeout: 120_000,
 }, async () => {
   await using engine = await startEngine(['--instant'])
@@ -69,7 +69,7 @@ test('a backup that is made while the server writes holds what was acknowledged 
     expect(job).toMatchObject({ id, status: 'completed' })
   }
   expect((await next.fetch('/std/v1/models', { token: later })).status).toBe(401)
-  // What the copy held unfinished is finished here; nothing is billed that is not there.
+  // Unfinished jobs of the copy are finished here; no job is billed that the copy does not hold.
   await until('all of its jobs ended', async () => {
     const all = await metric(next, 'infer_jobs')
     return (
@@ -82,7 +82,7 @@ test('a backup that is made while the server writes holds what was acknowledged 
   expect(await check(elsewhere)).toMatchObject({ code: 0, whole: true, findings: [] })
 })
 
-test('a restore says when the tokens of the copy will not be accepted, and what to do', async () => {
+test('a restore warns when the tokens of the copy will not be accepted, and says what to do', async () => {
   await using home = openHome()
   home.configure({})
   const server = home.serve()
@@ -92,7 +92,7 @@ test('a restore says when the tokens of the copy will not be accepted, and what 
   expect(copied.err).toContain(join(home.dataDir, 'master-key'))
   await stop(server)
 
-  // Nothing else was brought along.
+  // No other file was copied.
   await using bare = openHome()
   bare.configure({})
   const alone = await bare.run(['restore', file])
@@ -101,12 +101,12 @@ test('a restore says when the tokens of the copy will not be accepted, and what 
   await first.ready
   expect((await first.fetch('/std/v1/models', { token: home.secret() })).status).toBe(401)
   expect((await first.fetch('/std/v1/models')).status).toBe(200)
-  // A pipe gets the place of the new token and not the token.
+  // A pipe gets the path of the new token and not the token.
   expect(first.out()).toContain(join(bare.dataDir, 'root-token'))
   expect(first.out()).not.toContain(bare.secret())
   await stop(first)
 
-  // Over an installation that has tokens of its own.
+  // Over an installation that has its own tokens.
   await using other = openHome()
   other.configure({})
   const own = other.serve()
@@ -130,7 +130,7 @@ test('a restore says when the tokens of the copy will not be accepted, and what 
   expect((await same.fetch('/std/v1/models', { token: home.secret() })).status).toBe(200)
 })
 
-test('a byte that was flipped in the ledger is found', async () => {
+test('a flipped byte in the ledger is found', async () => {
   await using engine = await startEngine(['--instant'])
   await using home = openHome()
   home.configure(far(engine.url))
@@ -141,7 +141,8 @@ test('a byte that was flipped in the ledger is found', async () => {
   await stop(server)
   expect(await check(home)).toMatchObject({ code: 0, whole: true, ledger_rows: 10 })
 
-  // Only a row of the ledger has the organization right after the job. No index covers the model that comes later.
+  // Only a row of the ledger has the organization directly after the job. No index covers the model column, which comes
+  // later.
   const database = join(home.dataDir, 'infer.db')
   const reader = new Sqlite(database, { readonly: true })
   const [row] = reader.prepare('SELECT job_id, organization_id FROM ledger WHERE sequence = 5').all() as {
@@ -160,12 +161,12 @@ test('a byte that was flipped in the ledger is found', async () => {
   const { code, whole, findings } = await check(home)
   expect([code, whole]).toEqual([65, false])
   expect(findings).toContainEqual(expect.stringMatching(/^Ledger row 5 .* does not match its hash/))
-  // Nor does it become a backup that somebody would rely on.
+  // A damaged database cannot be backed up either, since somebody would rely on that backup.
   const copied = await home.run(['backup', join(home.folder, 'copy.db')])
   expect([copied.code, copied.err]).toEqual([65, expect.stringMatching(/was not made.* damaged: Ledger row 5/)])
 })
 
-test('a truncated database is not served: exit 65, and the command that helps works as it is printed', async () => {
+test('a truncated database is not served: exit 65, and the printed repair command works', async () => {
   await using engine = await startEngine(['--instant'])
   await using home = openHome()
   home.configure(far(engine.url))

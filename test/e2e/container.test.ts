@@ -35,7 +35,7 @@ beforeAll(() => {
   if (!existsSync('build/infer')) throw new Error('build/infer is missing. Run: npm run pack')
   folder = mkdtempSync(join(tmpdir(), 'infer-container-'))
   if (reason) return
-  // No registry is needed: the base is made from the packages of Debian.
+  // No registry is needed: the base is built from Debian packages.
   const made = spawnSync('unshare', ['--mount', 'sh', '-c', makeBase, 'sh', folder], { encoding: 'utf8' })
   if (made.status !== 0) {
     const last = `${made.stdout}${made.stderr}`.trim().split('\n').at(-1)
@@ -58,7 +58,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const inside = (...command: string[]) => ['run', '--isolation', 'chroot', container, '--', ...command]
 
-test('the image starts infer as a user that is not root, with its data in one volume', context => {
+test('the image starts infer as a user other than root, with its data in one volume', context => {
   context.skip(reason !== undefined, reason)
   const { config } = (
     JSON.parse(buildah('inspect', '--type', 'image', 'localhost/infer')) as { OCIv1: { config: object } }
@@ -72,7 +72,7 @@ test('the image starts infer as a user that is not root, with its data in one vo
   })
 })
 
-test('infer runs in it, and the doctor finds nothing broken', context => {
+test('infer runs in the container, and the doctor finds no fault', context => {
   context.skip(reason !== undefined, reason)
   expect(buildah(...inside('infer', '--version'))).toBe(version)
   const { stdout } = spawnSync('buildah', [...storage(), ...inside('infer', 'doctor', '--json')], {
@@ -80,11 +80,11 @@ test('infer runs in it, and the doctor finds nothing broken', context => {
     env: environment(),
   })
   const { findings } = JSON.parse(stdout) as { findings: { name: string; state: string; detail: string }[] }
-  // The network is this machine's, whose server may have the address.
+  // The network is shared with this machine, where another server may use the default address.
   expect(findings.filter(({ name, state }) => state === 'broken' && name !== 'address')).toEqual([])
 })
 
-test('the server answers, and a chat is answered by the built-in engine', async context => {
+test('the server starts, and the built-in engine answers a chat', async context => {
   context.skip(reason !== undefined, reason)
   const child = spawn('buildah', [...storage(), ...inside('infer', 'serve', '--listen', '127.0.0.1:0')], {
     env: environment(),

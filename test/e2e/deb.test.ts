@@ -17,7 +17,7 @@ beforeAll(() => {
   if (!existsSync('build/infer')) throw new Error('build/infer is missing. Run: npm run pack')
   folder = mkdtempSync(join(tmpdir(), 'infer-release-'))
   if (withoutDpkg) return
-  // Fast and large: what is tested is inside.
+  // Compressed fast and therefore large: only the content is tested.
   execFileSync(
     process.execPath,
     ['bin/release.ts', '--arch', 'x64', '--output', join(folder, 'release'), '--compression', '0'],
@@ -31,35 +31,35 @@ afterAll(async () => {
 
 const debFile = `infer_${version}_amd64.deb`
 
-test.skipIf(withoutDpkg)('a release has the executable, its package, its bill of materials and sums that fit', () => {
-  const release = join(folder, 'release')
-  expect(readdirSync(release).sort()).toEqual(
-    ['Containerfile', 'SHA256SUMS', debFile, 'infer-linux-x64', 'infer-linux-x64.cdx.json'].sort(),
-  )
-  execFileSync('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: release })
-  expect(readFileSync('build/infer').equals(readFileSync(join(release, 'infer-linux-x64')))).toBe(true)
-})
-
 test.skipIf(withoutDpkg)(
-  'the package belongs to root and contains nothing but the executable, its unit and texts',
+  'a release has the executable, its package, its bill of materials and matching checksums',
   () => {
-    const list = execFileSync('dpkg-deb', ['--contents', join(folder, 'release', debFile)], { encoding: 'utf8' })
-    const files = list
-      .trim()
-      .split('\n')
-      .map(line => line.split(/\s+/))
-    expect(files.filter(([, owner]) => owner !== 'root/root')).toEqual([])
-    expect(files.filter(([mode]) => !mode!.startsWith('d')).map(([mode, , , , , path]) => `${mode} ${path}`)).toEqual([
-      '-rwxr-xr-x ./usr/bin/infer',
-      '-rw-r--r-- ./usr/lib/systemd/system/infer.service',
-      '-rw-r--r-- ./usr/share/bash-completion/completions/infer',
-      '-rw-r--r-- ./usr/share/doc/infer/CHANGELOG.md.gz',
-      '-rw-r--r-- ./usr/share/doc/infer/copyright',
-      '-rw-r--r-- ./usr/share/fish/vendor_completions.d/infer.fish',
-      '-rw-r--r-- ./usr/share/zsh/vendor-completions/_infer',
-    ])
+    const release = join(folder, 'release')
+    expect(readdirSync(release).sort()).toEqual(
+      ['Containerfile', 'SHA256SUMS', debFile, 'infer-linux-x64', 'infer-linux-x64.cdx.json'].sort(),
+    )
+    execFileSync('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: release })
+    expect(readFileSync('build/infer').equals(readFileSync(join(release, 'infer-linux-x64')))).toBe(true)
   },
 )
+
+test.skipIf(withoutDpkg)('the package belongs to root and contains only the executable, its unit and texts', () => {
+  const list = execFileSync('dpkg-deb', ['--contents', join(folder, 'release', debFile)], { encoding: 'utf8' })
+  const files = list
+    .trim()
+    .split('\n')
+    .map(line => line.split(/\s+/))
+  expect(files.filter(([, owner]) => owner !== 'root/root')).toEqual([])
+  expect(files.filter(([mode]) => !mode!.startsWith('d')).map(([mode, , , , , path]) => `${mode} ${path}`)).toEqual([
+    '-rwxr-xr-x ./usr/bin/infer',
+    '-rw-r--r-- ./usr/lib/systemd/system/infer.service',
+    '-rw-r--r-- ./usr/share/bash-completion/completions/infer',
+    '-rw-r--r-- ./usr/share/doc/infer/CHANGELOG.md.gz',
+    '-rw-r--r-- ./usr/share/doc/infer/copyright',
+    '-rw-r--r-- ./usr/share/fish/vendor_completions.d/infer.fish',
+    '-rw-r--r-- ./usr/share/zsh/vendor-completions/_infer',
+  ])
+})
 
 describe.skipIf(reason)(`on this machine${reason ? ` (skipped: ${reason})` : ''}`, () => {
   const layer = opened as Layer
@@ -102,15 +102,15 @@ describe.skipIf(reason)(`on this machine${reason ? ` (skipped: ${reason})` : ''}
       succeeds('systemd-analyze', 'verify', '--man=no', '/usr/lib/systemd/system/infer.service')
   })
 
-  test('infer doctor finds nothing broken for the user of the service', () => {
+  test('infer doctor finds no fault for the user of the service', () => {
     const { out, err } = layer.run(asService('infer', 'doctor', '--json'), unit().environment)
     expect(err).toBe('')
     const { findings } = JSON.parse(out) as { findings: { name: string; state: string; detail: string }[] }
-    // A server of this machine may have the address.
+    // Another server on this machine may use the default address.
     expect(findings.filter(({ name, state }) => state === 'broken' && name !== 'address')).toEqual([])
   })
 
-  test('the server runs as the unit starts it', async () => {
+  test("the server runs with the unit's environment, command and user", async () => {
     const { command, environment } = unit()
     const child = layer.start(asService(...command, '--listen', '127.0.0.1:0'), environment)
     try {
@@ -137,7 +137,7 @@ describe.skipIf(reason)(`on this machine${reason ? ` (skipped: ${reason})` : ''}
     succeeds('getent', 'passwd', 'infer')
   })
 
-  test('a purge leaves nothing but the data, which root owns; installed again, the service has it back', () => {
+  test('a purge leaves only the data, owned by root; after a new installation the service owns it again', () => {
     succeeds('dpkg', '-i', '/var/infer.deb')
     if (layer.run(['sh', '-c', 'command -v systemctl']).code === 0) {
       succeeds('systemctl', 'enable', 'infer.service')
@@ -148,7 +148,7 @@ describe.skipIf(reason)(`on this machine${reason ? ` (skipped: ${reason})` : ''}
     expect(layer.run(['getent', 'group', 'infer']).code).not.toBe(0)
     expect(succeeds('find', '/var/lib/infer', '!', '-user', 'root')).toBe('')
 
-    // What dpkg, useradd and the caches of other programs write for themselves.
+    // Files that dpkg, useradd and the caches of other programs write for themselves.
     const bookkeeping = /^\/var\/(lib\/dpkg|cache|log)\/|^\/etc\/(passwd|group|shadow|gshadow|subuid|subgid)-$/
     const left = layer.changes().filter(path => path !== '/var/infer.deb' && !bookkeeping.test(path))
     expect(left.filter(path => !path.startsWith('/var/lib/infer'))).toEqual([])

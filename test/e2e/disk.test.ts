@@ -7,7 +7,7 @@ import { fakeEngine, fakeNeeds } from '../_app.ts'
 import { startEngine } from '../_engine.ts'
 import { metric, openHome, say, until } from './_home.ts'
 
-/** A disk of its own, in memory; undefined where that may not be mounted. */
+/** A separate file system in memory; undefined where mounting is not allowed. */
 function smallDisk(size: string) {
   const path = mkdtempSync(join(tmpdir(), 'infer-disk-'))
   try {
@@ -24,7 +24,7 @@ function smallDisk(size: string) {
   return {
     path,
     freeBytes,
-    /** Fills it until about so much is free; 0 is until nothing fits any more. */
+    /** Fills it until about this many bytes are free; with 0 until nothing more fits. */
     fill(leaveBytes: number): void {
       const file = openSync(filler, 'a')
       try {
@@ -45,7 +45,7 @@ function smallDisk(size: string) {
 
 const MiB = 1 << 20
 
-test('a full disk refuses new work and nothing else, and is forgotten as soon as there is room', {
+test('a full disk refuses new work only, and work is accepted again as soon as there is space', {
   timeout: 180_000,
 }, async context => {
   using disk = smallDisk('200m')
@@ -86,7 +86,7 @@ test('a full disk refuses new work and nothing else, and is forgotten as soon as
   }
   await chat()
   for (let n = 0; n < 8; n++) await keep(await submit())
-  // Two that run while it gets full, and two that wait.
+  // Two jobs run while the disk fills, and two wait.
   await keep(await submit('mode:slow,ms=6000'))
   await keep(await submit('mode:slow,ms=6000'))
   const later = { not_before: Math.floor(Date.now() / 1000) + 3600 }
@@ -96,7 +96,7 @@ test('a full disk refuses new work and nothing else, and is forgotten as soon as
   const cancel = (id: string) => server.fetch(`/api/jobs/${id}/cancel`, { method: 'POST' })
   await engine.until(({ running }) => running === 2)
 
-  // Below the mark: new work is refused, in words, everything else goes on.
+  // Below the limit new work is refused with the reason, everything else works.
   disk.fill(24 * MiB)
   const refused = await until('a submission refused', async () => {
     const answer = await submit()
@@ -111,7 +111,7 @@ test('a full disk refuses new work and nothing else, and is forgotten as soon as
   await chat()
   expect((await cancel(first)).status).toBe(200)
 
-  // To the last byte, the ballast that it gives up included: only what needs no byte is left.
+  // Filled to the last byte, including the reserve file that the server frees: only work that writes nothing continues.
   await until('a disk on which nothing fits', () => {
     disk.fill(0)
     return disk.freeBytes() < 4096 && !existsSync(join(home.dataDir, 'ballast'))

@@ -10,7 +10,7 @@ import { type Home, metric, openHome, type Server, say, until } from './_home.ts
 const chatPath = '/std/v1/chat/completions'
 const chat = (content: string, more: object = {}) => ({ model: 'near', messages: [{ role: 'user', content }], ...more })
 
-/** An engine of the server's own with a grandchild, and one elsewhere for the jobs. */
+/** A local engine with a grandchild process, and a remote engine for the jobs. */
 const models = (farUrl: string) => [
   {
     id: 'near',
@@ -44,7 +44,7 @@ async function finished({ request: started, rest }: Awaited<ReturnType<typeof ha
   return { status: response.statusCode, body: await text(response) }
 }
 
-/** What one who comes on a connection of his own meets: the status of the answer, or the code of the error. */
+/** The result for a client with a new connection: the status of the answer, or the code of the error. */
 async function newcomer(server: Server, home: Home, path: string, body: object) {
   const headers = { authorization: `Bearer ${home.secret()}`, 'content-type': 'application/json' }
   const asking = request(server.url + path, { method: 'POST', headers, agent: false })
@@ -116,7 +116,7 @@ test.each<Record<string, string>>([{ CI: '1' }, {}])(
       `drain: answers complete after ${Math.round(answeredMs)} ms, server gone after ${Math.round(endedMs)} of 4000 ms`,
     )
 
-    // An engine that answers: every job is still there, and the interrupted attempt is nobody's.
+    // With an engine that answers: every job still exists, and the interrupted attempt is charged to nobody.
     home.configure({ models: models(prompt.url) })
     const next = home.serve()
     await next.ready
@@ -129,7 +129,7 @@ test.each<Record<string, string>>([{ CI: '1' }, {}])(
   },
 )
 
-test('drains under load: what reached an engine was answered, everybody else was told, no job is lost or charged', {
+test('a drain under load answers requests that reached an engine, refuses the others, and loses or charges no job', {
   timeout: 120_000,
 }, async () => {
   await using engine = await startEngine()
@@ -139,8 +139,9 @@ test('drains under load: what reached an engine was answered, everybody else was
   const ids: string[] = []
 
   /**
-   * Goes on until the server sends it away. Resets in 50 drains with 16 such clients: 171 where the listener closes
-   * first, 0 where it closes last. Clients that pass over the 503 and come again at once pay for that: 143 and 549.
+   * Sends requests until the server closes the connection. Resets in 50 drains with 16 such clients: 171 where the
+   * listener closes first, 0 where it closes last. The cost is borne by clients that ignore the 503 and reconnect at
+   * once: 143 and 549.
    */
   async function client(server: Server, submits: boolean): Promise<void> {
     for (let n = 0; ; n++) {
@@ -171,7 +172,7 @@ test('drains under load: what reached an engine was answered, everybody else was
     const job = await (await server.fetch(`/api/jobs/${id}?wait=30`)).json()
     expect(job).toMatchObject({ id, status: 'completed', attempts: 1 })
   }
-  // Whoever came too late for the door had nothing done for him; how many that are is a matter of the machine.
+  // No work was done for clients that connected too late; their number depends on the machine.
   const kinds = [...met.keys()].filter(what => !['ECONNREFUSED', 'ECONNRESET'].includes(String(what)))
   expect(new Set(kinds)).toEqual(new Set([200, 202, 503]))
   const done = met.get(200)! + ids.length
@@ -181,7 +182,7 @@ test('drains under load: what reached an engine was answered, everybody else was
   say(`drains under load: 10; met ${[...met].map(([what, times]) => `${what} × ${times}`).join(', ')}`)
 })
 
-test('what outlasts the drain is told so: a stream by an error frame without [DONE], an answer by 503', async () => {
+test('after the drain timeout a stream ends with an error frame without [DONE], an open request with 503', async () => {
   await using home = openHome()
   home.configure({ models: models('http://127.0.0.1:9') })
   const server = home.serve(['--drain-timeout', '500ms'])
@@ -209,7 +210,7 @@ test('what outlasts the drain is told so: a stream by an error frame without [DO
   expect(home.processes()).toEqual([])
 })
 
-test('a second SIGTERM ends it at once, and leaves nothing behind', async () => {
+test('a second SIGTERM ends the server at once and leaves no process behind', async () => {
   await using home = openHome()
   home.configure({ models: models('http://127.0.0.1:9') })
   const server = home.serve()
@@ -221,7 +222,7 @@ test('a second SIGTERM ends it at once, and leaves nothing behind', async () => 
   const again = performance.now()
   server.kill('SIGTERM')
   expect(await server.ended).toEqual({ code: 143, signal: null })
-  // Without the second signal it would wait for a minute.
+  // Without the second signal the drain would take a minute.
   expect(performance.now() - again).toBeLessThan(20_000)
   expect(await silent).toBe('cut')
   await until('no process left', () => home.processes().length === 0, 2_000)

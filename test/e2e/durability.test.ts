@@ -5,12 +5,12 @@ import { fakeEngine, fakeNeeds } from '../_app.ts'
 import { startEngine } from '../_engine.ts'
 import { lastingPort, metric, openHome, percentile, type Server, say, until } from './_home.ts'
 
-/** By hand more: `INFER_TEST_KILLS=200`. What was acknowledged meanwhile has to be worked off at the end. */
+/** `INFER_TEST_KILLS=200` runs more. The jobs acknowledged meanwhile have to be completed at the end. */
 const kills = Number(process.env.INFER_TEST_KILLS ?? 20)
 const slots = 8
 const submitters = 12
 
-/** Numbers from 0 to 1 that come the same way every time. */
+/** A reproducible sequence of numbers from 0 to 1. */
 function seeded(seed: number): () => number {
   let state = seed
   return () => {
@@ -19,14 +19,14 @@ function seeded(seed: number): () => number {
   }
 }
 
-/** The job of a key: short work on the engine, of a length that the key decides. */
+/** The job of a key: short work on the engine, whose length is derived from the key. */
 const jobOf = (key: string) => {
   const ms = 10 + (createHash('sha256').update(key).digest()[0]! % 32)
   const messages = [{ role: 'user', content: `mode:slow,ms=${ms}` }]
   return { task: 'std/chat-completion', model_id: 'far', inputs: { messages }, metadata: { key } }
 }
 
-test(`${kills} kill -9 under load: nothing lost, nothing invented, everything billed once`, {
+test(`${kills} kill -9 under load: no job is lost or invented, each is billed once`, {
   timeout: 180_000 + kills * 3_000,
 }, async () => {
   await using engine = await startEngine()
@@ -43,7 +43,7 @@ test(`${kills} kill -9 under load: nothing lost, nothing invented, everything bi
   let replayed = 0
   const over = new AbortController()
 
-  /** One client: the next key when the last was acknowledged, the same again after any failure. */
+  /** One client: sends the next key after an acknowledgement, the same key again after any failure. */
   async function submitter(name: number): Promise<void> {
     for (let n = 0; !over.signal.aborted; n++) {
       const key = `${name}:${n}`
@@ -64,7 +64,7 @@ test(`${kills} kill -9 under load: nothing lost, nothing invented, everything bi
       })
       const body = (await answer.json()) as { id: string }
       if (answer.status !== 202) {
-        // While it starts it says so; anything else would be a surprise.
+        // While it starts the server answers 503; any other status is a fault.
         if (answer.status !== 503) surprises.add(`${answer.status} ${JSON.stringify(body)}`)
         return false
       }
@@ -84,10 +84,10 @@ test(`${kills} kill -9 under load: nothing lost, nothing invented, everything bi
   let requeued = 0
   for (let round = 0; round < kills; round++) {
     if (round % 3 === 2) {
-      // In the middle of its start, which is where it repairs what the last one left.
+      // Killed during its start, when it repairs what the last kill left.
       await delay(random() * 250)
     } else {
-      // After some work more, so that every life gets somewhere; then at any moment.
+      // Killed after some more work, so that every run makes progress, and then at a random time.
       await server.ready
       const wanted = { acknowledged: acknowledged.size + random() * 60, finished: 24 + random() * 76 }
       const { finished } = await engine.stats()
@@ -115,7 +115,7 @@ test(`${kills} kill -9 under load: nothing lost, nothing invented, everything bi
   over.abort()
   await Promise.all(clients)
 
-  // What the clients know against what the server knows.
+  // Compares what the clients know with what the server knows.
   const ids = [...acknowledged.values()]
   const unfinished = async () =>
     (await metric(server, 'infer_jobs', 'pending')) + (await metric(server, 'infer_jobs', 'processing'))
@@ -136,7 +136,7 @@ test(`${kills} kill -9 under load: nothing lost, nothing invented, everything bi
   expect(executions).toBeGreaterThanOrEqual(ids.length)
   expect(executions).toBeLessThanOrEqual(ids.length + slots * kills)
 
-  // A key that comes again many kills later is still the same job; with another body it is refused.
+  // A key repeated many kills later is still the same job; with another body it is refused.
   const [key, id] = [...acknowledged][0]!
   const again = await server.fetch('/api/jobs', { body: jobOf(key), headers: { 'idempotency-key': key } })
   expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([202, 'true'])
@@ -152,7 +152,7 @@ test(`${kills} kill -9 under load: nothing lost, nothing invented, everything bi
   server.kill('SIGTERM')
   expect(await server.ended).toEqual({ code: 0, signal: null })
 
-  // The load was real: work was running when the server died, and answers were lost on the way.
+  // Proves that the load was real: work was running at the kills, and answers were lost.
   expect(requeued).toBeGreaterThan(0)
   expect(readyMs.length).toBeGreaterThanOrEqual(kills - Math.floor(kills / 3))
   expect(Math.max(...readyMs)).toBeLessThan(15_000)
@@ -163,7 +163,7 @@ test(`${kills} kill -9 under load: nothing lost, nothing invented, everything bi
   )
 })
 
-test('a server that is killed leaves no engine and no grandchild behind', { timeout: 120_000 }, async context => {
+test('a killed server leaves no engine and no grandchild behind', { timeout: 120_000 }, async context => {
   await using home = openHome()
   const command = [process.execPath, fakeEngine, '--port', '{port}', '--grandchild', '--ignore-term']
   home.configure({ models: [{ id: 'mine', engine: 'custom', ...fakeNeeds, command, devices: 'cpu', memory: '16MiB' }] })
@@ -180,7 +180,7 @@ test('a server that is killed leaves no engine and no grandchild behind', { time
     await server.ready
     const body = { model: 'mine', messages: [{ role: 'user', content: 'mode:silent' }] }
     const hangs = server.fetch('/std/v1/chat/completions', { body }).catch(() => {})
-    // The server, the engine and its grandchild, besides what they are wrapped with.
+    // The server, the engine and its grandchild, besides their wrappers.
     await until('an engine at work', async () => (await metric(server, 'infer_leases')) > 0)
     const before = home.processes()
     expect(before).toContain(server.pid)

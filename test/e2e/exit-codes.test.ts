@@ -36,14 +36,14 @@ test.each([
   expect(err).toMatch(says)
 })
 
-test('a file that is no database: 65', async () => {
+test('a file that is not a database: 65', async () => {
   await using home = openHome()
   mkdirSync(home.dataDir, { mode: 0o700 })
   writeFileSync(join(home.dataDir, 'infer.db'), 'no database '.repeat(1000))
   expect(await home.run(['serve', '--listen', '127.0.0.1:0'])).toMatchObject({ code: 65, out: '' })
 })
 
-test('a port that is in use: 74, and it says so', async () => {
+test('a port in use: 74, with a message that names it', async () => {
   await using home = openHome()
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
@@ -58,7 +58,7 @@ test('a port that is in use: 74, and it says so', async () => {
   }
 })
 
-test('a data directory that cannot be: 74', async () => {
+test('a data directory that cannot be created: 74', async () => {
   await using home = openHome()
   writeFileSync(join(home.folder, 'file'), '')
   const { code, err } = await home.run([
@@ -71,7 +71,7 @@ test('a data directory that cannot be: 74', async () => {
   expect([code, err]).toEqual([74, oneSentence])
 })
 
-test('a request that cannot be made or is refused: 1', async () => {
+test('a request that cannot be sent or is refused: 1', async () => {
   await using home = openHome()
   home.configure({})
   const alone = await home.run(['chat'], { input: 'Hello' })
@@ -83,7 +83,7 @@ test('a request that cannot be made or is refused: 1', async () => {
   expect(unknown.err).toContain('gpt-9')
 })
 
-test('what was asked for and done: 0', async () => {
+test('a successful command: 0', async () => {
   await using home = openHome()
   for (const args of [['--version'], ['--help'], ['serve', '--help'], []]) {
     const { code, out, err } = await home.run(args)

@@ -17,7 +17,7 @@ const offered = [
 ]
 const mode = (path: string) => statSync(path).mode & 0o777
 
-/** One machine on which infer has never been, and the first server on it. */
+/** A machine without any infer data, and the first server on it. */
 let home: Home
 let server: Server
 beforeAll(async () => {
@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => home?.[Symbol.asyncDispose]())
 
-test('the first start says its address and keeps the secret for its owner only', async () => {
+test('the first start prints its address and keeps the secret readable by its owner only', async () => {
   expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
   const secret = home.secret()
   expect(secret).toMatch(/^sk-infer-[A-Za-z0-9]{12}-[A-Za-z0-9]{49}$/)
@@ -40,7 +40,7 @@ test('the first start says its address and keeps the secret for its owner only',
   }
 })
 
-test('the packed executable describes its API as the source does', async () => {
+test('the packed executable has the same API description as the source', async () => {
   const plain = (api: object): unknown =>
     JSON.parse(JSON.stringify(api, (key, value: unknown) => (['example', 'version'].includes(key) ? undefined : value)))
   const served = (await (await fetch(`${server.url}/openapi.json`)).json()) as object
@@ -52,7 +52,7 @@ describe('the official OpenAI client, with the base URL changed', () => {
   let client: OpenAI
   beforeAll(() => (client = new OpenAI({ baseURL: `${server.url}/std/v1`, apiKey: home.secret(), maxRetries: 0 })))
 
-  test('chats, whole and streamed, with the same words', async () => {
+  test('chats return the same text whole and streamed', async () => {
     const whole = await client.chat.completions.create({ model: 'infer/tiny-chat', messages })
     expect(faults('CreateChatCompletionResponse', whole)).toEqual([])
     const said = whole.choices[0]!.message.content
@@ -70,26 +70,26 @@ describe('the official OpenAI client, with the base URL changed', () => {
     expect(streamed).toBe(said)
   })
 
-  test('embeds: texts that share words are nearer to each other', async () => {
+  test('embeddings of texts that share words are nearer to each other', async () => {
     const input = ['a red apple', 'a red pear', 'quantum field theory']
     const answer = await client.embeddings.create({ model: 'infer/tiny-embed', input, encoding_format: 'float' })
     expect(faults('CreateEmbeddingResponse', answer)).toEqual([])
     const [apple, pear, physics] = answer.data.map(({ embedding }) => embedding)
     const product = (one: number[], other: number[]) => one.reduce((sum, value, at) => sum + value * other[at]!, 0)
     expect(product(apple!, pear!)).toBeGreaterThan(product(apple!, physics!))
-    // What the client asks for by itself is base64, which it decodes again.
+    // The client requests base64 by default and decodes it.
     const decoded = await client.embeddings.create({ model: 'infer/tiny-embed', input: input[0]! })
     for (const [at, value] of decoded.data[0]!.embedding.entries()) expect(value).toBeCloseTo(apple![at]!, 3)
   })
 
-  test('lists the models and looks one up', async () => {
+  test('lists the models and retrieves one', async () => {
     const list = await client.models.list()
     expect(faults('ListModelsResponse', { object: 'list', data: list.data })).toEqual([])
     expect(list.data.map(({ id }) => id)).toEqual(offered)
     expect(faults('Model', await client.models.retrieve('infer/tiny-chat'))).toEqual([])
   })
 
-  test('is told of its mistakes in the shape that it knows', async () => {
+  test('errors have the shape that the client knows', async () => {
     const wrong = [
       { path: '/std/v1/chat/completions', body: { model: 'gpt-9', messages }, status: 404 },
       { path: '/std/v1/chat/completions', body: { model: 'infer/tiny-chat' }, status: 400 },
@@ -106,7 +106,7 @@ describe('the official OpenAI client, with the base URL changed', () => {
   })
 })
 
-test('rerank puts the document that shares words first, in both dialects', async () => {
+test('rerank puts the document that shares words first, in both forms of the API', async () => {
   const documents = ['the cat sat on the mat', 'stock markets fell', 'a dog barked']
   const body = { model: 'infer/tiny-rerank', query: 'where did the cat sit', documents, top_n: 2 }
   const answer = await server.fetch('/std/v1/rerank', { body })
@@ -135,7 +135,7 @@ test('score answers in the order of the texts', async () => {
   expect(data[1]!.score).toBeGreaterThan(data[0]!.score)
 })
 
-test('draws a picture with what is inside, and says what a video needs', { timeout: 60_000 }, async () => {
+test('generates an image with the built-in model, and names what a video needs', { timeout: 60_000 }, async () => {
   const body = { prompt: 'a cat & 猫', sync_mode: true, image_size: { width: 256, height: 128 }, output_format: 'webp' }
   const answer = await server.fetch('/slug/demo/text-to-image', { body })
   const made = (await answer.json()) as { status: string; images: { url: string }[] }
@@ -148,7 +148,7 @@ test('draws a picture with what is inside, and says what a video needs', { timeo
   expect(error.message).toContain('apt install ffmpeg')
 })
 
-test.each(['wav', 'mp3'] as const)('writes down what it has said, as %s, without ffmpeg', async response_format => {
+test.each(['wav', 'mp3'] as const)('transcribes its own speech, as %s, without ffmpeg', async response_format => {
   const client = new OpenAI({ baseURL: `${server.url}/std/v1`, apiKey: home.secret(), maxRetries: 0 })
   const input = 'Grüße von der Katze.'
   const said = await client.audio.speech.create({ model: 'infer/tiny-speech', voice: 'alto', input, response_format })
@@ -157,14 +157,14 @@ test.each(['wav', 'mp3'] as const)('writes down what it has said, as %s, without
   expect(told.text).toBe(input)
 })
 
-describe('the command line beside it', () => {
-  test('answers in a pipe', async () => {
+describe('the command line', () => {
+  test('prints the answer to a pipe', async () => {
     const { code, out, err } = await home.run(['chat'], { input: 'Hello\n' })
     expect([code, err]).toEqual([0, ''])
     expect(out).toMatch(/toy model.*\n$/)
   })
 
-  test('prints one JSON document where it is asked to', async () => {
+  test('prints one JSON document with --json', async () => {
     const json = async (...args: string[]) => {
       const { code, out, err } = await home.run([...args, '--json'])
       expect([args, code, err]).toEqual([args, 0, ''])
@@ -184,7 +184,7 @@ describe('the command line beside it', () => {
     expect(findings.map(({ name }) => name)).toEqual(expect.arrayContaining(['database', 'engine wrapper', 'address']))
   })
 
-  test('makes tokens while the server writes, and what it revokes is refused within a second', async () => {
+  test('creates tokens while the server writes, and a revoked token is refused within a second', async () => {
     const submissions = new AbortController()
     const statuses = new Set<number>()
     async function submit(): Promise<void> {
@@ -213,8 +213,8 @@ describe('the command line beside it', () => {
 })
 
 test('a second server on the same data directory is refused at once, in one sentence', async () => {
-  // The best of three, because the machine has others to serve; each of them would be refused.
-  // On its address too: that the directory is taken is said first, because it explains both.
+  // The fastest of three, because the machine has other load; each must be refused. They use the same address too: the
+  // message about the directory comes first, because it explains both conflicts.
   const serve = () => home.run(['serve', '--listen', server.url.replace('http://', '')])
   const attempts = [await serve(), await serve(), await serve()]
   for (const { code, out, err } of attempts) {
@@ -228,7 +228,7 @@ test('a second server on the same data directory is refused at once, in one sent
   expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
 })
 
-test('later starts are quick, and say nothing of the secret', async () => {
+test('later starts are quick, and do not print the secret', async () => {
   const secret = home.secret()
   server.kill('SIGTERM')
   expect(await server.ended).toEqual({ code: 0, signal: null })

@@ -5,12 +5,12 @@ import { openPage } from './_page.ts'
 
 const pages = writtenPages().filter(({ blocks }) => blocks.some(({ marks }) => marks.includes('test')))
 
-test('README.md and guides have blocks that are run', () => {
+test('README.md and the guides have blocks that can be run', () => {
   expect(pages.map(({ name }) => name)).toContain('README.md')
   expect(pages.length).toBeGreaterThan(5)
 })
 
-test('a block whose command fails is an error that shows what it printed', async () => {
+test('a block whose command fails is an error with the output of the block', async () => {
   await using page = await openPage()
   const block = { at: 'x.md:1', language: 'sh', marks: ['test'] }
   await page.run({ ...block, text: 'kept=value' })

@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
 
-/** Of the packed server that nobody has asked anything yet; see "What is resident" in bin/README.md. */
+/** Of the packed server before its first request; see "What is resident" in bin/README.md. */
 const maxResidentKb = 120_000
 
 test('an idle server has less than 120 MB resident', async () => {
@@ -18,7 +18,7 @@ test('an idle server has less than 120 MB resident', async () => {
   try {
     for await (const line of createInterface(server.stdout)) if (line.startsWith('ready ')) break
     const resident = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))![1])
-    // V8 gives back what the start left once nothing has happened for some seconds.
+    // V8 returns the memory of the start after some idle seconds.
     await expect.poll(resident, { timeout: 40_000, interval: 500 }).toBeLessThan(maxResidentKb)
     expect(resident()).toBeGreaterThan(40_000)
   } finally {

@@ -26,7 +26,7 @@ beforeAll(() => {
   if (!existsSync(executable)) throw new Error('build/infer is missing. Run: npm run pack')
 })
 
-// A machine on which there is nothing but the executable: no PATH, an empty home.
+// A machine with only the executable: no PATH, an empty home.
 let home: string
 let children: ChildProcess[]
 beforeEach(() => {
@@ -52,9 +52,9 @@ async function run(args: string[], env?: Record<string, string>) {
   return { out, err, code: code as number | null }
 }
 
-/** Where this build keeps what it extracted. */
+/** The cache folder of this build's extracted files. */
 function extracted(cache = join(home, '.cache/infer')): string {
-  // What the doctor found out about this machine lies beside the builds.
+  // The doctor's findings about this machine lie beside the builds.
   const builds = readdirSync(cache).filter(name => name !== 'backends.json')
   expect(builds).toEqual([expect.stringMatching(new RegExp(`^${manifest.version}-[0-9a-f]{16}$`))])
   return join(cache, builds[0]!)
@@ -62,7 +62,7 @@ function extracted(cache = join(home, '.cache/infer')): string {
 
 const createOrganization = (name: string, env?: Record<string, string>) => run(['org', 'create', name], env)
 
-/** Starts the built-in engine with a model that ships with the executable; resolves when it answers, with its pid. */
+/** Starts the built-in engine with a model that ships with the executable; resolves with its pid when it answers. */
 async function startEngine(name: string, env?: Record<string, string>): Promise<ChildProcess> {
   const socketPath = join(home, `${name}.sock`)
   const child = start(
@@ -105,13 +105,13 @@ async function stop(child: ChildProcess): Promise<void> {
   await exit
 }
 
-test('it knows its version, and extracts nothing to say it', async () => {
+test('it prints its version without extracting files', async () => {
   expect(await run(['--version'])).toEqual({ out: `${manifest.version}\n`, err: '', code: 0 })
   expect(readdirSync(home)).toEqual([])
 })
 
 describe('the SQLite addon', () => {
-  test('is extracted for its owner only, and replaced when somebody has touched it', async () => {
+  test('is extracted for its owner only, and replaced when it was changed', async () => {
     expect(await createOrganization('one')).toMatchObject({ code: 0 })
     const addon = join(extracted(), 'assets/native/better_sqlite3.node')
     const original = readFileSync(resolve('dist/assets/native/better_sqlite3.node'))
@@ -125,7 +125,7 @@ describe('the SQLite addon', () => {
     expect(original.equals(readFileSync(addon))).toBe(true)
   })
 
-  test('may be extracted by six first starts at once', async () => {
+  test('can be extracted by six first starts at once', async () => {
     const starts = Array.from({ length: 6 }, (_, at) =>
       createOrganization('same', { INFER_DATA_DIR: join(home, `data-${at}`) }),
     )
@@ -135,7 +135,7 @@ describe('the SQLite addon', () => {
 })
 
 describe('the engine', () => {
-  test('runs from extracted files, which are replaced when somebody has touched them', async () => {
+  test('runs from extracted files, which are replaced when they were changed', async () => {
     const first = await startEngine('first')
     expect(await ask(join(home, 'first.sock'), '/health')).toBe(200)
     await stop(first)
@@ -153,15 +153,15 @@ describe('the engine', () => {
     expect(readdirSync(library).sort()).toEqual(['bindings', 'index.js'])
   })
 
-  test('may be extracted by six first starts at once', async () => {
+  test('can be extracted by six first starts at once', async () => {
     const engines = await Promise.all(Array.from({ length: 6 }, (_, at) => startEngine(`engine-${at}`)))
     for (const at of engines.keys()) expect(await ask(join(home, `engine-${at}.sock`), '/health')).toBe(200)
     expect(readdirSync(extracted())).toEqual(['vendor'])
   })
 })
 
-describe('pictures', () => {
-  /** What the doctor finds when a thread decodes one. */
+describe('images', () => {
+  /** The doctor's finding about decoding an image in a thread. */
   async function readPicture(): Promise<unknown> {
     const { out } = await run(['doctor', '--json'])
     const { findings } = JSON.parse(out) as { findings: { name: string; state: string; detail: string }[] }
@@ -169,7 +169,7 @@ describe('pictures', () => {
   }
   const fine = { name: 'pictures', state: 'fine', detail: 'JPEG, PNG and WebP can be read' }
 
-  test('are decoded in a thread by extracted libraries, which are replaced when somebody has touched them', async () => {
+  test('are decoded in a thread by extracted libraries, which are replaced when they were changed', async () => {
     expect(await readPicture()).toMatchObject(fine)
     const packages = join(extracted(), 'vendor-sharp/node_modules')
     expect(readdirSync(packages).sort()).toEqual(['@img', 'sharp'])
@@ -185,7 +185,7 @@ describe('pictures', () => {
   })
 })
 
-describe('a cache directory that cannot be used ends the start with one sentence', () => {
+describe('an unusable cache directory ends the start with one sentence', () => {
   test.each<[string, () => string]>([
     ['nothing can be created there', () => '/proc/infer/cache'],
     [
@@ -211,7 +211,7 @@ describe('a cache directory that cannot be used ends the start with one sentence
   })
 })
 
-describe('nobody puts code into it', () => {
+describe('no environment variable injects code into it', () => {
   const script = () => {
     const path = join(home, 'script.cjs')
     writeFileSync(path, `require('node:fs').writeFileSync(${JSON.stringify(join(home, 'intruded'))}, '')`)
@@ -219,7 +219,7 @@ describe('nobody puts code into it', () => {
   }
   const intruded = () => existsSync(join(home, 'intruded'))
 
-  test('NODE_OPTIONS means nothing to it, though it does to Node', async () => {
+  test('it ignores NODE_OPTIONS, which Node obeys', async () => {
     const env = { NODE_OPTIONS: `--require ${script()}` }
     expect(await run(['--version'], env)).toEqual({ out: `${manifest.version}\n`, err: '', code: 0 })
     expect(intruded()).toBe(false)
@@ -227,7 +227,7 @@ describe('nobody puts code into it', () => {
     expect(intruded()).toBe(true)
   })
 
-  test('options of Node on its command line are refused as options that it does not have', async () => {
+  test('options of Node on its command line are refused as unknown options', async () => {
     expect(await run(['--require', script(), 'routes'])).toMatchObject({ code: 64 })
     expect(intruded()).toBe(false)
   })

@@ -10,7 +10,7 @@ import { lastingPort, openHome, until } from './_home.ts'
 const graphs = Number(process.env.INFER_TEST_GRAPHS ?? 50)
 const kills = 12
 
-/** Numbers from 0 to 1 that come the same way every time. */
+/** A reproducible sequence of numbers from 0 to 1. */
 function seeded(seed: number): () => number {
   let state = seed
   return () => {
@@ -21,7 +21,7 @@ function seeded(seed: number): () => number {
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 12)
 
-/** An engine whose answer is a function of the question, and that knows what it was asked how often. */
+/** An engine whose answer is a function of the question, and that counts each question. */
 async function openOracle(random: () => number) {
   const asked = new Map<string, number>()
   const server = createServer((req, res) => {
@@ -52,12 +52,12 @@ async function openOracle(random: () => number) {
 
 interface Graph {
   dag: { nodes: Record<string, object>; edges: { from: string; to: string }[] }
-  /** By node: what it asks and what it is answered, if everything goes as it should. */
+  /** The expected question and answer of each node. */
   expected: Map<string, { question: string; answer: string }>
   parents: Map<string, string[]>
 }
 
-/** A graph of 1 to 40 nodes; each asks for its own name and what those before it were answered. */
+/** A graph of 1 to 40 nodes; each sends its own name and the answers of its parents. */
 function randomGraph(name: string, random: () => number): Graph {
   const size = 1 + Math.floor(random() * 40)
   const dag: Graph['dag'] = { nodes: {}, edges: [] }
@@ -87,7 +87,7 @@ interface Node {
   result: { choices: { message: { content: string } }[] } | null
 }
 
-test(`${graphs} random graphs survive ${kills} kill -9: nothing before its parents, what is done is not done again`, {
+test(`${graphs} random graphs survive ${kills} kill -9: no node runs before its parents, no completed node runs again`, {
   timeout: 240_000,
 }, async () => {
   const random = seeded(20_261_121)
@@ -114,7 +114,7 @@ test(`${graphs} random graphs survive ${kills} kill -9: nothing before its paren
   const read = async (id: string): Promise<{ status: string; nodes: Node[] }> =>
     ((await (await server.fetch(`/api/workflow-executions/${id}`)).json()) as { execution: never }).execution
 
-  /** How often a question had been asked when its node was seen to be completed. */
+  /** How often a question had been sent when its node was seen to be completed. */
   const settled = new Map<string, number>()
   const total = runs.reduce((sum, { expected }) => sum + expected.size, 0)
   for (let round = 0; round < kills; round++) {
@@ -154,7 +154,7 @@ test(`${graphs} random graphs survive ${kills} kill -9: nothing before its paren
   }
   expect(wrong).toEqual([])
   for (const [question, times] of settled) expect([question, oracle.asked.get(question)]).toEqual([question, times])
-  // Nothing was asked that no graph asks: a node that ran before its parents would have asked something else.
+  // Every question belongs to a graph: a node that ran before its parents would have sent another.
   const questions = new Set(runs.flatMap(({ expected }) => [...expected.values()].map(({ question }) => question)))
   expect([...oracle.asked.keys()].filter(question => !questions.has(question))).toEqual([])
   expect(oracle.asked.size).toBe(total)

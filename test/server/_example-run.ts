@@ -9,15 +9,15 @@ export const examplesPath = join(import.meta.dirname, '..', '..', 'server', 'doc
 export interface Sent {
   path?: Record<string, string>
   query?: Record<string, string>
-  /** In place of the example of the reference. */
+  /** Replaces the example of the reference. */
   body?: unknown
   headers?: Record<string, string>
   token?: string | null
-  /** Of the answer; any success when absent. */
+  /** The expected status; any success when absent. */
   status?: number
 }
 
-/** Sends requests to a server and checks that what it answers is what the reference says. */
+/** Sends requests to a server and checks that its answers match the reference. */
 export function openExampleRun(app: TestApp, api: Description) {
   const compile = compiler(api, { close: true })
   const answers = new Map<string, unknown>()
@@ -81,7 +81,7 @@ export function openExampleRun(app: TestApp, api: Description) {
       return value
     },
 
-    /** Reads a stream of events until its end, or until `last` accepts one. Each has the documented shape. */
+    /** Reads an event stream until its end, or until `last` accepts an event. Each has the documented shape. */
     async stream(name: string, how: Sent = {}, last?: (event: unknown) => boolean): Promise<unknown[]> {
       const response = await ask(name, how)
       expect([name, response.status, typeOf(response)]).toEqual([name, 200, 'text/event-stream'])
@@ -102,25 +102,25 @@ export function openExampleRun(app: TestApp, api: Description) {
       return events
     },
 
-    /** The answers by the ids of their operations. */
+    /** The answers by operation id. */
     answers,
     /** Operations that were sent, such as `GET /api/me`. */
     sent,
   }
 }
 
-/** The examples of the reference, as they are in the repository. */
+/** The examples of the reference, as stored in the repository. */
 export const storedExamples = (): Record<string, unknown> =>
   JSON.parse(readFileSync(examplesPath, 'utf8')) as Record<string, unknown>
 
-/** The names and types of a value, and of those in it: what two answers of the same operation have in common. */
+/** The names and types of a value and of its members: what two answers of one operation have in common. */
 export function formOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.length > 0 ? [formOf(value[0])] : []
   if (value === null || typeof value !== 'object') return value === null ? null : typeof value
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, formOf(one)]))
 }
 
-/** An answer as an example: short, and without anything of the machine on which it was made. */
+/** An answer as an example: shortened, and without details of the machine on which it was made. */
 export function exampleOf(value: unknown, replacements: readonly (readonly [string, string])[], key = ''): unknown {
   if (typeof value === 'string') {
     if (value.startsWith('sk-infer-')) return 'sk-infer-…'

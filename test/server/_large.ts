@@ -1,7 +1,7 @@
 /**
- * The two ends of a large request, each a process of its own, so that what they do does not hold up the server under
- * test. Run as `node _large.ts engine`, which prints its port, or `node _large.ts chat URL TOKEN BYTES` and
- * `node _large.ts embed URL TOKEN MODEL SIZE`, which print what they saw as JSON.
+ * The client and the engine of a large request, each in its own process, so that they do not delay the server under
+ * test. Run as `node _large.ts engine`, which prints its port, or `node _large.ts chat URL TOKEN BYTES` and `node
+ * _large.ts embed URL TOKEN MODEL SIZE`, which print what they received as JSON.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net'
 
 export interface Seen {
   status: number
-  /** What the engine was sent, as it says itself, or the error. */
+  /** What the engine received by its own report, or the error. */
   answer: string
   /** What was sent to the server. */
   sent: string
@@ -20,7 +20,7 @@ export interface Seen {
 const digest = (text: string): string => `${text.length} ${createHash('sha256').update(text).digest('hex')}`
 const print = (seen: Seen): void => void process.stdout.write(JSON.stringify(seen))
 
-/** Answers a chat with the length and the hash of the image in it, embeddings with vectors that tell their place. */
+/** Answers a chat with the length and the hash of its image, embeddings with vectors that contain their index. */
 async function engine(): Promise<void> {
   const json = (response: ServerResponse, value: object) =>
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value))
@@ -35,7 +35,7 @@ async function engine(): Promise<void> {
         encoding_format?: string
       }
       if (body.input) {
-        // It knows base64 unless its name says that it writes everything out.
+        // It supports base64 unless its name says that it writes numbers out.
         const [, size, floats] = /(\d+)(-floats)?/.exec(body.model)!
         const data = body.input.map((text, index) => {
           const vector = Array.from({ length: Number(size) }, (_, at) => (Number(text) + 1) / (at + 1))
@@ -65,7 +65,7 @@ async function send(url: string, token: string, body: string): Promise<{ status:
   return { status: response.status, text: await response.text(), ms: performance.now() - from }
 }
 
-/** A chat whose body has exactly so many bytes, nearly all of them one inline image. */
+/** A chat whose body has exactly this many bytes, nearly all of them one inline image. */
 async function chat(url: string, token: string, bytes: number): Promise<void> {
   const bodyOf = (image: string) =>
     JSON.stringify({
@@ -93,7 +93,7 @@ async function chat(url: string, token: string, bytes: number): Promise<void> {
   print({ status, answer: typeof answer === 'string' ? answer : answer.message.content, sent: digest(image), ms })
 }
 
-/** As many embeddings as one request may ask for; the answer is the places that are wrong. */
+/** Requests the maximum number of embeddings; answers with the indexes that are wrong. */
 async function embed(url: string, token: string, model: string, size: number): Promise<void> {
   const input = Array.from({ length: 2048 }, (_, at) => String(at))
   const { status, text, ms } = await send(`${url}/std/v1/embeddings`, token, JSON.stringify({ model, input }))

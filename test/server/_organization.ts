@@ -6,7 +6,7 @@ import { openAdminStore } from '../../core/store/sqlite/admin.ts'
 import { scopes } from '../../core/store/store.ts'
 import type { TestApp } from '../_app.ts'
 
-/** An organization beside the server's own, made the way the command line makes one, with a token of it. */
+/** An organization beside the server's default one, created as by the command line, with a token. */
 export async function makeOrganization(
   app: TestApp,
   {

@@ -48,7 +48,7 @@ export interface Description {
   security: Record<string, unknown>[]
 }
 
-/** Every operation with its path and its method in small letters. */
+/** Every operation with its path and its method in lower case. */
 export const operationsOf = (api: Description) =>
   Object.entries(api.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
@@ -65,7 +65,7 @@ export function resolved<T extends { $ref?: string }>(api: Description, part: T)
   return found as T
 }
 
-/** The schema with every object closed: a member that is not documented is a fault. */
+/** The schema with every object closed: an undocumented member is an error. */
 function closed(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closed)
   if (schema === null || typeof schema !== 'object') return schema
@@ -75,7 +75,7 @@ function closed(schema: unknown): unknown {
     : inner
 }
 
-/** Compiles schemas of the description. With `close` a member that is not documented is a fault. */
+/** Compiles schemas of the description. With `close` an undocumented member is an error. */
 export function compiler(api: Description, { close = false } = {}): (schema: Schema) => ValidateFunction {
   const ajv = new Ajv2020({ strict: false, validateFormats: false })
   ajv.addSchema({ $id: 'api', components: close ? (closed(api.components) as object) : api.components })

@@ -11,19 +11,19 @@ import {
   wholeChat,
 } from '../fixtures/engine-answers.ts'
 
-/** One request as the engine saw it. */
+/** One request as the engine received it. */
 export interface Seen {
   path: string
   headers: IncomingMessage['headers']
   body: Asked & Record<string, unknown>
   at: number
-  /** When the server gave the request up, on the clock of `performance`; undefined while it has not. */
+  /** When the server aborted the request, on the clock of `performance`; undefined while it has not. */
   goneAt: number | undefined
 }
 
 /**
- * An engine in this process whose every answer the test decides. To the server it is a remote one: `model` is its entry
- * for infer.yaml. A reply that returns without answering leaves the request open.
+ * An engine in this process whose every answer is decided by the test. To the server it is a remote one: `model` is its
+ * entry for infer.yaml. A reply that returns without answering leaves the request open.
  */
 export async function openScriptedEngine(reply: (seen: Seen, response: ServerResponse, times: number) => void) {
   const seen: Seen[] = []
@@ -62,7 +62,7 @@ export async function openScriptedEngine(reply: (seen: Seen, response: ServerRes
       tasks: ['std/chat-completion', 'std/completion', 'std/embeddings', 'std/rerank', 'std/score'],
       ...more,
     }),
-    /** Resolves once the condition holds; it is asked again after every request that comes or ends. */
+    /** Resolves once the condition holds; it is evaluated again after every request that starts or ends. */
     until(holds: (seen: Seen[]) => boolean): Promise<void> {
       return new Promise(resolve => {
         const look = () => {
@@ -85,7 +85,7 @@ export type ScriptedEngine = Awaited<ReturnType<typeof openScriptedEngine>>
 const json = (response: ServerResponse, status: number, value: object) =>
   void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
 
-/** What an ordinary engine would answer. */
+/** The answer of an ordinary engine. */
 export function well({ path, body }: Seen, response: ServerResponse): void {
   const name = 'scripted'
   if (path.endsWith('/embeddings')) return json(response, 200, embeddingsOf(body, name))

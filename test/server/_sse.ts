@@ -8,7 +8,7 @@ export interface Told {
   data: { id?: string; type: string; timestamp: string; created_at: number; data: Record<string, unknown> }
 }
 
-/** A reader of server-sent events over a connection of its own, which it can leave or leave alone at any record. */
+/** A reader of server-sent events over its own connection, which can disconnect or pause at any record. */
 export async function openReader(app: TestApp, path: string, headers: Record<string, string> = {}) {
   const asked = request(app.url + path, {
     agent: false,
@@ -58,11 +58,11 @@ export async function openReader(app: TestApp, path: string, headers: Record<str
     records,
     comments,
     response,
-    /** Whether the stream has ended, by whomever. */
+    /** Whether the stream has ended, by either side. */
     get over() {
       return over
     },
-    /** Resolves once the condition holds; rejects when the stream has ended without that. */
+    /** Resolves once the condition holds; rejects when the stream has ended before. */
     until(holds: () => boolean): Promise<void> {
       return new Promise((resolve, reject) => {
         const look = () => {

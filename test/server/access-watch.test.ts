@@ -9,7 +9,7 @@ import { openScriptedEngine, type ScriptedEngine, well } from './_scripted-engin
 
 let app: TestApp
 let engine: ScriptedEngine
-/** What holds the engine back, by the text of the request. */
+/** The promise that the engine waits for, by the text of the request. */
 const held = new Map<string, ServerResponse>()
 
 beforeAll(async () => {
@@ -20,7 +20,7 @@ beforeAll(async () => {
     if (seen.body.stream) response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
   })
   app = await startApp({
-    // The first ping sends the head of a chat whose engine says nothing yet.
+    // The first ping sends the headers of a chat whose engine has not answered yet.
     limits: { stream_ping: '200ms' },
     models: [
       engine.model('far', { concurrency: 8 }),
@@ -59,7 +59,7 @@ async function beside(id: string, expiresAt: number): Promise<void> {
   }
 }
 
-/** The paths of everything that stays open while a job, an execution and a generation request have not ended. */
+/** The paths of all streams and waits that stay open until a job, an execution or a generation request ends. */
 async function paths(): Promise<{ streams: string[]; waits: string[] }> {
   const node = { model_id: 'far', task: 'std/embeddings', inputs: { input: 'hold' } }
   const job = await ask('/api/jobs', { body: node })
@@ -78,7 +78,7 @@ async function paths(): Promise<{ streams: string[]; waits: string[] }> {
   }
 }
 
-test('a generation that runs goes on to its end', async () => {
+test('a running generation continues to its end', async () => {
   const token = await makeToken()
   const events = await app.fetch('/api/events', { token: token.secret })
   const body = { model: 'far', stream: true, messages: [{ role: 'user', content: 'hold on' }] }
@@ -107,7 +107,7 @@ describe.each<[string, (token: { id: string }) => Promise<unknown>, string, [num
   ],
   ['expired', ({ id }) => beside(id, Date.now()), 'invalid_api_key', [401, 'token_expired']],
 ])('a token that is %s', (how, change, code, refused) => {
-  test('ends its streams with an error event and its waits with a refusal; others go on', async () => {
+  test('ends its streams with an error event and its waits with a refusal; those of other tokens continue', async () => {
     const { streams, waits } = await paths()
     const token = await makeToken()
     const open = await Promise.all(streams.map(path => app.fetch(path, { token: token.secret })))

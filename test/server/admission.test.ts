@@ -4,7 +4,7 @@ import { Failure } from '../../core/failure.ts'
 import { routeTable } from '../../server/routes.ts'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
 
-/** What admission was asked for, and whether it refuses everything. */
+/** What admission was called with, and whether it refuses everything. */
 const gate = vi.hoisted(() => ({ asked: [] as unknown[], closed: false }))
 vi.mock('../../core/admission/admission.ts', async original => {
   const real = await original<typeof import('../../core/admission/admission.ts')>()
@@ -58,7 +58,7 @@ beforeAll(async () => {
 })
 afterAll(() => app[Symbol.asyncDispose]())
 
-/** A request for every route that begins work, and what admission must hear of it. */
+/** A request for every route that begins work, and what admission must be called with. */
 const requests: Record<string, { path: () => string; body?: unknown; work: WorkRequest }> = {
   'POST /std/v1/chat/completions': work('/std/v1/chat/completions', { model: 'fake', ...chat }, 'std/chat-completion'),
   'POST /std/v1/completions': work('/std/v1/completions', { model: 'fake', prompt: 'Hello' }, 'std/completion'),
@@ -112,12 +112,12 @@ const requests: Record<string, { path: () => string; body?: unknown; work: WorkR
   }),
 }
 
-/** They count as submissions, as the specification has it, but begin nothing. */
+/** The specification counts these as submissions, but they begin nothing. */
 const beginNothing = [
   'POST /slug/requests/:id/cancel',
   'PUT /slug/requests/:id/cancel',
   'POST /slug/requests/batch',
-  // Of fal's API the cancel.
+  // The cancel of fal's API.
   'PUT /fal/queue/**:path',
 ]
 
@@ -132,14 +132,14 @@ function execution(path: () => string, body: object) {
   return { path, body, work: { kind: 'node' as const, task: 'std/chat-completion' as const, modelId: 'fake' } }
 }
 
-test('there is a request here for every route that begins work', () => {
+test('every route that begins work has a request in this test', () => {
   const routes = routeTable().filter(({ bucket }) => bucket === 'jobs')
   const names = routes.map(({ method, path }) => `${method} ${path}`)
   expect(names.toSorted()).toEqual([...Object.keys(requests), ...beginNothing].toSorted())
 })
 
 test.each(Object.entries(requests))(
-  '%s asks admission, and begins nothing without it',
+  '%s calls admission, and begins nothing when it refuses',
   async (_, { path, body, work }) => {
     gate.asked.length = 0
     gate.closed = true

@@ -31,7 +31,7 @@ afterAll(async () => {
 
 const status = async () => (await (await app.fetch('/api/system/status')).json()) as Status
 
-test('status has what the driver reports of each card, and null where it reports nothing', async () => {
+test("status has the driver's readings of each GPU, and null where the driver reports none", async () => {
   expect((await status()).devices).toMatchObject([
     { id: 'gpu0', utilization: 0.87, temperature_celsius: 64, power_watts: 412.31, power_limit_watts: 700 },
     { id: 'gpu1', utilization: null, temperature_celsius: null, power_watts: null, power_limit_watts: null },
@@ -39,7 +39,7 @@ test('status has what the driver reports of each card, and null where it reports
   ])
 })
 
-test('processes on a card are listed, those of an engine with its id', async () => {
+test('processes on a GPU are listed, those of an engine with its id', async () => {
   await app.fetch('/std/v1/embeddings', { body: { model: 'fake', input: 'wake up' } })
   const others = `GPU-1, ${process.pid}, python3, 2048`
   const look = async () => {
@@ -61,7 +61,7 @@ test('processes on a card are listed, those of an engine with its id', async () 
   ])
 })
 
-test('metrics have the readings of the cards that have some', async () => {
+test('metrics have the readings that a GPU reports', async () => {
   const text = await (await app.fetch('/metrics')).text()
   for (const line of [
     'infer_device_utilization_ratio{device="gpu0"} 0.87',

@@ -45,7 +45,7 @@ async function submit(input: string, more: object = {}): Promise<string> {
   return ((await made.json()) as { id: string }).id
 }
 const end = async (id: string) => (await (await app.fetch(`/api/jobs/${id}?wait=60`)).json()) as { status: string }
-/** Lets a held job go on, once it has reached the engine. */
+/** Releases a held job once it has reached the engine. */
 async function letGo(said: string) {
   await engine.until(() => held.has(said))
   well({ path: '/v1/embeddings', body: { input: said } } as never, held.get(said)!)
@@ -54,7 +54,7 @@ const numberOf = (id: string | undefined) => Number(id!.slice('evt_'.length))
 const streams = async () => Number(/^infer_streams (\d+)$/m.exec(await (await app.fetch('/metrics')).text())![1])
 
 describe('the events of a job', () => {
-  test('are the snapshot, what happens, and the end, with which the stream ends', async () => {
+  test('are the snapshot, the changes, and the end, with which the stream ends', async () => {
     const id = await submit('hold one')
     await engine.until(() => held.has('hold one'))
     using reader = await openReader(app, `/api/jobs/${id}/events`)
@@ -97,7 +97,7 @@ describe('the events of a job', () => {
     expect(numberOf(others[0]!.id)).toBeGreaterThan(numberOf(first!.id))
   })
 
-  test('from the beginning, of a job that has ended: all of them, and the stream ends', async () => {
+  test('from the beginning, of an ended job: all of them, and the stream ends', async () => {
     const id = await submit('all')
     await end(id)
     using reader = await openReader(app, `/api/jobs/${id}/events?after=evt_0`)
@@ -106,14 +106,14 @@ describe('the events of a job', () => {
     expect(records[0]).toMatchObject({ id: 'evt_0', data: { data: { job: { status: 'completed' } } } })
   })
 
-  test('of a job that has ended: the snapshot, and the stream ends', async () => {
+  test('of an ended job: the snapshot, and the stream ends', async () => {
     const id = await submit('ended')
     await end(id)
     using reader = await openReader(app, `/api/jobs/${id}/events`)
     expect((await reader.whole()).map(({ event }) => event)).toEqual(['snapshot'])
   })
 
-  test('of one that fails say why', async () => {
+  test('of a failed job give the reason', async () => {
     const id = await submit('400')
     await end(id)
     using reader = await openReader(app, `/api/jobs/${id}/events?after=evt_0`)
@@ -123,7 +123,7 @@ describe('the events of a job', () => {
     })
   })
 
-  test('tell a cancel', async () => {
+  test('report a cancellation', async () => {
     const id = await submit('hold and cancel')
     using reader = await openReader(app, `/api/jobs/${id}/events`)
     await reader.until(() => reader.records.length > 0)
@@ -135,7 +135,7 @@ describe('the events of a job', () => {
     ['Last-Event-ID', { 'last-event-id': 'ID' }, ''],
     ['?after=', {}, '?after=ID'],
     ['Last-Event-ID before ?after=', { 'last-event-id': 'ID' }, '?after=evt_0'],
-  ])('go on behind the last one under %s', async (_, headers, query) => {
+  ])('continue after the last one under %s', async (_, headers, query) => {
     const id = await submit('go on')
     await end(id)
     using first = await openReader(app, `/api/jobs/${id}/events?after=evt_0`)
@@ -160,7 +160,7 @@ describe('the events of a job', () => {
     },
   )
 
-  test('an id from the future is as good as the newest', async () => {
+  test('an id in the future counts as the newest', async () => {
     const id = await submit('future')
     await end(id)
     using reader = await openReader(app, `/api/jobs/${id}/events?after=evt_999999999`)
@@ -168,7 +168,7 @@ describe('the events of a job', () => {
     expect(numberOf(first!.id)).toBeLessThan(999_999_999)
   })
 
-  test('of nobody, of a foreigner: 404', async () => {
+  test('of an unknown job or one of another organization: 404', async () => {
     const other = await makeOrganization(app)
     const id = await submit('mine')
     for (const [path, token] of [
@@ -249,7 +249,7 @@ describe('the events of an organization', () => {
     expect(error.message).toContain('job.completed')
   })
 
-  test('a reader that is cut at random places misses nothing and has nothing twice', async () => {
+  test('a reader cut at random places misses no event and has none twice', async () => {
     using start = await openReader(app, '/api/events')
     await start.until(() => start.records.length > 0)
     const from = start.records[0]!.id!
@@ -261,7 +261,7 @@ describe('the events of an organization', () => {
     const reading = (async () => {
       while (!complete()) {
         using reader = await openReader(app, '/api/events', { 'last-event-id': last })
-        // The snapshot is the first; it ends after as many more as it happens.
+        // The snapshot is the first; the reader stops after this many more events.
         const most = 1 + Math.floor(Math.random() * 12)
         await reader.until(() => reader.records.length > most || seen.length + reader.records.length - 1 >= 3 * jobs)
         for (const { id, event, data } of reader.records.slice(1, 1 + most)) {
@@ -289,17 +289,17 @@ describe('the events of an organization', () => {
 })
 
 describe('a stream', () => {
-  test('is pinged while nothing happens', async () => {
+  test('is pinged while no event happens', async () => {
     using reader = await openReader(app, '/api/events')
     await reader.until(() => reader.comments.filter(text => text === ': ping').length >= 3)
   })
 
-  test('to a HEAD request is its head', async () => {
+  test('answers a HEAD request with its headers', async () => {
     const response = await app.fetch('/api/events', { method: 'HEAD' })
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
   })
 
-  test('whose reader leaves is forgotten', async () => {
+  test('whose reader disconnects is removed', async () => {
     const before = await streams()
     const readers = await Promise.all(Array.from({ length: 20 }, () => openReader(app, '/api/events')))
     expect(await streams()).toBe(before + 20)
@@ -307,7 +307,7 @@ describe('a stream', () => {
     await expect.poll(streams).toBe(before)
   })
 
-  test('whose reader takes nothing is cut at the deadline, and what it missed is there when it comes again', async () => {
+  test('whose reader does not read is cut at the deadline, and the missed events are there when it reconnects', async () => {
     using other = await openReader(app, '/api/events')
     await other.until(() => other.records.length > 0)
     const from = other.records[0]!.id!
@@ -338,7 +338,7 @@ describe('a stream', () => {
     expect(new Set(again.records.slice(1).map(({ data }) => data.data.job_id)).size).toBe(jobs)
   })
 
-  test('ends when the server stops, and says so', async () => {
+  test('ends when the server stops, with a closing event', async () => {
     await using fresh = await startApp({ models: [engine.model('far')] })
     const readers = await Promise.all([openReader(fresh, '/api/events'), openReader(fresh, '/api/events')])
     await Promise.all(readers.map(reader => reader.until(() => reader.records.length > 0)))
@@ -348,7 +348,7 @@ describe('a stream', () => {
       await reader.until(() => reader.over)
       expect(reader.comments).toContain(': the server is stopping')
     }
-    // It would wait two seconds for what does not end.
+    // Without it, stopping would wait two seconds for the open stream.
     expect(performance.now() - from).toBeLessThan(2_000)
   })
 })

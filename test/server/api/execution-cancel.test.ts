@@ -6,10 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 
-// T-CAN-4: an execution is ended at a random moment, by a cancel or by its time. It has one end, and so has each of its
-// nodes; the engine is told, and stopped if it does not listen; nothing is charged for what was given up.
+// T-CAN-4: an execution is ended at a random time, by a cancel or by its deadline. It has one end, and so has each of
+// its nodes; the engine request is aborted, and the engine killed if it does not react; aborted work is not charged.
 
-/** Numbers from 0 to 1 that come the same way every time. */
+/** A reproducible sequence of numbers from 0 to 1. */
 function seeded(seed: number): () => number {
   let state = seed
   return () => {
@@ -20,13 +20,13 @@ function seeded(seed: number): () => number {
 const random = seeded(20_261_122)
 
 interface Asked {
-  /** The first word of the question: which execution it is for. */
+  /** The first word of the question: the execution that it belongs to. */
   name: string
   goneAt: number | null
   over: boolean
 }
 
-/** An engine that takes its time, and knows who has left and when. */
+/** An engine with slow answers that records which clients disconnected and when. */
 async function openSlowEngine() {
   const asked: Asked[] = []
   const server = createServer((req, res) => {
@@ -114,7 +114,7 @@ async function sentEvents(id: string): Promise<{ type: string; node: string | nu
   })
 }
 
-/** Everything that has to hold of one that has ended, whatever ended it. */
+/** Everything that has to hold of an ended execution, whatever ended it. */
 async function checkEnd(id: string, ended: Execution): Promise<void> {
   const after = ended.status === 'completed' ? ['completed'] : ['completed', 'cancelled', 'timed_out']
   expect(ended.nodes.map(({ status }) => status).filter(status => !after.includes(status))).toEqual([])
@@ -135,7 +135,7 @@ async function checkEnd(id: string, ended: Execution): Promise<void> {
     if (job_id !== null) expect(events.filter(({ type, node }) => node === node_id && ends(type))).toHaveLength(1)
 }
 
-test('40 executions cancelled at random moments: one end each, told at once, nothing charged', {
+test('40 executions cancelled at random times: each has one end, the engine is told at once, nothing is charged', {
   timeout: 120_000,
 }, async () => {
   const took: number[] = []
@@ -145,7 +145,7 @@ test('40 executions cancelled at random moments: one end each, told at once, not
       const { nodes, edges } = randomGraph(name)
       const wait = random()
       const id = await begin(nodes, edges)
-      // Some have ended, some have just begun to ask the engine, however slow the machine is.
+      // Some have ended and some have just sent their request to the engine, however slow the machine is.
       if (at % 8 === 0) await read(`${id}?wait=60`)
       else if (at % 2 === 0) await delay(wait * 900)
       else {
@@ -170,7 +170,7 @@ test('40 executions cancelled at random moments: one end each, told at once, not
   )
   const statuses = new Set(ended.map(({ status }) => status))
   expect([...statuses].toSorted()).toEqual(['cancelled', 'completed'])
-  // Whatever came late has come by now.
+  // Late events have arrived by now.
   await delay(400)
   for (const one of ended) {
     expect(await read(one.id)).toEqual(one)
@@ -182,11 +182,13 @@ test('40 executions cancelled at random moments: one end each, told at once, not
     `cancel until engines were told (${took.length}): p50 ${median.toFixed(1)} ms, most ${last.toFixed(1)} ms\n`,
   )
   expect(took.length).toBeGreaterThan(10)
-  // The bar is 500 ms; a machine with other work may take longer, and then the line above says so.
+  // The limit is 500 ms; a loaded machine may take longer, and the line above prints the figure.
   expect(last).toBeLessThan(5_000)
 })
 
-test('its time being over tells the engine too, and ends it once', { timeout: 60_000 }, async () => {
+test('the end of its time aborts the engine requests too, and ends the execution once', {
+  timeout: 60_000,
+}, async () => {
   const content = 'over 60000'
   const node = { model_id: 'slow', task: 'std/chat-completion', inputs: { messages: [{ role: 'user', content }] } }
   const id = await begin({ a: node, b: node, c: node }, [{ from: 'b', to: 'c' }], { timeout: 1 })
@@ -204,7 +206,7 @@ test('its time being over tells the engine too, and ends it once', { timeout: 60
   await checkEnd(id, ended)
 })
 
-test('an engine that goes on with what was cancelled is killed after the grace, and others have it again', {
+test('an engine that continues cancelled work is killed after the grace period, and its other requests are tried again', {
   timeout: 60_000,
 }, async () => {
   const draw = (prompt: string) => ({

@@ -29,13 +29,13 @@ async function begin(nodes: object, edges: object[] = []): Promise<string> {
   return body.execution.id
 }
 
-test('a node that is slower than it may be has failed, and is not tried again', async () => {
+test('a node that exceeds its time limit fails, and is not tried again', async () => {
   const done = await read(`${await begin({ a: chat('mode:slow,ms=60000', { timeout: 0.3 }) })}?wait=60`)
   expect(done).toMatchObject({ status: 'failed', error: { node_id: 'a', cause: { code: 'timeout' } } })
   expect(done.nodes[0]).toMatchObject({ status: 'failed', attempts: 1, error: { code: 'timeout' } })
 })
 
-test('where that is borne, what comes after it runs', async () => {
+test('a node that may fail lets its successors run', async () => {
   const nodes = {
     a: chat('mode:slow,ms=60000', { timeout: 0.3, on_error: 'continue' }),
     b: chat('it said ${nodes.a.result.choices[0].message.content}'),
@@ -53,14 +53,14 @@ test.for([
   expect([done.status, done.nodes[0]!.attempts]).toEqual(['failed', attempts])
 })
 
-test('a further attempt waits as long as the node says', async () => {
+test('a further attempt waits as long as the node configures', async () => {
   const node = chat('mode:status,code=500,text=no', { retries: { max: 1, backoff_ms: 3_000 } })
   const before = performance.now()
   await read(`${await begin({ a: node })}?wait=60`)
   expect(performance.now() - before).toBeGreaterThan(2_900)
 })
 
-test('whoever cancels the job of a node has it fail, and what it came to stays to be read', async () => {
+test('cancelling the job of a node fails the node, and the partial result stays readable', async () => {
   const id = await begin({ a: chat('mode:slow,ms=60000'), b: chat('${nodes.a.result.id}') })
   await expect.poll(async () => (await read(id)).nodes[0]!.status).toBe('running')
   const [a] = (await read(id)).nodes
@@ -71,7 +71,7 @@ test('whoever cancels the job of a node has it fail, and what it came to stays t
   expect(done.nodes[0]!.error).toMatchObject({ code: 'cancelled' })
 })
 
-test('what a failed node was given can be read', async () => {
+test('the inputs of a failed node can be read', async () => {
   const id = await begin({ a: chat('one'), b: chat('mode:status,code=400,text=no ${nodes.a.result.object}') })
   await read(`${id}?wait=60`)
   const answer = await app.fetch(`/api/workflow-executions/${id}/nodes/b`)

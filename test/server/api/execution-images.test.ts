@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../_app.ts'
 
-/** Workflows of pictures in the words of an OpenAI-style API, on the engine that draws without a model. */
+/** Workflows of images with the OpenAI-style fields, on the engine that generates images without a model. */
 let app: TestApp
 beforeAll(async () => {
   const tasks = ['slug/text-to-image', 'slug/image-to-image', 'slug/inpainting']
@@ -57,14 +57,14 @@ test.for<[string, object]>([
   expect(job).toMatchObject({ task: 'std/image-edit', status: 'completed' })
 })
 
-test('an object where an address belongs is found and read', { timeout: 120_000 }, async () => {
+test('an object in place of an address is accepted when it contains one', { timeout: 120_000 }, async () => {
   const nodes = { paint: paint(), edit: edit({ images: [{ image_url: '${nodes.paint.result.images[1]}' }] }) }
   const { type_issues, warnings } = await validated(nodes)
   expect([type_issues, warnings.map(({ code }: Json) => code)]).toEqual([[], ['coerced_media_reference']])
   expect((await run({ nodes, edges: [] })).status).toBe('completed')
 })
 
-test('what is kept of a result is what was named, and every name of a task leads to it', {
+test('the named parts of a result are kept, and every result name of a task leads to them', {
   timeout: 120_000,
 }, async () => {
   const dag = {
@@ -76,7 +76,7 @@ test('what is kept of a result is what was named, and every name of a task leads
   expect(outputs.paint.result).toEqual({ data: [null, { url: expect.stringContaining('/files/') }] })
 })
 
-test('with a seed the same pictures are made once', { timeout: 120_000 }, async () => {
+test('with a seed the same images are generated once', { timeout: 120_000 }, async () => {
   const nodes = { paint: paint({ seed: 9 }), edit: edit({ image: '${nodes.paint.result.data[0].url}' }) }
   const first = await run({ nodes, edges: [] })
   const second = await run({ nodes, edges: [] })
@@ -88,7 +88,7 @@ test('with a seed the same pictures are made once', { timeout: 120_000 }, async 
   expect((await run(unseeded)).nodes[0].cached).toBe(false)
 })
 
-test('what does not fit is found before anything runs', async () => {
+test('a mismatch of types is found before anything runs', async () => {
   const of = async (nodes: object) => {
     const { type_issues } = await validated(nodes)
     return type_issues.map(({ code, path }: Json) => [code, path])

@@ -44,7 +44,7 @@ test.for([
   ['by its address', '${nodes.paint.result.images[0].url}'],
   ['as the object that has it', '${nodes.paint.result.images[0]}'],
   ['as the list of them', '${nodes.paint.result.images}'],
-] as const)('a picture becomes a video: %s', { timeout: 120_000 }, async ([, reference], { skip }) => {
+] as const)('an image becomes a video: %s', { timeout: 120_000 }, async ([, reference], { skip }) => {
   skip(!hasFfmpeg)
   const done = await run({ paint: paint(11), film: film(reference) })
   expect([done.status, done.nodes.map(({ status, error }) => [status, error])]).toEqual([
@@ -60,11 +60,11 @@ test.for([
   expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(500)
 })
 
-test('a picture is drawn once, and again when its file was deleted', { timeout: 120_000 }, async () => {
+test('an image is generated once, and again when its file was deleted', { timeout: 120_000 }, async () => {
   const first = await run({ paint: paint(12) })
   const second = await run({ paint: paint(12) })
   expect(second.nodes[0]).toMatchObject({ cached: true, job_id: first.nodes[0]!.job_id })
-  // Its files live as long as somebody uses them.
+  // Its files are kept as long as something uses them.
   expect((await app.fetch(`/api/workflow-executions/${first.id}`, { method: 'DELETE' })).status).toBe(200)
   expect((await fetch(second.nodes[0]!.result!.images![0]!.url)).status).toBe(200)
   expect((await app.fetch(`/api/workflow-executions/${second.id}`, { method: 'DELETE' })).status).toBe(200)
@@ -75,7 +75,7 @@ test('a picture is drawn once, and again when its file was deleted', { timeout: 
 test.for([
   ['the object', '${nodes.paint.result.images[0]}'],
   ['the list', '${nodes.paint.result.images}'],
-])('a picture is looked at in a chat by %s that has it', { timeout: 60_000 }, async ([, url]) => {
+])('a chat reads an image: %s', { timeout: 60_000 }, async ([, url]) => {
   const content = [{ type: 'image_url', image_url: { url } }]
   const look = { model_id: 'fake', task: 'std/chat-completion', inputs: { messages: [{ role: 'user', content }] } }
   const nodes = { paint: paint(11), look }
@@ -88,7 +88,7 @@ test.for([
   expect((await run(nodes)).nodes[1]).toMatchObject({ status: 'completed', error: null })
 })
 
-test('what is made of equal pictures is made once', { timeout: 120_000 }, async ({ skip }) => {
+test('work on equal images is done once', { timeout: 120_000 }, async ({ skip }) => {
   skip(!hasFfmpeg)
   const nodes = { paint: { ...paint(14), cache: 'off' }, film: film('${nodes.paint.result.images[0].url}') }
   const first = await run(nodes)
@@ -97,7 +97,7 @@ test('what is made of equal pictures is made once', { timeout: 120_000 }, async 
   expect(second.nodes.map(({ cached }) => cached)).toEqual([false, true])
 })
 
-describe('an address of ours', () => {
+describe('a signed address of this server', () => {
   let link: string
   beforeAll(async () => {
     const { nodes } = await run({ paint: paint(13) })
@@ -127,7 +127,7 @@ describe('an address of ours', () => {
     expect(((await ended.json()) as { execution: { status: string } }).execution.status).toBe('completed')
   })
 
-  test('is none with another signature', { timeout: 120_000 }, async () => {
+  test('is refused with another signature', { timeout: 120_000 }, async () => {
     const done = await run({ a: film(link.replace(/sig=../, 'sig=AA')) })
     expect(done.nodes[0]).toMatchObject({ status: 'failed', error: { code: 'url_fetch_failed' } })
   })

@@ -34,7 +34,7 @@ async function run(body: { dag: { nodes: object; edges?: object[] } } & Record<s
   return read(`${execution.id}?wait=60`)
 }
 
-/** The execution as it is in the list, read, in the snapshot and in the event of its end. */
+/** The execution as shown in the list, when read, in the snapshot and in its end event. */
 async function everywhere({ id }: Execution): Promise<Execution[]> {
   const { executions } = await get<{ executions: Execution[] }>('/api/workflow-executions?limit=100')
   const events = await (await app.fetch(`/api/workflow-executions/${id}/events?after=evt_0`)).text()
@@ -46,7 +46,7 @@ async function everywhere({ id }: Execution): Promise<Execution[]> {
   return [executions.find(one => one.id === id)!, await read(id), told[0]!, told.at(-1)!]
 }
 
-test('what has failed and what was left out for it is told wherever the failure is', async () => {
+test('a failure and the nodes skipped for it are reported wherever the failure is', async () => {
   const done = await run({
     dag: {
       nodes: {
@@ -77,7 +77,7 @@ test('what has failed and what was left out for it is told wherever the failure 
   }
 })
 
-test('a failure that was borne is a warning of what completed all the same', async () => {
+test('a failure that may happen is a warning of the completed execution', async () => {
   const done = await run({
     dag: {
       nodes: {
@@ -94,7 +94,7 @@ test('a failure that was borne is a warning of what completed all the same', asy
   }
 })
 
-test('one that needs no engine has begun all the same, and a retry of what is done too', async () => {
+test('an execution without an engine has a start time too, and so has a retry of completed work', async () => {
   const nodes = { a: { model_id: 'fake', task: 'std/embeddings', inputs: { input: `begun ${Math.random()}` } } }
   const first = await run({ dag: { nodes } })
   const second = await run({ dag: { nodes } })
@@ -110,7 +110,7 @@ test('one that needs no engine has begun all the same, and a retry of what is do
   }
 })
 
-test('what each node was given and keeps is told with the execution, and in the list of its nodes', async () => {
+test('the inputs and the kept results of each node are in the execution and in the list of its nodes', async () => {
   const said = 'choices[0].message.content'
   const done = await run({
     dag: {
@@ -146,7 +146,7 @@ test('what each node was given and keeps is told with the execution, and in the 
   expect(node).toMatchObject({ resolved_inputs: { messages: [{ content: long }] } })
 })
 
-test('who follows the organization hears of executions and their nodes, and goes on where it was', async () => {
+test('the events of an organization contain executions and their nodes, and resume where they stopped', async () => {
   using reader = await openReader(app, '/api/events?types=workflow_execution.*')
   await reader.until(() => reader.records.length === 1)
   expect(reader.records[0]).toMatchObject({ event: 'snapshot', data: { data: { jobs: [], executions: [] } } })

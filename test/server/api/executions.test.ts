@@ -64,7 +64,7 @@ async function ended(id: string): Promise<Execution> {
 
 const statuses = ({ nodes }: Execution) => Object.fromEntries(nodes.map(({ node_id, status }) => [node_id, status]))
 
-test('a chain runs in order, each node with what the one before has said', async () => {
+test('a chain runs in order, each node with the result of the one before', async () => {
   const done = await run(
     {
       nodes: { a: chat('one ${input.word}'), b: chat(`two ${said('a')}`), c: chat(`three ${said('b')}`) },
@@ -103,7 +103,7 @@ describe('branches', () => {
           (await (await app.fetch(`/api/jobs/${job_id}`)).json()) as { metrics: { run_ms: number } },
       ),
     )
-    // One after the other they would have taken three times as long.
+    // In sequence they would have taken three times as long.
     const times = await Promise.all(
       ['a', 'b', 'c', 'join'].map(async name => {
         const { job_id } = done.nodes.find(({ node_id }) => node_id === name)!
@@ -115,7 +115,7 @@ describe('branches', () => {
     expect(times[3]!.started_at).toBeGreaterThanOrEqual(Math.max(...times.slice(0, 3).map(one => one.finished_at)))
   })
 
-  test('a failure ends what has not begun, and says which node it was', async () => {
+  test('a failure ends nodes that have not begun, and names the failed node', async () => {
     const done = await run({
       nodes: { bad: chat('mode:status,code=400,text=no'), after: chat('x'), other: chat('mode:slow,ms=300') },
       edges: [{ from: 'bad', to: 'after' }],
@@ -126,7 +126,7 @@ describe('branches', () => {
     expect(done.outputs).toBeNull()
   })
 
-  test('where it may continue only what comes after is skipped', async () => {
+  test('with continue on failure only the successors are skipped', async () => {
     const done = await run(
       {
         nodes: { bad: chat('mode:status,code=400,text=no'), after: chat('x'), a: chat('one'), b: chat('two') },
@@ -143,7 +143,7 @@ describe('branches', () => {
     ])
   })
 
-  test('a failure that is borne gives nothing to those who refer to it', async () => {
+  test('a failure that may happen gives nothing to nodes that refer to it', async () => {
     const done = await run({
       nodes: {
         bad: chat('mode:status,code=400,text=no', { on_error: 'continue' }),
@@ -155,7 +155,7 @@ describe('branches', () => {
   })
 })
 
-test('a reference that points at nothing fails its node with a sentence, once', async () => {
+test('a reference without a target fails its node with a sentence, once', async () => {
   const done = await run({
     nodes: { a: chat('x'), b: chat('${nodes.a.result.choices[7].message.content}') },
     edges: [],
@@ -171,7 +171,7 @@ test('a reference that points at nothing fails its node with a sentence, once', 
   })
 })
 
-describe('an execution that goes on', () => {
+describe('a running execution', () => {
   const long = { nodes: { a: chat('mode:slow,ms=60000'), b: chat(`x ${said('a')}`) }, edges: [] }
 
   async function begun(): Promise<string> {
@@ -187,7 +187,7 @@ describe('an execution that goes on', () => {
     return id
   }
 
-  test('is cancelled with all that runs', async () => {
+  test('is cancelled with everything that runs', async () => {
     const id = await begun()
     const { status, body } = await post(`/api/workflow-executions/${id}/cancel`)
     expect([status, body.execution.status]).toEqual([200, 'cancelled'])
@@ -211,7 +211,7 @@ describe('an execution that goes on', () => {
     ])
   })
 
-  test('cannot be deleted or done again before its end', async () => {
+  test('cannot be deleted or repeated before its end', async () => {
     const id = await begun()
     const path = `/api/workflow-executions/${id}`
     expect((await app.fetch(path, { method: 'DELETE' })).status).toBe(409)
@@ -222,7 +222,7 @@ describe('an execution that goes on', () => {
   })
 })
 
-test('done again from where it failed: what is done stays done', async () => {
+test('a repeat from the failed node keeps the completed nodes', async () => {
   const dag = {
     nodes: { a: chat('one'), b: chat(`mode:status,code=400,text=no ${said('a')}`), c: chat(`x ${said('b')}`) },
     edges: [],
@@ -240,12 +240,12 @@ test('done again from where it failed: what is done stays done', async () => {
   expect(second.parent_execution_id).toBe(first.id)
   const [before, after] = [first, second].map(({ nodes }) => nodes.find(({ node_id }) => node_id === 'a')!)
   expect(after).toMatchObject({ status: 'completed', cached: true, job_id: before!.job_id, result: before!.result })
-  // What it uses of the first outlives the first.
+  // The results that it uses of the first execution are kept when that is deleted.
   expect((await app.fetch(`/api/workflow-executions/${first.id}`, { method: 'DELETE' })).status).toBe(200)
   expect((await ended(second.id)).nodes.find(({ node_id }) => node_id === 'a')!.result).toEqual(before!.result)
 })
 
-test('the same work is done once, at the same time and later', async () => {
+test('equal work is done once, at the same time and later', async () => {
   const embed = {
     model_id: 'fake',
     task: 'std/embeddings',
@@ -263,7 +263,7 @@ test('the same work is done once, at the same time and later', async () => {
   expect(second.nodes[0]!.result).toEqual(first.nodes[0]!.result)
 })
 
-test('what is executed is told where it is asked for', async () => {
+test('the executed definition is shown on request', async () => {
   const dag = { nodes: { a: chat('x'), b: chat(said('a')) }, edges: [] }
   const { id } = await run(dag)
   const read = async (query: string) => {
@@ -275,7 +275,7 @@ test('what is executed is told where it is asked for', async () => {
   expect([told.dag, told.nodes]).toMatchObject([dag, [{ node_id: 'a' }, { node_id: 'b' }]])
 })
 
-test('what cannot run is refused with all reasons, and nothing of it exists', async () => {
+test('an invalid workflow is refused with all reasons, and no execution is created', async () => {
   const { status, body } = await post('/api/workflows/run', {
     dag: {
       nodes: { a: chat('x', { model_id: 'ghost' }), b: chat('y', { task: 'std/dance' }) },

@@ -59,8 +59,8 @@ const look = (id: string, query = '') => ask('GET', `/api/jobs/${id}${query}`)
 const end = async (id: string) => (await look(id, '?wait=60')).body
 const codeOf = ({ status, body }: { status: number; body: Job }) => [status, body.error?.code]
 
-describe('a job that is repeated', () => {
-  test('is a new one with the same inputs and terms, and the first one stays as it was', async () => {
+describe('a repeated job', () => {
+  test('is a new job with the same inputs and settings, and the first one is unchanged', async () => {
     const id = await submit('first 400, then well', {
       priority: 7,
       max_attempts: 2,
@@ -104,7 +104,7 @@ describe('a job that is repeated', () => {
     }
   })
 
-  test('is no synchronous call: its inputs are not kept', async () => {
+  test('cannot be a synchronous call: its inputs are not kept', async () => {
     const call = await app.fetch('/std/v1/embeddings', { body: { model: 'far', input: 'a' } })
     await call.text()
     const refused = await ask('POST', `/api/jobs/${call.headers.get('x-job-id')}/retry`)
@@ -112,7 +112,7 @@ describe('a job that is repeated', () => {
     expect(refused.body.error!.message).toContain('inputs are not kept')
   })
 
-  test('once under one key; another job under that key is another request', async () => {
+  test('is made once per key; the same key for another job is refused', async () => {
     const [one, other] = [await submit('one'), await submit('other')]
     await Promise.all([end(one), end(other)])
     const headers = { 'idempotency-key': newId('req') }
@@ -151,8 +151,8 @@ describe('a job that is repeated', () => {
   })
 })
 
-describe('a job that is deleted', () => {
-  test('is gone from everywhere but the bill', async () => {
+describe('a deleted job', () => {
+  test('is in no list and no answer but the usage', async () => {
     const id = await submit('delete me')
     await end(id)
     const deleted = await ask('DELETE', `/api/jobs/${id}`)
@@ -170,7 +170,7 @@ describe('a job that is deleted', () => {
     expect(jobs.some(one => one.id === id)).toBe(false)
   })
 
-  test('must have ended: 409, and it goes on', async () => {
+  test('must have ended: 409, and it continues', async () => {
     const id = await submit('hold on')
     await engine.until(seen => seen.some(({ body }) => body.input === 'hold on'))
     expect(codeOf(await ask('DELETE', `/api/jobs/${id}`))).toEqual([409, 'conflict'])
@@ -179,26 +179,26 @@ describe('a job that is deleted', () => {
     expect((await ask('DELETE', `/api/jobs/${id}`)).status).toBe(200)
   })
 
-  test('is no synchronous call: 409', async () => {
+  test('cannot be a synchronous call: 409', async () => {
     const call = await app.fetch('/std/v1/embeddings', { body: { model: 'far', input: 'a' } })
     await call.text()
     expect(codeOf(await ask('DELETE', `/api/jobs/${call.headers.get('x-job-id')}`))).toEqual([409, 'conflict'])
   })
 
-  test('is of the own organization: to others it is not found, like one that never was', async () => {
+  test('must be of the own organization: in others the answer is the same as for one that never existed', async () => {
     const id = await submit('mine')
     await end(id)
     const other = await makeOrganization(app)
     for (const one of [id, newId('job')])
       expect(codeOf(await ask('DELETE', `/api/jobs/${one}`, undefined, {}, other.secret))).toEqual([404, 'not_found'])
     await ask('DELETE', `/api/jobs/${id}`)
-    // A foreigner is not told that there was one.
+    // The answer does not reveal to another organization that the job existed.
     expect(codeOf(await ask('GET', `/api/jobs/${id}`, undefined, {}, other.secret))).toEqual([404, 'not_found'])
   })
 })
 
-describe('a job that has had its time', () => {
-  test('is no longer shown, and when it has been removed the answer is the same', async () => {
+describe('a job past its retention time', () => {
+  test('is no longer shown, and once it is removed the answer is the same', async () => {
     const id = await submit('short', { expires_after_seconds: 1 })
     const ended = await end(id)
     expect(ended.expires_at).toBeGreaterThanOrEqual(ended.finished_at)
@@ -215,7 +215,7 @@ describe('a job that has had its time', () => {
     expect(after.body.error!.message).toBe(before.body.error!.message)
   })
 
-  test('to begin fails, with what it waited for', async () => {
+  test('to begin fails with the reason why it waited', async () => {
     const busy = await submit('hold the slot', { model_id: 'narrow' })
     await engine.until(seen => seen.some(({ body }) => body.input === 'hold the slot'))
     const id = await submit('too late', { model_id: 'narrow', start_timeout_seconds: 0.3 })
@@ -225,7 +225,7 @@ describe('a job that has had its time', () => {
     await ask('POST', `/api/jobs/${busy}/cancel`)
   })
 
-  test('to run fails, and the engine is told', async () => {
+  test('to run fails, and its engine request is aborted', async () => {
     const id = await submit('hold for ever', { timeout_seconds: 0.3, max_attempts: 1 })
     const job = await end(id)
     expect([job.status, job.error?.code]).toEqual(['failed', 'timeout'])
@@ -234,7 +234,7 @@ describe('a job that has had its time', () => {
 })
 
 describe('the log of a job', () => {
-  test('is empty where nothing was said', async () => {
+  test('is empty when nothing was logged', async () => {
     const id = await submit('silent')
     await end(id)
     const { status, body } = await ask('GET', `/api/jobs/${id}/logs`)
@@ -245,7 +245,7 @@ describe('the log of a job', () => {
   })
 })
 
-test('one who waits for the end and leaves is forgotten', async () => {
+test('a caller that waits for the end and disconnects is removed', async () => {
   const id = await submit('hold while they wait')
   const leave = new AbortController()
   const waiting = Array.from({ length: 20 }, () =>
