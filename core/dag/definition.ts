@@ -31,8 +31,8 @@ const withoutReserved = <Schema extends z.ZodType>(record: Schema) =>
   }, record)
 
 const Retries = z.strictObject({
-  max: z.int().min(0).max(10).describe('Most further attempts after the first, 0 to 10.'),
-  backoff_ms: z.int().min(0).max(3_600_000).optional().describe('Shortest time between two attempts in milliseconds.'),
+  max: z.int().min(0).max(10).describe('Maximum number of retries, 0 to 10.'),
+  backoff_ms: z.int().min(0).max(3_600_000).optional().describe('Minimum time between two attempts in milliseconds.'),
 })
 
 /** One task of a workflow. Unknown fields are kept with a warning, so that editors may store their own. */
@@ -56,28 +56,28 @@ export const WorkflowNode = z
       .describe(
         'Paths into the result, such as `choices[0].message.content`, whose values the execution shows under `outputs`.',
       ),
-    name: z.string().max(256).optional().describe('Name for people.'),
+    name: z.string().max(256).optional().describe('Display name.'),
     timeout: z
       .number()
       .positive()
       .max(86_400)
       .optional()
-      .describe('Most seconds of one attempt. Default: no limit but that of the execution.'),
-    retries: Retries.optional().describe('Further attempts after a failure. Default: 2.'),
+      .describe('Maximum seconds of one attempt. Default: only the limit of the execution.'),
+    retries: Retries.optional().describe('Retries after a failure. Default: 2.'),
     on_error: z
       .enum(['fail', 'continue'])
       .default('fail')
-      .describe('`fail`: a failure of the node fails the execution. `continue`: nodes after it run all the same.'),
+      .describe('`fail`: a failure of the node fails the execution. `continue`: nodes after it still run.'),
     cache: z
       .enum(['use', 'off', 'refresh'])
       .optional()
       .describe(
-        'Results of equal work: `use` takes one, `refresh` computes and stores one, `off` does neither. Default: `use` for work that gives the same result again.',
+        '`use`: reuse a stored result of the same work. `refresh`: run the node and store its result. `off`: neither. Default: `use` for work that always gives the same result.',
       ),
     position: z
       .object({ x: z.number().describe('Pixels from the left.'), y: z.number().describe('Pixels from the top.') })
       .optional()
-      .describe('Place in an editor. Has no other effect.'),
+      .describe('Position in an editor. No other effect.'),
   })
   .meta({ id: 'WorkflowNode', description: 'One step of a workflow: a task, its model and its inputs.' })
 export type WorkflowNode = z.output<typeof WorkflowNode>
@@ -94,13 +94,13 @@ export const Dag = z
     edges: z
       .array(
         z.strictObject({
-          from: z.string().describe('Id of the node that comes first.'),
-          to: z.string().describe('Id of the node that waits for it.'),
+          from: z.string().describe('Id of the preceding node.'),
+          to: z.string().describe('Id of the following node.'),
         }),
       )
       .max(maxEdges)
       .default([])
-      .describe(`Which node comes after which, ${maxEdges} at most.`),
+      .describe(`The edges between the nodes, ${maxEdges} at most.`),
   })
   .meta({ id: 'Dag', description: 'The graph of a workflow: a directed graph without cycles.' })
 export type Dag = z.output<typeof Dag>
@@ -135,7 +135,7 @@ export const Parameter = z
     minimum: z.number().nullish().describe('Smallest allowed number.'),
     maximum: z.number().nullish().describe('Largest allowed number.'),
   })
-  .meta({ id: 'WorkflowParameter', description: 'A value that an execution is given.' })
+  .meta({ id: 'WorkflowParameter', description: 'An input parameter of a workflow.' })
 export type Parameter = z.output<typeof Parameter>
 export type Parameters = Readonly<Record<string, Parameter>>
 

@@ -199,7 +199,7 @@ export function openCalls({
             end = { how: 'failed', failure: outcome.failure, usage: nothing }
             break
           }
-          log.warn('An engine broke before it answered; the request is tried again', {
+          log.warn('An engine failed before it answered; the request is tried again', {
             job: id,
             model: model.id,
             engine: call.engineId,

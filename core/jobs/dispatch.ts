@@ -141,7 +141,7 @@ export function openDispatch(options: DispatchOptions) {
    * fleet requested ends early when it offers a slot.
    */
   function pauseJobs(modelId: string, failure: Failure, byFleet = false): void {
-    if (failure.code === 'internal_error') log.error('A slot could not be had', { model: modelId }, failure.cause)
+    if (failure.code === 'internal_error') log.error('A slot could not be taken', { model: modelId }, failure.cause)
     const state = stateOf(modelId)
     // The fleet repeats its refusal on every check; that must not extend the pause.
     if (byFleet && state.pause) return void (state.pause.failure = failure)

@@ -2,7 +2,7 @@ import type { JobClass, WaitingJob } from '../store/store.ts'
 
 /**
  * The waiting entries of one model, organization and class. Memory holds the first stored jobs, the rest is in the
- * store: the window is complete up to the rank `through`, which is infinite if nothing is beyond it. Calls are never in
+ * store: the window is complete up to the rank `completeTo`, which is infinite if nothing is beyond it. Calls are never in
  * the store, so their lanes are complete.
  */
 export interface Lane {
@@ -10,9 +10,9 @@ export interface Lane {
   readonly class: JobClass
   readonly organizationId: string
   window: WaitingJob[]
-  through: number
+  completeTo: number
   /** The estimated number of jobs beyond the window. Corrected by every read that reaches the end of the lane. */
-  beyond: number
+  inStore: number
   /** The highest rank that is only in the store. */
   newest: number
   /** How many of its entries were taken and have not ended. */
@@ -28,7 +28,7 @@ export interface Lane {
 /** The usage of an organization of one model in one class. */
 export interface Account {
   /** GPU milliseconds divided by its weight: the lowest is next. */
-  had: number
+  used: number
   /**
    * When it was last served, as a count of taken entries: of two with the same usage, the one served longer ago is
    * next.
@@ -43,9 +43,9 @@ export interface Account {
 /** Changes during a read of the store, which the read may have missed. */
 export interface Reading {
   /** The lowest rank of jobs that arrived meanwhile and are only in the store. */
-  came: number
+  lowestArrival: number
   /** Ids that no longer wait. */
-  readonly gone: Set<string>
+  readonly noLongerWaiting: Set<string>
 }
 
 export const newLane = (modelId: string, jobClass: JobClass, organizationId: string, now: number): Lane => ({
@@ -53,8 +53,8 @@ export const newLane = (modelId: string, jobClass: JobClass, organizationId: str
   class: jobClass,
   organizationId,
   window: [],
-  through: Number.POSITIVE_INFINITY,
-  beyond: 0,
+  completeTo: Number.POSITIVE_INFINITY,
+  inStore: 0,
   newest: Number.NEGATIVE_INFINITY,
   underWay: 0,
   waitingSince: now,
@@ -62,10 +62,10 @@ export const newLane = (modelId: string, jobClass: JobClass, organizationId: str
   reading: null,
 })
 
-export const waitingIn = (lane: Lane): number => lane.window.length + lane.beyond
+export const waitingIn = (lane: Lane): number => lane.window.length + lane.inStore
 
 /** Whether the store may have jobs of it that are not in memory. */
-export const hasMore = (lane: Lane): boolean => lane.through < Number.POSITIVE_INFINITY
+export const hasMore = (lane: Lane): boolean => lane.completeTo < Number.POSITIVE_INFINITY
 
 const before = (a: WaitingJob, b: WaitingJob): boolean => a.rank < b.rank || (a.rank === b.rank && a.id < b.id)
 
@@ -82,11 +82,11 @@ export function indexIn({ window }: Lane, job: WaitingJob): number {
 
 /** Adds a waiting entry. A window of more than twice `size` is shortened; the removed end is only in the store. */
 export function insert(lane: Lane, job: WaitingJob, size: number): void {
-  lane.reading?.gone.delete(job.id)
-  if (job.rank > lane.through) {
-    lane.beyond++
+  lane.reading?.noLongerWaiting.delete(job.id)
+  if (job.rank > lane.completeTo) {
+    lane.inStore++
     lane.newest = Math.max(lane.newest, job.rank)
-    if (lane.reading) lane.reading.came = Math.min(lane.reading.came, job.rank)
+    if (lane.reading) lane.reading.lowestArrival = Math.min(lane.reading.lowestArrival, job.rank)
     return
   }
   const at = indexIn(lane, job)
@@ -94,37 +94,37 @@ export function insert(lane: Lane, job: WaitingJob, size: number): void {
   lane.window.splice(at, 0, job)
   // Calls exist only here, and max_queue bounds them.
   if (lane.class === 'interactive' || lane.window.length <= 2 * size) return
-  lane.beyond += lane.window.length - size
+  lane.inStore += lane.window.length - size
   lane.newest = Math.max(lane.newest, lane.window.at(-1)!.rank)
   lane.window.length = size
-  lane.through = lane.window.at(-1)!.rank
+  lane.completeTo = lane.window.at(-1)!.rank
   // A read that started at the end of the longer window would leave a gap.
   lane.reading = null
 }
 
 /** Removes an entry; false if it was not in the window. */
 export function withdraw(lane: Lane, job: WaitingJob): boolean {
-  lane.reading?.gone.add(job.id)
+  lane.reading?.noLongerWaiting.add(job.id)
   const at = indexIn(lane, job)
   if (lane.window[at]?.id !== job.id) return false
   lane.window.splice(at, 1)
   return true
 }
 
-/** Adds the jobs that a read found from `through` on, by rank; `complete`: there are no more. */
+/** Adds the jobs that a read found from `completeTo` on, by rank; `complete`: there are no more. */
 export function fill(lane: Lane, reading: Reading, found: readonly WaitingJob[], complete: boolean): void {
   if (lane.reading !== reading) return
   lane.reading = null
   // The read is known to be complete only up to the lowest rank that arrived meanwhile.
-  const all = found.filter(job => job.rank < reading.came)
+  const all = found.filter(job => job.rank < reading.lowestArrival)
   for (const job of all) {
     const at = indexIn(lane, job)
-    if (reading.gone.has(job.id) || lane.window[at]?.id === job.id) continue
+    if (reading.noLongerWaiting.has(job.id) || lane.window[at]?.id === job.id) continue
     lane.window.splice(at, 0, job)
-    lane.beyond = Math.max(0, lane.beyond - 1)
+    lane.inStore = Math.max(0, lane.inStore - 1)
   }
-  if (complete && reading.came === Number.POSITIVE_INFINITY) {
-    lane.through = Number.POSITIVE_INFINITY
-    lane.beyond = 0
-  } else if (all.length > 0) lane.through = Math.max(lane.through, all.at(-1)!.rank)
+  if (complete && reading.lowestArrival === Number.POSITIVE_INFINITY) {
+    lane.completeTo = Number.POSITIVE_INFINITY
+    lane.inStore = 0
+  } else if (all.length > 0) lane.completeTo = Math.max(lane.completeTo, all.at(-1)!.rank)
 }

@@ -76,7 +76,7 @@ function precedes(queue: ModelQueue, lane: Lane, other: Lane, jobClass: JobClass
     accountOf(queue.classes[jobClass], lane.organizationId),
     accountOf(queue.classes[jobClass], other.organizationId),
   ]
-  return own.had < others.had || (own.had === others.had && own.servedAt < others.servedAt)
+  return own.used < others.used || (own.used === others.used && own.servedAt < others.servedAt)
 }
 
 /** The classes that are served before this one. */

@@ -9,10 +9,10 @@ import { accountOf, type ModelQueue } from './windows.ts'
 export function positionInLane(lane: Lane, job: WaitingJob): number | undefined {
   const at = indexIn(lane, job)
   if (lane.window[at]?.id === job.id) return at
-  if (job.rank < lane.through) return undefined
-  const last = Math.max(0, lane.beyond - 1)
+  if (job.rank < lane.completeTo) return undefined
+  const last = Math.max(0, lane.inStore - 1)
   const newest = Math.max(lane.newest, job.rank)
-  const from = Number.isFinite(lane.through) ? lane.through : job.rank
+  const from = Number.isFinite(lane.completeTo) ? lane.completeTo : job.rank
   const part = newest > from && job.rank > from ? (job.rank - from) / (newest - from) : 1
   return lane.window.length + Math.round(last * part)
 }
@@ -52,10 +52,10 @@ function entriesBefore(queue: ModelQueue, { own, index, other, passed }: Pair, s
   const accounts = queue.classes[own.class]
   const [account, others] = [accountOf(accounts, own.organizationId), accountOf(accounts, other.organizationId)]
   const ownStep = step(own)
-  const begins = account.had + index * ownStep
-  if (others.had > begins) return 0
+  const begins = account.used + index * ownStep
+  if (others.used > begins) return 0
   const otherStep = Math.max(step(other), Number.EPSILON)
-  const rounds = (begins - others.had) / otherStep
+  const rounds = (begins - others.used) / otherStep
   const whole = Math.ceil(rounds)
   if (!Number.isInteger(rounds)) return whole
   // Both start at the same point: the one that was served longer ago is first.
@@ -68,6 +68,6 @@ function entriesBefore(queue: ModelQueue, { own, index, other, passed }: Pair, s
 
 /** Whether the organization of a lane has used less in its class than that of another lane. */
 const hasUsedLess = ({ classes }: ModelQueue, lane: Lane, other: Lane): boolean =>
-  accountOf(classes[lane.class], lane.organizationId).had < accountOf(classes[lane.class], other.organizationId).had
+  accountOf(classes[lane.class], lane.organizationId).used < accountOf(classes[lane.class], other.organizationId).used
 
 const rank = (jobClass: JobClass): number => jobClasses.indexOf(jobClass)

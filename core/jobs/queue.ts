@@ -68,12 +68,12 @@ export function openQueue(options: QueueOptions) {
     taken.delete(job.id)
     const at = windows.lane(job)
     for (const account of accounts) {
-      account.had += (ranMs - chargedMs) / turn.weight
+      account.used += (ranMs - chargedMs) / turn.weight
       account.underWay--
     }
     at.lane.underWay--
     at.queue.underWay--
-    at.lane.reading?.gone.add(job.id)
+    at.lane.reading?.noLongerWaiting.add(job.id)
     return at
   }
 
@@ -88,12 +88,12 @@ export function openQueue(options: QueueOptions) {
   ): RunningEntry {
     const accounts = classes.map(name => accountOf(queue.classes[name], lane.organizationId))
     const turn: RunningEntry = { job, accounts, weight: weight(lane.organizationId), chargedMs: usual(queue, lane) }
-    lane.reading?.gone.add(job.id)
+    lane.reading?.noLongerWaiting.add(job.id)
     served++
     for (const [at, account] of accounts.entries()) {
       const one = queue.classes[classes[at]!]
-      if (inOrder) one.floor = Math.max(one.floor, account.had)
-      account.had += turn.chargedMs / turn.weight
+      if (inOrder) one.floor = Math.max(one.floor, account.used)
+      account.used += turn.chargedMs / turn.weight
       account.servedAt = served
       account.underWay++
     }
@@ -110,7 +110,7 @@ export function openQueue(options: QueueOptions) {
   function rejoin({ queue, lane }: QueuedLane, jobClass: JobClass): void {
     const one = queue.classes[jobClass]
     const account = accountOf(one, lane.organizationId)
-    account.had = Math.max(account.had, one.floor)
+    account.used = Math.max(account.used, one.floor)
   }
 
   function rejoinIfEmpty(at: QueuedLane, jobClass: JobClass): void {
@@ -139,8 +139,8 @@ export function openQueue(options: QueueOptions) {
       for (const { jobs, ...name } of backlog) {
         const at = windows.lane(name)
         windows.change(at, () => {
-          at.lane.through = Number.NEGATIVE_INFINITY
-          at.lane.beyond = jobs
+          at.lane.completeTo = Number.NEGATIVE_INFINITY
+          at.lane.inStore = jobs
         })
       }
     },
@@ -154,7 +154,7 @@ export function openQueue(options: QueueOptions) {
       if (!at || taken.has(job.id)) return
       windows.change(at, () => {
         const { lane } = at
-        if (!withdraw(lane, job) && waited && job.rank >= lane.through) lane.beyond = Math.max(0, lane.beyond - 1)
+        if (!withdraw(lane, job) && waited && job.rank >= lane.completeTo) lane.inStore = Math.max(0, lane.inStore - 1)
       })
       windows.forgetLane(at)
       windows.rest(job.modelId)
@@ -181,7 +181,7 @@ export function openQueue(options: QueueOptions) {
     },
 
     /** Charges a job that never waited here: it was created together with its claim. */
-    takeNew(job: WaitingJob): RunningEntry {
+    chargeNew(job: WaitingJob): RunningEntry {
       const at = windows.lane(job)
       if (waitingIn(at.lane) === 0) rejoin(at, job.class)
       return charge(at, job, { classes: [job.class] })
@@ -202,7 +202,7 @@ export function openQueue(options: QueueOptions) {
     },
 
     /** Ends a running entry that did not run and no longer waits. */
-    passed(turn: RunningEntry): void {
+    skip(turn: RunningEntry): void {
       const at = endEntry(turn, 0)
       if (!at) return
       windows.forgetLane(at)
@@ -215,19 +215,19 @@ export function openQueue(options: QueueOptions) {
     },
 
     /** The store read to do next, before an entry has to wait for it; undefined: none. */
-    wanted(): StoreRead | undefined {
+    nextRead(): StoreRead | undefined {
       const lane = windows.unread()
       return lane && read(lane)
     },
 
     /** Adds the jobs that a read has returned. */
-    found(read: StoreRead, jobs: readonly WaitingJob[]): void {
-      windows.found(read, jobs)
+    readDone(read: StoreRead, jobs: readonly WaitingJob[]): void {
+      windows.readDone(read, jobs)
       windows.rest(read.modelId)
     },
 
     /** A read has failed: it will be requested again. */
-    missed: (read: StoreRead): void => windows.missed(read),
+    readFailed: (read: StoreRead): void => windows.readFailed(read),
 
     /** How many entries would be served before this one in the current state; undefined: it does not wait here. */
     position(job: WaitingJob): number | undefined {

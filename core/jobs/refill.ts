@@ -24,9 +24,9 @@ export function openRefill({
   function read(needed: StoreRead): Promise<void> {
     const { reading: _reading, ...query } = needed
     const one = store.waiting(query).then(
-      jobs => queue.found(needed, jobs),
+      jobs => queue.readDone(needed, jobs),
       (thrown: unknown) => {
-        queue.missed(needed)
+        queue.readFailed(needed)
         throw thrown
       },
     )
@@ -36,8 +36,8 @@ export function openRefill({
 
   async function readAll(): Promise<void> {
     try {
-      for (let needed = queue.wanted(); needed; needed = queue.wanted()) {
-        if (closed) return queue.missed(needed)
+      for (let needed = queue.nextRead(); needed; needed = queue.nextRead()) {
+        if (closed) return queue.readFailed(needed)
         await read(needed)
         filled(needed.modelId)
         // A thousand organizations are a thousand reads: yields to the event loop between them.

@@ -64,7 +64,7 @@ export function openRuns({ store, run, queue, live, durations, log, clock, dispa
     }
     if (!job) {
       // The job no longer waits: the slot goes to another one.
-      queue.passed(entry)
+      queue.skip(entry)
       running.delete(id)
       return free(modelId, lease)
     }
@@ -78,7 +78,7 @@ export function openRuns({ store, run, queue, live, durations, log, clock, dispa
     one.job = job
     if (draining) {
       free(modelId, lease)
-      queue.passed(entry)
+      queue.skip(entry)
       return void (await store.release(job, 0))
     }
     live.moved(job)
@@ -188,7 +188,7 @@ export function openRuns({ store, run, queue, live, durations, log, clock, dispa
       const { lease, reported } = kept.get(before)!
       kept.delete(before)
       // It may be stopped from now on, and starts when the end of its predecessor is announced.
-      start(queue.takeNew(waitingOf(job)), one => reported.then(() => carryOut(one, job, lease)))
+      start(queue.chargeNew(waitingOf(job)), one => reported.then(() => carryOut(one, job, lease)))
     },
     /** Stops the run of the job, if there is one. */
     stop: (id: string, why: Failure): void => running.get(id)?.abort.abort(why),

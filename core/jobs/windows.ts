@@ -28,7 +28,7 @@ export interface QueuedLane {
   lane: Lane
 }
 
-/** A read of the store that is needed; answer it with `found` or `missed`. */
+/** A read of the store that is needed; answer it with `readDone` or `readFailed`. */
 export interface StoreRead {
   readonly modelId: string
   readonly class: JobClass
@@ -45,7 +45,7 @@ const keyOf = (jobClass: JobClass, organizationId: string): string => `${jobClas
 /** The account of an organization in a class, created at the floor if missing. */
 export function accountOf({ accounts, floor }: ClassState, organizationId: string): Account {
   let account = accounts.get(organizationId)
-  if (!account) accounts.set(organizationId, (account = { had: floor, servedAt: 0, underWay: 0, typicalMs: null }))
+  if (!account) accounts.set(organizationId, (account = { used: floor, servedAt: 0, underWay: 0, typicalMs: null }))
   return account
 }
 
@@ -124,8 +124,8 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
     forgetAccounts(queue: ModelQueue): void {
       for (const jobClass of jobClasses) {
         const { accounts, floor } = queue.classes[jobClass]
-        for (const [id, { had, underWay }] of accounts)
-          if (underWay === 0 && had <= floor && !queue.lanes.has(keyOf(jobClass, id))) accounts.delete(id)
+        for (const [id, { used, underWay }] of accounts)
+          if (underWay === 0 && used <= floor && !queue.lanes.has(keyOf(jobClass, id))) accounts.delete(id)
       }
     },
 
@@ -145,14 +145,14 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
     /** Starts a read of the jobs after the window; `underWay`: ids that may be found although they do not wait. */
     read(lane: Lane, underWay: Iterable<string>): StoreRead {
       unread.delete(lane)
-      lane.reading = { came: Number.POSITIVE_INFINITY, gone: new Set(underWay) }
+      lane.reading = { lowestArrival: Number.POSITIVE_INFINITY, noLongerWaiting: new Set(underWay) }
       return {
         modelId: lane.modelId,
         class: lane.class,
         organizationId: lane.organizationId,
-        from: Math.max(lane.through, Number.MIN_SAFE_INTEGER),
+        from: Math.max(lane.completeTo, Number.MIN_SAFE_INTEGER),
         // The read returns the jobs at the end of the window again.
-        limit: Math.max(1, size() - lane.window.length) + lane.window.filter(job => job.rank >= lane.through).length,
+        limit: Math.max(1, size() - lane.window.length) + lane.window.filter(job => job.rank >= lane.completeTo).length,
         reading: lane.reading,
       }
     },
@@ -160,12 +160,12 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
     /** A lane to read before an entry has to wait for it. */
     unread: (): Lane | undefined => unread.values().next().value,
 
-    found(read: StoreRead, jobs: readonly WaitingJob[]): void {
+    readDone(read: StoreRead, jobs: readonly WaitingJob[]): void {
       const at = find(read)
       if (at) this.change(at, () => fill(at.lane, read.reading, jobs, jobs.length < read.limit))
     },
 
-    missed(read: StoreRead): void {
+    readFailed(read: StoreRead): void {
       const lane = find(read)?.lane
       if (lane?.reading !== read.reading) return
       lane.reading = null

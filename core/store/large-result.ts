@@ -31,4 +31,4 @@ export interface OpenResult extends AsyncDisposable {
 
 /** The error for a large result that is no longer kept. */
 export const resultExpired = (): Failure =>
-  new Failure('output_expired', 'The result is no longer kept: its job was deleted, or its time was over.')
+  new Failure('output_expired', 'The result is no longer kept: its job was deleted, or it has expired.')

@@ -24,7 +24,7 @@ export const WorkflowFields = z
     name: z.string().trim().min(1).max(256).describe('Name of the workflow.'),
     description: z.string().max(4096).nullish().describe('What the workflow is for.'),
     region: z.enum(regions).optional().describe('A label without effect. Default: `Global`.'),
-    timeout: z.int().min(1).max(maxTimeout).optional().describe('Most seconds of an execution. Default: 3600.'),
+    timeout: z.int().min(1).max(maxTimeout).optional().describe('Maximum seconds of an execution. Default: 3600.'),
     on_failure: z
       .enum(['fail_fast', 'continue'])
       .optional()
@@ -32,7 +32,7 @@ export const WorkflowFields = z
         '`fail_fast`: the first failure ends the execution. `continue`: nodes that do not depend on the failed one still run. Default: `fail_fast`.',
       ),
     parameters: ParameterRecord.nullish().describe(
-      'The input parameters by name. Default: none declared, and an execution may be given any.',
+      'The input parameters by name. Default: none declared; an execution then accepts any.',
     ),
     dag: Dag.describe('The nodes and edges.'),
     ...readOnly,

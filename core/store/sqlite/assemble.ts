@@ -38,7 +38,7 @@ export function assemble(parts: {
     if (made) return made
     throw new Failure(
       'output_expired',
-      `This Idempotency-Key made the job ${holder}, which is not kept any more. Send a new key to run it again.`,
+      `This Idempotency-Key made the job ${holder}, which is no longer kept. Send a new key to run it again.`,
     )
   }
 
@@ -176,7 +176,7 @@ export function assemble(parts: {
         if (!made)
           throw new Failure(
             'output_expired',
-            `This Idempotency-Key made the execution ${holder}, which is not kept any more. Send a new key to run it again.`,
+            `This Idempotency-Key made the execution ${holder}, which is no longer kept. Send a new key to run it again.`,
           )
         return { execution: made, replayed: holder !== null }
       },

@@ -85,7 +85,7 @@ function inspect(connection: Connection, report: DatabaseReport, { quick, onStep
   onStep('references')
   const dangling = connection.pragma('foreign_key_check') as { table: string; parent: string }[]
   for (const { table, parent } of dangling.slice(0, 20))
-    findings.push(`A row of ${table} refers to one of ${parent} that is not there.`)
+    findings.push(`A row of ${table} refers to a missing row of ${parent}.`)
 
   const count = (sql: string) => connection.prepare<[], number>(sql).pluck().get() ?? 0
   const expectNone = (sql: string, sentence: (rows: number) => string) => {

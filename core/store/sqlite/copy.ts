@@ -34,7 +34,7 @@ export async function copyDatabase(
     verifyCopy(partial, {
       file: from,
       sentence: finding =>
-        `The backup to ${to} was not made, because the database is damaged: ${finding}. Look closer with: infer db check`,
+        `The backup to ${to} was not made, because the database is damaged: ${finding}. Check it with: infer db check`,
     })
     const file = openSync(partial, 'r')
     fsyncSync(file)
@@ -60,7 +60,7 @@ function includeResults(
   if (missing > 0)
     throw new StoreRefusal(
       65,
-      `The backup to ${to} was not made, because ${missing} results of jobs are not there. Look closer with: infer db check`,
+      `The backup to ${to} was not made, because ${missing} results of jobs are missing. Check it with: infer db check`,
     )
 }
 

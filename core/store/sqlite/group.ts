@@ -9,7 +9,7 @@ export const fullRetryMs = 5000
 export const diskFull: SentFailure = {
   code: 'disk_full',
   message:
-    'The disk of this server is full: it takes no new work until there is room. Running work goes on. Retry later.',
+    'The disk of this server is full: it accepts no new work until there is space. Running work continues. Retry later.',
   retryAfterMs: fullRetryMs,
 }
 

@@ -58,7 +58,7 @@ export function forgetCommands(connection: Connection, { jobCounts }: Pick<Write
       else if (calls.findCall(organizationId, id))
         throw new Failure(
           'conflict',
-          `The job ${id} was a synchronous call: only its bill is kept, and that is not deleted.`,
+          `The job ${id} was a synchronous call: only its ledger row is kept, which cannot be deleted.`,
         )
       return row !== undefined
     },

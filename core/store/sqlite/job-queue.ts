@@ -66,7 +66,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
       return pastDeadline.all(now, limit).map(row => {
         const sentence =
           `The job had not started by its start deadline, ${new Date(row.start_by).toISOString()}, and was not run. ` +
-          'Submit it again, with a later deadline or when there is less to do.'
+          'Submit it again, with a later deadline or when the server is less busy.'
         end(row, { status: 'failed', at: now, error: errorOf('timeout', row.attempt, sentence) })
         return { organizationId: row.organization_id, id: row.id }
       })

@@ -65,7 +65,7 @@ export async function openSpace({ directory, ballast, minFreeBytes, ballastBytes
     const before = room
     room = to
     const fields = { free_bytes: free, min_free_bytes: minFreeBytes }
-    if (to === 'enough') log.info('The disk has free space measureAndReschedule: new work is accepted', fields)
+    if (to === 'enough') log.info('The disk has free space again: new work is accepted', fields)
     else if (before === 'enough') log.warn('The disk is nearly full: no new work is accepted', fields)
   }
 

@@ -55,7 +55,7 @@ export function shelf() {
         if (!next) return undefined
         if ('job' in next) return queue.take(next)
         if (!('read' in next)) throw new Error('A look is under way that nobody began')
-        queue.found(next.read, find(next.read))
+        queue.readDone(next.read, find(next.read))
       }
     },
   }

@@ -259,9 +259,9 @@ describe('the window', () => {
     const running: RunningEntry[] = []
     const turns: string[] = []
     const answers: (() => void)[] = []
-    const read = (want: NonNullable<ReturnType<Queue['wanted']>>) => {
+    const read = (want: NonNullable<ReturnType<Queue['nextRead']>>) => {
       const found = store.find(want)
-      answers.push(() => queue.found(want, found))
+      answers.push(() => queue.readDone(want, found))
       if (!slow) answers.shift()!()
     }
     const takeNext = (): boolean => {
@@ -273,7 +273,7 @@ describe('the window', () => {
         if (store.jobs.delete(turn.job.id)) {
           turns.push(turn.job.id)
           running.push(turn)
-        } else queue.passed(turn)
+        } else queue.skip(turn)
       } else {
         if ('read' in next) read(next.read)
         else answers.shift()!()
@@ -299,7 +299,7 @@ describe('the window', () => {
         const job = all[one.which % all.length]!
         if (store.jobs.delete(job.id)) queue.remove(job)
       } else if (one.do === 'read') {
-        const want = queue.wanted()
+        const want = queue.nextRead()
         if (want) read(want)
       } else answers.shift()?.()
     }
@@ -307,7 +307,7 @@ describe('the window', () => {
     for (const answer of answers.splice(0)) answer()
     for (;;) {
       while (takeNext()) for (const turn of running.splice(0)) queue.ran(turn, 10)
-      const want = queue.wanted()
+      const want = queue.nextRead()
       if (!want) break
       read(want)
       for (const answer of answers.splice(0)) answer()

@@ -311,7 +311,7 @@ describe('a backup', () => {
     const file = join(directory.path, 'copy.db')
     await expect(store.backup(file)).rejects.toMatchObject({
       exitCode: 65,
-      message: expect.stringContaining('2 results of jobs are not there. Look closer with: infer db check'),
+      message: expect.stringContaining('2 results of jobs are missing. Check it with: infer db check'),
     })
     expect(readdirSync(directory.path)).toEqual([])
   })
