@@ -210,22 +210,22 @@ export function openJobs(options: JobsOptions) {
     followOrganization: live.followOrganization,
 
     /** Queues jobs that the store has created itself. */
-    queued: (those: readonly WaitingJob[]): void => void counted.then(() => enqueue(those)),
+    queued: (jobs: readonly WaitingJob[]): void => void counted.then(() => enqueue(jobs)),
 
     /** Runs jobs that the store has claimed in the commit of their predecessor's end. */
-    claimedSuccessors(those: CommitEffects['claimedSuccessors']): void {
-      for (const { before, job } of those) runs.runSuccessor(before, job)
+    claimedSuccessors(jobs: CommitEffects['claimedSuccessors']): void {
+      for (const { before, job } of jobs) runs.runSuccessor(before, job)
     },
 
     /** Handles jobs that the store has ended itself: stops those that run. */
-    withdrawn(those: readonly WaitingJob[]): void {
-      for (const job of those) {
+    withdrawn(jobs: readonly WaitingJob[]): void {
+      for (const job of jobs) {
         const began = runs.has(job.id)
         runs.stop(job.id, new Failure('cancelled', `The job ${job.id} was cancelled with its execution.`))
         queue.remove(job, !began)
         ended(job)
       }
-      for (const modelId of new Set(those.map(job => job.modelId))) dispatch.check(modelId)
+      for (const modelId of new Set(jobs.map(job => job.modelId))) dispatch.check(modelId)
     },
 
     /** Jobs with a synchronous caller. */

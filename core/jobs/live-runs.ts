@@ -35,9 +35,9 @@ export function openLiveRuns({ now, failed }: { now: () => number; failed: (thro
     if (changed.size > 0)
       notifying ??= setImmediate(() => {
         notifying = undefined
-        const those = [...changed]
+        const notified = [...changed]
         changed.clear()
-        for (const listener of those)
+        for (const listener of notified)
           try {
             listener()
           } catch (thrown) {
@@ -47,18 +47,18 @@ export function openLiveRuns({ now, failed }: { now: () => number; failed: (thro
   }
 
   const following = (all: Map<string, Set<Listener>>) => (id: string, listener: Listener) => {
-    const those = all.get(id) ?? new Set()
-    all.set(id, those)
-    let on = true
+    const listeners = all.get(id) ?? new Set()
+    all.set(id, listeners)
+    let active = true
     const own = () => {
-      if (on) listener()
+      if (active) listener()
     }
-    those.add(own)
+    listeners.add(own)
     return () => {
-      on = false
-      those.delete(own)
+      active = false
+      listeners.delete(own)
       changed.delete(own)
-      if (those.size === 0 && all.get(id) === those) all.delete(id)
+      if (listeners.size === 0 && all.get(id) === listeners) all.delete(id)
     }
   }
 

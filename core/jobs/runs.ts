@@ -82,14 +82,14 @@ export function openRuns({ store, run, queue, live, durations, log, clock, dispa
       return void (await store.release(job, 0))
     }
     live.moved(job)
-    const now = live.begin(job)
+    const liveRun = live.begin(job)
     try {
-      const { end, engineId } = await runOn(one, job, lease, now.report)
-      const lines = now.lines()
+      const { end, engineId } = await runOn(one, job, lease, liveRun.report)
+      const lines = liveRun.lines()
       const logs = lines.length > 0 ? JSON.stringify(lines) : null
       await write(one, job, end, { engineId, at: clock.now(), logs })
     } finally {
-      live.end(id, now)
+      live.end(id, liveRun)
       live.moved(job)
     }
   }

@@ -142,7 +142,7 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
   const { dag, parameters, offer, used, warn, issue } = context
   const { root, source } = reference
   const [first, what, ...rest] = reference.path
-  const say = (of: string) => ({
+  const located = (of: string) => ({
     message: `Node '${id}': \${${source}}: ${of}.`,
     node_id: id,
     path,
@@ -150,7 +150,7 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
   })
   if (root === 'execution') {
     if (first === 'id' || first === 'created_at') return new Set([first === 'id' ? 'string' : 'integer'])
-    warn({ code: 'unknown_reference', ...say("an execution has 'id' and 'created_at'") })
+    warn({ code: 'unknown_reference', ...located("an execution has 'id' and 'created_at'") })
     return 'anything'
   }
   if (root === 'input') {
@@ -160,7 +160,7 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
       const meant = suggested(String(first), Object.keys(parameters))
       // The suggested parameter is not also reported as unused.
       if (meant.suggestion !== undefined) used.add(meant.suggestion)
-      warn({ code: 'undeclared_input', ...say(`no parameter '${String(first)}' is declared`), ...meant })
+      warn({ code: 'undeclared_input', ...located(`no parameter '${String(first)}' is declared`), ...meant })
     }
     return parameter && what === undefined ? kindsOfParameter(parameter.type) : 'anything'
   }
@@ -175,7 +175,7 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
           : undefined
   if (wrong !== undefined) {
     const meant = target || first === id ? {} : suggested(String(first), Object.keys(dag.nodes))
-    warn({ code: 'unknown_reference', ...say(wrong), ...meant })
+    warn({ code: 'unknown_reference', ...located(wrong), ...meant })
     return 'anything'
   }
   const type = offer.task(target!.task)
@@ -184,7 +184,7 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
   if (found === 'missing')
     issue({
       code: 'unknown_output_path',
-      ...say(`results of ${type.name} have no such member`),
+      ...located(`results of ${type.name} have no such member`),
       ...memberMeant(type.type.result, rest),
     })
   return kindsOf(found)

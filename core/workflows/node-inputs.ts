@@ -76,7 +76,7 @@ async function largeValues(
   let sum = 0
   for (const [nodeId, { result }] of Object.entries(ended)) {
     if (result === null || typeof result === 'string') continue
-    const wanted = new Map<string, boolean>()
+    const wholeBySource = new Map<string, boolean>()
     for (const { reference, whole } of references)
       if (
         'root' in reference &&
@@ -84,9 +84,9 @@ async function largeValues(
         String(reference.path[0]) === nodeId &&
         intoResult(reference)
       )
-        wanted.set(reference.source, whole || wanted.get(reference.source) === true)
-    if (wanted.size === 0) continue
-    const sources = [...wanted].map(([source, whole]) => ({ source, whole }))
+        wholeBySource.set(reference.source, whole || wholeBySource.get(reference.source) === true)
+    if (wholeBySource.size === 0) continue
+    const sources = [...wholeBySource].map(([source, whole]) => ({ source, whole }))
     const { found, bytes } = await cpu.referred(result, nodeId, sources, nodes[nodeId]!.task as JobRecord['task'])
     if ((sum += bytes) > maxLarge)
       throw new Failure(

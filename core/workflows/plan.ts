@@ -48,11 +48,11 @@ function neverUsesCache({ task, cache, inputs }: WorkflowNode): boolean {
   if (cache !== undefined) return cache !== 'use'
   // A seed or a temperature may come from a reference; then this is decided when its value is known.
   const { seed, temperature } = inputs
-  const likely = {
+  const resolvedInputs = {
     ...(typeof seed === 'string' ? { seed: 0 } : { seed }),
     ...(typeof temperature === 'string' ? { temperature: 0 } : { temperature }),
   }
-  return !taskNamed(task)!.isRepeatable(likely)
+  return !taskNamed(task)!.isRepeatable(resolvedInputs)
 }
 
 /**
