@@ -53,7 +53,7 @@ export function openCardBackends({
 
   return {
     /** Resolves with null when the model must run on the processor. May take minutes the first time. */
-    async of({ gpu = 'auto' }: Pick<Model, 'gpu'>): Promise<Backend | null> {
+    async find({ gpu = 'auto' }: Pick<Model, 'gpu'>): Promise<Backend | null> {
       if (gpu === 'off' || !memory.devices().some(({ kind }) => kind === 'nvidia')) return null
       let searching = searches.get(gpu)
       if (!searching) {
@@ -68,6 +68,6 @@ export function openCardBackends({
       return searching
     },
     /** The result of a finished search; null before. */
-    known: ({ gpu = 'auto' }: Pick<Model, 'gpu'>): Backend | null => found.get(gpu) ?? null,
+    found: ({ gpu = 'auto' }: Pick<Model, 'gpu'>): Backend | null => found.get(gpu) ?? null,
   }
 }

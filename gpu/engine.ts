@@ -69,7 +69,7 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
    * `worker_error` that says why it is not; then none of its processes is left.
    */
   async ready(): Promise<void> {
-    // No await without a reason: a stop in the same tick must see the start.
+    // Awaits only a stop in progress: otherwise a stop in the same tick would not see the start.
     while (this.#stopping) await this.#stopping
     if (this.#state === 'ready') return
     if (!this.#starting) {

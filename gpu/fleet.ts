@@ -68,7 +68,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     launcher,
     memory,
     environment,
-    backendOf: backends.known,
+    backendOf: backends.found,
     cancelGraceMs: limits.cancel_grace,
     log,
     events: () => opened!,
@@ -121,7 +121,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const preset = presetOf(model)
       const slots = model.concurrency ?? preset.slots
       const known = find(modelId)
-      const runsOn = preset.needsBackend && !(await backends.of(model)) ? 'cpu' : preset.runsOn
+      const runsOn = preset.needsBackend && !(await backends.find(model)) ? 'cpu' : preset.runsOn
       const placement: ModelState['placement'] = {
         modelId,
         bytes: 0,

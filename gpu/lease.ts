@@ -59,7 +59,7 @@ export class EngineLease implements Lease {
     this.#released = true
     // Otherwise a request that is still running would share the slot with the next one.
     this.#open?.abort()
-    this.#link.give(this.#client)
+    this.#link.release(this.#client)
     const ranMs = this.#succeeded ? performance.now() - this.#since : null
     const notify = () => this.#onReleased(this.#resident, ranMs)
     if (this.#lastSucceeded) notify()

@@ -63,12 +63,12 @@ export class Link {
     this.options = options
   }
 
-  /** Takes a connection that no other request uses until it is returned with `give`. */
+  /** Takes a connection that no other request uses until it is released. */
   take(): Client {
     return this.#free.pop() ?? this.#connect()
   }
 
-  give(client: Client): void {
+  release(client: Client): void {
     this.#free.push(client)
   }
 

@@ -122,7 +122,7 @@ export async function openMemory({
     /** Why there is no usable card, as a sentence; null when there is one. */
     reason: (): string | null => reason,
     cores: source.cpu.cores ?? 1,
-    /** Share of each of its cards that a resident may fill up to, other programs' use included: 0 to 1. */
+    /** The resident's booked share of each of its cards plus what other programs use there: 0 to 1. */
     shareOfCard(resident: Resident): number {
       const parts = cardsOf(resident).map(card => (shareOf(resident) + (foreign.get(card.id) ?? 0)) / card.totalBytes)
       return parts.length > 0 ? Math.max(...parts) : 1

@@ -26,7 +26,7 @@ export interface Occupant {
 export interface PlacementRequest {
   modelId: string
   bytes: number
-  /** How many devices of `kind` it is spread over. `none`: the engine runs on another machine. */
+  /** How many devices of `kind` it is spread over. `none`: infer does not start the engine. */
   devices: number
   kind: 'nvidia' | 'cpu' | 'none'
   /** Why it cannot run on this machine at all, as a sentence. */

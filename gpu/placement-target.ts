@@ -15,7 +15,9 @@ export function devicesFor(model: Model, runsOn: string, devices: readonly { kin
 const capacitiesOf = (kind: Where['kind'], capacities: readonly DeviceCapacity[]): number[] =>
   capacities.flatMap(device => (device.kind === kind ? [device.capacity] : []))
 
-/** The devices that a model may get, with the capacity of the largest; undefined when it runs on another machine. */
+/**
+ * The devices that a model may get, with the capacity of the largest; undefined when infer does not start its engine.
+ */
 export const placementTargetFor = (
   { kind, devices }: Where,
   slots: number,

@@ -43,8 +43,8 @@ export function parseSliceMemory(xml: string): Map<string, SliceMemory> {
 
 /**
  * Parses the slices of `nvidia-smi -L` and adds their measured memory. Without a measurement the size is taken from the
- * profile's name (`1g.18gb`) less 5 %, because a slice has slightly less memory than its name says and engines that are
- * placed in too little memory fail.
+ * profile's name (`1g.18gb`) less 5 %: a slice has slightly less memory than its name says, and an engine fails where
+ * more was booked than there is.
  */
 export function parseSlices(listing: string, memory: ReadonlyMap<string, SliceMemory> = new Map()): Slice[] {
   const slices: Slice[] = []

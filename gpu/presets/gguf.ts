@@ -9,8 +9,8 @@ import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /**
- * The built-in llama.cpp engine: this executable with other arguments. It runs on the processor. Its backends for GPUs
- * have half a gigabyte, so they are not included; they are used when they are installed and work.
+ * The built-in llama.cpp engine: this executable with other arguments. Its backends for GPUs take half a gigabyte and
+ * are not included; where none is installed and works, it runs on the processor.
  */
 export const gguf: Preset = {
   name: 'gguf',

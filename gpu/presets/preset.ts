@@ -15,7 +15,7 @@ export interface LaunchFacts {
   threads: number
   /** Number of its cards; 0 on the processor. */
   gpus: number
-  /** Share of each card's memory that it may fill up to, other programs' use included: 0 to 1; 1 on the processor. */
+  /** Booked share of each card's memory plus what other programs use there: 0 to 1; 1 on the processor. */
   memoryShare: number
   /** Bytes booked for it on all of its devices. */
   bytes: number
@@ -47,7 +47,7 @@ export interface NeededProgram {
  */
 export interface Preset {
   name: string
-  /** Where it runs: on cards only, on the processor only, on either, or on another machine. */
+  /** Where it runs: on cards only, on the processor only, or on either; `elsewhere` when infer does not start it. */
   runsOn: 'gpu' | 'cpu' | 'either' | 'elsewhere'
   /** True when it can use a card only with a backend of the built-in engine that works on this machine. */
   needsBackend?: boolean
@@ -75,13 +75,13 @@ export interface Preset {
     /** True for built-in engines, which run from this executable. */
     isOwn?: boolean
   }
-  /** Program and arguments; the launcher replaces `{port}` and `{socket}`. Empty when it runs on another machine. */
+  /** Program and arguments; the launcher replaces `{port}` and `{socket}`. Empty when infer does not start it. */
   command(model: Model, facts: LaunchFacts): string[]
   /** Variables added to the environment of every engine. `key` is the secret of this launch. */
   env(model: Model, key: string): Record<string, string>
   /** Bearer token of requests to it: the secret of the launch, or a configured one. */
   key(model: Model, launchKey: string, environment: Readonly<Record<string, string | undefined>>): string | undefined
-  /** Its origin when it runs on another machine. */
+  /** Its origin when infer does not start it. */
   address(model: Model): string | undefined
   /**
    * Path that answers 2xx when it can work and 503 or nothing before; null for an engine that counts as always ready.

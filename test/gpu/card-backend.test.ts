@@ -52,16 +52,16 @@ test.each([
   ['switched off', 1, ['linux-x64-cuda'], 'off' as const],
 ])('%s nothing is tried, and the processor computes', async (_, cards, builds, gpu) => {
   const { backends, warnings } = open(cards, builds)
-  expect(await backends.of({ gpu })).toBeNull()
+  expect(await backends.find({ gpu })).toBeNull()
   expect(warnings).toEqual([])
 })
 
 test('what does not work is tried once and said, and the processor computes', async () => {
   const { backends, warnings } = open(1, ['linux-x64-cuda', 'linux-x64-vulkan'])
-  expect(await Promise.all([backends.of({}), backends.of({})])).toEqual([null, null])
-  expect(await backends.of({ gpu: undefined })).toBeNull()
+  expect(await Promise.all([backends.find({}), backends.find({})])).toEqual([null, null])
+  expect(await backends.find({ gpu: undefined })).toBeNull()
   expect(warnings).toEqual(['cuda', 'vulkan'])
-  expect(backends.known({})).toBeNull()
+  expect(backends.found({})).toBeNull()
 })
 
 test('where nothing can be kept and so not be tried, the processor computes, and it is said', async () => {
@@ -71,15 +71,15 @@ test('where nothing can be kept and so not be tried, the processor computes, and
     ['linux-x64-cuda', ext],
     `backends/node_modules/@node-llama-cpp/${ext}/package.json`,
   )
-  expect(await backends.of({})).toBeNull()
+  expect(await backends.find({})).toBeNull()
   expect(warnings).toContain('cuda')
   expect(said.at(-1)).toMatch(/^The backends for GPUs cannot be tried/)
-  expect(await backends.of({})).toBeNull()
+  expect(await backends.find({})).toBeNull()
 })
 
 test('Vulkan is not used beside several cards, for it cannot be held to one', async () => {
   const { backends, warnings } = open(2, ['linux-x64-cuda', 'linux-x64-vulkan'])
-  expect(await backends.of({})).toBeNull()
-  expect(await backends.of({ gpu: 'vulkan' })).toBeNull()
+  expect(await backends.find({})).toBeNull()
+  expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
   expect(warnings).toEqual(['cuda'])
 })
