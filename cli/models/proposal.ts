@@ -151,7 +151,7 @@ async function proposeOther(
   if (given.engine === undefined || given.task === undefined)
     throw new Failure(
       'invalid_value',
-      `'${path}' is no GGUF file. Give the engine that reads it and its task: --engine --task`,
+      `'${path}' is not a GGUF file. Give the engine that reads it and its task: --engine --task`,
     )
   const entry: ModelEntry = {
     id: given.id ?? idFrom(names, null, taken),

@@ -1,7 +1,7 @@
 import type { Task } from '../schemas/task.ts'
 import type { EngineTraits } from './fleet.ts'
 
-/** Describes one enabled model to the functions that check a request. Plain data, so that a worker thread can take it. */
+/** An enabled model as the checks of requests need it. Plain data, so that it can be sent to a thread. */
 export interface CatalogEntry {
   id: string
   engine: string

@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Model } from './model.ts'
 
 /**
- * Fields that concern how the server treats a model and not the engine that runs it. Whatever is not named here makes
- * a new engine when it changes: an engine that still runs by an old line of the file is worse than one load too many.
+ * Fields that concern the server and not the engine of a model. A change of any other field starts a new engine: an
+ * unnecessary load is better than an engine that runs with old settings.
  */
-const besidesTheEngine = new Set<keyof Model>([
+const serverFields = new Set<keyof Model>([
   'slug',
   'description',
   'enabled',
@@ -19,16 +19,16 @@ const besidesTheEngine = new Set<keyof Model>([
   'features',
 ])
 
-/** Whether a new value of a key of a model makes a new engine. */
-export const needsNewEngine = (field: string): boolean => !besidesTheEngine.has(field as keyof Model)
+/** Whether a new value of a model's key needs a new engine. */
+export const needsNewEngine = (field: string): boolean => !serverFields.has(field as keyof Model)
 
-/** Whether an engine that was started for one configuration of a model serves another one too. */
+/** Whether an engine that was started with one configuration of a model can also serve the other. */
 export function sameEngine(before: Model, after: Model): boolean {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)] as (keyof Model)[])
   return [...fields].every(field => !needsNewEngine(field) || isDeepStrictEqual(before[field], after[field]))
 }
 
-/** Ids, by what became of their models. One that was switched on or off counts as added or removed. */
+/** Ids of models by the kind of change. Enabling or disabling a model counts as added or removed. */
 export interface ModelChanges {
   added: string[]
   removed: string[]
@@ -49,7 +49,7 @@ export function compareModels(before: readonly Model[], after: readonly Model[])
     else if (!model.enabled) changes.removed.push(model.id)
     else (sameEngine(known, model) ? changes.updated : changes.replaced).push(model.id)
   }
-  for (const gone of old.values()) if (gone.enabled) changes.removed.push(gone.id)
+  for (const removed of old.values()) if (removed.enabled) changes.removed.push(removed.id)
   return changes
 }
 

@@ -4,25 +4,25 @@ import { Failure, type FailureDetail } from '../failure.ts'
 import { nearest } from '../nearest.ts'
 import { failureOf, placeOf } from '../schemas/issues.ts'
 
-/** What is wrong in infer.yaml, in words that say where: `infer.yaml:12:5: 'models[2].memory': …`. */
+/** Messages about errors in infer.yaml begin with the position: `infer.yaml:12:5: 'models[2].memory': …`. */
 
 interface Read {
   value: unknown
   document: Document
   text: string
   path: string
-  /** The JSON Schema of the file, for what there is. */
+  /** The JSON Schema of the file, for the names of known settings. */
   schema: object
 }
 
-/** A file that is no YAML. */
+/** Returns the message for a file that is not YAML. */
 export function syntaxFault({ message, linePos }: YAMLParseError, path: string): string {
   const [what] = message.split('\n')
   const at = linePos ? `:${linePos[0].line}:${linePos[0].col}` : ''
-  return `${path}${at}: ${what!.replace(/ at line \d+, column \d+:?$/, '')}. This is no valid YAML.`
+  return `${path}${at}: ${what!.replace(/ at line \d+, column \d+:?$/, '')}. This is not valid YAML.`
 }
 
-/** A file with wrong settings. The message speaks of the first; `details` lists all when there are several. */
+/** Returns the failure of a file with wrong settings. The message is about the first; `details` lists all if several. */
 export function faultOf(error: z.ZodError, read: Read): Failure {
   const found = error.issues.slice(0, 20).flatMap(issue => findings(issue, read))
   const [first] = found
@@ -45,8 +45,8 @@ function findings(
     return issue.keys.map(key => {
       const known = near(key, issue.path, schema)
       const where = issue.path.length > 0 ? `'${placeOf(issue.path)}' has` : 'There is'
-      const meant = known ? ` Did you mean '${known}'?` : ' Remove it, or look it up with: infer config explain'
-      return { at: [...issue.path, key], message: `${where} no setting '${key}'.${meant}` }
+      const advice = known ? ` Did you mean '${known}'?` : ' Remove it, or look it up with: infer config explain'
+      return { at: [...issue.path, key], message: `${where} no setting '${key}'.${advice}` }
     })
   if (issue.path.length === 0 && !isMap(document.contents))
     return [{ at: [], message: "The file must consist of settings, such as 'models:' with a list below it." }]
@@ -54,13 +54,13 @@ function findings(
   return [{ at: issue.path, message: failure.message.replace(/^Missing required parameter: /, 'Missing: ') }]
 }
 
-/** Returns `path:line:column` of what stands at a place; of what it should stand in, where it is missing. */
+/** Returns `path:line:column` of a value, or of the node that should contain it if it is missing. */
 export function placeIn(document: Document, text: string, path: string, at: readonly PropertyKey[]): string {
   const position = positionIn(document, text, at)
   return position ? `${path}:${position.line}:${position.column}` : path
 }
 
-/** Returns line and column, counted from 1, of what stands at a place; of what it should stand in, where it is missing. */
+/** Returns line and column, from 1, of a value, or of the node that should contain it if it is missing. */
 export function positionIn(
   document: Document,
   text: string,
@@ -93,7 +93,7 @@ interface Shape {
   anyOf?: Shape[]
 }
 
-/** The setting that was meant, if one at this place of the schema is called nearly so. */
+/** Returns the most similar setting at this path of the schema; undefined where none is similar. */
 function near(name: string, path: readonly PropertyKey[], schema: Shape): string | undefined {
   const resolve = (shape: Shape | undefined): Shape[] => {
     if (shape?.$ref) return resolve(schema.$defs?.[shape.$ref.split('/').at(-1)!])

@@ -19,14 +19,13 @@ import { configSchema, parseConfig } from './config.ts'
 import { schemaFile } from './edit.ts'
 import type { Model } from './model.ts'
 
-/** How often an edit begins anew because somebody else has changed the file meanwhile. */
+/** How often an edit is repeated because another process has changed the file meanwhile. */
 const maxAttempts = 5
 
 /**
- * Changes infer.yaml with one of the functions of edit.ts and puts the new file in its place by renaming, so that
- * nobody reads half of it and a crash leaves the old or the new one. A file that is not there counts as empty. A link
- * stays a link; mode and owner stay. `check` is the one of `parseConfig`. Throws what the edit and the check throw, and
- * then nothing has been written.
+ * Changes infer.yaml with one of the functions of edit.ts. The new file replaces the old one by renaming, so that readers
+ * never see half of it and a crash leaves the old or the new file. A missing file counts as empty. A link stays a link;
+ * mode and owner stay. `check` is as in `parseConfig`. Throws what the edit and the check throw; then nothing is written.
  */
 export function editConfigFile(
   path: string,
@@ -48,8 +47,7 @@ export function editConfigFile(
     } finally {
       rmSync(made, { force: true })
     }
-    if (attempt === maxAttempts)
-      throw new Failure('conflict', `${path} is being changed by somebody else at the same time. Try again.`)
+    if (attempt === maxAttempts) throw new Failure('conflict', `Another process keeps changing ${path}. Try again.`)
   }
 }
 
@@ -62,7 +60,7 @@ function textOf(path: string): string | undefined {
   }
 }
 
-/** The new file beside the old one, on disk and with its rights. */
+/** Writes the new file beside the old one, fsynced and with the same mode and owner. */
 function prepare(path: string, text: string): string {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const made = `${path}.${process.pid}.new`
@@ -82,18 +80,18 @@ function prepare(path: string, text: string): string {
   return made
 }
 
-/** A file that names the schema gets it, in the version of this program. The edit does not depend on it. */
+/** Writes the schema of this version beside a file that refers to it. Errors are ignored. */
 function writeSchema(path: string, text: string): void {
   if (!text.includes(`$schema=./${schemaFile}`)) return
-  const place = join(dirname(path), schemaFile)
+  const target = join(dirname(path), schemaFile)
   const schema = `${JSON.stringify(configSchema(), null, 2)}\n`
   try {
-    // Nothing in it is secret, and an editor may run as somebody else than who writes it.
-    if (textOf(place) !== schema) {
-      writeFileSync(place, schema)
-      chmodSync(place, 0o644)
+    // Readable for all: it has no secrets, and the editor may run as another user.
+    if (textOf(target) !== schema) {
+      writeFileSync(target, schema)
+      chmodSync(target, 0o644)
     }
   } catch {
-    // It belongs to somebody else; `infer config schema` prints it.
+    // The file may belong to another user; `infer config schema` prints the schema.
   }
 }

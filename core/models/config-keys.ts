@@ -8,42 +8,45 @@ import { modelFields } from './model.ts'
 
 /** A key of infer.yaml, as the configuration reference describes it. */
 export interface ConfigKey {
-  /** Where it stands in the file: `limits.json_body`, `models[].memory`. */
+  /** Path in the file: `limits.json_body`, `models[].memory`. */
   key: string
   section: Section
   meaning: string
   /** Such as `size`, `duration`, `whole number from 1`, `one of local, token`. */
   type: string
-  /** What a number counts; null for what is no number. */
+  /** Unit of a number; null for other types. */
   unit: string | null
   required: boolean
-  /** As it is written in the file; null where there is no such value. */
+  /** The default as it is written in the file; null without a default. */
   default: string | null
-  /** What holds without the key where it has no default, as the end of a sentence; null where it has one or is required. */
+  /** The behaviour without the key, as the end of a sentence; null if the key has a default or is required. */
   absent: string | null
-  /** When a change of it takes effect, as the end of a sentence. */
+  /** When a change takes effect, as the end of a sentence. */
   applies: string
-  /** A file that sets it. */
+  /** A file that sets the key. */
   example: string
 }
 
-/** The parts of the reference in their order, with a sentence about each. */
+/** The sections of the reference in their order, with a sentence about each. */
 export const sections = {
   server: { title: 'Server', about: 'Addresses, hosts and who may reach the server.' },
-  own: { title: 'Models: name and tasks', about: 'What a model is, and what it can be asked for.' },
-  launch: { title: 'Models: engine', about: 'How the engine of a model is started, and what it can reach.' },
-  residency: { title: 'Models: memory, slots and time', about: 'Where a model runs and how long things may last.' },
-  gguf: { title: 'Models: built-in engine', about: 'For `engine: gguf`. Others refuse all but `context_length`.' },
+  own: { title: 'Models: name and tasks', about: 'The name of a model and its tasks.' },
+  launch: { title: 'Models: engine', about: 'How the engine of a model is started, and what it can access.' },
+  residency: { title: 'Models: memory, slots and time', about: 'Devices, memory, slots and timeouts of a model.' },
+  gguf: {
+    title: 'Models: built-in engine',
+    about: 'For `engine: gguf`. Other engines refuse all but `context_length`.',
+  },
   speech: { title: 'Models: speech', about: 'For models that turn text into audio.' },
-  media: { title: 'Fetching and decoding media', about: 'Images, audio and videos that requests name by an address.' },
-  limits: { title: 'Limits and timeouts', about: 'Bounds of the whole server.' },
+  media: { title: 'Fetching and decoding media', about: 'Images, audio and videos that requests name by a URL.' },
+  limits: { title: 'Limits and timeouts', about: 'Limits of the whole server.' },
 } as const
 export type Section = keyof typeof sections
 
-/** A model that an example is about, where its key needs no other. */
+/** The model in the example of a key that needs no other model. */
 const usualModel = { id: 'qwen3-8b', source: '/models/qwen3-8b-q4_k_m.gguf' }
 
-/** Every key of infer.yaml that has a meaning of its own, in the order of the reference. */
+/** Returns every key of infer.yaml, in the order of the reference. */
 export function configKeys(): ConfigKey[] {
   const root = describedSchema()
   const follow = (schema: DescribedSchema): DescribedSchema => {
@@ -90,7 +93,7 @@ function describe(
           : 'at the next start of the server'
         : needsNewEngine(field)
           ? 'when the file is saved, by a new engine'
-          : 'when the file is saved; engines go on',
+          : 'when the file is saved; engines keep running',
     example: stringify(exampleOf(key, schema)).trimEnd(),
   }
 }
@@ -114,15 +117,15 @@ function typeOf(schema: DescribedSchema, follow: (schema: DescribedSchema) => De
   return typeText(schema, follow)
 }
 
-/** Returns what holds without the key: its default, `required`, or words such as `the id`. */
+/** Returns the value without the key: its default, `required`, or a text such as `the id`. */
 export const defaultText = ({ required, default: value, absent }: ConfigKey): string =>
   required ? 'required' : (value ?? absent ?? 'none')
 
-/** A value as it stands behind its key: lists and objects on one line. */
+/** Formats a value as YAML on one line. */
 const inLine = (value: unknown): string | null =>
   value === undefined ? null : stringify(value, { collectionStyle: 'flow', lineWidth: 0 }).trim()
 
-/** The whole file around the example of a key. */
+/** Returns a whole file with the example of a key. */
 function exampleOf(key: string, { example, with: more }: DescribedSchema): unknown {
   const within = (path: readonly string[]): unknown =>
     path.length === 0 ? example : { [path[0]!]: within(path.slice(1)) }
@@ -131,8 +134,8 @@ function exampleOf(key: string, { example, with: more }: DescribedSchema): unkno
 }
 
 /**
- * Returns the keys that a text means: the key as it is written, with or without the numbers of a list
- * (`models[0].memory`, `models.memory`), else every key that ends with it (`memory`).
+ * Returns the keys that match a text: the whole key, with or without list indexes (`models[0].memory`, `models.memory`),
+ * else every key that ends with it (`memory`).
  */
 export function findConfigKeys(text: string, keys: readonly ConfigKey[]): ConfigKey[] {
   const plain = plainKey(text)
@@ -140,21 +143,21 @@ export function findConfigKeys(text: string, keys: readonly ConfigKey[]): Config
   return exact.length > 0 ? exact : keys.filter(({ key }) => plainKey(key).endsWith(`.${plain}`))
 }
 
-/** Returns the keys that were probably meant by one that does not exist, nearest first. */
-export function nearestConfigKeys(text: string, keys: readonly ConfigKey[], most = 3): string[] {
-  const wanted = plainKey(text)
+/** Returns at most `max` keys that are similar to a key that does not exist, most similar first. */
+export function nearestConfigKeys(text: string, keys: readonly ConfigKey[], max = 3): string[] {
+  const requested = plainKey(text)
   const names = new Map<string, string[]>()
   for (const { key } of keys)
     for (const name of [plainKey(key), plainKey(key).split('.').at(-1)!])
       names.set(name, [...(names.get(name) ?? []), key])
   const found: string[] = []
-  for (const left = new Set(names.keys()); found.length < most; ) {
-    const near = nearest(wanted, left) ?? nearest(wanted.split('.').at(-1)!, left)
-    if (near === undefined) break
-    left.delete(near)
-    for (const key of names.get(near)!) if (!found.includes(key)) found.push(key)
+  for (const remaining = new Set(names.keys()); found.length < max; ) {
+    const similar = nearest(requested, remaining) ?? nearest(requested.split('.').at(-1)!, remaining)
+    if (similar === undefined) break
+    remaining.delete(similar)
+    for (const key of names.get(similar)!) if (!found.includes(key)) found.push(key)
   }
-  return found.slice(0, most)
+  return found.slice(0, max)
 }
 
 const plainKey = (key: string): string =>

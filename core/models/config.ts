@@ -19,8 +19,8 @@ const Origin = z
   )
 
 /**
- * infer.yaml. The metadata of each key is the configuration reference: `description`, `example`, `unit`, `absent` (what
- * holds without the key, where it has no default), `with` (other keys that the example of a model needs).
+ * infer.yaml. The metadata of the keys make the configuration reference: `description`, `example`, `unit`, `absent` (the
+ * behaviour without a key that has no default), `with` (other keys that the example of a model needs).
  */
 export const Config = z
   .strictObject({
@@ -129,8 +129,8 @@ export const Config = z
 export type Config = z.output<typeof Config>
 
 /**
- * Reads infer.yaml. No file means the defaults when `required` is false.
- * Throws Failure `invalid_value` whose message names the file, the line and what is wrong there.
+ * Reads infer.yaml. A missing file means the defaults if `required` is false.
+ * Throws Failure `invalid_value` whose message names the file, the line and the error.
  */
 export function readConfig(path: string, required: boolean, check?: (model: Model) => unknown): Config {
   let text: string
@@ -146,8 +146,8 @@ export function readConfig(path: string, required: boolean, check?: (model: Mode
 }
 
 /**
- * The same for text that is at hand; `path` only names it in messages, which begin with `path:line:column`. `check`
- * throws a Failure for an enabled model that cannot be offered for reasons that the schema does not know.
+ * Parses the text of infer.yaml; `path` is used only in messages, which begin with `path:line:column`. `check` throws a
+ * Failure for an enabled model that is invalid for reasons that the schema cannot express.
  */
 export function parseConfig(text: string, path: string, check?: (model: Model) => unknown): Config {
   const document = parseDocument(text)
@@ -157,39 +157,39 @@ export function parseConfig(text: string, path: string, check?: (model: Model) =
   const parsed = Config.safeParse(value)
   if (!parsed.success) throw faultOf(parsed.error, { value, document, text, path, schema: configSchema() })
   const { models } = parsed.data
-  const wrong = (at: number, field: string, message: string) =>
+  const invalid = (at: number, field: string, message: string) =>
     new Failure('invalid_value', `${placeIn(document, text, path, ['models', at, field])}: ${message}`)
   for (const [at, model] of models.entries()) {
     if (models.findIndex(other => other.id === model.id) !== at)
-      throw wrong(at, 'id', `the model id '${model.id}' is used twice; ids must differ.`)
+      throw invalid(at, 'id', `the model id '${model.id}' is used twice; ids must differ.`)
     const slug = slugFault(model, models.slice(0, at))
-    if (slug) throw wrong(at, 'slug', slug)
+    if (slug) throw invalid(at, 'slug', slug)
     if (!check || !model.enabled) continue
     try {
       check(model)
     } catch (thrown) {
-      throw thrown instanceof Failure ? wrong(at, 'engine', thrown.message) : thrown
+      throw thrown instanceof Failure ? invalid(at, 'engine', thrown.message) : thrown
     }
   }
   return parsed.data
 }
 
-/** infer.yaml as a JSON Schema (2020-12), for editors and for checks without infer. */
+/** Returns the JSON Schema (2020-12) of infer.yaml, for editors and for checks without infer. */
 export const configSchema = (): object => published(describedSchema())
 
-/** The same with the metadata of each key as it is in the zod schema. */
+/** Returns the same schema with the metadata of each key from the zod schema. */
 export const describedSchema = (): DescribedSchema =>
   z.toJSONSchema(Config, {
     io: 'input',
     target: 'draft-2020-12',
     override({ zodSchema, jsonSchema }) {
       const { def } = zodSchema._zod
-      // zod leaves out the defaults of values that are transformed.
+      // zod omits the defaults of transformed values.
       if (def.type === 'default') jsonSchema.default ??= def.defaultValue as never
-      // The bounds of what JavaScript counts exactly are no bounds of ours.
+      // The limits of JavaScript's safe integers are not limits of infer.
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
-      // What zod calls a format beyond the standard's own is in the pattern too.
+      // Formats that only zod knows are also expressed by the pattern.
       if (jsonSchema.pattern !== undefined) delete jsonSchema.format
     },
   }) as DescribedSchema

@@ -13,10 +13,10 @@ export function offeredModels(
 }
 
 /**
- * What `infer serve` offers when no model is configured: what ships inside the executable. Three are real
- * llama.cpp models of a few hundred kilobytes with made-up weights, one draws pictures and videos without any, and one says texts in
- * tones; good
- * for a first answer, for clients and for tests, and they say so wherever they are shown.
+ * Returns the models that ship inside the executable, which `infer serve` offers when no model is configured. Three are
+ * real llama.cpp models of a few hundred kilobytes with made-up weights. The others need no weights: one draws images and
+ * videos, one turns text into tones, and one turns these tones into text. They are for a first answer, for clients and
+ * for tests; their descriptions say so.
  */
 export const defaultModels = (): Model[] =>
   [
@@ -51,7 +51,7 @@ export const defaultModels = (): Model[] =>
       slug: 'demo',
       tasks: [...generationTasks],
       description:
-        'Draws: the prompt in type over a pattern of the seed, as files of the asked size and length. It knows nothing and is no model.',
+        'A toy that writes the prompt over a pattern of the seed, as images and videos of the requested size and length. It is not a model.',
       memory: '768MiB',
       concurrency: 2,
     },
@@ -60,7 +60,7 @@ export const defaultModels = (): Model[] =>
       engine: 'demo',
       tasks: ['std/audio-speech'],
       description:
-        'A toy that says texts in tones, two for every half of a byte. It is no voice: nobody but a program understands it.',
+        'A toy that turns text into tones, two for each half of a byte. It is not a voice: only a program understands it.',
       memory: '128MiB',
       concurrency: 4,
     },
@@ -68,8 +68,7 @@ export const defaultModels = (): Model[] =>
       id: 'infer/tiny-transcription',
       engine: 'demo',
       tasks: ['std/audio-transcription'],
-      description:
-        'A toy that writes down what infer/tiny-speech has said in tones. It is no ear: of every other sound it hears nothing.',
+      description: 'A toy that transcribes only the tones of infer/tiny-speech. It recognizes no other audio.',
       memory: '512MiB',
       concurrency: 2,
     },

@@ -1,7 +1,7 @@
 import { bytesText, durationText } from '../quantities.ts'
 import type { TypeSchema } from '../schemas/type-text.ts'
 
-/** A JSON Schema whose keys carry the metadata of the configuration reference. */
+/** A JSON Schema whose keys have the metadata of the configuration reference. */
 export interface DescribedSchema extends TypeSchema {
   $ref?: string
   $defs?: Record<string, DescribedSchema>
@@ -13,10 +13,10 @@ export interface DescribedSchema extends TypeSchema {
   description?: string
   default?: unknown
   examples?: unknown[]
-  /** What a number counts: `requests`, `tokens`; `milliseconds` and `bytes` may be written with a unit. */
+  /** Unit of a number: `requests`, `tokens`. Values in `milliseconds` and `bytes` may be written with a unit. */
   unit?: string
   example?: unknown
-  /** What holds when the key is absent, where it has no default. */
+  /** The behaviour without the key, if it has no default. */
   absent?: string
   /** Other keys of a model that its example needs. */
   with?: Record<string, unknown>
@@ -37,7 +37,7 @@ const unitTexts: Record<string, string> = {
   bytes: 'A size such as `512MiB`, or a number of bytes.',
 }
 
-/** Returns the schema in the words of the standard alone, so that editors show unit, example and default of a key. */
+/** Returns the schema with keywords of the standard only, so that editors show unit, example and default of a key. */
 export function published(schema: DescribedSchema): object {
   const { $defs, properties, items, anyOf, description, unit, example, absent, with: _with, ...rest } = schema
   const each = (of: Record<string, DescribedSchema>) =>

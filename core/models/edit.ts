@@ -4,26 +4,30 @@ import { Failure } from '../failure.ts'
 import { parseConfig } from './config.ts'
 import type { Model } from './model.ts'
 
-/** A model as it is written in infer.yaml: what differs from the defaults. */
+/** A model as it is written in infer.yaml: the fields that differ from the defaults. */
 export type ModelEntry = z.input<typeof Model>
-/** Fields with their new values; null takes a field out. */
+/** Fields with their new values; null removes a field. */
 export type ModelChange = { [Field in keyof ModelEntry]?: ModelEntry[Field] | null }
 
-/** The first line of a file that infer makes: editors with a YAML language server complete and check it by this. */
+/** The first line of a file that infer creates: editors with a YAML language server complete and check the file with it. */
 export const schemaFile = 'infer.schema.json'
 export const schemaHint = `# yaml-language-server: $schema=./${schemaFile}\n`
 
 /**
- * Text of infer.yaml to text of infer.yaml: only the lines in question change, comments and layout stay. All three
- * throw what `parseConfig` throws when the text, before or after, is no valid configuration; `path` only names it.
+ * `addModel`, `removeModel` and `changeModel` edit the text of infer.yaml. Only the affected lines change; comments and
+ * layout stay. They throw what `parseConfig` throws if the text before or after the edit is invalid. `path` is used only
+ * in messages.
  */
 
-/** Adds a model at the end of the list. Throws Failure `conflict` when the id is taken. */
+/** Adds a model at the end of the list. Throws Failure `conflict` if the id is in use. */
 export function addModel(text: string, entry: ModelEntry, path = 'infer.yaml'): string {
   const document = read(text, path)
   const models = document.get('models')
   if (listed(models).some(item => idOf(item) === entry.id))
-    throw new Failure('conflict', `${path} has a model '${entry.id}' already. Choose another id, or remove that first.`)
+    throw new Failure(
+      'conflict',
+      `${path} already has a model '${entry.id}'. Choose another id, or remove that model first.`,
+    )
   const node = written(document, entry)
   let spliced: string | undefined
   if (document.contents === null)
@@ -55,7 +59,7 @@ export function offerToys(text: string, path = 'infer.yaml'): string {
   return checked(document, isBlock ? start + line : undefined, text, path)
 }
 
-/** The text with a first model in its empty list; undefined where that does not stand on a line of its own. */
+/** Returns the text with a first model in its empty list; undefined if the list is not on its own line. */
 function filled(text: string, document: Document, node: unknown): string | undefined {
   const pair = (document.contents as YAMLMap).items.find(({ key }) => isScalar(key) && key.value === 'models')
   const from = startOf(pair?.value)
@@ -66,7 +70,7 @@ function filled(text: string, document: Document, node: unknown): string | undef
   return insert(before + rest, lineAfter(before + rest, pair!.key)!, block([node], '  '))
 }
 
-/** Takes a model out, with the comments inside its entry; those around it stay. Throws Failure `model_not_found`. */
+/** Removes a model with the comments inside its entry; those around it stay. Throws Failure `model_not_found`. */
 export function removeModel(text: string, id: string, path = 'infer.yaml'): string {
   const document = read(text, path)
   const { models, at } = find(document, id, path)
@@ -75,7 +79,7 @@ export function removeModel(text: string, id: string, path = 'infer.yaml'): stri
     const dash = dashOf(text, models.items[at])
     let end = lineAfter(text, models.items[at])
     if (dash && end !== undefined) {
-      // Comments below it that stand further in than its dash are about it.
+      // Comments below it that are indented deeper than its dash belong to it.
       const inside = new RegExp(`^${dash.indent}[ \\t]+#.*(\\r?\\n|$)`)
       for (let line = inside.exec(text.slice(end)); line; line = inside.exec(text.slice(end))) end += line[0].length
       spliced = text.slice(0, dash.at) + text.slice(end)
@@ -128,11 +132,11 @@ function read(text: string, path: string): Document {
   return parseDocument(text)
 }
 
-/** The spliced text when it says the same as the changed document, else that document written anew. */
+/** Returns the spliced text if it has the same content as the changed document, else the document formatted again. */
 function checked(document: Document, spliced: string | undefined, before: string, path: string): string {
-  const wanted = JSON.stringify(document.toJS())
+  const expected = JSON.stringify(document.toJS())
   let result = spliced
-  if (result === undefined || JSON.stringify(parseDocument(result).toJS()) !== wanted)
+  if (result === undefined || JSON.stringify(parseDocument(result).toJS()) !== expected)
     result = document.toString(layout)
   if (before.includes('\r\n')) result = result.replace(/\r?\n/g, '\r\n')
   parseConfig(result, path)
@@ -149,7 +153,7 @@ function find(document: Document, id: string, path: string): { models: YAMLSeq; 
   return { models: models as YAMLSeq, at }
 }
 
-/** A value as a node; lists of plain words stand on one line. */
+/** Turns a value into a node; lists of scalars are written on one line. */
 function written(document: Document, value: unknown) {
   const node = document.createNode(value)
   visit(node, {
@@ -172,7 +176,7 @@ function mapping(document: Document, field: string, value: unknown): YAMLMap {
   return made
 }
 
-/** A list of nodes, or a mapping, as lines with this indentation. */
+/** Formats a list of nodes, or a mapping, as lines with this indentation. */
 function block(content: unknown[] | YAMLMap, indent: string): string {
   const document = new Document()
   document.contents = (Array.isArray(content) ? sequence(content) : content) as Document['contents']
@@ -185,7 +189,7 @@ const insert = (text: string, at: number, lines: string): string =>
 const columnOf = (text: string, at: number): number => at - (text.lastIndexOf('\n', at - 1) + 1)
 const startOf = (node: unknown): number | undefined => (node as { range?: [number] } | undefined)?.range?.[0]
 
-/** Where the last thing of a node ends that is no comment. */
+/** Returns where the content of a node ends, without comments. */
 function contentEnd(node: unknown): number | undefined {
   if (isCollection(node) && !node.flow) {
     const last = node.items.at(-1)
@@ -194,7 +198,7 @@ function contentEnd(node: unknown): number | undefined {
   return (node as { range?: [number, number] } | null | undefined)?.range?.[1]
 }
 
-/** Where the line after a node begins. A block of text ends with its own line break. */
+/** Returns where the line after a node begins. A block scalar ends with its own line break. */
 function lineAfter(text: string, node: unknown): number | undefined {
   const end = contentEnd(node)
   if (end === undefined) return undefined
@@ -202,7 +206,7 @@ function lineAfter(text: string, node: unknown): number | undefined {
   return next < 0 ? text.length : next + 1
 }
 
-/** Where the line of an item's dash begins, and what stands before the dash. */
+/** Returns where the line of an item's dash begins, and the text before the dash. */
 function dashOf(text: string, item: unknown): { at: number; indent: string } | undefined {
   const before = text.slice(0, startOf(item) ?? 0)
   const match = /(?:^|\n)([ \t]*)-[ \t]+$/.exec(before)

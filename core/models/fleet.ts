@@ -5,53 +5,53 @@ import type { Task } from '../schemas/task.ts'
 import type { Feature, Model } from './model.ts'
 
 /**
- * The seam between what is asked for and what runs it. The server, the jobs and the CLI know GPUs only through
- * these types; `gpu/fleet.ts` fulfils them.
+ * The interface between requests and engines. The server, the jobs and the CLI know GPUs only through these types;
+ * `gpu/fleet.ts` implements them.
  */
 export interface Fleet {
-  /** What the engine of this model can do. Pure data from its preset and its configuration; starts nothing. */
+  /** Returns what the engine of this model can do. Plain data from its preset and its configuration; starts nothing. */
   traits(model: Model): EngineTraits
   /**
    * Takes a free slot of a ready engine for a request that has waited `waitedMs`, or returns undefined. Loads nothing.
-   * Only the queue calls this: whoever else did would pass those who wait.
+   * Only the queue calls this, because any other caller would overtake the waiting requests.
    */
   take(modelId: string, waitedMs?: number): Lease | undefined
   /**
-   * Tells that requests wait for the model, or fewer than before. It is loaded, given room or another engine as the
-   * queue's demand asks for; every slot is offered through `SlotQueue.serve`, and what keeps the model from serving is
-   * told through `SlotQueue.refuse`.
+   * Tells the fleet that the number of waiting requests of a model has changed. The fleet loads the model, frees memory
+   * for it or starts a further engine, depending on the demand of the queue. It offers slots through `SlotQueue.serve`,
+   * and calls `SlotQueue.refuse` if the model cannot serve.
    */
   demandChanged(modelId: string): void
-  /** Sets the queue that is offered free slots. Called once, before the first `demandChanged`. */
+  /** Sets the queue that gets free slots. Called once, before the first `demandChanged`. */
   connect(queue: SlotQueue): void
   /**
-   * What this machine lacks for a task of the model, such as a program, as a sentence with what to install; null when
-   * nothing is missing.
+   * Returns what this machine lacks for a task of the model, such as a program, as a sentence with what to install; null
+   * if nothing is missing.
    */
   missing(model: Model, task: Task): string | null
-  /** Whether and when the model can serve. Cheap. */
+  /** Returns whether and when the model can serve. Cheap. */
   activity(modelId: string): ModelActivity
-  /** Slots of the model's ready engines, and those that it has once its first engines are loaded. */
+  /** Returns the slots of the model's ready engines, and the slots that it will have when its first engines are loaded. */
   slots(modelId: string): { ready: number; planned: number }
   /** Starts loading without taking a slot; resolves when ready. */
   load(model: Model): Promise<void>
   /** Stops every engine of the model once its running requests have ended; resolves when its memory is free. */
   unload(modelId: string): Promise<void>
   /**
-   * Other models are configured than before. Engines of models that are gone or that need another engine take no new
-   * requests and end after those they have; requests that wait for a changed model get its new engine, those for a
-   * removed one are refused with `model_not_found`. What did not change is not touched. Resolves when this is under way.
+   * Tells the fleet that the configured models have changed. Engines of models that were removed or need a new engine take
+   * no new requests and end after their running ones. Requests that wait for a changed model get its new engine; those
+   * for a removed model are refused with `model_not_found`. Other engines are not affected. Resolves when this has begun.
    */
   reconfigured(): Promise<void>
-  /** Everything a person or a dashboard may want to know, as of now. */
+  /** Returns the current state for people and dashboards. */
   snapshot(): FleetSnapshot
   /**
-   * Asks the driver for the compute processes on each card, by device id. Devices whose processes are
-   * not known are missing. Waits about a second at most and never throws. Starts a program: for status pages, not for requests
-   * to models.
+   * Asks the driver for the compute processes on each card, by device id. Devices whose processes are not known are
+   * missing. Waits about a second at most and never rejects. It starts a program, so use it for status pages and not in
+   * requests to models.
    */
   deviceProcesses(): Promise<ReadonlyMap<string, readonly DeviceProcess[]>>
-  /** What engines have printed, without secrets. */
+  /** The output of the engines, without secrets. */
   output: EngineOutput
   /** Stops taking new leases and ends every engine. Running requests get `deadlineMs` first. */
   close(deadlineMs: number): Promise<void>
@@ -59,28 +59,28 @@ export interface Fleet {
 
 /** The requests that wait for one model, as placement, eviction and scaling see them. */
 export interface Demand {
-  /** With a synchronous caller. */
+  /** Requests with a synchronous caller. */
   interactive: number
-  /** Jobs without one that could begin now. */
+  /** Background jobs that could start now. */
   background: number
   /**
-   * Milliseconds since the organization and class that was served longest ago was served, or began to wait; of those with
-   * a synchronous caller where there are any.
+   * Milliseconds since the organization and class that was served longest ago was served, or began to wait. If requests
+   * with a synchronous caller wait, only those count.
    */
   oldestWaitMs: number
-  /** Milliseconds of one slot that all of them are expected to take; null while that is not known. */
+  /** Expected time of all requests on one slot, milliseconds; null while it is not known. */
   expectedWorkMs: number | null
 }
 
 /** The queue as the fleet calls it. Every method returns at once and never calls the fleet's `demandChanged`. */
 export interface SlotQueue {
-  /** Whether any request waits for the model. Called whenever a slot becomes free. */
+  /** Returns whether any request waits for the model. Called whenever a slot becomes free. */
   waits(modelId: string): boolean
-  /** What waits for the model; undefined where nothing does. */
+  /** Returns the demand for the model; undefined if no request waits. */
   demand(modelId: string): Demand | undefined
-  /** Slots of the model are free: takes as many as there is use for, by `Fleet.take`. */
+  /** Tells the queue that slots of the model are free. The queue takes as many as it needs with `Fleet.take`. */
   serve(modelId: string): void
-  /** The model cannot serve: refuses all requests, or those whose time ends within so many milliseconds. */
+  /** Tells the queue that the model cannot serve. It refuses the requests whose deadline is within `withinMs`. */
   refuse(modelId: string, failure: () => Failure, withinMs: number): void
 }
 
@@ -88,62 +88,62 @@ export interface SlotQueue {
 export interface SpeechTraits {
   /** Formats that its engine writes; infer converts the engine's WAV to the others. */
   formats: readonly SpeechFormat[]
-  /** Null where they are not known: then the engine decides whether a voice exists. */
+  /** Null if they are not known: then the engine decides whether a voice exists. */
   voices: readonly string[] | null
-  /** Further names of voices, each with the voice that it stands for. */
+  /** Further names of voices, each with its voice. */
   aliases: Readonly<Record<string, string>>
-  /** Characters of one text. */
+  /** Maximum characters of one text. */
   longestInput: number
 }
 
-/** Names how requests become HTTP to an engine. What a name stands for is in core/tasks/protocols. */
+/** Names the protocol between infer and an engine. The protocols are in core/tasks/protocols. */
 export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'infer-generation'
 
-/** Where an engine answers a task, and by which protocol. */
+/** The path at which an engine serves a task, and its protocol. */
 export interface EngineRoute {
   protocol: EngineProtocolName
   path: string
 }
 
-/** How to speak to one kind of engine. Data only: what is done with it stands in core/tasks. */
+/** The abilities of one kind of engine. Plain data, which core/tasks uses. */
 export interface EngineTraits {
-  /** A task without a route cannot be asked of the engine. */
+  /** The engine does not support a task without a route. */
   routes: Partial<Record<Task, EngineRoute>>
   features: ReadonlySet<Feature>
   /** Whether relevance scores come as probabilities or as raw logits. */
   rerankScores: 'probability' | 'logit'
-  /** How pair scores are had: its own route, its rerank route, or cosines of its embeddings. */
+  /** How pair scores are computed: by the engine's score route, its rerank route, or cosines of its embeddings. */
   scoreBy: 'score' | 'rerank' | 'embeddings'
-  /** Whether the engine itself honours `dimensions` and `encoding_format: base64`. */
+  /** Whether the engine itself supports `dimensions` and `encoding_format: base64`. */
   dimensions: boolean
   base64: boolean
   /**
-   * How a stream says what it used: not at all, at its end (`stream_options.include_usage`), in every event
-   * (`continuous_usage_stats`), or at its end and the prompt before its first token (`return_progress`).
+   * How a stream reports its token usage: not at all, at its end (`stream_options.include_usage`), in every event
+   * (`continuous_usage_stats`), or at its end with the prompt tokens before its first token (`return_progress`).
    */
   streamUsage: 'none' | 'end' | 'continuous' | 'progress'
   /** Whether `tool_choice` may name a tool. Otherwise the engine gets that tool alone, and `required`. */
   namedTool: boolean
-  /** Whether `json_object` is asked of it as a schema, because it takes any JSON value for one; by its name when absent. */
+  /** `schema`: `json_object` is sent as a JSON schema, because the engine would accept any JSON value. Default: by its name. */
   jsonObject?: 'schema'
-  /** Whether a completion takes several prompts at once, streamed too. */
+  /** Whether a completion can have several prompts, also when it is streamed. */
   promptLists: boolean
-  /** Whether a translation is a transcription with the field `translate`; others have a route for it. */
+  /** Whether a translation is a transcription with the field `translate`; other engines have a route for it. */
   translateField?: boolean
-  /** Of a model that speaks; absent from the others. */
+  /** Only of models that synthesize speech. */
   speech?: SpeechTraits
-  /** Name of the model toward the engine. */
+  /** Name of the model in requests to the engine. */
   upstreamId: string
 }
 
-/** One slot of one engine. Give it back exactly once, in every outcome; giving back twice does nothing. */
+/** One slot of one engine. Release it in every outcome; releasing it twice does nothing. */
 export interface Lease extends Disposable {
   readonly engineId: string
   readonly modelId: string
-  /** Milliseconds that its request waited for it, and how many of those went into loading the model. */
+  /** Milliseconds that the request waited for the slot, and how many of them the model was loading. */
   readonly waitedMs: number
   readonly loadedMs: number
-  /** Opens one request. Never throws: what goes wrong reaches `listener.failed`. */
+  /** Sends one request. Never throws: errors are reported to `listener.failed`. */
   open(call: EngineCall, listener: EngineListener): Exchange
   release(): void
 }
@@ -152,42 +152,42 @@ export interface EngineCall {
   /** POST when absent; a GET has no body. */
   method?: 'POST' | 'GET'
   path: string
-  /** JSON, where nothing else is said. */
+  /** JSON, unless `contentType` is set. */
   body: string | Uint8Array | StreamedBody
   contentType?: string
-  /** Milliseconds for which it may be at work in silence beyond what requests of its model may. */
+  /** Milliseconds that the engine may send nothing in addition to `no_progress` of the model. */
   patienceMs?: number
-  /** False: the answer is collected by the caller and bounded by `maxBytes`. True: it is relayed without end. */
+  /** False: the caller collects the answer, of at most `maxBytes`. True: the answer is relayed without a limit. */
   stream: boolean
   maxBytes: number
 }
 
-/** What is too large to be held: read as it is sent, and from its start where it has to be sent again. */
+/** A body that is too large for memory. It is read while it is sent, and opened again if it must be sent again. */
 export interface StreamedBody {
-  /** How long it is. */
+  /** Length of the body. */
   bytes: number
-  /** A Failure that it breaks off with is the caller's own, and no fault of the engine. */
+  /** If the stream fails with a Failure, that Failure is reported to the caller and does not count as an engine error. */
   open(): Readable
 }
 
 /**
- * What the caller hears, in this order: `accepted`, any number of `chunk`, then `finished`; or at any point `failed`,
- * after which nothing follows. A chunk belongs to the listener: it may be kept without copying.
+ * Callbacks of one request, in this order: `accepted`, any number of `chunk`, then `finished`; or at any point `failed`,
+ * after which nothing follows. A chunk belongs to the listener, which may keep it without copying.
  */
 export interface EngineListener {
   accepted(contentType: string): void
   chunk(bytes: Buffer): void
   finished(): void
-  /** `worker_error` when the engine broke, `timeout` when it hangs (both retryable), otherwise what the engine itself refused, normalised. */
+  /** `worker_error` if the engine failed, `timeout` if it hangs (both retryable), else the normalised refusal of the engine. */
   failed(failure: Failure): void
 }
 
-/** A request on its way. */
+/** A running request. */
 export interface Exchange {
-  /** Stops reading from the engine until `resume`, for a reader that cannot keep up. */
+  /** Stops reading from the engine until `resume`, for a client that reads too slowly. */
   pause(): void
   resume(): void
-  /** The caller is gone: the engine's request is ended at once. `failed` is not called for it. */
+  /** Ends the request at once, because the client disconnected. Does not call `failed`. */
   abort(): void
 }
 
@@ -202,10 +202,10 @@ export interface EngineLine {
 
 export interface EngineOutput {
   /**
-   * What is kept, oldest first: up to a megabyte of each engine that runs, and of the last few that have ended; the
-   * newest `most` lines of it.
+   * Returns the newest `max` of the kept lines, oldest first. Up to a megabyte is kept of each running engine and of the
+   * last few that have ended.
    */
-  recent(modelId?: string, most?: number): EngineLine[]
+  recent(modelId?: string, max?: number): EngineLine[]
   /** Calls the listener with each line from now on, until the function that it returns is called. */
   follow(listener: (line: EngineLine) => void): () => void
 }
@@ -218,24 +218,24 @@ export interface FleetSnapshot {
   models: Record<string, ModelActivity>
 }
 
-/** What the driver measures on a card, every few seconds. Null where it does not report it. */
+/** Measurements of the driver for a card, every few seconds. Null if it does not report one. */
 export interface DeviceReadings {
   /** Fraction of the driver's last sample period (up to a second) in which a kernel ran on the card: 0 to 1. */
   utilization: number | null
   temperatureCelsius: number | null
   powerWatts: number | null
-  /** The limit that is set. */
+  /** The configured limit. */
   powerLimitWatts: number | null
 }
 
-/** A compute process on a card, of infer or of anybody else. */
+/** A compute process on a card, of infer or of another program. */
 export interface DeviceProcess {
   /** As the driver reports it: mostly in the PID namespace of the host. */
   pid: number
   name: string | null
-  /** Memory of the card that it uses; null where the driver does not report it. */
+  /** Memory of the card that it uses; null if the driver does not report it. */
   bytes: number | null
-  /** The engine to whose process tree it belongs; null for others, and where the driver reports PIDs of another namespace. */
+  /** The engine to which it belongs; null for other programs, and if the driver reports PIDs of another namespace. */
   engineId: string | null
 }
 
@@ -244,9 +244,9 @@ export interface DeviceSnapshot extends DeviceReadings {
   name: string
   kind: 'nvidia' | 'cpu'
   totalBytes: number
-  /** Measured by the driver; null where it cannot be. */
+  /** Measured by the driver; null if it cannot measure it. */
   usedBytes: number | null
-  /** Booked by us. */
+  /** Reserved for engines of infer. */
   bookedBytes: number
 }
 
@@ -255,7 +255,7 @@ export interface ResidentSnapshot {
   modelId: string
   state: ResidentState
   pid: number | null
-  /** Program and arguments; empty where it runs elsewhere. */
+  /** Program and arguments; empty for a remote engine. */
   command: readonly string[]
   devices: string[]
   bytes: number

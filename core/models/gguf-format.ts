@@ -1,13 +1,13 @@
 import { Failure } from '../failure.ts'
 import { tensorTypes } from './gguf-types.ts'
 
-/** A metadata value. Of a list of texts, or one that is very long, only the length is kept: they are vocabularies. */
+/** A metadata value. Of a list of texts or a very long list only the length is kept, because these are vocabularies. */
 export type GgufValue = string | number | boolean | readonly (number | boolean)[] | { readonly length: number }
 
 export interface GgufTensor {
   name: string
   elements: number
-  /** Bytes in the file; null for a kind of tensor that this program does not know. */
+  /** Bytes in the file; null for an unknown type of tensor. */
   bytes: number | null
 }
 
@@ -15,28 +15,29 @@ export interface GgufContents {
   version: number
   metadata: ReadonlyMap<string, GgufValue>
   tensors: readonly GgufTensor[]
-  /** Where the data of the tensors begin, bytes from the start of the file, and how much is there. */
+  /** Offset and length of the tensor data in the file, in bytes. */
   dataStart: number
   dataBytes: number
 }
 
-/** What the parser reads next: at least so many bytes from this offset. */
+/** What the parser reads next: at least `bytes` bytes from the offset `at`. */
 export interface ReadRequest {
   at: number
   bytes: number
 }
 
-/** Bounds for files that lie. Real headers have dozens of entries, a few thousand tensors and up to 20 MB. */
-const most = {
+/** Limits for malicious files. Real headers have dozens of entries, a few thousand tensors and up to 20 MB. */
+const limits = {
   entries: 10_000,
   tensors: 65_536,
   name: 256,
   text: 1 << 20,
   list: 4096,
   dimensions: 4,
-  /** Bytes of metadata that are held, and of header that are looked at. */
+  /** Bytes of metadata that are kept in memory. */
   kept: 16 << 20,
-  head: 256 << 20,
+  /** Bytes of the header. */
+  header: 256 << 20,
 }
 
 const sizes = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8]
@@ -44,10 +45,10 @@ const textType = 8
 const listType = 9
 
 /**
- * Reads what stands before the data in a GGUF file of `size` bytes, versions 2 and 3, little-endian. It does no
- * input: it yields what it wants to see next and is resumed with that piece, so that a file, a download or a test can
- * feed it, and vocabularies are passed over without being held.
- * Throws Failure `invalid_value` for what is no such file; `name` is how messages call it.
+ * Parses the header of a GGUF file of `size` bytes, versions 2 and 3, little-endian. It does no I/O: it yields requests
+ * for pieces of the file and is resumed with each piece, so that the bytes can come from a file, a download or a test. It
+ * skips vocabularies without keeping them in memory.
+ * Throws Failure `invalid_value` for an invalid file; messages call the file `name`.
  * Source: docs/gguf.md of ggml.
  */
 export function* parseGguf(name: string, size: number): Generator<ReadRequest, GgufContents, Uint8Array> {
@@ -58,17 +59,18 @@ export function* parseGguf(name: string, size: number): Generator<ReadRequest, G
   const wrong = (what: string) => new Failure('invalid_value', `'${name}' ${what}`)
   const keep = (bytes: number) => {
     kept += bytes
-    if (kept > most.kept) throw wrong(`has more than ${most.kept >> 20} MiB of metadata, which no model has.`)
+    if (kept > limits.kept) throw wrong(`has more than ${limits.kept >> 20} MiB of metadata, which no model has.`)
   }
   const has = (bytes: number) => at >= start && at + bytes <= start + piece.length
 
   function* need(bytes: number): Generator<ReadRequest, void, Uint8Array> {
     if (at + bytes > size) throw wrong(`is incomplete: it ends in the middle of its header. Download it again.`)
-    if (at + bytes > most.head) throw wrong(`has a header of more than ${most.head >> 20} MiB, which no model has.`)
+    if (at + bytes > limits.header)
+      throw wrong(`has a header of more than ${limits.header >> 20} MiB, which no model has.`)
     const found = yield { at, bytes }
     piece = Buffer.from(found.buffer, found.byteOffset, found.byteLength)
     start = at
-    if (piece.length < bytes) throw wrong('became shorter while it was read.')
+    if (piece.length < bytes) throw wrong('was truncated while it was read.')
   }
   function* u32(): Generator<ReadRequest, number, Uint8Array> {
     if (!has(4)) yield* need(4)
@@ -80,12 +82,12 @@ export function* parseGguf(name: string, size: number): Generator<ReadRequest, G
     const high = piece.readUInt32LE(at + 4 - start)
     const low = piece.readUInt32LE(at - start)
     at += 8
-    // What is past 2^53 cannot be a length of anything; infinity fails every bound that follows.
+    // A value above 2^53 cannot be a length; infinity exceeds every limit below.
     return high >= 1 << 21 ? Number.POSITIVE_INFINITY : high * 2 ** 32 + low
   }
-  function* text(longest: number, what: string): Generator<ReadRequest, string, Uint8Array> {
+  function* text(maxLength: number, what: string): Generator<ReadRequest, string, Uint8Array> {
     const length = yield* u64()
-    if (length > longest) throw wrong(`has ${what} of ${length} bytes; at most ${longest} are read.`)
+    if (length > maxLength) throw wrong(`has ${what} of ${length} bytes; at most ${maxLength} are allowed.`)
     keep(length)
     if (!has(length)) yield* need(length)
     at += length
@@ -99,27 +101,28 @@ export function* parseGguf(name: string, size: number): Generator<ReadRequest, G
   }
   function* value(key: string): Generator<ReadRequest, GgufValue, Uint8Array> {
     const type = yield* u32()
-    if (type === textType) return yield* text(most.text, `a '${key}'`)
+    if (type === textType) return yield* text(limits.text, `a '${key}'`)
     if (type !== listType) {
       if (!sizes[type]) throw wrong(`has a '${key}' of the unknown type ${type}; it may be newer than this program.`)
       return yield* scalar(type)
     }
     const of = yield* u32()
     const length = yield* u64()
-    const least = of === textType ? 8 : sizes[of]
-    if (!least) throw wrong(`has a list '${key}' of the type ${of}, which is not known or not allowed in lists.`)
-    if (length * least > size - at) throw wrong(`says that its list '${key}' has ${length} entries; it is too short.`)
+    const minSize = of === textType ? 8 : sizes[of]
+    if (!minSize) throw wrong(`has a list '${key}' of the type ${of}, which is not known or not allowed in lists.`)
+    if (length * minSize > size - at) throw wrong(`is too short for its list '${key}' of ${length} entries.`)
     if (of === textType) {
       for (let entry = 0; entry < length; entry++) {
         if (!has(8)) yield* need(8)
         const bytes = piece.readUInt32LE(at + 4 - start) * 2 ** 32 + piece.readUInt32LE(at - start)
-        if (bytes > size - at - 8) throw wrong(`has a text of ${bytes} bytes in '${key}', which is more than the file.`)
+        if (bytes > size - at - 8)
+          throw wrong(`has a text of ${bytes} bytes in '${key}', which is more than the file has.`)
         at += 8 + bytes
       }
       return { length }
     }
-    if (length > most.list) {
-      at += length * least
+    if (length > limits.list) {
+      at += length * minSize
       return { length }
     }
     keep(length * 8)
@@ -128,42 +131,44 @@ export function* parseGguf(name: string, size: number): Generator<ReadRequest, G
     return list
   }
   function* tensor(alignment: number): Generator<ReadRequest, GgufTensor & { end: number }, Uint8Array> {
-    const called = yield* text(most.name, 'the name of a tensor')
+    const tensorName = yield* text(limits.name, 'the name of a tensor')
     const dimensions = yield* u32()
-    if (dimensions > most.dimensions) throw wrong(`has a tensor '${called}' of ${dimensions} dimensions.`)
+    if (dimensions > limits.dimensions) throw wrong(`has a tensor '${tensorName}' of ${dimensions} dimensions.`)
     let elements = 1
     for (let dimension = 0; dimension < dimensions; dimension++) elements *= yield* u64()
-    if (!Number.isSafeInteger(elements)) throw wrong(`has a tensor '${called}' that is larger than any memory.`)
+    if (!Number.isSafeInteger(elements)) throw wrong(`has a tensor '${tensorName}' that is too large.`)
     const [inBlock, ofBlock] = tensorTypes[yield* u32()] ?? [0, 0]
     const offset = yield* u64()
-    if (offset % alignment !== 0) throw wrong(`has a tensor '${called}' at the wrong place ${offset}.`)
+    if (offset % alignment !== 0) throw wrong(`has a tensor '${tensorName}' at the invalid offset ${offset}.`)
     const bytes = inBlock === 0 ? null : Math.ceil(elements / inBlock) * ofBlock
-    return { name: called, elements, bytes, end: offset + (bytes ?? 0) }
+    return { name: tensorName, elements, bytes, end: offset + (bytes ?? 0) }
   }
 
-  if (size < 24) throw wrong('is no GGUF file: it is too short to be one.')
+  if (size < 24) throw wrong('is not a GGUF file: it is too short.')
   yield* need(24)
-  if (piece.toString('latin1', 0, 4) !== 'GGUF') throw wrong(`is no GGUF file: it does not begin with 'GGUF'.`)
+  if (piece.toString('latin1', 0, 4) !== 'GGUF') throw wrong(`is not a GGUF file: it does not begin with 'GGUF'.`)
   at = 4
   const version = yield* u32()
   if (version > 0xffff)
-    throw wrong("is a big-endian GGUF file. Convert it with llama.cpp's gguf_convert_endian.py, or get the usual one.")
+    throw wrong(
+      "is a big-endian GGUF file. Convert it with llama.cpp's gguf_convert_endian.py, or get a little-endian file.",
+    )
   if (version !== 2 && version !== 3)
-    throw wrong(`is a GGUF file of version ${version}; versions 2 and 3 can be read. Get or convert a newer file.`)
+    throw wrong(`is a GGUF file of version ${version}; versions 2 and 3 are supported. Get a newer file or convert it.`)
   const tensorCount = yield* u64()
-  if (tensorCount > most.tensors) throw wrong(`says that it has ${tensorCount} tensors, which no model has.`)
+  if (tensorCount > limits.tensors) throw wrong(`claims to have ${tensorCount} tensors, which no model has.`)
   const entryCount = yield* u64()
-  if (entryCount > most.entries) throw wrong(`says that it has ${entryCount} metadata entries, which no model has.`)
+  if (entryCount > limits.entries) throw wrong(`claims to have ${entryCount} metadata entries, which no model has.`)
 
   const metadata = new Map<string, GgufValue>()
   for (let entry = 0; entry < entryCount; entry++) {
-    const key = yield* text(most.name, 'a metadata key')
+    const key = yield* text(limits.name, 'a metadata key')
     if (metadata.has(key)) throw wrong(`has the metadata key '${key}' twice.`)
     metadata.set(key, yield* value(key))
   }
   const alignment = metadata.get('general.alignment') ?? 32
   if (typeof alignment !== 'number' || !Number.isInteger(Math.log2(alignment)) || alignment > 1 << 20)
-    throw wrong(`has a 'general.alignment' that is no power of two.`)
+    throw wrong(`has a 'general.alignment' that is not a power of two.`)
 
   const tensors: GgufTensor[] = []
   let needed = 0
@@ -174,7 +179,7 @@ export function* parseGguf(name: string, size: number): Generator<ReadRequest, G
   }
   const dataStart = Math.ceil(at / alignment) * alignment
   if (tensors.length > 0 && dataStart + needed > size)
-    throw wrong(`is incomplete: it has ${size} bytes of ${dataStart + needed}. Download it again.`)
+    throw wrong(`is incomplete: it has ${size} of ${dataStart + needed} bytes. Download it again.`)
   return { version, metadata, tensors, dataStart, dataBytes: Math.max(0, size - dataStart) }
 }
 

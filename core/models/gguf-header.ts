@@ -6,73 +6,73 @@ import { quantizations } from './gguf-types.ts'
 export const poolingTypes = ['none', 'mean', 'cls', 'last', 'rank'] as const
 export type PoolingType = (typeof poolingTypes)[number]
 
-/** What a GGUF model says of itself. Null where the file does not say it. All sizes in bytes. */
+/** Properties of a GGUF model from its header. Null if the file does not have one. All sizes in bytes. */
 export interface GgufHeader {
   version: number
   architecture: string
-  /** `model`, or what is none by itself: `adapter`, `mmproj`, `imatrix`. */
+  /** `model`, or a file that is not a model by itself: `adapter`, `mmproj`, `imatrix`. */
   kind: string
   name: string | null
-  /** As its makers write it, such as `8B` or `8x7B`. */
+  /** Size as the authors write it, such as `8B` or `8x7B`. */
   sizeLabel: string | null
   description: string | null
   license: string | null
   parameterCount: number
-  /** What most tensors are quantised to, such as `Q4_K_M`. */
+  /** Quantization of most tensors, such as `Q4_K_M`. */
   quantization: string | null
-  /** Tokens that it was trained for. */
+  /** Context length of the training, in tokens. */
   contextLength: number | null
   embeddingLength: number | null
   feedForwardLength: number | null
   blockCount: number
   headCount: number | null
-  /** Key and value heads of each block: the cache of a block grows with its number, and 0 means that it has none. */
+  /** Key and value heads of each block: the KV cache of a block is proportional to it; 0 means no cache. */
   headCountKv: readonly number[]
-  /** Numbers in the key and in the value of one head. */
+  /** Dimensions of the key and of the value of one head. */
   keyLength: number | null
   valueLength: number | null
-  /** Tokens that blocks with sliding window attention look back; null when every block sees the whole context. */
+  /** Window of blocks with sliding window attention, in tokens; null if every block attends to the whole context. */
   slidingWindow: number | null
-  /** Which blocks have sliding window attention, where the file says it. */
+  /** Which blocks have sliding window attention, if the file tells. */
   slidingBlocks: readonly boolean[] | null
   vocabularySize: number | null
   expertCount: number | null
-  /** Experts that work on one token, and how wide each is inside. */
+  /** Active experts per token, and the feed-forward length of each. */
   expertUsedCount: number | null
   expertFeedForwardLength: number | null
   /** The Jinja template of the tokenizer. */
   chatTemplate: string | null
   /** Whether there is a template for reranking. */
   rerankTemplate: boolean
-  /** How token vectors become one; null for models that are not made for it. */
+  /** How token vectors are pooled into one; null for models without pooling. */
   poolingType: PoolingType | null
-  /** Whether a token sees only those before it. Encoders do not. */
+  /** Whether a token attends only to the tokens before it. False for encoders. */
   causal: boolean
-  /** Whether it has a classification head, without which nothing can be ranked. */
+  /** Whether it has a classification head, which ranking needs. */
   classifier: boolean
-  /** Files that the model consists of. */
+  /** Number of files of the model. */
   splitCount: number
   /** All tensors of all files. */
   tensorBytes: number
-  /** The part of each block in them; what is left are embeddings, output and norms. */
+  /** Tensors of each block; the rest of `tensorBytes` are embeddings, output and norms. */
   blockBytes: readonly number[]
-  /** The output matrix, which the embeddings of the tokens serve as where there is none of its own. */
+  /** The output matrix, or the token embeddings if they are used in its place. */
   outputBytes: number
 }
 
-/** One read takes at least this much: headers of models with large vocabularies have megabytes. */
+/** Minimum bytes of one read: headers of models with large vocabularies have megabytes. */
 const readBytes = 256 << 10
 
-/** The highest number of blocks that is believed; the largest models have about 130. */
+/** Maximum number of blocks; the largest models have about 130. */
 const maxBlocks = 4096
 /** llama.cpp writes the number of a part with five digits. */
 const maxParts = 99_999
 const partName = /-(\d{5})-of-(\d{5})\.gguf$/
 
 /**
- * Reads the head of a GGUF file; the data are not touched. Of a model in several files (`-00001-of-00003.gguf`) name
- * the first: the others are read too, and their tensors are counted in.
- * Throws Failure `invalid_value` that names the file when it is no model, is damaged or lacks a part.
+ * Reads the header of a GGUF file, without its tensor data. For a model in several files (`-00001-of-00003.gguf`) pass the
+ * first: the headers of the others are read too, and their tensors are counted.
+ * Throws Failure `invalid_value`, which names the file, if it is not a model, is damaged or a part is missing.
  */
 export async function readGgufHeader(path: string): Promise<GgufHeader> {
   const first = await readContents(path)
@@ -90,16 +90,16 @@ export async function readGgufHeader(path: string): Promise<GgufHeader> {
   return ggufHeader(path, all)
 }
 
-/** The meaning of what the files of one model contain, the first file first. `name` is how messages call it. */
+/** Returns the properties of a model from the parsed headers of its files, in order. Messages call the model `name`. */
 export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHeader {
   const first = files[0]!
   const { metadata } = first
   const architecture = text(first, 'general.architecture')
-  if (!architecture) throw wrong(name, "does not say its 'general.architecture', so nothing can run it.")
+  if (!architecture) throw wrong(name, "has no 'general.architecture', so no engine can run it.")
   const own = (key: string) => number(first, `${architecture}.${key}`)
   const blockCount = own('block_count') ?? 0
   if (!Number.isInteger(blockCount) || blockCount < 0 || blockCount > maxBlocks)
-    throw wrong(name, `says that it has ${blockCount} blocks, which no model has.`)
+    throw wrong(name, `claims to have ${blockCount} blocks, which no model has.`)
 
   const tensors = files.flatMap(file => file.tensors)
   const blockBytes = Array.from({ length: blockCount }, () => 0)
@@ -152,7 +152,7 @@ export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHe
     causal: typeof causal === 'boolean' ? causal : true,
     classifier: tensors.some(tensor => tensor.name.startsWith('cls.')),
     splitCount: files.length,
-    // A kind of tensor that is newer than this program has no known size; the files have.
+    // A tensor type that is newer than this program has an unknown size, so the size of the files is used.
     tensorBytes: tensors.some(({ bytes }) => bytes === null)
       ? files.reduce((sum, { dataBytes }) => sum + dataBytes, 0)
       : tensorBytes,
@@ -179,13 +179,13 @@ const isList = (value: GgufValue | undefined): value is Exclude<GgufValue, strin
 const isFlags = (value: GgufValue | undefined): value is readonly boolean[] =>
   Array.isArray(value) && value.every(entry => typeof entry === 'boolean')
 
-/** A value that is one number for all blocks, or one for each. */
+/** Expands a value that is one number for all blocks, or has one for each. */
 function perBlock(value: GgufValue | undefined, blocks: number): readonly number[] {
   if (typeof value === 'number') return Array.from({ length: blocks }, () => value)
   return Array.isArray(value) && value.every(entry => typeof entry === 'number') ? value : []
 }
 
-/** Runs the parser over a file of this machine. */
+/** Parses a local file. */
 async function readContents(path: string): Promise<GgufContents> {
   let file: FileHandle
   try {
@@ -200,7 +200,7 @@ async function readContents(path: string): Promise<GgufContents> {
   }
   try {
     const about = await file.stat()
-    if (!about.isFile()) throw wrong(path, 'is no file.')
+    if (!about.isFile()) throw wrong(path, 'is not a file.')
     const parser = parseGguf(path, about.size)
     let step = parser.next()
     while (!step.done) {
@@ -214,7 +214,7 @@ async function readContents(path: string): Promise<GgufContents> {
   }
 }
 
-/** Reads until the buffer is full or the file ends; one read may give less. */
+/** Reads until the buffer is full or the file ends; one read may return fewer bytes. */
 async function fill(file: FileHandle, buffer: Buffer, at: number): Promise<number> {
   let filled = 0
   for (;;) {

@@ -1,6 +1,6 @@
 /**
- * Kinds of tensors by their number in the file: elements in a block, and bytes of a block.
- * Source: ggml of llama.cpp v0.5.0, asked through its own functions.
+ * Tensor types by their number in the file: elements of a block, and bytes of a block.
+ * Source: ggml of llama.cpp v0.5.0, through its own functions.
  */
 export const tensorTypes: Readonly<Record<number, readonly [elements: number, bytes: number]>> = {
   0: [1, 4], // F32
@@ -40,7 +40,7 @@ export const tensorTypes: Readonly<Record<number, readonly [elements: number, by
   42: [64, 18], // Q2_0
 }
 
-/** How most tensors of a file are quantised, by `general.file_type`. Source: llama_ftype of llama.cpp v0.5.0. */
+/** Quantization of most tensors of a file by `general.file_type`. Source: llama_ftype of llama.cpp v0.5.0. */
 export const quantizations: Readonly<Record<number, string>> = {
   0: 'F32',
   1: 'F16',

@@ -5,12 +5,12 @@ const SandboxPath = z
   .string()
   .regex(/^\/[^\0\n]*[^/\0\n]$/, 'Write an absolute path such as /srv/engine, and not the root folder.')
 
-/** What else an example says about its model. */
+/** The other keys of the model in each example. */
 const vllm = { id: 'llama-70b', engine: 'vllm', source: 'meta-llama/Llama-3.3-70B-Instruct' }
 const custom = { id: 'mine', engine: 'custom', command: ['python3', 'serve.py', '--port', '{port}'] }
 const remote = { id: 'hosted', engine: 'remote', url: 'https://api.example.com/v1' }
 
-/** Keys of a model that say how its engine is started or reached, and what it can reach of this machine. */
+/** Keys of a model about how its engine is started or reached, and what the engine can access on this machine. */
 export const launchFields = {
   args: z
     .array(z.string())

@@ -6,7 +6,7 @@ import { launchFields } from './launch-fields.ts'
 import { residencyFields } from './residency-fields.ts'
 import { speechFields } from './speech-fields.ts'
 
-/** What an engine may be able to do beyond plain messages and prompts. A request that uses one its engine lacks is refused. */
+/** Optional features of an engine. A request that uses a feature that its engine lacks is refused. */
 export const features = [
   'tools',
   'json_object',
@@ -34,7 +34,7 @@ export type Feature = z.infer<typeof Feature>
 
 export const modelId = /^[A-Za-z0-9][A-Za-z0-9._:-]*(\/[A-Za-z0-9][A-Za-z0-9._:-]*)*$/
 
-/** What a use of the model costs, in currency units. */
+/** Prices of the model, in currency units. */
 export const Price = z.strictObject({
   input_per_million_tokens: z.number().min(0).default(0).meta({
     description: 'Price of a million input tokens, or of a million characters of a text that is turned into audio.',
@@ -48,7 +48,7 @@ export const Price = z.strictObject({
   }),
 })
 
-/** What else an example says about its model. */
+/** The other keys of the model in an example. */
 const images = {
   id: 'flux-dev',
   engine: 'custom',
@@ -56,7 +56,7 @@ const images = {
   tasks: ['slug/text-to-image'],
 }
 
-/** Keys of a model that say what it is and what it can be asked for. */
+/** Keys of a model about its identity and its tasks. */
 const ownFields = {
   id: z.string().max(128).regex(modelId, 'Letters, digits, ".", "_", ":", "-" and "/" between parts.').meta({
     description:
@@ -83,11 +83,11 @@ const ownFields = {
     .default(['std/chat-completion', 'std/completion'])
     .superRefine((named, ctx) => {
       const all = withImplied(named)
-      const idle = named.find(task => !all.includes(task))
-      if (idle)
+      const implied = named.find(task => !all.includes(task))
+      if (implied)
         ctx.addIssue({
           code: 'custom',
-          message: `'${idle}' is done by a model that does ${impliedBy[idle]!.map(task => `'${task}'`).join(' or ')}: name that, and it follows by itself.`,
+          message: `'${implied}' is implied by ${impliedBy[implied]!.map(task => `'${task}'`).join(' or ')}: list that task instead.`,
         })
     })
     .transform(withImplied)
@@ -151,7 +151,7 @@ const ownFields = {
   }),
 }
 
-/** The keys of a model by what they are about, in the order of the reference. */
+/** The keys of a model by section, in the order of the configuration reference. */
 export const modelFields = {
   own: ownFields,
   launch: launchFields,

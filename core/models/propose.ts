@@ -4,15 +4,15 @@ import type { GgufHeader } from './gguf-header.ts'
 import { quantizationOf } from './hub/choose.ts'
 import { modelId } from './model.ts'
 
-/** What a model is good for, and what taught us so, as the end of a sentence. */
+/** The tasks of a model, and the reason why it has them as the end of a sentence. */
 export interface Purpose {
   tasks: Task[]
   because: string
 }
 
 /**
- * The tasks of a GGUF model by its header: how token vectors become one says more than the architecture, because
- * models that write are made into models that embed and rank. Null for a file that is no model by itself.
+ * Returns the tasks of a GGUF model by its header. The pooling type decides before the architecture, because generative
+ * models are also fine-tuned for embedding and ranking. Null for a file that is not a model by itself.
  */
 export function purposeOf({
   kind,
@@ -23,14 +23,14 @@ export function purposeOf({
   chatTemplate,
 }: GgufHeader): Purpose | null {
   if (kind !== 'model') return null
-  if (poolingType === 'rank') return { tasks: ['std/rerank', 'std/score'], because: 'its pooling is made for ranking' }
-  if (classifier && !causal) return { tasks: ['std/rerank', 'std/score'], because: 'it has a head for ranking' }
+  if (poolingType === 'rank') return { tasks: ['std/rerank', 'std/score'], because: 'its pooling type is rank' }
+  if (classifier && !causal) return { tasks: ['std/rerank', 'std/score'], because: 'it has a ranking head' }
   if (poolingType !== null && poolingType !== 'none')
     return { tasks: ['std/embeddings', 'std/score'], because: `it pools its tokens into one vector (${poolingType})` }
   if (!causal) return { tasks: ['std/embeddings', 'std/score'], because: `${architecture} is an encoder` }
   if (chatTemplate !== null)
     return { tasks: ['std/chat-completion', 'std/completion'], because: 'it has a chat template' }
-  return { tasks: ['std/completion'], because: 'it has no chat template and continues texts only' }
+  return { tasks: ['std/completion'], because: 'it has no chat template and only continues text' }
 }
 
 /** The same for a safetensors model, by its `config.json` and by whether it has a `modules.json`. */
@@ -39,17 +39,17 @@ export function purposeOfFolder(config: unknown, { pools }: { pools: boolean }):
   const name = Array.isArray(architectures) && typeof architectures[0] === 'string' ? architectures[0] : 'It'
   if (/SequenceClassification/.test(name))
     return { tasks: ['std/rerank', 'std/score'], because: `${name} is a classifier` }
-  if (pools) return { tasks: ['std/embeddings', 'std/score'], because: 'it says how its tokens are pooled' }
+  if (pools) return { tasks: ['std/embeddings', 'std/score'], because: 'it has a pooling configuration' }
   if (/ForCausalLM|ForConditionalGeneration|LMHeadModel/.test(name))
-    return { tasks: ['std/chat-completion', 'std/completion'], because: `${name} writes texts` }
+    return { tasks: ['std/chat-completion', 'std/completion'], because: `${name} generates text` }
   if (/Model$|ForMaskedLM/.test(name))
     return { tasks: ['std/embeddings', 'std/score'], because: `${name} is an encoder` }
-  return { tasks: ['std/chat-completion', 'std/completion'], because: `${name} says nothing else` }
+  return { tasks: ['std/chat-completion', 'std/completion'], because: `${name} does not tell its tasks` }
 }
 
 /**
- * An id that is not taken: the first of the names that gives one, in lower case, without the quantization and what
- * only says that it is a file. Another of the same name is told apart by its quantization, then by a number.
+ * Returns an id that is not in use: the first name that gives one, in lower case, without the quantization and file
+ * suffixes. If it is in use, the quantization is appended, then a number.
  */
 export function idFrom(
   names: readonly (string | null)[],
@@ -62,7 +62,7 @@ export function idFrom(
   for (let count = 2; ; count++) if (!taken.has(`${quantized}-${count}`)) return `${quantized}-${count}`
 }
 
-/** A name as an id; undefined when nothing is left of it that somebody would recognise. */
+/** Turns a name into an id; undefined if the rest is too general to identify a model. */
 export function slugOf(name: string): string | undefined {
   const file = basename(name)
     .replace(/-\d{5}-of-\d{5}(?=\.gguf$)/i, '')

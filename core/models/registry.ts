@@ -15,8 +15,8 @@ interface Offer {
 }
 
 /**
- * The models that this server offers, and what the request path needs to know of them. They change as a whole and at
- * once; whoever was given a model or the catalog before keeps what he has.
+ * Opens the models of this server with the data that the request path needs. `replace` swaps all of them at once; a model
+ * or catalog that was returned before does not change.
  */
 export function openRegistry({
   models: configured,
@@ -24,14 +24,14 @@ export function openRegistry({
   defaults,
   traits,
 }: {
-  /** As infer.yaml lists them; where it lists none, `defaults` are offered. */
+  /** The models in infer.yaml; without any, `defaults` are used. */
   models: readonly Model[]
   /** Whether `defaults` are offered besides; undefined for only where there are no others. */
   toys?: boolean | undefined
   defaults: () => Model[]
   traits: (model: Model) => EngineTraits
 }) {
-  let now = offerOf(offeredModels({ models: configured, toys }, defaults))
+  let current = offerOf(offeredModels({ models: configured, toys }, defaults))
 
   function offerOf(models: readonly Model[]): Offer {
     return {
@@ -57,28 +57,28 @@ export function openRegistry({
   }
 
   return {
-    /** Every configured model, disabled ones too, in the order of the file. */
-    all: (): readonly Model[] => now.models,
-    find: (id: string): Model | undefined => now.byId.get(id),
-    /** The enabled ones, in the form that request bodies are checked against. */
-    catalog: (): Catalog => now.catalog,
-    /** What is asked for under this path below /slug, of the enabled models. */
-    bySlug: (slug: string): { model: Model; task: GenerationTask } | undefined => now.slugs.get(slug),
-    /** Every slug that reaches an enabled model. */
-    slugs: (): ReadonlyMap<string, { model: Model; task: GenerationTask }> => now.slugs,
+    /** Returns every configured model, including disabled ones, in the order of the file. */
+    all: (): readonly Model[] => current.models,
+    find: (id: string): Model | undefined => current.byId.get(id),
+    /** Returns the enabled models in the form that checks of requests need. */
+    catalog: (): Catalog => current.catalog,
+    /** Returns the enabled model and the task of a path below /slug. */
+    bySlug: (slug: string): { model: Model; task: GenerationTask } | undefined => current.slugs.get(slug),
+    /** Returns every slug of the enabled models. */
+    slugs: (): ReadonlyMap<string, { model: Model; task: GenerationTask }> => current.slugs,
     /** When this set of models was read, epoch milliseconds. */
     get readAt(): number {
-      return now.readAt
+      return current.readAt
     },
     /**
-     * Offers other models from now on. A model that did not change stays the same object, which is how others know
-     * that nothing is to be done about it. Throws what `traits` throws, and then nothing has changed.
+     * Replaces the models. A model that did not change stays the same object, so that others can detect this by
+     * identity. Throws what `traits` throws, and then nothing has changed.
      */
     replace(next: readonly Model[], nextToys?: boolean): ModelChanges {
-      const wanted = offeredModels({ models: next, toys: nextToys }, defaults)
-      const changes = compareModels(now.models, wanted)
-      const touched = new Set(Object.values(changes).flat())
-      now = offerOf(wanted.map(model => (touched.has(model.id) ? model : (now.byId.get(model.id) ?? model))))
+      const offered = offeredModels({ models: next, toys: nextToys }, defaults)
+      const changes = compareModels(current.models, offered)
+      const changed = new Set(Object.values(changes).flat())
+      current = offerOf(offered.map(model => (changed.has(model.id) ? model : (current.byId.get(model.id) ?? model))))
       return changes
     },
   }

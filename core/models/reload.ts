@@ -9,23 +9,23 @@ import type { Model } from './model.ts'
 import type { Registry } from './registry.ts'
 import { watchPath } from './watch.ts'
 
-/** How the configuration that is in force relates to the file. */
+/** How the active configuration relates to the file. */
 export interface ConfigurationStatus {
   path: string
-  /** When what is in force was read, epoch milliseconds. */
+  /** When the active configuration was read, epoch milliseconds. */
   readAt: number
-  /** What is wrong in the file as it is now, as a sentence with its place; null when it is in force. */
+  /** What is wrong in the current file, as a sentence with its position; null when the file is active. */
   fault: string | null
-  /** Settings that the file has changed and that take effect at the next start, such as `limits.drain_timeout`. */
+  /** Changed settings that take effect at the next start, such as `limits.drain_timeout`. */
   pending: readonly string[]
-  /** Changes of the file that were put in force, and those that could not be. */
+  /** How many changes of the file were applied, and how many were refused. */
   applied: number
   refused: number
 }
 
 /**
- * Keeps the models of the running server as infer.yaml lists them. A file that cannot be read or is wrong changes
- * nothing; it is logged once, with the place of the fault. Settings other than `models` are read at the start only.
+ * Applies changes of `models` in infer.yaml to the running server. A file that cannot be read or is invalid changes
+ * nothing; the error is logged once, with its position. Settings other than `models` are read only at the start.
  */
 export function openReload({
   path,
@@ -37,7 +37,7 @@ export function openReload({
   settleMs = 100,
 }: {
   path: string
-  /** As it was read at the start. */
+  /** The configuration of the start. */
   config: Config
   check: (model: Model) => unknown
   registry: Pick<Registry, 'replace'>
@@ -46,40 +46,40 @@ export function openReload({
   settleMs?: number
 }) {
   const atStart = settingsOf(config)
-  // As if there were no file, so that a change since the start is found by the first look.
-  let seen: Read = { error: 'ENOENT' }
+  // Starts without content, so that the first reload finds a change since the start.
+  let last: Read = { error: 'ENOENT' }
   let status: ConfigurationStatus = { path, readAt: Date.now(), fault: null, pending: [], applied: 0, refused: 0 }
-  /** Whether there ever was a file. Without one, that there is none is no accident. */
+  /** Whether the file ever existed. If not, a missing file is not an error. */
   let existed = false
   let closed = false
   const watcher = watchPath({ path, settleMs, changed: () => void reload() })
 
   /**
-   * Reads the file and puts it in force; one that is as it was only if somebody has `asked` for it. Resolves when
-   * engines have been told; never rejects.
+   * Reads and applies the file. An unchanged file is applied again only with `force`. Resolves when the fleet has been
+   * notified; never rejects.
    */
-  async function reload(asked = false): Promise<void> {
+  async function reload(force = false): Promise<void> {
     const read = readNow(path)
-    if (closed || (isDeepStrictEqual(read, seen) && !asked)) return
-    const before = seen
-    seen = read
+    if (closed || (isDeepStrictEqual(read, last) && !force)) return
+    const before = last
+    last = read
     existed ||= !('error' in read && read.error === 'ENOENT')
     try {
       const next = parseConfig(existed ? textOf(read, before) : '', path, check)
       const changes = registry.replace(next.models, next.toys)
       const pending = namesOf(atStart, settingsOf(next))
-      const late = pending.filter(name => !status.pending.includes(name))
-      if (late.length > 0)
-        log.warn('Settings were changed that take effect at the next start', { settings: late.join(', ') })
-      const news = asked || anyChange(changes) || status.fault !== null
-      status = { ...status, readAt: Date.now(), fault: null, pending, applied: status.applied + (news ? 1 : 0) }
-      if (news) log.info('The configuration was read again', { path, ...wordsOf(changes) })
+      const newlyPending = pending.filter(name => !status.pending.includes(name))
+      if (newlyPending.length > 0)
+        log.warn('Changed settings take effect at the next start', { settings: newlyPending.join(', ') })
+      const isApplied = force || anyChange(changes) || status.fault !== null
+      status = { ...status, readAt: Date.now(), fault: null, pending, applied: status.applied + (isApplied ? 1 : 0) }
+      if (isApplied) log.info('The configuration was read again', { path, ...fieldsOf(changes) })
       await fleet.reconfigured()
     } catch (thrown) {
       const { message, cause } = Failure.from(thrown)
       status = { ...status, fault: message, refused: status.refused + 1 }
       log.error(
-        `The configuration was changed and cannot be used, so the server goes on as before: ${message}`,
+        `The changed configuration is invalid, so the server keeps the previous one: ${message}`,
         {},
         thrown instanceof Failure ? undefined : (cause ?? thrown),
       )
@@ -98,7 +98,7 @@ export function openReload({
 }
 export type Reload = ReturnType<typeof openReload>
 
-/** The text of the file, or the error of reading it as a word. */
+/** The text of the file, or the error code of reading it. */
 type Read = { text: string } | { error: string }
 
 function readNow(path: string): Read {
@@ -109,17 +109,19 @@ function readNow(path: string): Read {
   }
 }
 
-/** What is read out of an empty file, or out of none, is more likely an accident than the wish to offer nothing. */
+/** A file that becomes empty or missing is more likely an accident than the intention to remove all models. */
 function textOf(read: Read, before: Read): string {
   const wrong = (what: string) =>
-    new Failure('invalid_value', `${what} To offer only what ships with infer, write: models: []`)
+    new Failure('invalid_value', `${what} To offer only the models that ship with infer, write: models: []`)
   if ('error' in read)
-    throw wrong(read.error === 'ENOENT' ? 'The file is gone.' : `The file cannot be read (${read.error}).`)
+    throw wrong(
+      read.error === 'ENOENT' ? 'The file does not exist any more.' : `The file cannot be read (${read.error}).`,
+    )
   if (read.text.trim() === '' && 'text' in before) throw wrong('The file is empty.')
   return read.text
 }
 
-/** Everything but what decides which models are offered, each setting under its name. */
+/** Returns every setting that does not decide which models are offered, by its key. */
 function settingsOf({ limits, ...others }: Config): Map<string, unknown> {
   const rest = Object.entries(others).filter(([name]) => name !== 'models' && name !== 'toys')
   const inLimits = Object.entries(limits).map(([name, value]) => [`limits.${name}`, value] as const)
@@ -131,9 +133,9 @@ const namesOf = (before: Map<string, unknown>, after: Map<string, unknown>): str
     name => !isDeepStrictEqual(before.get(name), after.get(name)),
   )
 
-const wordsOf = (changes: ModelChanges): Record<string, string> =>
+const fieldsOf = (changes: ModelChanges): Record<string, string> =>
   Object.fromEntries(
-    Object.entries(changes).flatMap(([what, ids]: [string, string[]]) =>
-      ids.length > 0 ? [[what, ids.join(', ')]] : [],
+    Object.entries(changes).flatMap(([kind, ids]: [string, string[]]) =>
+      ids.length > 0 ? [[kind, ids.join(', ')]] : [],
     ),
   )

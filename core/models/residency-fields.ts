@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Bytes, Duration } from '../quantities.ts'
 
-/** Keys of a model that say on which devices it runs, how many requests it takes, and how long things may last. */
+/** Keys of a model about its devices, its memory, its number of concurrent requests and its timeouts. */
 export const residencyFields = {
   memory: Bytes.optional().meta({
     description: 'Device memory that one engine of the model needs, on all its devices together.',

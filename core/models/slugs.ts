@@ -3,19 +3,19 @@ import type { Model } from './model.ts'
 
 type Slugged = Pick<Model, 'id' | 'slug' | 'tasks' | 'enabled'>
 
-/** First parts of paths below /slug that are no models. */
+/** First parts of paths below /slug that do not name models. */
 const reserved = ['requests', 'queue']
 
 const nameOf = (task: GenerationTask): string => task.slice('slug/'.length)
 
-/** Where a model is asked for pictures and videos: one slug for each such task, the one that is shown. */
+/** Returns the slug of each image and video task of a model, in the form that lists show. */
 export function slugsOf(model: Pick<Model, 'id' | 'slug' | 'tasks'>): Map<GenerationTask, string> {
   const own = model.tasks.filter(isSlugTask)
   const base = model.slug ?? model.id
   return new Map(own.map(task => [task, model.slug && own.length === 1 ? base : `${base}/${nameOf(task)}`]))
 }
 
-/** Every slug that reaches it: those above, and the model's id with the name of the task, whatever `slug` says. */
+/** Returns every slug of a model: also its id with the name of the task, even if `slug` is set. */
 export function everySlugOf(model: Pick<Model, 'id' | 'slug' | 'tasks'>): Map<string, GenerationTask> {
   const all = new Map<string, GenerationTask>()
   for (const [task, slug] of slugsOf(model)) {
@@ -25,7 +25,7 @@ export function everySlugOf(model: Pick<Model, 'id' | 'slug' | 'tasks'>): Map<st
   return all
 }
 
-/** Every slug of all models that are offered. */
+/** Returns every slug of all enabled models. */
 export function slugTable<M extends Slugged>(models: readonly M[]): Map<string, { model: M; task: GenerationTask }> {
   const table = new Map<string, { model: M; task: GenerationTask }>()
   for (const model of models)
@@ -34,16 +34,16 @@ export function slugTable<M extends Slugged>(models: readonly M[]): Map<string, 
   return table
 }
 
-/** Why this model cannot have its slugs beside those before it, as a sentence; undefined when it can. */
+/** Returns why the slugs of a model conflict with those of earlier models, as a sentence; undefined without a conflict. */
 export function slugFault(model: Slugged, before: readonly Slugged[]): string | undefined {
   if (!model.enabled) return undefined
   const taken = slugTable(before)
   for (const slug of everySlugOf(model).keys()) {
     if (reserved.includes(slug.split('/')[0]!))
-      return `the slug '${slug}' of the model '${model.id}' begins with '${slug.split('/')[0]}', which is no model's; choose another with 'slug'.`
+      return `the slug '${slug}' of the model '${model.id}' begins with '${slug.split('/')[0]}', which is reserved; choose another with 'slug'.`
     const other = taken.get(slug)?.model
     if (other && other.id !== model.id)
-      return `the models '${other.id}' and '${model.id}' would both be asked at /slug/${slug}; give one of them another 'slug'.`
+      return `the models '${other.id}' and '${model.id}' would both have the path /slug/${slug}; give one of them another 'slug'.`
   }
   return undefined
 }
@@ -56,9 +56,9 @@ const parts = (slug: string): Set<string> =>
       .filter(Boolean),
   )
 
-/** Those of the slugs that somebody may have meant, nearest first: by the words that they share. */
-export function closeSlugs(wanted: string, slugs: Iterable<string>, most = 3): string[] {
-  const words = parts(wanted.slice(0, 256))
+/** Returns at most `max` slugs that share words with the requested one, most similar first. */
+export function closeSlugs(requested: string, slugs: Iterable<string>, max = 3): string[] {
+  const words = parts(requested.slice(0, 256))
   const rank = (slug: string) => {
     const own = parts(slug)
     let common = 0
@@ -69,9 +69,9 @@ export function closeSlugs(wanted: string, slugs: Iterable<string>, most = 3): s
     return common / (own.size + words.size)
   }
   return [...slugs]
-    .map(slug => ({ slug, near: rank(slug) }))
-    .filter(({ near }) => near > 0)
-    .toSorted((a, b) => b.near - a.near || a.slug.length - b.slug.length || (a.slug < b.slug ? -1 : 1))
-    .slice(0, most)
+    .map(slug => ({ slug, similarity: rank(slug) }))
+    .filter(({ similarity }) => similarity > 0)
+    .toSorted((a, b) => b.similarity - a.similarity || a.slug.length - b.slug.length || (a.slug < b.slug ? -1 : 1))
+    .slice(0, max)
     .map(({ slug }) => slug)
 }

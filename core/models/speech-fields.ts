@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { speechFormats } from '../schemas/speech-format.ts'
 import { longestSpeechInput } from '../schemas/speech-input.ts'
 
-/** What else an example says about its model. */
+/** The other keys of the model in each example. */
 const kokoro = { id: 'kokoro', engine: 'remote', url: 'http://127.0.0.1:8880/v1', tasks: ['std/audio-speech'] }
 
 /** Keys of a model that turns text into audio. */

@@ -1,7 +1,7 @@
 import type { Limits } from '../config.ts'
 import type { AnswerFormat } from './prepared.ts'
 
-/** How many vectors an answer must have. */
+/** Returns how many vectors an answer must have. */
 const vectorsIn = (answerFormat: AnswerFormat): number =>
   answerFormat.task === 'std/embeddings'
     ? answerFormat.count
@@ -9,7 +9,7 @@ const vectorsIn = (answerFormat: AnswerFormat): number =>
       ? answerFormat.left + answerFormat.right
       : 0
 
-/** Bytes that an engine may answer with: what was asked for takes what it takes, and more than that is a fault. */
+/** Returns the maximum bytes of an engine's answer. It grows with the number of requested vectors. */
 export const answerBound = (
   answerFormat: AnswerFormat,
   limits: Pick<Limits, 'engine_answer' | 'engine_embedding'>,

@@ -4,7 +4,7 @@ import type { Feature } from '../models/model.ts'
 import { didYouMean, nearestModels } from '../nearest.ts'
 import type { TaskName } from './task.ts'
 
-/** The model for the task. Throws Failure `model_not_found` or `unsupported_task`, naming what would do instead. */
+/** Returns the model for the task. Throws Failure `model_not_found` or `unsupported_task`, which names suitable models. */
 export function modelFor({ id: task, title }: TaskName, id: string, catalog: Catalog): CatalogEntry {
   const entry = catalog.get(id)
   if (entry?.tasks.includes(task)) return entry
@@ -21,7 +21,7 @@ export function modelFor({ id: task, title }: TaskName, id: string, catalog: Cat
   throw new Failure('model_not_found', `The model '${id}' does not exist here.${meant} ${instead}`, { param: 'model' })
 }
 
-/** Throws Failure `unsupported_parameter` that names the first of these which the engine lacks. */
+/** Throws Failure `unsupported_parameter` for the first feature that the engine lacks. */
 export function checkFeatures(used: readonly [Feature, param: string][], entry: CatalogEntry): void {
   const lacking = used.find(([feature]) => !entry.traits.features.has(feature))
   if (!lacking) return
@@ -33,7 +33,7 @@ export function checkFeatures(used: readonly [Feature, param: string][], entry: 
   )
 }
 
-/** Of the raw body, the fields that the model's configuration lets through to its engine besides the known ones. */
+/** Returns the fields of the raw body that the model's `extra_params` allow in addition to the known fields. */
 export function extraFields(raw: unknown, entry: Pick<CatalogEntry, 'extraParams'>): Record<string, unknown> {
   if (entry.extraParams.length === 0) return {}
   const body = raw as Record<string, unknown>

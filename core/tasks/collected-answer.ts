@@ -23,11 +23,11 @@ type Chunk = Record<'id' | 'created' | 'system_fingerprint' | 'usage', unknown> 
 }
 
 /**
- * A whole answer of which the engine is asked for a stream. Engines say what they have used in the events of a stream
- * and, of a whole answer, at its end only: a caller who disconnects before would have used nothing.
+ * A whole answer that the engine sends as a stream. Engines report usage in the events of a stream, but only at the end of
+ * a whole answer: a caller who disconnects before the end would not be billed.
  */
 export class CollectedAnswer {
-  /** What the engine did wrong in its answer, as opposed to an engine that broke. */
+  /** Set if the answer of the engine is invalid; not set if the engine or the connection failed. */
   fault: Failure | undefined
   readonly #answerFormat: StreamAnswerFormat
   readonly #maxCharacters: number
@@ -39,7 +39,7 @@ export class CollectedAnswer {
   #partial = ''
   #characters = 0
 
-  /** `meter` counts the pieces of the answer as they come. */
+  /** `meter` counts the pieces of the answer as they arrive. */
   constructor(answerFormat: StreamAnswerFormat, maxCharacters: number, meter: { output: number }) {
     this.#answerFormat = answerFormat
     this.#meter = meter
@@ -47,32 +47,32 @@ export class CollectedAnswer {
     this.#shape = new StreamShape({ ...answerFormat, includeUsage: true })
   }
 
-  /** What has been used so far, as the engine says it. */
+  /** The usage that the engine has reported so far. */
   get usage(): Usage {
     return this.#shape.usage
   }
 
-  /** What `meter` has not counted of it. */
+  /** Returns the part of a usage that `meter` has not counted. */
   uncounted({ inputTokens, outputTokens }: Usage): Usage {
     return { inputTokens, outputTokens: Math.max(0, outputTokens - this.#shape.pieces) }
   }
 
   /**
-   * Asks for the stream and resolves with the answer as an engine writes a whole one. Rejects with the Failure that the
-   * engine or the caller's leaving makes; `usage` stays what it was.
+   * Requests the stream and resolves with the answer in the form of a whole one. Rejects with the Failure of the engine or
+   * the reason of the signal; `usage` keeps its last value.
    */
   ask(lease: Lease, path: string, body: string | Uint8Array, signal: CallerSignal): Promise<Buffer> {
     return new Promise((resolve, reject) => {
-      /** Of an engine that gives a whole answer all the same. */
+      /** Bytes of the answer if the engine does not stream. */
       let whole: Buffer[] | undefined
       let bytesOfWhole = 0
-      const over = (settle: () => void) => {
-        signal.removeEventListener('abort', leave)
+      const finish = (settle: () => void) => {
+        signal.removeEventListener('abort', onAbort)
         settle()
       }
-      const leave = () => {
+      const onAbort = () => {
         exchange.abort()
-        over(() => reject(signal.reason))
+        finish(() => reject(signal.reason))
       }
       const guarded = (work: () => void) => {
         try {
@@ -81,7 +81,7 @@ export class CollectedAnswer {
           const fault = Failure.from(thrown)
           this.fault = fault
           exchange.abort()
-          over(() => reject(fault))
+          finish(() => reject(fault))
         }
       }
       const listener: EngineListener = {
@@ -96,13 +96,13 @@ export class CollectedAnswer {
         finished: () =>
           guarded(() => {
             const answer = whole ? Buffer.concat(whole) : this.#end()
-            over(() => resolve(answer))
+            finish(() => resolve(answer))
           }),
-        failed: failure => over(() => reject(failure)),
+        failed: failure => finish(() => reject(failure)),
       }
       const exchange = lease.open({ path, body, stream: true, maxBytes: Number.POSITIVE_INFINITY }, listener)
-      if (signal.aborted) leave()
-      else signal.addEventListener('abort', leave, { once: true })
+      if (signal.aborted) onAbort()
+      else signal.addEventListener('abort', onAbort, { once: true })
     })
   }
 
@@ -152,7 +152,7 @@ export class CollectedAnswer {
     return Buffer.from(JSON.stringify({ ...this.#head, choices, usage: this.#usage }))
   }
 
-  /** Takes events in our own form, each of one line. */
+  /** Adds events that StreamShape has rewritten; each has one line. */
   #gather(events: string): void {
     for (const event of events.split('\n\n')) {
       const data = dataOf(event)

@@ -32,10 +32,10 @@ export const prepare = (
   return { ...taskRecord(task).prepare(raw, catalog), ...(bodyHash === undefined ? {} : { bodyHash }) }
 }
 
-/** The same for inputs that are a value already, as a durable job's are. */
+/** The same for inputs that are parsed already, such as those of a durable job. */
 export const prepareInputs = (task: TextTask, inputs: unknown, catalog: Catalog): Prepared =>
   taskRecord(task).prepare(inputs, catalog)
 
-/** The engine's answers, whole, into the caller's answer. Pure; inline or in a worker thread as `prepare`. */
+/** Turns the engine's whole answers into the caller's answer. Pure; runs inline or in a worker thread like `prepare`. */
 export const shape = (answers: Uint8Array[], answerFormat: AnswerFormat): Shaped =>
   taskRecord(answerFormat.task).shape(answers, answerFormat)

@@ -6,32 +6,32 @@ import type { RerankAnswerFormat } from './rerank/rerank.ts'
 import type { ScoreAnswerFormat } from './score/score.ts'
 import type { TranscriptionAnswerFormat } from './transcription/transcription.ts'
 
-/** A picture that a request names by its address. */
+/** An image that a request names by URL. */
 export interface ImageReference {
-  /** What stands in its place in the body. */
+  /** Placeholder of the image in the body. */
   mark: string
   param: string
   value: string
 }
 
-/** A request that has been checked and put into the engine's words. */
+/** A request that was checked and translated for the engine. */
 export interface Prepared {
   modelId: string
-  /** Where the engine answers it. */
+  /** Path of the engine's route. */
   path: string
-  /** JSON bodies for the engine; more than one only where a score is had from several rerank calls. */
+  /** JSON bodies for the engine; several for prompts or pairs that the engine must get one by one. */
   bodies: (string | Uint8Array)[]
   stream: boolean
   /**
-   * Members, as JSON text, that make of the body one for a stream, for a caller who wants a whole answer: then the engine
-   * says what it used as it goes. Absent where it would not, or where a stream may say something else.
+   * Members, as JSON text, that turn the body of a whole answer into that of a stream, so that the engine reports usage
+   * during generation. Absent if the engine does not, or if the stream could have another content.
    */
   asStream?: string
-  /** Pictures that are still to be put into the bodies; absent where there are none. */
+  /** Images that must still be put into the bodies; absent without any. */
   images?: ImageReference[]
-  /** Of the body as it came, where it was asked for. */
+  /** Hash of the original body, if requested. */
   bodyHash?: string
-  /** What `shape` must know to put the answer into the caller's words. */
+  /** What `shape` needs to translate the answer for the caller. */
   answerFormat: AnswerFormat
 }
 
@@ -43,7 +43,7 @@ export type AnswerFormat =
   | ScoreAnswerFormat
   | TranscriptionAnswerFormat
 
-/** An answer in the caller's words: JSON, and what it used. */
+/** An answer for the caller: JSON, and its usage. */
 export interface Shaped {
   body: string | Uint8Array
   usage: Usage

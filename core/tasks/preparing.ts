@@ -8,21 +8,21 @@ import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 import type { taskWork } from './task-work.ts'
 import { showsCompression } from './transcription/transcription.ts'
 
-/** The compression ratio that each segment of a transcription is shown with takes a hundred times as long as reading it. */
+/** Computing the compression ratio of a segment takes a hundred times as long as parsing the segment. */
 const inlineSegments = 32
 const fewSegments = (answers: readonly Buffer[], answerFormat: AnswerFormat): boolean =>
   !('words' in answerFormat && showsCompression(answerFormat)) ||
   !answers.some(answer => hasMore(answer, 0x7b, inlineSegments))
 
 /**
- * `prepare` and `shape`, in the event loop where the work is small and in a thread where it is not. Both return a value
- * where it is cheap, a promise where it is not.
+ * Runs `prepare` and `shape` in the event loop if the work is small, else in a thread. Both return a value in the first
+ * case and a promise in the second.
  */
 export function openPreparing({ calling }: Pick<Cpu, 'calling'>) {
   const call = calling<typeof taskWork>()
 
   return {
-    /** `prepare` of a caller's body. */
+    /** Prepares the body of a request. */
     prepare(
       task: TextTask,
       body: Buffer,
@@ -34,7 +34,7 @@ export function openPreparing({ calling }: Pick<Cpu, 'calling'>) {
         ? prepare(task, body, catalog, bounds, options)
         : call(poolOfBody(body), 'prepare', { task, body, catalog, bounds, options }, { give: [body] })
     },
-    /** `shape` of an engine's answers. */
+    /** Shapes the answers of an engine. */
     shape(answers: Buffer[], answerFormat: AnswerFormat): Shaped | Promise<Shaped> {
       const size = answers.reduce((sum, answer) => sum + answer.length, 0)
       return size <= inlineBytes && fewSegments(answers, answerFormat)

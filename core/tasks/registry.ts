@@ -10,7 +10,7 @@ import type { Link, RecordOf, TaskRecord } from './task.ts'
 import { transcriptionTasks } from './transcription/transcription-tasks.ts'
 import { videoTasks } from './video/video-tasks.ts'
 
-/** Every task that infer can be asked for. */
+/** The records of all tasks. */
 export const taskRecords: readonly TaskRecord[] = [
   chatTask,
   completionTask,
@@ -30,20 +30,20 @@ const byName = new Map(
 /** Returns the record of a task. */
 export const taskRecord = <Id extends Task>(id: Id): RecordOf<Id> => byName.get(id) as RecordOf<Id>
 
-/** Returns the record of the task with this id or alias; undefined where there is none. */
+/** Returns the record of the task with this id or alias; undefined without one. */
 export const taskNamed = (name: string): TaskRecord | undefined => byName.get(name)
 
-/** Returns how much work a job is, to compare it with others of its model; null where its stored inputs do not say. */
+/** Returns the work of a job, to compare it with other jobs of its model; null if its stored inputs do not tell. */
 export const workOf = (task: Task, inputs: string | null): number | null => taskRecord(task).metering.work(inputs)
 
-/** Whether stored results of the task name files, which a reader gets by address. */
+/** Whether stored results of the task name files, which readers get as URLs. */
 export const hasFiles = (task: string): boolean => taskNamed(task)?.files !== undefined
 
-/** Returns a stored result as a reader gets it, with the addresses of its files. One without files stays as it is. */
+/** Returns a stored result as readers get it, with the URLs of its files. A result without files is returned unchanged. */
 export function shownResult(task: string, stored: unknown, link: Link): unknown {
   const files = taskNamed(task)?.files
   return files && stored !== null ? files.shown(stored as never, link) : stored
 }
 
-/** Returns the ids of the files without which a stored result is of no use. */
+/** Returns the ids of the files without which a stored result is useless. */
 export const filesOf = (task: string, stored: unknown): string[] => taskNamed(task)?.files?.ids(stored as never) ?? []

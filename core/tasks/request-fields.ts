@@ -13,8 +13,8 @@ export const requestFields = ({ request, otherFields }: Fields, extraParams: rea
 ]
 
 /**
- * Throws Failure `unknown_parameter` for inputs that have fields which the task does not know, with the nearest known
- * names. What is no object is left to the task's own check.
+ * Throws Failure `unknown_parameter` for inputs with fields that the task does not know, with the most similar known
+ * names. Inputs that are not an object are left to the check of the task.
  */
 export function checkRequestFields(record: Fields, inputs: unknown, extraParams: readonly string[]): void {
   if (inputs === null || typeof inputs !== 'object' || Array.isArray(inputs)) return

@@ -1,7 +1,7 @@
 import type { Lease } from '../models/fleet.ts'
 import type { JobRecord, LogLine, NewFile, NewLibraryItem, Usage } from '../store/store.ts'
 
-/** What one attempt of a job came to. Files lie in their place already; their rows are written with the job's end. */
+/** The result of one attempt of a job. The files are stored already; their rows are written when the job ends. */
 export interface RunResult {
   /** JSON text, or the same in UTF-8. */
   result: string | Uint8Array
@@ -10,32 +10,32 @@ export interface RunResult {
   cost: number
   files: NewFile[]
   library: NewLibraryItem[]
-  /** What the inputs came to, where they are known only now: JSON text. */
+  /** The actual inputs as JSON text, if they were not known before the run. */
   inputs?: string
-  /** Under which the same work finds the result again. */
+  /** Cache key with which the same work finds this result. */
   cacheKey?: string
 }
 
-/** What a run says while it goes on. Cheap, never throws, may be called at any rate. */
+/** Receives progress and log lines of a run. Cheap, never throws, may be called at any rate. */
 export interface RunReport {
-  /** 0 to 1; what goes back is passed over. */
+  /** 0 to 1; lower values than before are ignored. */
   progress(fraction: number): void
   log(level: LogLine['level'], message: string): void
 }
 
 export interface RunnableJob extends JobRecord {
-  /** What addresses of our own files in its inputs begin with; absent where it holds none. */
+  /** Origin of our own file URLs in its inputs; absent without any. */
   origin?: string
 }
 
 /**
- * Runs one attempt of a durable job on the slot that was leased for it; the lease is given back by the caller. Rejects
- * with Failure, or with the signal's reason once that has aborted. What it kept on the disk for an attempt whose end is
- * not taken any more (cancelled meanwhile, overtaken) is freed through `undo`.
+ * Runs one attempt of a durable job on a leased slot; the caller releases the lease. Rejects with Failure, or with the
+ * signal's reason once that has aborted. `undo` removes the files of an attempt whose result was not stored, because the
+ * job was cancelled or another attempt has ended it.
  */
 export interface RunJob {
   (job: RunnableJob, lease: Lease, signal: AbortSignal, report: RunReport): Promise<RunResult>
   undo(ran: RunResult, job: JobRecord): Promise<void>
-  /** The job has ended with what the attempt came to, and that is written. Cheap, never throws. */
+  /** Called when the result of the attempt is stored and the job has ended. Cheap, never throws. */
   written?(job: JobRecord, ran: RunResult): void
 }

@@ -35,13 +35,13 @@ export function openTextRunner({
     for (const call of prepared.bodies)
       answers.push(await ask(lease, prepared.path, call, answerBound(prepared.answerFormat, limits), signal))
     const { body: shaped, usage } = await cpu.shape(answers, prepared.answerFormat)
-    // What is large stays the bytes that it is: it goes to a file as they are.
+    // A large result stays bytes, because it is written to a file unchanged.
     const result =
       typeof shaped === 'string' || shaped.byteLength > largeResultBytes
         ? shaped
         : Buffer.from(shaped.buffer, shaped.byteOffset, shaped.byteLength).toString('utf8')
     return { result, usage, cost: record.metering.cost(model.price, usage), files: [], library: [] }
   }
-  // Nothing of it is on the disk before its end is.
+  // There is nothing to undo: a run writes no files.
   return Object.assign(run, { undo: async () => {} })
 }

@@ -4,7 +4,7 @@ import { taskRecord } from './registry.ts'
 import type { RunJob } from './run-job.ts'
 import type { RunnerName } from './task.ts'
 
-/** Runs one attempt of any job by the runner that its task names. `used` hears what each that ended well has used. */
+/** Runs one attempt of any job with the runner of its task. `used` is called with the usage of each successful attempt. */
 export function openTaskRunner(
   runners: Record<RunnerName, RunJob>,
   used: (modelId: string, usage: Usage) => void,

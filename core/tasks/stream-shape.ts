@@ -29,27 +29,27 @@ const kinds = {
   { object: string; prefix: string; piece: (choice: Record<string, unknown>, state: ChoiceState) => Piece }
 >
 
-/** What some servers begin a text with: the byte order mark. */
-const mark = '\u00ef\u00bb\u00bf'
+/** The byte order mark, with which some servers begin a text. */
+const byteOrderMark = '\u00ef\u00bb\u00bf'
 
-/** More choices than a request can ask for. */
+/** More choices than a request can have. */
 const maxChoices = 2048 * 128
 
 /**
- * An engine's stream in the contract's words, event by event. Texts are latin1 of the bytes, so that nothing is decoded
- * that only passes through. Most events of a stream differ from the one before in one text: such an event is cut and
- * pasted by the template that the last one left; every other is parsed and written anew. What it knows of the stream
- * (its usage, whether it ended) is there at any moment, because a stream may be left at any moment.
+ * Rewrites the events of an engine's stream in the form of our API. Texts are latin1 of the bytes, so that bytes that are
+ * only passed on are not decoded. Most events differ from the event before only in one text: a template rewrites such an
+ * event without parsing it; every other event is parsed and serialized again. Usage and state are always up to date,
+ * because the client may disconnect at any time.
  */
 export class StreamShape {
-  /** Events so far that carried some of the answer. */
+  /** Events so far that contained a part of the answer. */
   pieces = 0
   readonly #answerFormat: StreamAnswerFormat
   #template: Template | undefined
   #head: { id: string; object: string; created: number; model: string; system_fingerprint?: string } | undefined
   #choices = new Map<number, ChoiceState>()
   #usage: unknown
-  /** Of the last event that came by the template: read when it is asked for. */
+  /** Usage of the last event that a template rewrote. It is parsed only when needed. */
   #usageText: string | undefined
   #promptTokens = 0
   #done = false
@@ -58,7 +58,7 @@ export class StreamShape {
     this.#answerFormat = answerFormat
   }
 
-  /** What the engine said that it used; of what it did not say, the answer counts one token for each piece. */
+  /** The usage that the engine reported. Without a report, each piece of the answer counts as one token. */
   get usage(): Usage {
     const reportedUsage = usageOf(this.#reportedUsage())
     if (reportedUsage.inputTokens > 0 || reportedUsage.outputTokens > 0) return reportedUsage
@@ -66,8 +66,8 @@ export class StreamShape {
   }
 
   /**
-   * What the caller gets for one event, given without the blank line that ends it: undefined where that is the event
-   * itself, and an empty text where it is nothing. Throws the Failure that the engine reports or is at fault of.
+   * Returns what the caller gets for one event, which is passed without the blank line at its end: undefined for the
+   * unchanged event, an empty text for nothing. Throws the Failure that the engine reports, or that of an invalid event.
    */
   event(event: string): string | undefined {
     const known = this.#template
@@ -79,7 +79,7 @@ export class StreamShape {
         return found.event
       }
     }
-    const data = dataOf(event.startsWith(mark) ? event.slice(mark.length) : event)
+    const data = dataOf(event.startsWith(byteOrderMark) ? event.slice(byteOrderMark.length) : event)
     if (data === undefined) return ''
     if (data === '[DONE]') {
       this.#done = true
@@ -88,12 +88,12 @@ export class StreamShape {
     return this.#rewrite(event, data)
   }
 
-  /** The end of the stream. Throws Failure `worker_error` where the engine's broke off. */
+  /** Returns the last events of the stream. Throws Failure `worker_error` if the engine's stream ended early. */
   end(): string {
     const open = [...this.#choices].filter(([, choice]) => !choice.ended)
     const none = this.#choices.size === 0
     if (none || (open.length > 0 && !this.#done)) throw engineFault(none ? 'no stream' : 'a stream that broke off')
-    // It said that it was done and not why, as some do.
+    // Some engines end a stream without a finish reason.
     const ends = open.map(([index, choice]) =>
       this.#frame([this.#choice(index, {}, choice.calls.length > 0 ? 'tool_calls' : 'stop', choice)]),
     )
@@ -146,14 +146,14 @@ export class StreamShape {
     const written = this.#frame(choices)
     if (says) {
       this.pieces++
-      // What begins says more than what goes on, and after the last there must be no more.
+      // The first and the last event of a choice or tool call have other members, so they make no template.
       const lasting = choices.length === 1 && this.#begun() === begun && choices[0]!.finish_reason === null
       this.#template = lasting ? template(event, written) : undefined
     }
     return written
   }
 
-  /** Choices and tool calls so far. */
+  /** Number of choices and tool calls so far. */
   #begun(): number {
     let count = this.#choices.size
     for (const { calls } of this.#choices.values()) count += calls.length
@@ -169,7 +169,7 @@ export class StreamShape {
     const first = !state.begun
     const { choice, says } = kinds[this.#answerFormat.task].piece(sentChoice, state)
     const reason = finishReason(sentChoice.finish_reason) ?? null
-    // An event that says nothing is kept where it begins or ends something.
+    // An event without content is kept if it begins or ends a choice.
     if (!says && reason === null && !(first && this.#answerFormat.task === 'std/chat-completion')) return undefined
     return { choice: this.#choice(index, choice, reason, state), says }
   }

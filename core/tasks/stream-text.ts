@@ -1,11 +1,11 @@
 /** Server-sent events as text: latin1 of their bytes, in which every byte is one character. */
 
-/** A text of ours in that form. */
+/** Converts a text to that form. */
 export const latin1 = (text: string): string =>
   // oxlint-disable-next-line no-control-regex
   /^[\u0000-\u007f]*$/.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1')
 
-/** Of one event, what its `data:` lines say; undefined where it has none. */
+/** Returns the data of one event; undefined without `data:` lines. */
 export function dataOf(event: string): string | undefined {
   if (event.startsWith('data:') && !event.includes('\n') && !event.endsWith('\r'))
     return event.slice(event.charCodeAt(5) === 0x20 ? 6 : 5).trim()
@@ -17,31 +17,32 @@ export function dataOf(event: string): string | undefined {
     .trim()
 }
 
-/** What kind of event it says it is. */
+/** Returns the `event:` field of one event. */
 export const eventOf = (event: string): string | undefined =>
   event.startsWith('data:') ? undefined : /(?:^|[\r\n])event: ?([^\r\n]*)/.exec(event)?.[1]
 
-/** What comes of an event by a template: undefined for `event` where that is the event itself. */
+/** The result of a template. */
 export interface Applied {
+  /** The rewritten event; undefined if it is unchanged. */
   event: string | undefined
-  /** The JSON text of the usage that it carried. */
+  /** The JSON text of the usage in the event. */
   usage: string | undefined
 }
 export interface Template {
-  /** Undefined where the event differs in more than its text. */
+  /** Returns undefined if the event differs in more than its text. */
   apply(event: string): Applied | undefined
 }
 
 const texts = /"(?:content|text|reasoning_content|reasoning|arguments)"\s*:\s*"/g
 /** The inside of a JSON string. */
 const inside = /^(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*$/
-/** A usage object at the end of an event, as vLLM writes it when it is asked for usage all along. */
+/** A usage object at the end of an event, as vLLM writes it with `continuous_usage_stats`. */
 const usageAtEnd = ',"usage":{'
 const plainUsage = /^\{(?:"\w+":(?:\d+|null|\{(?:"\w+":(?:\d+|null),?)*\}),?)*\}\}$/
 
 /**
- * How events like this one are written anew, learnt from one that was: what stands before and after its only text, as it
- * came and as it went. Undefined where it has more than one text or it is not clear which one went where.
+ * Makes a template for events like `came` from one event that was rewritten as `went`: the parts before and after its only
+ * text, original and rewritten. Undefined if the event has several texts or the texts cannot be matched.
  */
 export function template(came: string, went: string): Template | undefined {
   const [before, after, usage] = around(came) ?? []
@@ -88,7 +89,7 @@ function around(event: string): [before: string, after: string, usage: string | 
   return plainUsage.test(usage) ? [event.slice(0, from), rest.slice(0, at), usage] : undefined
 }
 
-/** Where the JSON string ends whose inside begins here. */
+/** Returns where the JSON string ends whose content begins at `from`. */
 function endOfText(event: string, from: number): number {
   for (let at = from; at < event.length; at++) {
     if (event[at] === '\\') at++

@@ -32,34 +32,34 @@ export interface TaskName<Id extends Task = Task> {
   title: string
 }
 
-/** Says what a use of the task is counted in, what it costs, and how much work a job is. */
+/** Unit, cost and work of a task. */
 export interface Metering {
-  /** What `Usage` counts. */
+  /** Unit of `Usage`. */
   unit: 'tokens' | 'characters' | 'nothing'
   /** Returns millionths of the currency unit. */
   cost(price: Model['price'], usage: Usage): number
-  /** Returns the work of a job with these stored inputs, comparable among jobs of one model; null where they do not say. */
+  /** Returns the work of a job with these stored inputs, comparable among jobs of one model; null if they do not tell. */
   work(inputs: string | null): number | null
 }
 
-/** Gives a file its address. */
+/** Returns the URL of a file. */
 export type Link = (file: { id: string; name: string }) => string
 
-/** Says which parts of a stored result are files. Stored results name files by id, because addresses expire. */
+/** Finds the files of a stored result. Stored results name files by id, because URLs expire. */
 export interface ResultFiles {
-  /** Returns the result as a reader gets it, with addresses. */
+  /** Returns the result as readers get it, with URLs. */
   shown(stored: never, link: Link): object
-  /** Returns the ids of the files without which the result is of no use. */
+  /** Returns the ids of the files without which the result is useless. */
   ids(stored: never): string[]
 }
 
-/** A place in a JSON value: names of members and indexes of lists. */
+/** A path in a JSON value: names of members and indexes of lists. */
 export type Path = readonly (string | number)[]
 
 /** What `fill` needs besides the inputs. */
 export interface FillContext {
   model: Pick<Model, 'id' | 'extra_params' | 'resolutions'>
-  /** Returns the seed of a request that names none. */
+  /** Returns the seed for a request without one. */
   drawSeed: () => number
   /** Stores the media that a field names as a file of the organization. Rejects with Failure that names the field. */
   take: (
@@ -70,7 +70,7 @@ export interface FillContext {
   ) => Promise<FileRecord>
 }
 
-/** Everything that infer knows about a task. Nothing outside this folder asks which task it has; it reads the record. */
+/** Everything that infer knows about a task. Code outside this folder reads the record and never compares task ids. */
 export type TaskRecord = TextTaskRecord | SpeechTaskRecord | TranscriptionTaskRecord | GenerationTaskRecord
 
 /** The record of the task with this id. */
@@ -82,15 +82,15 @@ export type RecordOf<Id extends Task> = Id extends TextTask
       ? SpeechTaskRecord
       : GenerationTaskRecord
 
-/** Which runner runs the jobs of a task; the runners are opened with their owners and bound by this name. */
+/** Names the runner of a task. */
 export type RunnerName = TaskRecord['runner']
 
-/** What a model offers, as far as inputs depend on it. */
+/** The properties of a model on which valid inputs depend. */
 export interface ModelFacts {
   id: string
-  /** Undefined where only the engine knows them. */
+  /** Undefined if only the engine knows them. */
   voices: readonly string[] | undefined
-  /** Other names of voices, each with the voice that it means. */
+  /** Other names of voices, each with its voice. */
   voiceAliases: Readonly<Record<string, string>>
   resolutions: Model['resolutions']
 }
@@ -101,30 +101,30 @@ interface TaskFacts<Id extends Task> extends TaskName<Id> {
   aliases: readonly string[]
   category: 'text' | 'image' | 'video' | 'audio'
   request: z.ZodType
-  /** Names that requests may have besides those of the schema, each with the field that it stands for; null for OpenAI fields without effect here. */
+  /** Further field names of requests, each with the field that it stands for; null for OpenAI fields without effect. */
   otherFields: Readonly<Record<string, string | null>>
-  /** Returns what the inputs ask for that the model lacks, such as a voice. Fields that are not known yet are absent. */
+  /** Returns the inputs that the model does not support, such as a voice. Fields that are not known yet are absent. */
   modelFaults(inputs: Readonly<Record<string, unknown>>, model: ModelFacts): FailureDetail[]
   result: z.ZodType
   metering: Metering
   /** Whether its requests name media, which become files of the organization before a job is stored. */
   takesFiles: boolean
-  /** Whether the address of a media file belongs at this place of a request: a reference to an object is read as its address there. */
+  /** Whether a media URL belongs at this path of a request: there, a reference to an object is read as its URL. */
   isMediaPath: (path: Path) => boolean
-  /** Absent where results hold no files. */
+  /** Absent if results have no files. */
   files?: ResultFiles
   /** Whether another run with the same inputs gives the same result, so that both can share one. */
   isRepeatable(inputs: Readonly<Record<string, unknown>>): boolean
-  /** Turns the inputs of a workflow node into the inputs that a job of the task is stored with. Rejects with Failure. */
+  /** Turns the inputs of a workflow node into the stored inputs of a job. Rejects with Failure. */
   fill(inputs: Record<string, unknown>, context: FillContext): object | Promise<object>
   /** Returns the request that repeats a job with these stored inputs. */
   requestAgain(stored: never): object
 }
 
-/** A task that is answered with text and numbers: one request, one answer. */
+/** A task whose answer is JSON with text or numbers: one request, one answer. */
 export interface TextTaskRecord extends TaskFacts<TextTask> {
   runner: 'text'
-  /** Checks a request and translates it for the engine. Pure. Throws Failure for everything that is wrong with it. */
+  /** Checks a request and translates it for the engine. Pure. Throws Failure for an invalid request. */
   prepare(request: unknown, catalog: Catalog): Prepared
   /** Translates the engine's answers for the caller. Pure. Throws Failure `worker_error`. */
   shape(answers: Uint8Array[], answerFormat: AnswerFormat): Shaped
@@ -152,7 +152,7 @@ export interface GenerationTaskRecord extends TaskFacts<GenerationTask | ImageTa
     model: Pick<Model, 'extra_params' | 'resolutions'>,
     drawSeed?: () => number,
   ): PreparedGeneration
-  /** Returns what the engine is asked to do for stored inputs. */
+  /** Returns the task of the engine for stored inputs. */
   engineTask(inputs: Pick<GenerationInputs, 'mask'>): GenerationTask
   /** Returns the result that is stored. `inference` is in seconds, `now` in epoch milliseconds. */
   resultOf(

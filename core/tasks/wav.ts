@@ -7,7 +7,7 @@ export interface WavFacts {
   rate: number
 }
 
-/** The head of a WAV file of 16-bit samples, mono; `bytes` of samples follow, as many as may be said where nobody knows. */
+/** Returns the header of a WAV file of 16-bit samples, mono. Pass infinite `bytes` if their number is not known. */
 export function wavHead(rate: number, bytes: number): Buffer {
   const head = Buffer.alloc(44)
   head.write('RIFF', 0, 'latin1')
@@ -25,22 +25,22 @@ export function wavHead(rate: number, bytes: number): Buffer {
   return head
 }
 
-/** The longest that may stand before the samples. */
+/** Maximum bytes before the samples. */
 const longestHead = 64 << 10
 
 /**
- * Where the samples begin and what they are; undefined while more of the file is needed to know. Lengths that writers of
- * streams leave open (0, or all ones) are of the samples only, which are last. Throws Failure `worker_error`.
+ * Returns the position and format of the samples; undefined while more bytes are needed. Writers of streams leave the
+ * length of the samples open (0, or all ones); then the samples are the rest of the file. Throws Failure `worker_error`.
  */
 export function readWavHead(bytes: Buffer): (WavFacts & { from: number; bytes: number }) | undefined {
   if (bytes.length >= 12 && (tag(bytes, 0) !== 'RIFF' || tag(bytes, 8) !== 'WAVE'))
-    throw engineFault('something that is no WAV file where one was asked for')
+    throw engineFault('something that is not a WAV file, although WAV was requested')
   if (bytes.length > longestHead) throw engineFault('a WAV file without samples')
   let facts: WavFacts | undefined
   for (let at = 12; at + 8 <= bytes.length; ) {
     const [name, length] = [tag(bytes, at), bytes.readUInt32LE(at + 4)]
     if (name === 'data') {
-      if (!facts) throw engineFault('a WAV file that does not say what its samples are')
+      if (!facts) throw engineFault('a WAV file without the format of its samples')
       const open = length === 0 || length >= 0x7fffff00
       return { ...facts, from: at + 8, bytes: open ? Number.POSITIVE_INFINITY : length }
     }
@@ -62,7 +62,7 @@ function formatAt(bytes: Buffer, at: number, length: number): WavFacts {
     bytes.readUInt32LE(at + 4),
     bytes.readUInt16LE(at + 14),
   ]
-  // 0xfffe says that the kind stands further on; with 16 bits there is only the one.
+  // 0xfffe means that the format is in the extension; with 16 bits it can only be PCM.
   const plain = kind === 1 || (kind === 0xfffe && length >= 40)
   if (!plain || bits !== 16 || channels < 1 || channels > 2 || rate < 4000 || rate > 192_000)
     throw engineFault(
@@ -71,13 +71,13 @@ function formatAt(bytes: Buffer, at: number, length: number): WavFacts {
   return { channels, rate }
 }
 
-/** Passes a WAV file on as it is and tells how long it is. */
+/** Passes a WAV file on unchanged and measures its duration. */
 export class WavLength extends Transform {
   #head: Buffer | undefined = Buffer.alloc(0)
   #facts: (WavFacts & { from: number; bytes: number }) | undefined
   #bytes = 0
 
-  /** Seconds that have passed through; undefined where the file does not say what its samples are. */
+  /** Seconds that have passed through; undefined if the format of the samples is not known. */
   get seconds(): number | undefined {
     if (!this.#facts) return undefined
     const { from, bytes, channels, rate } = this.#facts
@@ -92,7 +92,7 @@ export class WavLength extends Transform {
         this.#facts = readWavHead(this.#head)
         if (this.#facts) this.#head = undefined
       } catch {
-        // Whoever converts it knows more kinds, or says what is wrong.
+        // The converter supports more formats, or reports the error.
         this.#head = undefined
       }
     }
@@ -100,7 +100,7 @@ export class WavLength extends Transform {
   }
 }
 
-/** Takes the head off a WAV file and gives its samples in mono, 16 bits, little-endian. */
+/** Removes the header of a WAV file and outputs its samples in mono, 16 bits, little-endian. */
 export class WavSamples extends Transform {
   facts: WavFacts | undefined
   #head = Buffer.alloc(0)

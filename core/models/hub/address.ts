@@ -11,15 +11,15 @@ import { defaultRetryRules, openRequests } from './requests.ts'
 import { requireSpace } from './space.ts'
 import { transfer } from './transfer.ts'
 
-/** Parts that an address may name; each is asked for by itself. */
+/** Maximum parts of a model; each part needs its own request. */
 const maxParts = 999
 const partName = /-(\d{5})-of-(\d{5})\.gguf$/
 
 /**
- * Downloads a GGUF file from any address into `folder`, of a model in parts all of them. It goes on after breaks as a
- * download from a hub does, as long as the server says that the file is the same (ETag, or date and length). Nobody
- * states a checksum here: what comes is as good as the connection.
- * Throws Failure; what `signal` was aborted with, when it was.
+ * Downloads a GGUF file from any URL into `folder`, or all parts of a model in parts. An interrupted download is resumed
+ * like a download from a hub, as long as the server reports the same version of the file (ETag, or date and length).
+ * There is no checksum: the content is only as trustworthy as the connection.
+ * Rejects with Failure, or with the reason of `signal`.
  */
 export async function pullAddress(
   url: string,
@@ -28,7 +28,7 @@ export async function pullAddress(
 ): Promise<Pulled> {
   refusePassword(url)
   const parts = partsOf(url)
-  // The hub's token is not for strangers, and none of them is the hub.
+  // The token of the hub must not be sent to other servers.
   const target = new URL(url)
   const cancel = new AbortController()
   const ask = openRequests({
@@ -41,14 +41,14 @@ export async function pullAddress(
   await mkdir(folder, { recursive: true })
   const found = []
   for (const part of parts) {
-    const about = await firstRequest(() => look(part, ask), { target, hub, retryRules, signal, cancel })
+    const about = await firstRequest(() => describe(part, ask), { target, hub, retryRules, signal, cancel })
     const key = createHash('sha256').update(`${part}\n${about.version}`).digest('hex').slice(0, 16)
     const path = join(folder, nameOf(part))
     const size = (await stat(path).catch(() => null))?.size
     if (size !== undefined && size !== about.size)
       throw new Failure(
         'conflict',
-        `There is another file '${path}'. Move it away, or add it as it is: infer model add ${path}`,
+        `The file '${path}' exists with another size. Move it away, or add it: infer model add ${path}`,
       )
     found.push({
       ...about,
@@ -98,8 +98,8 @@ export async function pullAddress(
 
 const bytesOf = (files: readonly { size: number }[]): number => files.reduce((sum, { size }) => sum + size, 0)
 
-/** Length and version of what an address gives, from an answer with one byte. */
-async function look(url: string, ask: ReturnType<typeof openRequests>) {
+/** Resolves with the size and version of the file at a URL, from an answer with one byte. */
+async function describe(url: string, ask: ReturnType<typeof openRequests>) {
   const { response, done } = await ask(url, { range: 'bytes=0-0' })
   done()
   await response.body?.cancel()
@@ -108,21 +108,21 @@ async function look(url: string, ask: ReturnType<typeof openRequests>) {
   if (!Number.isSafeInteger(size) || size <= 0)
     throw new Failure(
       'invalid_value',
-      `${new URL(url).host} does not say how long ${nameOf(url)} is. Download it by other means and add the file.`,
+      `${new URL(url).host} does not send the size of ${nameOf(url)}. Download it with another program, then add the file.`,
     )
   const etag = header('etag')
-  // A weak one says only that it means the same, not that its bytes are.
+  // A weak ETag does not guarantee the same bytes.
   const strong = etag !== null && !etag.startsWith('W/') ? etag : null
   return { size, etag: strong, version: `${strong ?? header('last-modified') ?? ''} ${size}` }
 }
 
-/** Such an address cannot be asked, and every message would repeat the password. */
+/** Refuses URLs with a password: it would not be sent, and every message would repeat it. */
 function refusePassword(url: string): void {
   const { username, password, host } = new URL(url)
   if (username !== '' || password !== '')
     throw new Failure(
       'invalid_value',
-      `The address on ${host} holds a user name or a password, which are not sent. Download the file by other means, then add it.`,
+      `The URL on ${host} contains a user name or a password, which are not sent. Download the file with another program, then add it.`,
     )
 }
 
@@ -140,14 +140,14 @@ function partsOf(url: string): string[] {
   })
 }
 
-/** The name of the file at the end of an address. */
+/** Returns the file name at the end of a URL. */
 function nameOf(url: string): string {
   const last = new URL(url).pathname.split('/').at(-1) ?? ''
   let name = last
   try {
     name = decodeURIComponent(last)
   } catch {
-    // As it stands, then.
+    // Invalid percent-encoding: the name is used as it is.
   }
   if (!/\.gguf$/i.test(name) || name.includes('/'))
     throw new Failure('invalid_value', `'${url}' does not end in the name of a .gguf file.`)

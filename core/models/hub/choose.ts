@@ -5,24 +5,24 @@ export interface HubFile {
   path: string
   /** Bytes. */
   size: number
-  /** What its content must give: sha256 for large files, git's own hash for the others. */
+  /** Hash of its content: sha256 for large files, the git hash for others. */
   hash: { kind: 'sha256' | 'git'; hex: string }
 }
 
-/** What will be downloaded, and what was there besides. */
+/** The files to download, and the other models of the repository. */
 export interface Choice {
   /** One GGUF model, in one or several files, or the files of a safetensors model. */
   kind: 'gguf' | 'snapshot' | 'file'
   files: readonly HubFile[]
-  /** Path of the file or, of a model in parts, of the first part; null for a snapshot. */
+  /** Path of the file, or of the first part of a model in parts; null for a snapshot. */
   main: string | null
   /** The other models of the repository, by the path of their (first) file. */
   others: readonly string[]
 }
 
 /**
- * Which quantization is taken when nobody says: the best answers for their size first, then what is larger and loses
- * nothing, then what is smaller and does. Of what is not in this list the smallest model is taken.
+ * Quantizations in the order of preference when none is named: first the best quality for their size, then larger ones
+ * with little or no loss, then smaller ones with more loss. Without any of them the smallest model is chosen.
  */
 export const preferredQuantizations = [
   'Q4_K_M',
@@ -44,10 +44,10 @@ export const preferredQuantizations = [
 
 const partSuffix = /-(\d{5})-of-(\d{5})\.gguf$/i
 
-/** GGUF files that are no models by themselves: eyes, adapters, importance matrices, drafts of the vocabulary. */
+/** GGUF files that are not models by themselves: vision projectors, importance matrices, adapters, vocabularies. */
 const companion = /(^|[-_./])(mmproj|imatrix|lora|adapter|vocab)([-_.]|$)/i
 
-/** The quantization that the name of a file states, in capitals. */
+/** Returns the quantization in the name of a file, in capitals. */
 export const quantizationOf = (path: string): string | undefined =>
   /(?:^|[-._/])((?:I?Q\d+(?:_[A-Z0-9]+)*)|TQ\d_\d|MXFP4(?:_MOE)?|BF16|F16|F32)(?=[-._/]|$)/i
     .exec(path.replace(partSuffix, '').replace(/\.gguf$/i, ''))?.[1]
@@ -61,13 +61,13 @@ interface Model {
 }
 
 /**
- * Chooses what to download. `asked` is a path, the name of a file, or a quantization. Throws Failure `model_not_found`
- * that lists what there is when nothing fits, `invalid_value` when several do.
+ * Chooses the files to download. `requested` is a path, the name of a file, or a quantization. Throws Failure
+ * `model_not_found`, which lists the available files, if none matches, and `invalid_value` if several match.
  */
-export function chooseFiles(repository: string, files: readonly HubFile[], asked: string | null): Choice {
+export function chooseFiles(repository: string, files: readonly HubFile[], requested: string | null): Choice {
   const models = modelsIn(files)
-  if (asked !== null) {
-    const found = named(repository, files, models, asked)
+  if (requested !== null) {
+    const found = named(repository, files, models, requested)
     const model = models.find(one => one.files.some(file => file.path === found))
     const main = model?.main ?? found
     return {
@@ -91,11 +91,11 @@ export function chooseFiles(repository: string, files: readonly HubFile[], asked
     return { kind: 'snapshot', files: snapshotOf(files), main: null, others: [] }
   throw new Failure(
     'model_not_found',
-    `The repository ${repository} has neither a GGUF file nor safetensors, which are what can be run. Look for one whose name ends in -GGUF.`,
+    `The repository ${repository} has neither a GGUF file nor safetensors files, so infer cannot run it. Look for a repository whose name ends in -GGUF.`,
   )
 }
 
-/** The GGUF models: files, and parts that belong together. */
+/** Returns the GGUF models: single files, and parts that belong together. */
 function modelsIn(files: readonly HubFile[]): Model[] {
   const groups = new Map<string, Model>()
   for (const file of files.toSorted((a, b) => (a.path < b.path ? -1 : 1))) {
@@ -118,32 +118,35 @@ function rank({ main }: Model): number {
   return at < 0 ? preferredQuantizations.length : at
 }
 
-function named(repository: string, files: readonly HubFile[], models: readonly Model[], asked: string): string {
-  const lower = asked.toLowerCase()
-  const byPath = files.filter(({ path }) => path === asked || path === `${asked}.gguf`)
+function named(repository: string, files: readonly HubFile[], models: readonly Model[], requested: string): string {
+  const lower = requested.toLowerCase()
+  const byPath = files.filter(({ path }) => path === requested || path === `${requested}.gguf`)
   const byName = files.filter(({ path }) => path.toLowerCase().split('/').at(-1) === lower)
   const byQuantization = models
-    .filter(({ main }) => quantizationOf(main) === asked.toUpperCase() && !companion.test(main))
+    .filter(({ main }) => quantizationOf(main) === requested.toUpperCase() && !companion.test(main))
     .map(({ main }) => ({ path: main }))
   for (const found of [byPath, byName, byQuantization]) {
     if (found.length === 1) return found[0]!.path
     if (found.length > 1)
       throw new Failure(
         'invalid_value',
-        `'${asked}' could be any of these files of ${repository}: ${listed(found.map(({ path }) => path))}. Name one with its whole path.`,
+        `'${requested}' matches several files of ${repository}: ${listed(found.map(({ path }) => path))}. Name one with its whole path.`,
       )
   }
-  const there = models.length > 0 ? models.map(({ main }) => main) : files.map(({ path }) => path)
-  throw new Failure('model_not_found', `The repository ${repository} has no file '${asked}'. It has: ${listed(there)}.`)
+  const available = models.length > 0 ? models.map(({ main }) => main) : files.map(({ path }) => path)
+  throw new Failure(
+    'model_not_found',
+    `The repository ${repository} has no file '${requested}'. It has: ${listed(available)}.`,
+  )
 }
 
-/** A dozen names, and how many more there are. */
+/** Lists up to twelve names, and how many more there are. */
 export const listed = (paths: readonly string[]): string =>
   [...paths.slice(0, 12), ...(paths.length > 12 ? [`and ${paths.length - 12} more`] : [])].join(', ')
 
 /**
- * What an engine for safetensors reads: weights, configuration, tokenizer, code. Not the same weights in other forms:
- * `original/` and `consolidated…` repeat them beside an index, other folders are for other programs.
+ * Returns the files that a safetensors engine reads: weights, configuration, tokenizer, code. Files with the same weights
+ * in another form are left out: `original/` and `consolidated…` beside an index, and folders for other programs.
  */
 function snapshotOf(files: readonly HubFile[]): HubFile[] {
   const indexed = files.some(({ path }) => path === 'model.safetensors.index.json' || path === 'model.safetensors')

@@ -3,18 +3,18 @@ import { Failure } from '../../failure.ts'
 import { ConnectionFailure, type RetryRules, withRetries } from './requests.ts'
 import type { HubSettings } from './settings.ts'
 
-/** Nobody waits longer than this for a network that is not there. Milliseconds. */
+/** Maximum time for the first connection, milliseconds. */
 const connectWithinMs = 3_500
-/** Tries of a connection that is refused or broken at once; one of them may be bad luck. */
+/** Attempts if the connection is refused or breaks at once, because a single error may be temporary. */
 const maxAttempts = 3
 
-/** Published by Node's fetch when it has a connection, to the server or to the proxy. */
+/** Diagnostics channel on which Node's fetch announces a connection to the server or to the proxy. */
 const connected = 'undici:client:connected'
 
 /**
- * Runs the first request of a download, which tells whether there is a network at all. Within 5 s without a connection it
- * rejects with Failure `no_capacity`, which names what the connection depends on. Once there is a connection the usual
- * patience holds. `run` must give up when `cancel` is aborted.
+ * Runs the first request of a download, which shows whether there is a network. Without a connection it rejects within 5 s
+ * with Failure `no_capacity`, which names the proxy and the hub. Once connected, the usual timeouts apply. `run` must end
+ * when `cancel` is aborted.
  */
 export async function firstRequest<T>(
   run: () => Promise<T>,
@@ -36,7 +36,7 @@ export async function firstRequest<T>(
     connectWithinMs,
   )
   subscribe(connected, onConnected)
-  // Behind a proxy a connection says nothing about the hub.
+  // A connection to a proxy does not prove that the hub can be reached.
   const isUnreached = (thrown: unknown): thrown is ConnectionFailure =>
     thrown instanceof ConnectionFailure && (!isConnected || hub.proxy !== undefined)
   let failures = 0
@@ -52,7 +52,7 @@ export async function firstRequest<T>(
     return await withRetries(once, { retryRules, signal: AbortSignal.any([signal, cancel.signal]) })
   } catch (thrown) {
     signal.throwIfAborted()
-    // With fewer attempts than ours the last of them says it.
+    // `retryRules` may allow fewer attempts than `maxAttempts`.
     throw isUnreached(thrown) ? unreachable(target, hub, thrown.reason, thrown) : thrown
   } finally {
     clearTimeout(timer)

@@ -2,8 +2,8 @@ import { posix } from 'node:path'
 import { Failure } from '../../failure.ts'
 
 /**
- * Where things lie in the cache that the hub's tools share, as pure functions of names: `blobs` holds the contents by
- * their hash, `snapshots` one folder per commit with links to them, `refs` which commit a branch was.
+ * Returns the paths in the cache that all tools of the hub share. `blobs` has the contents by their hash, `snapshots` has
+ * one folder per commit with links to the blobs, `refs` has the commit of each branch. Pure.
  * Source: the cache page of huggingface_hub.
  */
 export function layoutOf(cache: string, repository: string) {
@@ -14,11 +14,11 @@ export function layoutOf(cache: string, repository: string) {
     blobs: posix.join(root, 'blobs'),
     blob: (hash: string) => posix.join(root, 'blobs', hash),
     incomplete: (hash: string) => posix.join(root, 'blobs', `${hash}.incomplete`),
-    /** The lock that these tools take while they write a blob. */
+    /** The lock that the tools of the hub take while they write a blob. */
     lock: (hash: string) => posix.join(cache, '.locks', folder, `${hash}.lock`),
     snapshot: (commit: string) => posix.join(root, 'snapshots', commit),
     file: (commit: string, path: string) => posix.join(root, 'snapshots', commit, path),
-    /** What a file of a snapshot links to, seen from where it stands. */
+    /** Relative target of the link from a file of a snapshot to its blob. */
     link: (path: string, hash: string) => posix.join('../'.repeat(path.split('/').length + 1), 'blobs', hash),
     ref: (revision: string) => posix.join(root, 'refs', revision),
   }
@@ -26,8 +26,8 @@ export function layoutOf(cache: string, repository: string) {
 export type Layout = ReturnType<typeof layoutOf>
 
 /**
- * The name of a file as a hub gives it, once it is known to stay inside the folder that it is joined to.
- * Throws Failure `invalid_value` for one that would not, or that no file system takes.
+ * Returns the path of a file from the hub, checked to stay inside the folder to which it is joined.
+ * Throws Failure `invalid_value` for a path that leads outside or that file systems do not allow.
  */
 export function insidePath(path: string, repository: string): string {
   const parts = path.split('/')
@@ -39,7 +39,7 @@ export function insidePath(path: string, repository: string): string {
   if (bad)
     throw new Failure(
       'invalid_value',
-      `The repository ${repository} has a file called ${JSON.stringify(path)}, which could be written outside of its folder. Nothing was downloaded.`,
+      `The repository ${repository} has a file called ${JSON.stringify(path)}, which could be written outside its folder. Nothing was downloaded.`,
     )
   return path
 }

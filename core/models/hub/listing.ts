@@ -5,12 +5,12 @@ import { insidePath } from './layout.ts'
 import type { HubReference } from './reference.ts'
 import { type HubFetch, unreachable } from './requests.ts'
 
-/** A repository with more files than this is no model. */
+/** A repository with more files than this is not a model. */
 const maxFiles = 20_000
 
 /**
- * Which commit a reference means and what files it has. Throws Failure: the refusals of `openRequests`, and
- * `invalid_value` for a list that cannot be true or that would lead out of its folder.
+ * Resolves with the commit of a reference and its files. Rejects with the Failures of `openRequests`, and with Failure
+ * `invalid_value` for an invalid list or a path that leads outside its folder.
  */
 export async function listRepository(
   { repository, revision }: HubReference,
@@ -22,7 +22,7 @@ export async function listRepository(
     const { response, done } = await ask(url)
     const { status, headers } = response
     try {
-      // Read here, while the timer runs.
+      // Read before `done`, which stops the timer.
       return new Response(await response.arrayBuffer(), { status, headers })
     } catch (thrown) {
       throw thrown instanceof Failure ? thrown : unreachable(new URL(url), thrown)
@@ -30,16 +30,16 @@ export async function listRepository(
       done()
     }
   }
-  const strange = (what: string) =>
-    new Failure('invalid_value', `${endpoint} says of ${repository} ${what}. Is HF_ENDPOINT a hub?`)
+  const invalid = (what: string) =>
+    new Failure('invalid_value', `${endpoint} sent ${what} for ${repository}. Check that HF_ENDPOINT is a hub.`)
   const { sha: commit } = await modelInfo({
     name: repository,
     revision,
     hubUrl: endpoint,
     additionalFields: ['sha'],
     fetch,
-  }).catch(unless(strange('nothing that can be understood')))
-  if (typeof commit !== 'string' || !/^[0-9a-f]{40}$/.test(commit)) throw strange('no commit')
+  }).catch(unless(invalid('an invalid answer')))
+  if (typeof commit !== 'string' || !/^[0-9a-f]{40}$/.test(commit)) throw invalid('no commit')
 
   const files: HubFile[] = []
   const entries = listFiles({ repo: repository, revision: commit, recursive: true, hubUrl: endpoint, fetch })
@@ -50,18 +50,18 @@ export async function listRepository(
         ? { kind: 'sha256', hex: lfs.oid.replace(/^sha256:/, '') }
         : { kind: 'git', hex: oid ?? '' }
       const bytes = lfs?.size ?? size
-      if (!/^[0-9a-f]+$/.test(hash.hex) || hash.hex.length !== (lfs ? 64 : 40)) throw strange(`no hash of '${path}'`)
-      if (!Number.isSafeInteger(bytes) || bytes < 0) throw strange(`no size of '${path}'`)
+      if (!/^[0-9a-f]+$/.test(hash.hex) || hash.hex.length !== (lfs ? 64 : 40)) throw invalid(`no hash of '${path}'`)
+      if (!Number.isSafeInteger(bytes) || bytes < 0) throw invalid(`no size of '${path}'`)
       files.push({ path: insidePath(path, repository), size: bytes, hash })
-      if (files.length > maxFiles) throw strange(`that it has more than ${maxFiles} files`)
+      if (files.length > maxFiles) throw invalid(`a list of more than ${maxFiles} files`)
     }
   } catch (thrown) {
-    throw thrown instanceof Failure ? thrown : strange('nothing that can be understood')
+    throw thrown instanceof Failure ? thrown : invalid('an invalid answer')
   }
   return { commit, files }
 }
 
-/** Passes on what is a Failure already; anything else, of an answer that is no answer, becomes this one. */
+/** Rethrows a Failure, and throws this failure for any other error, such as that of an unreadable answer. */
 const unless =
   (failure: Failure) =>
   (thrown: unknown): never => {

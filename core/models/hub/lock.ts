@@ -3,13 +3,13 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Failure } from '../../failure.ts'
 
-/** What `flock` ends with when somebody else holds the lock. */
+/** Exit code of `flock` when another process holds the lock. */
 const taken = 75
 
 /**
- * Runs something while this process holds the lock of a file, the one that the hub's own tools take, so that no two
- * write the same blob. Node cannot lock files; `flock` of util-linux does, and ends with the pipe to it, so that
- * nothing stays locked when this process dies. `onWait` is called when somebody else holds it.
+ * Runs `run` while this process holds the lock of a file, which the tools of the hub take too, so that no two processes
+ * write the same blob. Node cannot lock files, so this starts `flock` of util-linux. It ends when the pipe to it is
+ * closed, so that the lock is released even if this process is killed. `onWait` is called if another process has the lock.
  */
 export async function withLock<T>(
   path: string,
@@ -29,11 +29,11 @@ export async function withLock<T>(
   }
 }
 
-/** Resolves with what gives the lock back; undefined when it is taken. */
+/** Resolves with the function that releases the lock; undefined when another process has it. */
 function acquire(path: string, how: string[], signal: AbortSignal): Promise<(() => Promise<void>) | undefined> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()
-    // In a session of its own: Ctrl-C is for us, and the lock lasts until we are through.
+    // In its own session, so that Ctrl-C reaches only this process and does not release the lock early.
     const child = spawn('flock', ['--exclusive', ...how, path, 'sh', '-c', 'echo; exec cat'], {
       stdio: ['pipe', 'pipe', 'pipe'],
       detached: true,

@@ -1,12 +1,12 @@
 import { setGlobalProxyFromEnv } from 'node:http'
 import { Failure } from '../../failure.ts'
 
-/** What curl and the hub's own tools read, in either case. */
+/** Variables that curl and the tools of the hub read, in lower or upper case. */
 const names = ['http_proxy', 'https_proxy', 'no_proxy'] as const
 
 /**
- * Runs something whose requests go through the proxy that HTTPS_PROXY or HTTP_PROXY names, where they name one;
- * NO_PROXY is heeded, and this machine is never behind a proxy. Throws Failure `invalid_value` for one that cannot be.
+ * Runs `run` with its requests going through the proxy in HTTPS_PROXY or HTTP_PROXY, if one is set. NO_PROXY is respected,
+ * and requests to this machine use no proxy. Rejects with Failure `invalid_value` for an invalid proxy.
  */
 export async function behindProxy<T>(
   environment: Readonly<Record<string, string | undefined>>,
@@ -24,7 +24,7 @@ export async function behindProxy<T>(
   } catch (cause) {
     throw new Failure(
       'invalid_value',
-      `HTTP_PROXY or HTTPS_PROXY is no address of a proxy: ${(cause as Error).message}.`,
+      `HTTP_PROXY or HTTPS_PROXY is not the address of a proxy: ${(cause as Error).message}.`,
       {
         cause,
       },

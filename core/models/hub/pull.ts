@@ -15,9 +15,9 @@ import type { HubSettings } from './settings.ts'
 import { requireSpace } from './space.ts'
 import { type TransferEvent, transfer } from './transfer.ts'
 
-/** What happens while something is downloaded. Sizes in bytes. */
+/** Events of a download. Sizes in bytes. */
 export type PullEvent =
-  /** The first request: until it is answered, nothing else is known. */
+  /** The first request was sent. */
   | { event: 'connect'; host: string; what: string }
   | {
       event: 'plan'
@@ -33,14 +33,14 @@ export type PullEvent =
 
 export interface Pulled {
   kind: Choice['kind']
-  /** The file to load, of a model in parts the first, or the folder of a safetensors model. */
+  /** The file to load, the first part of a model in parts, or the folder of a safetensors model. */
   path: string
-  /** `present`: it was here before. */
+  /** `present`: the file was not downloaded because it existed. */
   files: readonly { file: string; path: string; bytes: number; present: boolean }[]
-  /** Other models that were there to choose from. */
+  /** Other models of the repository. */
   others: readonly string[]
   commit: string | null
-  /** `owner/name`, where it is from a hub. */
+  /** `owner/name`; null for a download from another URL. */
   repository: string | null
 }
 
@@ -49,23 +49,23 @@ export interface PullTools {
   signal: AbortSignal
   onEvent: (event: PullEvent) => void
   retryRules?: RetryRules
-  /** Sees a GGUF model before it is downloaded, where the server allows a look; what it throws ends the download. */
+  /** Called with the header of a GGUF model before the download, if the server supports ranges. If it throws, the download ends. */
   preview?: (preview: Preview) => Promise<void>
 }
 
 export interface Preview {
   header: GgufHeader
-  /** Where it will be. */
+  /** Path of the model after the download. */
   path: string
   repository: string | null
-  /** What is still to be downloaded. */
+  /** Bytes that must still be downloaded. */
   bytes: number
 }
 
 /**
- * Downloads a model from a hub into the shared cache: what is there already is not fetched again, what was begun is
- * gone on with, every file is verified before it is seen under its name.
- * Throws Failure; what `signal` was aborted with, when it was: then everything that has arrived is kept.
+ * Downloads a model from a hub into the shared cache. Existing files are not downloaded again, partial downloads are
+ * resumed, and every file is verified before it gets its name.
+ * Rejects with Failure, or with the reason of `signal`; then everything that has been downloaded is kept.
  */
 export async function pullModel(
   reference: HubReference,
@@ -117,15 +117,15 @@ export async function pullModel(
   for (const file of choice.files) {
     const { path, size, hash } = file
     const target = layout.file(commit, path)
-    let there = await hasBlob(layout, file)
-    if (!there)
+    let exists = await hasBlob(layout, file)
+    if (!exists)
       await withLock(
         layout.lock(hash.hex),
         { signal, onWait: () => onEvent({ event: 'wait', file: path }) },
         async () => {
-          // Whoever had the lock before has brought it.
-          there = await hasBlob(layout, file)
-          if (there) return
+          // The previous holder of the lock may have downloaded it.
+          exists = await hasBlob(layout, file)
+          if (exists) return
           const incomplete = layout.incomplete(hash.hex)
           await transfer(
             { name: path, url: urlOf(path), incomplete, size, hash },
@@ -135,7 +135,7 @@ export async function pullModel(
         },
       )
     await link(layout.link(path, hash.hex), target)
-    pulled.push({ file: path, path: target, bytes: size, present: there })
+    pulled.push({ file: path, path: target, bytes: size, present: exists })
     onEvent({ event: 'file', ...pulled.at(-1)! })
   }
   if (revision !== commit) await replace(layout.ref(revision), path => writeFile(path, commit))
@@ -151,7 +151,7 @@ export async function pullModel(
 
 const bytesOf = (files: readonly HubFile[]): number => files.reduce((sum, { size }) => sum + size, 0)
 
-/** Blobs get their names when they are verified, so the length of one that is there is enough. */
+/** Blobs get their names after they are verified, so it is enough to check the size. */
 async function hasBlob(layout: Layout, { size, hash }: HubFile): Promise<boolean> {
   return (await stat(layout.blob(hash.hex)).catch(() => null))?.size === size
 }
@@ -161,7 +161,7 @@ async function link(to: string, at: string): Promise<void> {
   await replace(at, path => symlink(to, path))
 }
 
-/** Makes something beside its place and moves it there, so that nobody sees a half of it. */
+/** Creates a file under a temporary name and renames it, so that readers never see half of it. */
 async function replace(path: string, make: (path: string) => Promise<void>): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   const made = `${path}.${randomUUID()}.new`

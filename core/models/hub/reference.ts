@@ -1,22 +1,22 @@
 import { Failure } from '../../failure.ts'
 
-/** What to get from a hub. */
+/** A model on a hub. */
 export interface HubReference {
   /** `owner/name`. */
   repository: string
   /** A branch, a tag or a commit. */
   revision: string
-  /** A path in the repository, the name of a file, or a quantization; null leaves the choice to us. */
+  /** A path in the repository, the name of a file, or a quantization; null: infer chooses the file. */
   file: string | null
 }
 
-/** Hosts whose addresses are read as references, besides the endpoint that is set. */
+/** Hosts whose URLs are read as references, besides the configured endpoint. */
 const hubHosts = ['huggingface.co', 'www.huggingface.co', 'hf.co']
 
 /**
- * Reads `hf:owner/name`, `hf:owner/name:file`, `hf:owner/name@revision:file`, or the address of a repository or a
- * file as the hub's pages show it. Undefined for anything else.
- * Throws Failure `invalid_value` for what begins like one and is none.
+ * Parses `hf:owner/name`, `hf:owner/name:file`, `hf:owner/name@revision:file`, or the URL of a repository or file on the
+ * hub. Undefined for anything else.
+ * Throws Failure `invalid_value` for a text that begins like a reference and is not valid.
  */
 export function parseReference(text: string, endpoint: string): HubReference | undefined {
   if (text.startsWith('hf:')) {
@@ -45,15 +45,15 @@ function decoded(part: string): string {
   }
 }
 
-/** Source: the hub's rules for names of repositories, as its own tools check them. */
+/** Source: the rules for names of repositories in the hub's own tools. */
 function checked(reference: HubReference, text: string): HubReference {
   const { repository, revision, file } = reference
   const parts = repository.split('/')
-  const good = (part: string) => /^[A-Za-z0-9_]([A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?$/.test(part)
-  if (parts.length > 2 || !parts.every(good) || /--|\.\.|\.git$/.test(repository))
-    throw wrong(text, 'names no repository')
+  const isValid = (part: string) => /^[A-Za-z0-9_]([A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?$/.test(part)
+  if (parts.length > 2 || !parts.every(isValid) || /--|\.\.|\.git$/.test(repository))
+    throw wrong(text, 'is not a valid name of a repository')
   if (!/^[A-Za-z0-9][A-Za-z0-9._/-]{0,200}$/.test(revision) || /\.\.|\/\/|\/$/.test(revision))
-    throw wrong(text, 'names no revision')
+    throw wrong(text, 'has an invalid revision')
   if (file === '') throw wrong(text, 'ends in a colon without a file')
   return reference
 }

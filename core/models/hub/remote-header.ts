@@ -3,12 +3,12 @@ import { type GgufContents, parseGguf } from '../gguf-format.ts'
 import { type GgufHeader, ggufHeader } from '../gguf-header.ts'
 import { type HubFetch, type RetryRules, unreachable, withRetries } from './requests.ts'
 
-/** One request brings this much: a round trip costs more than a few megabytes, and headers have up to twenty. */
+/** Bytes of one request. A round trip costs more than a few megabytes, and headers have up to twenty. */
 const pieceBytes = 4 << 20
 
 /**
- * The header of a GGUF model that is still elsewhere, the first of its files first. Null where the server gives whole
- * files only. Throws Failure as `readGgufHeader`, and for what goes wrong on the way.
+ * Reads the header of a GGUF model on a server, from its files in order. Null if the server does not support ranges.
+ * Rejects with Failure like `readGgufHeader`, and for network errors.
  */
 export async function readRemoteHeader(
   files: readonly { name: string; url: string; size: number }[],
@@ -42,7 +42,7 @@ async function readPiece(url: string, at: number, end: number, ask: HubFetch): P
     for await (const piece of response.body ?? []) {
       received()
       length += piece.length
-      // Who sends more than was asked for is not read to the end.
+      // A server that sends more than the requested range is not read to the end.
       if (length > end - at) return null
       pieces.push(piece)
     }

@@ -3,25 +3,25 @@ import { version } from '../../assets.ts'
 import { Failure } from '../../failure.ts'
 import type { HubSettings } from './settings.ts'
 
-/** How long a download bears with a bad connection. Milliseconds. */
+/** How a download handles a bad connection. Times in milliseconds. */
 export interface RetryRules {
-  /** Tries without one new byte between them before it gives up. */
+  /** Attempts without a new byte before the download fails. */
   attempts: number
-  /** The pause after the first of them; doubles with each. */
+  /** The pause after the first attempt; it doubles with each further one. */
   backoffMs: number
-  /** Without an answer or a byte for this long the connection is taken for dead. */
+  /** The connection counts as broken after this time without an answer or a byte. */
   silenceMs: number
 }
 
 export const defaultRetryRules: RetryRules = { attempts: 6, backoffMs: 1_000, silenceMs: 30_000 }
 
-/** No server is waited for longer than this between two tries, whatever it says. */
-const longestRestMs = 300_000
+/** Maximum pause between two attempts, even if the server asks for a longer one. */
+const maxDelayMs = 300_000
 
-/** An answer that is good, and the timer that ends it when it falls silent. */
+/** A successful response. A timer aborts it when the server sends nothing for `silenceMs`. */
 export interface HubResponse {
   response: Response
-  /** To be called with every piece that arrives. */
+  /** Call this for every piece that arrives: it restarts the timer. */
   received: () => void
   done: () => void
 }
@@ -29,9 +29,9 @@ export interface HubResponse {
 export type HubFetch = (url: string, headers?: Record<string, string>) => Promise<HubResponse>
 
 /**
- * Requests to a hub, or to any address. The token goes to the hub's own origin only, never to what it redirects or
- * links to. Throws Failure: retryable for what may work in a moment, else with what the operator can do about it.
- * `repository` is what messages call what is asked for.
+ * Opens requests to a hub or to any URL. The token is sent only to the hub's own origin, never to the target of a redirect
+ * or link. Requests reject with a retryable Failure for temporary errors, else with a Failure that says what to do.
+ * `repository` is the name of the requested model in messages.
  */
 export function openRequests({
   hub,
@@ -49,10 +49,13 @@ export function openRequests({
     signal.throwIfAborted()
     const target = new URL(url)
     if (hub.offline)
-      throw new Failure('invalid_value', `HF_HUB_OFFLINE is set, so nothing is asked of ${target.host}. Unset it.`)
+      throw new Failure(
+        'invalid_value',
+        `HF_HUB_OFFLINE is set, so no request is sent to ${target.host}. Unset it to download.`,
+      )
     const silence = new AbortController()
-    const quiet = new Failure('timeout', `${target.host} has sent nothing for ${Math.round(silenceMs / 1000)} s.`)
-    const timer = setTimeout(() => silence.abort(quiet), silenceMs)
+    const timeout = new Failure('timeout', `${target.host} has sent nothing for ${Math.round(silenceMs / 1000)} s.`)
+    const timer = setTimeout(() => silence.abort(timeout), silenceMs)
     let response: Response
     try {
       response = await fetch(target, {
@@ -67,7 +70,7 @@ export function openRequests({
     } catch (cause) {
       clearTimeout(timer)
       signal.throwIfAborted()
-      throw cause === quiet ? quiet : unreachable(target, cause)
+      throw cause === timeout ? timeout : unreachable(target, cause)
     }
     const done = () => clearTimeout(timer)
     if (target.protocol === 'https:' && response.url.startsWith('http:')) {
@@ -77,7 +80,7 @@ export function openRequests({
     }
     if (response.ok) return { response, received: () => void timer.refresh(), done }
     done()
-    const errorText = await words(response)
+    const errorText = await errorTextOf(response)
     throw refusalOf(response.status, {
       reason: response.headers.get('x-error-code'),
       retryAfter: Number(response.headers.get('retry-after') ?? Number.NaN),
@@ -91,13 +94,13 @@ export function openRequests({
   }
 }
 
-/** What an answer that is not 2xx means. */
+/** Returns the Failure for an answer that is not 2xx. */
 export function refusalOf(
   status: number,
   about: {
-    /** The hub's own name of the reason, from X-Error-Code. */
+    /** The error code of the hub, from X-Error-Code. */
     reason: string | null
-    /** Seconds; NaN when not said. */
+    /** Seconds; NaN if the answer has no Retry-After. */
     retryAfter: number
     errorText: string
     host: string
@@ -108,37 +111,37 @@ export function refusalOf(
   },
 ): Failure {
   const { reason, errorText, host, atHub, repository, page, hasToken } = about
-  const give = 'Give a token with HF_TOKEN or --token-file'
+  const passToken = 'Pass a token with HF_TOKEN or --token-file'
   if (atHub && (reason === 'GatedRepo' || (status === 403 && /gated|access to model/i.test(errorText))))
     return new Failure(
       'model_not_allowed',
       hasToken
         ? `${repository} is gated, and the account of your token has no access yet. Accept its licence at ${page}, then run the same command again.`
-        : `${repository} is gated: accept its licence at ${page}, then ${give.charAt(0).toLowerCase()}${give.slice(1)}.`,
+        : `${repository} is gated: accept its licence at ${page}, then ${passToken.charAt(0).toLowerCase()}${passToken.slice(1)}.`,
     )
   if (atHub && (reason === 'RepoNotFound' || (status === 401 && !hasToken)))
     return new Failure(
       'model_not_found',
-      `There is no repository ${repository} on ${host}, or it is private.${hasToken ? '' : ` ${give} if it is yours.`}`,
+      `There is no repository ${repository} on ${host}, or it is private.${hasToken ? '' : ` ${passToken} if it is yours.`}`,
     )
   if (reason === 'RevisionNotFound')
     return new Failure('model_not_found', `The repository ${repository} has no such revision: ${errorText || status}.`)
   if (status === 401)
     return new Failure(
       'invalid_api_key',
-      `${host} does not accept the token. Make a new one at ${about.page.split('/').slice(0, 3).join('/')}/settings/tokens.`,
+      `${host} does not accept the token. Create a new one at ${about.page.split('/').slice(0, 3).join('/')}/settings/tokens.`,
     )
   if (status === 403)
-    return new Failure('model_not_allowed', `${host} does not give you ${repository}: ${errorText || status}.`)
+    return new Failure('model_not_allowed', `${host} denies access to ${repository}: ${errorText || status}.`)
   if (status === 404 || status === 410) return new Failure('model_not_found', `There is no ${repository} on ${host}.`)
   if (status === 429)
-    return new Failure('rate_limit', `${host} has had too many requests from this machine.`, {
+    return new Failure('rate_limit', `${host} has received too many requests from this machine.`, {
       retryAfterMs: Number.isFinite(about.retryAfter) ? about.retryAfter * 1000 : 10_000,
     })
   if (status >= 500 || status === 408)
     return new Failure(
       'worker_error',
-      `${host} is in trouble: it answered ${status}${errorText ? ` (${errorText})` : ''}.`,
+      `${host} has an error: it answered ${status}${errorText ? ` (${errorText})` : ''}.`,
     )
   return new Failure(
     'invalid_value',
@@ -146,11 +149,11 @@ export function refusalOf(
   )
 }
 
-/** Whether trying again may help. A full disk may be emptied too, but not within seconds. */
+/** Whether a retry may succeed within seconds. */
 export const isTransient = ({ code }: Failure): boolean =>
   code === 'worker_error' || code === 'timeout' || code === 'rate_limit'
 
-/** Runs something that can be run again, until it works or there is no sense in trying. */
+/** Runs `run` until it succeeds, fails with an error that is not transient, or all attempts are used. */
 export async function withRetries<T>(
   run: () => Promise<T>,
   { retryRules, signal }: { retryRules: RetryRules; signal: AbortSignal },
@@ -166,7 +169,7 @@ export async function withRetries<T>(
   }
 }
 
-/** Waits before the next try, as long as the server wishes or longer each time. */
+/** Waits before the next attempt: for the time that the server asks for, else longer each time. */
 export async function waitBeforeRetry(
   failure: Failure,
   attempt: number,
@@ -176,11 +179,11 @@ export async function waitBeforeRetry(
 }
 
 export const retryDelayMs = (failure: Failure, attempt: number, { backoffMs }: RetryRules): number =>
-  Math.min(failure.retryAfterMs ?? backoffMs * 2 ** (attempt - 1), longestRestMs)
+  Math.min(failure.retryAfterMs ?? backoffMs * 2 ** (attempt - 1), maxDelayMs)
 
-/** A connection that was refused, broke, or never came about. */
+/** A connection was refused, broke, or could not be established. */
 export class ConnectionFailure extends Failure {
-  /** As the system says it, without a full stop. */
+  /** The message of the system, without a full stop. */
   readonly reason: string
 
   constructor(target: URL, reason: string, cause: unknown) {
@@ -189,7 +192,7 @@ export class ConnectionFailure extends Failure {
   }
 }
 
-/** What went wrong below HTTP, as a Failure. */
+/** Turns an error below HTTP into a Failure. */
 export function unreachable(target: URL, thrown: unknown): Failure {
   let cause = thrown
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause
@@ -197,14 +200,13 @@ export function unreachable(target: URL, thrown: unknown): Failure {
   return new ConnectionFailure(target, errorText, thrown)
 }
 
-/** The beginning of what an answer says, on one line. */
-async function words(response: Response): Promise<string> {
+/** Returns the beginning of an error answer on one line; empty for an HTML page. */
+async function errorTextOf(response: Response): Promise<string> {
   const text = await response.text().catch(() => '')
   let errorText: unknown = text
   try {
     errorText = (JSON.parse(text) as { error?: unknown }).error ?? text
   } catch {
-    // A page for people.
     if (/^\s*</.test(text)) return ''
   }
   return String(errorText)

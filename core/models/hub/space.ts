@@ -1,12 +1,12 @@
 import { stat, statfs } from 'node:fs/promises'
 import { Failure } from '../../failure.ts'
 
-/** Left free for everything else on the disk. */
+/** Space that is left free on the disk. */
 const reserve = 512 << 20
 
 /**
- * Makes sure that these files have room in the file system of `folder`, less what of them has arrived already.
- * Throws Failure `disk_full` with both figures.
+ * Makes sure that the file system of `folder` has space for the missing bytes of these files.
+ * Rejects with Failure `disk_full`, which names both sizes.
  */
 export async function requireSpace(
   folder: string,
@@ -20,7 +20,7 @@ export async function requireSpace(
   if (needed > 0 && needed + reserve > free)
     throw new Failure(
       'disk_full',
-      `${megabytes(needed)} are to be downloaded to ${folder}, where ${megabytes(free)} are free, of which ${megabytes(reserve)} are left alone. Free some space, or choose another disk with HF_HOME.`,
+      `The download needs ${megabytes(needed)} in ${folder}, where ${megabytes(free)} are free, and ${megabytes(reserve)} must stay free. Free some space, or choose another disk with HF_HOME.`,
     )
 }
 

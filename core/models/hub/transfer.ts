@@ -6,15 +6,15 @@ import type { HubFile } from './choose.ts'
 import { type HubFetch, isTransient, type RetryRules, retryDelayMs, unreachable, waitBeforeRetry } from './requests.ts'
 
 export interface Transfer {
-  /** What messages call it. */
+  /** Name of the file in messages. */
   name: string
   url: string
-  /** The version that is meant, for servers that may have another by now. */
+  /** ETag of the expected version. The file on the server may have changed. */
   etag?: string | null
-  /** The file that grows. What an earlier call has left there is gone on from. */
+  /** Path of the partial file. The bytes of an earlier call are kept and the download is resumed. */
   incomplete: string
   size: number
-  /** Null where nobody has said what must arrive. */
+  /** Null if the expected hash is not known. */
   hash: HubFile['hash'] | null
 }
 
@@ -24,9 +24,9 @@ export type TransferEvent =
   | { event: 'retry'; reason: string; waitMs: number }
 
 /**
- * Brings a file to this machine, going on after every broken connection from where it was, and verifies it. When it
- * throws, what has arrived stays in `incomplete`, on disk and true; when the content is wrong nothing stays.
- * Throws Failure; what `signal` was aborted with, when it was.
+ * Downloads a file, resumes it after every broken connection, and verifies it. When it rejects, the bytes that have
+ * arrived stay in `incomplete`; when the hash is wrong, the file is deleted.
+ * Rejects with Failure, or with the reason of `signal`.
  */
 export async function transfer(
   { name, url, etag, incomplete, size, hash }: Transfer,
@@ -41,7 +41,7 @@ export async function transfer(
   let wrong: Failure | undefined
   try {
     let have = (await file.stat()).size
-    // No beginning of it, then. What stood behind the end would stay there.
+    // A file that is too long is not a part of this one.
     if (have > size) await file.truncate((have = 0))
     let digest = begin(hash, size)
     if (have > 0) {
@@ -66,10 +66,7 @@ export async function transfer(
           for await (const piece of response.body ?? []) {
             received()
             if (have + piece.length > size)
-              throw new Failure(
-                'invalid_value',
-                `${new URL(url).host} sends more of ${name} than the ${size} bytes that it has.`,
-              )
+              throw new Failure('invalid_value', `${new URL(url).host} sends more than the ${size} bytes of ${name}.`)
             await write(file, piece, have, name)
             digest.update(piece)
             have += piece.length
@@ -78,7 +75,7 @@ export async function transfer(
           if (have < size) throw new Failure('worker_error', `${new URL(url).host} ended the connection too early.`)
         } finally {
           done()
-          // What nobody reads any more must not keep the connection.
+          // An unread body would keep the connection open.
           if (!response.bodyUsed) await response.body?.cancel()
         }
       } catch (thrown) {
@@ -95,7 +92,7 @@ export async function transfer(
     if (hash && found !== hash.hex)
       wrong = new Failure(
         'worker_error',
-        `${name} has arrived damaged: its ${hash.kind === 'git' ? 'hash' : 'sha256'} is ${found} and should be ${hash.hex}. It was deleted; run the same command again.`,
+        `The download of ${name} is damaged: its ${hash.kind === 'git' ? 'hash' : 'sha256'} is ${found} and should be ${hash.hex}. It was deleted; run the same command again.`,
       )
   } finally {
     await file.close()
@@ -106,19 +103,19 @@ export async function transfer(
   }
 }
 
-/** From which byte on an answer is. Throws Failure for one that is not of this file any more. */
+/** Returns the first byte of an answer. Throws Failure if the file on the server has changed. */
 function startOf(response: Response, { name, size, have }: { name: string; size: number; have: number }): number {
   if (response.status !== 206) return 0
   const [, from, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(response.headers.get('content-range') ?? '') ?? []
   if (Number(from) !== have || Number(total) !== size)
     throw new Failure(
       'invalid_value',
-      `${name} is not what it was on ${new URL(response.url).host}. Run the same command again.`,
+      `${name} has changed on ${new URL(response.url).host}. Run the same command again.`,
     )
   return have
 }
 
-/** git hashes a file with its length before it. */
+/** Opens the hash of a file. git prepends a header with the length. */
 function begin(hash: HubFile['hash'] | null, size: number): Hash {
   return hash?.kind === 'git' ? createHash('sha1').update(`blob ${size}\0`) : createHash('sha256')
 }
@@ -143,7 +140,7 @@ async function write(file: FileHandle, piece: Uint8Array, at: number, name: stri
       throw new Failure('internal_error', `${name} cannot be written: ${(cause as Error).message}.`, { cause })
     throw new Failure(
       'disk_full',
-      `The disk became full while ${name} was downloaded. Free some space, then run the same command again: it goes on from there.`,
+      `The disk became full while ${name} was downloaded. Free some space, then run the same command again to resume the download.`,
       { cause },
     )
   }

@@ -2,11 +2,11 @@ import { Failure } from '../../failure.ts'
 import type { Usage } from '../../store/store.ts'
 import { errorIn } from './engine-error.ts'
 
-/** Engine output is untrusted: everything here takes what came and gives what the contract says, or fails the engine. */
+/** The Failure for an invalid answer of an engine. Engine output is untrusted: all functions here check it. */
 export const engineFault = (what: string): Failure =>
   new Failure('worker_error', `The engine answered ${what}. Its log has more; trying again may help.`)
 
-/** An engine's answer as an object. A bare list, as TEI and SGLang answer a rerank with, is taken for its `data`. */
+/** Parses an engine's answer as an object. A bare list, as in rerank answers of TEI and SGLang, becomes its `data`. */
 export function parseAnswer(bytes: Uint8Array): Record<string, unknown> {
   let value: unknown
   try {
@@ -21,7 +21,7 @@ export function parseAnswer(bytes: Uint8Array): Record<string, unknown> {
   return value as Record<string, unknown>
 }
 
-/** Text as engines write it: a string, or a list of parts of which those of type `text` count. Undefined where none is. */
+/** Returns the text of a string or of a list of parts of type `text`; undefined for other values. */
 export function textOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value
   if (!Array.isArray(value)) return undefined
@@ -30,11 +30,11 @@ export function textOf(value: unknown): string | undefined {
     .join('')
 }
 
-/** A time as an engine states it, in seconds; not one of its counts, which are bounded far below. */
+/** Returns a time in Unix seconds, without the upper limit of token counts; undefined if invalid. */
 export const secondOf = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
 
-/** Where engines put what was used: beside the choices, in one of them (Moonshot), or in a drawer of their own (Groq). */
+/** Returns the usage of an answer: beside the choices, in one of them (Moonshot), or in `x_groq` (Groq). */
 export function usageObject(answer: Record<string, unknown>): unknown {
   const choices = Array.isArray(answer.choices) ? (answer.choices as ({ usage?: unknown } | null)[]) : []
   return (
@@ -44,7 +44,7 @@ export function usageObject(answer: Record<string, unknown>): unknown {
   )
 }
 
-/** The usage object of a chat or a completion, in full. */
+/** Returns the complete usage object of a chat or completion. */
 export function usageBody({ inputTokens, outputTokens }: Usage, reportedUsage: unknown) {
   const details = (reportedUsage ?? {}) as Record<string, Record<string, unknown> | null | undefined>
   return {
@@ -63,11 +63,11 @@ export function usageBody({ inputTokens, outputTokens }: Usage, reportedUsage: u
 
 const maxTokens = 100_000_000
 
-/** A count of tokens as an engine states it: a whole number from 0 up; anything else is 0. */
+/** Returns a token count of an engine as a whole number from 0; an invalid value is 0. */
 export const tokenCount = (value: unknown): number =>
   typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.min(Math.floor(value), maxTokens) : 0
 
-/** The usage object of an answer; absent or senseless members count as 0. */
+/** Parses the usage object of an answer; absent or invalid members count as 0. */
 export function usageOf(value: unknown): Usage {
   const usage = (value ?? {}) as { prompt_tokens?: unknown; completion_tokens?: unknown; total_tokens?: unknown }
   const inputTokens = tokenCount(usage.prompt_tokens)
@@ -77,7 +77,7 @@ export function usageOf(value: unknown): Usage {
   }
 }
 
-/** A finite number, or the engine is at fault. */
+/** Returns a finite number. Throws Failure `worker_error` for other values. */
 export function score(value: unknown): number {
   if (typeof value !== 'number' || !Number.isFinite(value)) throw engineFault('a score that is not a number')
   return value

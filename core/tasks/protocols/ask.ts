@@ -1,7 +1,7 @@
 import type { CallerSignal } from '../../abort-source.ts'
 import type { EngineCall, EngineListener, Lease } from '../../models/fleet.ts'
 
-/** One request to an engine, its answer whole. Rejects with the Failure that the engine or the caller's leaving makes. */
+/** Sends a request to an engine and resolves with the whole answer. Rejects with Failure, or with the signal's reason. */
 export function ask(
   lease: Lease,
   path: string,
@@ -12,7 +12,7 @@ export function ask(
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
-    const leave = () => {
+    const onAbort = () => {
       exchange.abort()
       reject(signal.reason)
     }
@@ -20,16 +20,16 @@ export function ask(
       accepted() {},
       chunk: bytes => void chunks.push(bytes),
       finished() {
-        signal.removeEventListener('abort', leave)
+        signal.removeEventListener('abort', onAbort)
         resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
       },
       failed(failure) {
-        signal.removeEventListener('abort', leave)
+        signal.removeEventListener('abort', onAbort)
         reject(failure)
       },
     }
     const exchange = lease.open({ ...more, path, body, stream: false, maxBytes }, listener)
-    if (signal.aborted) leave()
-    else signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort, { once: true })
   })
 }

@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { sampleRate } from '../../media/audio-decoder.ts'
 import { wavHead } from '../wav.ts'
 
-/** A form that an engine is sent: `head`, the samples, `tail`. */
+/** A form for an engine: `head`, the samples, `tail`. */
 export interface AudioForm {
   contentType: string
   head: Buffer
   tail: Buffer
 }
 
-/** The fields of a form with a WAV file as `file`, whose samples have so many bytes. */
+/** Makes a form with these fields and a WAV file as `file`, whose samples have `bytes` bytes. */
 export function audioForm(fields: readonly [name: string, value: string][], bytes: number): AudioForm {
   const boundary = `infer-${randomBytes(18).toString('base64url')}`
   const part = (disposition: string) => `--${boundary}\r\ncontent-disposition: form-data; ${disposition}\r\n`

@@ -1,15 +1,15 @@
 import { Failure, type FailureCode, failures } from '../../failure.ts'
 import { faultClass, withoutLocations } from './engine-text.ts'
 
-/** What an engine says is wrong. */
+/** The error message of an engine, parsed. */
 export interface EngineError {
   message: string
   type: string
-  /** A code of its own, or the status that it means, which llama.cpp and vLLM put there as a number. */
+  /** A code, or an HTTP status as a number (llama.cpp, vLLM). */
   code: string | number | null
-  /** The field that it blames. */
+  /** The field with the error. */
   param: string | null
-  /** Tokens of the request, and tokens that the model takes, where it names them. */
+  /** Tokens of the request, and context length of the model, if the message names them. */
   tokens: number | null
   context: number | null
 }
@@ -20,9 +20,9 @@ const count = (value: unknown): number | null =>
   typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : null
 
 /**
- * Reads the several shapes in which engines say it: `{error: {…}}` (OpenAI, llama.cpp, vLLM), `{object: "error", …}`
- * (vLLM until 0.9, SGLang), `{error: "…"}` (TEI, Ollama, sd-server), `{detail}` (FastAPI; a list for wrong fields),
- * `{message}`, and whatever is not JSON as it stands.
+ * Parses the error formats of engines: `{error: {…}}` (OpenAI, llama.cpp, vLLM), `{object: "error", …}` (vLLM until 0.9,
+ * SGLang), `{error: "…"}` (TEI, Ollama, sd-server), `{detail}` (FastAPI; a list for wrong fields), `{message}`, and plain
+ * text.
  */
 export function engineErrorOf(value: unknown): EngineError {
   const outer = (value !== null && typeof value === 'object' ? value : {}) as Record<string, unknown>
@@ -41,7 +41,7 @@ export function engineErrorOf(value: unknown): EngineError {
   }
 }
 
-/** The same for a body that may be anything. */
+/** The same for a body that may not be JSON. */
 export function engineErrorIn(body: string): EngineError {
   let value: unknown
   try {
@@ -64,7 +64,7 @@ function detailOf(detail: unknown): string | undefined {
     .join('; ')
 }
 
-/** Where vLLM, llama.cpp, SGLang, TEI, OpenAI and our own engine put the two numbers, more telling ones first. */
+/** Patterns of the two numbers in messages of vLLM, llama.cpp, SGLang, TEI, OpenAI and our engine, specific ones first. */
 const tokenCountPatterns = [
   /\((\d+) (?:tokens )?(?:in|from) the (?:input )?(?:messages|prompt)/i,
   /(?:request|input|prompt) \((?:length )?(\d+)/i,
@@ -91,20 +91,20 @@ function firstCount(message: string, places: readonly RegExp[]): number | null {
   return null
 }
 
-/** Words that mean a prompt was too long, as vLLM, llama.cpp, SGLang, TEI and the hosted services say it. */
+/** Messages about a prompt that is too long, of vLLM, llama.cpp, SGLang, TEI and hosted services. */
 const tooLong =
   /maximum context length|context (length|size|window)|exceed_context_size|context_length_exceeded|longer than the (model's )?(maximum|context)|(input|prompt) is too (large|long)|too many tokens|increase the physical batch size|must have less than \d+ tokens/i
 const loading = /\b(loading|warming up|starting|initializ\w+)\b|not (yet )?(ready|loaded)/i
 const overloaded = /overload|too many requests|queue|capacity|busy/i
 const quotaExceeded = /insufficient_quota|billing|credit|exceeded your current quota/i
 
-/** An engine's code is taken over where it says which kind of mistake a caller made. */
+/** Returns the code of an engine if it is one of our codes with status 400. */
 const callerCode = (code: string | number | null): FailureCode | undefined =>
   typeof code === 'string' && Object.hasOwn(failures, code) && failures[code as FailureCode].status === 400
     ? (code as FailureCode)
     : undefined
 
-/** What a status and the words with it mean, in our codes. */
+/** Returns our code for the status and error message of an engine. */
 export function codeOf(status: number, words: EngineError): FailureCode {
   const text = `${words.code ?? ''} ${words.type} ${words.message}`
   if ((status === 400 || status === 413 || status === 422) && tooLong.test(text)) return 'context_length_exceeded'
@@ -122,9 +122,9 @@ const tidy = (message: string): string =>
     .slice(0, 500)
 
 /**
- * An engine's refusal as ours. A caller's mistake keeps its 4xx and the engine's words without places, because only the
- * engine knows what is wrong with a value; of anything else callers get the class, and the log gets the words. A 401 or 404
- * from an engine is never the caller's: the caller has shown us another key, and we chose the path.
+ * Turns an error of an engine into a Failure. An error of the caller keeps its 4xx and the engine's message without paths
+ * and addresses, because only the engine knows what is wrong with a value. For other errors callers get the class, and the
+ * log gets the message. A 401 or 404 of an engine is never an error of the caller, because infer chose the key and the path.
  */
 export function failureOfEngine(status: number, words: EngineError, code = codeOf(status, words)): Failure {
   const engineText = tidy(words.message)
@@ -144,7 +144,7 @@ export function failureOfEngine(status: number, words: EngineError, code = codeO
     const { tokens, context } = words
     const limit = `the context length of this model is ${context}`
     const ours = `The request has ${tokens} tokens, but ${limit}. Shorten it. The engine says: ${callerText}`
-    // The built-in engine says as much itself, and what is too long.
+    // The message of the built-in engine has these numbers already, and names the part that is too long.
     return new Failure(code, callerText.includes(limit) ? callerText : ours, {
       param,
       facts: { prompt_tokens: tokens, context_length: context },
@@ -158,8 +158,8 @@ export function failureOfEngine(status: number, words: EngineError, code = codeO
 }
 
 /**
- * The error in what was answered with a 200: a whole answer, or an event in mid-stream. Undefined where it holds none.
- * A number in `code` is the status that the engine means.
+ * Returns the error in an answer with status 200, or in an event of a stream; undefined without an error. A number in
+ * `code` is used as the status.
  */
 export function errorIn(value: Record<string, unknown>, event?: string): Failure | undefined {
   const wrong =

@@ -1,6 +1,6 @@
 /**
- * What callers may read of an engine's own words. They name files, addresses and other tenants' requests, so a fault of the
- * engine is told as its class, and only what an engine says about a wrong request is quoted, without places.
+ * Classes of engine errors that callers may see. The output of engines names files, addresses and other tenants' requests,
+ * so callers get only the class of an engine error. Only messages about an invalid request are quoted, without locations.
  */
 const classes: readonly [says: RegExp, sentence: string][] = [
   [/out of (\w+ )?memory|\boom\b|bad_alloc|(cannot|failed to|unable to) allocate|not enough memory/i, 'out of memory'],
@@ -20,7 +20,7 @@ const classes: readonly [says: RegExp, sentence: string][] = [
   [/\b(cuda|cublas|cudnn|nccl|hip|vulkan|driver)\b/i, 'the GPU reported an error'],
 ]
 
-/** Returns the class of the fault that an engine's words describe, as the end of a sentence; undefined where unknown. */
+/** Returns the class of an error from the output of an engine, as the end of a sentence; undefined if unknown. */
 export const faultClass = (words: string): string | undefined => classes.find(([says]) => says.test(words))?.[1]
 
 const address = '[address removed]'

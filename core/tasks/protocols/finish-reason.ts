@@ -2,7 +2,7 @@ import { Failure } from '../../failure.ts'
 
 const known = new Set(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
 
-/** Other words for the same, from TGI, Anthropic, Cohere, Gemini and SGLang. */
+/** Finish reasons of TGI, Anthropic, Cohere, Gemini and SGLang. */
 const others: Record<string, string> = {
   eos: 'stop',
   eos_token: 'stop',
@@ -22,9 +22,8 @@ const others: Record<string, string> = {
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call'
 
 /**
- * Why a choice ended, in the words that clients know; undefined where the engine does not say. A word that nobody knows
- * is as good as `stop`. Throws Failure `worker_error` when the engine says that it broke off: what there is of the
- * answer must not pass for the whole.
+ * Returns the finish reason of a choice as in the OpenAI API; undefined if the engine does not send one. An unknown reason
+ * becomes `stop`. Throws Failure `worker_error` if the engine aborted: a partial answer must not look complete.
  */
 export function finishReason(value: unknown): FinishReason | undefined {
   if (typeof value !== 'string' || value === '') return undefined

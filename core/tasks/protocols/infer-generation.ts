@@ -8,7 +8,7 @@ import type { GenerationProtocol } from './protocol.ts'
 
 export type Completed = Extract<EngineMessage, { type: 'completed' }>
 
-/** What an engine did wrong, as the Failure of the job. */
+/** The Failure of a job for an error of its engine. */
 export const workerError = (modelId: string, what: string): Failure =>
   new Failure('worker_error', `The engine of '${modelId}' ${what}. Trying again may help.`)
 
@@ -20,10 +20,9 @@ export const inferGeneration: GenerationProtocol = {
 }
 
 /**
- * One generation on an engine: sends the call, reports progress and log lines while it goes on, and resolves with what
- * the engine says that it has made. Rejects with Failure: `worker_error` for an engine that breaks or breaks the
- * protocol, `invalid_value` for a request that the engine refuses, or with the signal's reason; the engine is told at
- * once that nobody waits any more.
+ * Runs one generation on an engine: sends the call, reports progress and log lines, and resolves with the files that the
+ * engine names. Rejects with Failure `worker_error` if the engine fails or violates the protocol, `invalid_value` if it
+ * refuses the request, or with the signal's reason; then the request to the engine is aborted at once.
  */
 function runGeneration(
   lease: Lease,

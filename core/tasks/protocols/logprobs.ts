@@ -1,6 +1,6 @@
-/** Probabilities of tokens, as engines write them, in the two shapes of OpenAI. Members of their own do not get through. */
+/** Converts log probabilities of engines to the two formats of OpenAI. Unknown members are dropped. */
 
-interface Said {
+interface EngineToken {
   token?: unknown
   logprob?: unknown
   bytes?: unknown
@@ -16,10 +16,10 @@ export interface TokenLogprob extends LikelyToken {
   top_logprobs: LikelyToken[]
 }
 
-/** What JSON can say of a probability of nought, which is an infinite logarithm. */
+/** Log probability of an impossible token, because JSON has no infinity. */
 const impossible = -9999
 
-const likely = ({ token, logprob, bytes }: Said): LikelyToken => {
+const likely = ({ token, logprob, bytes }: EngineToken): LikelyToken => {
   const text = typeof token === 'string' ? token : ''
   return {
     token: text,
@@ -28,13 +28,13 @@ const likely = ({ token, logprob, bytes }: Said): LikelyToken => {
   }
 }
 
-const items = (value: unknown): Said[] =>
+const items = (value: unknown): EngineToken[] =>
   Array.isArray(value) ? value.filter(item => item !== null && typeof item === 'object') : []
 
 const tokensOf = (value: unknown): TokenLogprob[] =>
   items(value).map(item => ({ ...likely(item), top_logprobs: items(item.top_logprobs).map(likely) }))
 
-/** Of a chat choice; null where there are none. Source: OpenAI's ChatCompletionTokenLogprob. */
+/** Returns the log probabilities of a chat choice; null without any. Source: OpenAI's ChatCompletionTokenLogprob. */
 export function chatLogprobs(
   value: unknown,
 ): { content: TokenLogprob[] | null; refusal: TokenLogprob[] | null } | null {
@@ -49,15 +49,15 @@ export function chatLogprobs(
 
 export interface CompletionLogprobs {
   tokens: string[]
-  /** Null for the first token of an echoed prompt, before which there is nothing to predict it from. */
+  /** Null for the first token of an echoed prompt, because nothing precedes it. */
   token_logprobs: (number | null)[]
   top_logprobs: (Record<string, number> | null)[] | null
   text_offset: number[]
 }
 
 /**
- * Of a completion's choice; null where there are none. llama.cpp answers in the shape of chats, which is put into that
- * of completions. `from` is where the text of this piece begins. Source: OpenAI's CreateCompletionResponse.
+ * Returns the log probabilities of a completion choice; null without any. The chat format of llama.cpp is converted.
+ * `from` is where the text of this piece begins. Source: OpenAI's CreateCompletionResponse.
  */
 export function completionLogprobs(value: unknown, from = 0): CompletionLogprobs | null {
   if (value === null || typeof value !== 'object') return null

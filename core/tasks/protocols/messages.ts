@@ -1,6 +1,6 @@
 import { EngineMessage } from './generation-call.ts'
 
-/** What an engine did that no engine may do, as the end of a sentence: "sent a line of more than 1048576 bytes". */
+/** A violation of the protocol by an engine, as the end of a sentence: "sent a line of more than 1048576 bytes". */
 export class EngineFault extends Error {}
 
 export interface MessageBounds {
@@ -14,7 +14,7 @@ export const messageBounds: MessageBounds = { line: 1 << 20, total: 64 << 20 }
 const lineFeed = 0x0a
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** How much of a line is said back to whoever reads the error. */
+/** Characters of a line that an error message quotes. */
 const shownText = 80
 const shown = (text: string): string => {
   const plain = text.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim()
@@ -22,24 +22,24 @@ const shown = (text: string): string => {
 }
 
 /**
- * Reads the messages of an engine out of the pieces in which they come. Nothing is believed: lines and all of them
- * together are bounded before they are joined, and after the last message nothing may follow.
+ * Parses the messages of an engine from a stream. Lines and their total size are checked before they are joined, and
+ * nothing may follow the last message.
  */
 export class MessageReader {
   readonly #bounds: MessageBounds
-  readonly #hear: (message: EngineMessage) => void
+  readonly #onMessage: (message: EngineMessage) => void
   #rest: Uint8Array[] = []
   #held = 0
   #total = 0
   #last: 'completed' | 'failed' | undefined
 
-  /** `hear` gets each message in the order in which it came. */
-  constructor(hear: (message: EngineMessage) => void, bounds: MessageBounds = messageBounds) {
-    this.#hear = hear
+  /** `onMessage` is called with each message in order. */
+  constructor(onMessage: (message: EngineMessage) => void, bounds: MessageBounds = messageBounds) {
+    this.#onMessage = onMessage
     this.#bounds = bounds
   }
 
-  /** Throws EngineFault for what is no message. */
+  /** Throws EngineFault for an invalid message. */
   feed(bytes: Uint8Array): void {
     this.#total += bytes.length
     if (this.#total > this.#bounds.total)
@@ -57,7 +57,7 @@ export class MessageReader {
     }
   }
 
-  /** The stream has ended. Throws EngineFault when it ended too early. */
+  /** Call this at the end of the stream. Throws EngineFault if it ended too early. */
   end(): void {
     if (this.#held > 0) this.#line()
     if (this.#last === undefined) throw new EngineFault("ended its answer without saying 'completed' or 'failed'")
@@ -91,6 +91,6 @@ export class MessageReader {
     }
     const message = parsed.data
     if (message.type === 'completed' || message.type === 'failed') this.#last = message.type
-    this.#hear(message)
+    this.#onMessage(message)
   }
 }

@@ -8,22 +8,22 @@ import type { Completed } from './infer-generation.ts'
 import type { EngineAudio } from './synthesize.ts'
 import type { Voice } from './voices.ts'
 
-/** How requests of some tasks become HTTP to an engine, and its answers what the tasks work with. Chosen by the preset. */
+/** Translates requests of some tasks to HTTP requests to an engine, and its answers back. The preset chooses it. */
 export interface EngineProtocol {
   name: EngineProtocolName
-  /** Where engines of the protocol usually answer each task that it is for. */
+  /** The usual path of each task in engines with this protocol. */
   paths: Partial<Record<Task, string>>
 }
 
 /** A protocol for tasks that turn text into audio or audio into text. */
 export interface AudioProtocol extends EngineProtocol {
-  /** Sends JSON and resolves with the audio once its first bytes are there. Rejects with Failure. */
+  /** Sends JSON and resolves with the audio once its first bytes have arrived. Rejects with Failure. */
   synthesize(
     lease: Lease,
     request: { path: string; body: string; maxBytes: number },
     signal: CallerSignal,
   ): Promise<EngineAudio>
-  /** Asks a running engine for its voices; `path` is where it synthesizes. None where the answer is not understood. */
+  /** Requests the voices of a running engine; `path` is its synthesis route. Empty if the answer cannot be parsed. */
   voices(lease: Lease, path: string, signal: CallerSignal): Promise<Voice[]>
   /** Sends audio with the fields of a form and resolves with the whole answer. Rejects with Failure. */
   transcribe(
@@ -37,7 +37,7 @@ export interface AudioProtocol extends EngineProtocol {
 
 /** A protocol for tasks that write image or video files. */
 export interface GenerationProtocol extends EngineProtocol {
-  /** Runs one generation: the files lie in the folder of the call when it resolves. Rejects with Failure. */
+  /** Runs one generation: the files are in the folder of the call when it resolves. Rejects with Failure. */
   generate(
     lease: Lease,
     route: EngineRoute,

@@ -6,18 +6,18 @@ import type { EngineListener, Exchange, Lease } from '../../models/fleet.ts'
 import { engineFault } from './answer.ts'
 
 export interface EngineAudio {
-  /** As the engine calls it; may be empty. */
+  /** Content type of the engine; may be empty. */
   contentType: string
-  /** Destroying it ends the engine's request. Breaks off with the Failure that the engine or the caller's leaving makes. */
+  /** Destroying it ends the engine's request. Fails with the Failure of the engine or the reason of the signal. */
   sound: Readable
 }
 
-/** Answers that are no sound, whatever their status. */
+/** Content types that are not audio. */
 const noSound = /^(application\/(problem\+)?json|text\/)/i
 
 /**
- * One request that is answered with sound: resolves with its first bytes at hand, so that what went wrong until then can
- * still be told, or tried again. Holds no more than a reader has room for: the engine's answer is read as this is.
+ * Requests audio and resolves when its first bytes have arrived, so that earlier errors can still be reported or retried.
+ * The engine's answer is read only as fast as the stream is.
  */
 export function synthesize(
   lease: Lease,
@@ -38,7 +38,7 @@ export function synthesize(
         done(error)
       },
     })
-    // Whoever reads it hears of it as well; before that nobody listens.
+    // Before the promise resolves, an error rejects it; after that it reaches the reader of the stream.
     sound.on('error', reject)
 
     const leave = () => sound.destroy(signal.reason as Error)
@@ -75,8 +75,8 @@ export function synthesize(
 }
 
 /**
- * What went wrong with a sound, once it has: streams break off with whatever error came first, that of the disk too
- * which it is written to.
+ * Returns the Failure of an audio stream. A stream fails with whatever error came first, which can be that of the disk to
+ * which it is written.
  */
 export const audioFailure = (thrown: unknown, signal: CallerSignal): Failure =>
   Failure.from(signal.aborted ? signal.reason : diskFailure(thrown))

@@ -8,8 +8,8 @@ import { ask } from './ask.ts'
 import { type AudioForm, audioForm } from './audio-form.ts'
 
 /**
- * Sends a sound to an engine and resolves with its answer, whole. The sound is read from the disk as it is sent: an hour
- * of it is 115 MB, and engines have many slots. Rejects with the Failure that the engine or the caller's leaving makes.
+ * Sends audio to an engine and resolves with its whole answer. The audio is read from the disk while it is sent: an hour
+ * is 115 MB, and engines have many slots. Rejects with the Failure of the engine or the reason of the signal.
  */
 export function transcribe(
   lease: Lease,
@@ -23,14 +23,14 @@ export function transcribe(
     bytes: form.head.length + sound.bytes + form.tail.length,
     open: () => Readable.from(pieces(form, sound), { objectMode: false, highWaterMark: 1 }),
   }
-  // Most engines say nothing before they have heard all of it, which on a processor takes as long as it lasts.
+  // Most engines send nothing before they are done, which on a CPU can take as long as the audio.
   const patienceMs = Math.ceil(2_000 * sound.seconds)
   return ask(lease, path, body, maxBytes, signal, { contentType: form.contentType, patienceMs })
 }
 
 const pieceBytes = 256 << 10
 
-/** The file is opened with the first piece that is asked for, and closed with the last or where nobody asks for more. */
+/** Yields the body in pieces. The file is opened with the first piece and closed with the last or when reading stops. */
 async function* pieces({ head, tail }: AudioForm, { path, bytes }: Pick<DecodedAudio, 'path' | 'bytes'>) {
   yield head
   try {
@@ -39,7 +39,7 @@ async function* pieces({ head, tail }: AudioForm, { path, bytes }: Pick<DecodedA
       const most = Math.min(pieceBytes, bytes - at)
       // A new one each time: the last may still wait to be sent.
       const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(most), 0, most, at)
-      if (bytesRead === 0) throw new Failure('internal_error', 'A decoded sound is shorter than it was.')
+      if (bytesRead === 0) throw new Failure('internal_error', 'A file of decoded audio was truncated.')
       at += bytesRead
       yield buffer.subarray(0, bytesRead)
     }

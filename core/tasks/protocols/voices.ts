@@ -6,14 +6,14 @@ import { ask } from './ask.ts'
 export interface Voice {
   id: string
   name: string
-  /** What the engine calls them; null where it does not say. */
+  /** As the engine reports them; null if it does not. */
   language: string | null
   gender: string | null
-  /** An http(s) address of a sample. */
+  /** An http(s) URL of a sample. */
   preview_url: string | null
 }
 
-/** A voice of which nothing but its name is known. */
+/** Returns a voice of which only the name is known. */
 export const plainVoice = (id: string): Voice => ({ id, name: id, language: null, gender: null, preview_url: null })
 
 const name = z.string().min(1).max(256)
@@ -42,10 +42,10 @@ const One = z.union([
     })),
 ])
 const List = z.array(One).max(2000)
-/** Kokoro-FastAPI says `voices`, speaches `data`, some a bare list. */
+/** Kokoro-FastAPI sends `voices`, speaches sends `data`, others send a bare list. */
 const Answer = z.union([List, z.object({ voices: List }), z.object({ data: List })])
 
-/** The voices that an engine names; none where what it says is not understood. */
+/** Parses the voices in an engine's answer; none if the answer is invalid. */
 export function voicesIn(answer: string): Voice[] {
   try {
     const read = Answer.safeParse(JSON.parse(answer))
@@ -57,7 +57,7 @@ export function voicesIn(answer: string): Voice[] {
   }
 }
 
-/** Asks an engine that runs. `path` is where it speaks; beside that it tells its voices. Rejects as `ask` does. */
+/** Requests the voices of a running engine, beside its synthesis route `path`. Rejects as `ask` does. */
 export async function askForVoices(lease: Lease, path: string, signal: CallerSignal): Promise<Voice[]> {
   const list = path.replace(/\/speech$/, '/voices')
   return voicesIn((await ask(lease, list, '', 1 << 20, signal, { method: 'GET' })).toString('utf8'))

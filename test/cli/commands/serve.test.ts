@@ -170,7 +170,7 @@ test('SIGHUP has the configuration read again: what is wrong is logged, what is 
   await until(() => stderr().includes('"The configuration was read again"'))
   writeFileSync(path, `${readFileSync(path, 'utf8')}modles: []\n`)
   child.kill('SIGHUP')
-  await until(() => stderr().includes('goes on as before'))
+  await until(() => stderr().includes('keeps the previous one'))
   expect(stderr()).toMatch(/infer\.yaml:4:1: There is no setting 'modles'. Did you mean 'models'\?/)
   expect(child.exitCode).toBeNull()
 })

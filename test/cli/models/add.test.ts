@@ -124,7 +124,7 @@ test('what is no model, and what no engine takes, is refused with what it is', a
     propose(await look(path), said, { taken: new Set(), dataDir })
   await expect(refused(file('a.gguf', adapter))).rejects.toThrow("no model by itself, but an 'adapter'")
   await expect(refused(file('half.gguf', tinyChat().subarray(0, -5000)))).rejects.toThrow('is incomplete')
-  await expect(refused(file('text.gguf', Buffer.from('hello'.repeat(9))))).rejects.toThrow('is no GGUF file')
+  await expect(refused(file('text.gguf', Buffer.from('hello'.repeat(9))))).rejects.toThrow('is not a GGUF file')
   await expect(refused(file('m.gguf', tinyChat()), { engine: 'nope' })).rejects.toThrow("there is no engine 'nope'")
   await expect(refused(dataDir)).rejects.toThrow('has no config.json')
   await expect(refused('owner/name')).rejects.toThrow('write hf:owner/name')

@@ -134,7 +134,7 @@ describe('a picture is drawn anew', () => {
   })
 })
 
-describe('what is of an unknown format of ours is refused by its name', () => {
+describe('what is no image of ours is refused by its name', () => {
   test.each<[string, Buffer, RegExp]>([
     ['WebP', webp, /is a WebP; it must be a JPEG or a PNG/],
     ['GIF', gif, /is a GIF/],

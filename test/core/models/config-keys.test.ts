@@ -82,7 +82,7 @@ test('defaults in words', () => {
 })
 
 test.each([
-  ['models[].price', /engines go on/],
+  ['models[].price', /engines keep running/],
   ['models[].memory', /by a new engine/],
   ['limits.depth', /next start/],
   ['models', /when the file is saved/],

@@ -143,7 +143,7 @@ test.each<[rule: string, edit: () => string, says: RegExp]>([
   [
     'an id that is taken',
     () => addModel(commented, { id: 'small' }, '/x.yaml'),
-    /^\/x.yaml has a model 'small' already/,
+    /^\/x.yaml already has a model 'small'/,
   ],
   ['a model that is not there', () => removeModel(commented, 'none', '/x.yaml'), /no model 'none'.*infer model list/],
   ['the same for a change', () => changeModel('', 'none', { enabled: true }), /no model 'none'/],

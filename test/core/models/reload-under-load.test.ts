@@ -95,7 +95,7 @@ test(`${editCount} edits while ${streamCount} streams run: no stream is broken a
     const applied = app.logged('The configuration was read again')
     if (edit % 10 === 9) {
       const sound = readFileSync(app.configPath, 'utf8')
-      const refused = app.logged('goes on as before')
+      const refused = app.logged('keeps the previous one')
       writeFileSync(app.configPath, `${sound}broken: [\n`)
       await refused
       seen.refused++

@@ -245,7 +245,7 @@ test.each<[string, string, RegExp]>([
   await chat(app, 'm')
   const [old] = await enginesOf(app, 'm')
   expect(await metric(app, 'infer_configuration_in_force')).toBe(1)
-  const line = app.logged('goes on as before')
+  const line = app.logged('keeps the previous one')
   replace(app, text)
   expect((await line).message).toMatch(says)
   expect(app.errors.splice(0)).toHaveLength(1)
@@ -286,9 +286,9 @@ test('however the file is changed, it is noticed', async () => {
     return await offered()
   }
   expect(await after(() => writeFileSync(app.configPath, text('written')))).toEqual(['written'])
-  const removed = app.logged('goes on as before')
+  const removed = app.logged('keeps the previous one')
   rmSync(app.configPath)
-  expect((await removed).message).toContain('The file is gone.')
+  expect((await removed).message).toContain('The file does not exist any more.')
   expect(app.errors.splice(0)).toHaveLength(1)
   expect(await offered()).toEqual(['written'])
   expect(await after(() => writeFileSync(app.configPath, text('made')))).toEqual(['made'])
@@ -335,5 +335,8 @@ test('where there never was a file none is missed, also by who asks; one that ha
   rmSync(path)
   await reload.reload()
   await reload.reload()
-  expect(reload.status()).toMatchObject({ fault: expect.stringContaining('The file is gone') as string, refused: 2 })
+  expect(reload.status()).toMatchObject({
+    fault: expect.stringContaining('The file does not exist any more') as string,
+    refused: 2,
+  })
 })

@@ -41,12 +41,12 @@ test.each([
   [
     'the same slug',
     entry('a', ', slug: wan') + entry('b', ', slug: wan'),
-    "'a' and 'b' would both be asked at /slug/wan",
+    "'a' and 'b' would both have the path /slug/wan",
   ],
   [
     'a slug like an id',
     entry('a', '') + entry('b', ', slug: a'),
-    "'a' and 'b' would both be asked at /slug/a/text-to-video",
+    "'a' and 'b' would both have the path /slug/a/text-to-video",
   ],
   ['a reserved part', entry('a', ', slug: requests/x'), "begins with 'requests'"],
   ['a reserved id', entry('queue', ''), "begins with 'queue'"],

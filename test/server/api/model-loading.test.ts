@@ -150,7 +150,7 @@ test('who may see how the configuration stands sees it in the model status', asy
   const user = await tokenWith({ scopes: ['user:read'] })
   expect(await ask('GET', '/api/model-status', user)).not.toHaveProperty('configuration')
   expect(await ask('GET', '/api/model-status')).toMatchObject({ configuration: { fault: null, restart_for: [] } })
-  const line = app.logged('goes on as before')
+  const line = app.logged('keeps the previous one')
   writeFileSync(app.configPath, 'models: 3\n')
   await line
   app.errors.splice(0)

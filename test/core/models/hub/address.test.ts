@@ -93,7 +93,7 @@ test('of a model in parts all are fetched', async () => {
 test('another file of that name is not touched', async () => {
   const { folder, pull } = await setUp()
   writeFileSync(join(folder, 'big.gguf'), 'mine')
-  await expect(pull('big.gguf')).rejects.toThrow(/There is another file '.*big\.gguf'/)
+  await expect(pull('big.gguf')).rejects.toThrow(/The file '.*big\.gguf' exists with another size/)
   expect(readFileSync(join(folder, 'big.gguf'), 'utf8')).toBe('mine')
 })
 

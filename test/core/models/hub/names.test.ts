@@ -110,9 +110,9 @@ test('the environment says where and as whom', () => {
   expect(hubSettings({ HF_HOME: folder, HF_HUB_DISABLE_IMPLICIT_TOKEN: '1' }).token).toBeUndefined()
   expect(() => hubSettings({ HF_ENDPOINT: 'ftp://h' })).toThrow(/HF_ENDPOINT must be an address/)
   expect(() => hubSettings({ HF_ENDPOINT: 'https://me:hunter2@h' })).toThrow(
-    /^HF_ENDPOINT holds a user name(?!.*hunter2)/,
+    /^HF_ENDPOINT contains a user name(?!.*hunter2)/,
   )
   expect(() => hubSettings({}, { tokenFile: join(folder, 'none') })).toThrow(/cannot be read/)
-  expect(() => hubSettings({ HF_TOKEN: 'a b' })).toThrow(/HF_TOKEN must hold one token/)
+  expect(() => hubSettings({ HF_TOKEN: 'a b' })).toThrow(/HF_TOKEN must contain one token/)
   expect(() => hubSettings({}, { tokenFile: join(folder, 'two') })).toThrow(/one token/)
 })

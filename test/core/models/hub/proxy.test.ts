@@ -46,7 +46,7 @@ test('NO_PROXY is heeded', async () => {
 
 test('what is no proxy is named, and without one nothing changes', async () => {
   await expect(behindProxy({ HTTPS_PROXY: 'not an address' }, async () => 1)).rejects.toThrow(
-    /HTTPS_PROXY is no address/,
+    /HTTPS_PROXY is not the address/,
   )
   expect(await behindProxy({ NO_PROXY: 'x' }, async () => 1)).toBe(1)
 })

@@ -210,7 +210,7 @@ describe('the process', () => {
 
   test.each([
     ['a file that is not there', 'nowhere.gguf', 'std/chat-completion', /no model file/],
-    ['a file that is no model', 'text.gguf', 'std/chat-completion', /cannot be loaded: .* is no GGUF file/],
+    ['a file that is no model', 'text.gguf', 'std/chat-completion', /cannot be loaded: .* is not a GGUF file/],
     ['a model that cannot rerank', 'tiny-chat.gguf', 'std/rerank', /cannot rerank/],
     ['a model that cannot chat', 'tiny-embed.gguf', 'std/chat-completion', /cannot chat/],
   ] as const)('cannot start with %s and says why', async (_rule, name, task, message) => {
