@@ -8,11 +8,11 @@ const queryText = /^[\w=&%.+*-]*$/
  */
 export const readableAddress = (readUrl: string): string => `${readUrl}&to=`
 
-/** The name of an upload in parts: the query of the signed address to which the file can be sent. */
+/** Returns the id of an upload in parts: the encoded query of the signed upload URL. */
 export const uploadIdOf = (uploadUrl: string): string =>
   Buffer.from(uploadUrl.slice(uploadUrl.indexOf('?') + 1)).toString('base64url')
 
-/** The URL of the route that takes the part, or joins all parts, of an address so made; any other URL as it is. */
+/** Returns the URL of the route that stores the part or joins the parts. Returns any other URL unchanged. */
 export function partAddress(url: string): string {
   const at = url.indexOf('?')
   if (!url.startsWith('/files/') || !url.includes('&to=', at)) return url

@@ -7,7 +7,7 @@ import { Failure } from '../../core/failure.ts'
 export function refuseRepeated(query: URLSearchParams): void {
   for (const name of ['exp', 'sig', 'org', 'type', 'kept'])
     if (query.getAll(name).length > 1)
-      throw new Failure('invalid_value', `The address has '${name}' twice. Use the address as it was given.`, {
+      throw new Failure('invalid_value', `The URL has the parameter '${name}' twice. Use the URL unchanged.`, {
         param: name,
       })
 }
