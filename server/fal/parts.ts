@@ -2,9 +2,8 @@ const form = /^\/multipart\/([\w-]{1,4000})\/(\d{1,5}|complete)$/
 const queryText = /^[\w=&%.+*-]*$/
 
 /**
- * fal's Python client appends `/multipart/<upload>/<part>` to the address under which the file will be read. That
- * address is signed and so has a query; it ends in `&to=`, by which the appended text becomes the last parameter of the
- * query.
+ * Returns the download URL with `&to=` at its end. fal's Python client appends `/multipart/<upload>/<part>` to that
+ * URL, which is signed and so has a query: the appended text becomes the last parameter of the query.
  */
 export const readableAddress = (readUrl: string): string => `${readUrl}&to=`
 

@@ -1,8 +1,8 @@
 import { Failure } from '../../core/failure.ts'
 
 /**
- * Throws Failure `invalid_value` for a parameter of a signed address that is there twice. Readers differ in which of
- * the two counts, so that a proxy or cache could use another time of expiry than the one that was signed.
+ * Throws Failure `invalid_value` if a signed URL has a parameter twice. Programs differ in which of the two they use,
+ * so a proxy or cache could use another expiry than the signed one.
  */
 export function refuseRepeated(query: URLSearchParams): void {
   for (const name of ['exp', 'sig', 'org', 'type', 'kept'])

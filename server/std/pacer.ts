@@ -1,7 +1,7 @@
 /**
- * Releases `size` waiting callers every `everyMs` milliseconds, in their order; the first after a pause at once. Between
- * batches the event loop serves all others: Node accepts one connection per iteration, so a request on a new connection
- * waits for as many iterations as connections came before it.
+ * Releases `size` waiting callers every `everyMs` milliseconds, in their order; the first after a pause at once.
+ * Between batches the event loop serves all others: Node accepts one connection per iteration, so a request on a new
+ * connection waits for as many iterations as connections came before it.
  */
 export function openPacer({ size, everyMs }: { size: number; everyMs: number }) {
   const waiting: (() => void)[] = []

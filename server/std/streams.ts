@@ -111,7 +111,9 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
     get manyReaders(): boolean {
       return opening.waiting > manyOpenings
     },
-    /** Resolves when a stream may read and write what is new: one event can concern thousands of streams. */
+    /**
+     * Resolves when a stream may read and write new events. Paced, because one event can concern thousands of streams.
+     */
     beforeWrite: writing.wait,
     get count(): number {
       return open.size
