@@ -18,14 +18,14 @@ const names = [
 /** Shapes of the `data` of server-sent events, beside those that other answers have too. */
 export type EventSchemaName = (typeof names)[number] | 'GenerationStatus' | 'LogLine'
 
-let made = false
+let registered = false
 
 /**
- * Registers the schemas once. They are made when the reference is asked for, because nothing is checked against them.
+ * Registers the schemas once. Called at the first request for the reference, because nothing is validated with them.
  */
 export function registerEventSchemas(): void {
-  if (made) return
-  made = true
+  if (registered) return
+  registered = true
   const id = z.string().describe('Id of the completion, the same in all chunks.')
   const created = z.int().describe('Unix seconds.')
   const model = z.string().describe('Id of the model.')

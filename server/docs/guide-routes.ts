@@ -8,7 +8,7 @@ import { guideHtml, readGuides, textOf } from './guides.ts'
 
 const tag = 'System'
 
-/** The guides: pages without a script, that load their style from here and nothing from elsewhere. */
+/** Returns the routes of the guides: pages without scripts that load nothing but their stylesheet, from this server. */
 export function guideRoutes(): Route[] {
   return [
     route({
@@ -32,7 +32,10 @@ export function guideRoutes(): Route[] {
         if (!topics.includes(topic)) {
           const meant = nearest(topic.slice(0, 64), topics)
           const suggestion = meant === undefined ? '' : ` Did you mean /docs/guides/${meant}?`
-          throw new Failure('not_found', `There is no guide of this name.${suggestion} The list is at /docs/guides.`)
+          throw new Failure(
+            'not_found',
+            `There is no guide with this name.${suggestion} /docs/guides lists all guides.`,
+          )
         }
         sendPage(call, guideHtml(topic))
       }),
@@ -51,7 +54,7 @@ export function guideRoutes(): Route[] {
       scope: 'public',
       tag,
       summary: 'Get stylesheet of the guides',
-      answer: ownPage(call => call.send(200, textOf('docs/style.css'), 'text/css; charset=utf-8', fresh)),
+      answer: ownPage(call => call.send(200, textOf('docs/style.css'), 'text/css; charset=utf-8', noCache)),
     }),
   ]
 }
@@ -60,14 +63,14 @@ export function guideRoutes(): Route[] {
 export const sendPage = (call: Call, html: string): void =>
   call.send(200, html, 'text/html; charset=utf-8', pageHeaders)
 
-/** After an upgrade the pages are others. */
-const fresh = ['cache-control', 'no-cache']
+/** Browsers must revalidate, because an upgrade changes the pages. */
+const noCache = ['cache-control', 'no-cache']
 
-/** Nothing on the page may come from, or go to, another origin, and no script runs. */
+/** The page may neither load from nor send to another origin, and runs no script. */
 const pageHeaders = [
   'content-security-policy',
   "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'referrer-policy',
   'no-referrer',
-  ...fresh,
+  ...noCache,
 ]

@@ -2,12 +2,12 @@ import { z } from 'zod'
 
 type JsonSchema = z.core.JSONSchema.BaseSchema
 
-/** How zod's schemas become JSON Schemas of the reference. */
+/** Options for converting zod schemas to the JSON Schemas of the reference. */
 export const emitted = {
   io: 'input',
   unrepresentable: 'any',
   override({ jsonSchema }: { jsonSchema: JsonSchema }) {
-    // The bounds of JavaScript's whole numbers say nothing about the API.
+    // Zod adds the bounds of JavaScript's safe integers, which are no limits of the API.
     if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
     if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
     for (const property of Object.values(jsonSchema.properties ?? {}))

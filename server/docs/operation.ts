@@ -6,10 +6,10 @@ import { errorSchemaOf } from './error-schemas.ts'
 import { emitted, reference } from './json-schema.ts'
 import { commonCodes, errorCodesOf, statusOf } from './route-errors.ts'
 
-/** What a server answered to the example request of an operation, by the id of the operation. */
+/** Recorded answers to the example requests, by operation id. */
 export type AnswerExamples = Readonly<Record<string, unknown>>
 
-/** `/models/**:id` and `/jobs/:id` as OpenAPI writes them. */
+/** Converts h3 paths such as `/models/**:id` and `/jobs/:id` to OpenAPI path templates. */
 export const templateOf = (path: string): string => path.replace(/(?:\*\*)?:(\w+)/g, '{$1}')
 
 /** Returns the id of the operation of a route, such as `getApiJobsId`. */
@@ -40,7 +40,7 @@ export function operation(route: Route, examples: AnswerExamples): Record<string
 
 function parameters(schema: z.ZodType | undefined, where: 'path' | 'query') {
   if (!schema) return []
-  // Shapes with a name stand once, under components: zod puts them under `$defs` of every schema that it converts.
+  // Named schemas are listed once, under components; zod repeats them under `$defs` of every schema.
   const text = JSON.stringify(z.toJSONSchema(schema, emitted))
   const { properties = {}, required = [] } = JSON.parse(text.replaceAll('#/$defs/', '#/components/schemas/')) as {
     properties?: Record<string, { description?: string; type?: string }>
@@ -76,17 +76,19 @@ interface AnswerObject {
   content?: Record<string, { schema: object }>
 }
 
-/** A status that a route answers both on purpose and with an error has both shapes. */
+/** Merges documented and error answers. A status that occurs in both gets both schemas. */
 function joined(
   documented: Record<string, AnswerObject>,
   errors: Record<string, AnswerObject>,
 ): Record<string, AnswerObject> {
   const both = Object.entries(documented).flatMap(([status, answer]) => {
     const error = errors[status]
-    const [own, other] = [answer, error].map(one => one?.content?.['application/json']?.schema)
-    if (!own || !other) return []
+    const [success, failure] = [answer, error].map(one => one?.content?.['application/json']?.schema)
+    if (!success || !failure) return []
     const description = `${answer.description}\n\n${error!.description}`
-    return [[status, { description, content: { 'application/json': { schema: { anyOf: [own, other] } } } }] as const]
+    return [
+      [status, { description, content: { 'application/json': { schema: { anyOf: [success, failure] } } } }] as const,
+    ]
   })
   return { ...documented, ...errors, ...Object.fromEntries(both) }
 }
@@ -128,7 +130,7 @@ function fileSchema(type: string): object {
     : { type: 'string', format: 'binary', description: 'The bytes of the file.' }
 }
 
-/** Returns the answers to failures, by status. Those that most routes share are references. */
+/** Returns the error answers by status. Those that most routes share are references. */
 function errorAnswers(route: Route): Record<string, AnswerObject> {
   const byStatus = new Map<number, FailureCode[]>()
   for (const code of Object.keys(errorCodes) as FailureCode[])

@@ -1,7 +1,7 @@
 /**
- * The page of the interactive reference. Its program is Scalar's, served from our own assets; the configuration turns
- * off everything that would speak to another host (fonts, proxy, telemetry), and the response's policy forbids it.
- * The bar above it leads to the guides.
+ * The page of the interactive reference. It uses Scalar, served from infer's own assets. The configuration turns off
+ * all requests to other hosts (fonts, proxy, telemetry), and the response's content security policy forbids them. The
+ * bar at the top links to the guides.
  */
 export const reference = `<!doctype html>
 <html lang="en">
@@ -26,7 +26,7 @@ export const reference = `<!doctype html>
 </html>
 `
 
-/** Starts the reference; a file of its own, so that the page needs no inline script. */
+/** Starts the reference. A separate file, so that the page needs no inline script. */
 export const start = `Scalar.createApiReference('#reference', {
   url: '/openapi.json',
   withDefaultFonts: false,

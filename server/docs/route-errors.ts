@@ -3,7 +3,7 @@ import type { Route } from '../route.ts'
 
 /** Error codes that belong together, for the `errorCodes` of routes. */
 export const errorGroups = {
-  /** Of work that is stored as a job. */
+  /** For requests whose work is stored as a job. */
   submit: [
     'model_not_found',
     'unsupported_task',
@@ -14,7 +14,7 @@ export const errorGroups = {
     'disk_full',
     'no_capacity',
   ],
-  /** Of work for which the caller waits. */
+  /** For requests whose caller waits for the result. */
   wait: [
     'context_length_exceeded',
     'idempotency_key_in_use',
@@ -26,7 +26,7 @@ export const errorGroups = {
     'no_capacity',
     'timeout',
   ],
-  /** Of requests that name media. */
+  /** For requests with media. */
   media: [
     'invalid_image',
     'invalid_video',
@@ -36,7 +36,7 @@ export const errorGroups = {
     'output_expired',
     'disk_full',
   ],
-  /** Of signed addresses. */
+  /** For signed URLs. */
   signed: ['invalid_signature', 'invalid_value'],
 } as const satisfies Record<string, readonly FailureCode[]>
 
@@ -58,7 +58,7 @@ const ofBody: readonly FailureCode[] = [
   'payload_too_large',
   'unsupported_media_type',
 ]
-/** Of the server: it starts, stops, fails, or is reached under another name. */
+/** For all routes: the server starts, stops, fails, or does not accept the host name. */
 const ofServer: readonly FailureCode[] = ['invalid_host', 'internal_error', 'model_warming_up', 'shutting_down']
 
 /** Returns the codes that a route can answer, those that follow from its scope and its schemas included. */

@@ -1,4 +1,4 @@
-/** Headings of the reference, each with what it is about. */
+/** Headings of the reference with their descriptions. */
 export const tags: Readonly<Record<string, string>> = {
   Text: 'OpenAI-compatible API for text: chat completions, completions, embeddings, rerank and scores.',
   Audio: 'OpenAI-compatible API for audio: text to speech, transcription and translation.',

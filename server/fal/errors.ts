@@ -4,21 +4,21 @@ import type { Call } from '../call.ts'
 import { errorBody } from '../errors.ts'
 import { detailOf, errorType } from '../slug/errors.ts'
 
-/** An error as fal's clients read it. */
+/** An error in the format of fal's clients. */
 interface FalError {
   status: number
   body: object
-  /** Flat. */
+  /** Names and values, flat. */
   headers: string[]
 }
 
-/** fal's statuses of what is no fault of the request, by its words for them. */
+/** fal's HTTP statuses of failures that the request did not cause, by fal's error type. */
 const statuses: Readonly<Record<string, number>> = {
   request_timeout: 504,
   startup_timeout: 504,
   runner_scheduling_failure: 503,
   runner_disconnected: 503,
-  // Not 502, which its client sends again: for a request that runs at once that would be the work twice.
+  // Not 502: fal's client retries that, and would repeat the work of a direct call.
   runner_server_error: 500,
   internal_error: 500,
   client_cancelled: 499,
@@ -31,12 +31,14 @@ const headersOf = (type: string, retryable: boolean): string[] => [
   String(retryable),
 ]
 
-/** fal's client takes a 504 with this for the caller's own patience, and does not send the request again. */
+/** With this header fal's client takes a 504 for the caller's own timeout and does not retry the request. */
 export const ownTimeout = ['x-fal-request-timeout-type', 'user']
 
-/** A request that is refused. What is wrong with its body is 422 to fal, where the rest of this API says 400. */
+/**
+ * Returns the error of a refused request. Errors in the body have fal's status 422; elsewhere in this API it is 400.
+ */
 export function falErrors(failure: Failure, call: Call): FalError {
-  const own = errorBody(failure, call.id)
+  const common = errorBody(failure, call.id)
   const aboutBody = failure.param !== undefined || failure.validation !== undefined || failure.code === 'invalid_json'
   if (failure.status === 400 && aboutBody) {
     const detail = detailOf(failure)
@@ -45,36 +47,40 @@ export function falErrors(failure: Failure, call: Call): FalError {
       body: {
         detail: typeof detail === 'string' ? [{ loc: ['body'], msg: detail, type: failure.code }] : detail,
         message: failure.message,
-        ...own,
+        ...common,
       },
       headers: ['x-fal-retryable', 'false'],
     }
   }
   const { code, message, type, retryable } = failure
-  const word = errorType({ status: 'failed', startedAt: null, error: { code, message, type, retryable, attempt: 0 } })
+  const falType = errorType({
+    status: 'failed',
+    startedAt: null,
+    error: { code, message, type, retryable, attempt: 0 },
+  })
   return {
     status: failure.status,
-    body: { detail: message, message, error_type: word, ...own },
-    headers: headersOf(word, retryable),
+    body: { detail: message, message, error_type: falType, ...common },
+    headers: headersOf(falType, retryable),
   }
 }
 
-/** Why a job that has ended has no result, as the answer to whoever asks for it. */
+/** Returns the error of a job that ended without a result. */
 export function falFailure(job: JobRecord): FalError {
-  const word = errorType(job)
+  const falType = errorType(job)
   const message = job.error?.message ?? 'The request was cancelled.'
-  if (word === 'bad_request')
+  if (falType === 'bad_request')
     return {
       status: 422,
       body: { detail: [{ loc: ['body'], msg: message, type: job.error?.code ?? 'value_error' }], message },
       headers: ['x-fal-retryable', 'false'],
     }
   return {
-    status: statuses[word] ?? 500,
-    body: { detail: message, message, error_type: word },
+    status: statuses[falType] ?? 500,
+    body: { detail: message, message, error_type: falType },
     headers: [
-      ...headersOf(word, job.error?.retryable ?? false),
-      ...(word === 'startup_timeout' && job.startBy !== null ? ownTimeout : []),
+      ...headersOf(falType, job.error?.retryable ?? false),
+      ...(falType === 'startup_timeout' && job.startBy !== null ? ownTimeout : []),
     ],
   }
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { hostName } from '../host.ts'
 
-/** fal's own names, and those to which its Python client turns when they cannot be reached. */
+/** fal's host names, and the fallback names of its Python client, with their root paths. */
 const known: Readonly<Record<string, string>> = {
   'fal.run': '/fal/run',
   'falrun.com': '/fal/run',
@@ -12,8 +12,8 @@ const known: Readonly<Record<string, string>> = {
 }
 
 /**
- * The names under which fal's clients find models at the root of the host, with the paths that stand for these roots:
- * fal's own names, and pairs `<name>` and `queue.<name>`, where `allowed_hosts` has them.
+ * Returns the host names at whose root fal's clients expect models, with the paths of those roots on this server: fal's
+ * own names, and pairs of `<name>` and `queue.<name>`, as far as `allowed_hosts` has them.
  */
 export function falRoots(allowedHosts: readonly string[]): ReadonlyMap<string, string> {
   const names = new Set(allowedHosts.map(host => hostName(host) ?? ''))
@@ -27,9 +27,9 @@ export function falRoots(allowedHosts: readonly string[]): ReadonlyMap<string, s
 }
 
 /**
- * The URL below the root of the host that the request names. Paths of the API itself (`routed`: the first segments)
- * stay as they are under every name, and so does what is read at a host of models that run at once, where nothing is
- * read.
+ * Prefixes the URL with the root path of the request's host. Paths of this API itself (`routed` has their first
+ * segments) are unchanged under every host name. So are GET and HEAD requests to the host for direct calls, which has
+ * no routes for them.
  */
 export function belowRoot(
   url: string,
@@ -40,7 +40,7 @@ export function belowRoot(
   const root = roots.size === 0 ? undefined : roots.get(hostName(headers.host ?? '') ?? '')
   if (root === undefined) return url
   if (root === '/fal/run' && (method === 'GET' || method === 'HEAD')) return url
-  // Files are read below /files as well, by their ids.
+  // Other paths below /files download files by id, and are routes of this API.
   if (root === '/fal/cdn' && /^\/files\/upload(\/|\?|$)/.test(url)) return root + url
   const first = /^\/([^/?]+)/.exec(url)?.[1]
   return first === undefined || routed.has(first) ? url : root + url

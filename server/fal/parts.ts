@@ -2,17 +2,16 @@ const form = /^\/multipart\/([\w-]{1,4000})\/(\d{1,5}|complete)$/
 const queryText = /^[\w=&%.+*-]*$/
 
 /**
- * fal's Python client appends `/multipart/<upload>/<part>` to the address under which the file will be read. That
- * address is signed and so has a query; it ends in `&to=`, by which the appended text becomes the last parameter of the
- * query.
+ * Returns the download URL with `&to=` at its end. fal's Python client appends `/multipart/<upload>/<part>` to that
+ * URL, which is signed and so has a query: the appended text becomes the last parameter of the query.
  */
 export const readableAddress = (readUrl: string): string => `${readUrl}&to=`
 
-/** The name of an upload in parts: the query of the signed address to which the file can be sent. */
+/** Returns the id of an upload in parts: the encoded query of the signed upload URL. */
 export const uploadIdOf = (uploadUrl: string): string =>
   Buffer.from(uploadUrl.slice(uploadUrl.indexOf('?') + 1)).toString('base64url')
 
-/** The URL of the route that takes the part, or joins all parts, of an address so made; any other URL as it is. */
+/** Returns the URL of the route that stores the part or joins the parts. Returns any other URL unchanged. */
 export function partAddress(url: string): string {
   const at = url.indexOf('?')
   if (!url.startsWith('/files/') || !url.includes('&to=', at)) return url

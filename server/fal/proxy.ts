@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-/** Where fal's own hosts lead here. An address of any other host is refused: nothing is ever fetched. */
+/** The root paths of fal's hosts on this server. URLs of other hosts are refused: nothing is ever fetched. */
 const roots: Readonly<Record<string, string>> = {
   'queue.fal.run': '/fal/queue',
   'fal.run': '/fal/run',
@@ -9,7 +9,7 @@ const roots: Readonly<Record<string, string>> = {
 
 export const targetHeader = 'x-fal-target-url'
 
-/** The path and query here that stand for one of fal's addresses; undefined for any other address. */
+/** Returns the path and query on this server for a URL of fal; undefined for any other URL. */
 export function pathOfTarget(target: string): string | undefined {
   if (target.length > 8_000 || !URL.canParse(target)) return undefined
   const { protocol, host, username, password, pathname, search } = new URL(target)
@@ -18,9 +18,9 @@ export function pathOfTarget(target: string): string | undefined {
 }
 
 /**
- * The URL that a request is really for. fal's clients send what is meant for fal's hosts to one address, with the real
- * one in a header; here it is the same request to the route that stands for it, with the method, the body and the token
- * that it came with. So it is that route's scope and limits that count.
+ * Returns the URL of the request that a proxied request stands for. With a `proxyUrl`, fal's clients send requests for
+ * fal's hosts to one URL, with the target in a header. The request is routed to its target with its method, body and
+ * token, so the scope and limits of that route apply.
  */
 export function unproxied(url: string, headers: IncomingMessage['headers']): string {
   if (!/^\/fal\/proxy(\?|$)/.test(url)) return url

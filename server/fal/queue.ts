@@ -49,19 +49,21 @@ const Path = z.object({
   path: z.string().describe('A slug, with `/requests/{id}…` after it for a request. It may contain `/`.'),
 })
 
-/** `<anything>/requests/<id>/<what>`: fal's clients leave parts of the app's name out, so the id alone says which. */
+/**
+ * `<anything>/requests/<id>/<what>`: fal's clients omit parts of the app's name, so only the id identifies a request.
+ */
 const form = /^(?:.*\/)?requests\/([^/]+)(?:\/(status|status\/stream|cancel))?$/
 
-function asked({ path }: { path: string }): { requestId: string; what: string } {
+function parsePath({ path }: { path: string }): { requestId: string; what: string } {
   const match = form.exec(path)
   if (match) return { requestId: match[1]!, what: match[2] ?? 'result' }
   throw new Failure(
     'unknown_url',
-    `There is no request at /fal/queue/${path.slice(0, 100)}. Ask at /fal/queue/<app>/requests/<id>, or POST to /fal/queue/<app>.`,
+    `There is no request at /fal/queue/${path.slice(0, 100)}. Use GET /fal/queue/<app>/requests/<id>, or POST /fal/queue/<app>.`,
   )
 }
 const unknown = (what: string) =>
-  new Failure('unknown_url', `A request cannot be asked for its '${what}' in this way. The reference is at /docs.`)
+  new Failure('unknown_url', `'${what}' of a request is not supported with this method. The reference is at /docs.`)
 
 async function status(job: JobRecord, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JsonText> {
   const logs = wantsLogs(call) ? await jobs.logs(job) : []
@@ -79,8 +81,8 @@ function follow(job: JobRecord, call: Call, owners: Pick<Owners, 'jobs'>): Promi
   )
 }
 
-async function ask(call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<void> {
-  const { requestId, what } = asked({ path: call.params.path ?? '' })
+async function answerGet(call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<void> {
+  const { requestId, what } = parsePath({ path: call.params.path ?? '' })
   if (what === 'cancel') throw unknown(what)
   const job = await findRequest(requestId, call, owners)
   setRequestIdHeader(job, call)
@@ -92,7 +94,7 @@ async function cancel(call: Call, requestId: string, owners: Pick<Owners, 'jobs'
   const job = await findRequest(requestId, call, owners)
   setRequestIdHeader(job, call)
   const finished = new JsonText(JSON.stringify({ status: 'ALREADY_COMPLETED', request_id: requestId }), 400)
-  // A second cancellation too, where the API of jobs repeats its first answer.
+  // Also for a second cancellation, for which `/api/jobs` repeats its first answer.
   if (hasEnded(job)) return finished
   try {
     await owners.jobs.cancel(job.organizationId, job.id)
@@ -103,13 +105,13 @@ async function cancel(call: Call, requestId: string, owners: Pick<Owners, 'jobs'
   return new JsonText(JSON.stringify({ status: 'CANCELLATION_REQUESTED', request_id: requestId }), 202)
 }
 
-/** Refused cancellations have fal's word for it beside the reason. */
+/** Adds fal's status to refused cancellations. */
 const cancelErrors: typeof falErrors = (failure, call) => {
   const falError = falErrors(failure, call)
   return failure.code === 'not_found' ? { ...falError, body: { status: 'NOT_FOUND', ...falError.body } } : falError
 }
 
-/** fal's queue: what its clients send to `https://queue.fal.run`. */
+/** The routes of fal's queue: what its clients send to `https://queue.fal.run`. */
 export const falQueueRoutes = (owners: SubmitOwners) => [
   route({
     method: 'POST',
@@ -159,7 +161,7 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     params: Path,
     response: FalOutput,
     errors: falErrors,
-    answer: call => ask(call, owners),
+    answer: call => answerGet(call, owners),
   }),
   route({
     method: 'PUT',
@@ -176,14 +178,14 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     status: 202,
     errors: cancelErrors,
     handle({ params }, call) {
-      const { requestId, what } = asked(params)
+      const { requestId, what } = parsePath(params)
       if (what !== 'cancel') throw unknown(what)
       return cancel(call, requestId, owners)
     },
   }),
 ]
 
-/** Which lines are new since it was asked last: fal's client keeps those that a stream has sent it. */
+/** Returns only lines that the previous call did not have, because fal's client keeps lines that a stream has sent. */
 function openNewLines(): (lines: readonly LogLine[]) => readonly LogLine[] {
   let last: LogLine | undefined
   return lines => {

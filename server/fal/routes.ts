@@ -9,14 +9,14 @@ import { falRunRoutes } from './run.ts'
 import { falStorageRoutes } from './storage.ts'
 import { falUploadRoutes } from './upload.ts'
 
-/** What names one of fal's addresses was passed on before it was routed, so whatever comes here names none. */
+/** Refuses a proxied request without a valid target. Requests with a valid one were rewritten before routing. */
 function refuse(call: Call): never {
-  const given = call.req.headers[targetHeader]
+  const target = call.req.headers[targetHeader]
   throw new Failure(
     'invalid_value',
-    given === undefined
-      ? `'${targetHeader}' must name the address that is meant, as fal's clients do when their proxyUrl is this one.`
-      : `'${targetHeader}' must be an https address of fal.run, queue.fal.run or rest.fal.ai. Nothing else is reached from here.`,
+    target === undefined
+      ? `'${targetHeader}' must be the target URL, as fal's clients send it if this URL is their proxyUrl.`
+      : `'${targetHeader}' must be an https URL of fal.run, queue.fal.run or rest.fal.ai. No other hosts are supported.`,
   )
 }
 
@@ -35,7 +35,7 @@ const proxy = (method: 'GET' | 'POST' | 'PUT') =>
     answer: refuse,
   })
 
-/** fal's surface, another view of the same jobs: its clients work with `proxyUrl`, or with its hosts rewritten. */
+/** The routes of the fal-compatible API. fal's clients use them with `proxyUrl`, or with rewritten hosts. */
 export const falRoutes = (owners: SubmitOwners) => [
   ...falQueueRoutes(owners),
   ...falRunRoutes(owners),

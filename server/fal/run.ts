@@ -17,10 +17,10 @@ import { falResult, falUrls, setRequestIdHeader } from './view.ts'
 
 const suffix = '/stream'
 
-/** Answers for a request that is unfinished: its client must not send it again, and gets the addresses to poll. */
+/** Returns the answer for an unfinished request: the client must not retry it, and gets the URLs to poll. */
 function unfinished(job: JobRecord, call: Call): JsonText {
   const request_id = queueIdOf(job.id)
-  const message = `Request ${request_id} has not ended yet. It goes on: ask for it at its response_url.`
+  const message = `Request ${request_id} has not ended yet and continues. Read it at its response_url.`
   call
     .header(ownTimeout[0]!, ownTimeout[1]!)
     .header('x-fal-error-type', 'request_timeout')
@@ -36,7 +36,7 @@ async function eventOf(job: JobRecord, call: Call, owners: Pick<Owners, 'files' 
   return { request_id: queueIdOf(job.id), progress: progress ?? 0 }
 }
 
-/** fal's direct calls: what its clients send to `https://fal.run`. */
+/** The routes of fal's direct calls: what its clients send to `https://fal.run`. */
 export const falRunRoutes = (owners: SubmitOwners) => [
   route({
     method: 'POST',

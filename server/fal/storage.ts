@@ -28,29 +28,29 @@ const FalMultipart = z
 
 type StorageOwners = Pick<Owners, 'config' | 'files'>
 
-/** What the headers say about the file that will be. Throws Failure `invalid_api_key`, `invalid_value`. */
+/** Returns the description of the file in the headers. Throws Failure `invalid_api_key`, `invalid_value`. */
 function describedUpload(call: Call, { config, files }: StorageOwners) {
   const { headers } = call.req
   const organizationId = files.mayStore(credentialOf(headers) ?? '')
   if (organizationId === undefined)
     throw new Failure(
       'invalid_api_key',
-      'The token of the storage is wrong or has expired. Get another one at /fal/rest/storage/auth/token.',
+      'The storage token is invalid or has expired. Create one with POST /fal/rest/storage/auth/token.',
     )
-  const usual = config.limits.upload_retention
+  const retentionMs = config.limits.upload_retention
   const name = headers['x-fal-file-name']
   return {
     organizationId,
     name: typeof name === 'string' ? name : 'upload.bin',
     contentType: headers['content-type'] ?? 'application/octet-stream',
-    keptMs: lifetimeOf(headers['x-fal-object-lifecycle']) ?? (usual === 0 ? null : usual),
+    keptMs: lifetimeOf(headers['x-fal-object-lifecycle']) ?? (retentionMs === 0 ? null : retentionMs),
   }
 }
 
 const uploadCodes = ['invalid_api_key', 'invalid_value', 'payload_too_large', 'conflict', 'disk_full'] as const
 const facts = { method: 'POST', scope: 'public', bucket: 'api', tag, errors: falErrors } as const
 
-/** The storage to which fal's Python client sends files: its `rest.fal.ai` and `v3.fal.media`. */
+/** The routes of the storage to which fal's Python client uploads files: its `rest.fal.ai` and `v3.fal.media`. */
 export const falStorageRoutes = (owners: StorageOwners) => [
   route({
     ...facts,
@@ -65,7 +65,7 @@ export const falStorageRoutes = (owners: StorageOwners) => [
         token: owners.files.storageToken(call.caller.organizationId, expires),
         token_type: 'Bearer' as const,
         base_url: `${call.origin}/fal/cdn`,
-        // Python before 3.11 reads no Z.
+        // Python before 3.11 cannot parse `Z`.
         expires_at: new Date(expires * 1000).toISOString().replace(/\.000Z$/, '+00:00'),
       }
     },

@@ -21,7 +21,7 @@ const FalUploadUrls = z
 const header = 'X-Fal-Object-Lifecycle'
 const tenYears = 3_650 * 86_400
 
-/** How long the file is wanted, milliseconds; undefined where the sender does not say. */
+/** Returns the requested lifetime of the file in milliseconds; undefined if none is requested. */
 export function lifetimeOf(given: string | string[] | undefined): number | undefined {
   if (given === undefined) return undefined
   let lifecycle: { expiration_duration_seconds?: unknown } | null
@@ -35,18 +35,18 @@ export function lifetimeOf(given: string | string[] | undefined): number | undef
   const seconds = lifecycle?.expiration_duration_seconds
   if (seconds == null) return undefined
   if (typeof seconds !== 'number' || !(seconds >= 1 && seconds <= tenYears))
-    throw new Failure('invalid_value', `'${header}' must give from 1 to ${tenYears} seconds.`, { param: header })
+    throw new Failure('invalid_value', `'${header}' must set 1 to ${tenYears} seconds.`, { param: header })
   return Math.round(seconds * 1000)
 }
 
-/** An address to send the bytes to, and the one under which they are read then. */
+/** Returns the upload URL and the download URL. */
 function initiate(
   { content_type, file_name }: z.output<typeof FalUpload>,
   call: Call,
   { files, config }: Pick<Owners, 'config' | 'files'>,
 ): z.input<typeof FalUploadUrls> {
-  const usual = config.limits.upload_retention
-  const keptMs = lifetimeOf(call.req.headers['x-fal-object-lifecycle']) ?? (usual === 0 ? null : usual)
+  const retentionMs = config.limits.upload_retention
+  const keptMs = lifetimeOf(call.req.headers['x-fal-object-lifecycle']) ?? (retentionMs === 0 ? null : retentionMs)
   const upload = { organizationId: call.caller.organizationId, name: file_name, contentType: content_type, keptMs }
   const { url, readUrl } = files.uploadLink(upload, call.origin)
   return { upload_url: url, file_url: readUrl }
@@ -63,7 +63,7 @@ const facts = {
   errors: falErrors,
 } as const
 
-/** fal's storage. */
+/** The routes of fal's storage that return upload URLs. */
 export const falUploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => [
   route({
     ...facts,

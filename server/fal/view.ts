@@ -9,14 +9,14 @@ import { errorType } from '../slug/errors.ts'
 import { errorOf, logView, outputOf } from '../slug/view.ts'
 import { falFailure } from './errors.ts'
 
-/** Where the request is asked about. fal's Python client follows these as they are. */
+/** Returns the URLs of a request. fal's Python client uses them unchanged. */
 export function falUrls(job: JobRecord, call: Call) {
   const app = job.slug === null ? '' : `/${job.slug.split('/').map(encodeURIComponent).join('/')}`
   const url = `${call.origin}/fal/queue${app}/requests/${queueIdOf(job.id)}`
   return { response_url: url, status_url: `${url}/status`, cancel_url: `${url}/cancel` }
 }
 
-/** The answer to a submission: fal says 200 and not 202, and always that it waits. */
+/** Returns the answer to a submission. As at fal, the status is 200 and the state is always `IN_QUEUE`. */
 export function falSubmitted(job: JobRecord, call: Call, { jobs }: Pick<Owners, 'jobs'>) {
   const request_id = queueIdOf(job.id)
   return {
@@ -28,7 +28,7 @@ export function falSubmitted(job: JobRecord, call: Call, { jobs }: Pick<Owners, 
   }
 }
 
-/** How a request is doing. There are three states; one that failed is completed and says so. */
+/** Returns the status of a request. There are three states: a failed request is `COMPLETED` and has `error`. */
 export function falStatus(job: JobRecord, call: Call, logs: readonly LogLine[], { jobs }: Pick<Owners, 'jobs'>) {
   const request_id = queueIdOf(job.id)
   const urls = falUrls(job, call)
@@ -52,13 +52,13 @@ export function falStatus(job: JobRecord, call: Call, logs: readonly LogLine[], 
   }
 }
 
-/** Puts on the response which request it is about. */
+/** Sets the header with the id of the request. */
 export const setRequestIdHeader = (job: JobRecord, call: Call): void =>
   void call.header('x-fal-request-id', queueIdOf(job.id))
 
-/** What the model made and nothing else; or why there is none. Throws Failure `output_expired`. */
+/** Returns only the output of the request, or its error. Throws Failure `output_expired`. */
 export async function falResult(job: JobRecord, call: Call, owners: Pick<Owners, 'files'>): Promise<JsonText> {
-  // Clients compare this very sentence.
+  // Clients compare exactly this sentence.
   if (!hasEnded(job)) return new JsonText('{"detail":"Request is still in progress"}', 400)
   if (job.status === 'completed') {
     const embedded: Embedded[] = []

@@ -7,8 +7,8 @@ export interface Range {
 const form = /^bytes\s*=\s*(?:(\d{1,15})\s*-\s*(\d{1,15})?|-\s*(\d{1,15}))\s*$/i
 
 /**
- * What a Range header asks for, of a file of `size` bytes. Undefined: everything, because there is no such header, it
- * is none (RFC 9110 wants it passed over then), or it names several parts, which may be answered with the whole.
+ * Returns the range that a Range header requests of a file of `size` bytes. Undefined means the whole file: without the
+ * header, with a malformed one (ignored, as RFC 9110 requires), or with several ranges, for which the whole is allowed.
  */
 export function rangeOf(header: string | undefined, size: number): Range | 'unsatisfiable' | undefined {
   const match = header === undefined ? null : form.exec(header)
@@ -24,11 +24,11 @@ export function rangeOf(header: string | undefined, size: number): Range | 'unsa
   return first >= size ? 'unsatisfiable' : { first, last }
 }
 
-/** Whether an If-None-Match header names this tag. Weak tags count: for reading, they are as good. */
+/** Whether an If-None-Match header has this tag. Weak tags match too, as RFC 9110 requires. */
 export const noneMatch = (header: string | undefined, etag: string): boolean =>
   header !== undefined &&
   (header.trim() === '*' || header.split(',').some(tag => tag.trim().replace(/^W\//, '') === etag))
 
-/** Whether a Range may be answered: without If-Range always, with it only where it is this very tag. */
+/** Whether a Range may be answered: always without If-Range, and with it only if it is exactly this tag. */
 export const rangeApplies = (ifRange: string | undefined, etag: string): boolean =>
   ifRange === undefined || ifRange.trim() === etag

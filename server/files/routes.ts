@@ -28,20 +28,20 @@ const uploadQuery = query.extend({
 })
 const part = z.string().describe('Number of the part, from 1.')
 
-/** Whoever has the address may read it, so a page of any origin may. */
+/** Allows pages of any origin: whoever has the signed URL may use it. */
 const open = (call: Call) =>
   call
     .header('access-control-allow-origin', '*')
     .header('access-control-expose-headers', 'accept-ranges, content-length, content-range, etag')
 
-/** A name for any client: plain ASCII for the oldest, RFC 8187 for the others. */
+/** Returns a Content-Disposition with the name in ASCII for old clients and in RFC 8187 encoding for others. */
 export function disposition(name: string): string {
   const plain = name.replace(/[^A-Za-z0-9._ -]/g, '_')
   const exact = encodeURIComponent(name).replace(/['()*]/g, sign => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
   return `inline; filename="${plain}"; filename*=UTF-8''${exact}`
 }
 
-/** Seconds until the address or the file ends. */
+/** Returns the seconds until the URL or the file expires. */
 const maxAge = (file: FileRecord, expires: number, now = Date.now()): number =>
   Math.max(0, Math.floor((Math.min(expires * 1000, file.expiresAt ?? Infinity) - now) / 1000))
 
@@ -53,11 +53,11 @@ async function read(call: Call, { files, log }: Pick<Owners, 'files' | 'log'>): 
   if (!files.verify(id, query.get('exp') ?? '', query.get('sig') ?? ''))
     throw new Failure(
       'invalid_signature',
-      'This address is not one that was given out here, or it has ended. Read the job again for a new one.',
+      'The signature of this URL is invalid or has expired. Read the job again for a new URL.',
     )
   const file = await files.ofAddress(id)
   if (!file) throw new Failure('not_found', `The file ${id} was not found.`)
-  if (isUnavailable(file)) throw new Failure('output_expired', `The file ${id} was removed, or its time was over.`)
+  if (isUnavailable(file)) throw new Failure('output_expired', `The file ${id} was deleted, or its retention is over.`)
   const etag = `"${file.sha256}"`
   const head = (status: number, more: string[] = []) =>
     call.head(status, file.contentType, [
@@ -82,29 +82,29 @@ async function read(call: Call, { files, log }: Pick<Owners, 'files' | 'log'>): 
     return void res.end()
   }
   const ifRange = req.headers['if-range']
-  const asked =
+  const requested =
     req.method === 'GET' && rangeApplies(typeof ifRange === 'string' ? ifRange : undefined, etag)
       ? rangeOf(req.headers.range, file.bytes)
       : undefined
-  if (asked === 'unsatisfiable') {
+  if (requested === 'unsatisfiable') {
     head(416, ['content-range', `bytes */${file.bytes}`, 'content-length', '0'])
     return void res.end()
   }
   const handle = await files.open(file)
   if (!handle) {
-    log.error('The bytes of a file are missing or not as they were written', { file: id })
+    log.error('The bytes of a file are missing or damaged', { file: id })
     throw new Failure('not_found', `The file ${id} was not found.`)
   }
   await using _ = handle
-  const range = asked ?? { first: 0, last: file.bytes - 1 }
+  const range = requested ?? { first: 0, last: file.bytes - 1 }
   const length = ['content-length', String(range.last - range.first + 1)]
-  if (asked) head(206, ['content-range', `bytes ${range.first}-${range.last}/${file.bytes}`, ...length])
+  if (requested) head(206, ['content-range', `bytes ${range.first}-${range.last}/${file.bytes}`, ...length])
   else head(200, length)
   if (req.method === 'HEAD') return void res.end()
   await sendPieces(call, piecesOf(call, handle, range))
 }
 
-/** What a browser asks before a page of another origin may send a file. */
+/** Returns the route that answers preflights, so that pages of other origins may send files. */
 const preflight = (of: `/${string}`, parameters: z.ZodType) =>
   route({
     method: 'OPTIONS',
@@ -128,7 +128,7 @@ const preflight = (of: `/${string}`, parameters: z.ZodType) =>
     },
   })
 
-/** Files by their signed addresses. No token: the signature is the right to read, or to send. */
+/** The routes of files by signed URLs. They need no token: the signature grants reading or sending. */
 export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => [
   route({
     method: 'GET',

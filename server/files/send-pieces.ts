@@ -3,53 +3,54 @@ import type { Call } from '../call.ts'
 import type { WatchedStream } from '../std/streams.ts'
 import type { Range } from './range.ts'
 
-const [smallest, largest] = [16 << 10, 256 << 10]
-/** What the readers of files may hold twice over, roughly: the more there are, the less each is given at once. */
-const together = 16 << 20
+const [minPiece, maxPiece] = [16 << 10, 256 << 10]
+/** Bytes. Half of what all readers of files may have in memory, roughly: more readers get smaller pieces. */
+const sharedBytes = 16 << 20
 
 export const chunkBytes = (readers: number): number =>
-  Math.max(smallest, Math.min(largest, Math.floor(together / Math.max(1, readers))))
+  Math.max(minPiece, Math.min(maxPiece, Math.floor(sharedBytes / Math.max(1, readers))))
 
-/** What is read in parts: an open file, or a large result of a store. */
+/** A source that is read in parts: an open file, or a large result in the store. */
 export interface PartReader {
   read(into: { buffer: Buffer; position: number }): Promise<{ bytesRead: number }>
 }
 
 /**
- * A part of a file, piece by piece, none longer than `most` bytes; the disk works while the reader reads. Throws where
- * it is shorter than that.
+ * Yields a range of a file in pieces of at most `maxBytes` bytes. Reads the next piece while the client reads the
+ * last one.
+ * Throws if the file is shorter than the range.
  */
 export async function* piecesOf(
   { streams }: Call,
   file: PartReader,
   { first, last }: Range,
-  most: number = largest,
+  maxBytes: number = maxPiece,
 ): AsyncGenerator<Uint8Array> {
   function piece(position: number): Promise<Uint8Array> {
-    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes(streams.count), most, last - position + 1))
+    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes(streams.count), maxBytes, last - position + 1))
     const read = file.read({ buffer, position }).then(({ bytesRead }) => buffer.subarray(0, bytesRead))
-    // When the reader leaves meanwhile, nobody asks what became of it.
+    // Nobody awaits this read if the reader disconnects meanwhile.
     read.catch(() => {})
     return read
   }
   for (let at = first, next = first <= last ? piece(first) : undefined; next; ) {
     const bytes = await next
-    if (bytes.length === 0) throw new Error(`A file ends at byte ${at}, and byte ${last} of it is to be sent.`)
+    if (bytes.length === 0) throw new Error(`A file ends at byte ${at}, before byte ${last}, which was requested.`)
     at += bytes.length
     next = at <= last ? piece(at) : undefined
     yield bytes
   }
 }
 
-/** Three bytes are four characters, so what is encoded is no longer than any other piece. */
-const encodable = (largest / 4) * 3
+/** Base64 turns three bytes into four characters, so an encoded piece is no longer than other pieces. */
+const maxEncodable = (maxPiece / 4) * 3
 
-/** A whole file of so many bytes in base64, likewise. */
+/** Yields a whole file of `bytes` bytes in base64, in pieces. */
 export async function* base64PiecesOf(call: Call, file: PartReader, bytes: number): AsyncGenerator<Uint8Array> {
   let rest: Uint8Array = new Uint8Array()
-  for await (const read of piecesOf(call, file, { first: 0, last: bytes - 1 }, encodable)) {
+  for await (const read of piecesOf(call, file, { first: 0, last: bytes - 1 }, maxEncodable)) {
     const piece = Buffer.concat([rest, read])
-    // Only the end of all may be no multiple of three: it is filled up.
+    // Only the end of the file may be padded, so pieces are multiples of three bytes.
     const whole = piece.length - (piece.length % 3)
     rest = piece.subarray(whole)
     yield Buffer.from(piece.subarray(0, whole).toString('base64'), 'latin1')
@@ -58,11 +59,11 @@ export async function* base64PiecesOf(call: Call, file: PartReader, bytes: numbe
 }
 
 /**
- * Writes pieces after the head, no faster than they are read: what a reader has not taken is not in memory. One that
- * takes nothing for the write deadline is cut. Resolves when the response is over.
+ * Writes pieces after the head, no faster than the client reads, so that unread pieces are not in memory. A client that
+ * reads nothing until the write deadline is cut. Resolves when the response has ended.
  */
 export async function sendPieces({ res, streams }: Call, pieces: AsyncIterable<Uint8Array>): Promise<void> {
-  const rest: WatchedStream = {
+  const watched: WatchedStream = {
     setIndex: -1,
     blockedSince: undefined,
     wroteAt: performance.now(),
@@ -70,28 +71,28 @@ export async function sendPieces({ res, streams }: Call, pieces: AsyncIterable<U
     cut: () => void res.destroy(),
     interrupt: () => void res.destroy(),
   }
-  const over = new AbortController()
-  res.once('close', () => over.abort())
-  if (res.destroyed) over.abort()
-  streams.add(rest)
+  const closing = new AbortController()
+  res.once('close', () => closing.abort())
+  if (res.destroyed) closing.abort()
+  streams.add(watched)
   try {
     for await (const bytes of pieces) {
-      if (over.signal.aborted) return
+      if (closing.signal.aborted) return
       if (res.write(bytes)) continue
-      rest.blockedSince = performance.now()
-      await once(res, 'drain', { signal: over.signal }).catch(() => {})
-      rest.blockedSince = undefined
+      watched.blockedSince = performance.now()
+      await once(res, 'drain', { signal: closing.signal }).catch(() => {})
+      watched.blockedSince = undefined
     }
-    if (over.signal.aborted) return
-    rest.blockedSince = performance.now()
+    if (closing.signal.aborted) return
+    watched.blockedSince = performance.now()
     const closed = once(res, 'close')
     res.end()
     await closed
   } catch (thrown) {
-    // The head is out, so all that is left to say is that this is not the end.
+    // The head was sent, so only cutting the connection shows that the answer is incomplete.
     res.destroy()
     throw thrown
   } finally {
-    streams.remove(rest)
+    streams.remove(watched)
   }
 }

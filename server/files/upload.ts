@@ -39,14 +39,14 @@ export const UploadParts = z
 
 type UploadOwners = Pick<Owners, 'config' | 'files'>
 
-/** What the address says that the file will be. Throws Failure `invalid_signature`. */
+/** Returns the upload that the signed URL allows. Throws Failure `invalid_signature`. */
 function allowed({ params, query }: Call, { files }: UploadOwners): Upload {
   refuseRepeated(query)
   const upload = files.verifyUpload(params.id ?? '', params.name ?? '', query)
   if (upload) return upload
   throw new Failure(
     'invalid_signature',
-    'This address is not one that was given out here for an upload, or it has ended. Ask for a new one.',
+    'The signature of this upload URL is invalid or has expired. Request a new URL.',
   )
 }
 
@@ -59,26 +59,30 @@ const factsOf = (upload: Upload, maxBytes: number) => ({
   maxBytes,
 })
 
-/** Has the raw body of the request taken. Whoever sends one that is refused gets to read why. */
-async function taken<T>(call: Call, most: number, take: (body: AsyncIterable<Uint8Array>) => Promise<T>): Promise<T> {
+/** Passes the raw body of the request to `receive`. The connection stays open, so that clients can read a refusal. */
+async function receiveBody<T>(
+  call: Call,
+  maxBytes: number,
+  receive: (body: AsyncIterable<Uint8Array>) => Promise<T>,
+): Promise<T> {
   const { req } = call
   try {
-    if (Number(req.headers['content-length'] ?? 0) > most)
+    if (Number(req.headers['content-length'] ?? 0) > maxBytes)
       throw new Failure(
         'payload_too_large',
-        `The file is larger than ${Math.floor(most / 1024)} KiB, the most that is taken here.`,
+        `The file is larger than ${Math.floor(maxBytes / 1024)} KiB, the limit here.`,
       )
-    return await take(req.iterator({ destroyOnReturn: false }))
+    return await receive(req.iterator({ destroyOnReturn: false }))
   } catch (thrown) {
-    if (call.disconnected) throw new Failure('cancelled', 'The client went away before the file was complete.')
+    if (call.disconnected) throw new Failure('cancelled', 'The client disconnected before the file was complete.')
     throw thrown
   }
 }
 
-/** Takes the raw body of a request as the file. Throws Failure `payload_too_large`, `conflict`, `disk_full`. */
+/** Stores the raw body of a request as the file. Throws Failure `payload_too_large`, `conflict`, `disk_full`. */
 export function storeUpload(call: Call, upload: Upload, { files, config }: UploadOwners): Promise<FileRecord> {
   const facts = factsOf(upload, config.limits.upload_size)
-  return taken(call, facts.maxBytes, body => files.receive(upload.organizationId, body, facts))
+  return receiveBody(call, facts.maxBytes, body => files.receive(upload.organizationId, body, facts))
 }
 
 function answer(call: Call, { id, name, contentType, bytes, sha256 }: FileRecord): void {
@@ -86,23 +90,23 @@ function answer(call: Call, { id, name, contentType, bytes, sha256 }: FileRecord
   call.send(200, JSON.stringify(file))
 }
 
-/** The raw body of a PUT to a signed address becomes the file. */
+/** Stores the raw body of a PUT to a signed URL as the file. */
 export async function receiveUpload(call: Call, owners: UploadOwners): Promise<void> {
   answer(call, await storeUpload(call, allowed(call, owners), owners))
 }
 
-/** The raw body of a PUT becomes a part of the file. */
+/** Stores the raw body of a PUT as a part of the file. */
 export async function receivePart(call: Call, owners: UploadOwners): Promise<void> {
   const { files, config } = owners
   const { id } = allowed(call, owners)
   const partNumber = /^\d{1,5}$/.test(call.params.part ?? '') ? Number(call.params.part) : 0
-  const most = config.limits.upload_size
-  const etag = await taken(call, most, body => files.part(id, partNumber, body, most))
+  const maxBytes = config.limits.upload_size
+  const etag = await receiveBody(call, maxBytes, body => files.part(id, partNumber, body, maxBytes))
   const part: z.input<typeof UploadedPart> = { partNumber, etag }
   call.header('etag', `"${etag}"`).send(200, JSON.stringify(part))
 }
 
-/** The parts that are named, ordered by their numbers, become the file. */
+/** Joins the listed parts, in the order of their numbers, into the file. */
 export async function joinParts(call: Call, owners: UploadOwners): Promise<void> {
   const { files, config } = owners
   const { limits } = config
@@ -110,11 +114,11 @@ export async function joinParts(call: Call, owners: UploadOwners): Promise<void>
   const body = parseJson(await readBody(call.req, limits.json_body), limits)
   const read = UploadParts.safeParse(body)
   if (!read.success) throw failureOf(read.error, body)
-  // Clients that send parts at once name them in the order in which they were taken.
+  // Clients that send parts concurrently list them in the order of completion.
   const named = read.data.parts.toSorted((a, b) => a.partNumber - b.partNumber)
   const parts = named.map(({ partNumber, etag }) => ({
     number: partNumber,
-    // Clients send the header of the part as it came, or the member of its body.
+    // Clients send the quoted `etag` header of the part, or the member of its body.
     etag: etag?.replace(/^"(.*)"$/, '$1'),
   }))
   answer(call, await files.join(upload.organizationId, parts, factsOf(upload, limits.upload_size)))

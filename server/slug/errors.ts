@@ -3,15 +3,15 @@ import type { JobRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import { errorBody } from '../errors.ts'
 
-/** What is wrong with which field, where it is about one, as FastAPI says it; otherwise a sentence. */
+/** Returns the error details in FastAPI's format if the failure is about a field, else the message. */
 export function detailOf({ validation, param, message, code }: Failure): string | ValidationDetail[] {
   if (validation) return validation
   if (param === undefined) return message
-  // Headers are called by names that begin with a capital; the fields of bodies are not.
+  // Names of headers begin with a capital, and names of body fields do not.
   return [{ loc: [/^[A-Z]/.test(param) ? 'header' : 'body', ...param.split('.')], msg: message, type: code }]
 }
 
-/** The shape of all errors, with the members beside it that fal's clients print. */
+/** Returns the common error format with the members that fal's clients read. */
 export const slugErrorBody = (failure: Failure, requestId: string): object => ({
   ...errorBody(failure, requestId),
   message: failure.message,
@@ -32,7 +32,7 @@ const errorTypes: Partial<Record<FailureCode, string>> = {
   cancelled: 'client_cancelled',
 }
 
-/** fal's word for why a job has failed. One that never began failed by waiting for its start. */
+/** Returns fal's error type for a failed job. A timeout before the start is `startup_timeout`. */
 export function errorType({ error, status, startedAt }: Pick<JobRecord, 'error' | 'status' | 'startedAt'>): string {
   if (status === 'cancelled') return 'client_cancelled'
   if (!error) return 'internal_error'

@@ -17,7 +17,7 @@ import { urlsOf } from './view.ts'
 
 const tag = 'Generation'
 
-/** Which of the shapes it has depends on the slug, so each is checked when that is known. */
+/** The schema depends on the slug, so the body is validated once the slug is known. */
 const GenerationBody = z.looseObject({}).meta({
   id: 'GenerationRequest',
   description: 'The inputs of the task of the slug. Its type is in `GET /api/model-status`.',
@@ -44,7 +44,7 @@ const SubmitQuery = z.strictObject({ webhook_url: notYet, fal_webhook: notYet })
 
 type GenerateOwners = SubmitOwners & Pick<Owners, 'fleet'>
 
-/** What a submit is answered with while nobody waits for the end. */
+/** Returns the answer to a submission whose caller does not wait for the result. */
 function accepted(call: Call, job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): z.input<typeof Accepted> {
   const request_id = queueIdOf(job.id)
   const urls = urlsOf(request_id, call)

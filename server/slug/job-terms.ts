@@ -5,14 +5,14 @@ import type { JobTerms } from '../submit.ts'
 const aWeek = 7 * 86_400
 const tenYears = 3_650 * 86_400
 
-const wrong = (header: string, message: string) =>
+const invalidHeader = (header: string, message: string) =>
   new Failure('invalid_value', `'${header}' ${message}`, { param: header })
 
-/** The seconds that a header gives as a number. */
-function secondsIn(header: string, text: unknown, most: number): number {
+/** Parses a header with a number of seconds. */
+function secondsIn(header: string, text: unknown, maxSeconds: number): number {
   const seconds = typeof text === 'string' && /^\s*\d{1,9}(\.\d{1,6})?\s*$/.test(text) ? Number(text) : text
-  if (typeof seconds !== 'number' || !(seconds > 0) || seconds > most)
-    throw wrong(header, `must be a number of seconds of at most ${most}.`)
+  if (typeof seconds !== 'number' || !(seconds > 0) || seconds > maxSeconds)
+    throw invalidHeader(header, `must be a number of seconds of at maxSeconds ${maxSeconds}.`)
   return seconds
 }
 
@@ -22,15 +22,15 @@ function lifetimeOf(given: string): number | undefined {
   try {
     preference = JSON.parse(given) as typeof preference
   } catch {
-    throw wrong(header, 'must be JSON such as {"expiration_duration_seconds":3600}.')
+    throw invalidHeader(header, 'must be JSON such as {"expiration_duration_seconds":3600}.')
   }
   const seconds = preference?.expiration_duration_seconds
   return seconds == null ? undefined : Math.ceil(secondsIn(header, seconds, tenYears) * 1000)
 }
 
 /**
- * When a request is to run and how long it is kept, which its sender says in headers so that the inputs stay the
- * model's. Throws Failure `invalid_value`, and `unsupported_parameter` for a webhook: nobody would be called.
+ * Returns the start timeout, priority and retention of a request. They are headers, so that the body has only inputs of
+ * the model. Throws Failure `invalid_value`, and `unsupported_parameter` for a webhook, because none would be called.
  */
 export function jobTermsOf(call: Call): JobTerms {
   const { headers } = call.req
@@ -38,14 +38,14 @@ export function jobTermsOf(call: Call): JobTerms {
   if (hook !== undefined || headers['x-webhook-url'] !== undefined)
     throw new Failure(
       'unsupported_parameter',
-      `'${hook ?? 'X-Webhook-Url'}' is not supported yet. Leave it out, and ask for the status or follow its stream.`,
+      `'${hook ?? 'X-Webhook-Url'}' is not supported yet. Leave it out, and read the status or follow its stream.`,
       { param: hook ?? 'X-Webhook-Url' },
     )
   const timeout = headers['x-fal-request-timeout']
   const priority = headers['x-fal-queue-priority']
   const lifetime = headers['x-fal-object-lifecycle-preference']
   if (priority !== undefined && priority !== 'low' && priority !== 'normal')
-    throw wrong('X-Fal-Queue-Priority', 'must be one of: low, normal.')
+    throw invalidHeader('X-Fal-Queue-Priority', 'must be one of: low, normal.')
   return {
     priority: priority === 'low' ? -10 : 0,
     startTimeoutMs:

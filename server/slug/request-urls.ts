@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The addresses of a request of the slug API. */
+/** URLs of a request of the slug API. */
 export const requestUrls = {
   response_url: z.string().describe('Where to read the result.'),
   status_url: z.string().describe('Where to read the status.'),

@@ -40,7 +40,7 @@ const GeneratedFile = z
   })
   .meta({ id: 'GeneratedFile', description: 'A file that was created.' })
 
-/** What a completed request has made. */
+/** Output of a completed request. */
 const output = {
   images: z.array(GeneratedFile).optional().describe('The images.'),
   video: GeneratedFile.optional().describe('The video.'),
@@ -124,7 +124,7 @@ const Cancelled = z
   })
   .meta({ id: 'GenerationCancelled', description: 'Whether a request is cancelled.' })
 
-/** `?logs=1` */
+/** Whether the query has `logs=1` or `logs=true`. */
 export const wantsLogs = (call: Call): boolean => ['1', 'true'].includes(call.query.get('logs') ?? '')
 
 /**
@@ -144,7 +144,7 @@ async function cancel(requestId: string, call: Call, owners: Pick<Owners, 'jobs'
   try {
     const job = await findRequest(requestId, call, owners)
     call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
-    // A second cancellation too, where the API of jobs repeats its first answer.
+    // Also for a second cancellation, for which `/api/jobs` repeats its first answer.
     if (hasEnded(job))
       throw new Failure(
         'job_already_finished',

@@ -12,16 +12,16 @@ import { slugErrorBody, slugErrors } from './errors.ts'
 import { wantsLogs } from './requests.ts'
 import { findRequest, statusView, type ViewOwners } from './view.ts'
 
-/** fal's client gives up a stream after 15 s of silence. */
+/** Milliseconds. fal's client closes a stream after 15 s of silence. */
 const pingMs = 10_000
-/** The shortest time between two events: progress may change with every step of an engine. */
-const restMs = 100
-/** The queue position is read again this often: other requests change it, whose events do not arrive here. */
+/** Minimum milliseconds between two events: progress may change with every step of an engine. */
+const minIntervalMs = 100
+/** Milliseconds between reads of the queue position: other requests change it without an event of this one. */
 const queueMs = 2_000
 
 /**
  * Sends the status of a request after every change until its end. `shown` renders it for the API in use. `generation`:
- * the call itself submitted the request, so the stream goes on whatever becomes of its token.
+ * the call itself submitted the request, so the stream continues even if its token is revoked.
  */
 export async function streamStatus(
   call: Call,
@@ -32,31 +32,31 @@ export async function streamStatus(
 ): Promise<void> {
   const { organizationId, id } = first
   const stream = await openEventStream(call, { pingMs, generation })
-  let changed: (() => void) | undefined
-  let news = true
+  let wake: (() => void) | undefined
+  let hasChanged = true
   const stop = jobs.follow(id, () => {
-    news = true
-    changed?.()
+    hasChanged = true
+    wake?.()
   })
-  const over = stream.over.then(() => changed?.())
+  const over = stream.over.then(() => wake?.())
   try {
     let sent: string | undefined
     while (!stream.ended) {
-      news = false
+      hasChanged = false
       const job = await jobs.find(organizationId, id)
       if (!job) break
       const text = JSON.stringify(await shown(job))
       if (text !== sent) stream.send({ data: (sent = text) })
       if (hasEnded(job)) break
       await stream.caughtUp()
-      await Promise.race([over, delay(restMs)])
-      if (news || stream.ended) continue
-      const soon = setTimeout(() => changed?.(), job.status === 'pending' ? queueMs : 60_000)
+      await Promise.race([over, delay(minIntervalMs)])
+      if (hasChanged || stream.ended) continue
+      const timer = setTimeout(() => wake?.(), job.status === 'pending' ? queueMs : 60_000)
       await new Promise<void>(resolve => {
-        changed = resolve
+        wake = resolve
       })
-      clearTimeout(soon)
-      changed = undefined
+      clearTimeout(timer)
+      wake = undefined
     }
   } catch (thrown) {
     // The head was sent: a failure from here on is the last event.

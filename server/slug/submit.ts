@@ -16,7 +16,7 @@ import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 
-/** What the request names: a slug, or a model and one of its tasks. */
+/** The target of a request: a slug, or a model and one of its tasks. */
 export type Target = { slug: string } | { modelId: string; task: GenerationTask | ImageTask }
 
 export interface GenerationOptions {
@@ -36,7 +36,7 @@ export interface SubmittedGeneration {
   syncMode: boolean
 }
 
-/** What the submission of a generation needs. */
+/** The owners that the submission of a generation needs. */
 export type SubmitOwners = Pick<Owners, 'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry'>
 
 /**
@@ -60,22 +60,22 @@ export async function submitGeneration(
   const id = newId('job')
   // The same body under another slug is another request.
   if (call.bodyHash !== undefined && slug !== null) call.bodyHash = canonicalHash([slug, call.bodyHash])
-  // The media that it names may have been stored long ago, and no longer exist at their source.
+  // Checked before the media are fetched, because they may no longer exist at their source.
   const before = await submittedBefore(call, [slug, body], owners)
   if (before) {
     call.releaseBody()
     return { job: before, replayed: true, model, syncMode: prepared.syncMode }
   }
-  const taken = await takeAll(call, id, prepared.media, owners)
+  const stored = await storeMedia(call, id, prepared.media, owners)
   call.releaseBody()
   const options = { id, admitted, slug, ...(terms ? { terms } : {}) }
   try {
-    const inputs = fillMedia(prepared, taken)
+    const inputs = fillMedia(prepared, stored)
     const submitted = await submitJob(call, [slug, body], { ...options, inputs }, owners)
-    if (submitted.replayed) await forget(Object.values(taken), owners)
+    if (submitted.replayed) await forget(Object.values(stored), owners)
     return { ...submitted, model, syncMode: prepared.syncMode }
   } catch (thrown) {
-    await forget(Object.values(taken), owners)
+    await forget(Object.values(stored), owners)
     throw thrown
   }
 }
@@ -90,18 +90,20 @@ function offered(
     const found = registry.bySlug(target.slug)
     if (found) return { ...found, slug: target.slug }
     const { models } = call.caller.token
-    const mine = [...registry.slugs()].filter(([, { model }]) => modelAllowed(models, model.id)).map(([slug]) => slug)
-    const close = closeSlugs(target.slug, mine).map(slug => `'${slug}'`)
+    const allowed = [...registry.slugs()]
+      .filter(([, { model }]) => modelAllowed(models, model.id))
+      .map(([slug]) => slug)
+    const close = closeSlugs(target.slug, allowed).map(slug => `'${slug}'`)
     const instead =
-      close.length > 0 ? `Did you mean ${close.join(' or ')}?` : 'GET /api/model-status lists those there are.'
-    throw new Failure('model_not_found', `Nothing is offered at the slug '${target.slug.slice(0, 128)}'. ${instead}`)
+      close.length > 0 ? `Did you mean ${close.join(' or ')}?` : 'GET /api/model-status lists the existing ones.'
+    throw new Failure('model_not_found', `There is no model with the slug '${target.slug.slice(0, 128)}'. ${instead}`)
   }
   const { id } = modelFor(taskRecord(target.task), target.modelId, registry.catalog())
   return { model: registry.find(id)!, task: target.task, slug: null }
 }
 
 /** Stores the media that the request names as files: all of them or none. */
-async function takeAll(
+async function storeMedia(
   call: Call,
   jobId: string,
   wanted: readonly MediaReference[],
@@ -123,8 +125,8 @@ async function takeAll(
 }
 
 /** Removes the files of a job that was not created. A file that cannot be removed now is removed when it expires. */
-async function forget(made: readonly FileRecord[], { files, log }: Pick<Owners, 'files' | 'log'>): Promise<void> {
-  for (const { organizationId, id } of made)
+async function forget(created: readonly FileRecord[], { files, log }: Pick<Owners, 'files' | 'log'>): Promise<void> {
+  for (const { organizationId, id } of created)
     await files
       .remove(organizationId, id)
       .catch((cause: unknown) => log.warn('A file of a refused request could not be removed', { file: id }, cause))

@@ -19,39 +19,51 @@ import { requestAnswer, urlsOf, type ViewOwners } from './view.ts'
 export async function waitForEnd(
   call: Call,
   job: JobRecord,
-  { waitMs, startMs, instead = 'ask without sync_mode' }: { waitMs: number; startMs: number; instead?: string },
+  {
+    waitMs,
+    startMs,
+    instead = 'send the request without sync_mode',
+  }: { waitMs: number; startMs: number; instead?: string },
   owners: Pick<Owners, 'jobs'>,
 ): Promise<JobRecord> {
   const { jobs } = owners
   const { organizationId, id } = job
   const began = performance.now()
   let now: JobRecord | undefined
-  const look = async () => {
+  const find = async () => {
     now = await jobs.find(organizationId, id)
     if (now) return now
-    throw new Failure('output_expired', `Request ${queueIdOf(id)} was deleted while it was waited for.`)
+    throw new Failure('output_expired', `Request ${queueIdOf(id)} was deleted before it ended.`)
   }
   for (const [at, until] of [Math.min(startMs, waitMs), waitMs].entries()) {
-    const left = until - (performance.now() - began)
-    const looked = new AbortController()
-    const enough = AbortSignal.any([call.signal, AbortSignal.timeout(Math.max(0, Math.ceil(left))), looked.signal])
-    // Wait first and look then: an end between the two would not be announced again.
-    const waiting = jobs.wait(id, enough)
+    const remainingMs = until - (performance.now() - began)
+    const checked = new AbortController()
+    const stopped = AbortSignal.any([
+      call.signal,
+      AbortSignal.timeout(Math.max(0, Math.ceil(remainingMs))),
+      checked.signal,
+    ])
+    // Starts to wait before it reads the job, because an end between the two would not be reported again.
+    const waiting = jobs.wait(id, stopped)
     try {
-      const before = await look()
+      const before = await find()
       if (hasEnded(before)) return before
       const ended = await waiting
       if (ended) return ended
     } finally {
-      looked.abort()
+      checked.abort()
     }
     call.signal.throwIfAborted()
-    const after = await look()
+    const after = await find()
     if (hasEnded(after)) return after
     if (jobs.stats().draining)
-      throw new Failure('shutting_down', `The server is stopping. Request ${queueIdOf(id)} goes on when it is back.`, {
-        facts: { request_id: queueIdOf(id) },
-      })
+      throw new Failure(
+        'shutting_down',
+        `The server is stopping. Request ${queueIdOf(id)} continues after the restart.`,
+        {
+          facts: { request_id: queueIdOf(id) },
+        },
+      )
     if (at === 0 && startMs < waitMs && after.status === 'pending' && after.startedAt === null)
       throw await notBegun(call, after, instead, owners)
   }
@@ -72,7 +84,7 @@ async function notBegun(call: Call, job: JobRecord, instead: string, { jobs }: P
     await jobs.remove(organizationId, id)
   }
   const next = kept
-    ? `Request ${request_id} goes on: send it again under its 'Idempotency-Key', or ask for it at its status_url.`
+    ? `Request ${request_id} continues: send it again with its 'Idempotency-Key', or read it at its status_url.`
     : `Try again later, or ${instead}.`
   const ids: Failure['facts'] = kept ? { job_id: id, request_id, status_url: `${call.origin}/api/jobs/${id}` } : {}
   const retryAfterMs = waitingFor?.etaMs ?? undefined
@@ -83,7 +95,7 @@ async function notBegun(call: Call, job: JobRecord, instead: string, { jobs }: P
       })
     : new Failure(
         'no_capacity',
-        `The model '${modelId}' has no room for this request now${waitingFor ? `: ${waitingFor.detail}` : '.'} ${next}`,
+        `The model '${modelId}' has no capacity for this request now${waitingFor ? `: ${waitingFor.detail}` : '.'} ${next}`,
         { retryAfterMs, facts: ids, final: !kept && waitingFor?.final === true },
       )
 }
@@ -96,15 +108,15 @@ export async function answerInSync(
   waitMs: number,
   owners: ViewOwners & Pick<Owners, 'config'>,
 ): Promise<JsonText> {
-  const { sync_wait: most } = owners.config.limits
+  const { sync_wait: maxWaitMs } = owners.config.limits
   const ended = hasEnded(job)
     ? job
-    : await waitForEnd(call, job, { waitMs: Math.min(waitMs, most), startMs: model.dispatch_wait_ms }, owners)
+    : await waitForEnd(call, job, { waitMs: Math.min(waitMs, maxWaitMs), startMs: model.dispatch_wait_ms }, owners)
   const request_id = queueIdOf(ended.id)
   if (ended.status === 'completed') return requestAnswer(ended, call, owners, 200)
   const unfinished = !hasEnded(ended)
   const failure = unfinished
-    ? new Failure('timeout', `Request ${request_id} has not ended yet. It goes on: ask for it at its response_url.`)
+    ? new Failure('timeout', `Request ${request_id} has not ended yet and continues. Read it at its response_url.`)
     : failureOf(ended)
   const headers = errorHeaders(failure)
   if (!unfinished && errorType(ended) === 'startup_timeout') headers.push('x-fal-request-timeout-type', 'user')

@@ -11,7 +11,7 @@ import { JsonText } from '../route.ts'
 import { errorType } from './errors.ts'
 
 type View = Record<string, unknown>
-/** What a view of a request in any state needs. */
+/** The owners that views of a request need. */
 export type ViewOwners = Pick<Owners, 'files' | 'jobs'>
 
 const seconds = (ms: number) => Math.floor(ms / 1000)
@@ -49,8 +49,8 @@ export function urlsOf(requestId: string, call: Call) {
 }
 
 /**
- * Returns the output of a request, with addresses of its files. Adds a large output to `embedded`, and leaves it out
- * without that. Throws Failure `output_expired` when one of its files is no longer kept.
+ * Returns the output of a request, with addresses of its files. Adds a large output to `embedded`; without it the
+ * output is left out. Throws Failure `output_expired` when one of its files is no longer kept.
  */
 export async function outputOf(
   job: JobRecord,
@@ -59,7 +59,10 @@ export async function outputOf(
   embedded?: Embedded[],
 ): Promise<LinkedResult | View> {
   const expired = () =>
-    new Failure('output_expired', `The output of request ${queueIdOf(job.id)} is no longer kept. Ask for it anew.`)
+    new Failure(
+      'output_expired',
+      `The output of request ${queueIdOf(job.id)} is no longer kept. Submit the request again.`,
+    )
   if (job.result === null || (job.expiresAt !== null && job.expiresAt <= Date.now())) throw expired()
   const stored = job.result
   if (!hasFiles(job.task)) return typeof stored === 'string' ? (JSON.parse(stored) as View) : large(stored, embedded)
@@ -197,7 +200,7 @@ export async function statusView(
     try {
       const payload = await payloadOf(job, call, owners)
       const metrics = metricsOf(payload.timings)
-      // The specification leaves open whether the members stand at the top or in `result`: they stand in both.
+      // The specification does not say whether the members are at the top level or in `result`, so they are in both.
       const result = { request_id, status: 'completed', ...payload }
       return { ...payload, ...head, metrics, result, ...urls }
     } catch (thrown) {

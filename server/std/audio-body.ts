@@ -8,13 +8,13 @@ import type { Owners } from '../owners.ts'
 
 /** A request with audio. Its file is on the disk until the body is disposed of. */
 export interface AudioBody extends AsyncDisposable {
-  /** The body as the value that JSON would give. */
+  /** The body as a JSON value, also for a form. */
   value: unknown
-  /** The audio, where it came as the file of a form. */
+  /** The audio, if it was sent as a file of a form. */
   file: MediaInput | undefined
 }
 
-/** Reads a form or JSON. CommitEffects files that the JSON contains to `call.inline`. */
+/** Reads a form or JSON. Adds files that the JSON contains to `call.inline`. */
 export async function readAudioBody(
   call: Call,
   shape: Readonly<Record<string, z.ZodType>>,
@@ -25,7 +25,7 @@ export async function readAudioBody(
     const form = await readForm(call, { files: { file: 1 }, maxBytes: config.limits.audio_size }, owners)
     const value = formBody(form.fields, shape)
     const [file] = form.files.get('file') ?? []
-    // In place of the file: the schema checks only that there is one.
+    // Placeholder for the file: the schema only requires the field.
     if (file) value.file = 'the file of the form'
     return { value, file, [Symbol.asyncDispose]: () => form[Symbol.asyncDispose]() }
   }

@@ -16,9 +16,9 @@ import { eventsHead, sseText } from '../sse.ts'
 const quote = Buffer.from('"')
 
 const expired = ({ id }: JobRecord) =>
-  new Failure('output_expired', `The pictures of the job ${id} are no longer kept. Ask for them anew.`)
+  new Failure('output_expired', `The images of job ${id} are no longer kept. Send the request again.`)
 
-/** Sends the images of a job in the form that the request names. Throws Failure `output_expired`. */
+/** Sends the images of a job in the requested format. Throws Failure `output_expired`. */
 export async function sendImages(
   call: Call,
   task: ImageTask,
@@ -47,9 +47,9 @@ export async function sendImages(
     yield* base64PiecesOf(call, file, image.bytes)
     yield quote
   }
-  // Checked now: once the head is sent, the only answer to a missing file is to cut the response.
+  // Checked before the head is sent, after which a missing file could only cut the response.
   for (const image of images) await (await opened(image)).close()
-  // Each is read while it is sent, so that only a few pieces are in memory at a time.
+  // Each file is read while it is sent, so that only a few pieces are in memory at a time.
   const embedded = images.map(image => new Embedded(() => base64(image)))
   if (request.stream) return sendEmbedded(call, 200, eventsText(task, result, request, embedded), embedded, eventsHead)
   const data = linked.data.map(({ url: _address, ...facts }, at) => ({ b64_json: embedded[at], ...facts }))
@@ -61,7 +61,7 @@ const events: Record<ImageTask, string> = {
   'std/image-edit': 'image_edit.completed',
 }
 
-/** The quality as events name it. Events do not use the older names. */
+/** The quality in events, which do not use the older names. */
 const eventQuality = {
   auto: 'auto',
   low: 'low',
@@ -71,7 +71,7 @@ const eventQuality = {
   hd: 'high',
 } as const
 
-/** Returns one event for each image. There are no events of partial images, because no engine makes those. */
+/** Returns one event for each image. There are no events of partial images, because no engine creates those. */
 function eventsText(
   task: ImageTask,
   { created, size, output_format }: ImageResult,
@@ -91,11 +91,11 @@ function eventsText(
   return embedded.map(one => sseText({ event: events[task], data: JSON.stringify(event(one)) })).join('')
 }
 
-/** The failure of a caller who cannot wait longer for the images. */
+/** Returns the failure for a caller whose wait for the images is over. */
 export const unfinished = (call: Call, { id }: JobRecord): Failure =>
   new Failure(
     'timeout',
-    `The pictures are not ready yet. The job ${id} goes on: ask for it at its status_url, or begin with the header 'Prefer: respond-async'.`,
+    `The images are not ready yet. Job ${id} continues: read it at its status_url. To get a job at once, send the header 'Prefer: respond-async'.`,
     {
       retryAfterMs: 2_000,
       facts: { job_id: id, request_id: queueIdOf(id), status_url: `${call.origin}/api/jobs/${id}` },

@@ -43,7 +43,7 @@ async function answerImages(task: ImageTask, call: Call, owners: ImageOwners): P
   await sendImages(call, task, ended, request, owners)
 }
 
-/** Submits the job. The files of the form are removed once the job has files of its own. */
+/** Submits the job. The files of the form are removed once they are stored as files of the job. */
 async function submit(
   task: ImageTask,
   call: Call,
@@ -78,7 +78,7 @@ async function endOf(
       owners,
     )
   } catch (thrown) {
-    // Without an idempotency key nobody can ask for this job again: its client never received the id.
+    // Without an idempotency key no client can read this job: the id was never sent.
     if (call.disconnected && Failure.from(thrown).code === 'cancelled' && idempotencyKeyOf(call) === undefined)
       // A job that has ended meanwhile needs no cancellation.
       await owners.jobs.cancel(job.organizationId, job.id).catch(() => {})
@@ -96,7 +96,7 @@ const facts = {
   otherAnswers: respondAsync,
   errorCodes: [...errorGroups.submit, ...errorGroups.media, ...errorGroups.wait],
 } as const
-/** One pixel: an example that works wherever it is sent. */
+/** An image of one pixel, so that the example needs no URL. */
 const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQImWNgaGgAAAGEAQEDkg2VAAAAAElFTkSuQmCC'
 

@@ -22,7 +22,7 @@ import { runCall } from './run-call.ts'
 
 const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
 
-/** What synchronous inference needs. */
+/** The owners that synchronous inference needs. */
 export type InferenceOwners = Pick<
   Owners,
   'admission' | 'config' | 'cpu' | 'jobs' | 'media' | 'registry' | 'idempotency' | 'throughput' | 'timings'
@@ -30,8 +30,8 @@ export type InferenceOwners = Pick<
 
 /**
  * Returns the handler of a synchronous inference request: it validates the body and translates it for the engine, asks
- * admission, waits for a slot, relays or reshapes the engine's answer, and leaves one finished record. The call is a
- * job in memory. Another engine is tried where one breaks before the first byte of the answer.
+ * admission, waits for a slot, relays or reshapes the engine's answer, and stores one record. The call is a job in
+ * memory. If an engine fails before the first byte of the answer, another one is tried.
  */
 export function infer(task: TextTask, owners: InferenceOwners): (call: Call) => Promise<void> {
   return call => answerInference(task, call, owners)
@@ -44,19 +44,19 @@ async function answerInference(task: TextTask, call: Call, owners: InferenceOwne
   call.releaseBody = admission.holdBody(heldBytes(call.req))
   const prefer = preferenceOf(call.req.headers.prefer)
   const body = await readBody(call.req, config.limits.chat_body)
-  // Before the bytes are transferred to a thread. A body that is too large for a job is answered synchronously.
-  const kept = prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
+  // Copied before the bytes are transferred to a thread. A body that is too large for a job is answered synchronously.
+  const jobBody = prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
   const keyed = idempotencyKeyOf(call) !== undefined
   const size = body.length
   const ready = cpu.prepare(task, body, registry.catalog(), config.limits, { hash: keyed })
   const checked = ready instanceof Promise ? await ready : ready
   call.releaseBody(heldAfterReading(size))
   call.bodyHash = checked.bodyHash
-  const later = kept !== undefined && !checked.stream
+  const later = jobBody !== undefined && !checked.stream
   // Reading a large body takes a while, in which the configuration may have changed.
   const kind = later ? 'job' : 'call'
   const admitted = admission.admit(call.caller, { kind, task, modelId: checked.modelId })
-  if (later) return respondLater(call, admitted, kept, owners)
+  if (later) return respondLater(call, admitted, jobBody, owners)
   // After all checks, so that an invalid request does not use its key.
   if (keyed) {
     using hold = await holdKey(call, owners)
@@ -73,7 +73,7 @@ interface AdmittedCall {
   hold?: Hold
 }
 
-/** Carries out the admitted request. From here on its outcome is recorded. */
+/** Runs the admitted request. From here on its outcome is recorded. */
 async function answer(
   call: Call,
   checked: Prepared,
@@ -104,7 +104,7 @@ async function respondLater(
   answerLater(call, job)
 }
 
-/** Fetches images that the request names by address: before it holds a slot that others could use. */
+/** Fetches images that the request names by URL, before it takes a slot that others could use. */
 function withImagesOf(call: Call, checked: Prepared, { media }: Pick<Owners, 'media'>): Promise<Prepared> {
   const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
   return withImages(checked, ({ param, value }) => media.imageDataUrl(sender, param, value))
@@ -126,7 +126,7 @@ function relay(
       streams: call.streams,
       meter: throughput.meter(answerFormat.modelId),
       timings,
-      // A stream that has begun is not tried again, so its request is not needed any more.
+      // A stream that has begun is not retried, so the request body is no longer needed.
       begun() {
         prepared.bodies = []
         call.releaseBody()
@@ -150,16 +150,16 @@ async function collect(
 ): Promise<CallEnd> {
   const answers: Buffer[] = []
   const { asStream, path, answerFormat } = prepared
-  const most = answerBound(answerFormat, config.limits)
+  const maxBytes = answerBound(answerFormat, config.limits)
   const collected =
     asStream !== undefined && isStreamable(answerFormat)
-      ? new CollectedAnswer(answerFormat, most, throughput.meter(lease.modelId))
+      ? new CollectedAnswer(answerFormat, maxBytes, throughput.meter(lease.modelId))
       : undefined
   const used = (usage: Usage) => throughput.used(lease.modelId, collected?.uncounted(usage) ?? usage)
   try {
     if (collected)
       answers.push(await collected.ask(lease, path, withMembers(prepared.bodies[0]!, asStream!), call.abortSource))
-    else for (const body of prepared.bodies) answers.push(await ask(lease, path, body, most, call.abortSource))
+    else for (const body of prepared.bodies) answers.push(await ask(lease, path, body, maxBytes, call.abortSource))
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') {
@@ -167,7 +167,7 @@ async function collect(
       used(usage)
       return { how: 'cancelled', usage }
     }
-    // Only a broken engine is replaced by another one: an answer, also of an error, would be repeated.
+    // Only a failed engine is replaced by another one: an engine that answered, even with an error, is not retried.
     return failure.code === 'worker_error' && !collected?.fault
       ? { how: 'retry', failure }
       : { how: 'failed', failure, usage: nothing }

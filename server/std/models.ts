@@ -77,7 +77,7 @@ export const modelRoutes = ({ fleet, registry }: Pick<Owners, 'fleet' | 'registr
       if (!model)
         throw new Failure(
           'model_not_found',
-          `The model '${params.id}' does not exist here.${didYouMean(nearestModels(params.id, ids))} GET /std/v1/models lists those that do.`,
+          `The model '${params.id}' does not exist here.${didYouMean(nearestModels(params.id, ids))} GET /std/v1/models lists the existing ones.`,
           { param: 'model' },
         )
       return describe(model, fleet.snapshot(), registry)

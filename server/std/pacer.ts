@@ -1,15 +1,15 @@
 /**
- * Lets `size` of those that wait go on every `everyMs` milliseconds, in the order in which they came; the first of a
- * quiet time at once. Between them the event loop serves everybody else: Node accepts one connection per iteration, so
- * a request on a new connection waits for as many iterations as connections came before it.
+ * Releases `size` waiting callers every `everyMs` milliseconds, in their order; the first after a pause at once.
+ * Between batches the event loop serves all others: Node accepts one connection per iteration, so a request on a new
+ * connection waits for as many iterations as connections came before it.
  */
 export function openPacer({ size, everyMs }: { size: number; everyMs: number }) {
   const waiting: (() => void)[] = []
-  /** When the last batch went on, monotonic milliseconds. */
+  /** When the last batch was released, monotonic milliseconds. */
   let lastAt = Number.NEGATIVE_INFINITY
   let scheduled = false
 
-  function goOn(): void {
+  function releaseBatch(): void {
     scheduled = false
     lastAt = performance.now()
     for (const resolve of waiting.splice(0, size)) resolve()
@@ -19,17 +19,17 @@ export function openPacer({ size, everyMs }: { size: number; everyMs: number }) 
   function schedule(): void {
     if (scheduled) return
     scheduled = true
-    const leftMs = lastAt + everyMs - performance.now()
-    if (leftMs > 0) setTimeout(goOn, leftMs)
-    else setImmediate(goOn)
+    const remainingMs = lastAt + everyMs - performance.now()
+    if (remainingMs > 0) setTimeout(releaseBatch, remainingMs)
+    else setImmediate(releaseBatch)
   }
 
   return {
-    /** How many wait. */
+    /** How many callers wait. */
     get waiting(): number {
       return waiting.length
     },
-    /** Resolves when the caller may go on. */
+    /** Resolves when the caller may continue. */
     wait: (): Promise<void> =>
       new Promise(resolve => {
         waiting.push(resolve)

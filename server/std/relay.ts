@@ -18,16 +18,16 @@ interface RelayOptions {
   streams: Streams
   meter: Meter
   timings: Pick<Timings, 'took'>
-  /** The engine has taken the request and begins to answer. */
+  /** Called when the engine has accepted the request and begins to answer. */
   begun(): void
   ended(end: CallEnd): void
 }
 
 /**
- * Carries a stream from an engine to a client. What is in its frames is `StreamShape`'s business; here they are cut out
- * of the bytes, and the caller gets them as they came where nothing about them has to change.
- * Holds at most one frame and what the socket has not taken yet: a slow reader stops the reading from the engine,
- * a stuck one is cut at the write deadline, a departed one ends the engine's request at once.
+ * Relays a stream from an engine to a client. Splits the bytes into frames, which `StreamShape` interprets; frames that
+ * need no change are passed on unchanged. Buffers at most one frame besides the socket's buffer: a slow reader pauses
+ * reading from the engine, one that stops reading is cut at the write deadline, and a disconnect ends the engine's
+ * request at once.
  */
 export class StreamRelay implements EngineListener, WatchedStream {
   setIndex = -1
@@ -38,15 +38,15 @@ export class StreamRelay implements EngineListener, WatchedStream {
   readonly #options: RelayOptions
   #exchange: Exchange | undefined
   #partial: Buffer | undefined
-  #over = false
+  #hasEnded = false
   #begun = false
-  /** When the first and the latest piece of text came, on the monotonic clock; 0 before the first. */
+  /** When the first and the latest piece of text arrived, monotonic milliseconds; 0 before the first. */
   #firstAt = 0
   #latestAt = 0
   readonly #shape: StreamShape
-  readonly #leave = () => {
+  readonly #onAbort = () => {
     const reason = this.#call.abortSource.reason as Failure
-    if (this.#over) return
+    if (this.#hasEnded) return
     if (reason.code === 'cancelled') {
       if (this.#begun && !this.#call.disconnected) this.#res.end(errorFrame(reason, this.#call.id))
       this.#abandon()
@@ -55,7 +55,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
       this.failed(reason)
     }
   }
-  readonly #drain = () => {
+  readonly #onDrain = () => {
     this.blockedSince = undefined
     this.#exchange?.resume()
   }
@@ -65,44 +65,44 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.#shape = new StreamShape(options.answerFormat)
     this.#call = options.call
     this.#res = options.call.res
-    this.#call.abortSource.addEventListener('abort', this.#leave)
+    this.#call.abortSource.addEventListener('abort', this.#onAbort)
   }
 
-  /** The engine's request, once it is on its way. */
+  /** Sets the request to the engine, once it is sent. */
   attach(exchange: Exchange): void {
-    if (this.#over) exchange.abort()
+    if (this.#hasEnded) exchange.abort()
     else this.#exchange = exchange
-    if (this.#call.abortSource.aborted) this.#leave()
+    if (this.#call.abortSource.aborted) this.#onAbort()
   }
 
   accepted(contentType: string): void {
-    if (this.#over) return
+    if (this.#hasEnded) return
     if (!contentType.startsWith('text/event-stream')) {
-      this.#fault(`'${contentType.slice(0, 60)}' where a stream was asked for`)
+      this.#failWith(`'${contentType.slice(0, 60)}' instead of a stream`)
       return
     }
     this.#begun = true
     this.#options.begun()
     this.#call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
     this.#options.streams.add(this)
-    this.#res.on('drain', this.#drain)
+    this.#res.on('drain', this.#onDrain)
   }
 
   chunk(bytes: Buffer): void {
-    if (this.#over) return
+    if (this.#hasEnded) return
     const all = this.#partial ? Buffer.concat([this.#partial, bytes]) : bytes
     const text = all.toString('latin1')
     const end = completeUntil(text)
     this.#partial = end === all.length ? undefined : all.subarray(end)
     if (this.#partial && this.#partial.length > this.#options.maxFrameBytes) {
-      this.#fault('an event larger than any answer')
+      this.#failWith('an event larger than any answer')
       return
     }
     if (end > 0) this.#forward(all, text, end)
   }
 
   finished(): void {
-    if (this.#over) return
+    if (this.#hasEnded) return
     try {
       const last = this.#partial?.toString('latin1').trimEnd()
       if (last) this.#write(Buffer.from(this.#shape.event(last) ?? `${last}\n\n`, 'latin1'))
@@ -114,7 +114,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
   }
 
   failed(failure: Failure): void {
-    if (this.#over) return
+    if (this.#hasEnded) return
     if (!this.#begun && failure.code === 'worker_error') {
       this.#end({ how: 'retry', failure })
       return
@@ -135,15 +135,15 @@ export class StreamRelay implements EngineListener, WatchedStream {
 
   interrupt(): void {
     this.#exchange?.abort()
-    this.failed(new Failure('shutting_down', 'The server is stopping. Send the request again in a moment.'))
+    this.failed(new Failure('shutting_down', 'The server is stopping. Send the request again in 5 s.'))
   }
 
-  /** Passes the complete frames on, all at once where none of them changes. */
+  /** Writes the complete frames; as one chunk if none of them changes. */
   #forward(all: Buffer, text: string, end: number): void {
     const { meter } = this.#options
     const before = this.#shape.pieces
     let changed = ''
-    /** Up to here everything is in `changed`; what follows up to `at` goes on as it is. */
+    /** Text before this position is in `changed`; text from here to `at` is written unchanged. */
     let from = 0
     let at = 0
     try {
@@ -168,7 +168,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
       return
     } finally {
       meter.output += this.#shape.pieces - before
-      if (this.#shape.pieces > before) this.#spoke()
+      if (this.#shape.pieces > before) this.#timePiece()
     }
     if (from === 0) this.#write(end === all.length ? all : all.subarray(0, end))
     else if (changed !== '' || from < end) this.#write(Buffer.from(changed + text.slice(from, end), 'latin1'))
@@ -181,35 +181,35 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.#exchange?.pause()
   }
 
-  #fault(what: string): void {
+  #failWith(what: string): void {
     this.#exchange?.abort()
     this.failed(new Failure('worker_error', `The engine answered ${what}. Trying again may help.`))
   }
 
   #abandon(): void {
-    if (this.#over) return
+    if (this.#hasEnded) return
     this.#exchange?.abort()
     this.#end({ how: 'cancelled', usage: this.#shape.usage })
   }
 
   #end(end: CallEnd): void {
-    this.#over = true
+    this.#hasEnded = true
     this.#partial = undefined
-    this.#call.abortSource.removeEventListener('abort', this.#leave)
-    this.#res.off('drain', this.#drain)
+    this.#call.abortSource.removeEventListener('abort', this.#onAbort)
+    this.#res.off('drain', this.#onDrain)
     if (end.how !== 'retry') this.#count(end.usage)
-    this.#timed()
-    if (this.#begun) this.#seeOff()
+    this.#recordTimings()
+    if (this.#begun) this.#watchEnd()
     this.#options.ended(end)
   }
 
-  #spoke(): void {
+  #timePiece(): void {
     this.#latestAt = performance.now()
     this.#firstAt ||= this.#latestAt
   }
 
-  /** Once a stream, because a histogram costs more than the relaying of a frame. */
-  #timed(): void {
+  /** Records timings once per stream, because a histogram costs more than relaying a frame. */
+  #recordTimings(): void {
     const { timings, answerFormat } = this.#options
     if (this.#firstAt === 0) return
     timings.took('firstToken', answerFormat.modelId, this.#firstAt - this.#call.startedAt)
@@ -217,26 +217,28 @@ export class StreamRelay implements EngineListener, WatchedStream {
     if (gaps > 0) timings.took('token', answerFormat.modelId, (this.#latestAt - this.#firstAt) / gaps)
   }
 
-  /** What the engine says beyond the frames that were counted as they passed. */
+  /** Counts the engine's reported usage beyond the pieces that were counted during the stream. */
   #count({ inputTokens, outputTokens }: Usage): void {
     const { meter } = this.#options
     meter.input += inputTokens
     meter.output += Math.max(0, outputTokens - this.#shape.pieces)
   }
 
-  /** The watch goes on until the socket has taken the rest, or a reader that stopped reading would stay for ever. */
-  #seeOff(): void {
+  /**
+   * Keeps the stream watched until the socket is closed, so that a reader that stops reading is cut at the deadline.
+   */
+  #watchEnd(): void {
     this.blockedSince = performance.now()
     const { streams } = this.#options
-    // A response that is gone tells nobody any more that it closed.
+    // A destroyed response emits no further `close`.
     if (this.#call.disconnected) streams.remove(this)
     else this.#res.once('close', () => streams.remove(this))
   }
 }
 
 /**
- * Returns the end of the last complete frame in a stream of server-sent events, 0 when there is none. The text is
- * latin1, in which every byte is one character.
+ * Returns the end of the last complete frame in a stream of server-sent events, 0 if there is none. The text is
+ * latin1, with one character per byte.
  */
 export function completeUntil(text: string): number {
   const unix = text.lastIndexOf('\n\n')

@@ -19,7 +19,7 @@ export interface CallWork {
 
 /**
  * Runs a synchronous request as a call, sets the headers that describe how it was served, and stores the answer to a
- * repeated idempotency key. Rejects with the Failure that the request ends with.
+ * repeated idempotency key. Rejects with the Failure of the request.
  */
 export async function runCall(
   call: Call,
@@ -43,16 +43,16 @@ export async function runCall(
       await keepUnrepeatable(hold, streamed(ended.call.id), ended.call.id)
   } catch (thrown) {
     const failure = Failure.from(thrown)
-    if (hold && keptFailure(failure))
+    if (hold && isStoredFailure(failure))
       await hold.keep({ status: failure.status, body: JSON.stringify(errorBody(failure, call.id)), jobId })
     throw failure
   }
 }
 
-/** Whether a repeated request would fail in the same way. Failures of the server and of its load are not kept. */
-const keptFailure = ({ status, code }: Failure): boolean => status < 500 && status !== 429 && code !== 'cancelled'
+/** Whether a repeated request would fail in the same way. Failures of the server and of its load are not stored. */
+const isStoredFailure = ({ status, code }: Failure): boolean => status < 500 && status !== 429 && code !== 'cancelled'
 
 const streamed = (jobId: string): Unrepeatable => ({
-  message: `The answer to this 'Idempotency-Key' was streamed, and a stream is not given twice. It was the job ${jobId}.`,
+  message: `The answer to this 'Idempotency-Key' was a stream, and streams are not stored. It was for job ${jobId}.`,
   facts: { job_id: jobId },
 })

@@ -12,7 +12,7 @@ export interface SpeechJobOptions {
   body: unknown
 }
 
-/** What the submission of speech needs. */
+/** The owners that the submission of speech needs. */
 export type SpeechJobOwners = Pick<Owners, 'admission' | 'config' | 'conversion' | 'jobs' | 'registry'>
 
 /** Submits speech as a durable job. Validates its inputs first: throws Failure for invalid ones. */

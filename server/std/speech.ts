@@ -20,12 +20,12 @@ import { type SpeechJobOwners, submitSpeech } from './speech-job.ts'
 
 const nothing = { inputTokens: 0, outputTokens: 0 }
 
-/** What synchronous speech needs. */
+/** The owners that synchronous speech needs. */
 export type SpeechOwners = SpeechJobOwners & Pick<Owners, 'cpu' | 'idempotency' | 'throughput' | 'timings'>
 
 /**
  * Returns the handler of a text-to-speech request: it validates the body and translates it for the engine, asks
- * admission, waits for a slot, relays or converts the engine's audio, and leaves one finished record.
+ * admission, waits for a slot, relays or converts the engine's audio, and stores one record.
  */
 export function speech(owners: SpeechOwners): (call: Call) => Promise<void> {
   return call => answerSpeech(call, owners)
@@ -77,7 +77,7 @@ async function synthesize(
       call.abortSource,
     )
     const converted = await conversion.convert(spoken, prepared)
-    const pieces = await fromTheFirst(converted.sound)
+    const pieces = await withFirstPiece(converted.sound)
     call.abortSource.throwIfAborted()
     begun = true
     if (events) {
@@ -91,7 +91,7 @@ async function synthesize(
       call.head(200, contentTypeOf(format, spoken.contentType, converted.rate), ['content-disposition', disposition])
       await sendPieces(call, pieces)
     }
-    // A client that disconnected before the end, or read too slowly, cancels the call: that is no error.
+    // A client that disconnected before the end, or read too slowly, cancels the call: this is not an error.
     if (call.abortSource.aborted) throw call.abortSource.reason
     throughput.used(model.id, usage)
     return { how: 'completed', usage }
@@ -107,7 +107,7 @@ async function synthesize(
 /**
  * Resolves with all pieces once the first is there. What fails before that is answered with a status, or tried again.
  */
-async function fromTheFirst(sound: Readable): Promise<AsyncIterable<Buffer>> {
+async function withFirstPiece(sound: Readable): Promise<AsyncIterable<Buffer>> {
   const pieces = sound[Symbol.asyncIterator]() as AsyncIterableIterator<Buffer>
   const first = await pieces.next()
   return (async function* () {

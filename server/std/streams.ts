@@ -2,63 +2,63 @@ import type { ServerResponse } from 'node:http'
 import { SwapSet, type SwapSetMember } from '../../core/swap-set.ts'
 import { openPacer } from './pacer.ts'
 
-/** A response that is being streamed, as the watch over all of them sees it. */
+/** A streamed response that is watched: pinged when it is silent, cut when its reader stops reading. */
 export interface WatchedStream extends SwapSetMember {
-  /** Monotonic milliseconds: since when the reader has taken nothing, or undefined while it keeps up. */
+  /** Monotonic milliseconds since when the reader has read nothing; undefined while it keeps up. */
   blockedSince: number | undefined
   /** Monotonic milliseconds of the last byte written. */
   wroteAt: number
-  /** How long it may be silent, where that is not what all others may. */
+  /** Milliseconds of silence before a ping, if not the default. */
   readonly pingMs?: number | undefined
-  /** Sends a comment, so that proxies between do not take silence for death. */
+  /** Sends a comment, so that proxies do not close a silent connection. */
   ping(): void
   /** The reader is too slow: ends the connection and the engine's request. */
   cut(): void
   /** The server is stopping: ends the stream with an error frame. */
   interrupt(): void
-  /** The server begins to stop: a stream without an end of its own ends now, so that nobody waits for it. */
+  /** The server begins to stop: ends a stream that would not end by itself. */
   dismiss?(): void
 }
 
-/** What a response takes in one go; more is written as it is read. */
+/** Bytes that are written at once; longer bodies are written as they are read. */
 export const pieceBytes = 64 << 10
 
 /** How many streams are pinged or cut in one iteration of the event loop. */
-const together = 32
-/** Opening a stream takes a few tenths of a millisecond, so they leave most of the event loop to others. */
+const maxPerIteration = 32
+/** Opening a stream takes a few tenths of a millisecond; this pace leaves most of the event loop to other requests. */
 const openings = { size: 1, everyMs: 1 }
-/** More openings than this that wait are many. */
+/** Above this number of waiting openings there are many readers. */
 const manyOpenings = 16
-/** Passing an event on takes a few hundredths of a millisecond; 2,000 streams have it within 250 ms. */
+/** Writing an event takes a few hundredths of a millisecond; 2,000 streams get it within 250 ms. */
 const writes = { size: 16, everyMs: 2 }
 
 /**
- * One timer for all streams, however many: it pings the silent ones and cuts those whose reader has taken nothing for
- * `writeDeadlineMs`. A timer for each stream would be armed again with every token.
+ * Watches all streams with one timer: pings silent ones and cuts those whose reader has read nothing for
+ * `writeDeadlineMs`. A timer for each stream would be reset with every token.
  */
 export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; writeDeadlineMs: number }) {
   const open = new SwapSet<WatchedStream>()
   let timer: NodeJS.Timeout | undefined
   const every = Math.max(20, Math.min(1_000, pingMs / 4, writeDeadlineMs / 4))
 
-  /** Those that were opened together fall silent together: they are pinged a few at a time. */
-  let looking: Iterator<WatchedStream> | undefined
-  function look() {
-    looking ??= open[Symbol.iterator]()
+  /** Position of the check. Streams that were opened together are due together, so they are pinged a few at a time. */
+  let remaining: Iterator<WatchedStream> | undefined
+  function check() {
+    remaining ??= open[Symbol.iterator]()
     const now = performance.now()
     let written = 0
-    for (let next = looking.next(); !next.done; next = looking.next()) {
+    for (let next = remaining.next(); !next.done; next = remaining.next()) {
       const stream = next.value
-      // It has ended since the look began.
+      // It has ended since the check began.
       if (stream.setIndex < 0) continue
       if (stream.blockedSince !== undefined) {
         if (now - stream.blockedSince < writeDeadlineMs) continue
         stream.cut()
       } else if (now - stream.wroteAt >= (stream.pingMs ?? pingMs)) stream.ping()
       else continue
-      if (++written === together) return void setImmediate(look)
+      if (++written === maxPerIteration) return void setImmediate(check)
     }
-    looking = undefined
+    remaining = undefined
   }
 
   const opening = openPacer(openings)
@@ -66,7 +66,7 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
 
   function add(stream: WatchedStream): void {
     open.add(stream)
-    timer ??= setInterval(look, every).unref()
+    timer ??= setInterval(check, every).unref()
   }
 
   function remove(stream: WatchedStream): void {
@@ -80,11 +80,11 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
     add,
     remove,
     /**
-     * Writes a whole answer after its head. A large one goes piece by piece as the reader takes it, and each piece that
-     * is taken gives the reader the deadline anew.
+     * Writes a whole body after its head, piece by piece as the client reads it. Each piece that is read resets the
+     * write deadline.
      */
     sendLarge(res: ServerResponse, body: Uint8Array): void {
-      const rest: WatchedStream = {
+      const watched: WatchedStream = {
         setIndex: -1,
         blockedSince: performance.now(),
         wroteAt: performance.now(),
@@ -94,24 +94,26 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
       }
       let at = 0
       const next = () => {
-        rest.blockedSince = performance.now()
+        watched.blockedSince = performance.now()
         while (at < body.length)
           if (!res.write(body.subarray(at, (at += pieceBytes)))) return void res.once('drain', next)
         res.end()
       }
-      add(rest)
-      res.once('close', () => remove(rest))
+      add(watched)
+      res.once('close', () => remove(watched))
       next()
     },
     /**
-     * Resolves when a stream may do the work of its opening: thousands that are opened at once must not stop others.
+     * Resolves when a stream may open: thousands that are opened at once must not stop others.
      */
     beforeOpening: opening.wait,
     /** Whether many streams wait to be opened. */
     get manyReaders(): boolean {
       return opening.waiting > manyOpenings
     },
-    /** Resolves when a stream may read and write what is new: one event can concern thousands of streams. */
+    /**
+     * Resolves when a stream may read and write new events. Paced, because one event can concern thousands of streams.
+     */
     beforeWrite: writing.wait,
     get count(): number {
       return open.size

@@ -16,7 +16,7 @@ export interface TextJobOptions {
   strict?: boolean
 }
 
-/** What the submission of a text task needs. */
+/** The owners that the submission of a text task needs. */
 export type TextJobOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'jobs' | 'registry'>
 
 /** Submits a text task as a durable job. Validates its inputs first: throws Failure for invalid ones. */
@@ -31,7 +31,7 @@ export async function submitText(
   if (call.inline.size > 0 || Buffer.byteLength(text) > config.limits.json_body)
     throw new Failure(
       'payload_too_large',
-      `The inputs of a job of ${task} may have ${Math.floor(config.limits.json_body / 1024)} KiB. Send a larger request to the endpoint of the task.`,
+      `The inputs of a job of ${task} may have at most ${Math.floor(config.limits.json_body / 1024)} KiB. Send a larger request to the endpoint of the task.`,
     )
   const { modelId } = await cpu.prepare(task, Buffer.from(text), registry.catalog(), config.limits, { strict })
   const admitted = admission.admit(call.caller, { kind: 'job', task, modelId })

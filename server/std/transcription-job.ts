@@ -12,14 +12,14 @@ export interface TranscriptionJobOptions {
   task: TranscriptionTask
   /** The body of the endpoint, its model included. */
   inputs: object
-  /** The audio, where it came as a file of a form. */
+  /** The audio, if it was sent as a file of a form. */
   sent?: MediaInput | undefined
   terms?: JobTerms
   /** The body that an idempotency key stands for. */
   body: unknown
 }
 
-/** What the submission of a transcription needs. */
+/** The owners that the submission of a transcription needs. */
 export type TranscriptionJobOwners = Pick<
   Owners,
   'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry'
@@ -39,7 +39,7 @@ export async function submitTranscription(
   const prepared = prepareTranscription(task, jobRequest(request), registry.catalog())
   const { modelId } = prepared
   const admitted = admission.admit(call.caller, { kind: 'job', task, modelId })
-  // The audio that it names may have been stored long ago, and no longer exist at its source.
+  // Checked before the audio is fetched, because it may no longer exist at its source.
   const before = await submittedBefore(call, body, owners)
   if (before) return before
   const kept = transcriptionInputs(task, request, registry.catalog().get(modelId)!)

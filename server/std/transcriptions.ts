@@ -36,7 +36,7 @@ type TranscriptionOwners = TranscriptionJobOwners & Pick<Owners, 'cpu' | 'idempo
 /**
  * Returns the handler of a speech-to-text request: it validates the form or the JSON and translates it for the engine,
  * asks admission, fetches and decodes the audio, waits for a slot, sends the engine's answer in the requested format,
- * and leaves one finished record.
+ * and stores one record.
  */
 function transcribe(task: TranscriptionTask, owners: TranscriptionOwners): (call: Call) => Promise<void> {
   return call => answerTranscription(task, call, owners)
@@ -57,14 +57,14 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
     const { field, value } = prepared.sound
     const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
     admission.requireQueueRoom(admitted)
-    // Before the call holds a slot that others could use.
+    // Fetched before the call takes a slot that others could use.
     const sound = await media.decodeAudio(sender, field, body.file ?? call.inline.get(value) ?? value)
     call.releaseBody()
     const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: prepared.stream, ...(hold ? { hold } : {}) }
     try {
       await runCall(call, work, (lease, { id }) => attempt(call, prepared, sound, { lease, hold, id }, owners), owners)
     } finally {
-      // Not awaited: a client that has its answer may send the same key again at once.
+      // Not awaited, so that the key is released at once: the client may send it again.
       void sound[Symbol.asyncDispose]()
     }
   }
@@ -156,7 +156,7 @@ const sound =
 const forms =
   '`response_format` sets the form of the answer: `text`, `srt` and `vtt` are plain text. With `stream: true` the answer is a stream of server-sent events, without a `[DONE]`.'
 
-/** A millisecond of it, as a WAV file. */
+/** A millisecond of silence, as a WAV file. */
 const silence = 'data:audio/wav;base64,UklGRjQAAABXQVZFZm10IBAAAAABAAEAgD4AAIA+AAABAAgAZGF0YRAAAACAgICAgICAgICAgICAgICA'
 
 /** The OpenAI-compatible routes for transcription and translation. */

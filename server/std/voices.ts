@@ -8,7 +8,7 @@ import { speech } from '../../core/tasks/speech/speech.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 
-/** The models that speak and that the caller may use. */
+/** Returns the speech models that the caller may use. */
 export function speechModels({ caller }: Call, { registry }: Pick<Owners, 'registry'>): Model[] {
   const catalog = registry.catalog()
   return registry
@@ -16,10 +16,10 @@ export function speechModels({ caller }: Call, { registry }: Pick<Owners, 'regis
     .filter(({ id }) => catalog.get(id)?.traits.speech !== undefined && modelAllowed(caller.token.models, id))
 }
 
-/** An engine that does not say at once what voices it has is not waited for. */
-const patienceMs = 2_000
+/** Milliseconds to wait for an engine's list of voices. */
+const timeoutMs = 2_000
 
-/** What is configured or known of its engine; otherwise what the engine says, if it runs and has a moment. */
+/** Returns the configured or known voices; else those that the engine reports, if it runs and has a free slot. */
 export async function voicesOf(model: Model, { jobs, registry }: Pick<Owners, 'jobs' | 'registry'>): Promise<Voice[]> {
   const traits = registry.catalog().get(model.id)?.traits
   const known = traits?.speech?.voices
@@ -27,15 +27,15 @@ export async function voicesOf(model: Model, { jobs, registry }: Pick<Owners, 'j
   const route = traits?.routes[speech.id]
   const lease = route === undefined ? undefined : jobs.idleSlot(model.id)
   if (!lease) return []
-  const enough = new AbortSource()
+  const timeout = new AbortSource()
   const timer = setTimeout(
-    () => enough.abort(new Failure('timeout', 'The engine did not name its voices.')),
-    patienceMs,
+    () => timeout.abort(new Failure('timeout', 'The engine did not report its voices in time.')),
+    timeoutMs,
   )
   try {
-    return await audioProtocol(route!).voices(lease, route!.path, enough)
+    return await audioProtocol(route!).voices(lease, route!.path, timeout)
   } catch {
-    // Many engines have no such route; a list of voices is worth no error.
+    // Many engines have no route for voices, so an empty list is no error.
     return []
   } finally {
     clearTimeout(timer)

@@ -109,7 +109,7 @@ describe('a repeated job', () => {
     await call.text()
     const refused = await ask('POST', `/api/jobs/${call.headers.get('x-job-id')}/retry`)
     expect(codeOf(refused)).toEqual([409, 'conflict'])
-    expect(refused.body.error!.message).toContain('inputs are not kept')
+    expect(refused.body.error!.message).toContain('inputs are not stored')
   })
 
   test('is made once per key; the same key for another job is refused', async () => {

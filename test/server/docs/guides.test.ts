@@ -44,8 +44,8 @@ describe.skipIf(!built)('the guides', () => {
 
   test.each([
     ['/docs/guides/job', 'Did you mean /docs/guides/jobs?'],
-    ['/docs/guides/nothing-like-it', 'There is no guide of this name. The list is at /docs/guides.'],
-    ['/docs/guides/..%2f..%2fpackage', 'There is no guide of this name.'],
+    ['/docs/guides/nothing-like-it', 'There is no guide with this name. /docs/guides lists all guides.'],
+    ['/docs/guides/..%2f..%2fpackage', 'There is no guide with this name.'],
   ])('%s is 404, and says where to look', async (path, message) => {
     const { status, text } = await ask(path)
     expect(status).toBe(404)

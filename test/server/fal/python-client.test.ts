@@ -147,7 +147,7 @@ test('the prefix fal-ai/ is dropped where nothing is offered under it', async ()
   const unknown = await send('POST', 'https://fal.run/fal-ai/dream/fats', { body: inputs })
   expect([unknown.status, unknown.body.detail]).toEqual([
     404,
-    expect.stringMatching(/^Nothing is offered at the slug 'fal-ai\/dream\/fats'\. Did you mean .*'dream\/fast'/),
+    expect.stringMatching(/^There is no model with the slug 'fal-ai\/dream\/fats'\. Did you mean .*'dream\/fast'/),
   ])
   // Other surfaces name models as they are.
   expect((await app.fetch('/slug/fal-ai/dream/fast', { body: inputs })).status).toBe(404)

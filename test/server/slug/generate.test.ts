@@ -49,7 +49,7 @@ const rows: [string, string, object | string, { who?: string; headers?: object }
     small,
     {},
     404,
-    ['model_not_found', "Did you mean 'fake/paint/text-to-", '"detail":"Nothing is'],
+    ['model_not_found', "Did you mean 'fake/paint/text-to-", '"detail":"There is no model with the slug'],
   ],
   ['a slug of nobody', 'zzz/yyy', small, {}, 404, ['model_not_found', 'GET /api/model-status'], ['Did you mean']],
   ['a model that is switched off', 'fake/off', small, {}, 404, ['model_not_found']],

@@ -333,7 +333,7 @@ test('what has a key is not taken back: others were told of it, or wait for it',
   for (const { status, body, headers } of [one!, ...others]) {
     const { code, message, job_id, status_url } = body.error
     expect([status, code, status_url]).toEqual([503, 'model_warming_up', `${app.url}/api/jobs/${job_id}`])
-    expect(message).toContain("under its 'Idempotency-Key'")
+    expect(message).toContain("with its 'Idempotency-Key'")
     expect(headers.get('x-job-id')).toBe(job_id)
     expect((await jobOf(job_id)).status).toBe('pending')
   }

@@ -301,7 +301,7 @@ describe('what is wrong is said of its field', () => {
       400,
       'invalid_audio',
       'file',
-      /sound in 'file'/,
+      /audio in 'file'/,
     ],
     ['nothing in the file', () => form({ model: 'far' }, { file: Buffer.alloc(0) }), 400, 'invalid_audio', 'file', /./],
     [
