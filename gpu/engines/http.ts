@@ -8,7 +8,7 @@ import { parseJson } from '../../core/json.ts'
 import type { Log } from '../../core/log.ts'
 import { eventStream, openReply, type Reply, type StreamForm, send, sendFailure } from './reply.ts'
 
-/** A body that is a form, as it came. */
+/** A multipart form body, not yet parsed. */
 export class FormBody {
   readonly bytes: Buffer<ArrayBuffer>
   readonly contentType: string
@@ -18,15 +18,15 @@ export class FormBody {
   }
 }
 
-/** `body` is JSON's value, or a form. */
+/** `body` is the parsed JSON value or a FormBody. */
 export type Handler = (body: unknown, reply: Reply) => void | Promise<void>
 /** By method and path: `POST /v1/embeddings`. */
 export type Handlers = Record<string, Handler>
 
-/** `running`: requests that it still works on, those included whose callers have gone. */
+/** `running`: requests still being computed, including those of disconnected callers. */
 export type Health = { status: 'loading'; progress: number } | { status: 'ok'; running?: number }
 
-/** Where an engine listens: a Unix socket that only this user may open, or a port on 127.0.0.1. One of the two. */
+/** Where an engine listens: either a Unix socket with mode 0600, or a port on 127.0.0.1. */
 export interface ListenAddress {
   socket?: string
   port?: number
@@ -34,26 +34,26 @@ export interface ListenAddress {
 
 export interface HttpOptions extends ListenAddress {
   key?: string
-  /** Bytes of a request body. */
+  /** Maximum bytes of a request body. */
   bodyLimit?: number
   health: () => Health
-  /** What is served; undefined until the model is ready. */
+  /** The routes; undefined until the model is ready. */
   handlers: () => Handlers | undefined
-  /** In what its handlers stream. */
+  /** The format of streamed responses. */
   stream?: StreamForm
   log: Log
 }
 
-/** The longest path that fits into the address of a Unix socket on Linux, without its closing zero. */
+/** Linux limits the path of a Unix socket to 107 bytes plus a final zero byte. */
 const longestSocketPath = 107
 
-/** Throws Failure `invalid_value` for a place where nothing can listen, before anything is started. */
+/** Throws Failure `invalid_value` for an address that cannot be listened on. */
 export function checkListenAddress({ socket, port }: ListenAddress): void {
   const wrong = (param: string, message: string) => new Failure('invalid_value', message, { param })
   if ((socket === undefined) === (port === undefined))
-    throw wrong('socket', 'Say where to listen: --socket <path> or --port <number>, one of them.')
+    throw wrong('socket', 'Give either --socket <path> or --port <number>.')
   if (socket !== undefined && Buffer.byteLength(socket) > longestSocketPath)
-    throw wrong('socket', `The path of a socket has at most ${longestSocketPath} bytes; '${socket}' has more.`)
+    throw wrong('socket', `The socket path '${socket}' is too long: use at most ${longestSocketPath} bytes.`)
   if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65_535))
     throw wrong('port', `--port must be a whole number from 0 to 65535, not ${port}.`)
 }
@@ -61,22 +61,22 @@ export function checkListenAddress({ socket, port }: ListenAddress): void {
 const bounds = { depth: 64, keys: 200_000 }
 
 /**
- * The engine's door. /health answers from the
- * first moment, everything else once there are handlers. Throws Failure `invalid_value` when it cannot listen.
+ * Starts the engine's HTTP server. `/health` works at once; all other routes once `handlers` returns them.
+ * Throws Failure `invalid_value` if it cannot listen.
  */
 export async function openHttp(options: HttpOptions) {
   const { socket, port, key, bodyLimit = 32 << 20, health, handlers, stream = eventStream, log } = options
   const running = new Set<AbortController>()
   let stopping = false
-  const wanted = key === undefined ? undefined : digest(`Bearer ${key}`)
+  const expected = key === undefined ? undefined : digest(`Bearer ${key}`)
 
-  /** Throws Failure for whoever may not come in or asks for what is not there. */
+  /** Returns the handler of a request. Throws Failure for a wrong key, an unknown route or a model that still loads. */
   function handlerFor(request: IncomingMessage, response: ServerResponse): Handler {
-    if (wanted && !timingSafeEqual(wanted, digest(request.headers.authorization ?? '')))
-      throw new Failure('invalid_api_key', 'This engine needs its key as bearer token.')
+    if (expected && !timingSafeEqual(expected, digest(request.headers.authorization ?? '')))
+      throw new Failure('invalid_api_key', 'The engine key is missing or wrong: send it as bearer token.')
     const ready = handlers()
     if (!ready)
-      throw new Failure('model_warming_up', 'The model is still loading. Ask /health how far it is.', {
+      throw new Failure('model_warming_up', 'The model is still loading. GET /health shows the progress.', {
         retryAfterMs: 1000,
       })
     const path = (request.url ?? '/').split('?', 1)[0]!
@@ -96,7 +96,7 @@ export async function openHttp(options: HttpOptions) {
     running.add(controller)
     response.once('close', () => {
       running.delete(controller)
-      if (!response.writableFinished) controller.abort(new Failure('cancelled', 'The caller has gone.'))
+      if (!response.writableFinished) controller.abort(new Failure('cancelled', 'The client disconnected.'))
     })
     response.once('finish', () => {
       if (stopping) request.socket.end()
@@ -122,19 +122,19 @@ export async function openHttp(options: HttpOptions) {
   await listen(server, socket, port)
 
   return {
-    /** The port that was given, where it was asked for as 0. */
+    /** The actual port, also if port 0 was requested. */
     port: socket === undefined ? (server.address() as AddressInfo).port : undefined,
-    /** Ends what runs with Failure `shutting_down` and resolves when the last answer is out. */
+    /** Aborts running requests with Failure `shutting_down`; resolves when the last response has been sent. */
     async close(): Promise<void> {
       const closed = once(server, 'close')
       stopping = true
       server.close()
       for (const controller of running)
         controller.abort(new Failure('shutting_down', 'The engine is stopping.', { retryAfterMs: 1000 }))
-      // Answers that were cut short are on their way to the kernel; whoever does not take them is not waited for.
-      const cut = setTimeout(() => server.closeAllConnections(), 1000)
+      // Give clients one second to receive the final frames.
+      const closeTimer = setTimeout(() => server.closeAllConnections(), 1000)
       await closed
-      clearTimeout(cut)
+      clearTimeout(closeTimer)
     },
   }
 }
@@ -151,7 +151,7 @@ async function listen(server: ReturnType<typeof createServer>, socket: string | 
   const listening = once(server, 'listening')
   if (socket === undefined) server.listen(port, '127.0.0.1')
   else {
-    // A socket is made with what the mask leaves; changing its mode afterwards would leave a moment in between.
+    // Set the umask first: with a later chmod, other users could connect in between.
     const mask = process.umask(0o177)
     try {
       server.listen(socket)
@@ -168,7 +168,7 @@ async function listen(server: ReturnType<typeof createServer>, socket: string | 
   if (socket !== undefined) chmodSync(socket, 0o600)
 }
 
-/** The whole body. What is over the limit is read and dropped, so that the caller gets to hear the refusal. */
+/** Reads the whole body. Bytes over the limit are read and dropped, so that the caller receives the error. */
 async function readBody(request: IncomingMessage, limit: number, signal: AbortSignal): Promise<Buffer<ArrayBuffer>> {
   const chunks: Buffer[] = []
   let length = 0
@@ -180,9 +180,9 @@ async function readBody(request: IncomingMessage, limit: number, signal: AbortSi
     }
   } catch (error) {
     signal.throwIfAborted()
-    throw new Failure('cancelled', 'The body of the request ended too early.', { cause: error })
+    throw new Failure('cancelled', 'The request body ended early.', { cause: error })
   }
   if (length > limit)
-    throw new Failure('payload_too_large', `The body has ${length} bytes; at most ${limit} are taken.`)
+    throw new Failure('payload_too_large', `The request body has ${length} bytes; at most ${limit} are allowed.`)
   return Buffer.concat(chunks)
 }

@@ -1,39 +1,39 @@
 import type { ServerResponse } from 'node:http'
 import type { Failure } from '../../core/failure.ts'
 
-/** In what an engine streams: the type that it says, and how a failure looks as the last frame. */
+/** The format of an engine's streams: the content type, and the frame that reports a failure. */
 export interface StreamForm {
   contentType: string
   failure(failure: Failure): string
 }
 
-/** The form of OpenAI-style answers. */
+/** The format of OpenAI-compatible streams. */
 export const eventStream: StreamForm = {
   contentType: 'text/event-stream; charset=utf-8',
   failure: failure => `data: ${JSON.stringify(bodyOf(failure))}\n\n`,
 }
 
-/** One answer on its way out. Either `json` once, or `write` any number of times and then `end`. */
+/** One response. Call `json` once, or `write` any number of times and then `end`, or `binary`. */
 export interface Reply {
   json(body: unknown): void
-  /** Sends a part of a stream; resolves when there is room for more. Headers go out with the first. */
+  /** Sends frames of a stream; resolves when more can be written. The first call sends the headers. */
   write(frames: string): void | Promise<void>
   end(frames: string): void
-  /** Begins an answer that is no text, of so many bytes. */
+  /** Starts a binary response of `length` bytes. */
   binary(contentType: string, length: number): BinaryReply
-  /** Sends what waits for company, for who ends the response by other means. */
+  /** Sends buffered frames; needed before the response is ended by other means. */
   flush(): void
-  /** Raised with a Failure when the caller has gone or the engine stops. */
+  /** Aborted with a Failure when the client disconnects or the engine stops. */
   readonly signal: AbortSignal
 }
 
 export interface BinaryReply {
-  /** Sends a part; resolves when there is room for more. */
+  /** Sends bytes; resolves when more can be written. */
   write(bytes: Uint8Array): void | Promise<void>
   end(): void
 }
 
-/** The reply over an HTTP response. */
+/** Opens a reply on an HTTP response. */
 export function openReply(
   response: ServerResponse,
   signal: AbortSignal,
@@ -42,7 +42,7 @@ export function openReply(
   const begin = () => {
     if (!response.headersSent) response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-cache' })
   }
-  let held = ''
+  let buffered = ''
   let sentAt = Number.NEGATIVE_INFINITY
   let timer: NodeJS.Timeout | undefined
   let full: Promise<void> | undefined
@@ -51,8 +51,8 @@ export function openReply(
     clearTimeout(timer)
     timer = undefined
     sentAt = performance.now()
-    const frames = held
-    held = ''
+    const frames = buffered
+    buffered = ''
     if (frames === '' || response.destroyed || response.writableEnded) return
     if (response.write(frames)) return
     full = drained(response, signal).finally(() => {
@@ -66,16 +66,16 @@ export function openReply(
     json: body => send(response, 200, body),
     write(frames) {
       begin()
-      held += frames
-      if (held.length >= maxHeld || performance.now() - sentAt >= togetherMs) flush()
-      else timer ??= setTimeout(flush, togetherMs)
+      buffered += frames
+      if (buffered.length >= maxBuffered || performance.now() - sentAt >= mergeMs) flush()
+      else timer ??= setTimeout(flush, mergeMs)
       return full
     },
     end(frames) {
       begin()
       clearTimeout(timer)
-      response.end(held + frames)
-      held = ''
+      response.end(buffered + frames)
+      buffered = ''
     },
     binary(type, length) {
       response.setHeader('content-type', type).setHeader('content-length', length).writeHead(200)
@@ -88,39 +88,39 @@ export function openReply(
   }
 }
 
-/** Frames that come faster after each other travel together: a write costs as much as a token of a small model. */
-const togetherMs = 2
-/** What waits for company is not more than this, in characters: a reader who does not read must be noticed. */
-const maxHeld = 1 << 14
+/** Frames that follow within this time are merged into one write, which costs as much as a token of a small model. */
+const mergeMs = 2
+/** Maximum characters buffered for merging, so that a slow client is noticed. */
+const maxBuffered = 1 << 14
 
 function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const leave = () => {
-      response.off('drain', go)
+    const onAbort = () => {
+      response.off('drain', onDrain)
       reject(signal.reason as Error)
     }
-    const go = () => {
-      signal.removeEventListener('abort', leave)
+    const onDrain = () => {
+      signal.removeEventListener('abort', onAbort)
       resolve()
     }
-    if (signal.aborted) return leave()
-    response.once('drain', go)
-    signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) return onAbort()
+    response.once('drain', onDrain)
+    signal.addEventListener('abort', onAbort, { once: true })
   })
 }
 
-/** A whole answer in JSON. */
+/** Sends a complete JSON response. */
 export function send(response: ServerResponse, status: number, body: unknown): void {
   const bytes = Buffer.from(JSON.stringify(body))
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length })
   response.end(bytes)
 }
 
-/** A Failure: as a status where nothing was sent yet, or else as the last frame of the stream. */
+/** Sends a Failure as an HTTP error, or as the last frame if the stream has started. */
 export function sendFailure(response: ServerResponse, failure: Failure, form: StreamForm = eventStream): void {
   if (response.destroyed || response.writableEnded) return
   if (response.headersSent) {
-    // Of bytes that are no text nothing can be said within them: they end too early.
+    // A binary response has no frame for errors: closing it early is the only signal.
     if (response.hasHeader('content-length')) return void response.destroy()
     response.end(form.failure(failure))
     return

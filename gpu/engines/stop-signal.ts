@@ -1,6 +1,6 @@
 /**
- * Aborts when this process is asked to end, by SIGTERM or SIGINT. Not `once`: a library (signal-exit) ends the process
- * when it finds itself the only listener left.
+ * Aborts on SIGTERM or SIGINT. Does not use `once`: the library signal-exit ends the process if its listener is the
+ * only one.
  */
 export function openStopSignal(): Disposable & { signal: AbortSignal; stopped: Promise<void> } {
   const stop = new AbortController()

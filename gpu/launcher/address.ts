@@ -5,13 +5,13 @@ import { dirname, join } from 'node:path'
 import { removeTree } from '../../core/files/remove-tree.ts'
 import type { Endpoint } from './launcher.ts'
 
-/** The kernel's bound for the path of a socket file is 108 bytes with its final zero. */
+/** The kernel limits the path of a socket file to 108 bytes, including the final zero byte. */
 const longestSocketPath = 104
 
 /**
- * Hands out addresses for engines: a socket file in a directory of its own that only we may enter, or a free loopback
- * port. A sandbox shows an engine its own directory and not those of others.
- * A port is free when it is looked up and may be taken a moment later; whoever starts an engine tries again then.
+ * Allocates addresses for engines: a socket file in a separate directory with mode 0700, or a free loopback port.
+ * In a sandbox an engine sees its own socket directory only.
+ * Another process may take a free port before the engine binds it; the caller then retries the start.
  */
 export function openAddresses(runDirectory: string) {
   const taken = new Set<number>()
@@ -41,7 +41,7 @@ export function openAddresses(runDirectory: string) {
       taken.add(port)
       return { endpoint: { origin: `http://127.0.0.1:${port}` }, port }
     },
-    give(endpoint: Endpoint, port: number | null): void {
+    release(endpoint: Endpoint, port: number | null): void {
       if (port !== null) taken.delete(port)
       if (endpoint.socketPath) removeDirectory(dirname(endpoint.socketPath), endpoint.socketPath)
     },
@@ -51,7 +51,7 @@ export function openAddresses(runDirectory: string) {
   }
 }
 
-/** The engine may have put other files there, which then go a moment later. */
+/** If the engine put other files there, the directory is removed asynchronously. */
 function removeDirectory(directory: string, socket: string): void {
   try {
     rmSync(socket, { force: true })
@@ -62,11 +62,11 @@ function removeDirectory(directory: string, socket: string): void {
 }
 
 const freePort = (): Promise<number> =>
-  new Promise((found, failed) => {
+  new Promise((resolve, reject) => {
     const server = createServer()
-    server.once('error', failed)
+    server.once('error', reject)
     server.listen(0, '127.0.0.1', () => {
       const { port } = server.address() as { port: number }
-      server.close(() => found(port))
+      server.close(() => resolve(port))
     })
   })

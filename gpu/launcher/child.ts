@@ -6,28 +6,28 @@ import type { Output } from './output.ts'
 
 export interface SpawnedChild {
   pid: number
-  /** On the monotonic clock: the last line that was not the one before again, or the start. */
+  /** Milliseconds on the monotonic clock: the last line that differed from the line before, or the start. */
   lastOutputAt: () => number
-  /** Resolves when the process is gone and what it printed has been read. */
+  /** Resolves when the process has exited and its output has been read. */
   ended: Promise<{ code: number | null; signal: string | null }>
 }
 
-/** A stray grandchild can hold the pipes open for ever; what is not read by then is not waited for. */
+/** Limits the wait for remaining output: a surviving grandchild can hold the pipes open for ever. */
 const lastReadMs = 250
 
 /**
- * Spawns a process in a group of its own: asking it to end reaches its workers, and a Ctrl-C at our terminal does not.
- * Resolves with why, as a sentence, when it cannot be spawned.
+ * Spawns a process in a new process group: signals to the group reach its workers, and Ctrl-C in the server's terminal
+ * does not. If spawning fails, resolves with the reason as a sentence.
  */
 export async function spawnChild(options: {
   file: string
   args: readonly string[]
   env: Record<string, string>
   cwd: string
-  /** Takes what it prints. */
+  /** Receives stdout and stderr. */
   output: Output
 }): Promise<SpawnedChild | string> {
-  // A child told to die with its parent dies with the thread that made it, so it must be one that stays.
+  // PR_SET_PDEATHSIG fires when the spawning thread ends, so the thread must live as long as the server.
   if (!isMainThread) throw new Error('Engines are started from the main thread only.')
   const { file, args, env, cwd, output } = options
   const child = execa(file, args, {
@@ -44,14 +44,14 @@ export async function spawnChild(options: {
   })
   const { pid } = child
   if (pid === undefined) return `It cannot be started: ${(await child).shortMessage ?? file}.`
-  // execa's own promise is not used: it waits for the pipes too.
+  // execa's promise is unused because it also waits for the pipes.
   child.catch(() => {})
   preferVictim(pid)
   let lastOutputAt = performance.now()
   const read = (chunk: Buffer) => {
-    const before = output.news
+    const before = output.distinctLines
     output.push(chunk)
-    if (output.news !== before) lastOutputAt = performance.now()
+    if (output.distinctLines !== before) lastOutputAt = performance.now()
   }
   const streams = [child.stdout, child.stderr].map(stream => {
     stream.on('data', read)
@@ -68,11 +68,11 @@ export async function spawnChild(options: {
   return { pid, lastOutputAt: () => lastOutputAt, ended }
 }
 
-/** When memory runs out the kernel shall take an engine, which can be started again, and not the server. */
+/** Makes the kernel's OOM killer prefer the engine, which can be restarted, over the server. */
 function preferVictim(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, '500')
   } catch {
-    // Not every container allows it, and it only decides who goes first.
+    // Some containers forbid it; it only affects the order of OOM kills.
   }
 }

@@ -1,28 +1,28 @@
 import { join } from 'node:path'
 
 export interface EnvironmentOptions {
-  /** The environment of this program; a few names are taken from it, nothing else gets through. */
+  /** The server's environment. Only the variables matched by `inherited` are inherited on. */
   host: Readonly<Record<string, string | undefined>>
-  /** A directory of ours that serves as the engine's home. */
+  /** The engine's HOME, a directory in the data directory. */
   home: string
   bootId: string
   launchId: string
   visibleDevices: string
-  /** From the preset, then from the model's configuration. */
+  /** Variables from the preset, overridden by those from the model's configuration. */
   more: Readonly<Record<string, string>>
 }
 
-const passed = /^(PATH|LD_LIBRARY_PATH|TZ|SSL_CERT_(FILE|DIR)|NVIDIA_\w+|CUDA_(HOME|PATH|CACHE_PATH|CACHE_MAXSIZE))$/
+const inherited = /^(PATH|LD_LIBRARY_PATH|TZ|SSL_CERT_(FILE|DIR)|NVIDIA_\w+|CUDA_(HOME|PATH|CACHE_PATH|CACHE_MAXSIZE))$/
 
 /**
- * The environment of an engine: built, not inherited, so that no key or token of ours can be read in a model server.
+ * Builds an engine's environment instead of inheriting it, so that a model server cannot read the server's keys.
  * PASSIVE keeps OpenMP's idle threads from spinning: on a small machine a spinning engine is a hundred times slower.
- * The markers come last because the start-up sweep goes by them.
+ * The launch markers come last, so nothing overrides them: the start-up sweep finds processes by them.
  */
 export function engineEnvironment(options: EnvironmentOptions): Record<string, string> {
   const { host, home, more } = options
   const built: Record<string, string> = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
-  for (const [name, value] of Object.entries(host)) if (value !== undefined && passed.test(name)) built[name] = value
+  for (const [name, value] of Object.entries(host)) if (value !== undefined && inherited.test(name)) built[name] = value
   const hub = host.HF_HOME ?? (host.HOME ? join(host.HOME, '.cache', 'huggingface') : undefined)
   if (hub) built.HF_HOME = hub
   return {
@@ -30,7 +30,7 @@ export function engineEnvironment(options: EnvironmentOptions): Record<string, s
     HOME: home,
     LANG: 'C.UTF-8',
     HF_HUB_OFFLINE: '1',
-    // Code and kernels that are made at run time: by default below HF_HOME and /tmp, which a sandbox does not keep.
+    // Code and kernels generated at run time. The defaults are below HF_HOME and /tmp, which a sandbox does not keep.
     HF_MODULES_CACHE: join(home, '.cache', 'huggingface', 'modules'),
     TORCHINDUCTOR_CACHE_DIR: join(home, '.cache', 'torchinductor'),
     VLLM_HOST_IP: '127.0.0.1',

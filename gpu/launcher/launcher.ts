@@ -1,68 +1,68 @@
 import type { SandboxRequirements } from '../sandbox/level.ts'
 
 /**
- * The seam behind which engines are started. Today a child process of this machine or an address elsewhere; later a
- * batch job or a pod. Launch ids are ours; addresses, ports and process ids are results, never inputs.
+ * Interface for starting engines: as a child process of this machine, or by the address of an engine that runs
+ * elsewhere. The caller chooses launch ids; addresses, ports and process ids are results, never inputs.
  */
 export interface Launcher {
   /**
-   * Starts an engine. Resolves when it exists, long before it can work. Rejects with Failure `worker_error` when it
-   * cannot be started at all (no such program), and says so.
+   * Starts an engine. Resolves when its process exists, long before it is ready. Rejects with Failure `worker_error`
+   * if it cannot be started, for example because the program is not installed.
    */
   start(options: LaunchOptions): Promise<Launched>
-  /** Everything started and not yet gone. */
+  /** Lists launches that have not exited. */
   list(): Promise<Launch[]>
   /**
-   * Asks the engine to end, kills it after `graceMs`, and resolves when it and everything it started are gone.
-   * Does nothing for a launch that is gone already.
+   * Sends SIGTERM, then SIGKILL after `graceMs`. Resolves when the engine and all its descendants have exited.
+   * Does nothing if the launch has already ended.
    */
   stop(launchId: string, graceMs: number): Promise<void>
-  /** The last lines it printed, oldest first, up to a megabyte. Kept for a while after its end. */
+  /** The last lines it printed, oldest first, up to a megabyte. Kept for the latest ended launches too. */
   logs(launchId: string): string[]
 }
 
 export interface LaunchOptions {
   launchId: string
-  /** Of all launches of one engine. */
+  /** The same for all launches of one engine. */
   engineId: string
   modelId: string
-  /** Program and arguments; `{port}` and `{socket}` are filled in where it is started. Empty for an address elsewhere. */
+  /** Program and arguments; the launcher replaces `{port}` and `{socket}`. Empty for a remote address. */
   argv: readonly string[]
   /** Whether the engine listens on a loopback port or on a Unix socket. */
   channel: 'port' | 'socket'
-  /** What the engine needs besides the environment that every engine gets. */
+  /** Variables added to the environment that every engine gets. */
   env: Readonly<Record<string, string>>
-  /** What CUDA_VISIBLE_DEVICES says: indexes or slices, empty for the processor alone. */
+  /** Value of CUDA_VISIBLE_DEVICES: indexes or MIG instances; empty for CPU only. */
   visibleDevices: string
-  /** What it can reach of this machine. */
+  /** Which files and network the engine may access. */
   sandbox: SandboxRequirements
-  /** Set for an engine that runs elsewhere: where it answers. */
+  /** The base URL of an engine that runs elsewhere. */
   address?: string
 }
 
 export interface Launched {
   launchId: string
-  /** The engine's own process as this machine numbers it; null for an address elsewhere. */
+  /** The engine's process id in the machine's PID namespace; null for a remote address. */
   pid(): number | null
   endpoint: Endpoint
-  /** Resolves when the engine and everything it started are gone. */
+  /** Resolves when the engine and all its descendants have exited. */
   exited: Promise<Exit>
-  /** Milliseconds on the monotonic clock of the last new line of output, or of the start. */
+  /** Time of the last distinct output line, or of the start: milliseconds on the monotonic clock. */
   lastOutputAt: () => number
 }
 
-/** Where an engine answers HTTP. */
+/** The HTTP address of an engine. */
 export interface Endpoint {
   origin: string
   socketPath?: string
 }
 
 export interface Exit {
-  /** `3`, `SIGSEGV`: how the process ended. */
+  /** Exit code or signal: `3`, `SIGSEGV`. */
   status: string
-  /** The line of its output that says why best, or an empty string. */
+  /** The output line that best explains the exit, or an empty string. */
   lastWords: string
-  /** What to do when its sandbox may be the cause, as a sentence, or an empty string. */
+  /** If the sandbox may be the cause: what to do, as a sentence. Otherwise an empty string. */
   hint?: string
 }
 

@@ -21,16 +21,16 @@ import { statusOf, type Wrapper, wrapped } from './wrapper.ts'
 interface Child extends Launch {
   pid: number
   exited: Promise<Exit> | undefined
-  /** Set once it has been asked to end. */
+  /** Set after `stop` was called. */
   stopping: Promise<void> | undefined
-  /** Set once it has been killed by us: wrappers differ in what they make of that. */
+  /** Set when the launcher kills it: wrappers report a kill with different exit statuses. */
   killed: boolean
   wrapper: Wrapper
 }
 
 /**
- * Starts engines as child processes of this machine. Opening it first ends what an earlier boot left behind, so that
- * no load meets a card that a dead server's engine still fills.
+ * Starts engines as child processes of this machine. Opening it first ends processes left by an earlier boot, which
+ * would still occupy GPU memory.
  */
 export async function openLocalLauncher({
   dataDir,
@@ -50,7 +50,7 @@ export async function openLocalLauncher({
   Launcher & { swept: Sweep; outputs: Outputs; close(): void }
 > {
   for (const name of ['run', 'home']) mkdirSync(join(dataDir, name), { recursive: true, mode: 0o700 })
-  // Engines get paths in it, and in a sandbox there may be no link that leads to them.
+  // Engines get paths in it, and a sandbox may not contain the symbolic links on the way.
   const data = realpathSync(dataDir)
   const run = join(data, 'run')
   const sandbox = openSandbox({ ...sandboxing, dataDir: data, host })
@@ -60,17 +60,19 @@ export async function openLocalLauncher({
   const children = new Map<string, Child>()
   const outputs = openOutputs()
   const swept = await sweep(record, bootId)
-  if (swept.ended > 0) log.warn('Ended what an earlier run of this server left behind', { processes: swept.ended })
+  if (swept.ended > 0) log.warn('Ended processes left by an earlier run of this server', { processes: swept.ended })
   if (swept.left.length > 0)
-    log.error('Processes of an earlier run cannot be ended', { pids: swept.left.map(one => one.pid).join(' ') })
+    log.error('Cannot end processes left by an earlier run of this server', {
+      pids: swept.left.map(one => one.pid).join(' '),
+    })
 
   async function start(options: LaunchOptions): Promise<Launched> {
     const { launchId, modelId } = options
     const shared = folders.make(options)
     const { endpoint, port } = await addresses.take(options.channel, launchId)
-    const giveUp = (why: string): never => {
+    const fail = (why: string): never => {
       forget(launchId)
-      addresses.give(endpoint, port)
+      addresses.release(endpoint, port)
       folders.release(options)
       throw new Failure('worker_error', why)
     }
@@ -79,20 +81,27 @@ export async function openLocalLauncher({
       part.replaceAll('{port}', String(port ?? '')).replaceAll('{socket}', endpoint.socketPath ?? ''),
     )
     if (!findProgram(argv[0] ?? '', env.PATH!))
-      giveUp(`The program '${argv[0]}' that runs '${modelId}' is not installed here, or not on PATH.`)
+      fail(`The program '${argv[0]}' that runs '${modelId}' is not installed here, or not on PATH.`)
     record.put({ launchId, bootId, modelId, process: null })
     const output = outputs.open({ launchId, modelId, secrets: secretsIn(options.env) })
     const write = [shared.home, shared.outputs, ...(endpoint.socketPath ? [dirname(endpoint.socketPath)] : [])]
-    const own = Object.keys(options.env)
+    const configuredVariables = Object.keys(options.env)
     let confined: ReturnType<typeof sandbox.wrapperFor>
     try {
-      confined = sandbox.wrapperFor({ requirements: options.sandbox, argv, env, own, write, read: [shared.inputs] })
+      confined = sandbox.wrapperFor({
+        requirements: options.sandbox,
+        argv,
+        env,
+        configuredVariables,
+        write,
+        read: [shared.inputs],
+      })
     } catch (cause) {
-      return giveUp(`The sandbox of '${modelId}' cannot be made: ${(cause as Error).message}.`)
+      return fail(`Cannot create the sandbox of '${modelId}': ${(cause as Error).message}.`)
     }
     const used = confined?.wrapper ?? wrapper
     const spawned = await spawnChild({ ...wrapped(used, argv), env, cwd: shared.home, output })
-    if (typeof spawned === 'string') return giveUp(spawned)
+    if (typeof spawned === 'string') return fail(spawned)
     const { pid, lastOutputAt } = spawned
     const child: Child = {
       launchId,
@@ -108,7 +117,7 @@ export async function openLocalLauncher({
     const exited = spawned.ended.then(async ({ code, signal }): Promise<Exit> => {
       await endLeftovers(child)
       children.delete(launchId)
-      addresses.give(endpoint, port)
+      addresses.release(endpoint, port)
       forget(launchId)
       folders.release(options)
       const status = child.killed ? 'SIGKILL' : statusOf(used, code, signal, constants.signals)
@@ -125,11 +134,11 @@ export async function openLocalLauncher({
     return { launchId, pid: () => engine, endpoint, exited, lastOutputAt }
   }
 
-  /** What an engine left in sessions of their own, where no namespace took them along. */
+  /** Ends processes that the engine started in other sessions; without a PID namespace they survive it. */
   async function endLeftovers({ launchId, modelId }: Child): Promise<void> {
     const { left } = await endAll({ INFER_LAUNCH_ID: new Set([launchId]) }, 5_000)
     const pids = left.map(one => one.pid).join(' ')
-    if (pids) log.error('An engine left processes that cannot be ended', { model: modelId, pids })
+    if (pids) log.error('Cannot end processes started by an engine that has exited', { model: modelId, pids })
   }
 
   function forget(launchId: string): void {
@@ -153,11 +162,11 @@ export async function openLocalLauncher({
     }
     await kill(child)
     if (await within(child.exited!, 10_000)) return
-    log.error('An engine does not end even when killed', { model: child.modelId, pid: child.pid })
+    log.error('An engine still runs 10 s after SIGKILL', { model: child.modelId, pid: child.pid })
     await child.exited
   }
 
-  /** From the inside out: the wrapper ends by itself once its namespace is empty, which is how we know that it is. */
+  /** Kills the processes inside first: the wrapper then exits, which proves that its namespace is empty. */
   async function kill(child: Child): Promise<void> {
     child.killed = true
     const inside = child.wrapper.depth > 0 ? await descendantsOf(child.pid) : []
@@ -180,16 +189,16 @@ export async function openLocalLauncher({
 }
 
 async function within(done: Promise<unknown>, ms: number): Promise<boolean> {
-  const late = new AbortController()
-  const never = pause(ms, false, { signal: late.signal }).catch(() => false)
+  const timer = new AbortController()
+  const timeout = pause(ms, false, { signal: timer.signal }).catch(() => false)
   try {
-    return await Promise.race([done.then(() => true), never])
+    return await Promise.race([done.then(() => true), timeout])
   } finally {
-    late.abort()
+    timer.abort()
   }
 }
 
-/** Values in an engine's environment that its name says are secret: what an engine prints must not show them. */
+/** Values of variables whose name indicates a secret; they are redacted in the engine's output. */
 const secretsIn = (env: Readonly<Record<string, string>>): string[] =>
   Object.entries(env).flatMap(([name, value]) =>
     /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i.test(name) && value.length >= 8 ? [value] : [],

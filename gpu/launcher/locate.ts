@@ -3,12 +3,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { childrenOf } from './processes.ts'
 import { first, type Wrapper } from './wrapper.ts'
 
-/** The first process of a namespace once it has become what starts the engine. */
+/** Start of the command line of a namespace's first process, once it runs the shell that starts the engine. */
 const firstCommand = first.slice(0, 3).join('\0')
 
 /**
- * Finds the engine's own process below the wrapper, for showing; it appears some milliseconds after the wrapper. Before
- * that, tools that build its sandbox run in its place.
+ * Finds the engine's process below the wrapper, for display. It appears some milliseconds after the wrapper; until
+ * then the children are tools that build the sandbox.
  */
 export async function locate(
   pid: number,
@@ -19,10 +19,10 @@ export async function locate(
   for (let attempt = 0; attempt < 100; attempt++) {
     let above: number | undefined = pid
     for (let level = 1; level < depth && above !== undefined; level++) above = (await childrenOf(above))[0]
-    // Looked at before its child is: the child is a tool until then.
-    const [at] =
+    // Check the parent first: until it runs the shell, its child is a tool.
+    const [child] =
       above !== undefined && (name !== 'unshare' || (await startsEngine(above))) ? await childrenOf(above) : []
-    if (at !== undefined) return found(at)
+    if (child !== undefined) return found(child)
     await pause(20)
   }
 }

@@ -4,19 +4,19 @@ import { candidates, plain, type Wrapper, wrapped } from './wrapper.ts'
 
 export interface Probe {
   wrapper: Wrapper
-  /** What was tried, in order, for `infer doctor`: why it does not work, or null where it does. */
+  /** The attempts in order, for `infer doctor`; `why` is null for the wrapper that works. */
   tried: { command: string; why: string | null }[]
 }
 
 /**
- * Finds out which wrapper works here by starting a shell through each: it must run as one of the first processes of
- * a namespace and hand its exit status through. Stops at the first that does. Takes some 20 ms a try.
+ * Finds the first wrapper that works on this machine by starting a shell through each: the shell must be one of the
+ * first processes of its namespace, and its exit status must be passed on. Takes about 20 ms per attempt.
  */
 export async function probeWrapper(environment: { PATH?: string | undefined }): Promise<Probe> {
   const tried: Probe['tried'] = []
   const path = environment.PATH ?? '/usr/local/bin:/usr/bin:/bin'
   for (const candidate of candidates) {
-    const wrapper = found(candidate, path)
+    const wrapper = resolvedWrapper(candidate, path)
     const why = typeof wrapper === 'string' ? wrapper : await tryShell(wrapper, 'test $$ -le 9 && exit 42', path)
     tried.push({ command: candidate.prefix.slice(0, candidate.prefix.lastIndexOf('--')).join(' '), why })
     if (why === null && typeof wrapper !== 'string') return { wrapper, tried }
@@ -24,16 +24,16 @@ export async function probeWrapper(environment: { PATH?: string | undefined }): 
   return { wrapper: plain, tried }
 }
 
-/** The wrapper with the places of its programs, for a model may be given a PATH of its own; or what is missing. */
-function found(wrapper: Wrapper, path: string): Wrapper | string {
-  const places = wrapper.programs.map(name => [name, findProgram(name, path)] as const)
-  const missing = places.find(([, place]) => place === undefined)
+/** The wrapper with absolute program paths, because a model may set its own PATH; or which program is missing. */
+function resolvedWrapper(wrapper: Wrapper, path: string): Wrapper | string {
+  const paths = wrapper.programs.map(name => [name, findProgram(name, path)] as const)
+  const missing = paths.find(([, file]) => file === undefined)
   if (missing) return `${missing[0]} is not installed`
-  const placeOf = new Map(places)
-  return { ...wrapper, prefix: wrapper.prefix.map(part => placeOf.get(part) ?? part) }
+  const pathOf = new Map(paths)
+  return { ...wrapper, prefix: wrapper.prefix.map(part => pathOf.get(part) ?? part) }
 }
 
-/** Why a shell that is started through the wrapper does not end with 42; null where it does. Waits 5 s at most. */
+/** Runs a shell through the wrapper. Returns null if it exits with 42, else the reason. Waits at most 5 s. */
 export async function tryShell(wrapper: Wrapper, script: string, path: string): Promise<string | null> {
   const { file, args } = wrapped(wrapper, ['/bin/sh', '-c', script])
   try {
@@ -47,7 +47,7 @@ export async function tryShell(wrapper: Wrapper, script: string, path: string): 
       maxBuffer: 1 << 16,
     })
     if (done.exitCode === 42) return null
-    if (done.timedOut) return 'it does not answer'
+    if (done.timedOut) return 'it did not end within 5 s'
     if (done.exitCode === undefined) return String(done.code ?? done.signal)
     return done.stderr.trim().split('\n').at(-1) || `it ended with ${done.exitCode}`
   } catch (cause) {

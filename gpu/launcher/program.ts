@@ -1,17 +1,17 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'
 
-/** The file that a program name means, or undefined when there is none that may be run. */
+/** Resolves a program name or path to an executable file; undefined if there is none. */
 export function findProgram(name: string, path: string): string | undefined {
-  if (name.includes('/')) return runnable(isAbsolute(name) ? name : resolve(name))
+  if (name.includes('/')) return executableAt(isAbsolute(name) ? name : resolve(name))
   for (const directory of path.split(':')) {
-    const found = directory && runnable(join(directory, name))
+    const found = directory && executableAt(join(directory, name))
     if (found) return found
   }
   return undefined
 }
 
-function runnable(file: string): string | undefined {
+function executableAt(file: string): string | undefined {
   try {
     accessSync(file, constants.X_OK)
     return statSync(file).isFile() ? file : undefined

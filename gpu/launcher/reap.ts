@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type ProcessIdentity, processesWith, signal } from './processes.ts'
 
-/** One launch as it is remembered on disk, from before its process exists until it is known to be gone. */
+/** One launch as recorded on disk, from before its process exists until the process has exited. */
 export interface LaunchRecord {
   launchId: string
   bootId: string
@@ -13,9 +13,8 @@ export interface LaunchRecord {
 }
 
 /**
- * The launches of this data directory, in a file that outlives us. Written before a process is started, so that there
- * is none that the file does not know. Not synced to disk: what a power cut takes from the file, it takes from the
- * process table too.
+ * Records the launches of this data directory in a file. An entry is written before its process is started, so every
+ * process is in the file. The file is not synced: a power failure that loses an entry also ends its process.
  */
 export function openRecord(path: string) {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -49,33 +48,33 @@ function read(path: string): LaunchRecord[] {
 export interface Sweep {
   /** How many processes of earlier boots were ended. */
   ended: number
-  /** Those that did not go within the time: in the hands of the kernel or of a driver. */
+  /** Processes that did not exit in time, for example because they are blocked in the kernel or a driver. */
   left: ProcessIdentity[]
 }
 
 /**
- * Ends what earlier boots of this data directory left behind. A process is one of theirs when its environment names a
- * launch that the record holds and the boot that launched it; it is killed only if its number still means the same
- * process. Grandchildren in sessions of their own are found too, for the environment is handed down.
+ * Ends processes left by earlier boots of this data directory. They are recognized by the launch id and boot id in
+ * their environment, and killed only if the process id still belongs to the same process. Grandchildren in other
+ * sessions are found too, because they inherit the environment.
  */
 export async function sweep(record: ReturnType<typeof openRecord>, bootId: string, withinMs = 5_000): Promise<Sweep> {
   const earlier = record.all().filter(launch => launch.bootId !== bootId)
   if (earlier.length === 0) return { ended: 0, left: [] }
-  const theirs = {
+  const markers = {
     INFER_BOOT_ID: new Set(earlier.map(launch => launch.bootId)),
     INFER_LAUNCH_ID: new Set(earlier.map(launch => launch.launchId)),
   }
-  const left = await endAll(theirs, withinMs)
-  if (left.left.length === 0) record.remove(...earlier.map(launch => launch.launchId))
-  return left
+  const result = await endAll(markers, withinMs)
+  if (result.left.length === 0) record.remove(...earlier.map(launch => launch.launchId))
+  return result
 }
 
-/** Kills every process with these marks and waits until there is none. */
-export async function endAll(marks: Record<string, ReadonlySet<string>>, withinMs: number): Promise<Sweep> {
+/** Kills every process with these environment variables and waits until there is none, at most `withinMs`. */
+export async function endAll(markers: Record<string, ReadonlySet<string>>, withinMs: number): Promise<Sweep> {
   const ended = new Set<string>()
   const deadline = performance.now() + withinMs
   for (;;) {
-    const found = await processesWith(marks)
+    const found = await processesWith(markers)
     if (found.length === 0 || performance.now() > deadline) return { ended: ended.size, left: found }
     for (const one of found) {
       await signal(one, 'SIGKILL')

@@ -1,6 +1,6 @@
 import type { Exit, Launcher } from './launcher.ts'
 
-/** "Starts" engines that run elsewhere: takes their address as it is. Nothing is there to be stopped or to be read. */
+/** Launcher for engines that run elsewhere: it uses their address, stops no process and has no logs. */
 export function openRemoteLauncher(): Launcher {
   const open = new Map<string, { modelId: string; startedAt: number; exited: PromiseWithResolvers<Exit> }>()
   return {

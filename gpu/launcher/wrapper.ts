@@ -1,8 +1,8 @@
 /**
- * What an engine is started through, so that nothing of it outlives us. A child that is merely spawned stays when its
- * parent is killed, and a grandchild in a session of its own stays even when the child is told to die with us. A
- * process namespace does not: when its first process ends, the kernel ends them all. Measured with kill -9 and a
- * setsid grandchild that ignores SIGTERM: plain 2 survivors, pdeathsig alone 1, namespace alone 3, both together 0.
+ * The command that an engine is started through, so that no process of it outlives the server. A plain child survives
+ * when its parent is killed; with PR_SET_PDEATHSIG a grandchild in another session still survives. With a PID
+ * namespace the kernel ends all its processes when the first one ends. Measured with kill -9 and a setsid grandchild
+ * that ignores SIGTERM: plain 2 survivors, pdeathsig alone 1, namespace alone 3, both together 0.
  */
 export interface Wrapper {
   name: 'unshare' | 'bubblewrap' | 'plain'
@@ -11,23 +11,23 @@ export interface Wrapper {
   /** Put before the engine's own program and arguments. */
   prefix: readonly string[]
   /**
-   * Who is asked to end. `group`: the process group, which the wrapper itself shrugs off. `inside`: every process
-   * below the wrapper but not the wrapper, which would die of it and take the engine along without its grace.
+   * Which processes get SIGTERM. `group`: the process group; the wrapper ignores it. `inside`: every process below the
+   * wrapper but not the wrapper, whose exit would kill the engine without a grace period.
    */
   signals: 'group' | 'inside'
-  /** How many processes stand between the wrapper's own process and the engine's. */
+  /** Number of levels from the wrapper's process down to the engine's process. */
   depth: number
-  /** What it promises, as a sentence. */
+  /** When engines end, as a sentence for the log and `infer doctor`. */
   promise: string
 }
 
 /**
- * The first process of the namespace. It is not the engine because process 1 ignores signals that it does not handle
- * and must collect orphans; a shell with this fixed text does both right, and its end is the end of the namespace.
+ * The first process of the namespace. It is not the engine, because process 1 ignores signals without a handler and
+ * must reap orphans. A shell with this script does both, and the namespace ends when it exits.
  */
 export const first = ['/bin/sh', '-c', 'ulimit -c 0; "$@"; exit $?', 'infer-engine']
 
-/** Where the wrapper brings a first process of its own: no core file of 100 GB, and out of the way. */
+/** For a wrapper that has its own first process: disables core files (up to 100 GB), then replaces itself. */
 const replaced = ['/bin/sh', '-c', 'ulimit -c 0; exec "$@"', 'infer-engine']
 
 const unshare = (...flags: string[]): Wrapper => ({
@@ -40,7 +40,7 @@ const unshare = (...flags: string[]): Wrapper => ({
   ].flat(),
   signals: 'group',
   depth: 2,
-  promise: 'Engines and everything they start end with this process, however it ends (own process namespace).',
+  promise: 'Engines and their child processes end when this process ends, even if it is killed (PID namespace).',
 })
 
 const bubblewrap: Wrapper = {
@@ -49,10 +49,10 @@ const bubblewrap: Wrapper = {
   prefix: ['bwrap', '--die-with-parent', '--unshare-pid', '--dev-bind', '/', '/', '--proc', '/proc', '--', ...replaced],
   signals: 'inside',
   depth: 2,
-  promise: 'Engines and everything they start end with this process, however it ends (bubblewrap).',
+  promise: 'Engines and their child processes end when this process ends, even if it is killed (bubblewrap).',
 }
 
-/** The last resort, which always works. */
+/** The fallback, which always works. */
 export const plain: Wrapper = {
   name: 'plain',
   programs: [],
@@ -60,12 +60,12 @@ export const plain: Wrapper = {
   signals: 'group',
   depth: 0,
   promise:
-    'Engines end when this process stops them. If it is killed they stay until its next start, which ends them first.',
+    'Engines end when this process stops them. If this process is killed, engines run until its next start ends them.',
 }
 
 /**
- * What to try, best first. With its own /proc where that may be mounted, because some engines look themselves up
- * there by their number; in a user namespace where this process may not make a process namespace directly.
+ * Candidates in order of preference. A separate /proc is preferred because some engines look up their own process id
+ * there. A user namespace is needed where this process may not create a PID namespace directly.
  */
 export const candidates: readonly Wrapper[] = [
   unshare('--mount-proc'),
@@ -75,13 +75,13 @@ export const candidates: readonly Wrapper[] = [
   unshare('--user', '--map-current-user'),
 ]
 
-/** Program and arguments that start `argv` through the wrapper. */
+/** Returns the program and arguments that start `argv` through the wrapper. */
 export function wrapped(wrapper: Wrapper, argv: readonly string[]): { file: string; args: string[] } {
   const [file, ...args] = [...wrapper.prefix, ...argv]
   return { file: file!, args }
 }
 
-/** The end of a wrapped process in the words of the engine: a shell says 128 + n where a signal ended its child. */
+/** Returns the engine's exit code or signal: a shell wrapper reports 128 + n for signal n. */
 export function statusOf(wrapper: Wrapper, code: number | null, signal: string | null, names: Record<string, number>) {
   if (signal !== null) return signal
   if (wrapper.name === 'plain' || code === null || code <= 128) return String(code ?? 'unknown')

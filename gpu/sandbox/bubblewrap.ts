@@ -1,8 +1,8 @@
 import type { Wrapper } from '../launcher/wrapper.ts'
-import { kept, type SandboxTool } from './level.ts'
+import { keptCapabilities, type SandboxTool } from './level.ts'
 import type { Mount } from './mount.ts'
 
-/** How an engine is started in this view of the file system by bubblewrap. Pure. */
+/** Returns the bubblewrap command that starts an engine with these mounts. Pure. */
 export function bubblewrapped(
   { programs, userNamespace }: Pick<SandboxTool, 'programs' | 'userNamespace'>,
   mounts: readonly Mount[],
@@ -18,13 +18,13 @@ export function bubblewrapped(
       mounts.flatMap(argumentsOf),
       mounts.flatMap(mount => (mount.kind === 'empty' && mount.sealed ? ['--remount-ro', mount.to] : [])),
       ['--remount-ro', '/', '--cap-drop', 'ALL'],
-      // In a user namespace these would be privileges over nothing but itself.
-      userNamespace ? [] : kept.flatMap(name => ['--cap-add', `CAP_${name.toUpperCase()}`]),
+      // In a user namespace these capabilities would apply to the namespace only.
+      userNamespace ? [] : keptCapabilities.flatMap(name => ['--cap-add', `CAP_${name.toUpperCase()}`]),
       ['--', '/bin/sh', '-c', 'ulimit -c 0; exec "$@"', 'infer-engine'],
     ].flat(),
     signals: 'inside',
     depth: 2,
-    promise: 'Engines and everything they start end with this process, however it ends (bubblewrap).',
+    promise: 'Engines and their child processes end when this process ends, even if it is killed (bubblewrap).',
   }
 }
 

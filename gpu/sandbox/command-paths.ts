@@ -4,22 +4,22 @@ import type { ResolvedPath } from './mount.ts'
 import { resolvedPathsOf } from './resolved-paths.ts'
 import { type Guarded, isSafeFolder, isSafeToShow } from './safe-to-show.ts'
 
-/** Variables that name libraries, certificates and the like, as one path or several. */
+/** Variables that contain one path or several, such as those of libraries and certificates. */
 const pathVariables = /^(LD_LIBRARY_PATH|CUDA_HOME|CUDA_PATH|SSL_CERT_FILE|SSL_CERT_DIR)$/
 
 /**
- * What a command line and its environment name: whoever configured them wants the engine to read it. A script comes
- * with the folder it lies in. Paths in the data directory, or above it or above a home, do not count: those are given
- * to an engine only by name (`sandbox_read`).
+ * Returns the paths in an engine's arguments and environment: the administrator configured them for the engine to read.
+ * For a script its folder is included. Paths in the data directory, and parents of the data directory or of a home, are
+ * left out: they need an entry in `sandbox_read`.
  */
 export function commandPaths(
   argv: readonly string[],
   env: Readonly<Record<string, string>>,
-  { own, ...guarded }: { own: readonly string[] } & Guarded,
+  { configuredVariables, ...guarded }: { configuredVariables: readonly string[] } & Guarded,
 ): ResolvedPath[] {
   const words = argv.slice(1).flatMap(word => [word, word.slice(word.indexOf('=') + 1)])
   const values = Object.entries(env).flatMap(([name, value]) =>
-    pathVariables.test(name) || own.includes(name) ? value.split(':') : [],
+    pathVariables.test(name) || configuredVariables.includes(name) ? value.split(':') : [],
   )
   return [...new Set([...words, ...values])].flatMap(word => {
     const found = resolvedPathsOf(word).filter(
@@ -32,7 +32,7 @@ export function commandPaths(
   })
 }
 
-/** Scripts load what lies beside them. */
+/** Whether a file is a script, which may load other files of its folder. */
 function isScript(file: string): boolean {
   if (/\.(py|sh|[cm]?[jt]s|rb|pl|lua)$/.test(file)) return true
   try {

@@ -1,12 +1,12 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
-/** What the header of an ELF program or library says about the libraries that it is linked with. */
+/** The dynamic linking information in an ELF program or library. */
 export interface ElfLinks {
-  /** The dynamic linker that the program names, as an absolute path; undefined for libraries. */
+  /** Absolute path of the dynamic linker; undefined for libraries. */
   interpreter: string | undefined
-  /** Names of the libraries that it needs, mostly without a folder. */
+  /** Required libraries, usually file names without a folder. */
   needed: string[]
-  /** Its RPATH and RUNPATH: folders, `$ORIGIN` not yet replaced. */
+  /** Folders in RPATH and RUNPATH, with `$ORIGIN` not yet replaced. */
   searchPaths: string[]
 }
 
@@ -14,12 +14,12 @@ export interface ElfLinks {
 const segment = { load: 1, dynamic: 2, interpreter: 3 }
 const tag = { end: 0, needed: 1, strings: 5, rpath: 15, runpath: 29 }
 
-/** Bounds for damaged files: no program comes near them. */
+/** Limits for damaged files, far above the values of real programs. */
 const maxSegments = 256
 const maxDynamicBytes = 64 << 10
 const maxTextBytes = 16 << 10
 
-/** Reads the links of an ELF file of 64 bits; undefined for any other file and for one that cannot be read. */
+/** Reads the links of a 64-bit ELF file; undefined for any other file and for an unreadable one. */
 export function elfLinks(file: string): ElfLinks | undefined {
   let descriptor: number | undefined
   try {
@@ -83,13 +83,13 @@ function entriesOf(section: Buffer): { tag: number; value: number }[] {
   return end < 0 ? entries : entries.slice(0, end)
 }
 
-/** Where in the file lies what is loaded to this address. */
+/** Converts a virtual address to the offset in the file. */
 function fileOffset(address: number | undefined, segments: readonly Segment[]): number | undefined {
   if (address === undefined) return undefined
-  const holder = segments.find(
+  const container = segments.find(
     one => one.type === segment.load && address >= one.address && address < one.address + one.bytes,
   )
-  return holder && address - holder.address + holder.offset
+  return container && address - container.address + container.offset
 }
 
 function textAt(descriptor: number, offset: number): string {
@@ -98,7 +98,7 @@ function textAt(descriptor: number, offset: number): string {
   return bytes.toString('utf8', 0, end < 0 ? bytes.length : end)
 }
 
-/** At most `length` bytes at the offset; fewer at the end of the file. */
+/** Reads `length` bytes at the offset, or fewer at the end of the file. */
 function read(descriptor: number, offset: number, length: number): Buffer {
   const buffer = Buffer.alloc(length)
   return buffer.subarray(0, readSync(descriptor, buffer, 0, length, offset))

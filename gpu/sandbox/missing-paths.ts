@@ -4,8 +4,8 @@ import type { Model } from '../../core/models/model.ts'
 type Named = Pick<Model, 'id' | 'sandbox' | 'sandbox_read' | 'sandbox_write'>
 
 /**
- * Returns a sentence for each path of `sandbox_read` and `sandbox_write` that does not exist on this machine: an engine
- * is started without it, because a path may belong to an optional device. Empty for a model without a sandbox.
+ * Returns a sentence for each path of `sandbox_read` and `sandbox_write` that does not exist on this machine. Engines
+ * start without such a path, because it may belong to an optional device. Empty for a model without a sandbox.
  */
 export const missingSandboxPaths = (model: Named): string[] =>
   (['sandbox_read', 'sandbox_write'] as const).flatMap(field =>

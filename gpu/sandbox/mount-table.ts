@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { isWithin } from './mount.ts'
 
-/** One mounted file system, as /proc/self/mountinfo tells it. */
+/** One line of /proc/self/mountinfo. */
 export interface MountEntry {
   path: string
   type: string
-  /** Of the mount, not of the file system: `ro`, `nosuid`, `relatime` and so on. */
+  /** Options per mount, not per file system: `ro`, `nosuid`, `relatime` and so on. */
   options: readonly string[]
 }
 
@@ -21,7 +21,7 @@ export function mountTable(text: string): MountEntry[] {
   })
 }
 
-/** The mount on which a path lies: of several at the same place the last one is in front. */
+/** The mount that contains a path. Of several mounts at the same path, the last one is visible. */
 export const mountAt = (path: string, table: readonly MountEntry[]): MountEntry | undefined =>
   table
     .filter(entry => isWithin(path, entry.path))
@@ -30,7 +30,7 @@ export const mountAt = (path: string, table: readonly MountEntry[]): MountEntry 
       undefined,
     )
 
-/** The options that a mount must keep when it is made read-only: in a user namespace the kernel refuses less. */
+/** The options that a read-only remount must keep: in a user namespace the kernel refuses to remove them. */
 export function optionsOf(entry: MountEntry | undefined): string[] {
   if (!entry) return []
   const has = entry.options.filter(option => /^(noexec|relatime|noatime|nodiratime)$/.test(option))

@@ -1,25 +1,25 @@
 /** A path that an engine uses. */
 export interface ResolvedPath {
-  /** As it is named. */
+  /** The path as given. */
   path: string
-  /** Where it lies, with every link followed. */
+  /** The path with every symbolic link resolved. */
   real: string
-  /** Anything but a folder. */
+  /** True for anything but a folder. */
   file: boolean
 }
 
-/** One step in building the file system that an engine sees. Later steps go over earlier ones. */
+/** One mount of the file system that an engine sees. Later mounts cover earlier ones. */
 export type Mount =
   | { kind: 'bind'; mode: 'read' | 'write' | 'device'; from: string; to: string; file: boolean }
-  /** An empty folder in memory. `sealed`: nothing can be written to it but what is bound there. */
+  /** An empty folder in memory. `sealed`: read-only, except for what is bound inside. */
   | { kind: 'empty'; to: string; sealed: boolean }
   | { kind: 'proc'; own: boolean; to: '/proc' }
-  /** The devices that every program expects, with a /dev/shm of its own. */
+  /** The devices that every program expects, with a separate /dev/shm. */
   | { kind: 'dev'; to: '/dev' }
 
 export const isWithin = (path: string, folder: string): boolean =>
   folder === '/' || path === folder || path.startsWith(`${folder}/`)
 
-/** The mount that decides what is found at this path: the last one at it or above it. */
+/** The mount that determines the content of this path: the last one at the path or at a parent. */
 export const coverOf = (path: string, mounts: readonly Mount[]): Mount | undefined =>
   mounts.findLast(({ to }) => isWithin(path, to))

@@ -10,7 +10,7 @@ import { viewOf } from './view.ts'
 
 type Candidate = Omit<SandboxTool, 'programs' | 'network'>
 
-/** What to try, best first. Without a user namespace only root can do it. */
+/** Candidates in order of preference. Only root can create sandboxes without a user namespace. */
 function candidates(isRoot: boolean): Candidate[] {
   const direct: Candidate[] = isRoot
     ? [
@@ -18,18 +18,18 @@ function candidates(isRoot: boolean): Candidate[] {
         { name: 'unshare', userNamespace: false, ownProc: true },
       ]
     : []
-  const own = (ownProc: boolean): Candidate[] => [
+  const withUserNamespace = (ownProc: boolean): Candidate[] => [
     { name: 'bubblewrap', userNamespace: true, ownProc },
     { name: 'unshare', userNamespace: true, ownProc },
   ]
-  return [...direct, ...own(true), ...own(false)]
+  return [...direct, ...withUserNamespace(true), ...withUserNamespace(false)]
 }
 
 const programsOf = { bubblewrap: ['bwrap'], unshare: rebuildPrograms }
 
 /**
- * Finds out how sandboxes can be made on this machine by starting a shell in one, which looks whether it is in force.
- * Takes some 20 ms where the first way works. Never throws.
+ * Finds out how sandboxes can be created on this machine: starts a shell in one, which checks that it is enforced.
+ * Takes about 20 ms if the first candidate works. Never throws.
  */
 export async function probeSandbox({ PATH }: { PATH?: string | undefined }): Promise<SandboxSupport> {
   const path = PATH ?? '/usr/local/bin:/usr/bin:/bin'
@@ -45,17 +45,17 @@ export async function probeSandbox({ PATH }: { PATH?: string | undefined }): Pro
   return { tool: null, why: [...faults.keys()].join('; ') }
 }
 
-/** Where the programs are, or which is missing, as a sentence. */
+/** Absolute paths of the tool's programs, or a sentence about a missing one. */
 function programsFor(name: SandboxTool['name'], path: string): Record<string, string> | string {
-  const places = programsOf[name].map(program => [program, findProgram(program, `${path}:/usr/sbin:/sbin`)] as const)
-  const missing = places.find(([, resolved]) => resolved === undefined)
+  const paths = programsOf[name].map(program => [program, findProgram(program, `${path}:/usr/sbin:/sbin`)] as const)
+  const missing = paths.find(([, resolved]) => resolved === undefined)
   if (missing) return `${missing[0]} is not installed`
-  // Some of them are started from inside, where a link may lead nowhere.
-  return Object.fromEntries(places.map(([program, resolved]) => [program, realpathSync(resolved!)]))
+  // Some are started inside the sandbox, where a symbolic link may be broken.
+  return Object.fromEntries(paths.map(([program, resolved]) => [program, realpathSync(resolved!)]))
 }
 
-/** Fails with other statuses when a program of the system does not run. */
-const look = 'test $$ -le 99 && test -r /proc/self/status && test -c /dev/null && test ! -e /etc/shadow && exit 42'
+/** Exits with 42 if the sandbox is enforced; any other status means it is not, or a system program does not run. */
+const check = 'test $$ -le 99 && test -r /proc/self/status && test -c /dev/null && test ! -e /etc/shadow && exit 42'
 
 async function attempt(tool: SandboxTool, path: string): Promise<string | null> {
   try {
@@ -69,7 +69,7 @@ async function attempt(tool: SandboxTool, path: string): Promise<string | null> 
       write: [],
     })
     const wrapper = sandboxed(tool, mounts, { network: !tool.network, root: realpathSync(tmpdir()) })
-    return await tryShell(wrapper, look, path)
+    return await tryShell(wrapper, check, path)
   } catch (cause) {
     return String(cause)
   }

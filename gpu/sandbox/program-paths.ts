@@ -6,15 +6,14 @@ import { resolvedPathsOf } from './resolved-paths.ts'
 import { type Guarded, isSafeFolder } from './safe-to-show.ts'
 import { sharedLibraries } from './shared-libraries.ts'
 
-/** A script may be run by a script. */
+/** A script's interpreter may itself be a script. */
 const maxInterpreters = 4
 
 /**
- * What a program needs to run, as far as that follows from where it lies: the environment that it belongs to (a virtual
- * environment with the Python that it was made from, a conda environment, a folder of shims), else its folder with the
- * folders of libraries beside it, and the shared libraries that it is linked with; and the same for the program that
- * interprets it. For a program that is a link, both where the link lies and where it leads to. `program` is a name or a
- * path.
+ * Returns the paths that a program needs to run, as far as its location tells: its environment (a virtual environment
+ * with its base Python, a conda environment, a folder of shims), else its folder and the library folders beside it; its
+ * shared libraries; and the same for its interpreter. For a symbolic link, both the link and its target are included.
+ * `program` is a name or a path.
  */
 export function programPaths(program: string, path: string, guarded: Guarded): ResolvedPath[] {
   const found: ResolvedPath[] = []
@@ -35,30 +34,30 @@ export function programPaths(program: string, path: string, guarded: Guarded): R
 function environmentOf(program: string, guarded: Guarded): string[] {
   const folder = dirname(program)
   const above = dirname(folder)
-  // Shims of pyenv, asdf and mise look for the real program in their own tree.
+  // Shims of pyenv, asdf and mise find the real program in the tree above.
   if (basename(folder) === 'shims') return [above]
   if (existsSync(join(above, 'conda-meta'))) return [above]
-  const made = virtualEnvironment(join(above, 'pyvenv.cfg'))
-  if (made) return [above, ...made.flatMap(home => beside(home))]
-  // Release archives and build folders have the libraries beside the program; llama.cpp loads its backends from there.
+  const pythonFolders = virtualEnvironment(join(above, 'pyvenv.cfg'))
+  if (pythonFolders) return [above, ...pythonFolders.flatMap(home => beside(home))]
+  // Release archives and build folders contain the libraries beside the program; llama.cpp loads its backends there.
   return isFolderOfPrograms(folder) ? beside(folder) : [folder].filter(one => isSafeFolder(one, guarded))
 }
 
 const isFolderOfPrograms = (folder: string): boolean => basename(folder) === 'bin' || basename(folder) === 'sbin'
 
-/** Programs and libraries beside a folder of programs. */
+/** For a `bin` folder: the folder and the library folders beside it. */
 const beside = (folder: string): string[] =>
   isFolderOfPrograms(folder)
     ? [folder, ...['lib', 'lib64', 'libexec', 'include'].map(name => join(dirname(folder), name))]
     : []
 
-/** The folders in which a library lies under its names: what it loads when it runs mostly lies there too. */
+/** The folders of a library's names: libraries that it loads at run time are usually there too. */
 const foldersOf = (library: string, guarded: Guarded): string[] =>
   resolvedPathsOf(library)
     .flatMap(({ path, real }) => [dirname(path), dirname(real)])
     .filter(folder => isSafeFolder(folder, guarded))
 
-/** Where the Python of a virtual environment lies, by its configuration; undefined when it is none. */
+/** The folder of the base Python in a `pyvenv.cfg`; undefined if there is no such file. */
 function virtualEnvironment(file: string): string[] | undefined {
   try {
     const text = readFileSync(file, 'utf8')
@@ -68,7 +67,7 @@ function virtualEnvironment(file: string): string[] | undefined {
   }
 }
 
-/** The program that a script names on its first line. */
+/** The interpreter on the `#!` line of a script. */
 function interpreterOf(file: string, path: string): string | undefined {
   const line = /^#!\s*(\S+)(?:\s+(.*\S))?/.exec(startOf(file))
   if (!line) return undefined

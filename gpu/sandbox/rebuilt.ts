@@ -1,12 +1,12 @@
 import { first, type Wrapper } from '../launcher/wrapper.ts'
-import { kept, type SandboxTool } from './level.ts'
+import { keptCapabilities, type SandboxTool } from './level.ts'
 import { coverOf, type Mount } from './mount.ts'
 import { type MountEntry, mountAt, optionsOf } from './mount-table.ts'
 
 /**
- * Builds the view on an empty folder and moves to it. Its arguments: the folder, then for each phase the folders to make,
- * the files to make, and what to mount, one on a line; `--`; then the program and its arguments. PATH is the engine's
- * and may name anything, so the tools are looked for in the system's own folders.
+ * Mounts the file system below an empty folder and makes it the root. Arguments: the folder; for each phase the folders
+ * to create, the files to create and the mounts, one per line; `--`; the program and its arguments. PATH is the engine's
+ * and not trusted, so tools are searched in the system folders.
  */
 const script = `
 set -ef
@@ -35,47 +35,47 @@ PATH=$path
 exec "$@"
 `
 
-/** What the script runs. */
+/** The programs that the script runs. */
 export const rebuildPrograms = ['setpriv', 'unshare', 'mount', 'umount', 'pivot_root', 'mkdir', 'cp']
 
 export interface RebuildOptions {
   network: boolean
   /** An empty folder. */
   root: string
-  /** What is mounted on this machine. */
+  /** The mounts of this machine. */
   table: readonly MountEntry[]
-  /** Whom the engine runs as. */
+  /** User and group id of the engine. */
   uid: number
   gid: number
 }
 
-/** How an engine is started in this view of the file system by the tools of util-linux. Pure. */
+/** Returns the util-linux command that starts an engine with these mounts. Pure. */
 export function rebuilt(
   { programs, userNamespace }: Pick<SandboxTool, 'programs' | 'userNamespace'>,
   mounts: readonly Mount[],
   { network, root, table, uid, gid }: RebuildOptions,
 ): Wrapper {
   const { setpriv = 'setpriv', unshare = 'unshare' } = programs
-  const keep = userNamespace ? '' : kept.map(name => `,+${name}`).join('')
+  const keep = userNamespace ? '' : keptCapabilities.map(name => `,+${name}`).join('')
   return {
     name: 'unshare',
     programs: rebuildPrograms,
     prefix: [
       [setpriv, '--pdeathsig', 'KILL', '--no-new-privs', '--'],
       [unshare, '--mount', '--pid', '--ipc', '--uts', ...(network ? [] : ['--net'])],
-      // The tools of util-linux refuse users other than root, whatever privileges they have.
+      // The tools of util-linux refuse users other than root, regardless of capabilities.
       userNamespace ? ['--user', '--map-root-user'] : [],
       ['--fork', '--kill-child=SIGKILL', '--', '/bin/sh', '-c', script, 'infer-sandbox', root],
       phasesOf(mounts).flatMap((phase, at, all) =>
         phaseArguments(phase, root, table, at === all.length - 1 ? mounts : undefined),
       ),
-      // Back to the user that it was, in a user namespace of its own that owns none of the mounts.
+      // Back to the original user, in another user namespace that owns none of the mounts.
       ['--', ...(userNamespace ? [unshare, '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--'] : [])],
       [setpriv, `--bounding-set=-all${keep}`, '--inh-caps=-all', '--ambient-caps=-all', '--', ...first],
     ].flat(),
     signals: 'group',
     depth: 2,
-    promise: 'Engines and everything they start end with this process, however it ends (own process namespace).',
+    promise: 'Engines and their child processes end when this process ends, even if it is killed (PID namespace).',
   }
 }
 
@@ -85,28 +85,28 @@ interface Phase {
   mounts: Mount[]
 }
 
-/** What has to be made on a file system of a phase can only be made in the next one, when it is mounted. */
+/** Groups mounts into phases: paths on a file system can be created only in a phase after the one that mounts it. */
 function phasesOf(mounts: readonly Mount[]): Phase[] {
   const phases: Phase[] = [{ folders: ['.old'], files: [], mounts: [] }]
-  const before: Mount[] = []
+  const previous: Mount[] = []
   for (const mount of [...mounts, ...devices]) {
-    const cover = coverOf(mount.to, before)
+    const cover = coverOf(mount.to, previous)
     if (cover && cover.kind !== 'bind' && phases.at(-1)!.mounts.includes(cover))
       phases.push({ folders: [], files: [], mounts: [] })
     const phase = phases.at(-1)!
-    // Whatever lies in a folder of the machine is there already.
+    // In a folder bound from the host the path already exists.
     if (cover === undefined || cover.kind === 'empty' || cover.kind === 'dev') {
       const list = mount.kind === 'bind' && mount.file ? phase.files : phase.folders
       list.push(mount.to.slice(1))
       if (list === phase.files) phase.folders.push(mount.to.slice(1, mount.to.lastIndexOf('/')) || '.')
     }
     phase.mounts.push(mount)
-    before.push(mount)
+    previous.push(mount)
   }
   return phases
 }
 
-/** What is in /dev besides the cards. */
+/** The content of /dev besides GPU devices. */
 const devices: readonly Mount[] = [
   ...['null', 'zero', 'full', 'random', 'urandom', 'tty'].map(name => ({
     kind: 'bind' as const,
@@ -118,12 +118,12 @@ const devices: readonly Mount[] = [
   { kind: 'empty', to: '/dev/shm', sealed: false },
 ]
 
-/** The last phase is that of /dev, which is complete with a terminal device; then the root takes nothing more. */
+/** The last phase completes /dev with a terminal device and then makes the root read-only. */
 function phaseArguments(
   { folders, files, mounts }: Phase,
   root: string,
   table: readonly MountEntry[],
-  /** Given for the last phase. */
+  /** Set for the last phase only. */
   all: readonly Mount[] | undefined,
 ): string[] {
   const lines = mounts.flatMap(mount => linesOf(mount, root, table))
@@ -135,14 +135,14 @@ function phaseArguments(
       line(`${root}/dev/pts/ptmx`, `${root}/dev/ptmx`, 'none', 'bind'),
       ...all
         .filter(mount => mount.kind === 'empty' && mount.sealed)
-        .map(({ to }) => line(again, root + to, 'none', 'remount,bind,ro,nosuid,nodev')),
-      line(again, root, 'none', 'remount,bind,ro,nosuid,nodev'),
+        .map(({ to }) => line(remountSource, root + to, 'none', 'remount,bind,ro,nosuid,nodev')),
+      line(remountSource, root, 'none', 'remount,bind,ro,nosuid,nodev'),
     )
   }
   return [[...new Set(folders)].join('\n'), files.join('\n'), lines.join('\n')]
 }
 
-/** The lines of fstab(5) that make this mount below the folder that becomes the root. */
+/** The fstab(5) lines for this mount, below the folder that becomes the root. */
 function linesOf(mount: Mount, root: string, table: readonly MountEntry[]): string[] {
   const to = root + mount.to
   switch (mount.kind) {
@@ -155,27 +155,27 @@ function linesOf(mount: Mount, root: string, table: readonly MountEntry[]): stri
     case 'bind': {
       if (mount.mode !== 'read') return [line(mount.from, to, 'none', 'rbind')]
       const readOnly = (entry: MountEntry | undefined) => ['ro,nosuid,nodev', ...optionsOf(entry)].join(',')
-      // Making a mount read-only leaves those below it as they are.
+      // A read-only remount does not affect the mounts below it.
       const below = table.filter(({ path, type }) => path.startsWith(`${mount.from}/`) && !unreachable.test(type))
       return [
         line(mount.from, to, 'none', `rbind,${readOnly(mountAt(mount.from, table))}`),
         ...below.map(entry =>
-          line(again, to + entry.path.slice(mount.from.length), 'none', `remount,bind,${readOnly(entry)}`),
+          line(remountSource, to + entry.path.slice(mount.from.length), 'none', `remount,bind,${readOnly(entry)}`),
         ),
       ]
     }
   }
 }
 
-/** Their owner alone may look at them, and asking some of them waits for another machine. */
+/** Only their owner may access them, and access may block on a remote machine. */
 const unreachable = /^(fuse|autofs)/
 
-/** Any source that is mounted nowhere: mount(8) passes over what it takes to be mounted already. */
-const again = 'again'
+/** A source that is mounted nowhere: mount(8) skips sources that it considers mounted already. */
+const remountSource = 'again'
 
 const line = (from: string, to: string, type: string, options: string): string =>
   `${escaped(from)} ${escaped(to)} ${type} ${options} 0 0`
 
-/** As fstab(5) writes what separates its fields. */
+/** Escapes separators as fstab(5) requires. */
 const escaped = (path: string): string =>
   path.replaceAll(/[ \t\n\\#]/g, sign => `\\${sign.charCodeAt(0).toString(8).padStart(3, '0')}`)

@@ -2,7 +2,7 @@ import { lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, resolve } from 'node:path'
 import type { ResolvedPath } from './mount.ts'
 
-/** What there is at the path; undefined when there is nothing or it cannot be reached. */
+/** Resolves a path; undefined if nothing is there or it is inaccessible. */
 export function resolvedPathAt(path: string): ResolvedPath | undefined {
   try {
     return { path, real: realpathSync(path), file: !statSync(path).isDirectory() }
@@ -11,13 +11,12 @@ export function resolvedPathAt(path: string): ResolvedPath | undefined {
   }
 }
 
-/** The kernel follows 40 links at most. */
+/** The kernel follows at most 40 links. */
 const maxLinks = 40
 
 /**
- * What there is at the path, under its own name and under each name that a link on the way leads to: a program that
- * follows the links one by one finds each of them. Empty when there is nothing. A path that cannot be written on a line
- * is taken to be nothing.
+ * Resolves a path and also returns each intermediate path of its symbolic links, because a program may follow the links
+ * one by one. Empty if nothing is there, or if the path is relative or contains a newline or NUL.
  */
 export function resolvedPathsOf(path: string): ResolvedPath[] {
   if (!isAbsolute(path) || /[\0\n]/.test(path)) return []
@@ -29,7 +28,7 @@ export function resolvedPathsOf(path: string): ResolvedPath[] {
   return names.map(name => ({ ...resolved, path: name }))
 }
 
-/** The path with its first link replaced by what that link says; undefined when there is no link in it. */
+/** The path with its first symbolic link replaced by the target; undefined if it contains no link. */
 function afterLink(path: string): string | undefined {
   const parts = path.split('/')
   for (let count = 2; count <= parts.length; count++) {

@@ -1,19 +1,19 @@
 import { dirname, isAbsolute } from 'node:path'
 import { isWithin } from './mount.ts'
 
-/** What no engine is shown only because a command or a program leads there. */
+/** Folders that no engine may see merely because its command refers to them. */
 export interface Guarded {
   dataDir: string
   /** Real paths. */
   homes: readonly string[]
 }
 
-/** These hold files of many programs or users. */
+/** Folders with files of many programs or users. */
 const sharedFolders = ['/', '/tmp', '/var', '/var/tmp', '/var/lib', '/etc', '/home', '/run']
 
 /**
- * Whether an engine may see a path that its command names. Not so for paths in the data directory, above it or above a
- * home: those are given to an engine only by name (`sandbox_read`). Pure.
+ * Whether an engine may see a path because its command refers to it. False for paths in the data directory, and for
+ * parents of the data directory or of a home: they need an entry in `sandbox_read`. Pure.
  */
 export const isSafeToShow = (path: string, { dataDir, homes }: Guarded): boolean =>
   isAbsolute(path) &&
@@ -21,6 +21,6 @@ export const isSafeToShow = (path: string, { dataDir, homes }: Guarded): boolean
   !['/proc', '/sys', '/dev', dataDir].some(folder => isWithin(path, folder)) &&
   ![dataDir, ...homes].some(hidden => isWithin(hidden, path))
 
-/** The same for a folder in which a named file lies: never the home of another user either. Pure. */
+/** The same for the folder of such a file, which additionally must not be another user's home. Pure. */
 export const isSafeFolder = (folder: string, guarded: Guarded): boolean =>
   isSafeToShow(folder, guarded) && dirname(folder) !== '/home' && folder !== '/root'

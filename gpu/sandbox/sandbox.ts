@@ -12,12 +12,12 @@ import { readSystem } from './system.ts'
 import { viewOf } from './view.ts'
 
 export interface SandboxOptions {
-  /** Its real path. */
+  /** Real path of the data directory. */
   dataDir: string
   support: SandboxSupport
-  /** Files with secrets that lie elsewhere: the configuration, keys of certificates. */
+  /** Files with secrets outside of the data directory: the configuration, private keys of certificates. */
   secrets?: readonly string[]
-  /** The environment of this program. */
+  /** The server's environment. */
   host: Readonly<Record<string, string | undefined>>
 }
 
@@ -25,15 +25,15 @@ export interface SandboxedLaunch {
   requirements: SandboxRequirements
   argv: readonly string[]
   env: Readonly<Record<string, string>>
-  /** Names of variables that the preset or the model's configuration has set. */
-  own: readonly string[]
-  /** Folders of the engine: its home, where it writes results, where its socket is. */
+  /** Names of variables set by the preset or by the model's configuration. */
+  configuredVariables: readonly string[]
+  /** The engine's folders: home, results, socket. */
   write: readonly string[]
-  /** Where it finds the files of requests. */
+  /** Folders with files of requests. */
   read: readonly string[]
 }
 
-/** Builds the file system that each engine sees. */
+/** Creates the sandbox command of each engine. */
 export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOptions) {
   const root = join(dataDir, 'run', 'root')
   mkdirSync(root, { recursive: true, mode: 0o700 })
@@ -42,23 +42,23 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
     return real === undefined || real === '/' ? [] : [real]
   })
 
-  /** How to start the engine so that it sees its own part only; undefined where it runs without a sandbox. */
+  /** Returns the command that starts the engine in its sandbox; undefined if it runs without one. */
   function wrapperFor({
     requirements,
     argv,
     env,
-    own,
+    configuredVariables,
     write,
     read,
   }: SandboxedLaunch): { wrapper: Wrapper; level: 'strict' | 'files' } | undefined {
     const { level } = effectiveLevel(requirements.level, support)
     if (level === 'none' || support.tool === null) return undefined
-    const writable = [...write, ...made(env.CUDA_CACHE_PATH)]
+    const writable = [...write, ...createdCache(env.CUDA_CACHE_PATH)]
     const shown: ResolvedPath[] = [
       ...[argv[0]!, ...requirements.programs].flatMap(program =>
         programPaths(program, env.PATH ?? '', { dataDir, homes }),
       ),
-      ...commandPaths(argv, env, { own, dataDir, homes }),
+      ...commandPaths(argv, env, { configuredVariables, dataDir, homes }),
       ...[...read, ...requirements.read, ...(level === 'files' ? [hubCache(env)] : [])].flatMap(resolvedPathsOf),
     ]
     const mounts = viewOf({
@@ -78,8 +78,8 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
 }
 export type Sandbox = ReturnType<typeof openSandbox>
 
-/** Where the driver keeps what it has translated. Without it engines work too, after a longer start. */
-function made(folder: string | undefined): string[] {
+/** Creates the driver's cache of compiled kernels. Without it engines work too, after a longer start. */
+function createdCache(folder: string | undefined): string[] {
   if (!folder) return []
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -89,14 +89,12 @@ function made(folder: string | undefined): string[] {
   }
 }
 
-/** Where downloaded models lie. Not the folder above it, which holds the token of the hub. */
+/** The folder of downloaded models. Its parent is not shown because it contains the hub token. */
 const hubCache = (env: Readonly<Record<string, string>>): string =>
   env.HF_HUB_CACHE ?? env.HUGGINGFACE_HUB_CACHE ?? (env.HF_HOME === undefined ? '' : join(env.HF_HOME, 'hub'))
 
-/**
- * How failed programs speak of a path or an address that they cannot reach: the C library, Node, Python, the linker.
- */
-const unreached = new RegExp(
+/** Error messages about inaccessible paths and addresses, from the C library, Node, Python and the linker. */
+const inaccessible = new RegExp(
   [
     'no such file|not found|ENOENT|permission denied|EACCES|read-only file|EROFS|cannot open|open shared object',
     'cannot find (?:module|package)|MODULE_NOT_FOUND|FileNotFound|ModuleNotFound|no module named',
@@ -105,9 +103,9 @@ const unreached = new RegExp(
   'i',
 )
 
-/** What to do when an engine may have ended because of its sandbox, as a sentence; empty when nothing says so. Pure. */
+/** If an engine may have failed because of its sandbox: what to do, as a sentence. Otherwise empty. Pure. */
 export function sandboxHint(level: 'strict' | 'files' | 'none', status: string, lastWords: string): string {
-  if (level === 'none' || status === '0' || !(unreached.test(lastWords) || status === '126' || status === '127'))
+  if (level === 'none' || status === '0' || !(inaccessible.test(lastWords) || status === '126' || status === '127'))
     return ''
-  return `It ran in the sandbox '${level}': name further paths that it needs in 'sandbox_read' or 'sandbox_write', or choose another 'sandbox'.`
+  return `It ran in the sandbox '${level}': add the paths that it needs to 'sandbox_read' or 'sandbox_write', or choose another 'sandbox'.`
 }

@@ -6,8 +6,8 @@ import { readMountTable } from './mount-table.ts'
 import { rebuilt } from './rebuilt.ts'
 
 /**
- * How an engine is started in this view of the file system with the tool of this machine. `root` is an empty folder on
- * which the view may be built; nothing is left in it.
+ * Returns the command that starts an engine with these mounts, using this machine's sandbox tool. `root` is an empty
+ * folder used as a temporary mount point; it stays empty.
  */
 export function sandboxed(
   tool: SandboxTool,

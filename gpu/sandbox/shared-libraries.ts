@@ -2,13 +2,13 @@ import { existsSync, realpathSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
 import { elfLinks } from './elf.ts'
 
-/** No program of an engine has so many; bounds the time where links lead to whole trees of libraries. */
+/** Limits the search time; real engines link fewer libraries. */
 const maxFiles = 256
 
 /**
- * Returns the files that the dynamic linker loads for a program from the folders that the program and its libraries
- * name (RPATH, RUNPATH, `$ORIGIN`), and the dynamic linker itself. Empty for what is no ELF program. Libraries of the
- * system are left out: they are found without such a folder.
+ * Returns the dynamic linker of a program and the libraries that it loads from folders in RPATH and RUNPATH (with
+ * `$ORIGIN`) of the program and its libraries. System libraries are left out, because every sandbox shows them.
+ * Empty if the file is not an ELF program.
  */
 export function sharedLibraries(program: string): string[] {
   const found = new Set<string>()
@@ -29,7 +29,7 @@ export function sharedLibraries(program: string): string[] {
   return [...found]
 }
 
-/** `$ORIGIN` is the folder in which the file lies, with every link followed. */
+/** `$ORIGIN` is the folder of the file's real path. */
 function searchedFolders(file: string, searchPaths: readonly string[]): string[] {
   if (searchPaths.length === 0) return []
   const origin = dirname(realpathSync(file))
@@ -38,7 +38,7 @@ function searchedFolders(file: string, searchPaths: readonly string[]): string[]
     .filter(path => isAbsolute(path))
 }
 
-/** A library inherits the RPATH of what loads it, so every folder seen so far is looked into. */
+/** Finds a library. A library inherits the RPATH of its loader, so every folder seen so far is searched. */
 function located(name: string, folders: Iterable<string>): string | undefined {
   if (name.includes('/')) return isAbsolute(name) && existsSync(name) ? name : undefined
   for (const folder of folders) {

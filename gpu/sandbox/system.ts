@@ -3,31 +3,31 @@ import { join } from 'node:path'
 import type { ResolvedPath } from './mount.ts'
 import { resolvedPathAt } from './resolved-paths.ts'
 
-/** What there is on this machine that engines may need, read from it at each launch. */
+/** Paths of this machine that engines may need, read at each launch. */
 export interface System {
-  /** Folders at the root. */
+  /** Folders in `/`. */
   roots: readonly ResolvedPath[]
-  /** Files of /etc without which programs do not run. */
+  /** Files of /etc that programs need. */
   configuration: readonly ResolvedPath[]
-  /** What else lies where nothing is shown by default. */
+  /** Needed paths in folders that are otherwise hidden. */
   runtime: readonly ResolvedPath[]
   /** Graphics and compute devices. */
   devices: readonly ResolvedPath[]
-  /** Parts of /proc by which the machine is controlled. */
+  /** Parts of /proc that control the machine. */
   controls: readonly ResolvedPath[]
 }
 
-/** Programs and libraries, the same for everybody. /sys tells about devices and memory limits. */
+/** Programs and libraries, and /sys, which describes devices and memory limits. */
 export const inEveryView: ReadonlySet<string> = new Set(
   ['usr', 'bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32', 'opt', 'nix', 'gnu', 'sys'].map(name => `/${name}`),
 )
 
-/** These hold secrets, users' files or the ways to other services: of them only what is named is shown. */
+/** Folders with secrets, users' files or sockets of other services: only selected paths in them are shown. */
 const reserved = new Set(
   ['boot', 'dev', 'etc', 'home', 'lost+found', 'proc', 'root', 'run', 'sys', 'tmp', 'var'].map(name => `/${name}`),
 )
 
-/** Whether a folder at the root is shown at the level `files`: whatever is not reserved, such as /models, /srv and /mnt. */
+/** Whether a folder in `/` is shown at the level `files`: all but the reserved ones, such as /models, /srv and /mnt. */
 export const onlyInFiles = (path: string): boolean => !reserved.has(path)
 
 const configuration = [
@@ -36,19 +36,19 @@ const configuration = [
   'timezone',
   // Names of users, hosts and services.
   'group host.conf hostname hosts nsswitch.conf passwd protocols resolv.conf services',
-  // Drivers of graphics and compute cards.
+  // GPU drivers.
   'OpenCL egl glvnd nvidia nvidia-container-runtime vulkan',
 ].flatMap(names => names.split(' '))
 const runtime = ['/run/current-system', '/run/opengl-driver', '/run/nvidia-persistenced', '/var/cache/fontconfig']
 
 /**
- * NVIDIA cards with their slices and links, DRM devices, AMD and Windows (WSL) compute, Tegra, and the network cards by
- * which cards reach each other.
+ * NVIDIA GPUs with MIG and NVLink devices, DRM devices, AMD and Windows (WSL) compute, Tegra, and InfiniBand for traffic
+ * between GPUs.
  */
 const device = /^(nvidia.*|dri|kfd|dxg|nvhost-.*|nvmap|nvgpu|mali\d*|accel|davinci.*|infiniband)$/
 const controls = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', '/proc/acpi', '/proc/scsi']
 
-/** Takes less than a millisecond. `dev` is where devices lie. */
+/** Takes less than a millisecond. `dev` is the folder of devices. */
 export function readSystem({ dev = '/dev' }: { dev?: string } = {}): System {
   const present = (paths: string[]) => paths.flatMap(path => resolvedPathAt(path) ?? [])
   return {

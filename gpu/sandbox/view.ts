@@ -6,25 +6,25 @@ type Hidden = Pick<ResolvedPath, 'real' | 'file'>
 
 export interface ViewFacts {
   level: 'strict' | 'files'
-  /** Whether the engine gets a /proc of its own. */
+  /** Whether the engine gets a separate /proc. */
   ownProc: boolean
-  /** What there is on this machine. */
+  /** Paths of this machine. */
   system: System
-  /** What no engine sees, whatever it is given besides: the data directory, files with secrets. */
+  /** Paths that are always hidden, even below `read` and `write`: the data directory, files with secrets. */
   secret: readonly Hidden[]
-  /** Real paths of homes, of which an engine sees only what it is given. */
+  /** Real paths of homes, hidden except for paths in `read` and `write`. */
   homes: readonly string[]
   read: readonly ResolvedPath[]
   write: readonly ResolvedPath[]
 }
 
-/** At the same path a higher rank goes over a lower one. */
+/** At the same path a higher rank covers a lower one. */
 type Step = { rank: 0 | 1 | 2 | 3 | 4 } & ({ mount: Mount } | { hide: string; file: boolean })
 
 /**
- * Decides what an engine sees of the file system, as steps for `bubblewrapped` and `rebuilt`. Pure. Everything that is
- * not named is absent. Steps are ordered from the root down, so that a path in a hidden folder can be shown. At the
- * same path, showing a place goes over hiding a home, and hiding a secret goes over both.
+ * Returns the mounts of the file system that an engine sees, for `bubblewrapped` and `rebuilt`. Pure. Paths that are
+ * not mounted are absent. Mounts are ordered from the root down, so that a path in a hidden folder can be shown. At the
+ * same path, showing a path overrides hiding a home, and hiding a secret overrides both.
  */
 export function viewOf(facts: ViewFacts): Mount[] {
   const { system, level } = facts
@@ -36,7 +36,7 @@ export function viewOf(facts: ViewFacts): Mount[] {
     { rank: 0, mount: { kind: 'empty', to: '/tmp', sealed: false } },
     { rank: 0, mount: { kind: 'empty', to: '/var/tmp', sealed: false } },
     ...system.devices.map(resolved => bind(0, 'device', resolved, resolved.path)),
-    // Root could change the machine through these, even without privileges.
+    // Root could change the machine through these, even without capabilities.
     ...system.controls.map(resolved => bind(0, 'read', resolved, resolved.path)),
     ...facts.read.flatMap(resolved => named(2, 'read', resolved)),
     ...facts.write.flatMap(resolved => named(3, isWithin(resolved.real, '/dev') ? 'device' : 'write', resolved)),
@@ -49,7 +49,7 @@ export function viewOf(facts: ViewFacts): Mount[] {
   const made: Mount[] = []
   for (const step of steps.toSorted((a, b) => depthOf(a) - depthOf(b) || a.rank - b.rank)) {
     const mount = 'hide' in step ? cover(step, made) : step.mount
-    if (mount && !isNeedless(mount, made)) made.push(mount)
+    if (mount && !isRedundant(mount, made)) made.push(mount)
   }
   return made
 }
@@ -61,11 +61,11 @@ const bind = (rank: 0 | 2 | 3, mode: Mode, { real, file }: ResolvedPath, to: str
   mount: { kind: 'bind', mode, from: real, to, file },
 })
 
-/** A path that is given to the engine is found where it lies and under the name that was used. */
+/** Shows a path both at its real path and at the given one. */
 const named = (rank: 2 | 3, mode: Mode, resolved: ResolvedPath): Step[] =>
   [...new Set([resolved.real, resolved.path])].map(to => bind(rank, mode, resolved, to))
 
-/** A place is hidden wherever it would be found: a folder above it may be shown under several names. */
+/** Hides a path at every mount that contains it: a parent folder may be shown at several paths. */
 function hidden(rank: 1 | 4, { real, file }: Hidden, mounts: readonly Step[]): Step[] {
   const found = mounts.flatMap(step => {
     if ('hide' in step || step.mount.kind !== 'bind' || !isWithin(real, step.mount.from)) return []
@@ -74,26 +74,25 @@ function hidden(rank: 1 | 4, { real, file }: Hidden, mounts: readonly Step[]): S
   return [...new Set(found)].map(path => ({ rank, hide: path, file }))
 }
 
-/** Stands for a file that is not to be read. */
-const nothing = '/dev/null'
+/** Replaces a hidden file. */
+const emptyFile = '/dev/null'
 
-/** What hides the path, where something is to be seen there. */
+/** The mount that hides a path; undefined if nothing is visible there. */
 function cover({ hide, file }: { hide: string; file: boolean }, made: readonly Mount[]): Mount | undefined {
   if (coverOf(hide, made)?.kind !== 'bind') return undefined
   return file
-    ? { kind: 'bind', mode: 'read', from: nothing, to: hide, file }
+    ? { kind: 'bind', mode: 'read', from: emptyFile, to: hide, file }
     : { kind: 'empty', to: hide, sealed: true }
 }
 
 /**
- * Whether the same is there already, and may be written to if that is wanted. Where a link in a folder that is shown
- * leads to it, nothing is mounted on the link: bubblewrap cannot follow absolute links, and where the link leads to has
- * a step of its own.
+ * Whether the path already shows the same file or folder with the required access. A symbolic link in a shown folder
+ * needs no mount either: bubblewrap cannot mount over absolute links, and the link's target has a mount of its own.
  */
-function isNeedless(mount: Mount, made: readonly Mount[]): boolean {
-  if (mount.kind !== 'bind' || mount.mode === 'device' || mount.from === nothing) return false
+function isRedundant(mount: Mount, made: readonly Mount[]): boolean {
+  if (mount.kind !== 'bind' || mount.mode === 'device' || mount.from === emptyFile) return false
   const there = coverOf(mount.to, made)
-  if (there?.kind !== 'bind' || there.from === nothing) return false
+  if (there?.kind !== 'bind' || there.from === emptyFile) return false
   const isLink = there.from + mount.to.slice(there.to.length) !== mount.from
   return isLink || mount.mode === 'read' || there.mode === 'write'
 }

@@ -32,7 +32,7 @@ const Call: z.ZodType<GenerationCall> = z.object({
   folder: file,
 })
 
-/** What each task cannot do without. */
+/** The required input files of each task. */
 const needs: Record<GenerationTask, readonly ('image' | 'mask' | 'video' | 'audio')[]> = {
   'slug/text-to-image': [],
   'slug/image-to-image': ['image'],
@@ -43,23 +43,27 @@ const needs: Record<GenerationTask, readonly ('image' | 'mask' | 'video' | 'audi
   'slug/video-interpolation': ['video'],
 }
 
-/** The body as a call. Throws Failure `invalid_value` or `missing_required_parameter` that names the field. */
+/** Parses the body. Throws Failure `invalid_value` or `missing_required_parameter` with the field as `param`. */
 export function readCall(body: unknown): GenerationCall {
   const read = Call.safeParse(body)
   if (!read.success) {
     const [issue] = read.error.issues
     const param = issue?.path.join('.') || 'body'
-    throw new Failure('invalid_value', `'${param}' is wrong: ${issue?.message}.`, { param })
+    throw new Failure('invalid_value', `'${param}' is invalid: ${issue?.message}.`, { param })
   }
   const { task, inputs } = read.data
   const missing = needs[task].find(field => inputs[field] === null)
   if (missing !== undefined)
-    throw new Failure('missing_required_parameter', `The task ${task} needs 'inputs.${missing}', the path of a file.`, {
-      param: `inputs.${missing}`,
-    })
-  const moving = isVideo(task)
-  if (moving !== (inputs.output_format === 'mp4'))
-    throw new Failure('invalid_value', `The task ${task} makes ${moving ? 'mp4' : 'png, jpeg or webp'}.`, {
+    throw new Failure(
+      'missing_required_parameter',
+      `The task ${task} requires 'inputs.${missing}', the absolute path of a file.`,
+      {
+        param: `inputs.${missing}`,
+      },
+    )
+  const video = isVideo(task)
+  if (video !== (inputs.output_format === 'mp4'))
+    throw new Failure('invalid_value', `The task ${task} writes ${video ? 'mp4' : 'png, jpeg or webp'}.`, {
       param: 'inputs.output_format',
     })
   return read.data

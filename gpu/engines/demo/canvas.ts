@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 
-/** A picture in memory: four bytes a pixel (red, green, blue, alpha), row after row. */
+/** An image in memory: four bytes per pixel (red, green, blue, alpha), row by row. */
 export interface Canvas {
   width: number
   height: number
@@ -13,10 +13,10 @@ export const openCanvas = (width: number, height: number): Canvas => ({
   data: new Uint8Array(width * height * 4),
 })
 
-/** Longest that drawing keeps everything else in the process waiting, in milliseconds. */
+/** Longest time that drawing blocks the event loop, in milliseconds. */
 const sliceMs = 8
 
-/** Calls `row` for every row and lets others in between, so that a large picture does not stop the health answers. */
+/** Calls `row` for every row and yields to the event loop in between, so that large images do not block `/health`. */
 export async function byRows(height: number, signal: AbortSignal, row: (y: number) => void): Promise<void> {
   let since = performance.now()
   for (let y = 0; y < height; y++) {
@@ -28,7 +28,7 @@ export async function byRows(height: number, signal: AbortSignal, row: (y: numbe
   }
 }
 
-/** CommitEffects each colour of the canvas toward the same place in `other`: 0 changes nothing, 1 takes the other over. */
+/** Mixes `other` into the canvas: amount 0 changes nothing, 1 replaces the canvas by `other`. */
 export async function blend(canvas: Canvas, other: Canvas, amount: number, signal: AbortSignal): Promise<void> {
   const share = Math.round(Math.min(1, Math.max(0, amount)) * 256)
   const rowBytes = canvas.width * 4
@@ -39,13 +39,13 @@ export async function blend(canvas: Canvas, other: Canvas, amount: number, signa
   })
 }
 
-/** Something with an alpha channel that lies on a canvas at a fixed place. */
+/** An image with an alpha channel and a fixed position on a canvas. */
 export interface Stamp extends Canvas {
   left: number
   top: number
 }
 
-/** Lays the stamp over the canvas; what is outside is left away. */
+/** Draws the stamp on the canvas, clipped at the edges. */
 export function drawStamp(canvas: Canvas, { left, top, width, height, data: over }: Stamp): void {
   const { data } = canvas
   const [fromX, toX] = [Math.max(0, -left), Math.min(width, canvas.width - left)]
@@ -61,7 +61,7 @@ export function drawStamp(canvas: Canvas, { left, top, width, height, data: over
   }
 }
 
-/** Darkens a rectangle to a part of its light, in 256ths, so that light type stands out on it. */
+/** Scales the brightness of a rectangle to `light` 256ths, so that light text stands out. */
 export function darken(
   { data, width: rowWidth, height: rows }: Canvas,
   box: { left: number; top: number; width: number; height: number },

@@ -5,34 +5,34 @@ import { type Canvas, darken, drawStamp, type Stamp } from './canvas.ts'
 import { escaped, printable } from './caption-text.ts'
 import { type Size, sharp } from './images.ts'
 
-/** Characters of a prompt that are set. */
+/** Maximum rendered characters of a prompt. */
 const maxLetters = 400
 
-/** What is written over a picture: laid on any number of canvases of one size, at the cost of the pixels it covers. */
+/** Draws rendered text on a canvas. Reusable for canvases of one size; costs only the pixels that it covers. */
 export type Caption = (canvas: Canvas) => void
 
-/** A place on a canvas. */
+/** A rectangle on a canvas. */
 export interface Box extends Size {
   left: number
   top: number
 }
 
 /**
- * Sets the prompt in type, in the middle of the box or at its foot, and a line of small print below. `warn` hears why
- * something cannot be set, which is no reason to make no picture.
+ * Renders the prompt in the middle or at the bottom of the box, and a line of small print below. Text that cannot be
+ * rendered is left out and reported through `warn`.
  */
 export async function openCaption(
   text: { prompt: string; print: string },
   box: Box,
-  place: 'middle' | 'foot',
+  position: 'middle' | 'foot',
   warn: (message: string) => Promise<void>,
 ): Promise<Caption> {
   const words = printable(text.prompt, maxLetters)
   const lines = Math.ceil(words.length / 30)
-  const high = Math.min(place === 'middle' ? 0.6 : 0.3, 0.07 + 0.07 * lines)
-  const prompt = await set(words, { width: box.width * 0.86, height: box.height * high }, warn)
+  const high = Math.min(position === 'middle' ? 0.6 : 0.3, 0.07 + 0.07 * lines)
+  const prompt = await render(words, { width: box.width * 0.86, height: box.height * high }, warn)
   const small = Math.max(8, Math.round(box.height / 36))
-  const print = await set(printable(text.print, 160), { width: box.width * 0.96, height: small }, warn)
+  const print = await render(printable(text.print, 160), { width: box.width * 0.96, height: small }, warn)
   const stamps: Stamp[] = []
   const shades: Box[] = []
   const margin = Math.max(2, Math.round(small / 2))
@@ -41,7 +41,7 @@ export async function openCaption(
   if (prompt) {
     const rest = foot - (print ? print.height + 2 * margin : 0)
     const top =
-      place === 'foot' ? rest - prompt.height - margin : Math.round(box.top + (box.height - prompt.height) / 2)
+      position === 'foot' ? rest - prompt.height - margin : Math.round(box.top + (box.height - prompt.height) / 2)
     stamps.push({ ...prompt, left: Math.round(box.left + (box.width - prompt.width) / 2), top })
   }
   for (const { left, top, width, height } of stamps)
@@ -52,8 +52,8 @@ export async function openCaption(
   }
 }
 
-/** White type that fills the size as well as it can; undefined where there is nothing to see. */
-async function set(
+/** Renders white text that fits the size; undefined if it is empty or the size is too small. */
+async function render(
   words: string,
   size: Size,
   warn: (message: string) => Promise<void>,
@@ -84,7 +84,7 @@ async function set(
       data: new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
     }
   } catch (thrown) {
-    await warn(`A text cannot be set in type: ${(thrown as Error).message}.`)
+    await warn(`A text cannot be rendered: ${(thrown as Error).message}.`)
     return undefined
   }
 }

@@ -1,12 +1,12 @@
-/** What tones stand for, for those who make them and those who listen. */
+/** The encoding of text as tones, shared by the encoder and the decoder. */
 
 export interface Voice {
   id: string
   name: string
-  /** The lowest of its tones and the distance between them, in Hz. */
+  /** Frequency of the lowest tone and distance between tones, in Hz. */
   base: number
   step: number
-  /** How loud the octave above each tone is, of the tone's own loudness. */
+  /** Amplitude of the octave above each tone, relative to the tone. */
   overtone: number
 }
 
@@ -16,7 +16,7 @@ export const voices: readonly [Voice, ...Voice[]] = [
   { id: 'soprano', name: 'Soprano', base: 700, step: 190, overtone: 0.08 },
 ]
 
-/** The names of OpenAI's voices, so that programs written for them speak here too. */
+/** Voices by OpenAI's voice names, so that programs written for OpenAI work unchanged. */
 export const openAiVoices: Readonly<Record<string, string>> = Object.fromEntries(
   [
     ['alto', ['alloy', 'coral', 'nova', 'sage', 'marin']],
@@ -25,26 +25,26 @@ export const openAiVoices: Readonly<Record<string, string>> = Object.fromEntries
   ].flatMap(([id, names]) => (names as string[]).map(name => [name, id as string])),
 )
 
-/** Samples a second of what `encode` gives. */
+/** Samples per second of `encode`. */
 export const sampleRate = 24_000
 
-/** Slowest and fastest: beyond them tones would be tiring, or too short to be told apart. */
-export const speeds = { least: 0.5, most: 2 }
+/** Speed limits: faster tones would be too short to distinguish. */
+export const speeds = { min: 0.5, max: 2 }
 
 /** Milliseconds of a chord at speed 1. */
 const chordMs = 30
-export const shortestMs = chordMs / speeds.most
-export const longestMs = chordMs / speeds.least
+export const shortestMs = chordMs / speeds.max
+export const longestMs = chordMs / speeds.min
 
-/** Which of a voice's tones stand for what. The halves lie between each other, so that a chord is never next to its like. */
+/** The tones of each half of a byte. The halves use different tones, so that adjacent chords always differ. */
 export const tonesOfHalf = [
   { low: [0, 2, 4, 6], high: [8, 10, 12, 14] },
   { low: [1, 3, 5, 7], high: [9, 11, 13, 15] },
 ] as const
 export const marks = { first: 16, second: 17 }
-/** Chords that a mark lasts: the first and then the second before a text, the first after it. */
+/** Length of the marks in chords: `first` then `second` before a text, `end` (the first mark again) after it. */
 export const markChords = { first: 4, second: 8, end: 4 }
-/** Silence around a text. */
+/** Silence before and after a text, in chords. */
 export const restChords = 2
 
 export const frequencyOf = ({ base, step }: Voice, tone: number): number => base + tone * step
@@ -55,6 +55,6 @@ export const tonesOf = (half: 0 | 1, bits: number): [low: number, high: number] 
   tonesOfHalf[half].high[bits & 3]!,
 ]
 
-/** Samples of one chord. A chord lasts whole milliseconds: a listener can then tell the speed exactly. */
+/** Samples per chord. A chord lasts whole milliseconds, so that the decoder can determine the speed exactly. */
 export const chordSamples = (speed: number): number =>
-  (Math.round(chordMs / Math.min(speeds.most, Math.max(speeds.least, speed))) * sampleRate) / 1000
+  (Math.round(chordMs / Math.min(speeds.max, Math.max(speeds.min, speed))) * sampleRate) / 1000

@@ -1,6 +1,6 @@
 import { type Canvas, darken } from './canvas.ts'
 
-/** Rows of three dots from top to bottom; the highest bit is the left one. */
+/** Rows of three dots from top to bottom; the highest bit is the left dot. */
 const shapes: Record<string, readonly number[]> = {
   '0': [7, 5, 5, 5, 7],
   '1': [2, 6, 2, 2, 7],
@@ -15,7 +15,7 @@ const shapes: Record<string, readonly number[]> = {
   '/': [1, 1, 2, 4, 4],
 }
 
-/** Writes `7/81` into the upper right corner, in dots that stay readable when the video is compressed. */
+/** Draws `7/81` in the upper right corner, in dots that stay readable after video compression. */
 export function drawCounter(canvas: Canvas, index: number, total: number): void {
   const text = `${index}/${total}`
   const dot = Math.max(1, Math.floor(Math.min(canvas.height / 60, canvas.width / 80)))

@@ -6,20 +6,20 @@ import type { Work } from './work.ts'
 
 export const videoFileName = 'video.mp4'
 
-/** h264 with its halved colours has even sides only. */
+/** Rounds the size down to even sides, which h264 with 4:2:0 chroma subsampling requires. */
 export async function evenSize({ inputs, log }: Work): Promise<Size> {
   const even = { width: inputs.width & ~1, height: inputs.height & ~1 }
   if (even.width !== inputs.width || even.height !== inputs.height)
     await log(
       'WARN',
-      `${inputs.width}x${inputs.height} is made ${even.width}x${even.height}: h264 has even sides only.`,
+      `${inputs.width}x${inputs.height} is rounded to ${even.width}x${even.height}: h264 requires even sides.`,
     )
   return even
 }
 
 /**
- * Draws a video frame after frame while ffmpeg writes what is drawn: `num_frames` of them at `fps`. `sound` are further
- * arguments that bring a second input in. The canvas that `draw` gets still holds an earlier frame.
+ * Draws `num_frames` frames at `fps` while ffmpeg encodes them. `sound` contains ffmpeg arguments for a second input.
+ * The canvas passed to `draw` still contains an earlier frame.
  */
 export async function encodeVideo(
   work: Work,
@@ -38,18 +38,18 @@ export async function encodeVideo(
     work.signal,
   )
   child.stdout!.resume()
-  // One is drawn while the other is on its way.
+  // One canvas is drawn while the other is being written to ffmpeg.
   const canvases = [openCanvas(size.width, size.height), openCanvas(size.width, size.height)] as const
   let sent: Promise<void> = Promise.resolve()
-  const program = { gone: false }
+  const program = { ended: false }
   void ended
     .catch(() => {})
     .then(() => {
-      program.gone = true
+      program.ended = true
     })
   try {
     await work.reach(0)
-    for (let index = 0; index < total && !program.gone; index++) {
+    for (let index = 0; index < total && !program.ended; index++) {
       const canvas = canvases[index % 2]!
       await draw(canvas, index)
       await sent
@@ -61,7 +61,7 @@ export async function encodeVideo(
     await ended
   } catch (thrown) {
     child.kill('SIGKILL')
-    // Nobody hears that the work has ended before the program is gone.
+    // The call counts as running until ffmpeg has exited.
     await ended.catch(() => {})
     throw thrown
   }
@@ -69,5 +69,5 @@ export async function encodeVideo(
   return [{ name: videoFileName, kind: 'video' as const }]
 }
 
-/** The last step is done when the file is. */
+/** Progress before the file is complete; the last step ends with the file. */
 const almost = 0.999

@@ -9,24 +9,24 @@ import { sharp } from './images.ts'
 import { listVoices, synthesize } from './synthesize.ts'
 import { transcribe } from './transcribe.ts'
 
-/** What `infer engine demo` is told. */
+/** Options of `infer engine demo`. */
 export interface DemoEngineSettings extends ListenAddress {
-  /** The name under which it answers. */
+  /** The model id that it reports. */
   id: string
-  /** How long each step takes at least, in milliseconds, so that progress and queues can be watched. */
+  /** Minimum duration of each step in milliseconds, so that users can watch progress and queues. */
   stepMs: number
   /** The ffmpeg program. */
   ffmpeg: string
-  /** Serves sound alone: what pictures take at the start and in memory is left out. */
+  /** Serves audio only, without the start time and memory that images need. */
   soundOnly: boolean
-  /** When given, every request but /health needs it as bearer token. */
+  /** If set, every request except /health needs it as bearer token. */
   key?: string
 }
 
-/** Longest that a step can be made to take: longer, and it would look stuck. */
+/** Maximum step time: with a longer one the engine would seem to hang. */
 export const longestStepMs = 60_000
 
-/** Messages one a line. */
+/** JSON Lines: one message per line. */
 const lines: StreamForm = {
   contentType: 'application/x-ndjson',
   failure: ({ message, status, code }) =>
@@ -34,9 +34,9 @@ const lines: StreamForm = {
 }
 
 /**
- * The demo engine: draws pictures and videos of the asked size and length and says texts in tones without any model,
- * and writes such tones down again, until SIGTERM or SIGINT.
- * Resolves when nothing is drawn any more. Throws Failure `invalid_value` when it cannot start.
+ * Runs the demo engine until SIGTERM or SIGINT. Without any model it draws images and videos of the requested size and
+ * length, encodes text as tones and transcribes such tones.
+ * Resolves when no call is running. Throws Failure `invalid_value` if it cannot start.
  */
 export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log: Log }): Promise<void> {
   const { id, stepMs, soundOnly } = settings
@@ -46,7 +46,7 @@ export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log
       param: 'step-ms',
     })
   using stop = openStopSignal()
-  // Now, because loading it keeps everything else waiting.
+  // Load it before serving, because loading blocks the event loop.
   if (!soundOnly) sharp()
   const generate = openGenerate(settings)
   const created = Math.floor(Date.now() / 1000)
@@ -54,7 +54,7 @@ export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log
     ...settings,
     log,
     stream: lines,
-    // An hour of sound is 115 MB.
+    // An hour of audio is 115 MB.
     bodyLimit: 260 << 20,
     health: () => ({ status: 'ok', running: generate.running() }),
     handlers: () => ({

@@ -18,16 +18,16 @@ const draws: Record<GenerationTask, Draw> = {
   'slug/video-interpolation': videoInterpolation,
 }
 
-/** What answers the calls, and how many of them are worked on: one counts until the last of its programs has ended. */
+/** Handles generation calls and counts them: a call is running until all its programs have exited. */
 export function openGenerate({ stepMs, ffmpeg }: { stepMs: number; ffmpeg: string }) {
-  const works = new Set<Promise<void>>()
+  const calls = new Set<Promise<void>>()
 
   const handle: Handler = async (body, reply) => {
     const { task, inputs, folder } = readCall(body)
-    // Before the first message, so that it is a refusal: trying again does not install a program.
+    // Before the first message, so that the call fails with an HTTP error: a retry would not install ffmpeg.
     if (isVideo(task)) await checkFfmpeg(ffmpeg, reply.signal)
     const { signal } = reply
-    const say = async (message: EngineMessage) => {
+    const send = async (message: EngineMessage) => {
       signal.throwIfAborted()
       await reply.write(lineOf(message))
     }
@@ -36,8 +36,8 @@ export function openGenerate({ stepMs, ffmpeg }: { stepMs: number; ffmpeg: strin
       folder,
       ffmpeg,
       signal,
-      log: (level, message) => say({ type: 'log', level, message }),
-      reach: openSteps({ steps: inputs.num_inference_steps, stepMs, signal, say }),
+      log: (level, message) => send({ type: 'log', level, message }),
+      reach: openSteps({ steps: inputs.num_inference_steps, stepMs, signal, send }),
     }
     const files = await draws[task](work)
     reply.end(lineOf({ type: 'completed', files, seed_used: inputs.seed }))
@@ -50,15 +50,15 @@ export function openGenerate({ stepMs, ffmpeg }: { stepMs: number; ffmpeg: strin
         () => {},
         () => {},
       )
-      works.add(settled)
-      void settled.then(() => works.delete(settled))
+      calls.add(settled)
+      void settled.then(() => calls.delete(settled))
       return work
     }) satisfies Handler,
-    /** Calls that are worked on, those included whose callers have gone. */
-    running: () => works.size,
-    /** Resolves when there are none. */
+    /** Number of running calls, including those of disconnected callers. */
+    running: () => calls.size,
+    /** Resolves when no call is running. */
     async idle(): Promise<void> {
-      await Promise.all(works)
+      await Promise.all(calls)
     },
   }
 }

@@ -5,23 +5,23 @@ import { readImage, readMask, type Size, writeImage } from './images.ts'
 import { openPattern } from './pattern.ts'
 import type { Draw, Work } from './work.ts'
 
-/** The prompt over a pattern of the seed. */
+/** Draws the prompt over a pattern derived from the seed. */
 export const textToImage: Draw = async work => {
   const caption = await captionOf(work, { left: 0, top: 0, ...sizeOf(work) }, 'middle')
-  return series(work, async seed => {
-    const canvas = await patterned(work, seed)
+  return drawSeries(work, async seed => {
+    const canvas = await drawPattern(work, seed)
     caption(canvas)
     return canvas
   })
 }
 
-/** The given picture, under a pattern that covers it the more the greater `strength` is, but never wholly. */
+/** Mixes the input image with a pattern; `strength` sets how much the pattern covers, at most 85 %. */
 export const imageToImage: Draw = async work => {
-  const given = await readImage(work.inputs.image!, sizeOf(work), 'cover')
+  const input = await readImage(work.inputs.image!, sizeOf(work), 'cover')
   const caption = await captionOf(work, { left: 0, top: 0, ...sizeOf(work) }, 'foot')
-  return series(work, async seed => {
-    const canvas = await patterned(work, seed)
-    await overlay(canvas, given, 1 - maxCovered * work.inputs.strength, work.signal)
+  return drawSeries(work, async seed => {
+    const canvas = await drawPattern(work, seed)
+    await overlay(canvas, input, 1 - maxCovered * work.inputs.strength, work.signal)
     caption(canvas)
     return canvas
   })
@@ -30,26 +30,26 @@ export const imageToImage: Draw = async work => {
 const maxCovered = 0.85
 
 /**
- * The pattern and the prompt where the mask is white, the given picture where it is black, byte for byte, and
- * something of both where it is grey. `strength` thins what is new.
+ * Draws pattern and prompt where the mask is white and keeps the input image unchanged where it is black; grey mixes
+ * both. A lower `strength` makes the new part more transparent.
  */
 export const inpainting: Draw = async work => {
   const { signal, inputs } = work
   const size = sizeOf(work)
-  const given = await readImage(inputs.image!, size, 'fill')
+  const input = await readImage(inputs.image!, size, 'fill')
   const mask = await readMask(inputs.mask!, size)
-  const hole = await boundsOf(mask, size, signal)
-  if (!hole) await work.log('WARN', 'The mask is black everywhere: nothing may change, and nothing does.')
-  const caption = hole ? await captionOf(work, hole, 'middle') : () => {}
-  return series(work, async seed => {
-    const canvas = await patterned(work, seed)
+  const editable = await boundsOf(mask, size, signal)
+  if (!editable) await work.log('WARN', 'The mask is completely black, so the image stays unchanged.')
+  const caption = editable ? await captionOf(work, editable, 'middle') : () => {}
+  return drawSeries(work, async seed => {
+    const canvas = await drawPattern(work, seed)
     caption(canvas)
     const { data } = canvas
     await byRows(size.height, signal, y => {
       for (let pixel = y * size.width; pixel < (y + 1) * size.width; pixel++) {
         const share = Math.round(mask[pixel]! * inputs.strength)
         for (let at = pixel * 4; at < pixel * 4 + 4; at++)
-          data[at] = Math.round((data[at]! * share + given.data[at]! * (255 - share)) / 255)
+          data[at] = Math.round((data[at]! * share + input.data[at]! * (255 - share)) / 255)
       }
     })
     return canvas
@@ -71,13 +71,13 @@ export function captionOf(
 export const patternOf = ({ inputs }: Work, seed: number, { width, height }: Size = inputs) =>
   openPattern({ seed, width, height, steps: inputs.num_inference_steps, guidance: inputs.guidance_scale })
 
-async function patterned(work: Work, seed: number): Promise<Canvas> {
+async function drawPattern(work: Work, seed: number): Promise<Canvas> {
   const canvas = openCanvas(work.inputs.width, work.inputs.height)
   await patternOf(work, seed)(canvas, 0, work.signal)
   return canvas
 }
 
-/** Lays a picture with its own transparency over the canvas. */
+/** Blends an image with an alpha channel over the canvas. */
 async function overlay(canvas: Canvas, over: Canvas, amount: number, signal: AbortSignal): Promise<void> {
   const flat = openCanvas(canvas.width, canvas.height)
   await byRows(canvas.height, signal, y => {
@@ -92,8 +92,8 @@ async function overlay(canvas: Canvas, over: Canvas, amount: number, signal: Abo
   await blend(canvas, flat, amount, signal)
 }
 
-/** As many pictures as were asked for, each with the next seed. */
-async function series(work: Work, draw: (seed: number) => Promise<Canvas>) {
+/** Writes `num_images` images, each with the next seed. */
+async function drawSeries(work: Work, draw: (seed: number) => Promise<Canvas>) {
   const { num_images: total, seed, output_format: format } = work.inputs
   const files = []
   await work.reach(0)
@@ -107,7 +107,7 @@ async function series(work: Work, draw: (seed: number) => Promise<Canvas>) {
   return files
 }
 
-/** The smallest box around everything that is not black. */
+/** The bounding box of all pixels that are not black; undefined if there are none. */
 async function boundsOf(mask: Uint8Array, size: { width: number; height: number }, signal: AbortSignal) {
   let [left, right, top, bottom] = [size.width, -1, size.height, -1]
   await byRows(size.height, signal, y => {

@@ -5,7 +5,7 @@ import type { Canvas } from './canvas.ts'
 
 let loaded: ReturnType<typeof loadSharp> | undefined
 
-/** One core a picture, nothing kept from one to the next, and of all decoders only those of the formats that are taken. */
+/** Loads sharp with one thread per image, no cache, and only the decoders of the accepted formats. */
 export function sharp(): ReturnType<typeof loadSharp> {
   if (!loaded) {
     loaded = loadSharp()
@@ -23,8 +23,8 @@ export interface Size {
 }
 
 /**
- * A picture from the disk in the wanted size: `cover` cuts off what does not fit, `fill` changes its proportions. It
- * keeps its transparency; one that has the size already keeps every pixel as it is. Throws Failure `invalid_image`.
+ * Reads an image and resizes it: `cover` crops, `fill` changes the proportions. Keeps transparency; an image that
+ * already has the size is unchanged. Throws Failure `invalid_image`.
  */
 export async function readImage(path: string, size: Size, fit: 'cover' | 'fill'): Promise<Canvas> {
   return decoded(size, async () => {
@@ -38,7 +38,7 @@ export async function readImage(path: string, size: Size, fit: 'cover' | 'fill')
   })
 }
 
-/** How white a mask is at each pixel, 0 to 255, one byte each. What is transparent counts as black. */
+/** Reads a mask as one byte per pixel, 0 (black) to 255 (white). Transparent pixels count as black. */
 export async function readMask(path: string, size: Size): Promise<Uint8Array> {
   const grey = sharp()(path, { failOn: 'error' }).autoOrient().flatten({ background: 'black' })
   const { data } = await decoded(size, () =>
@@ -57,25 +57,25 @@ async function decoded(size: Size, read: () => Promise<Buffer>): Promise<Canvas>
     const { buffer, byteOffset, byteLength } = await read()
     return { ...size, data: new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength) }
   } catch (cause) {
-    throw new Failure('invalid_image', `A picture cannot be decoded: ${(cause as Error).message}.`, { cause })
+    throw new Failure('invalid_image', `An image cannot be decoded: ${(cause as Error).message}.`, { cause })
   }
 }
 
-/** Writes the canvas as a picture. One without transparency gets three channels. */
+/** Writes the canvas to an image file, without alpha channel if every pixel is isOpaque. */
 export async function writeImage(canvas: Canvas, path: string, format: 'png' | 'jpeg' | 'webp'): Promise<void> {
   const { width, height, data } = canvas
   const raw = sharp()(data, { raw: { width, height, channels: 4 } })
-  const seen = format === 'jpeg' || opaque(data) ? raw.removeAlpha() : raw
+  const visible = format === 'jpeg' || isOpaque(data) ? raw.removeAlpha() : raw
   const written =
     format === 'png'
-      ? seen.png({ compressionLevel: 3 })
+      ? visible.png({ compressionLevel: 3 })
       : format === 'jpeg'
-        ? seen.jpeg({ quality: 90 })
-        : seen.webp({ quality: 90, effort: 2 })
+        ? visible.jpeg({ quality: 90 })
+        : visible.webp({ quality: 90, effort: 2 })
   await writeFile(path, await written.toBuffer())
 }
 
-function opaque(data: Uint8Array): boolean {
+function isOpaque(data: Uint8Array): boolean {
   for (let at = 3; at < data.length; at += 4) if (data[at] !== 255) return false
   return true
 }

@@ -5,8 +5,8 @@ import { asAac, asMp4, fromFile, startFfmpeg } from './ffmpeg.ts'
 import type { Draw } from './work.ts'
 
 /**
- * More frames between those of a video, computed from how its parts move: ffmpeg's own interpolation, the one task here
- * that needs no model to be real. Its last frame is held as long as the count of frames asks for.
+ * Adds frames between those of a video with ffmpeg's motion interpolation, a real result that needs no model. The last
+ * frame is repeated until `num_frames` is reached.
  */
 export const videoInterpolation: Draw = async work => {
   const { num_frames: total, fps, video, width, height } = work.inputs

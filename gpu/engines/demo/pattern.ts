@@ -7,23 +7,23 @@ export interface PatternOptions {
   height: number
   /** More steps add finer waves. */
   steps: number
-  /** 1 to 20; a higher one makes stronger colours. */
+  /** 1 to 20; a higher value makes stronger colours. */
   guidance: number
 }
 
 interface Wave {
-  /** Full waves over the longer side, and over the whole time. */
+  /** Periods over the longer side (`turns`) and over the whole duration (`speed`). */
   turns: number
   speed: number
   phase: number
-  /** In colours of the palette. */
+  /** Amplitude in palette indices. */
   height: number
 }
 
 /**
- * A pattern of waves in colours that follow from the seed. `paint` fills the canvas with it at a moment from 0 to 1;
- * what comes at 1 is what was at 0. A pixel is the sum of four waves, along the row, the column and both diagonals,
- * each computed once a frame, so that a pixel costs four additions whatever the number of waves.
+ * Creates a pattern of waves; waves and colours are derived from the seed. The returned function draws it at a time from
+ * 0 to 1, and time 1 equals time 0. A pixel is the sum of four values, along the row, the column and both diagonals,
+ * each computed once per frame, so that a pixel costs four additions whatever the number of waves.
  */
 export function openPattern(
   options: PatternOptions,
@@ -62,19 +62,19 @@ function fill(line: Int32Array, waves: readonly Wave[], longer: number, time: nu
   for (let at = 0; at < line.length; at++) {
     let sum = 0
     for (const { turns, speed, phase, height } of waves)
-      sum += height * swing((at * turns) / longer + phase + speed * time)
+      sum += height * wave((at * turns) / longer + phase + speed * time)
     line[at] = Math.round(sum)
   }
 }
 
-/** From 0 to 1 and back over each whole number. Made of additions and products, which are the same on every machine. */
-function swing(place: number): number {
-  const part = place - Math.floor(place)
+/** A smooth wave from 0 to 1 and back with period 1, using only sums and products, which are exact on every machine. */
+function wave(position: number): number {
+  const part = position - Math.floor(position)
   const side = part < 0.5 ? 2 * part : 2 - 2 * part
   return side * side * (3 - 2 * side)
 }
 
-/** A ring of 256 colours through five that the seed chooses, as pixels of a canvas. */
+/** A cyclic palette of 256 colours, interpolated between five random ones, as canvas pixels. */
 function paletteOf(next: () => number, guidance: number): Uint32Array {
   const strength = Math.min(1, 0.45 + guidance / 20)
   const stops = [0, 1, 2, 3, 4].map(stop => {
@@ -84,9 +84,9 @@ function paletteOf(next: () => number, guidance: number): Uint32Array {
   const colours = new Uint32Array(256)
   const bytes = new Uint8Array(colours.buffer)
   for (let at = 0; at < 256; at++) {
-    const place = (at * stops.length) / 256
-    const [one, other] = [stops[Math.floor(place)]!, stops[(Math.floor(place) + 1) % stops.length]!]
-    const share = swing((place - Math.floor(place)) / 2)
+    const position = (at * stops.length) / 256
+    const [one, other] = [stops[Math.floor(position)]!, stops[(Math.floor(position) + 1) % stops.length]!]
+    const share = wave((position - Math.floor(position)) / 2)
     for (let channel = 0; channel < 3; channel++)
       bytes[at * 4 + channel] = Math.round(one[channel]! + (other[channel]! - one[channel]!) * share)
     bytes[at * 4 + 3] = 255

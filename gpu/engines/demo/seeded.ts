@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** An endless row of numbers from 0 up to 1 that follows from the words alone, the same on every machine. */
+/** A deterministic random number generator for [0, 1): the same seed words give the same numbers on every machine. */
 export function openSeeded(...words: readonly (string | number)[]): () => number {
   const start = createHash('sha256').update(JSON.stringify(words)).digest()
   let block = start

@@ -3,14 +3,14 @@ import { type Canvas, darken } from './canvas.ts'
 import { fromFile, startFfmpeg } from './ffmpeg.ts'
 import type { Work } from './work.ts'
 
-/** Samples a second that are read for drawing. */
+/** Samples per second, enough for drawing. */
 const rate = 4000
-/** Seconds that are seen at once. */
-const seen = 2
+/** Seconds of audio visible in one frame. */
+const visibleSeconds = 2
 
-/** The loudness of the sound as samples, as far as the video lasts. Throws Failure `invalid_audio`. */
+/** Reads the audio samples for the duration of the video. Throws Failure `invalid_audio`. */
 export async function readSound({ inputs, ffmpeg, signal }: Work, path: string): Promise<Int16Array> {
-  const seconds = String(inputs.num_frames / inputs.fps + seen)
+  const seconds = String(inputs.num_frames / inputs.fps + visibleSeconds)
   const { child, ended } = startFfmpeg(
     ffmpeg,
     ['-t', seconds, ...fromFile(path), '-map', '0:a:0', '-ac', '1', '-ar', String(rate), '-f', 's16le', 'pipe:1'],
@@ -29,26 +29,26 @@ export async function readSound({ inputs, ffmpeg, signal }: Work, path: string):
 }
 
 /**
- * Draws the sound around a moment (in seconds) as bars, what has been heard brighter than what is to come, on copies of
- * the ground, which is darkened there.
+ * Draws the audio around a time (in seconds) as bars; past audio is brighter than future audio. Darkens `background` behind
+ * the bars; the canvases passed later must be copies of it.
  */
-export function openWaveform(sound: Int16Array, ground: Canvas): (canvas: Canvas, time: number) => void {
-  const { width, height } = ground
+export function openWaveform(sound: Int16Array, background: Canvas): (canvas: Canvas, time: number) => void {
+  const { width, height } = background
   const bar = Math.max(2, Math.round(width / 160))
   const bars = Math.floor(width / bar)
-  const perBar = Math.max(1, Math.floor((seen * rate) / bars))
+  const perBar = Math.max(1, Math.floor((visibleSeconds * rate) / bars))
   const middle = Math.round(height * 0.8)
   const tallest = Math.max(1, Math.floor(height * 0.16))
-  const loudest = sound.reduce((most, sample) => Math.max(most, Math.abs(sample)), 1)
+  const loudest = sound.reduce((max, sample) => Math.max(max, Math.abs(sample)), 1)
   const peak = (from: number): number => {
-    let most = 0
+    let max = 0
     for (let at = Math.max(0, from); at < Math.min(sound.length, from + perBar); at++)
-      most = Math.max(most, Math.abs(sound[at]!))
-    return most / loudest
+      max = Math.max(max, Math.abs(sound[at]!))
+    return max / loudest
   }
-  darken(ground, { left: 0, top: middle - tallest, width, height: 2 * tallest }, 110)
+  darken(background, { left: 0, top: middle - tallest, width, height: 2 * tallest }, 110)
   return (canvas, time) => {
-    // Bars stand for fixed parts of the sound, so that they move and do not flicker.
+    // Each bar represents a fixed section of the audio, so that bars move without flickering.
     const first = Math.round((time * rate) / perBar) - (bars >> 1)
     for (let index = 0; index < bars; index++) {
       const half = Math.max(1, Math.round(peak((first + index) * perBar) * tallest))

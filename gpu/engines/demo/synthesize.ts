@@ -13,16 +13,16 @@ const Call = z.object({
   speed: z.number().min(0.25).max(4).default(1),
 })
 
-/** Samples that are sent at once: less than a second, so that others have their turn. */
-const together = 16 << 10
+/** Samples per write: less than a second of audio, so that other requests are served in between. */
+const chunkSamples = 16 << 10
 
-/** Says texts in tones, as the /v1/audio/speech of others says them in words. */
+/** Handles POST /v1/audio/speech: encodes the text as tones. */
 export const synthesize: Handler = async (body, reply) => {
   const read = Call.safeParse(body)
   if (!read.success) {
     const [issue] = read.error.issues
     const param = issue?.path.join('.') || 'body'
-    throw new Failure('invalid_value', `'${param}' is wrong: ${issue?.message}.`, { param })
+    throw new Failure('invalid_value', `'${param}' is invalid: ${issue?.message}.`, { param })
   }
   const { input, response_format, speed } = read.data
   const voice = voices.find(({ id }) => id === read.data.voice)
@@ -34,24 +34,24 @@ export const synthesize: Handler = async (body, reply) => {
   const head = response_format === 'wav' ? wavHead(sampleRate, bytes) : Buffer.alloc(0)
   const answer = reply.binary(`audio/${response_format}`, head.length + bytes)
   if (head.length > 0) await answer.write(head)
-  let held = new Int16Array(together)
+  let buffered = new Int16Array(chunkSamples)
   let count = 0
   const send = async () => {
-    await answer.write(new Uint8Array(held.buffer, 0, count * 2))
+    await answer.write(new Uint8Array(buffered.buffer, 0, count * 2))
     await turn()
     reply.signal.throwIfAborted()
-    held = new Int16Array(together)
+    buffered = new Int16Array(chunkSamples)
     count = 0
   }
   for (const piece of encoding(input, voice, speed)) {
-    if (count + piece.length > together) await send()
-    held.set(piece, count)
+    if (count + piece.length > chunkSamples) await send()
+    buffered.set(piece, count)
     count += piece.length
   }
   if (count > 0) await send()
   answer.end()
 }
 
-/** What voices there are, as Kokoro-FastAPI and others tell it. */
+/** Lists the voices in the format of Kokoro-FastAPI. */
 export const listVoices: Handler = (_body, reply) =>
   reply.json({ voices: voices.map(({ id, name }) => ({ id, name })) })

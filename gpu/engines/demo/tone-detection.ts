@@ -6,13 +6,13 @@ export type Samples = ArrayLike<number>
 export interface Recording {
   samples: Samples
   rate: number
-  /** Power below which there is silence. */
+  /** Power below which the audio counts as silence. */
   floor: number
 }
 
 export interface DetectedStart {
   voice: Voice
-  /** In samples, as all places here; not whole. */
+  /** Position in samples, as everywhere in this file; may be fractional. */
   at: number
   chord: number
 }
@@ -21,14 +21,14 @@ export interface DecodedBytes {
   bytes: number[]
   start: number
   end: number
-  /** Seconds. */
+  /** Duration of a chord in seconds. */
   chord: number
   rate: number
 }
 
 const pieceSamples = 200_000
 
-export function* quiet(samples: Samples): Generator<void, number> {
+export function* silenceLevel(samples: Samples): Generator<void, number> {
   let peak = 0
   for (let at = 0; at < samples.length; at++) {
     peak = Math.max(peak, Math.abs(samples[at]!))
@@ -37,7 +37,7 @@ export function* quiet(samples: Samples): Generator<void, number> {
   return (peak * 0.02) ** 2
 }
 
-/** How much of the power between two places is in the tone: 1 for nothing else, 0 in silence. */
+/** Share of the power between two positions that is in the tone: 1 for the pure tone, 0 in silence. */
 function shareOf({ samples, rate, floor }: Recording, hz: number, from: number, to: number): number {
   const first = Math.max(0, Math.round(from))
   const last = Math.min(samples.length, Math.round(to))
@@ -60,21 +60,21 @@ const hopMs = 2
 const windowMs = 8
 const isMark = 0.6
 
-/** The next start marks: the first tone, long enough, and then the second, whose length tells the speed. */
+/** Finds the next start: the first mark, long enough, then the second mark, whose length determines the speed. */
 export function* findStart(sound: Recording, from: number): Generator<void, DetectedStart | undefined> {
   const hop = (hopMs * sound.rate) / 1000
   const window = (windowMs * sound.rate) / 1000
   const runs = voices.map(() => 0)
-  const least = (shortestMs * markChords.first - 2 * windowMs) / hopMs
-  let looked = 0
+  const minRun = (shortestMs * markChords.first - 2 * windowMs) / hopMs
+  let windows = 0
   for (let at = from; at + window <= sound.samples.length; at += hop) {
-    if (++looked % 256 === 0) yield
+    if (++windows % 256 === 0) yield
     for (const [index, voice] of voices.entries()) {
       if (shareOf(sound, frequencyOf(voice, marks.first), at, at + window) >= isMark) {
         runs[index]!++
         continue
       }
-      const start = runs[index]! >= least ? measure(sound, voice, at, at + window) : undefined
+      const start = runs[index]! >= minRun ? measure(sound, voice, at, at + window) : undefined
       runs[index] = 0
       if (start) return start
     }
@@ -82,13 +82,13 @@ export function* findStart(sound: Recording, from: number): Generator<void, Dete
   return undefined
 }
 
-/** From about where the first mark ends: where the second does, and how long a chord is by that. */
+/** Measures the second mark, which starts between `from` and `to`: returns its end and the duration of a chord. */
 function measure(sound: Recording, voice: Voice, from: number, to: number): DetectedStart | undefined {
   const ms = sound.rate / 1000
   const window = windowMs * ms
   const [first, second] = [frequencyOf(voice, marks.first), frequencyOf(voice, marks.second)]
   const share = (hz: number, middle: number) => shareOf(sound, hz, middle - window / 2, middle + window / 2)
-  // An edge is where one sound is as strong as the other, seen through a window with the edge in its middle.
+  // The edge is where both tones are equally strong in a window centred on it.
   let begins = from
   const lastBegin = to + window
   while (begins < lastBegin && share(second, begins) <= share(first, begins)) begins += ms / 4
@@ -97,12 +97,12 @@ function measure(sound: Recording, voice: Voice, from: number, to: number): Dete
   const lastEnd = begins + longestMs * markChords.second * 1.1 * ms
   while (ends < lastEnd && share(second, ends) >= isMark) ends += ms / 4
   if (ends >= lastEnd) return undefined
-  // There the second mark has lost its hold of the window; its end is where its power has halved.
+  // The mark no longer dominates the window; it ends where its amplitude has halved.
   const before = powerOf(sound, second, ends - window * 2, ends - window)
   while (ends < lastEnd && powerOf(sound, second, ends - window / 2, ends + window / 2) > before / 4) ends += ms / 4
   const chordMs = Math.round((ends - begins) / ms / markChords.second)
   if (chordMs < shortestMs || chordMs > longestMs) return undefined
-  // Of both edges the first is the clearer one.
+  // Measure from the first edge, which is the more precise one.
   return { voice, at: begins + chordMs * markChords.second * ms, chord: chordMs * ms }
 }
 
@@ -113,29 +113,29 @@ function powerOf(sound: Recording, hz: number, from: number, to: number): number
   return shareOf(sound, hz, from, to) * power
 }
 
-/** The bytes from a start on, until the end mark, silence, or what is no chord. */
+/** Reads bytes from a start until the end mark, silence, or anything that is not a chord. */
 export function* readBytes(sound: Recording, { voice, at, chord }: DetectedStart): Generator<void, DecodedBytes> {
   const bytes: number[] = []
-  let place = at
+  let position = at
   const read = (half: 0 | 1): number | undefined => {
-    // The middle of a chord: its edges are faded, and shifted by what measured them.
-    const [from, to] = [place + chord * 0.12, place + chord * 0.88]
+    // Use the middle of the chord: its edges are faded and imprecisely measured.
+    const [from, to] = [position + chord * 0.12, position + chord * 0.88]
     const strongest = (tones: readonly number[]): [number, number] => {
-      let [best, most] = [0, -1]
+      let [best, bestShare] = [0, -1]
       for (const [bits, tone] of tones.entries()) {
         const share = shareOf(sound, frequencyOf(voice, tone), from, to)
-        if (share > most) [best, most] = [bits, share]
+        if (share > bestShare) [best, bestShare] = [bits, share]
       }
-      return [best, most]
+      return [best, bestShare]
     }
     const [low, lowShare] = strongest(tonesOfHalf[half].low)
     const [high, highShare] = strongest(tonesOfHalf[half].high)
-    place += chord
+    position += chord
     return lowShare + highShare < 0.4 ? undefined : low * 4 + high
   }
   for (;;) {
     if (bytes.length % 16 === 0) yield
-    const started = place
+    const started = position
     const upper = read(0)
     const lower = upper === undefined ? undefined : read(1)
     if (upper === undefined || lower === undefined)

@@ -1,25 +1,25 @@
 import { chordSamples, frequencyOf, markChords, marks, restChords, sampleRate, tonesOf, type Voice } from './chords.ts'
-import { type DecodedBytes, findStart, quiet, readBytes, type Samples } from './tone-detection.ts'
+import { type DecodedBytes, findStart, readBytes, type Samples, silenceLevel } from './tone-detection.ts'
 
 /**
- * Text as tones, and back: a toy in the place of speech. Each byte of the UTF-8 text is two chords, one for each half;
- * a chord is one of four low tones with one of four high ones, as on a telephone. First and second halves take their
- * tones from different sets, and single tones mark where a text starts and ends.
+ * Encodes text as tones and decodes it, as a stand-in for speech. Each byte of the UTF-8 text is two chords, one per
+ * half; a chord is one of four low tones plus one of four high tones, as in telephone dialling (DTMF). The two halves use
+ * different sets of tones, and single tones mark the start and end of a text.
  */
 
-/** How many samples a text of so many UTF-8 bytes has. */
+/** Number of samples for a text of `bytes` UTF-8 bytes. */
 export const sampleCount = (bytes: number, speed: number): number =>
   chordSamples(speed) * (2 * bytes + markChords.first + markChords.second + markChords.end + 2 * restChords)
 
-/** The sound of a text in pieces of a few milliseconds, in order: 16-bit samples, mono, 24 000 a second. */
+/** Encodes a text in pieces of a few milliseconds, in order: 16-bit samples, mono, 24 000 per second. */
 export function* encoding(text: string, voice: Voice, speed = 1): Generator<Int16Array<ArrayBuffer>, void> {
   const length = chordSamples(speed)
   const rest = new Int16Array(length * restChords)
-  const made = new Map<number, Int16Array<ArrayBuffer>>()
+  const cache = new Map<number, Int16Array<ArrayBuffer>>()
   const chord = (half: 0 | 1, bits: number): Int16Array<ArrayBuffer> => {
     const key = half * 16 + bits
-    let samples = made.get(key)
-    if (!samples) made.set(key, (samples = sound(voice, tonesOf(half, bits), length)))
+    let samples = cache.get(key)
+    if (!samples) cache.set(key, (samples = sound(voice, tonesOf(half, bits), length)))
     return samples
   }
   yield rest
@@ -33,7 +33,7 @@ export function* encoding(text: string, voice: Voice, speed = 1): Generator<Int1
   yield rest
 }
 
-/** The same in one piece. */
+/** Encodes a text at once. */
 export function encode(text: string, voice: Voice, speed = 1): Int16Array<ArrayBuffer> {
   const samples = new Int16Array(sampleCount(Buffer.byteLength(text), speed))
   let at = 0
@@ -44,7 +44,7 @@ export function encode(text: string, voice: Voice, speed = 1): Int16Array<ArrayB
   return samples
 }
 
-/** Tones together, faded in and out over two milliseconds so that nothing clicks. */
+/** Mixes tones, faded in and out over two milliseconds to avoid clicks. */
 function sound(voice: Voice, tones: readonly number[], length: number): Int16Array<ArrayBuffer> {
   const samples = new Int16Array(length)
   const fade = (2 * sampleRate) / 1000
@@ -61,21 +61,21 @@ function sound(voice: Voice, tones: readonly number[], length: number): Int16Arr
   return samples
 }
 
-/** A part of what was heard. Times are in seconds from the start of the sound. */
+/** A part of a decoded text. Times are in seconds from the start of the audio. */
 export interface DecodedPart {
   start: number
   end: number
   text: string
 }
 export interface DecodedText {
-  /** Empty where nothing was said in tones. */
+  /** Empty if no text was found. */
   text: string
-  /** Sentences, or what was said in one piece. */
+  /** Sentences, split if they are longer than `longestSegment` characters. */
   segments: DecodedPart[]
   words: DecodedPart[]
 }
 
-/** What `encode` said, out of a sound that may be quieter, resampled, compressed, and have silence around it. */
+/** Decodes the output of `encode`, which may be quieter, resampled, compressed, and have silence around it. */
 export function decode(samples: Samples, sampleRate: number): DecodedText {
   const steps = decoding(samples, sampleRate)
   for (;;) {
@@ -84,16 +84,16 @@ export function decode(samples: Samples, sampleRate: number): DecodedText {
   }
 }
 
-/** The same in steps of a few milliseconds of work, for those who must do other things in between. */
+/** Decodes in steps of a few milliseconds, so that the caller can do other work in between. */
 export function* decoding(samples: Samples, sampleRate: number): Generator<void, DecodedText> {
-  const heard: DecodedText = { text: '', segments: [], words: [] }
-  const sound = { samples, rate: sampleRate, floor: yield* quiet(samples) }
+  const decoded: DecodedText = { text: '', segments: [], words: [] }
+  const sound = { samples, rate: sampleRate, floor: yield* silenceLevel(samples) }
   let from = 0
   for (;;) {
     const start = yield* findStart(sound, from)
-    if (!start) return heard
+    if (!start) return decoded
     const decodedBytes = yield* readBytes(sound, start)
-    append(heard, decodedBytes)
+    append(decoded, decodedBytes)
     from = decodedBytes.end
   }
 }
@@ -101,34 +101,34 @@ export function* decoding(samples: Samples, sampleRate: number): Generator<void,
 const sentenceEnd = /[.!?。！？…]["'”’)\]]*\s+|\n+/g
 const longestSegment = 200
 
-/** Adds what was said in one piece, cut into sentences and words, with their times. */
-function append(heard: DecodedText, { bytes, start, chord, rate }: DecodedBytes): void {
+/** Appends a decoded text, split into sentences and words with their times. */
+function append(decoded: DecodedText, { bytes, start, chord, rate }: DecodedBytes): void {
   if (bytes.length === 0) return
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(bytes))
-  // Where each character of the text begins among the bytes; damaged ones may be off by a few.
-  const places = new Float64Array(text.length + 1)
+  // Byte offset of each character; after invalid bytes it may be off by a few.
+  const offsets = new Float64Array(text.length + 1)
   let byte = 0
   for (let at = 0; at < text.length; at++) {
-    places[at] = byte
+    offsets[at] = byte
     const code = text.charCodeAt(at)
     byte += code < 0x80 ? 1 : code < 0x800 ? 2 : code >= 0xd800 && code < 0xe000 ? 2 : 3
   }
-  places[text.length] = byte
-  const timeOf = (character: number) => start / rate + Math.min(places[character]!, bytes.length) * 2 * chord
+  offsets[text.length] = byte
+  const timeOf = (character: number) => start / rate + Math.min(offsets[character]!, bytes.length) * 2 * chord
   const part = (from: number, to: number): DecodedPart => ({
     start: timeOf(from),
     end: timeOf(to),
     text: text.slice(from, to),
   })
-  for (const [from, to] of sentences(text)) heard.segments.push(part(from, to))
-  for (const { index, 0: word } of text.matchAll(/\S+/g)) heard.words.push(part(index, index + word.length))
-  heard.text += (heard.text ? '\n' : '') + text
+  for (const [from, to] of sentences(text)) decoded.segments.push(part(from, to))
+  for (const { index, 0: word } of text.matchAll(/\S+/g)) decoded.words.push(part(index, index + word.length))
+  decoded.text += (decoded.text ? '\n' : '') + text
 }
 
 function sentences(text: string): [number, number][] {
   const found: [number, number][] = []
   let from = 0
-  const cut = (to: number) => {
+  const addSentence = (to: number) => {
     while (to - from > longestSegment) {
       const space = text.lastIndexOf(' ', from + longestSegment)
       const middle = space > from ? space + 1 : from + longestSegment
@@ -138,7 +138,7 @@ function sentences(text: string): [number, number][] {
     if (to > from) found.push([from, to])
     from = to
   }
-  for (const { index, 0: mark } of text.matchAll(sentenceEnd)) cut(index + mark.length)
-  cut(text.length)
+  for (const { index, 0: mark } of text.matchAll(sentenceEnd)) addSentence(index + mark.length)
+  addSentence(text.length)
   return found
 }

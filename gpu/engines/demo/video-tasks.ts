@@ -9,7 +9,7 @@ import { readImage } from './images.ts'
 import { openWaveform, readSound } from './sound.ts'
 import type { Draw } from './work.ts'
 
-/** The prompt over a pattern of the seed that moves and comes back to where it began. */
+/** Draws the prompt over a moving pattern derived from the seed, as a seamless loop. */
 export const textToVideo: Draw = async work => {
   const { num_frames: total, seed } = work.inputs
   const size = await evenSize(work)
@@ -22,39 +22,39 @@ export const textToVideo: Draw = async work => {
   })
 }
 
-/** A way over the given picture, from the whole of it to a part that the seed chooses. */
+/** Zooms into the input image, to a part chosen by the seed. */
 export const imageToVideo: Draw = async work => {
   const { num_frames: total, image, seed } = work.inputs
   const size = await evenSize(work)
   const caption = await captionOf(work, { left: 0, top: 0, ...size }, 'foot')
-  const travel = await openCameraMove(image!, size, seed)
+  const cameraMove = await openCameraMove(image!, size, seed)
   return encodeVideo(work, size, async (canvas, index) => {
-    await travel(canvas, total === 1 ? 0 : index / (total - 1), work.signal)
+    await cameraMove(canvas, total === 1 ? 0 : index / (total - 1), work.signal)
     caption(canvas)
     drawCounter(canvas, index + 1, total)
   })
 }
 
-/** The sound as a wave over the given picture, or over a pattern where there is none; the sound itself goes along. */
+/** Draws the audio as a waveform over the input image, or over a pattern if there is none, and adds the audio track. */
 export const speechToVideo: Draw = async work => {
   const { num_frames: total, fps, image, audio, seed } = work.inputs
   const size = await evenSize(work)
   const sound = await readSound(work, audio!)
   const caption = await captionOf(work, { left: 0, top: 0, ...size }, 'middle')
-  const ground = openCanvas(size.width, size.height)
-  if (image) await flatten(await readImage(image, size, 'cover'), ground, work.signal)
-  else await patternOf(work, seed, size)(ground, 0, work.signal)
+  const background = openCanvas(size.width, size.height)
+  if (image) await flatten(await readImage(image, size, 'cover'), background, work.signal)
+  else await patternOf(work, seed, size)(background, 0, work.signal)
   await turn()
-  caption(ground)
+  caption(background)
   await turn()
-  const wave = openWaveform(sound, ground)
+  const wave = openWaveform(sound, background)
   await turn()
   const seconds = String(total / fps)
   return encodeVideo(
     work,
     size,
     async (canvas, index) => {
-      canvas.data.set(ground.data)
+      canvas.data.set(background.data)
       await turn()
       wave(canvas, (index + 0.5) / fps)
       drawCounter(canvas, index + 1, total)
@@ -63,7 +63,7 @@ export const speechToVideo: Draw = async work => {
   )
 }
 
-/** What is transparent becomes black. */
+/** Copies an image; transparent pixels become black. */
 async function flatten(from: Canvas, to: Canvas, signal: AbortSignal): Promise<void> {
   const rowBytes = to.width * 4
   await byRows(to.height, signal, y => {

@@ -68,7 +68,7 @@ const wrong: [args: string[], said: string][] = [
   [['chat', '--temperature', 'hot'], 'Write a number from 0 to 2.'],
   [['engine', 'gguf', '--id', 'x'], "Required option '--model <path>' not specified."],
   [['engine', 'gguf', '--model', 'x', '--id', 'x', '--task', 'std/magic'], "There is no task 'std/magic'."],
-  [['engine', 'gguf', '--model', 'x', '--id', 'x'], 'Say where to listen'],
+  [['engine', 'gguf', '--model', 'x', '--id', 'x'], 'Give either --socket <path> or --port'],
 ]
 
 test.each(wrong)('%j is wrong usage: 64 and one sentence', async (args, said) => {

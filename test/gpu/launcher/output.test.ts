@@ -39,7 +39,7 @@ describe('openOutput', () => {
 
   test('secrets are blacked out before anybody sees them', () => {
     const heard: string[] = []
-    const output = openOutput({ secrets: ['hunter2hunter2'], heard: line => heard.push(line.text) })
+    const output = openOutput({ secrets: ['hunter2hunter2'], onLine: line => heard.push(line.text) })
     output.push(Buffer.from('key hunter2hunter2, Bearer abc\nfrom http://me:word@host/ with sk-infer-0123456789ab\n'))
     const clean = ['key [redacted], [redacted]', 'from http:[redacted]host/ with [redacted]']
     expect(output.lines()).toEqual(clean)
@@ -47,9 +47,9 @@ describe('openOutput', () => {
     expect(output.entries().map(({ at }) => Math.abs(Date.now() - at) < 60_000)).toEqual([true, true])
   })
 
-  test('saying the same again is no news', () => {
-    expect(fed('a\na\na\n').news).toBe(1)
-    expect(fed('a\nb\na\n').news).toBe(3)
+  test('repeated lines do not count as distinct', () => {
+    expect(fed('a\na\na\n').distinctLines).toBe(1)
+    expect(fed('a\nb\na\n').distinctLines).toBe(3)
   })
 })
 

@@ -14,7 +14,7 @@ test('a model whose configuration names a sandbox that cannot be enforced is una
   const model = fake('confined', [], { sandbox: 'files' })
   const { fleet } = await fleetOf([model], { sandbox: none })
   const message =
-    "The sandbox 'files' of 'confined' cannot be enforced on this machine: bwrap is not installed. See infer doctor, or change 'sandbox' in infer.yaml."
+    "The sandbox 'files' of 'confined' cannot be enforced on this machine: bwrap is not installed. Run infer doctor, or change 'sandbox' in infer.yaml."
   await expect(fleet.load(model)).rejects.toMatchObject({ code: 'no_capacity', message })
   await expect(fleet.lease(model, { waitMs: 10_000 })).rejects.toMatchObject({ message })
   expect(fleet.activity(model.id)).toMatchObject({ status: 'unavailable', reason: message, engineStarts: 0 })
@@ -70,7 +70,7 @@ describe.each(toolsHere)('with $name', tool => {
     const { fleet } = await fleetOf([model], { sandbox: { tool } })
     await expect(fleet.load(model)).rejects.toMatchObject({
       message: expect.stringMatching(
-        /It ran in the sandbox 'files': name further paths that it needs in 'sandbox_read'/,
+        /It ran in the sandbox 'files': add the paths that it needs to 'sandbox_read'/,
       ) as string,
     })
   })

@@ -32,7 +32,7 @@ interface Options {
   write?: string[]
   env?: Record<string, string>
   level?: 'files' | 'strict'
-  own?: string[]
+  configuredVariables?: string[]
   read?: string[]
   programs?: string[]
 }
@@ -42,12 +42,19 @@ describe.each(toolsHere)('with $name', tool => {
   function printed(
     { home, dataDir }: { home: string; dataDir: string },
     argv: readonly string[],
-    { env = {}, level = 'files', own = [], read = [], write = [], programs = [] }: Options = {},
+    { env = {}, level = 'files', configuredVariables = [], read = [], write = [], programs = [] }: Options = {},
   ): string {
     const sandbox = openSandbox({ dataDir, support: { tool }, host: { HOME: home } })
     const all = { PATH: '/usr/bin:/bin', HOME: join(dataDir, 'home', 'm'), ...env }
     const requirements = { ...unconfined, level, read, write, programs }
-    const { wrapper } = sandbox.wrapperFor({ requirements, argv, env: all, own, write: [all.HOME], read: [] })!
+    const { wrapper } = sandbox.wrapperFor({
+      requirements,
+      argv,
+      env: all,
+      configuredVariables,
+      write: [all.HOME],
+      read: [],
+    })!
     const [file, ...args] = [...wrapper.prefix, ...argv]
     const { stdout, stderr } = spawnSync(file!, args, { env: all, encoding: 'utf8' })
     return `${stdout}${stderr}`.trim()
@@ -146,7 +153,7 @@ describe.each(toolsHere)('with $name', tool => {
     }
     const env = { MINE: dirname(library), CUDA_CACHE_PATH: join(facts.dataDir, 'cache', 'cuda') }
     expect(printed(facts, shown, { env })).not.toMatch(/^library/)
-    expect(printed(facts, shown, { env, own: ['MINE'] })).toBe('library')
+    expect(printed(facts, shown, { env, configuredVariables: ['MINE'] })).toBe('library')
     const kept = join(env.CUDA_CACHE_PATH, 'kernel')
     expect(printed(facts, ['/bin/sh', '-c', `echo kernel >${kept}`], { env, level: 'strict' })).toBe('')
     expect(printed(facts, show(kept), { env, level: 'strict' })).toBe('kernel')

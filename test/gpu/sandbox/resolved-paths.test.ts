@@ -125,7 +125,7 @@ test('what a command names counts, but never the data directory or a home', () =
   const script = put(join(home, 'engine', 'serve.py'))
   symlinkSync(secret, join(home, 'engine', 'link'))
   const seen = (...args: string[]) =>
-    commandPaths(['python', ...args], {}, { own: [], dataDir, homes: [home] }).map(({ path }) => path)
+    commandPaths(['python', ...args], {}, { configuredVariables: [], dataDir, homes: [home] }).map(({ path }) => path)
   expect(seen('--config', config)).toEqual([config])
   expect(seen(`--config=${config}`)).toEqual([config])
   expect(seen(script)).toEqual([script, join(home, 'engine'), join(home, 'engine')])

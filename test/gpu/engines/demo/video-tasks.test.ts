@@ -208,7 +208,7 @@ test('an ffmpeg without the encoder of videos is no reason to try again', async 
   const { messages } = await poor.generate(callOf('text-to-video'))
   expect(messages.at(-1)).toMatchObject({
     type: 'failed',
-    error: { invalid: true, message: expect.stringMatching(/^Videos are written with libnone, which .* without/) },
+    error: { invalid: true, message: expect.stringMatching(/^Video tasks need the encoder libnone, which .* without/) },
   })
 }, 30_000)
 

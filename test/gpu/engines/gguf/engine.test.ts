@@ -139,7 +139,7 @@ describe('the door', () => {
     socket.write('POST /v1/slow HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}')
     await begun.promise
     socket.destroy()
-    expect(await noticed.promise).toBe('The caller has gone.')
+    expect(await noticed.promise).toBe('The client disconnected.')
     expect(logged).toEqual([])
   })
 
