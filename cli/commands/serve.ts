@@ -196,16 +196,16 @@ async function showAddress(options: Options, urls: readonly string[], terminal: 
 /**
  * Stops V8 from allocating request objects in the old generation. Objects allocated during the start survive, and V8
  * concludes that later objects from the same code survive too; in the old generation they would hold everything they
- * refer to until the next full collection. Without this flag it differed from start to start (bin/README.md). Called only
- * after the start, because after a change of flags V8 accepts no cached code.
+ * refer to until the next full collection. Without this flag, whether that happened differed from start to start
+ * (bin/README.md). Called only after the start, because after a change of flags V8 accepts no cached code.
  */
 function disablePretenuring(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')
 }
 
 /**
- * Reduces the block size of small buffers. They are slices of 64 KiB blocks, and one slice keeps its whole block: 8 kB that
- * wait for a client that does not read would hold 64 KiB. Blocks of 8 KiB hold slices of at most 4 KiB.
+ * Reduces the block size of small buffers. They are slices of 64 KiB blocks, and one slice keeps its whole block: 8 kB
+ * that wait for a client that does not read would hold 64 KiB. Blocks of 8 KiB hold slices of at most 4 KiB.
  */
 function useSmallBufferBlocks(): void {
   Buffer.poolSize = 8 << 10

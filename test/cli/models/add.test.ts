@@ -146,7 +146,7 @@ test('what does not fit is said, and added all the same when it is wanted', asyn
   const { exitCode, stderr } = await add(file('huge-one.gguf', huge), ['--yes', '--context', String(2 ** 24)])
   expect([exitCode, stderr]).toEqual([
     0,
-    expect.stringMatching(/Warning: It does not fit: it takes .* TiB at the least, and .* can be had here/),
+    expect.stringMatching(/Warning: It does not fit: it needs at least .* TiB, and .* are available here/),
   ])
   expect(written()).toContain('context_length: 16777216')
 })
@@ -199,7 +199,7 @@ test('a server that cannot be asked does not undo what was written, and is said'
   writeFileSync(join(dataDir, 'server.json'), JSON.stringify({ url: 'http://127.0.0.1:9', pid: process.pid }))
   const { exitCode, stdout, stderr } = await add(file('m.gguf', tinyChat()), ['--yes', '--id', 'mine'])
   expect([exitCode, stdout]).toEqual([0, expect.stringContaining(`Added 'mine'`)])
-  expect(stderr).toMatch(/The server cannot be asked whether it offers the model: The root token .* cannot be read/)
+  expect(stderr).toMatch(/Could not check whether the server offers the model: The root token .* cannot be read/)
   expect(written()).toContain('- id: mine')
 })
 

@@ -108,7 +108,7 @@ describe('what a model answers', () => {
 
   test.each<[string, string, unknown, string | undefined]>([
     ['sound', 'std/chat-completion', streamed, undefined],
-    ['silent', 'std/chat-completion', { ...streamed, text: ' \n' }, 'said nothing'],
+    ['silent', 'std/chat-completion', { ...streamed, text: ' \n' }, 'is empty'],
     ['without end', 'std/completion', { ...streamed, finished: false }, 'no end'],
     ['without usage', 'std/completion', { ...streamed, completionTokens: undefined }, 'usage'],
     ['with a usage of nothing', 'std/completion', { ...streamed, completionTokens: 0 }, 'no tokens'],
@@ -205,7 +205,7 @@ describe('remove', () => {
   test('the entry goes, the comments and the file stay', async () => {
     const { dataDir, config, own } = home()
     const ended = await remove(dataDir, 'a', '--yes')
-    expect([ended.exitCode, ended.stdout]).toEqual([0, `Took 'a' out of ${config}.\n`])
+    expect([ended.exitCode, ended.stdout]).toEqual([0, `Removed 'a' from ${config}.\n`])
     expect(ended.stderr).toContain(`Its files stay: ${own}`)
     expect(readFileSync(config, 'utf8')).toBe(
       '# mine\nmodels:\n  # about b\n  - id: b\n    source: /elsewhere/b.gguf\n',
@@ -292,7 +292,7 @@ describe.skipIf(!hasTerminal)('in front of a person', () => {
     expect([await refusing.ends(), readFileSync(config, 'utf8')]).toEqual([0, text])
 
     const agreeing = inTerminal(['model', 'remove', 'a', '--data-dir', dataDir])
-    await agreeing.sees("Take 'a' out of")
+    await agreeing.sees("Remove 'a' from")
     agreeing.types('y\n')
     await agreeing.sees(`Delete ${own} too (7 B)?`)
     agreeing.types('y\n')
