@@ -235,7 +235,9 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   }
 }
 
-/** Creates the organization `default` and a root token unless they exist. The data directory keeps the token, mode 0600. */
+/**
+ * Creates the organization `default` and a root token unless they exist. The data directory keeps the token, mode 0600.
+ */
 async function createFirstOrganization(
   dataDir: string,
   store: Store,

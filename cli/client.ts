@@ -53,7 +53,9 @@ export function openClient(dataDir: string) {
     throw refusal(url, await readText(message, maxErrorBytes).catch(() => ''), { status, headers: message.headers })
   }
 
-  /** Returns the address of a signed URL. A server on this machine is reached directly, even if its public URL differs. */
+  /**
+   * Returns the address of a signed URL. A server on this machine is reached directly, even if its public URL differs.
+   */
   const ownAddress = (address: string): string => {
     const { href, pathname, search } = new URL(address, url)
     return isRemote ? href : url + pathname + search

@@ -53,8 +53,8 @@ export function failureOf(thrown: unknown): Failure {
 }
 
 /**
- * Returns the exit code of a Failure: its own (`CommandFailure` and refusals of the store), else by the system error that
- * caused it, else by its code: an invalid local file is a data error.
+ * Returns the exit code of a Failure: its own (`CommandFailure` and refusals of the store), else by the system error
+ * that caused it, else by its code: an invalid local file is a data error.
  */
 export function exitCodeOf(failure: Failure): number {
   const { exitCode } = failure as { exitCode?: unknown }

@@ -55,8 +55,8 @@ export function send({
 }
 
 /**
- * Returns TLS options that accept this certificate only. A server on this machine is identified by its certificate, not by
- * its name: an operator's certificate does not contain 127.0.0.1, and no authority signs a self-signed one.
+ * Returns TLS options that accept this certificate only. A server on this machine is identified by its certificate, not
+ * by its name: an operator's certificate does not contain 127.0.0.1, and no authority signs a self-signed one.
  */
 function pinnedTo(certificate: string): TlsOptions {
   const { fingerprint256, raw } = new X509Certificate(certificate)

@@ -3,7 +3,10 @@ import { Failure } from '../core/failure.ts'
 
 /** Maximum time for which a request is repeated while its model loads. Milliseconds. */
 const longestWaitMs = 600_000
-/** Maximum pause between requests, shorter than the server's estimate: a repeated request waits in the server. Milliseconds. */
+/**
+ * Maximum pause between requests, shorter than the server's estimate: a repeated request waits in the server.
+ * Milliseconds.
+ */
 const longestPauseMs = 5_000
 
 export interface LoadWaitOptions {

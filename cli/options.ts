@@ -13,7 +13,8 @@ export const nameOf = (command: Command): string =>
   command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name()
 
 /**
- * Adds examples to the end of a command's help. The meaning stands beside the example, or below it on a narrow terminal.
+ * Adds examples to the end of a command's help. The meaning stands beside the example, or below it on a narrow
+ * terminal.
  */
 export function withExamples(command: Command, examples: readonly (readonly [line: string, does: string])[]): Command {
   const longest = Math.max(...examples.map(([line]) => line.length))

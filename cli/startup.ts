@@ -19,9 +19,9 @@ export interface AppOptions {
 }
 
 /**
- * The first part of a start: reads and checks the configuration, and opens the store in its thread, which works while the
- * rest of the program loads. This file imports little, so that it does not wait for that rest. Throws Failure for an
- * invalid configuration; `store` rejects with StoreRefusal.
+ * The first part of a start: reads and checks the configuration, and opens the store in its thread, which works while
+ * the rest of the program loads. This file imports little, so that it does not wait for that rest. Throws Failure for
+ * an invalid configuration; `store` rejects with StoreRefusal.
  */
 export function beginStartup({ dataDir, configPath, listen, storeThread, log: written }: AppOptions) {
   const { log, journal } = openJournal(written)

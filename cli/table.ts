@@ -9,9 +9,9 @@ const widthOf = (text: string): number => signs(stripAnsi(text))
 const minRoom = 8
 
 /**
- * Draws rows under a header, with columns two spaces apart and without trailing spaces. Only cells of the last column are
- * cut to fit `width`, so that ids stay whole; if that leaves too little of it, each row gets several lines. Width 0 means
- * no cutting.
+ * Draws rows under a header, with columns two spaces apart and without trailing spaces. Only cells of the last column
+ * are cut to fit `width`, so that ids stay whole; if that leaves too little of it, each row gets several lines. Width 0
+ * means no cutting.
  */
 export function drawTable(
   head: readonly string[],
@@ -37,7 +37,9 @@ export function drawTable(
     .join('\n')
 }
 
-/** Draws rows that are wider than the terminal over several lines, with as many columns per line as fit. Cuts nothing. */
+/**
+ * Draws rows that are wider than the terminal over several lines, with as many columns per line as fit. Cuts nothing.
+ */
 function foldedTable(
   all: readonly (readonly string[])[],
   widths: readonly number[],

@@ -35,7 +35,8 @@ const signalNumbers = { SIGINT: 2, SIGTERM: 15 } as const
 
 /**
  * `infer serve`: runs until a signal ends it. The first SIGTERM or SIGINT drains, the second ends at once. On SIGHUP a
- * server that was started in a terminal drains, because the terminal was closed; any other server reads infer.yaml again.
+ * server that was started in a terminal drains, because the terminal was closed; any other server reads infer.yaml
+ * again.
  */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(command)
@@ -46,7 +47,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--key <file>', 'the private key of the certificate, PEM, not encrypted')
     .option('--open', 'open the API reference in a browser')
     .option('--qr', 'print the address for other machines as a QR code')
-    .option('--no-starter', 'do not offer to download a small real model where there are only toys')
+    .option('--no-starter', 'do not offer to download a small real model')
     .option(
       '--drain-timeout <time>',
       'how long running requests may take to finish after SIGTERM, such as 60s',

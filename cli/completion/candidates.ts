@@ -103,7 +103,9 @@ async function nodesOf({ given, positionals }: CursorContext): Promise<Candidate
   return [...keywords, ...nodes]
 }
 
-/** Returns the kind of a value: its long flag, or its placeholder if that is more specific: `--config <path>` is a path. */
+/**
+ * Returns the kind of a value: its long flag, or its placeholder if that is more specific: `--config <path>` is a path.
+ */
 function nameOf(what: Option | Argument): string {
   if (!('long' in what)) return what.name()
   const placeholder = /[<[]([\w-]+)/.exec(what.flags)?.[1] ?? ''

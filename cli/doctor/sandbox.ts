@@ -14,8 +14,8 @@ const advice =
   'Install bubblewrap (or util-linux) and allow user namespaces, or run infer as root. In a container, allow them there.'
 
 /**
- * Reports the sandbox level of each model, and what the level does not stop. A level that the configuration requires and
- * that cannot be enforced is `broken`, because the model is unavailable. Pure.
+ * Reports the sandbox level of each model, and what the level does not stop. A level that the configuration requires
+ * and that cannot be enforced is `broken`, because the model is unavailable. Pure.
  */
 export function checkSandbox(support: SandboxSupport, models: readonly SandboxedModel[]): Finding {
   const name = 'engine sandbox'

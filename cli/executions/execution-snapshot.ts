@@ -4,8 +4,8 @@ import type { SseEvent } from '../sse.ts'
 import { Execution, type ExecutionNode, isOver } from './execution.ts'
 
 /**
- * The state of a node at one time. `since` is when it began to wait or to run, `until` when it ended, in milliseconds of
- * the caller's monotonic clock.
+ * The state of a node at one time. `since` is when it began to wait or to run, `until` when it ended, in milliseconds
+ * of the caller's monotonic clock.
  */
 export interface NodeSnapshot extends JobSnapshot {
   cached: boolean

@@ -20,7 +20,9 @@ export function checkOutputFolder(out: string | undefined): void {
   if (out !== undefined && existsSync(out) && !statSync(out).isDirectory()) throw usage(`--out ${out} is not a folder.`)
 }
 
-/** Follows an execution to its end. The first Ctrl-C cancels it; the server's response to the cancellation is the end. */
+/**
+ * Follows an execution to its end. The first Ctrl-C cancels it; the server's response to the cancellation is the end.
+ */
 export async function followOrCancel(
   connect: () => Client,
   id: string,
@@ -59,8 +61,8 @@ export interface ReportOptions {
 }
 
 /**
- * Prints the result of an execution on standard output: texts and the paths of saved files, or the record as JSON. Throws
- * the failure of an execution that did not complete.
+ * Prints the result of an execution on standard output: texts and the paths of saved files, or the record as JSON.
+ * Throws the failure of an execution that did not complete.
  */
 export async function reportOutcome(
   terminal: Terminal,

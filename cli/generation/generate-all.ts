@@ -37,8 +37,8 @@ interface Outcome {
 
 /**
  * Submits all items at once, shows their progress and saves the files. Prints paths on standard output, everything else
- * on standard error. A failure does not stop the other items: with one item it is thrown; with several it is printed and
- * sets the exit code.
+ * on standard error. A failure does not stop the other items: with one item it is thrown; with several it is printed
+ * and sets the exit code.
  */
 export async function generateAll(
   terminal: Terminal,

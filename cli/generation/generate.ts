@@ -22,7 +22,9 @@ export interface GenerateOptions {
   aspects?: readonly string[]
 }
 
-/** Uploads the input files, submits the jobs, follows them and saves the results. Throws usage before sending anything. */
+/**
+ * Uploads the input files, submits the jobs, follows them and saves the results. Throws usage before sending anything.
+ */
 export async function generate(terminal: Terminal, task: GenerateOptions): Promise<void> {
   const { target, prompt, options, image, json, dataDir, aspects } = task
   const output = outputTargetOf(options.out)

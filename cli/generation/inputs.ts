@@ -35,8 +35,8 @@ const flags: Record<string, string> = {
 }
 
 /**
- * Returns the inputs of a job in the form of the API. The server decides omitted fields. Throws usage for a field that the
- * task does not have, because the server would ignore it without an error.
+ * Returns the inputs of a job in the form of the API. The server decides omitted fields. Throws usage for a field that
+ * the task does not have, because the server would ignore it without an error.
  */
 export function inputsOf(
   task: GenerationTask,

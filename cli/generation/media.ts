@@ -16,7 +16,9 @@ const maxBytes: Record<Medium, number> = {
   audio: 25 << 20,
   video: 2 ** 40,
 }
-/** Maximum bytes of a file inside the request, where base64 makes it a third larger. Larger files are uploaded first. */
+/**
+ * Maximum bytes of a file inside the request, where base64 makes it a third larger. Larger files are uploaded first.
+ */
 const maxInlineBytes = 4 << 20
 
 const kinds: Record<Medium, string> = {

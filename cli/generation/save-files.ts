@@ -23,8 +23,9 @@ export interface SaveOptions {
 const pausesMs = [1_000, 2_000, 4_000, 8_000] as const
 
 /**
- * Saves the files of a job, and resolves with the absolute paths (none for standard output). A file is written completely
- * or not at all. Throws Failure when the files have expired (`output_expired`), the job made none, or the disk fails.
+ * Saves the files of a job, and resolves with the absolute paths (none for standard output). A file is written
+ * completely or not at all. Throws Failure when the files have expired (`output_expired`), the job made none, or the
+ * disk fails.
  */
 export async function saveFiles(
   job: Job,
@@ -151,7 +152,9 @@ const reasons: Record<string, string> = {
   EEXIST: 'it is not a folder',
 }
 
-/** Converts a disk error to a Failure. The files stay on the server, so the message names the command that saves them. */
+/**
+ * Converts a disk error to a Failure. The files stay on the server, so the message names the command that saves them.
+ */
 function diskFailure(thrown: unknown, folder: string, id: string): unknown {
   const { code, syscall } = thrown as NodeJS.ErrnoException
   if (typeof code !== 'string' || syscall === undefined || thrown instanceof Failure) return thrown

@@ -3,7 +3,7 @@ import type { environmentVariables } from '../../core/environment-variables.ts'
 /** Files in the data directory, and elsewhere. */
 export const files = {
   'infer.yaml': 'the configuration: models, address, limits',
-  'starter-declined': 'that the small real model was declined; remove it to be asked again',
+  'starter-declined': 'records that the small real model was declined; remove it to be asked again',
   'server.json': 'address and process of the running server',
   'https/certificate.pem': 'the self-signed certificate of --https, for clients to trust',
   'root-token': 'the token that commands use, readable by its owner only',

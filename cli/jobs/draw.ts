@@ -45,7 +45,9 @@ export const tableHead = ['id', 'status', 'task', 'model', 'age', 'took', 'note'
 const wideColumns = 120
 const isNarrow = (width: number): boolean => width > 0 && width < wideColumns
 
-/** Returns the id or, on a narrow terminal, its end: a whole id has 30 characters, and every command accepts the end. */
+/**
+ * Returns the id or, on a narrow terminal, its end: a whole id has 30 characters, and every command accepts the end.
+ */
 export const idText = (id: string, width: number): string => (isNarrow(width) ? id.slice(-8) : id)
 
 /** Returns table rows for a terminal of this width; 0 is a pipe, which gets full values. `now` in epoch seconds. */

@@ -23,8 +23,8 @@ export const matching = (part: string, ids: readonly string[]): string[] =>
   ids.filter(id => core(id).startsWith(core(part)) || core(id).endsWith(core(part)))
 
 /**
- * Finds jobs by their ids, or by the beginning or end of an id, which must be unique among the newest jobs. Throws usage
- * when several match, and `not_found` when none does.
+ * Finds jobs by their ids, or by the beginning or end of an id, which must be unique among the newest jobs. Throws
+ * usage when several match, and `not_found` when none does.
  */
 export async function findIds(client: Client, texts: readonly string[], signal?: AbortSignal): Promise<string[]> {
   const parts = texts.filter(text => wholeId(text) === undefined)

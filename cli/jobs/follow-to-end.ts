@@ -43,10 +43,10 @@ export interface FollowTarget<Answer, Snapshot> {
 
 /**
  * Follows a job or execution until it ends in any state, and resolves with its record. Uses events if they arrive; else
- * polls after 2, 5, 10, 20, 30, 30 … seconds, but never earlier than the server allows. Survives a lost connection and a
- * restart of the server: `connect` is called again, and the record is read by its path. Throws Failure `timeout` (exit
- * code 75) after 30 minutes of polling without an end, a final refusal of the server (not found, revoked token), and the
- * signal's reason.
+ * polls after 2, 5, 10, 20, 30, 30 … seconds, but never earlier than the server allows. Survives a lost connection and
+ * a restart of the server: `connect` is called again, and the record is read by its path. Throws Failure `timeout`
+ * (exit code 75) after 30 minutes of polling without an end, a final refusal of the server (not found, revoked token),
+ * and the signal's reason.
  */
 export async function followToEnd<Answer, Snapshot>(
   connect: () => Client,
@@ -111,7 +111,9 @@ export async function followToEnd<Answer, Snapshot>(
     }
   }
 
-  /** Reads the record, and the delay that the server requests before the next poll; no record on a temporary failure. */
+  /**
+   * Reads the record, and the delay that the server requests before the next poll; no record on a temporary failure.
+   */
   async function poll(): Promise<{ found?: { answer: Answer; over: boolean }; delayMs: number }> {
     const timeout = AbortSignal.timeout(requestTimeoutMs)
     try {

@@ -51,7 +51,8 @@ const statusAfter: Record<string, string> = {
 }
 
 /**
- * Returns the snapshot after an event; undefined for an unknown event, which a newer server may send and which is ignored.
+ * Returns the snapshot after an event; undefined for an unknown event, which a newer server may send and which is
+ * ignored.
  */
 export function afterEvent(before: JobSnapshot, { event, data }: SseEvent): JobSnapshot | undefined {
   const read = Envelope.safeParse(parsed(data))

@@ -79,8 +79,8 @@ export interface ReportedProgress {
 const quietMs = 10_000
 
 /**
- * Returns the line for a pipe, if a snapshot needs one: for every change of the status or of the reason for waiting, for
- * every tenth of the work, and at intervals for the position in the queue.
+ * Returns the line for a pipe, if a snapshot needs one: for every change of the status or of the reason for waiting,
+ * for every tenth of the work, and at intervals for the position in the queue.
  */
 export function pipeLine(
   snapshot: JobSnapshot,

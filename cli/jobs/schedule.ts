@@ -5,8 +5,8 @@ const intervalsMs = [2_000, 5_000, 10_000, 20_000, 30_000] as const
 export const longestPollingMs = 30 * 60_000
 
 /**
- * Returns the delay before the poll with this number; the first is 0. `minDelayMs` is the delay that the server requested
- * in its last response (`Retry-After`, `openai-poll-after-ms`).
+ * Returns the delay before the poll with this number; the first is 0. `minDelayMs` is the delay that the server
+ * requested in its last response (`Retry-After`, `openai-poll-after-ms`).
  */
 export const pollAfterMs = (poll: number, minDelayMs = 0): number =>
   Math.max(intervalsMs[Math.min(poll, intervalsMs.length - 1)]!, minDelayMs)

@@ -30,7 +30,9 @@ export function entryText(entry: LogEntry, paint: Paint): string {
   return `${paint.faint(time.slice(11, 19))} ${paint.strong(printable(model_id ?? '-'))} ${printable(withoutColours(message))}`
 }
 
-/** Returns an entry for a program. JSON lines of the built-in engine are unpacked, so that `.message` is always text. */
+/**
+ * Returns an entry for a program. JSON lines of the built-in engine are unpacked, so that `.message` is always text.
+ */
 export function entryJson(entry: LogEntry): LogEntry {
   const own = entry.source === 'engine' ? ownLine(entry.message) : undefined
   if (!own) return entry

@@ -16,8 +16,8 @@ import { type BuildChoice, chooseBuild } from './choose-build.ts'
 import { locateBuild } from './locate-build.ts'
 
 /**
- * Adds a model of the catalog: chooses the engine and quantization that fit this machine, explains the choice, asks, and
- * calls `addOne`. `withoutQuestion` asks only if the model cannot run here.
+ * Adds a model of the catalog: chooses the engine and quantization that fit this machine, explains the choice, asks,
+ * and calls `addOne`. `withoutQuestion` asks only if the model cannot run here.
  */
 export async function addFromCatalog(
   model: CatalogModel,

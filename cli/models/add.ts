@@ -89,7 +89,9 @@ export interface ChosenModel {
   json: object
 }
 
-/** Adds a model by its short name in the catalog, or by anything that `addOne` takes. An existing file takes precedence. */
+/**
+ * Adds a model by its short name in the catalog, or by anything that `addOne` takes. An existing file takes precedence.
+ */
 export async function addByName(
   what: string,
   options: AddOptions & { dataDir: string; withoutQuestion?: boolean },

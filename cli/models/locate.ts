@@ -24,8 +24,8 @@ export interface Located {
 }
 
 /**
- * Locates a model by file, folder, URL or hub reference. Downloads from a hub go into the shared cache, downloads from a
- * URL into `models` of the data directory. Throws Failure, and the reason of an aborted `signal`.
+ * Locates a model by file, folder, URL or hub reference. Downloads from a hub go into the shared cache, downloads from
+ * a URL into `models` of the data directory. Throws Failure, and the reason of an aborted `signal`.
  */
 export async function locate(
   text: string,
@@ -40,7 +40,9 @@ export async function locate(
     hub: HubSettings
     signal: AbortSignal
     onEvent: (event: PullEvent) => void
-    /** Called before a GGUF model is downloaded; an error that it throws ends the download. `bytes` remain to download. */
+    /**
+     * Called before a GGUF model is downloaded; an error that it throws ends the download. `bytes` remain to download.
+     */
     preview?: (located: Located, bytes: number) => Promise<void>
   },
 ): Promise<Located> {

@@ -22,8 +22,8 @@ export interface Started {
 }
 
 /**
- * Returns the greeting for a terminal of `columns`. Commands are never wrapped, so that they can be copied. Contains the
- * secret only at the first start.
+ * Returns the greeting for a terminal of `columns`. Commands are never wrapped, so that they can be copied. Contains
+ * the secret only at the first start.
  */
 export function greeting(
   { version, own, url, urls, trust, tokenPath, firstStart, models, onlyToys }: Started,
@@ -64,7 +64,9 @@ export function greeting(
   return lines.join('\n')
 }
 
-/** Returns the greeting for a pipe: one fact per line, its name first. Without the secret, because pipes end in logs. */
+/**
+ * Returns the greeting for a pipe: one fact per line, its name first. Without the secret, because pipes end in logs.
+ */
 export function plainGreeting({ url, urls, trust, tokenPath, firstStart, models }: Started): string {
   return [
     `ready ${url}`,

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 
 /**
- * Opens the URL in the user's browser with xdg-open from the PATH. Resolves with the reason when none was opened. listhen
- * has the same function, but it runs `/tmp/xdg-open`, which any user of the machine can create.
+ * Opens the URL in the user's browser with xdg-open from the PATH. Resolves with the reason when none was opened.
+ * listhen has the same function, but it runs `/tmp/xdg-open`, which any user of the machine can create.
  */
 export function openBrowser(url: string): Promise<string | undefined> {
   return new Promise(resolve => {

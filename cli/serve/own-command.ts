@@ -10,8 +10,8 @@ export interface OwnCommand {
 }
 
 /**
- * Returns the command of the executable; in a checkout the npm script, because `infer` is not installed there and
- * `npx infer` in another folder fetches an unrelated package. `script` is the file that Node runs; `dataDir` is undefined
+ * Returns the command of the executable; in a checkout the npm script, because `infer` is not installed there and `npx
+ * infer` in another folder fetches an unrelated package. `script` is the file that Node runs; `dataDir` is undefined
  * for the default directory.
  */
 export function ownCommand({

@@ -24,8 +24,8 @@ export const shellWord = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 
 /**
- * Returns commands that work when pasted: curl, and the OpenAI clients of Python and JavaScript, which take URL and token
- * from the environment. The shell reads the token from its file, so that it does not appear in the history.
+ * Returns commands that work when pasted: curl, and the OpenAI clients of Python and JavaScript, which take URL and
+ * token from the environment. The shell reads the token from its file, so that it does not appear in the history.
  */
 export function tryNext({ own, url, lan, trust, tokenPath, models }: TryFacts): Example[] {
   const token = `$(cat ${shellWord(tokenPath)})`

@@ -22,8 +22,8 @@ export const unitPathOf = (scope: Scope, environment: Record<string, string | un
     : join(environment.XDG_CONFIG_HOME ?? join(environment.HOME ?? homedir(), '.config'), 'systemd/user/infer.service')
 
 /**
- * Opens systemd. Throws Failure `conflict` if this machine was not booted with systemd (the folder `booted` is missing),
- * and `insufficient_scope` if the caller may not write the unit.
+ * Opens systemd. Throws Failure `conflict` if this machine was not booted with systemd (the folder `booted` is
+ * missing), and `insufficient_scope` if the caller may not write the unit.
  */
 export function openSystemd({
   scope,

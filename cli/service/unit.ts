@@ -17,12 +17,13 @@ export const systemDataDir = '/var/lib/infer'
 
 /**
  * Returns the unit. Reasons for its unusual settings:
- * - ExecStop waits for the server, so that engines run until the requests have ended: KillMode=control-group alone would
- *   send them SIGTERM at the same time as the server.
+ * - ExecStop waits for the server, so that engines run until the requests have ended: KillMode=control-group alone
+ *   would send them SIGTERM at the same time as the server.
  * - OOMPolicy=continue: when the kernel kills an engine for its memory, the service continues.
- * - No MemoryDenyWriteExecute, because V8 compiles at run time. No RestrictNamespaces, and @mount in the filter, because
- *   each engine runs in its own process namespace.
- * - RestartPreventExitStatus: after exit codes 64 and 65 (invalid configuration, damaged database) a restart cannot help.
+ * - No MemoryDenyWriteExecute, because V8 compiles at run time. No RestrictNamespaces, and @mount in the filter,
+ *   because each engine runs in its own process namespace.
+ * - RestartPreventExitStatus: after exit codes 64 and 65 (invalid configuration, damaged database) a restart cannot
+ *   help.
  */
 export function unitOf({ scope, command, dataDir, user, stopSeconds }: UnitFacts): string {
   const system = scope === 'system'

@@ -8,8 +8,8 @@ function cellsOf(part: number, whole: number, cells: number): number {
 }
 
 /**
- * Draws the memory of a device as a bar: full for memory that the driver reports as used, shaded for booked memory beyond
- * that, light for free memory.
+ * Draws the memory of a device as a bar: full for memory that the driver reports as used, shaded for booked memory
+ * beyond that, light for free memory.
  */
 export function memoryBar({ total_bytes, used_bytes, booked_bytes }: StatusDevice, cells: number): StyledLine {
   const used = cellsOf(used_bytes ?? 0, total_bytes, cells)

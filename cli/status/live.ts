@@ -10,8 +10,8 @@ export const fetchStatus = (client: Client, signal?: AbortSignal): Promise<Statu
   client.ask({ method: 'GET', path: '/api/system/status', answer: StatusSnapshot, ...(signal ? { signal } : {}) })
 
 /**
- * Shows the status until q, Escape or Ctrl-C. When the connection is lost, shows the error and connects again. Throws when
- * the first request fails.
+ * Shows the status until q, Escape or Ctrl-C. When the connection is lost, shows the error and connects again. Throws
+ * when the first request fails.
  */
 export async function watchStatus(terminal: Terminal, connect: () => Client, everyMs: number): Promise<void> {
   let client = connect()

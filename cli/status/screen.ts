@@ -1,8 +1,8 @@
 import type { Terminal } from '../terminal.ts'
 
 /**
- * Uses the terminal's alternate screen, as `top` does; the previous content reappears afterwards. Each frame is one write
- * over the previous one, so that nothing flickers. Restores the terminal however the program ends.
+ * Uses the terminal's alternate screen, as `top` does; the previous content reappears afterwards. Each frame is one
+ * write over the previous one, so that nothing flickers. Restores the terminal however the program ends.
  */
 export function openScreen({ stdin, stdout }: Terminal, onKey: (key: string) => void) {
   const raw = stdin.isTTY

@@ -9,7 +9,9 @@ export type StyledLine = Span[]
 
 /** Created on first use, because it loads the tables of all languages, which most output does not need. */
 let segmenter: Intl.Segmenter | undefined
-/** Whether all characters are ASCII, lines or bars, one column each. Segmenting such text costs a hundred times more. */
+/**
+ * Whether all characters are ASCII, lines or bars, one column each. Segmenting such text costs a hundred times more.
+ */
 const isPlain = (text: string): boolean => /^[\u0020-\u007e\u2500-\u259f]*$/.test(text)
 /** Splits text into characters as a reader sees them. */
 const charactersOf = (text: string): string[] =>

@@ -12,8 +12,8 @@ export interface FoundSecret {
 const secretLength = 71
 
 /**
- * Finds well-formed secrets with a correct checksum in bytes of any kind, in chunks of any size and lines of any length.
- * Holds at most one chunk and the length of one secret.
+ * Finds well-formed secrets with a correct checksum in bytes of any kind, in chunks of any size and lines of any
+ * length. Holds at most one chunk and the length of one secret.
  */
 export function openSecretFinder() {
   const pattern = new RegExp(secretPattern.source, 'g')

@@ -23,8 +23,8 @@ const maxFileBytes = 16 << 20
 export const isFile = (text: string): boolean => /\.(json|ya?ml)$/i.test(text) || existsSync(text)
 
 /**
- * Reads a workflow from JSON or YAML: a complete one, or only a graph (`nodes`, `edges`), which is named after the file.
- * Throws with exit code 74 when the file cannot be read, and with 65 and the position when it is not a workflow.
+ * Reads a workflow from JSON or YAML: a complete one, or only a graph (`nodes`, `edges`), which is named after the
+ * file. Throws with exit code 74 when the file cannot be read, and with 65 and the position when it is not a workflow.
  */
 export function readDocument(path: string): { document: WorkflowDocument; positionOf: PositionOf } {
   const text = readText(path)

@@ -28,8 +28,8 @@ export interface ScreenSize {
 const maxTextWidth = 24
 
 /**
- * Draws a graph: boxes by rank from top to bottom, with lines between them. If they do not fit, draws one line per rank;
- * if these do not fit either, the ranks around active nodes. Draws a graph with a cycle as a list of nodes. Pure.
+ * Draws a graph: boxes by rank from top to bottom, with lines between them. If they do not fit, draws one line per
+ * rank; if these do not fit either, the ranks around active nodes. Draws a graph with a cycle as a list of nodes. Pure.
  */
 export function drawGraph({ graph, label, live = new Set() }: GraphView, size: ScreenSize): StyledLine[] {
   const ranks = ranksOf(graph)?.length ?? Number.POSITIVE_INFINITY

@@ -64,8 +64,8 @@ interface Item {
 const isPassage = ({ nodes }: Item): boolean => nodes.length === 0
 
 /**
- * Arranges the nodes of a graph in ranks from top to bottom, each node below its predecessors, and reduces line crossings.
- * Nodes that do not fit in their rank share one box. Pure. Undefined for a graph with a cycle.
+ * Arranges the nodes of a graph in ranks from top to bottom, each node below its predecessors, and reduces line
+ * crossings. Nodes that do not fit in their rank share one box. Pure. Undefined for a graph with a cycle.
  */
 export function layOut(graph: Graph, measures: LayoutOptions): Layout | undefined {
   const ranks = ranksOf(graph)
@@ -248,8 +248,8 @@ const reach = ({ sources, targets }: EdgeBundle): [number, number] => [
 ]
 
 /**
- * Assigns tracks. If a bundle has a source in a column in which another has a target, its track must be above the other's.
- * If two bundles require that of each other, the first takes precedence, and their lines touch.
+ * Assigns tracks. If a bundle has a source in a column in which another has a target, its track must be above the
+ * other's. If two bundles require that of each other, the first takes precedence, and their lines touch.
  */
 function tracked(bundles: EdgeBundle[]): EdgeBundle[] {
   const open = new Set(bundles.filter(bundle => !isStraight(bundle)))

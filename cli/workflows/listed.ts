@@ -6,8 +6,8 @@ import type { GraphView, ScreenSize } from './draw.ts'
 const rails = { only: '─', first: '┬', between: '├', last: '└' } as const
 
 /**
- * Draws a graph as one line per rank, if boxes do not fit: `├ ✓ write  ● paint  12 more`. If the ranks do not fit either,
- * draws those around active nodes, and the number of ranks above and below. Pure.
+ * Draws a graph as one line per rank, if boxes do not fit: `├ ✓ write  ● paint  12 more`. If the ranks do not fit
+ * either, draws those around active nodes, and the number of ranks above and below. Pure.
  */
 export function listed({ graph, label, live = new Set() }: GraphView, { width, height }: ScreenSize): StyledLine[] {
   const ranks = ranksOf(graph) ?? graph.nodes.map(node => [node])
@@ -24,7 +24,9 @@ export function listed({ graph, label, live = new Set() }: GraphView, { width, h
   return lines
 }
 
-/** Returns as many ranks as fit, including the active one; reserves a line each for the hidden ranks above and below. */
+/**
+ * Returns as many ranks as fit, including the active one; reserves a line each for the hidden ranks above and below.
+ */
 function window(count: number, live: number, height: number): [from: number, to: number] {
   if (count <= height) return [0, count]
   const kept = height - 2

@@ -3,9 +3,9 @@ import type { Edge } from '../../core/workflows/graph.ts'
 const sweeps = 4
 
 /**
- * Orders the items of each rank so that few lines cross: sorts each rank by the mean position of its neighbors, alternately
- * downwards and upwards. Items without neighbors keep their position. Pure and stable, so the same graph always has the
- * same drawing.
+ * Orders the items of each rank so that few lines cross: sorts each rank by the mean position of its neighbors,
+ * alternately downwards and upwards. Items without neighbors keep their position. Pure and stable, so the same graph
+ * always has the same drawing.
  */
 export function ordered(ranks: readonly string[][], edges: readonly Edge[]): string[][] {
   const [above, below] = [sourcesOf(edges), targetsOf(edges)]

@@ -8,7 +8,10 @@ import { interruptible } from '../interruption.ts'
 import { runningServer } from '../server-file.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** Short, because only executions that a second Ctrl-C left still run then; their jobs return to the queue. Milliseconds. */
+/**
+ * Short, because only executions that a second Ctrl-C left still run then; their jobs return to the queue.
+ * Milliseconds.
+ */
 const drainTimeoutMs = 1_000
 
 /** Exit codes from here on mean that Ctrl-C ended the command, so it does not wait for other executions. */
@@ -21,8 +24,8 @@ const fetchingMs = 3_000
 export const hasServer = (dataDir: string): boolean => remote() !== undefined || runningServer(dataDir) !== undefined
 
 /**
- * Runs work with a server. If none runs, starts one in this process on the same data directory until the work has ended,
- * and prints that on standard error.
+ * Runs work with a server. If none runs, starts one in this process on the same data directory until the work has
+ * ended, and prints that on standard error.
  */
 export async function withServer(
   terminal: Terminal,

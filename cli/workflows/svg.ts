@@ -25,8 +25,8 @@ const style = `
 `
 
 /**
- * Returns the graph as a self-contained SVG image for light and dark pages. Draws a graph with a cycle without its edges.
- * Pure.
+ * Returns the graph as a self-contained SVG image for light and dark pages. Draws a graph with a cycle without its
+ * edges. Pure.
  */
 export function svgOf(name: string, dag: Dag): string {
   const graph = dependencies(dag)

@@ -25,9 +25,9 @@ const isMedium = (type: ParameterType | undefined): type is keyof typeof media =
   type !== undefined && Object.hasOwn(media, type)
 
 /**
- * Returns the value of a parameter: JSON if it has the declared type, else the text. `@path` reads the text from a file;
- * for images, videos and audio it takes the file itself, as a `data:` URL or, if it is too large, as a pending upload.
- * Without a declared type: JSON if it parses. Throws usage.
+ * Returns the value of a parameter: JSON if it has the declared type, else the text. `@path` reads the text from a
+ * file; for images, videos and audio it takes the file itself, as a `data:` URL or, if it is too large, as a pending
+ * upload. Without a declared type: JSON if it parses. Throws usage.
  */
 export function valueOf({ name, text }: GivenParameter, declared: Parameter | undefined): unknown {
   const type = declared?.type

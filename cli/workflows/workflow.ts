@@ -90,8 +90,8 @@ const pathOf = ({ node_id: node, path }: Diagnostic): string =>
   node === undefined ? (path ?? 'dag') : `nodes.${node}${path === undefined ? '' : `.${path}`}`
 
 /**
- * Prints warnings on standard error. Throws with exit code 65 when the workflow cannot run; the details contain each error
- * with its position.
+ * Prints warnings on standard error. Throws with exit code 65 when the workflow cannot run; the details contain each
+ * error with its position.
  */
 export function refuseErrors(
   terminal: Terminal,

@@ -366,8 +366,8 @@ test.each<[args: string[], said: string]>([
   [['run', 'draw/inpaintin', 'x', '--steps', '9'], "Did you mean 'draw/inpainting'?"],
   [['video', 'clip/fats', 'x'], "Did you mean 'clip/fast'?"],
   [['video', 'draw/text-to-image', 'x'], 'does not make that'],
-  [['video', 'tiny-chat', 'x'], 'Those here: demo/clip, clip/fast.'],
-  [['video', 'clip/fast', 'x', '--all-formats', '--aspect', '1:1'], 'Leave one out'],
+  [['video', 'tiny-chat', 'x'], 'Available: demo/clip, clip/fast.'],
+  [['video', 'clip/fast', 'x', '--all-formats', '--aspect', '1:1'], 'Remove one of the options'],
   [['video', 'clip/fast', 'x', '--all-formats', '--out', 'a.mp4'], 'Name a folder'],
   [['video', 'clip/fast'], 'There is no prompt'],
 ])('%j is refused in one sentence, and nothing is submitted', async (args, said) => {
