@@ -150,9 +150,9 @@ describe('what a model answers', () => {
       'failed',
       'Out of memory.',
     ],
-    ['a stream of something else', 'std/chat-completion', events('hello'), 'failed', 'another form'],
-    ['an answer of another form', 'std/embeddings', { hello: 1 }, 'failed', 'another form'],
-    ['a task that nothing is known of', 'std/later', {}, 'untested', 'no request'],
+    ['a stream of something else', 'std/chat-completion', events('hello'), 'failed', 'does not have the form'],
+    ['an answer of another form', 'std/embeddings', { hello: 1 }, 'failed', 'does not have the form'],
+    ['a task that nothing is known of', 'std/later', {}, 'untested', 'no test request'],
   ])('%s', async (_, task, value, result, reason) => {
     const status = { model_id: 'm', status: 'warm', tasks: [task] }
     const { url } = await fakeServer(({ path }, response) => {
@@ -294,7 +294,7 @@ describe.skipIf(!hasTerminal)('in front of a person', () => {
     const agreeing = inTerminal(['model', 'remove', 'a', '--data-dir', dataDir])
     await agreeing.sees("Remove 'a' from")
     agreeing.types('y\n')
-    await agreeing.sees(`Delete ${own} too (7 B)?`)
+    await agreeing.sees(`Also delete ${own} (7 B)?`)
     agreeing.types('y\n')
     await agreeing.sees('Deleted 7 B.')
     expect(await agreeing.ends()).toBe(0)

@@ -307,7 +307,7 @@ test('a server that one run has started serves another to its end', async () => 
   await second.says(/second: exec_/)
   const [one, two] = await Promise.all([first.ended, second.ended])
   expect([one.exitCode, two.exitCode]).toEqual([0, 0])
-  expect(one.stderr).toMatch(/exec_\w{26} still runs on this server, which ends when it has/)
+  expect(one.stderr).toMatch(/exec_\w{26} still runs on this server, which stops when it has ended/)
   expect(two.stderr).not.toContain('Reconnecting to')
 })
 
