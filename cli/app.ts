@@ -72,7 +72,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const machineProbe = probeMachine()
   const https = options.https && { dataDir, files: options.https.files }
   const server = await openServer({ config, log, https }).catch(async (thrown: unknown) => {
-    // When another server uses this data directory, both the store and the port are taken. The store's error explains both.
+    // When another server uses this data directory, store and port are both taken. The store's error explains both.
     await startup.store.then(store => store.close())
     throw thrown
   })
@@ -235,7 +235,9 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   }
 }
 
-/** Creates the organization `default` and a root token unless they exist. The token is kept in the data directory, mode 0600. */
+/**
+ * Creates the organization `default` and a root token unless they exist. The data directory keeps the token, mode 0600.
+ */
 async function createFirstOrganization(
   dataDir: string,
   store: Store,

@@ -25,14 +25,14 @@ type RawRequest = Omit<Request<z.ZodType>, 'answer'>
 /** Cause of a Failure whose response body this program could not parse; the Failure has the message for the user. */
 export class UnreadableAnswer extends Error {}
 
-/** Maximum bytes of a response without streaming, which is as large as engine responses may be, and of an error body. */
+/** Maximum bytes of a response without streaming (the limit for engine responses), and of an error body. */
 const maxAnswerBytes = 64 << 20
 const maxErrorBytes = 1 << 20
 /** Maximum time without any byte of a file before the transfer fails. Milliseconds. */
 const fileSilenceMs = 60_000
 
 /**
- * Sends requests to one server: to INFER_URL with INFER_TOKEN if set, else to the server that runs on the data directory.
+ * Sends requests to one server: INFER_URL with INFER_TOKEN if set, else the server that runs on the data directory.
  * Throws an error response of the server as a Failure with the server's message.
  */
 export function openClient(dataDir: string) {
@@ -53,7 +53,9 @@ export function openClient(dataDir: string) {
     throw refusal(url, await readText(message, maxErrorBytes).catch(() => ''), { status, headers: message.headers })
   }
 
-  /** Returns the address for a signed URL: a server on this machine is reached directly, even if its public URL differs. */
+  /**
+   * Returns the address of a signed URL. A server on this machine is reached directly, even if its public URL differs.
+   */
   const ownAddress = (address: string): string => {
     const { href, pathname, search } = new URL(address, url)
     return isRemote ? href : url + pathname + search

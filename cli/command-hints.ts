@@ -12,5 +12,5 @@ const hints: readonly [route: RegExp, command: string][] = [
 export const withCommands = (sentence: string): string =>
   hints.reduce((text, [route, command]) => text.replace(route, command), sentence)
 
-/** Prepares a stored message, such as the error of a job, for the terminal: commands for routes, no control characters. */
+/** Makes a stored message, such as the error of a job, printable: commands instead of routes, no control characters. */
 export const storedSentence = (sentence: string): string => withCommands(printable(sentence))

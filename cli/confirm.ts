@@ -2,27 +2,27 @@ import { createInterface } from 'node:readline/promises'
 import { usage } from './exit-codes.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Asks a person who sits in front of the terminal; Enter means `usually`. Rejects when the signal is aborted. */
+/** Asks the user at the terminal a question; Enter means `defaultAnswer`. Rejects when the signal is aborted. */
 export async function confirm(
   question: string,
-  usually: boolean,
+  defaultAnswer: boolean,
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<boolean> {
   const lines = createInterface({ input: terminal.stdin, output: terminal.stderr })
-  // In raw mode Ctrl-C is a key like any other.
+  // In raw mode the terminal does not turn Ctrl-C into a signal.
   lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
   try {
-    const answer = (await lines.question(`${question} ${usually ? '[Y/n]' : '[y/N]'} `, { signal })).trim()
-    return answer === '' ? usually : /^y(es)?$/i.test(answer)
+    const answer = (await lines.question(`${question} ${defaultAnswer ? '[Y/n]' : '[y/N]'} `, { signal })).trim()
+    return answer === '' ? defaultAnswer : /^y(es)?$/i.test(answer)
   } finally {
     lines.close()
   }
 }
 
 /**
- * Whether something is to be done that cannot be undone: `yes` where it was said with the command, else a person is
- * asked. Throws usage where nobody is there.
+ * Confirms an action that cannot be undone: returns true if `yes` is set, else asks the user. Throws usage without a
+ * terminal.
  */
 export async function confirmDestructive(
   question: string,
@@ -31,6 +31,7 @@ export async function confirmDestructive(
   signal: AbortSignal,
 ): Promise<boolean> {
   if (yes) return true
-  if (!terminal.interactive) throw usage('Nobody is here to be asked. Say that you mean it: --yes')
+  if (!terminal.interactive)
+    throw usage('This command asks for confirmation, which needs a terminal. Add --yes to confirm.')
   return confirm(question, false, terminal, signal)
 }

@@ -3,5 +3,5 @@ import { serveWork } from '../core/cpu/serve-work.ts'
 import { taskWork } from '../core/tasks/task-work.ts'
 import { resultWork } from '../core/workflows/result-work.ts'
 
-/** Entry of the pool's threads: the work of every layer of core, as cli/app.ts puts together the callers of it. */
+/** Entry point of the pool's threads: the work of every layer of core, whose callers cli/app.ts combines. */
 export default serveWork(cpuWork, taskWork, resultWork)

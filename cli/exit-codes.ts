@@ -1,24 +1,24 @@
 import { Failure, type FailureCode, type FailureMore } from '../core/failure.ts'
 
-/** How the program ends, in the manner of sysexits.h, so that a script can tell its own mistake from ours. */
+/** Exit codes in the style of sysexits.h, so that a script can tell its own mistakes from failures of infer. */
 export const exitCodes = {
   fine: 0,
-  /** A request was refused, or what was checked is not in order. */
+  /** A request was refused, or a check failed. */
   failed: 1,
   /** The command line is wrong. */
   usage: 64,
-  /** A file, a configuration or a database is not what it should be. */
+  /** A file, a configuration or a database is invalid or damaged. */
   data: 65,
   internal: 70,
   /** A disk, a file or a socket of this machine failed. */
   io: 74,
-  /** What was begun goes on, and was not waited for any longer. */
+  /** A job or execution continues, but the command stopped waiting for it. */
   unfinished: 75,
 } as const
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-/** A Failure of the command line itself, which says how the program ends. */
+/** A Failure of the command line itself, with its exit code. */
 export class CommandFailure extends Failure {
   readonly exitCode: ExitCode
 
@@ -28,14 +28,14 @@ export class CommandFailure extends Failure {
   }
 }
 
-/** A wrong command line, as one sentence. */
+/** Returns the failure for a wrong command line. */
 export const usage = (message: string): CommandFailure => new CommandFailure(exitCodes.usage, 'invalid_value', message)
 
-/** What was asked for could not be done, though it was asked rightly. */
+/** Returns the failure for a correct command that could not be carried out. */
 export const refused = (code: FailureCode, message: string, more: FailureMore = {}): CommandFailure =>
   new CommandFailure(exitCodes.failed, code, message, more)
 
-/** Whatever was thrown, as a Failure whose sentence an operator can act on. Errors of the system keep their words. */
+/** Converts any thrown value to a Failure with a message for the operator. System errors keep their message. */
 export function failureOf(thrown: unknown): Failure {
   if (thrown instanceof Failure) return thrown
   const code = systemCode(thrown)
@@ -43,18 +43,18 @@ export function failureOf(thrown: unknown): Failure {
     const messageText = thrown instanceof Error ? thrown.message : String(thrown)
     return new Failure(
       'internal_error',
-      `Something went wrong inside infer: ${messageText}. This is a mistake of ours; please report it.`,
+      `Something went wrong inside infer: ${messageText}. This is a bug; please report it.`,
       { cause: thrown },
     )
   }
-  const words = (thrown as Error).message.replace(/^\w+: /, '')
-  const sentence = words.charAt(0).toUpperCase() + words.slice(1)
+  const text = (thrown as Error).message.replace(/^\w+: /, '')
+  const sentence = text.charAt(0).toUpperCase() + text.slice(1)
   return new CommandFailure(exitCodeOfSystem(code), 'internal_error', `${sentence} (${code}).`, { cause: thrown })
 }
 
 /**
- * The exit code for a Failure: the one it carries (`CommandFailure`, and what the store refuses), else what its cause
- * says about a disk or a database, else by its code: what is wrong in a file of this machine is wrong data.
+ * Returns the exit code of a Failure: its own (`CommandFailure` and refusals of the store), else by the system error
+ * that caused it, else by its code: an invalid local file is a data error.
  */
 export function exitCodeOf(failure: Failure): number {
   const { exitCode } = failure as { exitCode?: unknown }
@@ -70,7 +70,7 @@ function exitCodeOfSystem(code: string): ExitCode {
   return /^SQLITE_(CORRUPT|NOTADB)/.test(code) ? exitCodes.data : exitCodes.io
 }
 
-/** The errno or SQLite code of an error or of what caused it. */
+/** Returns the errno or SQLite code of an error or one of its causes. */
 function systemCode(thrown: unknown): string | undefined {
   for (let error = thrown, depth = 0; error instanceof Error && depth < 5; error = error.cause, depth++) {
     const { code, syscall } = error as NodeJS.ErrnoException

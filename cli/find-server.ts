@@ -6,33 +6,33 @@ import { CommandFailure, exitCodes, refused } from './exit-codes.ts'
 import { runningServer } from './server-file.ts'
 
 export interface Server {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   url: string
   token: string
-  /** INFER_URL names it; else it is the one of the data directory. */
+  /** True for the server at INFER_URL, false for the server of the data directory. */
   isRemote: boolean
-  /** PEM: the one certificate that is accepted from it; undefined where the usual checks hold. */
+  /** PEM: the only certificate that is accepted from it; undefined for the usual verification. */
   certificate?: string | undefined
 }
 
-/** The server that commands speak to. Throws usage for variables that are wrong, and where no server runs. */
+/** Finds the server for commands. Throws usage for invalid variables, and a Failure when no server runs. */
 export function findServer(dataDir: string): Server {
-  const far = remote()
-  if (far) {
-    if (!URL.canParse(far.url) || !/^https?:/.test(far.url))
+  const configured = remote()
+  if (configured) {
+    if (!URL.canParse(configured.url) || !/^https?:/.test(configured.url))
       throw new CommandFailure(
         exitCodes.usage,
         'invalid_value',
-        `INFER_URL is '${far.url}', which is no address. Write it as http://host:8787.`,
+        `INFER_URL is '${configured.url}', which is not a URL. Write it as http://host:8787.`,
       )
-    if (!far.token)
+    if (!configured.token)
       throw new CommandFailure(
         exitCodes.usage,
         'missing_api_key',
         'INFER_URL is set, but INFER_TOKEN is not. Set it to a token of that server.',
       )
-    // People paste the base address of an OpenAI client.
-    return { url: far.url.replace(/(\/std)?\/v1$/, ''), token: far.token, isRemote: true }
+    // Users paste the base URL of an OpenAI client.
+    return { url: configured.url.replace(/(\/std)?\/v1$/, ''), token: configured.token, isRemote: true }
   }
   const server = runningServer(dataDir)
   if (!server) throw notRunning(dataDir)
@@ -60,13 +60,13 @@ const connectable = (url: string): string =>
 const notRunning = (dataDir: string): Failure =>
   refused('no_capacity', `No server is running on ${dataDir}. Start one with: infer serve`)
 
-/** Why no answer came, by what the system threw. */
+/** Converts a system error of a request to a Failure. */
 export function unreachable({ url, isRemote }: Server, dataDir: string, thrown: unknown): Failure {
   const { code, message } = thrown as NodeJS.ErrnoException
   if (!isRemote && code === 'ECONNREFUSED') return notRunning(dataDir)
   return refused(
     'no_capacity',
-    `The server ${url} cannot be reached (${code ?? message}). ${isRemote ? 'Check INFER_URL and whether it runs.' : 'Look into its log.'}`,
+    `The server ${url} cannot be reached (${code ?? message}). ${isRemote ? 'Check INFER_URL and whether the server runs.' : 'Read its log.'}`,
     { cause: thrown },
   )
 }

@@ -4,25 +4,25 @@ import { request as secureRequest } from 'node:https'
 import type { Readable } from 'node:stream'
 import type { ConnectionOptions as TlsOptions } from 'node:tls'
 
-export interface Sent {
+export interface SendOptions {
   method: string
   url: string
-  /** Undefined for an address that is signed. */
+  /** Undefined for a signed URL. */
   token: string | undefined
-  /** JSON as text; or any bytes, whose type and length stand in `headers`. */
+  /** JSON text, or bytes whose type and length are in `headers`. */
   body?: string | Readable | undefined
   headers?: Record<string, string> | undefined
   signal: AbortSignal | undefined
-  /** A connection on which nothing moves for this long is dead. Milliseconds; for ever when left out. */
+  /** Maximum time without any byte before the connection counts as lost. Milliseconds; no limit when omitted. */
   silenceMs?: number | undefined
-  /** PEM: the one certificate that is accepted from an https server, whatever names are in it. */
+  /** PEM: the only certificate that is accepted from an https server, whatever names it contains. */
   certificate?: string | undefined
 }
 
 /**
- * One request; resolves with the head of the answer, whose body is still to be read. Follows no redirect, so that a
- * token never reaches another host. Node's own client and not fetch, which refuses some hundred port numbers.
- * Rejects with the error of the system, or the signal's reason.
+ * Sends one request and resolves with the response before its body is read. Follows no redirect, so that a token never
+ * reaches another host. Uses Node's own client, because fetch refuses about a hundred port numbers. Rejects with the
+ * system error or the signal's reason.
  */
 export function send({
   method,
@@ -33,7 +33,7 @@ export function send({
   signal,
   silenceMs,
   certificate,
-}: Sent): Promise<IncomingMessage> {
+}: SendOptions): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = {
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
@@ -48,15 +48,15 @@ export function send({
     const sending = request(url, { method, headers, agent: false, ...pinned, ...(signal ? { signal } : {}) }, resolve)
     sending.on('error', reject)
     if (silenceMs !== undefined)
-      sending.setTimeout(silenceMs, () => sending.destroy(new Error(`nothing came for ${silenceMs / 1000} s`)))
+      sending.setTimeout(silenceMs, () => sending.destroy(new Error(`no data arrived for ${silenceMs / 1000} s`)))
     if (typeof body === 'object') body.on('error', cause => sending.destroy(cause)).pipe(sending)
     else sending.end(body)
   })
 }
 
 /**
- * Options of a connection that accepts this certificate only. A server on this machine is known by its certificate and
- * not by its name: one of the operator's does not name 127.0.0.1, and a self-signed one has no authority behind it.
+ * Returns TLS options that accept this certificate only. A server on this machine is identified by its certificate, not
+ * by its name: an operator's certificate does not contain 127.0.0.1, and no authority signs a self-signed one.
  */
 function pinnedTo(certificate: string): TlsOptions {
   const { fingerprint256, raw } = new X509Certificate(certificate)
@@ -67,17 +67,17 @@ function pinnedTo(certificate: string): TlsOptions {
     checkServerIdentity: (_, peer) =>
       peer.fingerprint256 === fingerprint256
         ? undefined
-        : new Error('it has another certificate than the server that was started here'),
+        : new Error('its certificate is not that of the server on this machine'),
   }
 }
 
-/** The whole body as text. Rejects when it is longer than `most` bytes or breaks off. */
-export async function readText(message: IncomingMessage, most: number): Promise<string> {
+/** Reads the complete body as text. Rejects when it is longer than `maxBytes` or the connection is lost. */
+export async function readText(message: IncomingMessage, maxBytes: number): Promise<string> {
   const pieces: Buffer[] = []
   let size = 0
   for await (const piece of message as AsyncIterable<Buffer>) {
     size += piece.length
-    if (size > most) throw new Error(`it is longer than ${most} bytes`)
+    if (size > maxBytes) throw new Error(`it is longer than ${maxBytes} bytes`)
     pieces.push(piece)
   }
   return Buffer.concat(pieces).toString('utf8')

@@ -9,15 +9,15 @@ import { openAdminStore } from '../core/store/sqlite/admin.ts'
 import type { Store } from '../core/store/store.ts'
 import { refused } from './exit-codes.ts'
 
-/** Organizations and tokens of the server on this machine, reached past it, while it runs or not. */
+/** Direct access to the organizations and tokens in a data directory, with or without a running server. */
 export interface Installation {
   accounts: Accounts
   close: () => Promise<void>
 }
 
 /**
- * Opens the store of a data directory for administration. Refuses when the master key at hand is not the server's:
- * tokens made with another one would never be accepted.
+ * Opens the store of a data directory for administration. Throws when the available master key is not the server's: the
+ * server would never accept tokens created with another key.
  */
 export async function openInstallation(dataDir: string): Promise<Installation> {
   const log = openLog('warn')
@@ -31,13 +31,13 @@ export async function openInstallation(dataDir: string): Promise<Installation> {
     )
       throw refused(
         'conflict',
-        `There is no master key in ${dataDir}: the server was given one. Set the same INFER_MASTER_KEY_FILE or INFER_MASTER_KEY here.`,
+        `There is no master key in ${dataDir}, because the server gets it from the environment. Set the same INFER_MASTER_KEY_FILE or INFER_MASTER_KEY here.`,
       )
     const accounts = openAccounts({ store, keys: openKeys(dataDir, given), log })
-    if (knowsAnotherKey(dataDir, store, accounts))
+    if (usesAnotherKey(dataDir, store, accounts))
       throw refused(
         'conflict',
-        'The master key here is not the one that the server uses. Set the same INFER_MASTER_KEY_FILE or INFER_MASTER_KEY, or unset it if the server has none.',
+        'The master key here differs from the key of the server. Set the same INFER_MASTER_KEY_FILE or INFER_MASTER_KEY, or unset them if the server does not use them.',
       )
     return { accounts, close: () => store.close() }
   } catch (cause) {
@@ -47,16 +47,16 @@ export async function openInstallation(dataDir: string): Promise<Installation> {
 }
 
 /**
- * Why the server will refuse tokens that are in the database of a data directory, as a sentence that says what to do;
- * undefined when nothing is known against them. Changes nothing but the schema of an older database.
+ * Returns why the server will refuse the tokens in the database of a data directory, and what to do; undefined when no
+ * reason is known. Changes nothing but the schema of an older database.
  */
 export async function tokenObstacle(dataDir: string): Promise<string | undefined> {
   const given = masterKey()
   const rootToken = join(dataDir, 'root-token')
   if (given === undefined && !existsSync(join(dataDir, 'master-key')))
     return (
-      `There is no master-key in ${dataDir}, and without the one of the installation that was copied the server accepts none of its tokens. ` +
-      'Put its master-key and root-token there before the next start, or set its INFER_MASTER_KEY_FILE; otherwise that start makes a new key and a new root token.'
+      `There is no master-key in ${dataDir}. Without the master key of the original installation the server accepts none of its tokens. ` +
+      'Copy its master-key and root-token there before the next start, or set its INFER_MASTER_KEY_FILE; otherwise the next start creates a new key and a new root token.'
     )
   if (!existsSync(rootToken)) return undefined
   const log = openLog('warn')
@@ -64,9 +64,9 @@ export async function tokenObstacle(dataDir: string): Promise<string | undefined
   try {
     const publicId = parseSecret(readFileSync(rootToken, 'utf8').trim())
     if (publicId === undefined || store.tokens.verify(publicId) === undefined)
-      return `The token in ${rootToken} is not one of this database. Put the root-token of the installation that was copied there, or remove the file: the next start then makes a new one.`
-    return knowsAnotherKey(dataDir, store, openAccounts({ store, keys: openKeys(dataDir, given), log }))
-      ? `The master key of ${dataDir} is not the one that these tokens were made with: the server will accept none of them. Put the master-key of the installation that was copied there.`
+      return `The token in ${rootToken} is not in this database. Copy the root-token of the original installation there, or remove the file: the next start then creates a new one.`
+    return usesAnotherKey(dataDir, store, openAccounts({ store, keys: openKeys(dataDir, given), log }))
+      ? `The master key of ${dataDir} did not create these tokens, so the server will accept none of them. Copy the master-key of the original installation there.`
       : undefined
   } finally {
     await store.close()
@@ -74,7 +74,7 @@ export async function tokenObstacle(dataDir: string): Promise<string | undefined
 }
 
 /** Whether the root token is in the store but does not verify. */
-function knowsAnotherKey(dataDir: string, store: Store, accounts: Accounts): boolean {
+function usesAnotherKey(dataDir: string, store: Store, accounts: Accounts): boolean {
   let secret: string
   try {
     secret = readFileSync(join(dataDir, 'root-token'), 'utf8').trim()

@@ -2,8 +2,8 @@ import { constants } from 'node:os'
 import type { Terminal } from './terminal.ts'
 
 /**
- * Does work that Ctrl-C ends: the signal is aborted, whatever the work throws because of that is passed over, and the
- * program ends with 130 as a shell expects. A second Ctrl-C ends the process the hard way.
+ * Runs work that Ctrl-C can abort. Ctrl-C aborts the signal; errors after that are ignored, and the program exits with
+ * 130, as shells expect. A second Ctrl-C kills the process.
  */
 export async function interruptible(terminal: Terminal, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const abort = new AbortController()

@@ -1,16 +1,16 @@
 import type { WriteStream } from 'node:tty'
 
-/** How often a terminal is drawn at most, and how often at least: time goes on. Milliseconds. */
+/** Minimum and maximum time between two drawings; the maximum keeps elapsed times current. Milliseconds. */
 const drawEveryMs = 100
 const tickMs = 1_000
 
-/** Lines on a terminal that are drawn over and over in the same place, until `close`; below what was written before. */
+/** Redraws lines of a terminal in place until `close`, below earlier output. */
 export function openLiveLines(stderr: Pick<WriteStream, 'write'>, frame: () => readonly string[], now: () => number) {
   let drawnLines = 0
   let drawnAt = Number.NEGATIVE_INFINITY
-  let soon: NodeJS.Timeout | undefined
+  let pendingDraw: NodeJS.Timeout | undefined
 
-  /** Where the lines stand nothing stands any more; the cursor is where they began. */
+  /** Escape sequence that erases the lines and moves the cursor to their beginning. */
   const erased = () => (drawnLines === 0 ? '' : `\r${drawnLines > 1 ? `\u001b[${drawnLines - 1}A` : ''}\u001b[J`)
   function erase(): void {
     if (drawnLines > 0) stderr.write(erased())
@@ -27,25 +27,25 @@ export function openLiveLines(stderr: Pick<WriteStream, 'write'>, frame: () => r
 
   return {
     draw,
-    /** Now, or as soon as a terminal bears it. */
+    /** Draws now, or when the minimum time since the last drawing has passed. */
     scheduleDraw(): void {
       const restMs = drawEveryMs - (now() - drawnAt)
       if (restMs <= 0) return draw()
-      soon ??= setTimeout(() => {
-        soon = undefined
+      pendingDraw ??= setTimeout(() => {
+        pendingDraw = undefined
         draw()
       }, restMs)
     },
-    /** Writes something else, to either stream, above the lines. */
+    /** Writes other output, to either stream, above the lines. */
     aside(write: () => void): void {
       erase()
       write()
       draw()
     },
-    /** No more is drawn. The last lines stay where they are to be kept. */
+    /** Stops drawing. Erases the lines unless `keep` is set. */
     close({ keep = false } = {}): void {
       clearInterval(timer)
-      clearTimeout(soon)
+      clearTimeout(pendingDraw)
       if (!keep) return erase()
       draw()
       if (drawnLines > 0) stderr.write('\n')

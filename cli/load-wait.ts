@@ -1,21 +1,24 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { Failure } from '../core/failure.ts'
 
-/** While a model is being loaded a request is refused with a time; it is put again for this long. */
+/** Maximum time for which a request is repeated while its model loads. Milliseconds. */
 const longestWaitMs = 600_000
-/** The server holds each request for a while, so that asking sooner than it says costs little and ends sooner. */
+/**
+ * Maximum pause between requests, shorter than the server's estimate: a repeated request waits in the server.
+ * Milliseconds.
+ */
 const longestPauseMs = 5_000
 
 export interface LoadWaitOptions {
   signal?: AbortSignal
-  /** Called each time the model is still being loaded and the request is put again. */
+  /** Called before each repetition of the request. */
   onWait?: (failure: Failure) => void
 }
 
-/** When to give up on a model that is being loaded, on the monotonic clock. */
+/** Returns the time until which to wait for a model to load, on the monotonic clock. */
 export const loadDeadline = (): number => performance.now() + longestWaitMs
 
-/** Waits as long as the refusal says, 5 s at most, when the model is being loaded; throws whatever else was thrown. */
+/** Waits when the model is loading, as long as the server says but at most 5 s; throws any other error. */
 export async function waitOrThrow(
   thrown: unknown,
   giveUpAt: number,
@@ -28,14 +31,14 @@ export async function waitOrThrow(
   await wait(pauseMs, undefined, signal ? { signal } : {})
 }
 
-/** Does the request, again and again while its model is being loaded. */
-export async function untilLoaded<T>(request: () => Promise<T>, patience: LoadWaitOptions): Promise<T> {
+/** Sends the request, and repeats it while its model loads. */
+export async function untilLoaded<T>(request: () => Promise<T>, options: LoadWaitOptions): Promise<T> {
   const giveUpAt = loadDeadline()
   for (;;) {
     try {
       return await request()
     } catch (thrown) {
-      await waitOrThrow(thrown, giveUpAt, patience)
+      await waitOrThrow(thrown, giveUpAt, options)
     }
   }
 }

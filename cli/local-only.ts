@@ -4,8 +4,8 @@ import { usage } from './exit-codes.ts'
 import { nameOf } from './options.ts'
 
 /**
- * The data directory of a command that works on the files of this machine. Throws usage while INFER_URL names another
- * server, unless the directory was named: such a command would otherwise change or copy the wrong installation.
+ * Returns the data directory for a command that works on local files. Throws usage while INFER_URL is set, unless
+ * `--data-dir` is given: the command would otherwise change or copy the wrong installation.
  */
 export function localDirectory(command: Command, dataDir: string | undefined): string {
   if (dataDir === undefined)
@@ -13,11 +13,11 @@ export function localDirectory(command: Command, dataDir: string | undefined): s
   return dataDirectory(dataDir)
 }
 
-/** Throws usage while INFER_URL names another server. `does` says what the command does here. */
+/** Throws usage while INFER_URL is set. `does` completes the message: what the command does. */
 export function refuseRemote(command: Command, does: string, orElse = ''): void {
-  const far = remote()
-  if (far)
+  const server = remote()
+  if (server)
     throw usage(
-      `'${nameOf(command)}' ${does}, but INFER_URL is set to ${far.url}. Run it on that machine, or unset INFER_URL${orElse}.`,
+      `'${nameOf(command)}' ${does}, but INFER_URL is set to ${server.url}. Run it on that machine, or unset INFER_URL${orElse}.`,
     )
 }

@@ -9,18 +9,18 @@ const forked = forkedScript()
 void (forked === undefined ? run(process.argv.slice(2)) : runForked(forked))
 
 async function run(args: string[]): Promise<never> {
-  // What this program writes is for its own user only, and `__proto__` in somebody's JSON leads nowhere.
+  // Files are readable by their owner only, and `__proto__` in JSON cannot change a prototype.
   process.umask(0o077)
   Reflect.deleteProperty(Object.prototype, '__proto__')
 
   const terminal = openTerminal(process)
-  // `infer model list | head -1` ends quietly; a server must outlive whoever read its output.
+  // `infer model list | head -1` ends without a message; a server must outlive the reader of its output.
   const outlivesReaders = args[0] === 'serve' || args[0] === 'engine'
   for (const stream of [process.stdout, process.stderr])
     stream.on('error', () => {
       if (!outlivesReaders) process.exit(exitCodes.fine)
     })
-  // A server says its last words itself, in its log.
+  // A server logs its own fatal errors.
   if (args[0] !== 'serve')
     process.on('uncaughtException', thrown => {
       const failure = failureOf(thrown)
@@ -39,13 +39,13 @@ async function run(args: string[]): Promise<never> {
       terminal.setExitCode(exitCodeOf(failure))
     }
   }
-  // A pipe holds 64 kB; what is beyond is written when it is read, and lost when the process ends before.
-  if (!outlivesReaders) await Promise.all([process.stdout, process.stderr].map(written))
+  // A pipe holds 64 kB. More output is written as the reader reads it, and would be lost if the process ended earlier.
+  if (!outlivesReaders) await Promise.all([process.stdout, process.stderr].map(flushed))
   process.exit(terminal.exitCode())
 }
 
-/** Resolves when everything that was written to the stream has been taken. */
-const written = (stream: NodeJS.WriteStream): Promise<void> =>
+/** Resolves when the stream has flushed all output. */
+const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
   new Promise(resolve => {
     stream.write('', () => resolve())
   })

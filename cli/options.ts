@@ -2,19 +2,19 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { Duration } from '../core/quantities.ts'
 import { type Scope, scopes } from '../core/store/store.ts'
 
-/** Options that several commands share, and how their values are read. Each throws what commander shows as usage. */
+/** Options that several commands share, and their parsers. Parsers throw what commander reports as wrong usage. */
 export const withDataDir = (command: Command): Command =>
-  command.option('--data-dir <path>', 'where the server keeps everything (INFER_DATA_DIR, else ~/.local/share/infer)')
+  command.option('--data-dir <path>', 'data directory; default: INFER_DATA_DIR, else ~/.local/share/infer')
 
 export const withJson = (command: Command): Command => command.option('--json', 'print one JSON document')
 
-/** A command as it is typed, such as `infer model list`. */
+/** Returns a command as the user types it, such as `infer model list`. */
 export const nameOf = (command: Command): string =>
   command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name()
 
 /**
- * Examples at the end of a command's help: what to type, and what it does beside it, or below it where a terminal has no
- * room for both.
+ * Adds examples to the end of a command's help. The meaning stands beside the example, or below it on a narrow
+ * terminal.
  */
 export function withExamples(command: Command, examples: readonly (readonly [line: string, does: string])[]): Command {
   const longest = Math.max(...examples.map(([line]) => line.length))
@@ -26,34 +26,34 @@ export function withExamples(command: Command, examples: readonly (readonly [lin
   })
 }
 
-/** `250ms`, `30s`, `5m`, `2h`, `90d` as milliseconds. */
+/** Reads `250ms`, `30s`, `5m`, `2h` or `90d` as milliseconds. */
 export function readDuration(text: string): number {
   const read = Duration.safeParse(text)
-  if (!read.success) throw new InvalidArgumentError('Write a length of time as 250ms, 30s, 5m, 2h or 90d.')
+  if (!read.success) throw new InvalidArgumentError('Write a duration as 250ms, 30s, 5m, 2h or 90d.')
   return read.data
 }
 
-/** When a token ends, epoch milliseconds: a length of time from now, a date, or `never`. */
+/** Reads when a token expires, as epoch milliseconds: a duration from now, a date, or `never`. */
 export function readExpiry(text: string, now = Date.now()): number | 'never' {
-  // Not null: commander takes that for a missing value.
+  // Not null, which commander treats as a missing value.
   if (text === 'never') return text
   const length = Duration.safeParse(text)
   const at = length.success ? now + length.data : /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(at)) throw new InvalidArgumentError('Write it as 90d, 12h, 2027-01-31 or never.')
-  if (at <= now) throw new InvalidArgumentError('That time has passed; a token made so could never be used.')
+  if (at <= now) throw new InvalidArgumentError('That time is in the past. Give a later one.')
   return at
 }
 
-/** `user:read,user:write` as scopes. */
+/** Reads `user:read,user:write` as scopes. */
 export function readScopes(text: string): Scope[] {
-  const asked = readList(text)
-  const unknown = asked.find(scope => !(scopes as readonly string[]).includes(scope))
+  const names = readList(text)
+  const unknown = names.find(scope => !(scopes as readonly string[]).includes(scope))
   if (unknown !== undefined)
     throw new InvalidArgumentError(`There is no scope '${unknown}'. The scopes are ${scopes.join(', ')}.`)
-  return asked as Scope[]
+  return names as Scope[]
 }
 
-/** `host:port`, with brackets around an IPv6 host; the host may be left out. */
+/** Checks `host:port`, with brackets around an IPv6 host; the host is optional. */
 export function readListen(text: string): string {
   const match = /^(?:\[[^\]]+\]|[^:]*):(\d{1,5})$/.exec(text)
   if (!match || Number(match[1]) > 65_535)
@@ -61,7 +61,7 @@ export function readListen(text: string): string {
   return text
 }
 
-/** Words between commas, each once. */
+/** Reads words separated by commas, without duplicates. */
 export function readList(text: string): string[] {
   const words = text
     .split(',')
@@ -71,25 +71,25 @@ export function readList(text: string): string[] {
   return [...new Set(words)]
 }
 
-/** Values of an option that may be given more than once, in their order. */
+/** Collects the values of a repeatable option, in order. */
 export const collect = (text: string, before: string[] = []): string[] => [...before, text]
 
-/** A whole number in a range. */
+/** Reads a whole number in a range. */
 export const readCount =
-  (least: number, most: number) =>
+  (min: number, max: number) =>
   (text: string): number => {
     const value = Number(text)
-    if (!/^\d+$/.test(text) || value < least || value > most)
-      throw new InvalidArgumentError(`Write a whole number from ${least} to ${most}.`)
+    if (!/^\d+$/.test(text) || value < min || value > max)
+      throw new InvalidArgumentError(`Write a whole number from ${min} to ${max}.`)
     return value
   }
 
-/** A number in a range. */
+/** Reads a number in a range. */
 export const readNumber =
-  (least: number, most: number) =>
+  (min: number, max: number) =>
   (text: string): number => {
     const value = Number(text)
-    if (text.trim() === '' || !Number.isFinite(value) || value < least || value > most)
-      throw new InvalidArgumentError(`Write a number from ${least} to ${most}.`)
+    if (text.trim() === '' || !Number.isFinite(value) || value < min || value > max)
+      throw new InvalidArgumentError(`Write a number from ${min} to ${max}.`)
     return value
   }

@@ -2,26 +2,26 @@ import type { Accounts } from '../core/accounts/accounts.ts'
 import type { Organization } from '../core/store/store.ts'
 import { refused, usage } from './exit-codes.ts'
 
-/** The organization with this id or name; without one, the only one there is, or the one made at the first start. */
+/** Finds the organization with this id or name; without one, the only organization or the one named `default`. */
 export async function findOrganization(accounts: Accounts, idOrName: string | undefined): Promise<Organization> {
   return chooseOrganization(await accounts.organizations(), idOrName)
 }
 
-/** The choice itself. An id wins over a name. */
+/** Chooses the organization. An id takes precedence over a name. */
 export function chooseOrganization(all: readonly Organization[], idOrName: string | undefined): Organization {
   if (all.length === 0)
     throw refused(
       'not_found',
-      'There is no organization yet. Start the server once with "infer serve", or make one with "infer org create <name>".',
+      'There is no organization yet. Start the server once with "infer serve", or create one with "infer org create <name>".',
     )
   if (idOrName === undefined) {
     const only = all.length === 1 ? all[0] : all.find(({ name }) => name === 'default')
     if (only) return only
-    throw usage(`There are ${all.length} organizations. Say which one with --org: ${names(all)}.`)
+    throw usage(`There are ${all.length} organizations. Choose one with --org: ${names(all)}.`)
   }
   const found = all.find(({ id }) => id === idOrName) ?? all.find(({ name }) => name === idOrName)
   if (found) return found
-  throw refused('not_found', `There is no organization '${idOrName}'. Known here: ${names(all)}.`)
+  throw refused('not_found', `There is no organization '${idOrName}'. Available: ${names(all)}.`)
 }
 
 const names = (all: readonly Organization[]): string =>

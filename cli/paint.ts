@@ -1,6 +1,6 @@
 import { colors } from 'consola/utils'
 
-/** Colours by what they say. Without a terminal, or with NO_COLOR set, every one of them returns its text as it is. */
+/** Styles by meaning. Without a terminal, or with NO_COLOR set, each returns its text unchanged. */
 export interface Paint {
   strong: (text: string) => string
   faint: (text: string) => string
@@ -23,13 +23,13 @@ const coloured: Paint = {
 }
 
 /**
- * The colours for one stream. consola honours NO_COLOR and TERM=dumb by itself, but turns colours on in pipes when it
- * finds CI or FORCE_COLOR; a pipe gets none here.
+ * Returns the styles for one stream. consola respects NO_COLOR and TERM=dumb, but enables colors in pipes when CI or
+ * FORCE_COLOR is set; infer never writes colors to a pipe.
  */
 export const paintFor = (isTerminal: boolean): Paint => (isTerminal ? coloured : plain)
 
-// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+// oxlint-disable-next-line no-control-regex -- matches control characters
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
 
-/** Text from outside, such as a model's answer, without the control characters that could steer a terminal. */
+/** Removes control characters, with which external text such as a model's answer could control the terminal. */
 export const printable = (text: string): string => text.replace(controls, '')

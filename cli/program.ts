@@ -26,59 +26,64 @@ const groups = [
 ] as const
 const [daily, server, data, program, short] = groups
 
-/** Every command. Its file is loaded only when it is the one that was asked for. */
+/** Every command. Only the file of the requested command is loaded. */
 export const entries: readonly Entry[] = [
   {
     name: 'run',
     group: daily,
-    summary: 'ask a model one question, or for one picture or video',
+    summary: 'send one prompt to a model: text, an image or a video',
     load: () => import('./commands/run.ts'),
   },
-  { name: 'chat', group: daily, summary: 'talk to a model', load: () => import('./commands/chat.ts') },
+  { name: 'chat', group: daily, summary: 'chat with a model', load: () => import('./commands/chat.ts') },
   { name: 'embed', group: daily, summary: 'turn texts into vectors', load: () => import('./commands/embed.ts') },
   {
     name: 'rerank',
     group: daily,
-    summary: 'sort documents by how well they answer a query',
+    summary: 'sort documents by relevance to a query',
     load: () => import('./commands/rerank.ts'),
   },
   {
     name: 'video',
     group: daily,
-    summary: 'make a video, or the same one in every shape at once',
+    summary: 'make a video, also in several aspect ratios at once',
     load: () => import('./commands/video.ts'),
   },
   {
     name: 'job',
     group: daily,
-    summary: 'list, follow, cancel and repeat jobs',
+    summary: 'list, follow, cancel and retry jobs',
     load: () => import('./commands/job.ts'),
   },
   {
     name: 'task',
     group: daily,
-    summary: 'see what models can be asked for',
+    summary: 'show the tasks that models can perform',
     load: () => import('./commands/task.ts'),
   },
   {
     name: 'workflow',
     group: daily,
-    summary: 'run, check, draw and keep workflows of several tasks',
+    summary: 'run, validate, draw and store workflows',
     load: () => import('./commands/workflow.ts'),
   },
   {
     name: 'execution',
     group: daily,
-    summary: 'list, follow, cancel and repeat runs of workflows',
+    summary: 'list, follow, cancel and retry executions of workflows',
     load: () => import('./commands/execution.ts'),
   },
   { name: 'serve', group: server, summary: 'run the server', load: () => import('./commands/serve.ts') },
-  { name: 'status', group: server, summary: 'see what the server does', load: () => import('./commands/status.ts') },
+  {
+    name: 'status',
+    group: server,
+    summary: 'show the state of the server',
+    load: () => import('./commands/status.ts'),
+  },
   { name: 'logs', group: server, summary: 'read the logs', load: () => import('./commands/logs.ts') },
   {
     name: 'model',
     group: server,
-    summary: 'add, see, test and remove models',
+    summary: 'add, show, test and remove models',
     load: () => import('./commands/model.ts'),
   },
   {
@@ -90,7 +95,7 @@ export const entries: readonly Entry[] = [
   {
     name: 'engine',
     group: server,
-    summary: 'run one model as a server of its own',
+    summary: 'serve one model in its own process',
     load: () => import('./commands/engine.ts'),
   },
   {
@@ -115,7 +120,7 @@ export const entries: readonly Entry[] = [
   {
     name: 'restore',
     group: data,
-    summary: 'put a backup in the place of the database',
+    summary: 'replace the database by a backup',
     load: () => import('./commands/restore.ts'),
   },
   { name: 'db', group: data, summary: 'check the database', load: () => import('./commands/db.ts') },
@@ -134,7 +139,7 @@ export const entries: readonly Entry[] = [
   {
     name: 'routes',
     group: program,
-    summary: 'list every path that the server answers',
+    summary: 'list every route of the server',
     load: () => import('./commands/routes.ts'),
   },
   {
@@ -146,7 +151,7 @@ export const entries: readonly Entry[] = [
   {
     name: 'licenses',
     group: program,
-    summary: 'print the licences of what is inside',
+    summary: 'print the licences of included software',
     load: () => import('./commands/licenses.ts'),
   },
   { name: 'ls', group: short, summary: 'list the models (model list)', load: () => import('./models/list.ts') },
@@ -160,21 +165,21 @@ export const entries: readonly Entry[] = [
   {
     name: 'rm',
     group: short,
-    summary: 'offer a model no longer (model remove)',
+    summary: 'stop offering a model (model remove)',
     load: () => import('./models/remove.ts'),
   },
   { name: 'stop', group: short, summary: 'unload a model (model unload)', load: () => import('./commands/stop.ts') },
   {
     name: '__complete',
     group: 'hidden',
-    summary: 'what may stand at the end of a command line',
+    summary: 'print candidates for the last word of a command line',
     load: () => import('./commands/complete.ts'),
   },
 ]
 
 /**
- * The command line for these arguments (without the program's own name). Nothing in it ends the process: wrong usage
- * comes out of `parseAsync` as a CommanderError, which `failureOfUsage` turns into a sentence.
+ * Builds the command line for these arguments (without the program's name). It never ends the process: on wrong usage
+ * `parseAsync` throws a CommanderError, which `failureOfUsage` converts to a message.
  */
 export async function openProgram(args: readonly string[], terminal: Terminal): Promise<Command> {
   const width = terminal.stdout.columns || 80
@@ -194,34 +199,34 @@ export async function openProgram(args: readonly string[], terminal: Terminal): 
       '\nExamples:\n  infer serve         start the server\n  infer run --help    every command has its own help, with examples\n  infer help          list the guides',
     )
 
-  const [asked] = helpLast(args)
+  const [requested] = helpLast(args)
   for (const { name, group, summary, load } of entries) {
     const command = infer.command(name, { hidden: group === 'hidden' }).summary(summary)
     command.description(`${sentence(summary)}.`)
     if (group !== 'hidden') command.helpGroup(group)
-    if (name !== asked) continue
+    if (name !== requested) continue
     ;(await load()).define(command, terminal)
-    if (command.commands.length > 0) command.helpCommand('help [command...]', 'print the help of one of these')
+    if (command.commands.length > 0) command.helpCommand('help [command...]', 'print the help of a subcommand')
     if (group !== 'hidden') addManual(command, width)
   }
   addOwn(infer, width)
   return infer
 }
 
-/** `help model list` as `model list --help`. What names no command stays as it is: it may be a guide. */
+/** Converts `help model list` to `model list --help`. A name that is not a command stays, because it may be a guide. */
 export const helpLast = (args: readonly string[]): string[] =>
   args[0] === 'help' && entries.some(({ name }) => name === args[1]) ? [...args.slice(1), '--help'] : [...args]
 
-/** Throws usage when help is asked for a command that there is not: commander would print that of what stands above it. */
+/** Throws usage for help of an unknown subcommand, for which commander would print the help of its parent. */
 export function checkHelp(program: Command, args: readonly string[]): void {
-  const asked = args[0] === 'help'
-  if (asked && !entries.some(({ name }) => name === args[1])) return
-  const words = asked ? args.slice(1) : args.includes('--help') || args.includes('-h') ? args : []
+  const isHelpCommand = args[0] === 'help'
+  if (isHelpCommand && !entries.some(({ name }) => name === args[1])) return
+  const words = isHelpCommand ? args.slice(1) : args.includes('--help') || args.includes('-h') ? args : []
   let command = program
   const path: string[] = []
   for (const word of words.filter(one => !one.startsWith('-') && one !== 'help')) {
-    // What follows the name of a command that has none below it is for that command.
-    if (!asked && command.commands.length === 0) return
+    // Words after a command without subcommands are its arguments.
+    if (!isHelpCommand && command.commands.length === 0) return
     const below = command.commands.find(one => one.name() === word)
     path.push(word)
     if (!below)
@@ -230,10 +235,10 @@ export function checkHelp(program: Command, args: readonly string[]): void {
   }
 }
 
-/** Whether what was thrown only says that help or the version was printed: commander ends them so. */
+/** Whether the error only reports that help or the version was printed. */
 export const isHelp = (thrown: unknown): boolean => thrown instanceof CommanderError && thrown.exitCode === 0
 
-/** The command that arguments name, with those above it, in front of `--help`. */
+/** Returns the command line that prints the help of the command that the arguments name. */
 function helpOf(program: Command, args: readonly string[]): string {
   const path = ['infer']
   let command: Command | undefined = program
@@ -245,16 +250,16 @@ function helpOf(program: Command, args: readonly string[]): string {
   return `${path.join(' ')} --help`
 }
 
-/** What commander says about wrong usage, as one sentence; undefined for anything else. */
+/** Converts commander's error about wrong usage to a Failure; undefined for any other error. */
 export function failureOfUsage(thrown: unknown, args: readonly string[], program: Command): Failure | undefined {
   if (!(thrown instanceof CommanderError)) return undefined
   const help = helpOf(program, args)
-  if (thrown.code === 'commander.help') return usage(`Say what to do: ${help} lists it.`)
+  if (thrown.code === 'commander.help') return usage(`The subcommand is missing. See: ${help}`)
   const messageText = thrown.message
     .replace(/^error: /, '')
-    .replace(/^option '[^']*?(--[\w-]+)[^']*' argument '(.*?)' is invalid\. /s, "'$2' is no value of $1. ")
+    .replace(/^option '[^']*?(--[\w-]+)[^']*' argument '(.*?)' is invalid\. /s, "'$2' is not a valid value of $1. ")
     .replace(/^option '[^']*?(--[\w-]+)[^']*' argument missing$/, '$1 needs a value')
-    .replace(/^command-argument value '(.*?)' is invalid for argument '([^']*)'\. /s, "'$1' is no <$2>. ")
+    .replace(/^command-argument value '(.*?)' is invalid for argument '([^']*)'\. /s, "'$1' is not a valid <$2>. ")
     .replace(/Allowed choices are (.*)\.$/s, 'Write one of $1.')
     .replace(/\s*\(Did you mean one of (.+)\?\)$/s, '. Did you mean one of $1?')
     .replace(/\s*\(Did you mean (.+)\?\)$/s, ". Did you mean '$1'?")

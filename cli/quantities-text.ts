@@ -1,10 +1,10 @@
-/** A time for a table: UTC to the minute, or a dash where there is none. Epoch milliseconds. */
+/** Formats a time for a table: UTC to the minute, or a dash for null. Epoch milliseconds. */
 export const timeText = (at: number | null): string =>
   at === null ? '-' : `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')}Z`
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
 
-/** A size for a person, three digits: `512 MiB`. */
+/** Formats a size with about three digits: `512 MiB`. */
 export function sizeText(bytes: number): string {
   let value = bytes
   let unit = 0
@@ -12,7 +12,7 @@ export function sizeText(bytes: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
 }
 
-/** A length of time for a person, its two largest units: `42 s`, `3 min`, `2 h 5 min`, `4 d 1 h`. Seconds. */
+/** Formats a duration in seconds with its largest units: `42 s`, `3 min`, `2 h 5 min`, `4 d 1 h`. */
 export function lengthText(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds))
   const [days, hours, minutes] = [
@@ -25,9 +25,9 @@ export function lengthText(seconds: number): string {
   return minutes > 0 ? `${minutes} min` : `${whole} s`
 }
 
-/** How long a piece of work took: `38 ms`, `1.2 s`, `3 min`. Milliseconds. */
+/** Formats a measured duration in milliseconds: `38 ms`, `1.2 s`, `3 min`. */
 export const tookText = (ms: number): string =>
   ms < 100 ? `${Math.round(ms)} ms` : ms < 9_950 ? `${(ms / 1000).toFixed(1)} s` : lengthText(ms / 1000)
 
-/** A rate for a person: one digit after the point while that says something. */
+/** Formats a rate: one decimal below 100, none above. */
 export const rateText = (rate: number): string => (rate >= 100 ? String(Math.round(rate)) : rate.toFixed(1))

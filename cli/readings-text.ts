@@ -1,6 +1,6 @@
 import type { DeviceReadings } from '../core/models/fleet.ts'
 
-/** Formats the readings of a card that are known: `87% utilization, 64 °C, 412 of 700 W`. Empty when none is. */
+/** Formats the known readings of a GPU: `87% utilization, 64 °C, 412 of 700 W`. Empty when none is known. */
 export function readingsText(readings: Partial<DeviceReadings>): string {
   const { utilization, temperatureCelsius, powerWatts, powerLimitWatts } = readings
   const limit = powerLimitWatts == null ? '' : ` of ${Math.round(powerLimitWatts)}`

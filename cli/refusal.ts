@@ -4,8 +4,8 @@ import { withCommands } from './command-hints.ts'
 import { refused } from './exit-codes.ts'
 
 /**
- * What a server refused, as the Failure that it was over there: same code, same sentence. A code this program does not
- * know, or a body that is not ours, becomes the nearest code by status. Without a head the refusal stood in a stream.
+ * Converts an error response of a server to a Failure with the same code and message. An unknown code, or a body of
+ * another form, becomes the nearest code by status. Without `head` the error was an event of a stream.
  */
 export function refusal(url: string, body: string, head?: { status: number; headers: IncomingHttpHeaders }): Failure {
   const error = errorOf(body)
@@ -13,7 +13,8 @@ export function refusal(url: string, body: string, head?: { status: number; head
   const wait = Number(head?.headers['retry-after-ms'] ?? Number(head?.headers['retry-after'] ?? Number.NaN) * 1000)
   const requestId = head?.headers['x-request-id'] ?? error?.request_id
   const facts: FailureMore['facts'] = typeof requestId === 'string' ? { request_id: requestId } : {}
-  if (!error) return refused(codeOf(status), `${url} answered ${status} without saying why. Is it an infer server?`)
+  if (!error)
+    return refused(codeOf(status), `${url} answered with status ${status} and no error message. Is it an infer server?`)
   const known = typeof error.code === 'string' && Object.hasOwn(failures, error.code)
   return refused(known ? (error.code as FailureCode) : codeOf(status), withCommands(error.message), {
     facts,
@@ -31,7 +32,7 @@ interface ErrorBody {
   request_id?: unknown
 }
 
-/** The `error` member of a body in the form of the API, or undefined. */
+/** Returns the `error` of a response body in the form of the API; undefined for any other body. */
 export function errorOf(body: string): ErrorBody | undefined {
   try {
     const error = (JSON.parse(body) as { error?: ErrorBody } | null)?.error

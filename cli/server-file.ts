@@ -1,33 +1,33 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Where a running server can be reached and which process it is: `server.json` in the data directory while it runs. */
+/** Address and process of a running server: the content of `server.json` in the data directory. */
 export interface ServerFile {
-  /** Base address without a slash at its end, such as `http://127.0.0.1:8787`. */
+  /** Base URL without a trailing slash, such as `http://127.0.0.1:8787`. */
   url: string
   pid: number
   /** PEM: the only certificate that commands accept from it. Undefined for HTTP. */
   certificate?: string | undefined
 }
 
-const place = (dataDir: string): string => join(dataDir, 'server.json')
+const filePath = (dataDir: string): string => join(dataDir, 'server.json')
 
-/** Writes the file of the server that this process runs. Renamed into place, so that a command never reads half of it. */
+/** Writes the file for this process's server. Renames it into place, so that a command never reads half of it. */
 export function writeServerFile(dataDir: string, { url, certificate }: Omit<ServerFile, 'pid'>): void {
-  const path = place(dataDir)
+  const path = filePath(dataDir)
   writeFileSync(`${path}.new`, JSON.stringify({ url, pid: process.pid, certificate }), { mode: 0o600 })
   renameSync(`${path}.new`, path)
 }
 
 /** Removes the file of a server that has stopped. */
 export function removeServerFile(dataDir: string): void {
-  rmSync(place(dataDir), { force: true })
+  rmSync(filePath(dataDir), { force: true })
 }
 
-/** The file as it stands, also when the process it names is gone; undefined when there is none that can be read. */
+/** Reads the file, even if its process has ended; undefined when there is no readable file. */
 function readServerFile(dataDir: string): ServerFile | undefined {
   try {
-    const { url, pid, certificate } = JSON.parse(readFileSync(place(dataDir), 'utf8')) as Partial<ServerFile>
+    const { url, pid, certificate } = JSON.parse(readFileSync(filePath(dataDir), 'utf8')) as Partial<ServerFile>
     return typeof url === 'string' && URL.canParse(url) && Number.isInteger(pid)
       ? { url, pid: pid!, ...(typeof certificate === 'string' ? { certificate } : {}) }
       : undefined
@@ -36,7 +36,7 @@ function readServerFile(dataDir: string): ServerFile | undefined {
   }
 }
 
-/** The server that runs on this data directory now, or undefined. A killed server leaves its file behind. */
+/** Returns the server that runs on this data directory, or undefined. A killed server leaves its file behind. */
 export function runningServer(dataDir: string): ServerFile | undefined {
   const server = readServerFile(dataDir)
   return server && isAlive(server.pid) ? server : undefined
@@ -47,7 +47,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (cause) {
-    // A process of somebody else is alive too.
+    // EPERM: the process is alive and belongs to another user.
     return (cause as NodeJS.ErrnoException).code === 'EPERM'
   }
 }

@@ -1,16 +1,16 @@
 import { StringDecoder } from 'node:string_decoder'
 import { Failure } from '../core/failure.ts'
 
-/** One event of a server-sent stream: `message` unless the server named it, and its data lines joined by newlines. */
+/** A server-sent event: its name (default `message`), and its data lines joined by newlines. */
 export interface SseEvent {
   event: string
   data: string
 }
 
 /**
- * Reads server-sent events from bytes that come in any pieces. Lines end with LF, CRLF or CR; comments, `id` and
- * `retry` are passed over; an event without data is none. What follows the last blank line is dropped, as the
- * standard says. Throws Failure `worker_error` when one event grows past `maxLength` characters.
+ * Parses server-sent events from bytes in chunks of any size. Lines end with LF, CRLF or CR. Ignores comments, `id`,
+ * `retry`, events without data and, as the standard requires, everything after the last blank line. Throws Failure
+ * `worker_error` when one event is longer than `maxLength` characters.
  */
 export function openSseParser(maxLength = 8 << 20) {
   const decoder = new StringDecoder('utf8')
@@ -47,12 +47,12 @@ export function openSseParser(maxLength = 8 << 20) {
       }
       let start = 0
       for (let at = 0; at < text.length; at++) {
-        const sign = text.charCodeAt(at)
-        const skip = sign === 10 && afterCarriageReturn
-        afterCarriageReturn = sign === 13
+        const code = text.charCodeAt(at)
+        const skip = code === 10 && afterCarriageReturn
+        afterCarriageReturn = code === 13
         if (skip) {
           start = at + 1
-        } else if (sign === 10 || sign === 13) {
+        } else if (code === 10 || code === 13) {
           take(line + text.slice(start, at), events)
           line = ''
           start = at + 1
@@ -62,7 +62,7 @@ export function openSseParser(maxLength = 8 << 20) {
       if (held + line.length > maxLength)
         throw new Failure(
           'worker_error',
-          `The server sent one event of more than ${maxLength} characters; the answer was given up.`,
+          `The server sent an event of more than ${maxLength} characters, so the answer was stopped.`,
         )
       return events
     },

@@ -2,12 +2,11 @@ import { fstatSync } from 'node:fs'
 import { usage } from './exit-codes.ts'
 import type { Terminal } from './terminal.ts'
 
-/** The server's own bound on a chat body; more than this it would refuse anyway. */
-const longestText = 32 << 20
+/** Maximum bytes: the server's limit for a chat body. */
+const maxTextBytes = 32 << 20
 
 /**
- * Whether somebody pipes something in: a pipe, a socket or a file. A terminal is a person who types nothing yet, and
- * /dev/null or a closed descriptor has nothing to say.
+ * Whether standard input is a pipe, a socket or a file. A terminal, /dev/null or a closed descriptor provides no input.
  */
 export function isPiped(): boolean {
   try {
@@ -18,27 +17,27 @@ export function isPiped(): boolean {
   }
 }
 
-/** All of standard input as text, without the newline at its end. Throws usage when it is longer than a prompt may be. */
+/** Reads standard input as text, without the last newline. Throws usage when it is longer than a prompt may be. */
 export async function readAll(stream: NodeJS.ReadStream): Promise<string> {
   const pieces: Buffer[] = []
   let size = 0
   for await (const piece of stream) {
     const bytes = Buffer.from(piece as Buffer | string)
     size += bytes.length
-    if (size > longestText)
-      throw usage(`Standard input is longer than ${longestText >> 20} MiB. Send less, or in parts.`)
+    if (size > maxTextBytes)
+      throw usage(`Standard input is longer than ${maxTextBytes >> 20} MiB. Send less, or in parts.`)
     pieces.push(bytes)
   }
-  // A newline at the end comes from echo, not from the question.
+  // The last newline comes from echo, not from the user.
   return Buffer.concat(pieces)
     .toString('utf8')
     .replace(/\r?\n$/, '')
 }
 
-/** Somebody's program may leave a pipe open that it never writes to; a person who waits for it should know. */
+/** Delay before the user is told that the command waits for standard input. Milliseconds. */
 const silentMs = 3_000
 
-/** Does the reading, and remarks on it when it takes longer than a pipe with something in it would. */
+/** Awaits the reading, and prints a remark after 3 s: another program may hold the pipe open without writing to it. */
 export async function announceWait<T>(terminal: Terminal, reading: Promise<T>): Promise<T> {
   const timer = setTimeout(
     () => terminal.remark('Waiting for the end of standard input. To leave it out, add: < /dev/null'),
@@ -51,7 +50,7 @@ export async function announceWait<T>(terminal: Terminal, reading: Promise<T>): 
   }
 }
 
-/** The lines of standard input that are not empty. */
+/** Reads the non-empty lines of standard input. */
 export async function readLines(stream: NodeJS.ReadStream): Promise<string[]> {
   return (await readAll(stream)).split(/\r?\n/).filter(line => line.trim() !== '')
 }

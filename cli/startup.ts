@@ -11,17 +11,17 @@ export interface AppOptions {
   configPath: string | undefined
   listen: string | undefined
   drainTimeoutMs: number | undefined
-  /** Speak HTTPS, with this key pair where it is given; with a self-signed one that the data directory keeps where not. */
+  /** Use HTTPS, with this key pair or, without one, with a self-signed pair in the data directory. */
   https?: { files: { cert: string; key: string } | undefined } | undefined
-  /** For the store, where it was started while the program was still being read. */
+  /** Thread for the store, if it was started while the program was loading. */
   storeThread?: Worker
   log: Log
 }
 
 /**
- * What a start does first: the configuration is read and checked, and the store opens, whose thread has its own work
- * for as long as it takes to read the rest of the program. Apart from that rest, so that it need not be there for it.
- * Throws Failure for a configuration that is wrong; `store` rejects with StoreRefusal.
+ * The first part of a start: reads and checks the configuration, and opens the store in its thread, which works while
+ * the rest of the program loads. This file imports little, so that it does not wait for that rest. Throws Failure for
+ * an invalid configuration; `store` rejects with StoreRefusal.
  */
 export function beginStartup({ dataDir, configPath, listen, storeThread, log: written }: AppOptions) {
   const { log, journal } = openJournal(written)
@@ -36,11 +36,11 @@ export function beginStartup({ dataDir, configPath, listen, storeThread, log: wr
     minFreeBytes: config.limits.min_free_disk,
     ballastBytes: config.limits.ballast,
     onFatal(failure, exitCode) {
-      log.error('The store failed, so the server stops rather than go on without it', {}, failure)
+      log.error('The server stops because the store failed', {}, failure)
       ended.resolve({ exitCode })
     },
   })
-  // Whoever goes on with it hears why it did not open.
+  // Prevents an unhandled rejection; the caller that awaits `store` gets the error.
   store.catch(() => {})
   return { path, file, config, log, journal, store, ended }
 }

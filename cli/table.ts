@@ -5,13 +5,13 @@ import { wrapped } from './wrap.ts'
 
 const widthOf = (text: string): number => signs(stripAnsi(text))
 
-/** With less room than this nothing of the last column is worth showing. */
+/** Minimum columns for the last column; with less space the table is folded. */
 const minRoom = 8
 
 /**
- * Rows under a head, columns two spaces apart, without trailing spaces. Cells longer than `width` leaves room for are
- * cut with an ellipsis in the last column only, so that ids stay whole; where that leaves nothing of it, each row has
- * several lines. No width means no cutting.
+ * Draws rows under a header, with columns two spaces apart and without trailing spaces. Only cells of the last column
+ * are cut to fit `width`, so that ids stay whole; if that leaves too little of it, each row gets several lines. Width 0
+ * means no cutting.
  */
 export function drawTable(
   head: readonly string[],
@@ -37,7 +37,9 @@ export function drawTable(
     .join('\n')
 }
 
-/** The same where a row is wider than the terminal: as many columns as have room on each line, none of it is lost. */
+/**
+ * Draws rows that are wider than the terminal over several lines, with as many columns per line as fit. Cuts nothing.
+ */
 function foldedTable(
   all: readonly (readonly string[])[],
   widths: readonly number[],
@@ -47,7 +49,7 @@ function foldedTable(
   const indent = '  '
   const lines: number[][] = [[]]
   let used = 0
-  // A column of which no row says anything would only be a line of the head.
+  // An empty column would only add a line to the header.
   const hasValues = (column: number) => all.slice(1).some(row => (row[column] ?? '') !== '')
   for (const [column, own] of widths.entries()) {
     if (!hasValues(column)) continue

@@ -4,7 +4,7 @@ import { failureJson, failureText } from './failure-text.ts'
 import { type Paint, paintFor } from './paint.ts'
 import { drawTable } from './table.ts'
 
-/** What a command has from the process it runs in. */
+/** Streams and environment of the process. */
 export interface ProcessStreams {
   stdin: NodeJS.ReadStream
   stdout: NodeJS.WriteStream
@@ -13,15 +13,15 @@ export interface ProcessStreams {
 }
 
 /**
- * Where a command speaks to its user: answers go to standard output, remarks to standard error, so that a pipe carries
- * answers only. With `--json` an answer is one JSON document and a failure is one on standard error.
+ * Opens the output of a command: results go to standard output, remarks to standard error, so that a pipe carries only
+ * results. With `--json` a result is one JSON document, and a failure is one JSON document on standard error.
  */
 export function openTerminal({ stdin, stdout, stderr, env }: ProcessStreams) {
-  let leaving = 0
+  let finalExitCode = 0
   const isTerminal = Boolean((stdout as Partial<WriteStream>).isTTY)
   const paint: Paint = paintFor(isTerminal)
   const remarks: Paint = paintFor(Boolean((stderr as Partial<WriteStream>).isTTY))
-  let waitedFor = ''
+  let lastWaiting = ''
 
   return {
     stdin,
@@ -29,13 +29,13 @@ export function openTerminal({ stdin, stdout, stderr, env }: ProcessStreams) {
     stderr,
     environment: env,
     paint,
-    /** Whether standard output shows colours. */
+    /** Whether standard output shows colors. */
     hasColors: paint.strong('a') !== 'a',
-    /** The colours for standard error. */
+    /** The styles for standard error. */
     remarkPaint: remarks,
-    /** A person sits in front of standard output. */
+    /** Whether standard output is a terminal. */
     isTerminal,
-    /** A person sits in front of input and output both, so questions can be asked. */
+    /** Whether input and output are both terminals, so that the command can ask questions. */
     interactive: isTerminal && Boolean((stdin as Partial<ReadStream>).isTTY),
     print(text: string): void {
       stdout.write(`${text}\n`)
@@ -46,7 +46,7 @@ export function openTerminal({ stdin, stdout, stderr, env }: ProcessStreams) {
     table(head: readonly string[], rows: readonly (readonly string[])[]): void {
       stdout.write(`${drawTable(head, rows, paint, isTerminal ? stdout.columns : 0)}\n`)
     },
-    /** Something worth knowing that is not the answer. */
+    /** Prints information that is not the result. */
     remark(text: string): void {
       stderr.write(`${remarks.faint(text)}\n`)
     },
@@ -56,21 +56,21 @@ export function openTerminal({ stdin, stdout, stderr, env }: ProcessStreams) {
     failed(failure: Failure, asJson: boolean): void {
       stderr.write(asJson ? failureJson(failure) : failureText(failure, remarks))
     },
-    /** One line that is overwritten as work goes on; nothing in a pipe. Call it with an empty text at the end. */
+    /** Overwrites one line of progress; prints nothing in a pipe. Call it with an empty text at the end. */
     progress(text: string): void {
       if ((stderr as Partial<WriteStream>).isTTY) stderr.write(`\r\u001b[K${text}`)
     },
-    /** What is being waited for: one line that is overwritten, in a pipe a remark that is made once. */
+    /** Shows the reason for waiting: overwrites one line; in a pipe prints each reason once. */
     waiting(text: string): void {
       if ((stderr as Partial<WriteStream>).isTTY) stderr.write(`\r\u001b[K${remarks.faint(text)}`)
-      else if (text !== waitedFor) stderr.write(`${text}\n`)
-      waitedFor = text
+      else if (text !== lastWaiting) stderr.write(`${text}\n`)
+      lastWaiting = text
     },
-    /** The exit code with which the program will end; the highest that was asked for counts. */
+    /** Sets the exit code of the program; the highest one counts. */
     setExitCode(exitCode: number): void {
-      leaving = Math.max(leaving, exitCode)
+      finalExitCode = Math.max(finalExitCode, exitCode)
     },
-    exitCode: (): number => leaving,
+    exitCode: (): number => finalExitCode,
   }
 }
 export type Terminal = ReturnType<typeof openTerminal>

@@ -1,6 +1,6 @@
 import { CommandFailure, exitCodes } from './exit-codes.ts'
 
-/** What the system says of a file, in words that say what to do. */
+/** Reasons why a file cannot be read, by system error code. */
 const reasons: Record<string, string> = {
   ENOENT: 'there is no such file',
   ENOTDIR: 'there is no such file',
@@ -9,7 +9,7 @@ const reasons: Record<string, string> = {
   EPERM: 'this user may not read it',
 }
 
-/** A file of this machine that somebody named and that cannot be read, as one sentence that begins with `what`. */
+/** Returns the failure for a local file that cannot be read; the message begins with `what`. */
 export function unreadable(what: string, cause: unknown): CommandFailure {
   const { code = '', message } = cause as NodeJS.ErrnoException
   return new CommandFailure(

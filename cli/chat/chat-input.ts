@@ -14,8 +14,8 @@ export type ChatInput =
 export const commandNames = ['/clear', '/exit', '/file', '/help', '/image', '/model', '/save', '/system'] as const
 
 /**
- * Parses one input. A slash begins a command; two slashes begin a message that starts with one slash. Several lines are a
- * message unless they begin with `/system`, because pasted paths and logs begin with slashes too.
+ * Parses one input. A slash begins a command; two slashes begin a message that starts with one slash. Several lines are
+ * a message unless they begin with `/system`, because pasted paths and logs begin with slashes too.
  */
 export function parseChatInput(line: string): ChatInput {
   const text = line.trim()

@@ -4,9 +4,9 @@ import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
 
 /**
- * `infer __complete -- <words…>`: the scripts of `infer completion` run it on each press of Tab. Prints one candidate per
- * line, with its description after a tab, then `:files`, `:directories` or `:none`. On any failure it prints no candidate
- * and exits with 0, so that no error message appears in the line that the user types.
+ * `infer __complete -- <words…>`: the scripts of `infer completion` run it on each press of Tab. Prints one candidate
+ * per line, with its description after a tab, then `:files`, `:directories` or `:none`. On any failure it prints no
+ * candidate and exits with 0, so that no error message appears in the line that the user types.
  */
 export function define(command: Command, terminal: Terminal): void {
   command

@@ -77,7 +77,8 @@ export function define(command: Command, terminal: Terminal): void {
       audio: audio !== undefined,
     }
     const isChatModel = models.some(one => one.model_id === model && one.tasks.includes(commandTasks.run))
-    const target = isChatModel && generating === undefined ? undefined : targetOf(models, model, given, { asked: task })
+    const target =
+      isChatModel && generating === undefined ? undefined : targetOf(models, model, given, { requested: task })
     if (!target) {
       if (generating !== undefined) throw notForGeneration(model, generationFlags[generating]!, models)
       const closest = models.some(one => one.model_id === model) ? undefined : nearestTarget(model, models)

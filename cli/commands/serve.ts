@@ -35,7 +35,8 @@ const signalNumbers = { SIGINT: 2, SIGTERM: 15 } as const
 
 /**
  * `infer serve`: runs until a signal ends it. The first SIGTERM or SIGINT drains, the second ends at once. On SIGHUP a
- * server that was started in a terminal drains, because the terminal was closed; any other server reads infer.yaml again.
+ * server that was started in a terminal drains, because the terminal was closed; any other server reads infer.yaml
+ * again.
  */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(command)
@@ -46,7 +47,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--key <file>', 'the private key of the certificate, PEM, not encrypted')
     .option('--open', 'open the API reference in a browser')
     .option('--qr', 'print the address for other machines as a QR code')
-    .option('--no-starter', 'do not offer to download a small real model where there are only toys')
+    .option('--no-starter', 'do not offer to download a small real model')
     .option(
       '--drain-timeout <time>',
       'how long running requests may take to finish after SIGTERM, such as 60s',
@@ -196,16 +197,16 @@ async function showAddress(options: Options, urls: readonly string[], terminal: 
 /**
  * Stops V8 from allocating request objects in the old generation. Objects allocated during the start survive, and V8
  * concludes that later objects from the same code survive too; in the old generation they would hold everything they
- * refer to until the next full collection. Without this flag it differed from start to start (bin/README.md). Called only
- * after the start, because after a change of flags V8 accepts no cached code.
+ * refer to until the next full collection. Without this flag, whether that happened differed from start to start
+ * (bin/README.md). Called only after the start, because after a change of flags V8 accepts no cached code.
  */
 function disablePretenuring(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')
 }
 
 /**
- * Reduces the block size of small buffers. They are slices of 64 KiB blocks, and one slice keeps its whole block: 8 kB that
- * wait for a client that does not read would hold 64 KiB. Blocks of 8 KiB hold slices of at most 4 KiB.
+ * Reduces the block size of small buffers. They are slices of 64 KiB blocks, and one slice keeps its whole block: 8 kB
+ * that wait for a client that does not read would hold 64 KiB. Blocks of 8 KiB hold slices of at most 4 KiB.
  */
 function useSmallBufferBlocks(): void {
   Buffer.poolSize = 8 << 10

@@ -54,7 +54,7 @@ export function define(command: Command, terminal: Terminal): void {
       const piped = promptText.trim() === '' && isPiped() ? await announceWait(terminal, readAll(terminal.stdin)) : ''
       const models = await fetchOfferedModels(openClient(dataDirectory(options.dataDir)))
       const given = { image: image !== undefined, mask: false, video: video !== undefined, audio: audio !== undefined }
-      const target = targetOf(models, model, given, { asked: task, only: isVideo })
+      const target = targetOf(models, model, given, { requested: task, only: isVideo })
       if (!target) {
         const closest = nearestTarget(model, models, isVideo)
         const names = models.flatMap(model => namesOf(model, isVideo))

@@ -1,10 +1,10 @@
 import { dataDirectory } from '../../core/config.ts'
 import { type Client, openClient } from '../client.ts'
 
-/** Somebody waits at a prompt: a server that does not answer in this time has nothing to offer. */
+/** Timeout for the server, short because the user waits at a prompt. Milliseconds. */
 export const answerTimeoutMs = 700
 
-/** What a server knows, for the Tab key. Never throws; nothing known is an empty list. */
+/** Fetches candidates from the server. Never throws; returns an empty list on any failure. */
 export async function askServer<T>(
   dataDirFlag: string | undefined,
   ask: (client: Client, signal: AbortSignal) => Promise<T[]>,
@@ -16,16 +16,17 @@ export async function askServer<T>(
   }
 }
 
-/** So many of the newest are offered. */
+/** Number of newest entries to offer. */
 export const maxOffered = 20
 
-/** Which jobs and executions a command is for, where it is not for all. */
-const fitting: Record<string, (over: boolean) => boolean> = {
-  cancel: over => !over,
-  watch: over => !over,
-  retry: over => over,
-  delete: over => over,
+/** Commands that apply only to finished, or only to unfinished, jobs and executions. */
+const applicability: Record<string, (isFinished: boolean) => boolean> = {
+  cancel: isFinished => !isFinished,
+  watch: isFinished => !isFinished,
+  retry: isFinished => isFinished,
+  delete: isFinished => isFinished,
 }
 
-/** Whether a command can do something with what is over, or is not. */
-export const isApplicable = (command: string, over: boolean): boolean => fitting[command]?.(over) ?? true
+/** Whether a command applies to a job or execution in this state. */
+export const isApplicable = (command: string, isFinished: boolean): boolean =>
+  applicability[command]?.(isFinished) ?? true

@@ -1,6 +1,6 @@
 /**
- * For bash 4.4 or newer. Bash cuts words at colons and equals signs, which model ids and options contain, so the words
- * are put together again first, and what stands before the last cut is taken off the answers.
+ * For bash 4.4 or newer. Bash splits words at colons and equals signs, which model ids and options contain. The script
+ * joins the words again, and removes the part before the last separator from the candidates.
  */
 export const bash = String.raw`# bash completion for infer
 # Keep it: infer completion bash > ~/.local/share/bash-completion/completions/infer

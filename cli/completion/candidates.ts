@@ -15,42 +15,42 @@ export interface Candidate {
 }
 export interface Candidates {
   all: Candidate[]
-  /** What the shell adds by itself. */
+  /** Paths that the shell adds. */
   paths: 'none' | 'files' | 'directories'
 }
 
 const nothing: Candidates = { all: [], paths: 'none' }
 
-/** What may stand in the place of the last of these words, which may be empty. The program's own name is not among them. */
+/** Returns candidates for the last of these words, which may be empty. The words do not include the program's name. */
 export async function candidatesFor(words: readonly string[], terminal: Terminal): Promise<Candidates> {
   const current = words.at(-1) ?? ''
   const helping = words.length > 1 && words[0] === 'help'
   const before = words.slice(helping ? 1 : 0, -1)
   const program = await openProgram(before, terminal)
-  const place = cursorContextOf(program, before, current)
-  const { all, paths } = helping ? helpOf(place, words.length === 2) : await valuesAt(place)
-  // `--flag=value` is one word: the whole of it is offered.
+  const context = cursorContextOf(program, before, current)
+  const { all, paths } = helping ? helpOf(context, words.length === 2) : await valuesAt(context)
+  // `--flag=value` is one word, so candidates include the flag.
   const prefix =
-    typeof place.wanted === 'object' && /^--[^=]+=/.test(current) ? current.slice(0, current.indexOf('=') + 1) : ''
+    typeof context.expected === 'object' && /^--[^=]+=/.test(current) ? current.slice(0, current.indexOf('=') + 1) : ''
   return {
     all: all.map(one => ({ ...one, value: prefix + one.value })).filter(({ value }) => value.startsWith(current)),
     paths,
   }
 }
 
-/** What `infer help` explains: commands, and as the first word guides too. */
-function helpOf(place: CursorContext, isFirst: boolean): Candidates {
-  if (place.wanted !== 'command') return nothing
+/** Returns candidates for `infer help`: commands, and guides for the first word. */
+function helpOf(context: CursorContext, isFirst: boolean): Candidates {
+  if (context.expected !== 'command') return nothing
   const guides = isFirst ? readGuides().map(({ topic, summary }) => ({ value: topic, description: summary })) : []
-  return { all: [...commandsOf(place).all, ...guides], paths: 'none' }
+  return { all: [...commandsOf(context).all, ...guides], paths: 'none' }
 }
 
-async function valuesAt(place: CursorContext): Promise<Candidates> {
-  const { wanted, command, given, path } = place
-  if (wanted === 'command') return commandsOf(place)
-  if (wanted === 'option') return { all: optionsOf(command, given), paths: 'none' }
-  if (wanted === 'nothing') return nothing
-  const what = 'option' in wanted ? wanted.option : wanted.argument
+async function valuesAt(context: CursorContext): Promise<Candidates> {
+  const { expected, command, given, path } = context
+  if (expected === 'command') return commandsOf(context)
+  if (expected === 'option') return { all: optionsOf(command, given), paths: 'none' }
+  if (expected === 'nothing') return nothing
+  const what = 'option' in expected ? expected.option : expected.argument
   const name = nameOf(what)
   if (what.argChoices) return { all: what.argChoices.map(value => ({ value, description: '' })), paths: 'none' }
   if (name === 'data-dir' || name === 'directory' || name === 'folder') return { all: [], paths: 'directories' }
@@ -62,7 +62,7 @@ async function valuesAt(place: CursorContext): Promise<Candidates> {
     return { all: await recentJobs(given.get('--data-dir'), path[1]), paths: 'none' }
   if (path[0] === 'execution' && name === 'id')
     return { all: await recentExecutions(given.get('--data-dir'), path[1]), paths: 'none' }
-  if (name === 'from' && path[0] === 'execution') return { all: await nodesOf(place), paths: 'none' }
+  if (name === 'from' && path[0] === 'execution') return { all: await nodesOf(context), paths: 'none' }
   if (name === 'workflow') {
     const takesFile = path[1] === 'run' || path[1] === 'graph'
     return { all: await knownWorkflows(given.get('--data-dir')), paths: takesFile ? 'files' : 'none' }
@@ -74,7 +74,8 @@ async function valuesAt(place: CursorContext): Promise<Candidates> {
     return { all: configKeys().map(({ key, meaning }) => ({ value: key, description: meaning })), paths: 'none' }
   }
   if (name === 'priority') return named(['low', 'normal', 'high'])
-  if (name === 'model' && (path[0] === 'run' || path[0] === 'video')) return { all: await makers(place), paths: 'none' }
+  if (name === 'model' && (path[0] === 'run' || path[0] === 'video'))
+    return { all: await generationModels(context), paths: 'none' }
   if (/^models?$/.test(name) || (name === 'id' && /^(model|rm|stop)$/.test(path[0] ?? '')))
     return {
       all: modelsFor(
@@ -91,18 +92,20 @@ async function catalogNames(): Promise<Candidate[]> {
   return modelCatalog().map(model => ({ value: model.name, description: `${model.kind}: ${model.summary}` }))
 }
 
-/** Where an execution can be begun again: at a node of the one that stands before, or at these two. */
+/** Returns the values of `--from`: `failed`, `start`, and the nodes of the execution named before. */
 async function nodesOf({ given, positionals }: CursorContext): Promise<Candidate[]> {
   const [id] = positionals
   const nodes = id === undefined ? [] : await nodesOfExecution(given.get('--data-dir'), id)
-  const usual = [
-    { value: 'failed', description: 'what has not been done' },
-    { value: 'start', description: 'everything' },
+  const keywords = [
+    { value: 'failed', description: 'all nodes that did not complete' },
+    { value: 'start', description: 'all nodes' },
   ]
-  return [...usual, ...nodes]
+  return [...keywords, ...nodes]
 }
 
-/** What a value is, from the long flag or, where that says less, from its placeholder: `--config <path>` is a path. */
+/**
+ * Returns the kind of a value: its long flag, or its placeholder if that is more specific: `--config <path>` is a path.
+ */
 function nameOf(what: Option | Argument): string {
   if (!('long' in what)) return what.name()
   const placeholder = /[<[]([\w-]+)/.exec(what.flags)?.[1] ?? ''
@@ -114,8 +117,8 @@ const named = (values: readonly string[]): Candidates => ({
   paths: 'none',
 })
 
-/** Slugs of what makes pictures or videos, and for `run` the chat models before them. */
-async function makers({ path, given }: CursorContext): Promise<Candidate[]> {
+/** Returns slugs of models for images or videos; for `run`, chat models come first. */
+async function generationModels({ path, given }: CursorContext): Promise<Candidate[]> {
   const dataDir = given.get('--data-dir')
   const [models, slugs] = await Promise.all([path[0] === 'run' ? knownModels(dataDir) : [], knownSlugs(dataDir)])
   const fitting = slugs.filter(({ tasks: [task = ''] }) => path[0] === 'run' || task.includes('video'))
@@ -130,7 +133,7 @@ const commandsOf = ({ command }: CursorContext): Candidates => ({
   paths: 'none',
 })
 
-/** Options that were not given yet; those whose description calls them repeatable always. */
+/** Returns options that were not given yet, and those whose description calls them repeatable. */
 function optionsOf(command: Command, given: ReadonlyMap<string, string>): Candidate[] {
   return command
     .createHelp()

@@ -1,53 +1,53 @@
 import type { Argument, Command, Option } from 'commander'
 
-/** Where the cursor stands in a command line, and so what may come there. */
+/** The position of the cursor in a command line, and what is expected there. */
 export interface CursorContext {
-  /** The names of the commands that lead here, without the program's own. */
+  /** The names of the command and its parents, without the program's name. */
   path: string[]
   command: Command
-  /** What is being given: a value of an option, an argument, a command or an option, or nothing that is known. */
-  wanted: { option: Option } | { argument: Argument } | 'command' | 'option' | 'nothing'
-  /** Values of options that stand before, by their long flag. */
+  /** The expected word: a value of an option, an argument, a command, an option, or nothing known. */
+  expected: { option: Option } | { argument: Argument } | 'command' | 'option' | 'nothing'
+  /** Values of the options before the cursor, by long flag. */
   given: ReadonlyMap<string, string>
-  /** The arguments that stand before. */
+  /** The arguments before the cursor. */
   positionals: readonly string[]
 }
 
-/** Finds the place behind the words, walking down the commands. `program` knows the commands that the words name. */
+/** Finds the context after these words. `program` must contain the commands that the words name. */
 export function cursorContextOf(program: Command, words: readonly string[], current: string): CursorContext {
   let command = program
   const path: string[] = []
   const given = new Map<string, string>()
   let pending: Option | undefined
-  let ended = false
+  let optionsEnded = false
   const positionals: string[] = []
 
   for (const word of words) {
     if (pending) {
       given.set(pending.long ?? '', word)
       pending = undefined
-    } else if (!ended && word === '--') ended = true
-    else if (!ended && word.length > 1 && word.startsWith('-')) {
+    } else if (!optionsEnded && word === '--') optionsEnded = true
+    else if (!optionsEnded && word.length > 1 && word.startsWith('-')) {
       const [flag = '', ...value] = word.split('=')
       const option = optionNamed(command, flag)
-      const takes = option !== undefined && (option.required || option.optional)
-      if (takes && value.length > 0) given.set(option.long ?? '', value.join('='))
+      const takesValue = option !== undefined && (option.required || option.optional)
+      if (takesValue && value.length > 0) given.set(option.long ?? '', value.join('='))
       else {
         given.set(option?.long ?? flag, '')
-        if (takes) pending = option
+        if (takesValue) pending = option
       }
     } else {
-      const below = positionals.length === 0 ? command.commands.find(one => one.name() === word) : undefined
-      if (below) {
-        command = below
+      const subcommand = positionals.length === 0 ? command.commands.find(one => one.name() === word) : undefined
+      if (subcommand) {
+        command = subcommand
         path.push(word)
       } else positionals.push(word)
     }
   }
 
-  const wanted = ((): CursorContext['wanted'] => {
+  const expected = ((): CursorContext['expected'] => {
     if (pending) return { option: pending }
-    if (!ended && current.startsWith('-')) {
+    if (!optionsEnded && current.startsWith('-')) {
       const option = current.includes('=') ? optionNamed(command, current.split('=')[0] ?? '') : undefined
       return option ? { option } : 'option'
     }
@@ -56,7 +56,7 @@ export function cursorContextOf(program: Command, words: readonly string[], curr
     const argument = known[positionals.length] ?? (known.at(-1)?.variadic ? known.at(-1) : undefined)
     return argument ? { argument } : 'nothing'
   })()
-  return { path, command, wanted, given, positionals }
+  return { path, command, expected, given, positionals }
 }
 
 const optionNamed = (command: Command, flag: string): Option | undefined =>

@@ -3,7 +3,7 @@ import { lengthText } from '../quantities-text.ts'
 import { askServer, isApplicable, maxOffered } from './ask-server.ts'
 import type { Candidate } from './candidates.ts'
 
-/** Ids of the newest jobs that the command can do something with. */
+/** Returns ids of the newest jobs that the command applies to. */
 export const recentJobs = (dataDirFlag: string | undefined, command = ''): Promise<Candidate[]> =>
   askServer(dataDirFlag, async (client, signal) => {
     const path = listPath({ limit: maxOffered })

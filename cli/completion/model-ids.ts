@@ -16,7 +16,7 @@ export interface KnownModel {
 
 const Models = z.object({ data: z.array(z.object({ id: z.string(), tasks: z.array(z.string()).default([]) })) })
 
-/** Every slug with its task, from the server, or without one from the configuration. Never throws. */
+/** Returns every slug with its task, from the server or, if none runs, from the configuration. Never throws. */
 export async function knownSlugs(dataDirFlag: string | undefined): Promise<KnownModel[]> {
   const dataDir = dataDirectory(dataDirFlag)
   try {
@@ -29,7 +29,7 @@ export async function knownSlugs(dataDirFlag: string | undefined): Promise<Known
   }
 }
 
-/** Ids of models from the server, or without one from the configuration. Never throws; nothing known is an empty list. */
+/** Returns model ids from the server or, if none runs, from the configuration. Never throws; may be empty. */
 export async function knownModels(dataDirFlag: string | undefined): Promise<KnownModel[]> {
   const dataDir = dataDirectory(dataDirFlag)
   try {

@@ -5,7 +5,7 @@ import { WorkflowPage } from '../workflows/workflow.ts'
 import { askServer, isApplicable, maxOffered } from './ask-server.ts'
 import type { Candidate } from './candidates.ts'
 
-/** Ids of the workflows that were changed last. */
+/** Returns ids of the workflows that were changed last. */
 export const knownWorkflows = (dataDirFlag: string | undefined): Promise<Candidate[]> =>
   askServer(dataDirFlag, async (client, signal) => {
     const path = `/api/workflows?limit=${maxOffered}`
@@ -13,7 +13,7 @@ export const knownWorkflows = (dataDirFlag: string | undefined): Promise<Candida
     return workflows.map(({ id, name }) => ({ value: id, description: name }))
   })
 
-/** Ids of the newest executions that the command can do something with. */
+/** Returns ids of the newest executions that the command applies to. */
 export const recentExecutions = (dataDirFlag: string | undefined, command = ''): Promise<Candidate[]> =>
   askServer(dataDirFlag, async (client, signal) => {
     const path = listPath({ limit: maxOffered })
@@ -26,7 +26,7 @@ export const recentExecutions = (dataDirFlag: string | undefined, command = ''):
       }))
   })
 
-/** The nodes of an execution. */
+/** Returns the nodes of an execution. */
 export const nodesOfExecution = (dataDirFlag: string | undefined, text: string): Promise<Candidate[]> =>
   askServer(dataDirFlag, async (client, signal) => {
     const path = executionPath(await findExecution(client, text, signal))

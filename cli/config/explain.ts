@@ -23,7 +23,7 @@ export function define(explain: Command, terminal: Terminal): void {
   withJson(explain)
     .summary('explain the keys of infer.yaml')
     .description(
-      'Lists all keys of infer.yaml with defaults and meanings, or explains one key: type, default, when a change takes effect, and an example. Explains environment variables too. Needs no server; the same is at /docs/configuration.',
+      'Lists all keys of infer.yaml with defaults and meanings, or explains one key: type, default, when a change takes effect, and an example. Also explains environment variables. Needs no server. The same text is at /docs/configuration.',
     )
     .argument('[key]', 'such as limits.upload_size, memory, models, or INFER_DATA_DIR')
     .action((name: string | undefined, { json }: { json?: boolean }) => {
@@ -54,15 +54,16 @@ export function define(explain: Command, terminal: Terminal): void {
   ])
 }
 
-/** The longest default that is shown in a table. */
-const longestDefault = 15
+/** Maximum length of a default in a table. */
+const maxDefaultLength = 15
 
 /**
- * Tables of keys. On a terminal one for each part, with what all keys of it begin with in its head, and without the keys
- * inside those of a model; elsewhere every key on one line.
+ * Prints tables of keys. On a terminal, one table per section: its header has the common prefix of the keys, and keys
+ * inside a key of a model are left out. Elsewhere prints every key on one line.
  */
 function list(keys: readonly ConfigKey[], terminal: Terminal): void {
-  const shortened = (text: string) => (text.length <= longestDefault ? text : `${text.slice(0, longestDefault - 1)}…`)
+  const shortened = (text: string) =>
+    text.length <= maxDefaultLength ? text : `${text.slice(0, maxDefaultLength - 1)}…`
   const rowOf = (about: ConfigKey, key: string): string[] => [
     key,
     shortened(defaultText(about)),
@@ -78,7 +79,7 @@ function list(keys: readonly ConfigKey[], terminal: Terminal): void {
   for (const about of keys) {
     const [, prefix = '', key = ''] = /^((?:models\[\]|limits|media)\.)?(.+)$/.exec(about.key) ?? []
     const group = `${sections[about.section].title}\n${prefix}`
-    // What has a table of its own needs no row, and what is inside a key of a model is shown with that key.
+    // A key with its own table needs no row, and the keys inside a key of a model are shown with that key.
     if (about.key in { models: 0, media: 0, limits: 0 } || (isAll && prefix === 'models[].' && key.includes('.')))
       continue
     groups.set(group, [...(groups.get(group) ?? []), rowOf(about, key)])
@@ -115,7 +116,7 @@ function keyText(about: ConfigKey, terminal: Terminal): string {
   ].join('\n')
 }
 
-/** How a value is written. */
+/** Describes how to write a value. */
 function typeText(type: string, unit: string | null): string {
   if (type === 'duration') return 'duration: a number with ms, s, m, h or d, or milliseconds'
   if (type === 'size') return 'size: a number with KiB, MiB, GiB, KB, MB or GB, or bytes'
@@ -139,7 +140,7 @@ function variableText(name: string, { meaning, default: value, example }: Enviro
 function unknownKey(name: string, keys: readonly ConfigKey[]) {
   const near = nearestConfigKeys(name, keys)
   const variable = near.length > 0 ? undefined : nearest(name.toUpperCase(), Object.keys(variables))
-  const meant = [...near, ...(variable === undefined ? [] : [variable])].map(one => `'${one}'`)
-  const question = meant.length === 0 ? '' : ` Did you mean ${meant.join(' or ')}?`
+  const suggestions = [...near, ...(variable === undefined ? [] : [variable])].map(one => `'${one}'`)
+  const question = suggestions.length === 0 ? '' : ` Did you mean ${suggestions.join(' or ')}?`
   return usage(`There is no key '${printable(name.slice(0, 80))}' in infer.yaml.${question} See: infer config explain`)
 }

@@ -2,8 +2,8 @@ import type { BackendReport } from '../../gpu/engines/gguf/backend.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
 
 /**
- * What llama.cpp can compute on here, a line for each backend. Without the processor the built-in engine cannot work at
- * all; a backend for cards is only missed where there is a card and no other backend uses it. Pure.
+ * Judges one llama.cpp backend. Without the CPU backend the built-in engine cannot work at all; a missing GPU backend
+ * is a warning only if there is a GPU that no other backend uses. Pure.
  */
 export function checkBackend(report: BackendReport, { served }: { served: boolean }): Finding {
   const { name, state, detail, advice } = report

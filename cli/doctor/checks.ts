@@ -41,11 +41,11 @@ export interface CheckOptions {
   dataDir: string
   configPath: string | undefined
   environment: Record<string, string | undefined>
-  /** Tries the backends again instead of believing what was found out before. */
+  /** Tests the backends again instead of using stored results. */
   again?: boolean
 }
 
-/** Every check, in order, each when it is asked for. One that fails in itself is a finding like any other. */
+/** Runs every check in order, lazily. A check that throws becomes a finding. */
 export async function* runChecks({
   dataDir,
   configPath,
@@ -71,7 +71,7 @@ export async function* runChecks({
     ['sandbox paths', () => checkSandboxPaths(missingPaths(config))],
     ['open files', () => checkOpenFiles(openFilesLimit(kernelText('/proc/self/limits') ?? ''))],
     ['memory', checkThisMemory],
-    ['pictures', async () => checkImageSupport(await pictureFault())],
+    ['images', async () => checkImageSupport(await imageFault())],
     ['ffmpeg', async () => checkFfmpegFound(await openFfmpeg({ ...config.media, environment }).found())],
     ['GPUs', async () => checkCards(await discover({ environment }))],
   ]
@@ -81,20 +81,20 @@ export async function* runChecks({
     try {
       yield await check()
     } catch (thrown) {
-      yield unmade(name, thrown)
+      yield checkFailed(name, thrown)
     }
   }
   try {
     yield* examineBackends({ dataDir, environment, again })
   } catch (thrown) {
-    yield unmade('backends', thrown)
+    yield checkFailed('backends', thrown)
   }
 }
 
-const unmade = (name: string, thrown: unknown): Finding =>
-  broken(name, failureOf(thrown).message, 'Look at the message; the check itself could not be made.')
+const checkFailed = (name: string, thrown: unknown): Finding =>
+  broken(name, failureOf(thrown).message, 'The check itself failed. Read the message.')
 
-/** What the built-in engine can compute on. Each is tried in a process of its own, the first time for minutes perhaps. */
+/** Tests the backends of the built-in engine, each in its own process. The first test can take minutes. */
 async function* examineBackends({
   dataDir,
   environment,
@@ -105,12 +105,12 @@ async function* examineBackends({
   const reports: BackendReport[] = []
   for await (const report of searchBackends({ folder, devices, environment, wrapper, again: again ?? false }))
     reports.push(report)
-  // Whether one that fails is to be repaired depends on those that follow.
+  // Whether a failed backend is a problem depends on the others.
   const served = reports.some(({ name, state }) => name !== 'cpu' && state === 'works')
   for (const report of reports) yield checkBackend(report, { served })
 }
 
-/** A wrong configuration is a finding of its own; the other checks go on with the defaults. */
+/** Reads the configuration. An invalid one becomes a finding, and the other checks use the defaults. */
 function readConfiguration(
   path: string,
   required: boolean,
@@ -124,7 +124,7 @@ function readConfiguration(
   }
 }
 
-/** What a model loads from a path; the name of a hub or another server's address is not looked up. */
+/** Returns the models whose source is a path; hub names and addresses of other servers are not checked. */
 function modelFiles(config: Config): { id: string; source: string; exists: boolean }[] {
   return offeredModels(config).flatMap(({ id, enabled, engine, source }) =>
     enabled && source !== undefined && (engine === 'gguf' || /^\.{0,2}\//.test(source))
@@ -133,7 +133,7 @@ function modelFiles(config: Config): { id: string; source: string; exists: boole
   )
 }
 
-/** The models whose engines are started here. */
+/** Returns the models whose engines this machine starts. */
 function sandboxedModels(config: Config): SandboxedModel[] {
   return offeredModels(config).flatMap(model => {
     if (!model.enabled) return []
@@ -146,21 +146,21 @@ const missingPaths = ({ models }: Config): string[] =>
   models.flatMap(model => (model.enabled ? missingSandboxPaths(model) : []))
 
 async function checkDatabaseReport(dataDir: string): Promise<Finding> {
-  if (!existsSync(join(dataDir, 'infer.db'))) return fine('database', 'made at the first start')
+  if (!existsSync(join(dataDir, 'infer.db'))) return fine('database', 'is created at the first start')
   const { findings } = await checkDatabase(dataDir, { quick: true })
   return findings.length === 0
-    ? fine('database', 'structure and ledger are whole')
+    ? fine('database', 'structure and ledger are intact')
     : broken('database', findings.join('; '), `Restore a backup: infer restore <file> --data-dir ${dataDir}`)
 }
 
-/** A white pixel, as a PNG. */
+/** A PNG of one white pixel. */
 const pixel = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACXBIWXMAAAPoAAAD6AG1e1JrAAAACklEQVQI12P4DwABAQEAG7buVgAAAABJRU5ErkJggg==',
   'base64',
 )
 
-/** Decodes a picture the way that the server does: in a thread, by native code that is extracted for it. */
-async function pictureFault(): Promise<string | undefined> {
+/** Decodes an image as the server does: in a thread, with the extracted native library. Returns the error, if any. */
+async function imageFault(): Promise<string | undefined> {
   const cpu = openCpu()
   try {
     await cpu.image(pixel, { formats: ['png'], maxBytes: 1024, maxPixels: 1, maxSide: 1 })

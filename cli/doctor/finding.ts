@@ -1,15 +1,15 @@
 import type { Paint } from '../paint.ts'
 import { wrapped } from '../wrap.ts'
 
-/** `warning` is worth knowing and works all the same; `broken` keeps the server from doing its work. */
+/** `warning`: works, but the operator should know. `broken`: keeps the server from working. */
 export type State = 'fine' | 'warning' | 'broken'
 
-/** What one check found. */
+/** The result of one check. */
 export interface Finding {
   name: string
   state: State
   detail: string
-  /** What to do about it; null when there is nothing to do. */
+  /** What to do; null when there is nothing to do. */
   advice: string | null
 }
 
@@ -27,10 +27,10 @@ export const broken = (name: string, detail: string, advice: string): Finding =>
   advice,
 })
 
-/** Where what is so begins, behind the state and the name. Columns. */
+/** Column of the detail, after the state and the name. */
 const detailAt = 27
 
-/** One finding as lines of at most `width` signs (0 in a pipe: any): state, name, what is so; below, what to do. */
+/** Draws a finding in lines of at most `width` columns (0: no limit): state, name and detail; below, the advice. */
 export function drawFinding({ name, state, detail, advice }: Finding, paint: Paint, width = 0): string {
   const colour = state === 'fine' ? paint.good : state === 'warning' ? paint.warning : paint.bad
   const below = (text: string, indent: number) =>
@@ -41,11 +41,12 @@ export function drawFinding({ name, state, detail, advice }: Finding, paint: Pai
     : `${line}\n${' '.repeat(detailAt)}${paint.name('→')} ${below(advice, detailAt + '→ '.length)}`
 }
 
-/** The last line. */
+/** Returns the last line of the report. */
 export function drawVerdict(findings: readonly Finding[]): string {
   const count = (state: State) => findings.filter(finding => finding.state === state).length
   const [warnings, faults] = [count('warning'), count('broken')]
-  const words = (n: number, word: string) => `${n} ${word}${n === 1 ? '' : 's'}`
-  if (faults > 0) return `${words(faults, 'thing')} to repair${warnings > 0 ? `, ${words(warnings, 'warning')}` : ''}.`
-  return warnings > 0 ? `Everything works; ${words(warnings, 'warning')}.` : 'Everything is fine.'
+  const counted = (n: number, word: string) => `${n} ${word}${n === 1 ? '' : 's'}`
+  if (faults > 0)
+    return `${counted(faults, 'problem')} to repair${warnings > 0 ? `, ${counted(warnings, 'warning')}` : ''}.`
+  return warnings > 0 ? `Everything works; ${counted(warnings, 'warning')}.` : 'Everything is fine.'
 }

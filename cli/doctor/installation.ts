@@ -2,7 +2,7 @@ import type { PortHolder } from '../../core/port-holder.ts'
 import { sizeText } from '../quantities-text.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
 
-/** Judgements about the data directory, the configuration and the address. Pure: what is measured is passed in. */
+/** Checks of the data directory, the configuration and the address. Pure: the caller passes the measurements. */
 
 export interface DirectoryFacts {
   path: string
@@ -10,9 +10,9 @@ export interface DirectoryFacts {
   mode: number | undefined
   owner: number
   user: number
-  /** What statfs calls the kind of file system. */
+  /** The file system type that statfs returns. */
   fileSystem: number
-  /** Files in it that hold secrets and that others can read. */
+  /** Files in it that contain secrets and that other users can read. */
   readable: readonly string[]
 }
 
@@ -27,7 +27,7 @@ const networkFileSystems: Record<number, string> = {
 
 export function checkDirectory({ path, mode, owner, user, fileSystem, readable }: DirectoryFacts): Finding {
   const name = 'data directory'
-  if (mode === undefined) return fine(name, `${path} is made at the first start`)
+  if (mode === undefined) return fine(name, `${path} is created at the first start`)
   if (owner !== user && user !== 0)
     return broken(
       name,
@@ -39,7 +39,7 @@ export function checkDirectory({ path, mode, owner, user, fileSystem, readable }
   if (network)
     return warning(
       name,
-      `${path} lies on ${network}; what was acknowledged may be lost there`,
+      `${path} is on ${network}, where acknowledged writes can be lost`,
       'Put it on a local disk with --data-dir.',
     )
   if (readable.length > 0)
@@ -48,8 +48,8 @@ export function checkDirectory({ path, mode, owner, user, fileSystem, readable }
       `others can read ${readable.join(' and ')} in ${path}`,
       `chmod 600 ${readable.map(file => `${path}/${file}`).join(' ')}`,
     )
-  if (mode & 0o077) return warning(name, `others can look into ${path} (mode ${octal(mode)})`, `chmod 700 ${path}`)
-  return fine(name, `${path}, yours only`)
+  if (mode & 0o077) return warning(name, `others can list ${path} (mode ${octal(mode)})`, `chmod 700 ${path}`)
+  return fine(name, `${path}, only you have access`)
 }
 
 export function checkDisk({
@@ -65,11 +65,11 @@ export function checkDisk({
   if (freeBytes < minFreeBytes)
     return broken(
       'disk',
-      `${detail}, below the mark of ${sizeText(minFreeBytes)}: new jobs are refused`,
-      'Make room, or lower limits.min_free_disk in infer.yaml.',
+      `${detail}, less than the required ${sizeText(minFreeBytes)}: new jobs are refused`,
+      'Free disk space, or lower limits.min_free_disk in infer.yaml.',
     )
   return freeBytes < 2 * minFreeBytes
-    ? warning('disk', `${detail}; below ${sizeText(minFreeBytes)} new jobs are refused`, 'Make room soon.')
+    ? warning('disk', `${detail}; below ${sizeText(minFreeBytes)} new jobs are refused`, 'Free disk space soon.')
     : fine('disk', detail)
 }
 
@@ -77,9 +77,9 @@ export interface AddressFacts {
   listen: string
   /** The server of this data directory, when its process is alive. */
   running: { url: string; pid: number; ready: boolean } | undefined
-  /** Why the address cannot be listened on, as the system says it; undefined when it can. */
+  /** The system's error for listening on the address; undefined when it is free. */
   refusal: string | undefined
-  /** The process that listens there, where it can be found. */
+  /** The process that listens there, if it could be found. */
   holder?: PortHolder | undefined
 }
 
@@ -90,14 +90,14 @@ export function checkAddress({ listen, running, refusal, holder }: AddressFacts)
       : warning(
           'address',
           `the server at ${running.url} (process ${running.pid}) is not ready`,
-          'Wait a moment, or look into its log.',
+          'Wait a few seconds, or read its log: infer logs',
         )
   if (refusal === undefined) return fine('address', `${listen} is free`)
   if (refusal === 'EADDRINUSE') {
     if (!holder)
       return broken('address', `${listen} is taken by another program`, 'Stop it, or choose another with --listen.')
     const { pid, program, dataDir } = holder
-    const who = dataDir === undefined ? program : `an infer on ${dataDir}`
+    const who = dataDir === undefined ? program : `an infer server on ${dataDir}`
     return broken(
       'address',
       `${listen} is taken by ${who} (process ${pid})`,
@@ -110,28 +110,28 @@ export function checkAddress({ listen, running, refusal, holder }: AddressFacts)
 export interface ConfigurationFacts {
   path: string
   exists: boolean
-  /** What is wrong in it, as a sentence. */
+  /** The first error in it, as a sentence. */
   fault: string | undefined
   models: number
 }
 
 export function checkConfiguration({ path, exists, fault, models }: ConfigurationFacts): Finding {
   if (fault !== undefined) return broken('configuration', fault, `Correct ${path}.`)
-  if (!exists) return fine('configuration', `none at ${path}; the models that ship are offered`)
+  if (!exists) return fine('configuration', `none at ${path}; the server offers the models that ship with infer`)
   return fine(
     'configuration',
-    `${path}: ${models === 0 ? 'no models, so those that ship are offered' : `${models} ${models === 1 ? 'model' : 'models'}`}`,
+    `${path}: ${models === 0 ? 'no models, so the server offers those that ship with infer' : `${models} ${models === 1 ? 'model' : 'models'}`}`,
   )
 }
 
-/** Models whose file is named by its path and is not there. `shipped`: they are those that come with the program. */
+/** Checks that the files of models exist. `shipped`: the models are those that ship with infer. */
 export function checkModelFiles(
   models: readonly { id: string; source: string; exists: boolean }[],
   shipped: boolean,
 ): Finding {
   const missing = models.filter(({ exists }) => !exists)
-  if (missing.length === 0) return fine('model files', models.length === 0 ? 'none to look for' : 'all there')
-  if (shipped) return broken('model files', 'the models that ship are not built yet', 'Run: npm run build')
+  if (missing.length === 0) return fine('model files', models.length === 0 ? 'none to check' : 'all exist')
+  if (shipped) return broken('model files', 'the models that ship with infer are not built yet', 'Run: npm run build')
   return broken(
     'model files',
     missing.map(({ id, source }) => `${id}: there is no ${source}`).join('; '),

@@ -4,7 +4,7 @@ import { sizeText } from '../quantities-text.ts'
 import { readingsText } from '../readings-text.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
 
-/** Judgements about this machine. Pure: what is measured is passed in. */
+/** Checks of this machine. Pure: the caller passes the measurements. */
 
 export function checkProgram({
   version,
@@ -41,7 +41,7 @@ export function checkLibc(glibc: string | undefined): Finding {
       )
 }
 
-/** Each open connection and each stream takes one; ten thousand clients are the design's bound. */
+/** Each connection and each stream needs one open file; the server is designed for ten thousand clients. */
 export function checkOpenFiles(limit: number): Finding {
   return limit >= 4096
     ? fine('open files', `up to ${Number.isFinite(limit) ? limit : 'any number'} at once`)
@@ -69,12 +69,12 @@ export function checkMemory({
     ? warning(
         'memory',
         `${detail}; oom_score_adj is ${oomScore}`,
-        'Under memory pressure the kernel ends the server before others. In the systemd unit: OOMScoreAdjust=-500.',
+        'Under memory pressure the kernel kills the server before other processes. In the systemd unit: OOMScoreAdjust=-500.',
       )
     : fine('memory', detail)
 }
 
-/** How engines are kept from outliving the server. */
+/** Checks the wrapper that keeps engines from outliving the server. */
 export function checkWrapper({
   wrapper,
   tried,
@@ -110,13 +110,13 @@ export function checkCards({
   if (faulty)
     return broken(
       'GPUs',
-      reason ?? 'there are cards, but they cannot be used',
-      'Run nvidia-smi and repair what it says.',
+      reason ?? 'there are GPUs, but they cannot be used',
+      'Run nvidia-smi and repair what it reports.',
     )
   return fine('GPUs', `${reason ?? 'none'} Models run on the processor.`)
 }
 
-/** The "Max open files" of /proc/self/limits; infinite when unlimited or unknown. */
+/** Returns "Max open files" of /proc/self/limits; infinity when unlimited or unknown. */
 export function openFilesLimit(limits: string): number {
   const soft = /^Max open files\s+(\S+)/m.exec(limits)?.[1]
   return soft === undefined || soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft)

@@ -10,7 +10,7 @@ export interface MasterKeyFacts {
   mode: number | undefined
 }
 
-/** Judges where the master key comes from. Pure. */
+/** Checks where the master key comes from. Pure. */
 export function checkMasterKey({ dataDir, inEnvironment, file, mode }: MasterKeyFacts): Finding {
   const name = 'master key'
   if (file !== undefined && inEnvironment)
@@ -21,7 +21,7 @@ export function checkMasterKey({ dataDir, inEnvironment, file, mode }: MasterKey
       'INFER_MASTER_KEY stays visible in the environment of the process (/proc/<pid>/environ, process managers, dumps)',
       'Write the key to a file with mode 0600 and set INFER_MASTER_KEY_FILE to its path.',
     )
-  if (file === undefined) return fine(name, `in ${dataDir}/master-key, made at the first start`)
+  if (file === undefined) return fine(name, `in ${dataDir}/master-key, created at the first start`)
   if (mode === undefined)
     return broken(name, `there is no file ${file}`, 'Create it, or correct INFER_MASTER_KEY_FILE.')
   if (mode & 0o077)

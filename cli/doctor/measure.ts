@@ -7,24 +7,24 @@ import { runningServer } from '../server-file.ts'
 import type { AddressFacts, DirectoryFacts } from './installation.ts'
 import type { MasterKeyFacts } from './master-key.ts'
 
-/** Measurements of this machine for the doctor. None of them changes anything. */
+/** Measurements for `infer doctor`. They change nothing. */
 
 export function directoryFacts(path: string): DirectoryFacts {
   const user = process.getuid?.() ?? 0
   if (!existsSync(path)) return { path, mode: undefined, owner: user, user, fileSystem: 0, readable: [] }
   const { mode, uid } = statSync(path)
   const readable = ['master-key', 'root-token', 'infer.db'].filter(file => {
-    const place = join(path, file)
-    return existsSync(place) && (statSync(place).mode & 0o077) !== 0
+    const filePath = join(path, file)
+    return existsSync(filePath) && (statSync(filePath).mode & 0o077) !== 0
   })
   return { path, mode: mode & 0o777, owner: uid, user, fileSystem: statfsSync(path).type, readable }
 }
 
-/** Free space where the directory is, or will be made. Bytes that this user may take. */
+/** Returns the bytes that this user may write where the directory is or will be created. */
 export function freeBytes(path: string): number {
-  let place = path
-  while (!existsSync(place) && dirname(place) !== place) place = dirname(place)
-  const { bavail, bsize } = statfsSync(place)
+  let existing = path
+  while (!existsSync(existing) && dirname(existing) !== existing) existing = dirname(existing)
+  const { bavail, bsize } = statfsSync(existing)
   return bavail * bsize
 }
 
@@ -56,15 +56,15 @@ function tryToListen(listen: string): Promise<string | undefined> {
   })
 }
 
-/** The version of glibc that this process runs with; undefined on musl. */
+/** Returns the glibc version of this process; undefined on musl. */
 export function glibcVersion(): string | undefined {
-  // Without this the report asks the network for the names of all peers, which takes seconds.
+  // Without this the report resolves the host names of all peers, which takes seconds.
   Object.assign(process.report, { excludeNetwork: true })
   const { header } = process.report.getReport() as { header?: { glibcVersionRuntime?: string } }
   return header?.glibcVersionRuntime
 }
 
-/** The text of a file of the kernel; undefined where it is not there. */
+/** Returns the text of a file in /proc or /sys; undefined if it does not exist. */
 export function kernelText(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
@@ -73,7 +73,7 @@ export function kernelText(path: string): string | undefined {
   }
 }
 
-/** Where the master key comes from. An empty variable counts as unset. */
+/** Finds where the master key comes from. An empty INFER_MASTER_KEY_FILE counts as unset. */
 export const masterKeyFacts = (
   dataDir: string,
   { INFER_MASTER_KEY: key, INFER_MASTER_KEY_FILE: file }: Record<string, string | undefined>,

@@ -1,34 +1,38 @@
 import type { FoundFfmpeg } from '../../core/media/ffmpeg.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
 
-/** Judgements about pictures and videos. Pure: what was found out is passed in. */
+/** Checks of image and video support. Pure: the caller passes the results of the tests. */
 
-/** `fault`: why a picture could not be decoded, as a sentence; undefined when it could. */
+/** `fault`: why an image could not be decoded, as a sentence; undefined when it could. */
 export const checkImageSupport = (fault: string | undefined): Finding =>
   fault === undefined
-    ? fine('pictures', 'JPEG, PNG and WebP can be read')
-    : broken('pictures', fault, 'Without this no picture can be taken or made; repair what the message says.')
+    ? fine('images', 'JPEG, PNG and WebP can be read')
+    : broken(
+        'images',
+        fault,
+        'Without this the server can neither accept nor generate images. Repair what the message reports.',
+      )
 
-/** Videos are made by engines; what they are is only known, and seen in a thumbnail, with ffmpeg. */
+/** Engines make videos without ffmpeg; infer needs it to inspect them and to make thumbnails. */
 export function checkFfmpegFound(found: FoundFfmpeg | { missing: string }): Finding {
   if ('missing' in found) {
     const [what, ...advice] = found.missing.split(/(?<=\.) /)
     return warning(
       'ffmpeg',
-      `${what!.replace(/\.$/, '')}: no video or sound can be sent in, and videos have no thumbnails`,
+      `${what!.replace(/\.$/, '')}: requests cannot contain video or audio, and videos have no thumbnails`,
       advice.join(' '),
     )
   }
   const { ffmpeg, version, libx264, minterpolate } = found
-  const lacking = [
+  const missing = [
     libx264 ? [] : ['libx264 (H.264)'],
-    minterpolate ? [] : ['minterpolate (frames between frames)'],
+    minterpolate ? [] : ['minterpolate (frame interpolation)'],
   ].flat()
-  return lacking.length === 0
+  return missing.length === 0
     ? fine('ffmpeg', `${version} (${ffmpeg})`)
     : warning(
         'ffmpeg',
-        `${version} (${ffmpeg}) is built without ${lacking.join(' and ')}`,
-        'Install a full build, such as the package of your distribution, or name one in infer.yaml under media.ffmpeg.',
+        `${version} (${ffmpeg}) is built without ${missing.join(' and ')}`,
+        'Install a full build, such as the package of your distribution, or set media.ffmpeg in infer.yaml to one.',
       )
 }

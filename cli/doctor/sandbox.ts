@@ -2,7 +2,7 @@ import type { SandboxLevel } from '../../core/schemas/sandbox-level.ts'
 import { effectiveLevel, notStopped, type SandboxSupport } from '../../gpu/sandbox/level.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
 
-/** A model whose engine is started on this machine, and the sandbox that it should have. */
+/** A model whose engine this machine starts, and the sandbox level that it should have. */
 export interface SandboxedModel {
   id: string
   level: SandboxLevel
@@ -14,8 +14,8 @@ const advice =
   'Install bubblewrap (or util-linux) and allow user namespaces, or run infer as root. In a container, allow them there.'
 
 /**
- * Which sandbox is in force for which model, and what it does not stop. A level that a model's configuration names and
- * that cannot be enforced is broken: the model is unavailable. Pure.
+ * Reports the sandbox level of each model, and what the level does not stop. A level that the configuration requires
+ * and that cannot be enforced is `broken`, because the model is unavailable. Pure.
  */
 export function checkSandbox(support: SandboxSupport, models: readonly SandboxedModel[]): Finding {
   const name = 'engine sandbox'
@@ -27,7 +27,11 @@ export function checkSandbox(support: SandboxSupport, models: readonly Sandboxed
     return broken(name, `not available: ${missing.join('; ')}`, `${advice} Or change 'sandbox' in infer.yaml.`)
   }
   if (support.tool === null)
-    return warning(name, `none can be made (${support.why}). Engines are not kept from ${notStopped.none}`, advice)
+    return warning(
+      name,
+      `no sandbox works here (${support.why}). Nothing keeps engines from ${notStopped.none}`,
+      advice,
+    )
   const inForce = (level: SandboxLevel) =>
     models.filter(model => effectiveLevel(model.level, support).level === level).map(({ id }) => id)
   const levels = (['strict', 'files', 'none'] as const).flatMap(level => {
@@ -36,18 +40,22 @@ export function checkSandbox(support: SandboxSupport, models: readonly Sandboxed
   })
   const { userNamespace, ownProc, network } = support.tool
   const remarks = [
-    ...(userNamespace ? [] : ['engines are root as infer is, without most of its privileges']),
+    ...(userNamespace ? [] : ['engines run as root, as infer does, but without most privileges']),
     ...(ownProc ? [] : ['engines see the names and command lines of all processes']),
   ]
   const detail = [support.tool.name, ...remarks, ...levels].join('; ')
   return network
     ? fine(name, detail)
-    : warning(name, `${detail}; no network namespace can be made, so 'files' is the most that can be enforced`, advice)
+    : warning(
+        name,
+        `${detail}; network namespaces do not work here, so 'files' is the strictest level that can be enforced`,
+        advice,
+      )
 }
 
-/** `missing`: a sentence for each path that a configuration names and that does not exist. Pure. */
+/** `missing`: a sentence for each configured path that does not exist. Pure. */
 export function checkSandboxPaths(missing: readonly string[]): Finding {
   const name = 'sandbox paths'
   if (missing.length === 0) return fine(name, 'none is missing')
-  return warning(name, missing.join(' '), 'Engines that are running see a new path after their next start.')
+  return warning(name, missing.join(' '), 'Running engines see a new path after their next start.')
 }

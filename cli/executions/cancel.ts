@@ -6,11 +6,13 @@ import type { Terminal } from '../terminal.ts'
 import { ExecutionAnswer, executionPath } from './execution.ts'
 import { findExecution } from './find.ts'
 
-/** `infer execution cancel <id>`: ends it, with all that runs of it. */
+/** `infer execution cancel <id>`: cancels an execution and its nodes. */
 export function define(command: Command, terminal: Terminal): void {
   const cancel = withDataDir(withJson(command.command('cancel')))
-    .summary('cancel an execution with all that runs of it')
-    .description('Cancels an execution: nodes that wait will not run, those that run are ended. What is done stays.')
+    .summary('cancel an execution and its nodes')
+    .description(
+      'Cancels an execution: pending nodes do not run, running nodes are aborted. Completed nodes keep their results.',
+    )
     .argument('<id>', 'the execution, or the end of its id')
     .action(async (text: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const client = openClient(dataDirectory(dataDir))

@@ -12,13 +12,13 @@ import { isOver } from './execution.ts'
 import { type ExecutionSnapshot, unknownExecution } from './execution-snapshot.ts'
 import { asJob, labelOf, stateText } from './label.ts'
 
-/** Below the graph: nodes that wait or run, a line each. */
+/** Maximum lines below the graph, one per waiting or running node. */
 const maxLines = 6
 
 /**
- * Shows how an execution is getting on, on standard error: on a terminal the graph, over and over in the same place, with
- * a line below it for each node that waits or runs; in a pipe one plain line for each change. With `quiet` nothing but
- * what is said. `graph` is undefined where only the nodes are known.
+ * Shows the progress of an execution on standard error. On a terminal redraws the graph in place, with a line below it
+ * for each waiting or running node; in a pipe prints one line per change. With `quiet` prints only the texts given to
+ * `say`.
  */
 export function openRunDisplay(
   terminal: Terminal,
@@ -32,39 +32,39 @@ export function openRunDisplay(
     title: string
     graph: Graph
     quiet?: boolean
-    /** How long it has been going on already. */
+    /** How long the execution has been running already. */
     agoMs?: number
     now?: () => number
   },
 ) {
   const { stderr, remarkPaint: paint } = terminal
-  const moving = !quiet && Boolean((stderr as Partial<WriteStream>).isTTY)
+  const isLive = !quiet && Boolean((stderr as Partial<WriteStream>).isTTY)
   const begunAt = now() - agoMs
   const reportedNodes = new Map<string, ReportedProgress>()
   let run: ExecutionSnapshot = unknownExecution
   let closed = false
-  const redrawn = moving ? openLiveLines(stderr, frame, now) : undefined
+  const redrawn = isLive ? openLiveLines(stderr, frame, now) : undefined
 
   function frame(): string[] {
     if (run.nodes.size === 0) return []
     const width = Math.max(20, (stderr.columns || 80) - 1)
     const height = Math.max(6, (stderr.rows || 24) - 1)
-    const moments = [...run.nodes]
-    const live = moments.filter(([, { status }]) => status === 'running' || status === 'ready')
-    const done = moments.filter(([, { status }]) => isOver(status)).length
+    const nodes = [...run.nodes]
+    const live = nodes.filter(([, { status }]) => status === 'running' || status === 'ready')
+    const done = nodes.filter(([, { status }]) => isOver(status)).length
     const head = `${printable(title)}  ${done} of ${graph.nodes.length}  ${lengthText((now() - begunAt) / 1000)}`
     const lines = detailLines(live, width)
-    const room = { width, height: height - lines.length - 1 }
-    const picture = {
+    const size = { width, height: height - lines.length - 1 }
+    const drawing = {
       graph,
       label: (nodes: readonly string[]) => labelOf(nodes, run, now()),
       live: new Set(live.map(([node]) => node)),
     }
-    const drawn = drawGraph(picture, room).map(line => drawLine(line, width, paint))
+    const drawn = drawGraph(drawing, size).map(line => drawLine(line, width, paint))
     return [paint.strong(head), ...drawn, ...lines]
   }
 
-  /** What waits or runs longest first; what only counts is told by the graph already. */
+  /** One line per waiting or running node. The graph shows the state of the others. */
   function detailLines(
     live: [string, ExecutionSnapshot['nodes'] extends ReadonlyMap<string, infer One> ? One : never][],
     width: number,
@@ -75,19 +75,19 @@ export function openRunDisplay(
       progressLine(printable(node).padEnd(widest), asJob(snapshot), 0, now() - (snapshot.since ?? now()), width),
     )
     return live.length > shown.length
-      ? [...lines, paint.faint(`${live.length - shown.length} more wait or run`)]
+      ? [...lines, paint.faint(`${live.length - shown.length} more waiting or running`)]
       : lines
   }
 
-  /** In a pipe: what has become of each node since it was told. */
-  function tell(): void {
+  /** In a pipe: prints what changed about each node since its last line. */
+  function reportChanges(): void {
     for (const [node, snapshot] of run.nodes) {
       if (snapshot.status === 'pending') continue
       const line = pipeLine(asJob(snapshot), reportedNodes.get(node), now())
       if (!line) continue
       reportedNodes.set(node, line.reported)
-      const more = snapshot.error ? `: ${storedSentence(snapshot.error)}` : ''
-      const state = snapshot.status === 'completed' ? `, ${stateText(snapshot, now())}` : more
+      const error = snapshot.error ? `: ${storedSentence(snapshot.error)}` : ''
+      const state = snapshot.status === 'completed' ? `, ${stateText(snapshot, now())}` : error
       terminal.remark(`${printable(node)}: ${line.text}${state}`)
     }
   }
@@ -97,13 +97,13 @@ export function openRunDisplay(
       run = snapshot
       if (closed) return
       if (redrawn) redrawn.scheduleDraw()
-      else if (!quiet) tell()
+      else if (!quiet) reportChanges()
     },
     say(text: string): void {
       if (redrawn && !closed) redrawn.aside(() => terminal.remark(text))
       else terminal.remark(text)
     },
-    /** The last picture stays. */
+    /** Leaves the last drawing on the terminal. */
     close(): void {
       if (!closed) redrawn?.close({ keep: true })
       closed = true

@@ -3,18 +3,20 @@ import type { JobSnapshot } from '../jobs/job-snapshot.ts'
 import type { SseEvent } from '../sse.ts'
 import { Execution, type ExecutionNode, isOver } from './execution.ts'
 
-/** What is known of a node at one moment. `since` is when it began to wait or to run,
- * `until` when it had ended, on the clock of whoever follows, milliseconds. */
+/**
+ * The state of a node at one time. `since` is when it began to wait or to run, `until` when it ended, in milliseconds
+ * of the caller's monotonic clock.
+ */
 export interface NodeSnapshot extends JobSnapshot {
   cached: boolean
   error: string | null
   since: number | null
   until: number | null
-  /** How long the server says that it took. */
+  /** Duration as the server reports it. */
   durationMs: number | null
 }
 
-/** What is known of an execution at one moment: itself, and its nodes in their order. */
+/** The state of an execution and its nodes, in order, at one time. */
 export interface ExecutionSnapshot {
   status: string
   nodes: ReadonlyMap<string, NodeSnapshot>
@@ -22,7 +24,7 @@ export interface ExecutionSnapshot {
 
 export const unknownExecution: ExecutionSnapshot = { status: 'pending', nodes: new Map() }
 
-const nodeBefore: NodeSnapshot = {
+const unknownNode: NodeSnapshot = {
   status: 'pending',
   progress: null,
   queuePosition: null,
@@ -35,7 +37,7 @@ const nodeBefore: NodeSnapshot = {
   durationMs: null,
 }
 
-/** What the record says, with the times at which things were seen first. */
+/** Returns the snapshot of a record; keeps the times at which `before` first saw each state. */
 export const snapshotOf = (before: ExecutionSnapshot, execution: Execution, now: number): ExecutionSnapshot => ({
   status: execution.status,
   nodes: execution.nodes
@@ -56,8 +58,8 @@ const ofNode = (before: NodeSnapshot | undefined, node: ExecutionNode, now: numb
   })
 
 function changed(before: NodeSnapshot | undefined, now: number, facts: Partial<NodeSnapshot>): NodeSnapshot {
-  const next = { ...(before ?? nodeBefore), ...facts }
-  // What was known of another state says nothing about this one.
+  const next = { ...(before ?? unknownNode), ...facts }
+  // Progress, position and reason belong to the previous state.
   if (before && next.status !== before.status)
     for (const name of ['progress', 'queuePosition', 'etaSeconds', 'waitingFor'] as const)
       if (facts[name] === undefined) Object.assign(next, { [name]: null })
@@ -85,7 +87,7 @@ const Envelope = z.looseObject({
 })
 const Snapshot = z.looseObject({ data: z.looseObject({ execution: Execution }) })
 
-/** States by the events of nodes that bring them about. */
+/** The state of a node after each event. */
 const nodeAfter: Record<string, string> = {
   started: 'running',
   retrying: 'ready',
@@ -96,41 +98,41 @@ const nodeAfter: Record<string, string> = {
   cancelled: 'cancelled',
 }
 
-/** The moment after an event; undefined for one that tells nothing that is known here: a newer server may tell more. */
+/** Returns the snapshot after an event; undefined for an unknown event, which a newer server may send. */
 export function afterEvent(
   before: ExecutionSnapshot,
   { event, data }: SseEvent,
   now: number,
 ): ExecutionSnapshot | undefined {
-  const written = parsed(data)
+  const body = parsed(data)
   if (event === 'snapshot') {
-    const read = Snapshot.safeParse(written)
+    const read = Snapshot.safeParse(body)
     return read.success ? snapshotOf(before, read.data.data.execution, now) : undefined
   }
-  const read = Envelope.safeParse(written)
+  const read = Envelope.safeParse(body)
   if (!read.success) return undefined
   const { execution, node_id: id, error, nodes } = read.data.data
   const all = new Map(before.nodes)
   if (nodes)
     for (const node of nodes) {
       const { status, progress, queue_position, waiting_for } = node
-      const own = all.get(node.node_id)
-      // Progress is no part of the log: it may come from before an end that was told already.
-      if (own && isOver(own.status)) continue
-      const { cached = false, error: fault = null, durationMs = null } = own ?? {}
+      const known = all.get(node.node_id)
+      // Progress events are not ordered with the others: this one may be older than the end of the node.
+      if (known && isOver(known.status)) continue
+      const { cached = false, error: fault = null, durationMs = null } = known ?? {}
       const record = { ...node, task: '', model_id: '', cached, duration_ms: durationMs }
-      const shown = { ...record, status, progress, queue_position, waiting_for }
-      all.set(node.node_id, { ...ofNode(own, shown, now), error: fault })
+      const current = { ...record, status, progress, queue_position, waiting_for }
+      all.set(node.node_id, { ...ofNode(known, current, now), error: fault })
     }
-  const [, what] = /^workflow_execution\.node\.(\w+)$/.exec(event) ?? []
-  const status = nodeAfter[what ?? '']
+  const [, nodeEvent] = /^workflow_execution\.node\.(\w+)$/.exec(event) ?? []
+  const status = nodeAfter[nodeEvent ?? '']
   if (id !== undefined && status !== undefined)
     all.set(
       id,
       changed(all.get(id), now, {
         status,
         error: error?.message ?? null,
-        ...(what === 'cached' ? { cached: true } : {}),
+        ...(nodeEvent === 'cached' ? { cached: true } : {}),
       }),
     )
   if (!nodes && status === undefined && execution?.status === undefined) return undefined

@@ -28,7 +28,7 @@ export type ExecutionNode = z.output<typeof ExecutionNode>
 
 const Output = z.looseObject({ result: z.unknown(), values: z.record(z.string(), z.unknown()).default({}) })
 
-/** What the API says of an execution, as far as the command line speaks of it; what else it says is kept for `--json`. */
+/** The fields of an execution that the command line uses. Other fields are kept for `--json`. */
 export const Execution = z.looseObject({
   id: z.string(),
   workflow_id: z.string().nullish(),
@@ -59,6 +59,6 @@ export const ExecutionPage = z.looseObject({
 
 export const executionPath = (id: string): string => `/api/workflow-executions/${encodeURIComponent(id)}`
 
-/** Whether an execution or a node in this state stays as it is. A state that nobody knows yet is one on the way. */
+/** Whether an execution or a node has ended. An unknown state counts as not ended. */
 export const isOver = (status: string): boolean =>
   ['completed', 'failed', 'cancelled', 'timed_out', 'skipped'].includes(status)

@@ -4,9 +4,9 @@ import { refused, usage } from '../exit-codes.ts'
 import { printable } from '../paint.ts'
 import { ExecutionPage } from './execution.ts'
 
-/** Fewer characters than this mean too many executions. */
-const fewest = 4
-/** Among so many of the newest a part of an id is looked for. */
+/** Minimum length of a part of an id; fewer characters match too many executions. */
+const minIdPart = 4
+/** Number of newest executions in which a part of an id is searched. */
 const maxSearched = 100
 
 export const listPath = (query: Record<string, string | number | undefined>): string => {
@@ -15,15 +15,15 @@ export const listPath = (query: Record<string, string | number | undefined>): st
 }
 
 /**
- * The execution that is meant by an id, or by the end of one where only one of the newest has it. Throws usage when
- * several have it, and `not_found` when none has.
+ * Finds an execution by its id or the end of its id, which must be unique among the newest. Throws usage when several
+ * match, and `not_found` when none does.
  */
 export async function findExecution(client: Client, text: string, signal?: AbortSignal): Promise<string> {
   if (text.startsWith('exec_') && isId(text)) return text
   const end = text.replace(/^exec_/i, '').toUpperCase()
-  if (end.length < fewest || !/^[0-9A-Z]+$/.test(end))
+  if (end.length < minIdPart || !/^[0-9A-Z]+$/.test(end))
     throw usage(
-      `'${printable(text)}' is no id of an execution. Give the whole id, or ${fewest} or more characters of its end.`,
+      `'${printable(text)}' is not an execution id. Give the whole id, or ${minIdPart} or more characters of its end.`,
     )
   const path = listPath({ limit: maxSearched })
   const { executions } = await client.ask({
@@ -33,7 +33,7 @@ export async function findExecution(client: Client, text: string, signal?: Abort
     ...(signal ? { signal } : {}),
   })
   const found = executions.map(({ id }) => id).filter(id => id.endsWith(end))
-  if (found.length > 1) throw usage(`'${printable(text)}' may be ${found.join(' or ')}. Give more of the id.`)
+  if (found.length > 1) throw usage(`'${printable(text)}' matches ${found.join(' and ')}. Give more of the id.`)
   if (found[0]) return found[0]
   throw refused(
     'not_found',

@@ -3,7 +3,7 @@ import { type FollowOptions, followToEnd } from '../jobs/follow-to-end.ts'
 import { type Execution, ExecutionAnswer, executionPath, isOver } from './execution.ts'
 import { afterEvent, type ExecutionSnapshot, snapshotOf, unknownExecution } from './execution-snapshot.ts'
 
-/** Follows an execution to its end and resolves with its record, whatever the end is. */
+/** Follows an execution until it ends in any state, and resolves with its record. */
 export async function followExecution(
   connect: () => Client,
   id: string,
@@ -20,7 +20,7 @@ export async function followExecution(
       afterEvent: (before, event) => afterEvent(before, event, now()),
       snapshotOf: answer => snapshotOf(last, answer.execution, now()),
       isOver: ({ status }) => isOver(status),
-      givenUp: `The execution ${id} has not ended after 30 minutes of asking. It goes on. Follow it again: infer execution watch ${id}`,
+      timeoutMessage: `The execution ${id} has not ended after 30 minutes of polling and is still running. Follow it again: infer execution watch ${id}`,
     },
     {
       ...following,

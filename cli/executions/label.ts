@@ -6,7 +6,7 @@ import type { Span } from '../status/styled-line.ts'
 import type { Label } from '../workflows/draw.ts'
 import type { ExecutionSnapshot, NodeSnapshot } from './execution-snapshot.ts'
 
-const signs: Record<string, [sign: string, look: NonNullable<Span['look']>]> = {
+const signs: Record<string, [sign: string, style: NonNullable<Span['look']>]> = {
   pending: ['○', 'faint'],
   ready: ['◌', 'name'],
   running: ['●', 'warning'],
@@ -18,15 +18,15 @@ const signs: Record<string, [sign: string, look: NonNullable<Span['look']>]> = {
 }
 const signOf = (status: string) => signs[status] ?? signs.pending!
 
-/** A box is as wide before its node runs as it is afterwards. */
+/** Minimum columns of the state, so that a box does not change its width when its node runs. */
 const stateWidth = 11
 
-/** How a node stands, in as few words as a box takes. */
+/** Returns the state of a node, short enough for its box. */
 export function stateText(snapshot: NodeSnapshot | undefined, now: number): string {
   if (!snapshot) return ''
   const { status, progress, queuePosition, since, until, durationMs, cached } = snapshot
   if (status === 'pending') return ''
-  if (status === 'ready') return queuePosition === null || queuePosition === 0 ? 'waiting' : `${queuePosition} before`
+  if (status === 'ready') return queuePosition === null || queuePosition === 0 ? 'waiting' : `${queuePosition} ahead`
   if (status === 'running')
     return progress === null || progress === 0 ? lengthText((now - (since ?? now)) / 1000) : `${percentOf(progress)} %`
   if (status === 'completed')
@@ -34,7 +34,7 @@ export function stateText(snapshot: NodeSnapshot | undefined, now: number): stri
   return status.replace('_', ' ')
 }
 
-/** What stands in the box of a node, or of several that share one. */
+/** Returns the text in the box of a node, or of several nodes that share one. */
 export function labelOf(nodes: readonly string[], run: ExecutionSnapshot, now: number): Label {
   const [first] = nodes
   if (nodes.length === 1) {
@@ -51,7 +51,7 @@ export function labelOf(nodes: readonly string[], run: ExecutionSnapshot, now: n
   return { lines: [`${nodes.length} more`, summary.padEnd(stateWidth)] }
 }
 
-/** The moment of a node in the words of jobs: both are told in the same lines. */
+/** Converts a node's snapshot to that of a job, because both are shown in the same lines. */
 export const asJob = (snapshot: NodeSnapshot): JobSnapshot => ({
   ...snapshot,
   status: snapshot.status === 'ready' ? 'pending' : snapshot.status === 'running' ? 'processing' : snapshot.status,

@@ -22,17 +22,17 @@ interface Options {
   dataDir?: string
 }
 
-/** `infer execution list`: which workflows were run, and what became of it. */
+/** `infer execution list`: lists executions. */
 export function define(command: Command, terminal: Terminal): void {
   const list = withDataDir(withJson(command.command('list')))
-    .summary('list the executions, the newest first')
+    .summary('list executions, newest first')
     .description(
-      'Lists the executions of the organization, the newest first. Where a terminal is narrow, the end of each id is shown; every command takes it.',
+      'Lists the executions of the organization, newest first. On a narrow terminal shows the end of each id, which every command accepts.',
     )
-    .option('--workflow <workflow>', 'only those of this workflow, by its id or its name')
-    .addOption(new Option('--status <status>', 'only those in this state').choices([...executionStatuses]))
-    .option('--since <time>', 'only those since then: 30m, 2h, 7d or a date', (text: string) => readSince(text))
-    .option('--limit <count>', 'how many at most, 1 to 100', readCount(1, 100), 20)
+    .option('--workflow <workflow>', 'only executions of this workflow, by id or name')
+    .addOption(new Option('--status <status>', 'only executions in this state').choices([...executionStatuses]))
+    .option('--since <time>', 'only executions created since: 30m, 2h, 7d or a date', (text: string) => readSince(text))
+    .option('--limit <count>', 'maximum number, 1 to 100', readCount(1, 100), 20)
     .action(async ({ workflow, status, since, limit, json, dataDir }: Options) => {
       const client = openClient(dataDirectory(dataDir))
       const workflow_id = workflow === undefined ? undefined : (await findWorkflow(client, workflow)).workflow.id
@@ -42,8 +42,8 @@ export function define(command: Command, terminal: Terminal): void {
       if (page.executions.length === 0)
         return terminal.remark(
           (workflow ?? status ?? since)
-            ? 'There is no such execution.'
-            : 'Nothing was run yet. Do it: infer workflow run story.yaml',
+            ? 'No execution matches.'
+            : 'There are no executions yet. Run a workflow: infer workflow run story.yaml',
         )
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
       const names = await namesOf(client, page.executions)
@@ -56,11 +56,11 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(list, [
     ['infer execution list', 'the newest twenty'],
-    ['infer execution list --workflow Story --status failed', 'what went wrong with one workflow'],
+    ['infer execution list --workflow Story --status failed', 'failed executions of one workflow'],
   ])
 }
 
-/** The names of the workflows of executions by their ids, as far as they are among the last 100 that were changed. */
+/** Returns the names of workflows by id, for the 100 workflows that were changed last. */
 async function namesOf(client: Client, executions: readonly Execution[]): Promise<Map<string, string>> {
   if (!executions.some(one => one.workflow_id)) return new Map()
   const path = '/api/workflows?limit=100'

@@ -17,14 +17,14 @@ interface Options {
   dataDir?: string
 }
 
-/** `infer execution logs <id>`: what the jobs of its nodes have said. */
+/** `infer execution logs <id>`: prints the logs of its nodes. */
 export function define(command: Command, terminal: Terminal): void {
   const logs = withDataDir(command.command('logs'))
-    .summary('read what the nodes of an execution have said')
-    .description('Prints what the jobs of an execution have said, oldest first, each line with its node before it.')
+    .summary('print the logs of the nodes of an execution')
+    .description('Prints the logs of the jobs of an execution, oldest first. Each line begins with its node.')
     .argument('<id>', 'the execution, or the end of its id')
     .option('--node <node>', 'only this node')
-    .option('--json', 'print one JSON object a line')
+    .option('--json', 'print one JSON object per line')
     .action((text: string, { node: only, json, dataDir }: Options) =>
       interruptible(terminal, async signal => {
         const client = openClient(dataDirectory(dataDir))
@@ -40,8 +40,8 @@ export function define(command: Command, terminal: Terminal): void {
         if (json) return lines.forEach(line => terminal.print(JSON.stringify(line)))
         const { paint } = terminal
         for (const line of lines) terminal.print(`${paint.name(printable(line.node_id))} ${lineText(line, paint)}`)
-        if (lines.length === 0) terminal.remark('Nothing was said.')
+        if (lines.length === 0) terminal.remark('There are no log lines.')
       }),
     )
-  withExamples(logs, [['infer execution logs 7QK2M9XD --node paint', 'of one node']])
+  withExamples(logs, [['infer execution logs 7QK2M9XD --node paint', 'the log of one node']])
 }

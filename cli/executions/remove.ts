@@ -15,12 +15,12 @@ interface Options {
   dataDir?: string
 }
 
-/** `infer execution delete <id>`: forgets an execution that has ended, with its jobs and files. */
+/** `infer execution delete <id>`: deletes an execution that has ended, with its jobs and files. */
 export function define(command: Command, terminal: Terminal): void {
   const remove = withDataDir(withJson(command.command('delete')))
     .summary('delete an execution that has ended, with its files')
     .description(
-      'Deletes an execution that has ended, with its jobs and their files. One that goes on has to be cancelled first.',
+      'Deletes an execution that has ended, with its jobs and their files. Cancel a running execution first.',
     )
     .argument('<id>', 'the execution, or the end of its id')
     .option('--yes', 'do not ask')
@@ -34,5 +34,5 @@ export function define(command: Command, terminal: Terminal): void {
         else terminal.print(`${id} is deleted.`)
       }),
     )
-  withExamples(remove, [['infer execution delete 7QK2M9XD --yes', 'without being asked']])
+  withExamples(remove, [['infer execution delete 7QK2M9XD --yes', 'without confirmation']])
 }

@@ -14,41 +14,43 @@ import { type Execution, ExecutionAnswer, executionPath, isOver } from './execut
 import { followExecution } from './follow.ts'
 import { outputsOf } from './outputs.ts'
 
-/** Throws usage when files cannot be saved in there: said before anything runs. */
+/** Throws usage when files cannot be saved there. Called before anything runs. */
 export function checkOutputFolder(out: string | undefined): void {
   if (out === '') throw usage('--out is empty. Name a folder.')
-  if (out !== undefined && existsSync(out) && !statSync(out).isDirectory()) throw usage(`--out ${out} is no folder.`)
+  if (out !== undefined && existsSync(out) && !statSync(out).isDirectory()) throw usage(`--out ${out} is not a folder.`)
 }
 
-/** Follows an execution to its end, and cancels it at the first Ctrl-C: what the server then answers is its end. */
+/**
+ * Follows an execution to its end. The first Ctrl-C cancels it; the server's response to the cancellation is the end.
+ */
 export async function followOrCancel(
   connect: () => Client,
   id: string,
   display: RunDisplay,
-  { cancel: asked, leave }: Interrupts,
+  { cancel: cancelSignal, leave }: Interrupts,
 ): Promise<Execution> {
-  const known = new AbortController()
+  const ended = new AbortController()
   const cancelled = new Promise<void>(resolve => {
-    if (asked.aborted) resolve()
-    else asked.addEventListener('abort', () => resolve(), { once: true })
+    if (cancelSignal.aborted) resolve()
+    else cancelSignal.addEventListener('abort', () => resolve(), { once: true })
   }).then(async () => {
-    if (known.signal.aborted) return new Promise<never>(() => undefined)
-    display.say(`Cancelling ${id}. Ctrl-C again leaves it running.`)
+    if (ended.signal.aborted) return new Promise<never>(() => undefined)
+    display.say(`Cancelling ${id}. Press Ctrl-C again to leave it running.`)
     const answer = await cancel(connect, { path: `${executionPath(id)}/cancel`, answer: ExecutionAnswer }, leave)
-    // It had ended by then: its following says how.
+    // The execution had ended already: `followed` resolves with its end.
     return answer?.execution ?? new Promise<never>(() => undefined)
   })
   const followed = followExecution(connect, id, {
-    signal: AbortSignal.any([leave, known.signal]),
+    signal: AbortSignal.any([leave, ended.signal]),
     onChange: snapshot => display.change(snapshot),
     onTrouble: sentence =>
-      display.say(sentence === undefined ? 'Connected again.' : `${id} is looked for again. ${sentence}`),
+      display.say(sentence === undefined ? 'Connected again.' : `Reconnecting to ${id}. ${sentence}`),
   })
   followed.catch(() => undefined)
   try {
     return await Promise.race([followed, cancelled])
   } finally {
-    known.abort()
+    ended.abort()
   }
 }
 
@@ -59,8 +61,8 @@ export interface ReportOptions {
 }
 
 /**
- * Says what came of an execution: texts and the paths of saved files on standard output, or the record as JSON. Throws
- * what it failed of.
+ * Prints the result of an execution on standard output: texts and the paths of saved files, or the record as JSON.
+ * Throws the failure of an execution that did not complete.
  */
 export async function reportOutcome(
   terminal: Terminal,
@@ -78,12 +80,12 @@ export async function reportOutcome(
     return
   }
   if (status !== 'completed') throw failureOfExecution(execution)
-  // A program that reads the record fetches files by their addresses, unless it says where they are to lie.
+  // With --json files are saved only if --out names a folder: the record contains their URLs.
   if (json && out === undefined) return
-  const before = new Set(edgesOf(graph).map(({ from }) => from))
-  const made = outputsOf(execution, graph.nodes, new Set(graph.nodes.filter(node => !before.has(node))))
-  for (const { node, texts, files, seed } of made) {
-    if (terminal.isTerminal && !json && made.length > 1) terminal.print(terminal.paint.strong(printable(node)))
+  const withSuccessor = new Set(edgesOf(graph).map(({ from }) => from))
+  const outputs = outputsOf(execution, graph.nodes, new Set(graph.nodes.filter(node => !withSuccessor.has(node))))
+  for (const { node, texts, files, seed } of outputs) {
+    if (terminal.isTerminal && !json && outputs.length > 1) terminal.print(terminal.paint.strong(printable(node)))
     if (!json) for (const text of texts) terminal.print(terminal.isTerminal ? printable(text) : text)
     if (files.length === 0) continue
     const paths = await saveFiles(
@@ -104,16 +106,16 @@ export async function reportOutcome(
   }
 }
 
-/** Why an execution that is over has no outputs, in the words of the server. */
+/** Returns the failure of an execution that ended without outputs, with the server's message. */
 export function failureOfExecution({ id, status, error }: Execution): Error {
   if (status === 'cancelled') return refused('cancelled', `The execution ${id} was cancelled.`)
   const cause = (error as { cause?: { code?: string } | null } | null | undefined)?.cause?.code ?? error?.code ?? ''
   return refused(
     Object.hasOwn(failures, cause) ? (cause as FailureCode) : 'worker_error',
-    `The execution ${id} ${status === 'timed_out' ? 'took too long' : 'failed'}. ${storedSentence(error?.message ?? 'Nobody said why.')}${status === 'failed' ? ` Go on from there: infer execution retry ${id}` : ''}`,
+    `The execution ${id} ${status === 'timed_out' ? 'took too long' : 'failed'}. ${storedSentence(error?.message ?? 'The server gave no reason.')}${status === 'failed' ? ` Continue from there: infer execution retry ${id}` : ''}`,
   )
 }
 
-/** Whether there is still something to follow. */
+/** Whether the execution is unknown or has not ended. */
 export const isUnfinished = (execution: Execution | undefined): boolean =>
   execution === undefined || !isOver(execution.status)

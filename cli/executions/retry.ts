@@ -6,15 +6,15 @@ import type { Terminal } from '../terminal.ts'
 import { ExecutionAnswer, executionPath } from './execution.ts'
 import { findExecution } from './find.ts'
 
-/** `infer execution retry <id>`: the same again, as a new execution that takes over what is done. */
+/** `infer execution retry <id>`: runs an execution again, as a new one that reuses completed nodes. */
 export function define(command: Command, terminal: Terminal): void {
   const retry = withDataDir(withJson(command.command('retry')))
-    .summary('do an execution again, from where it failed')
+    .summary('retry an execution from where it failed')
     .description(
-      'Does an execution that has ended again, as a new one, and prints its id. What is done already is taken over.',
+      'Runs an execution that has ended again, as a new execution, and prints the new id. Completed nodes are reused.',
     )
     .argument('<id>', 'the execution, or the end of its id')
-    .option('--from <node>', 'failed, start, or a node: it and what comes after it is done again', 'failed')
+    .option('--from <node>', 'failed, start, or a node: this node and its successors run again', 'failed')
     .action(async (text: string, { from, dataDir, json }: { from: string; dataDir?: string; json?: boolean }) => {
       const client = openClient(dataDirectory(dataDir))
       const path = `${executionPath(await findExecution(client, text))}/retry`
@@ -25,6 +25,6 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(retry, [
     ['infer execution retry 7QK2M9XD', 'from where it failed'],
-    ['infer execution retry exec_… --from paint', 'a node, and what comes after it'],
+    ['infer execution retry exec_… --from paint', 'run a node and its successors again'],
   ])
 }

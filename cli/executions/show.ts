@@ -17,11 +17,11 @@ import { snapshotOf, unknownExecution } from './execution-snapshot.ts'
 import { findExecution } from './find.ts'
 import { asJob, stateText } from './label.ts'
 
-/** `infer execution show <id>`: an execution with its nodes. */
+/** `infer execution show <id>`: shows an execution with its nodes. */
 export function define(command: Command, terminal: Terminal): void {
   const show = withDataDir(withJson(command.command('show')))
     .summary('show one execution with its nodes')
-    .description('Shows one execution: its state, what it was given, and how each of its nodes stands or ended.')
+    .description('Shows one execution: its state, its parameters, and the state of each node.')
     .argument('<id>', 'the execution, or the end of its id')
     .action(async (text: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const client = openClient(dataDirectory(dataDir))
@@ -57,16 +57,18 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(show, [
     ['infer execution show 7QK2M9XD', 'by the end of its id'],
-    ['infer execution show exec_… --json', 'the record as the API gives it'],
+    ['infer execution show exec_… --json', 'the record of the API'],
   ])
 }
 
-const noteOf = ({ error, queue_position: place }: ExecutionNode, reason: string): string =>
-  error ? storedSentence(error.message).replaceAll(/\s+/g, ' ') : joinFacts([place ? `${place} before it` : '', reason])
+const noteOf = ({ error, queue_position: position }: ExecutionNode, reason: string): string =>
+  error
+    ? storedSentence(error.message).replaceAll(/\s+/g, ' ')
+    : joinFacts([position ? `${position} ahead of it` : '', reason])
 
 const Named = z.looseObject({ workflow: z.looseObject({ name: z.string() }) })
 
-/** The name of its workflow; undefined where it was run from a file, or the workflow is deleted. */
+/** Returns the name of its workflow; undefined if it ran from a file or the workflow was deleted. */
 async function nameOfWorkflow(client: Client, { workflow_id: id }: Execution): Promise<string | undefined> {
   if (!id) return undefined
   try {

@@ -18,15 +18,15 @@ interface Options {
   dataDir?: string
 }
 
-/** `infer execution watch <id>`: how an execution is getting on, until it has ended, and what it makes. */
+/** `infer execution watch <id>`: follows an execution to its end and saves its files. */
 export function define(command: Command, terminal: Terminal): void {
   const watch = withDataDir(withJson(command.command('watch')))
     .summary('follow an execution to its end')
     .description(
-      'Follows an execution until it has ended, as infer workflow run does: then texts are printed, files saved, and their paths printed. Ctrl-C stops following; the execution goes on.',
+      'Follows an execution until it has ended, as infer workflow run does. Then prints texts, saves files and prints their paths. Ctrl-C stops following; the execution continues.',
     )
     .argument('<id>', 'the execution, or the end of its id')
-    .option('--out <folder>', 'where to save files; the current folder when left out')
+    .option('--out <folder>', 'folder for files; default: the current folder')
     .action((text: string, { out, json = false, dataDir }: Options) => {
       checkOutputFolder(out)
       return interruptible(terminal, signal =>
@@ -35,7 +35,7 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(watch, [
     ['infer execution watch 7QK2M9XD', 'by the end of its id'],
-    ['infer execution watch exec_… --out made/', 'with the files in a folder'],
+    ['infer execution watch exec_… --out made/', 'save the files in a folder'],
   ])
 }
 
@@ -49,7 +49,7 @@ async function watchExecution(
   const path = `${executionPath(id)}?include=dag`
   const { execution } = await connect().ask({ method: 'GET', path, answer: ExecutionAnswer, signal })
   const names = (execution.nodes ?? []).map(({ node_id }) => node_id)
-  // A server that does not tell what is executed tells its nodes.
+  // An older server sends no definition, only nodes.
   const graph = execution.dag ? dependencies(execution.dag) : graphOf(names, [])
   const { started_at, created_at, duration_ms } = execution
   const agoMs = duration_ms ?? Math.max(0, Date.now() - (started_at ?? created_at) * 1000)
@@ -59,7 +59,7 @@ async function watchExecution(
       signal,
       onChange: snapshot => display.change(snapshot),
       onTrouble: sentence =>
-        display.say(sentence === undefined ? 'Connected again.' : `${id} is looked for again. ${sentence}`),
+        display.say(sentence === undefined ? 'Connected again.' : `Reconnecting to ${id}. ${sentence}`),
     })
     const interrupts = { cancel: signal, leave: signal }
     await reportOutcome(terminal, connect, ended, display, interrupts, { graph, out, json })

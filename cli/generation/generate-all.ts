@@ -12,16 +12,16 @@ import type { Terminal } from '../terminal.ts'
 import type { OutputTarget } from './output-target.ts'
 import { saveFiles } from './save-files.ts'
 
-/** One picture or video (or several pictures of one job) that is to be made and saved. */
+/** One job to submit, whose images or video are saved. */
 export interface GenerationItem {
-  /** How its line is called where there are several. */
+  /** Name of its progress line when there are several. */
   label: string
-  /** What the file is named after. */
+  /** Text from which the file name is made. */
   topic: string
-  /** Stands at the end of that name. */
+  /** End of the file name. */
   suffix: string
   request: JobRequest
-  place: OutputTarget
+  target: OutputTarget
 }
 
 export interface GenerateAllOptions {
@@ -36,34 +36,34 @@ interface Outcome {
 }
 
 /**
- * Has everything made at once, shows how it goes, saves what comes out. Paths on standard output, all else on standard
- * error. One that fails does not stop the others: what it failed of is thrown when it was the only one, else said, and
- * the exit code tells.
+ * Submits all items at once, shows their progress and saves the files. Prints paths on standard output, everything else
+ * on standard error. A failure does not stop the other items: with one item it is thrown; with several it is printed
+ * and sets the exit code.
  */
 export async function generateAll(
   terminal: Terminal,
   connect: () => Client,
-  orders: readonly GenerationItem[],
+  items: readonly GenerationItem[],
   { wait, json }: GenerateAllOptions,
 ): Promise<void> {
   await withInterrupts(terminal, async interrupts => {
-    const labels = orders.map(({ label }) => label)
+    const labels = items.map(({ label }) => label)
     const display = openDisplay(terminal, labels, { quiet: json })
     try {
-      if (!wait) return await submitOnly(terminal, connect, orders, json, display, interrupts)
+      if (!wait) return await submitOnly(terminal, connect, items, json, display, interrupts)
       const outcomes = await Promise.all(
-        orders.map((order, at) => makeOne(terminal, connect, order, at, display, interrupts, json)),
+        items.map((item, at) => generateOne(terminal, connect, item, at, display, interrupts, json)),
       )
       display.close()
       if (json) {
         const documents = outcomes.filter(({ job }) => job).map(({ job, saved }) => ({ ...job, saved }))
-        if (orders.length > 1) terminal.json(documents)
+        if (items.length > 1) terminal.json(documents)
         else if (documents[0]) terminal.json(documents[0])
       }
       if (interrupts.cancel.aborted) return
-      tell(
+      reportFailures(
         terminal,
-        orders,
+        items,
         outcomes.map(({ failure }) => failure),
         json,
       )
@@ -76,67 +76,67 @@ export async function generateAll(
 async function submitOnly(
   terminal: Terminal,
   connect: () => Client,
-  orders: readonly GenerationItem[],
+  items: readonly GenerationItem[],
   json: boolean,
   display: Display,
   { cancel }: Interrupts,
 ): Promise<void> {
   const settled = await Promise.allSettled(
-    orders.map(({ request }) => submitJob(connect, request, { signal: cancel, onTrouble: display.say })),
+    items.map(({ request }) => submitJob(connect, request, { signal: cancel, onTrouble: display.say })),
   )
   display.close()
   const created = settled.filter(one => one.status === 'fulfilled').map(({ value }) => value)
   if (!json) for (const { id } of created) terminal.print(id)
-  else if (orders.length > 1) terminal.json(created)
+  else if (items.length > 1) terminal.json(created)
   else if (created[0]) terminal.json(created[0])
-  tell(
+  reportFailures(
     terminal,
-    orders,
+    items,
     settled.map(one => (one.status === 'rejected' ? failureOf(one.reason) : undefined)),
     json,
   )
 }
 
-/** Throws why the only order failed; of several says of each that did why. */
-function tell(
+/** Throws the failure of a single item; prints those of several items. */
+function reportFailures(
   terminal: Terminal,
-  orders: readonly GenerationItem[],
+  items: readonly GenerationItem[],
   failures: readonly (Failure | undefined)[],
   json: boolean,
 ): void {
   for (const [at, failure] of failures.entries()) {
     if (!failure) continue
-    if (orders.length === 1) throw failure
+    if (items.length === 1) throw failure
     const { code, message, details = [] } = failure
-    terminal.failed(new Failure(code, `${orders[at]!.label}: ${message}`, { details }), json)
+    terminal.failed(new Failure(code, `${items[at]!.label}: ${message}`, { details }), json)
     terminal.setExitCode(exitCodeOf(failure))
   }
 }
 
-async function makeOne(
+async function generateOne(
   terminal: Terminal,
   connect: () => Client,
-  { request, place, topic, suffix, label }: GenerationItem,
+  { request, target, topic, suffix, label }: GenerationItem,
   at: number,
   display: Display,
   interrupts: Interrupts,
   json: boolean,
 ): Promise<Outcome> {
   const { cancel, leave } = interrupts
-  const trouble = (sentence: string) => display.say(sentence)
+  const onTrouble = (sentence: string) => display.say(sentence)
   let id: string | undefined
   let job: Job | undefined
   try {
-    ;({ id } = await submitJob(connect, request, { signal: leave, onTrouble: trouble }))
+    ;({ id } = await submitJob(connect, request, { signal: leave, onTrouble }))
     if (!json) display.say(`${label}: ${id}`)
-    job = await toItsEnd(connect, id, at, display, interrupts)
+    job = await followOrCancel(connect, id, at, display, interrupts)
     display.end(at)
     if (job.status === 'cancelled' && cancel.aborted) {
       display.say(`Cancelled ${id}.`)
       return { job, saved: [] }
     }
     if (job.status !== 'completed') throw failureOfJob(job)
-    const saved = await saveFiles(job, place, connect, terminal, { signal: leave, topic, suffix, onTrouble: trouble })
+    const saved = await saveFiles(job, target, connect, terminal, { signal: leave, topic, suffix, onTrouble })
     if (!json) {
       display.say(suffix === '' ? summaryOf(job) : `${label}: ${summaryOf(job)}`)
       display.aside(() => {
@@ -147,55 +147,55 @@ async function makeOne(
   } catch (thrown) {
     display.end(at)
     if (leave.aborted && id !== undefined && !(job && isOver(job.status)))
-      display.say(`${id} goes on. Follow it: infer job watch ${id}`)
+      display.say(`${id} continues. Follow it: infer job watch ${id}`)
     return { ...(job ? { job } : {}), saved: [], failure: failureOf(thrown) }
   }
 }
 
-/** Follows a job, and cancels it at the first Ctrl-C: what the server then answers is its end. */
-async function toItsEnd(
+/** Follows a job to its end. The first Ctrl-C cancels it; the server's response to the cancellation is the end. */
+async function followOrCancel(
   connect: () => Client,
   id: string,
   at: number,
   display: Display,
   { cancel, leave }: Interrupts,
 ): Promise<Job> {
-  const known = new AbortController()
-  const asked = new Promise<void>(resolve => {
+  const ended = new AbortController()
+  const interrupted = new Promise<void>(resolve => {
     if (cancel.aborted) resolve()
     else cancel.addEventListener('abort', () => resolve(), { once: true })
   })
-  const cancelled = asked.then(async () => {
-    if (known.signal.aborted) return new Promise<never>(() => undefined)
-    display.say(`Cancelling ${id}. Ctrl-C again leaves it running.`)
+  const cancelled = interrupted.then(async () => {
+    if (ended.signal.aborted) return new Promise<never>(() => undefined)
+    display.say(`Cancelling ${id}. Press Ctrl-C again to leave it running.`)
     const job = await cancelJob(connect, id, leave)
-    // It had ended by then: its following says how.
+    // The job had ended already: `followed` resolves with its end.
     return job ?? new Promise<never>(() => undefined)
   })
   const followed = followJob(connect, id, {
-    signal: AbortSignal.any([leave, known.signal]),
+    signal: AbortSignal.any([leave, ended.signal]),
     onChange: snapshot => display.change(at, snapshot),
     onTrouble: sentence =>
-      display.say(sentence === undefined ? 'Connected again.' : `${id} is looked for again. ${sentence}`),
+      display.say(sentence === undefined ? 'Connected again.' : `Reconnecting to ${id}. ${sentence}`),
   })
   try {
     return await Promise.race([followed, cancelled])
   } finally {
-    known.abort()
+    ended.abort()
   }
 }
 
-/** Why a job that is over has no result, in the words of the server. */
+/** Returns the failure of a job that ended without a result, with the server's message. */
 export function failureOfJob(job: Job): Failure {
   const code = job.error?.code ?? ''
   if (job.status === 'cancelled') return refused('cancelled', `The job ${job.id} was cancelled.`)
   return refused(
     Object.hasOwn(failures, code) ? (code as FailureCode) : 'worker_error',
-    `The job ${job.id} failed: ${storedSentence(job.error?.message ?? 'nobody said why.')}`,
+    `The job ${job.id} failed: ${storedSentence(job.error?.message ?? 'the server gave no reason.')}`,
   )
 }
 
-/** What came out, for a person: `832×480, 5.1 s, 1.2 MiB, seed 42, made in 12 s`. */
+/** Describes the files of a job: `832×480, 5.1 s long, 1.2 MiB, seed 42, made in 12 s`. */
 export function summaryOf(job: Job): string {
   const { files, seed, durationSeconds } = filesOfJob(job)
   const [first] = files

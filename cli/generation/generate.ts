@@ -14,40 +14,42 @@ export interface GenerateOptions {
   target: Target
   prompt: string
   options: GenerationOptions
-  /** A file or an address. */
+  /** A file or a URL. */
   image: string | undefined
   json: boolean
   dataDir: string | undefined
-  /** Several at once, each in one of these shapes. */
+  /** Makes one file for each of these aspect ratios. */
   aspects?: readonly string[]
 }
 
-/** Makes what is wished for: reads the files, submits, follows, saves. Throws usage before anything is sent. */
+/**
+ * Uploads the input files, submits the jobs, follows them and saves the results. Throws usage before sending anything.
+ */
 export async function generate(terminal: Terminal, task: GenerateOptions): Promise<void> {
   const { target, prompt, options, image, json, dataDir, aspects } = task
-  const place = outputTargetOf(options.out)
-  if (place.kind === 'stdout' && (json || aspects))
-    throw usage(`--out - is for one file alone. Leave out ${json ? '--json' : '--all-formats'}, or name a folder.`)
-  if (aspects && place.kind === 'file')
+  const output = outputTargetOf(options.out)
+  if (output.kind === 'stdout' && (json || aspects))
+    throw usage(`--out - takes one file. Remove ${json ? '--json' : '--all-formats'}, or name a folder.`)
+  if (aspects && output.kind === 'file')
     throw usage(`--all-formats makes ${aspects.length} files. Name a folder: --out ${options.out}/`)
-  const format = place.kind === 'file' ? formatFor(place.path, target.task, options.format) : options.format
+  const format = output.kind === 'file' ? formatFor(output.path, target.task, options.format) : options.format
   const connect = (): Client => openClient(dataDirectory(dataDir))
   const media = { image, mask: options.mask, video: options.video, audio: options.audio }
-  const found = Object.entries(media).flatMap(([name, value]) =>
+  const given = Object.entries(media).flatMap(([name, value]) =>
     value === undefined ? [] : [[name as Medium, mediaOf(name as Medium, value)] as const],
   )
-  // What is wrong with the words is said before anything large is sent.
+  // Invalid options are refused before large files are sent.
   inputsOf(target.task, prompt, options, media)
-  const sent: Partial<Record<Medium, string>> = {}
-  for (const [name, one] of found)
-    sent[name] = typeof one === 'string' ? one : await uploadFile(connect(), one, terminal)
-  const baseInputs = inputsOf(target.task, prompt, { ...options, ...(format === undefined ? {} : { format }) }, sent)
+  const urls: Partial<Record<Medium, string>> = {}
+  for (const [name, one] of given)
+    urls[name] = typeof one === 'string' ? one : await uploadFile(connect(), one, terminal)
+  const baseInputs = inputsOf(target.task, prompt, { ...options, ...(format === undefined ? {} : { format }) }, urls)
   const topic = prompt || nameOfFile(image ?? options.video ?? options.audio ?? '')
-  const order = (label: string, inputs: Record<string, unknown>, suffix: string): GenerationItem => ({
+  const itemOf = (label: string, inputs: Record<string, unknown>, suffix: string): GenerationItem => ({
     label,
     topic,
     suffix,
-    place,
+    target: output,
     request: {
       task: target.task,
       model_id: target.modelId,
@@ -55,13 +57,13 @@ export async function generate(terminal: Terminal, task: GenerateOptions): Promi
       ...(options.priority === undefined ? {} : { priority: options.priority }),
     },
   })
-  const orders = aspects
-    ? aspects.map(aspect => order(aspect, { ...baseInputs, aspect_ratio: aspect }, aspect.replace(':', 'x')))
-    : [order(target.modelId, baseInputs, '')]
-  await generateAll(terminal, connect, orders, { wait: options.wait, json })
+  const items = aspects
+    ? aspects.map(aspect => itemOf(aspect, { ...baseInputs, aspect_ratio: aspect }, aspect.replace(':', 'x')))
+    : [itemOf(target.modelId, baseInputs, '')]
+  await generateAll(terminal, connect, items, { wait: options.wait, json })
 }
 
-/** What a file is about, where there are no words: its own name. */
+/** Returns the name of a file without its extension, as the topic when there is no prompt. */
 const nameOfFile = (path: string): string =>
   path.startsWith('data:')
     ? ''
@@ -70,14 +72,15 @@ const nameOfFile = (path: string): string =>
         .replace(/^.*\//, '')
         .replace(/\.\w+$/, '')
 
-/** The format that the name of the file and the flag agree on. */
-function formatFor(path: string, task: GenerationTask, asked: string | undefined): string | undefined {
+/** Returns the format from the file name or the flag. Throws usage when they differ or do not fit the task. */
+function formatFor(path: string, task: GenerationTask, flag: string | undefined): string | undefined {
   const named = formatOf(path)
-  if (named === undefined) return asked
-  if (asked !== undefined && asked !== named) throw usage(`--out ${path} says ${named}, --format says ${asked}.`)
+  if (named === undefined) return flag
+  if (flag !== undefined && flag !== named)
+    throw usage(`--out ${path} means ${named}, but --format is ${flag}. Remove one of them.`)
   if (isVideo(task) !== (named === 'mp4'))
     throw usage(
-      `${path} is the name of a ${named === 'mp4' ? 'video' : 'picture'}; this makes a ${isVideo(task) ? 'video: end it with .mp4' : 'picture: end it with .png, .jpg or .webp'}.`,
+      `${path} is the name of ${named === 'mp4' ? 'a video' : 'an image'}, but this makes ${isVideo(task) ? 'a video: use a name with .mp4' : 'an image: use a name with .png, .jpg or .webp'}.`,
     )
-  return isVideo(task) ? asked : named
+  return isVideo(task) ? flag : named
 }

@@ -4,7 +4,7 @@ import { usage } from '../exit-codes.ts'
 import type { GenerationOptions } from './options.ts'
 import { nameOf } from './target.ts'
 
-/** Media as addresses that the server takes: http(s), data: or the id of a file. */
+/** Media as the server takes them: http(s) URLs, data: URLs or file ids. */
 export interface Media {
   image?: string | undefined
   mask?: string | undefined
@@ -12,7 +12,7 @@ export interface Media {
   audio?: string | undefined
 }
 
-/** The flag by which each field is said. */
+/** The flag of each field. */
 const flags: Record<string, string> = {
   prompt: '--prompt',
   negative_prompt: '--negative-prompt',
@@ -35,8 +35,8 @@ const flags: Record<string, string> = {
 }
 
 /**
- * The inputs of a job in the words of the API. What was not said is left to the server. Throws usage for what the task
- * does not know: the server would pass it over, and nobody would hear of it.
+ * Returns the inputs of a job in the form of the API. The server decides omitted fields. Throws usage for a field that
+ * the task does not have, because the server would ignore it without an error.
  */
 export function inputsOf(
   task: GenerationTask,
@@ -66,12 +66,13 @@ export function inputsOf(
   }
   const inputs = Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined))
   const known = generationRequests[task].shape as Record<string, { safeParse(value: unknown): { success: boolean } }>
-  const foreign = Object.keys(inputs).find(field => !Object.hasOwn(known, field))
-  if (foreign !== undefined) throw usage(`${nameOf(task)} takes no ${flags[foreign]!}.`)
+  const unknown = Object.keys(inputs).find(field => !Object.hasOwn(known, field))
+  if (unknown !== undefined) throw usage(`${nameOf(task)} takes no ${flags[unknown]!}.`)
   if (prompt === '' && !known.prompt!.safeParse(undefined).success)
-    throw usage(`There is no prompt. Say what is to be seen: --prompt "…"`)
+    throw usage(`There is no prompt. Describe the result: --prompt "…"`)
   for (const { name, value } of options.set ?? []) {
-    if (Object.hasOwn(inputs, name)) throw usage(`'${name}' is said twice: by ${flags[name]!} and by --set.`)
+    if (Object.hasOwn(inputs, name))
+      throw usage(`'${name}' is given twice: with ${flags[name]!} and with --set. Remove one.`)
     inputs[name] = value
   }
   return inputs

@@ -9,37 +9,39 @@ import type { Terminal } from '../terminal.ts'
 import { unreadable } from '../unreadable.ts'
 import type { Medium } from './target.ts'
 
-/** What the server takes of each; of videos what it is configured to take, which it says itself. */
-const largest: Record<Medium, number> = {
+/** Maximum bytes that the server takes. The limit for videos is configurable, so the server checks it. */
+const maxBytes: Record<Medium, number> = {
   image: 10 << 20,
   mask: 10 << 20,
   audio: 25 << 20,
   video: 2 ** 40,
 }
-/** Up to this size a file travels inside the request, a third larger; a larger one is sent before. */
-const largestInside = 4 << 20
+/**
+ * Maximum bytes of a file inside the request, where base64 makes it a third larger. Larger files are uploaded first.
+ */
+const maxInlineBytes = 4 << 20
 
 const kinds: Record<Medium, string> = {
-  image: 'a PNG or JPEG picture',
-  mask: 'a PNG or JPEG picture',
-  audio: 'sound that is known here (WAV, MP3, M4A, FLAC, Ogg)',
-  video: 'a video that is known here (MP4, WebM, MOV)',
+  image: 'a PNG or JPEG image',
+  mask: 'a PNG or JPEG image',
+  audio: 'audio in a supported format (WAV, MP3, M4A, FLAC, Ogg)',
+  video: 'a video in a supported format (MP4, WebM, MOV)',
 }
 
-/** Whether it is for the server to fetch or to look up: an address, a data: URL, the id of a file. */
+/** Whether the server resolves the value: an http(s) URL, a data: URL or a file id. */
 export const isAddress = (value: string): boolean => /^(https?:\/\/|data:|file-[0-9A-Z]{26}$)/i.test(value)
 
-/** Whether a file can be read at all; said before anything is asked of a server. Throws with exit code 74. */
+/** Checks that a file can be read, before any request. Throws with exit code 74. */
 export function checkReadable(what: string, value: string): void {
   if (isAddress(value)) return
   try {
-    if (!statSync(value).isFile()) throw new Error('it is no file')
+    if (!statSync(value).isFile()) throw new Error('it is not a file')
   } catch (cause) {
     throw unreadable(`The ${what} ${value}`, cause)
   }
 }
 
-/** A file that is sent before the request, because it is too large to travel inside. */
+/** A file to upload before the request, because it is too large for the request. */
 export interface PendingUpload {
   path: string
   type: string
@@ -47,20 +49,20 @@ export interface PendingUpload {
 }
 
 /**
- * An address as it is; a small file as a `data:` URL, a large one as what has to be sent first. Throws usage for a file
- * that is too large or not of the kind.
+ * Returns a URL unchanged, a small file as a `data:` URL, and a large file as a pending upload. Throws usage for a file
+ * that is too large or of another kind.
  */
 export function mediaOf(what: Medium, value: string, flag = `--${what}`): string | PendingUpload {
   if (isAddress(value)) return value
   try {
     const { size } = statSync(value)
-    if (size > largest[what])
+    if (size > maxBytes[what])
       throw usage(
-        `${basename(value)} has ${sizeText(size)}; ${flag} takes at most ${sizeText(largest[what])}. Make it smaller.`,
+        `${basename(value)} has ${sizeText(size)}; ${flag} takes at most ${sizeText(maxBytes[what])}. Make it smaller.`,
       )
     const type = mediaType(headOf(value), value)
-    if (!type || !fits(what, type)) throw usage(`${value} is not ${kinds[what]}; that is what ${flag} takes.`)
-    if (size > largestInside) return { path: value, type, size }
+    if (!type || !fits(what, type)) throw usage(`${value} is not ${kinds[what]}, which ${flag} needs.`)
+    if (size > maxInlineBytes) return { path: value, type, size }
     return `data:${type};base64,${readFileSync(value, 'base64')}`
   } catch (cause) {
     if (cause instanceof CommandFailure) throw cause
@@ -79,10 +81,10 @@ function headOf(path: string): Buffer {
 }
 
 const Upload = z.looseObject({ upload_url: z.string(), file_url: z.string() })
-/** It is copied when the job is submitted. */
+/** Lifetime of an upload, in seconds. Submitting the job copies the file. */
 const keptSeconds = 3_600
 
-/** Sends a file, and resolves with the address under which the server knows it. */
+/** Uploads a file, and resolves with its URL on the server. */
 export async function uploadFile(
   client: Client,
   { path, type, size }: PendingUpload,
@@ -113,7 +115,7 @@ const fits = (what: Medium, type: string): boolean =>
       ? type.startsWith('audio/') || type === 'video/mp4' || type === 'video/webm'
       : type.startsWith('video/')
 
-/** By its first bytes, because names lie; a name tells sound from pictures in a container that holds both. */
+/** Detects the type by the first bytes, because names can be wrong. The name only tells M4A audio from MP4 video. */
 function mediaType(bytes: Buffer, path: string): string | undefined {
   const head = bytes.subarray(0, 16).toString('latin1')
   if (head.startsWith('\u0089PNG\r\n\u001a\n')) return 'image/png'

@@ -4,8 +4,8 @@ import { ModelStatusList } from '../models/status.ts'
 import type { OfferedModel } from './target.ts'
 
 /**
- * The models that the server offers. None when it does not tell: an older server, or a token that may write and not
- * read, is no reason to refuse a question to a model by its name.
+ * Returns the models that the server offers. Returns none for an older server, or for a token without the read scope:
+ * such a caller can still use a model by its id.
  */
 export async function fetchOfferedModels(client: Client, signal?: AbortSignal): Promise<OfferedModel[]> {
   try {

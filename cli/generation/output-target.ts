@@ -2,24 +2,24 @@ import { statSync } from 'node:fs'
 import { basename, dirname, extname, join } from 'node:path'
 import { CommandFailure, exitCodes, usage } from '../exit-codes.ts'
 
-/** Where what was made is to be saved. */
+/** Where to save the result. */
 export type OutputTarget =
   | { kind: 'stdout' }
-  /** Taken as it is: whoever names a file means it, even when there is one. */
+  /** Overwritten if it exists, because the user named it. */
   | { kind: 'file'; path: string }
-  /** Named after what was asked for; never over another file. */
+  /** The file name is made from the prompt, and never overwrites a file. */
   | { kind: 'folder'; path: string }
 
 const statOf = (path: string) => statSync(path, { throwIfNoEntry: false })
 
-/** What `--out` means. Throws when that folder is not there: said before the work is begun. */
+/** Reads `--out`. Throws if the folder does not exist; called before the work begins. */
 export function outputTargetOf(out: string | undefined): OutputTarget {
   if (out === '-') return { kind: 'stdout' }
   if (out === undefined) return { kind: 'folder', path: '.' }
   if (out === '') throw usage('--out is empty. Name a file or a folder.')
   if (statOf(out)?.isDirectory()) return { kind: 'folder', path: out }
   if (/[/\\]$/.test(out)) {
-    if (statOf(out.replace(/[/\\]+$/, ''))) throw usage(`--out ${out} is no folder.`)
+    if (statOf(out.replace(/[/\\]+$/, ''))) throw usage(`--out ${out} is not a folder.`)
     return { kind: 'folder', path: out }
   }
   const parent = dirname(out)
@@ -27,7 +27,7 @@ export function outputTargetOf(out: string | undefined): OutputTarget {
     throw new CommandFailure(
       exitCodes.io,
       'invalid_value',
-      `There is no folder ${parent} to save ${basename(out)} in. Make it first: mkdir -p ${parent}`,
+      `There is no folder ${parent} to save ${basename(out)} in. Create it first: mkdir -p ${parent}`,
     )
   return { kind: 'file', path: out }
 }
@@ -46,14 +46,14 @@ const extensions: Record<string, string> = {
   'video/mp4': '.mp4',
 }
 
-/** The format that the name of a file asks for; undefined where it asks for none. */
+/** Returns the format that a file name's extension means; undefined for an unknown extension. */
 export const formatOf = (path: string): string | undefined => formats[extname(path).toLowerCase()]
 
-/** The end of the name of a file of this type; from the server's own name of it where the type is not known. */
+/** Returns the extension for a content type; for an unknown type that of the server's file name. */
 export const extensionFor = (contentType: string | undefined, serverName: string | undefined): string =>
   extensions[contentType ?? ''] ?? /\.[a-z0-9]{1,5}$/i.exec(serverName ?? '')?.[0].toLowerCase() ?? ''
 
-/** The first words of a text as part of a file name: letters and digits of any script, at most 40 of them. */
+/** Returns the first words of a text for a file name: letters and digits of any script, at most 40 characters. */
 export function fileNameWords(text: string): string {
   const words = text
     .normalize('NFC')
@@ -73,18 +73,18 @@ export function fileNameWords(text: string): string {
     : name
 }
 
-/** How a file is called when nobody said it: what was asked for, the seed that makes it again, and the suffix. */
+/** Returns a default file name: the topic, the seed that reproduces the result, and the suffix. */
 export const nameFor = (topic: string, seed: number | undefined, suffix = ''): string =>
   [fileNameWords(topic) || 'infer', seed === undefined ? '' : String(seed), suffix]
     .filter(part => part !== '')
     .join('-')
 
-/** `cat.png`, `cat-2.png`, `cat-3.png`, …: the same file with a number. The first has none. */
+/** Adds a number to a file name: `cat.png`, `cat-2.png`, `cat-3.png`, … The first has none. */
 export function numbered(folder: string, name: string, extension: string, number: number): string {
   return join(folder, `${name}${number === 1 ? '' : `-${number}`}${extension}`)
 }
 
-/** The named file for each of several results: `cat-1.png`, `cat-2.png`; itself when there is only one. */
+/** Returns a path for each of several results: `cat-1.png`, `cat-2.png`; the path itself for one result. */
 export function numberedPaths(path: string, count: number): string[] {
   if (count === 1) return [path]
   const extension = extname(path)

@@ -10,38 +10,39 @@ import { filesOfJob, type Job, type JobFile } from '../jobs/job.ts'
 import type { Terminal } from '../terminal.ts'
 import { extensionFor, nameFor, numbered, numberedPaths, type OutputTarget } from './output-target.ts'
 
-export interface Saving {
+export interface SaveOptions {
   signal: AbortSignal
-  /** What the file is named after, where nobody named it. */
+  /** Text from which the default file name is made. */
   topic: string
   suffix: string
-  /** Said when a download broke and is begun again. */
+  /** Called when a download failed and is repeated. */
   onTrouble: (sentence: string) => void
 }
 
-/** Between tries of one download. Milliseconds. */
+/** Pauses between attempts of one download. Milliseconds. */
 const pausesMs = [1_000, 2_000, 4_000, 8_000] as const
 
 /**
- * Saves what a job made, and resolves with the absolute paths, none for standard output. A file is there whole or not
- * at all. Throws Failure when it is over with the files (`output_expired`), the job made none, or the disk refuses.
+ * Saves the files of a job, and resolves with the absolute paths (none for standard output). A file is written
+ * completely or not at all. Throws Failure when the files have expired (`output_expired`), the job made none, or the
+ * disk fails.
  */
 export async function saveFiles(
   job: Job,
-  place: OutputTarget,
+  target: OutputTarget,
   connect: () => Client,
   terminal: Terminal,
-  saving: Saving,
+  saving: SaveOptions,
 ): Promise<string[]> {
   const { files, seed } = filesOfJob(job)
-  if (files.length === 0) throw new Failure('worker_error', `The job ${job.id} has ended, and made no file.`)
-  if (place.kind === 'stdout') {
+  if (files.length === 0) throw new Failure('worker_error', `The job ${job.id} has ended without a file.`)
+  if (target.kind === 'stdout') {
     if (files.length > 1) throw usage(`There are ${files.length} files; standard output takes one. Use --out folder/.`)
-    await again(saving, () => writeOut(connect(), files[0]!, terminal, saving.signal))
+    await withRetries(saving, () => writeToStdout(connect(), files[0]!, terminal, saving.signal))
     return []
   }
-  const names = place.kind === 'file' ? numberedPaths(place.path, files.length) : undefined
-  const folder = place.kind === 'file' ? dirname(place.path) : place.path
+  const names = target.kind === 'file' ? numberedPaths(target.path, files.length) : undefined
+  const folder = target.kind === 'file' ? dirname(target.path) : target.path
   try {
     mkdirSync(folder, { recursive: true })
     return await saveIn(folder, files, seed, names, connect, saving)
@@ -56,13 +57,13 @@ async function saveIn(
   seed: number | undefined,
   names: readonly string[] | undefined,
   connect: () => Client,
-  saving: Saving,
+  saving: SaveOptions,
 ): Promise<string[]> {
   const saved: string[] = []
   for (const [at, file] of files.entries()) {
     const temporary = join(folder, `.infer-${randomBytes(6).toString('hex')}.part`)
     try {
-      await again(saving, () => download(connect(), file, temporary, saving.signal))
+      await withRetries(saving, () => download(connect(), file, temporary, saving.signal))
       const extension = extensionFor(file.content_type ?? undefined, file.file_name ?? undefined)
       const path = names ? names[at]! : reserve(folder, nameFor(saving.topic, seed, saving.suffix), extension)
       renameSync(temporary, path)
@@ -74,7 +75,7 @@ async function saveIn(
   return saved
 }
 
-/** Takes the first name that is free, by an empty file of it: whoever comes at the same time takes the next. */
+/** Reserves the first unused name by creating an empty file, so that a concurrent process takes the next one. */
 function reserve(folder: string, name: string, extension: string): string {
   for (let number = 1; ; number++) {
     const path = numbered(folder, name, extension, number)
@@ -87,8 +88,8 @@ function reserve(folder: string, name: string, extension: string): string {
   }
 }
 
-/** Does it again when the connection broke. */
-async function again(saving: Saving, work: () => Promise<void>): Promise<void> {
+/** Repeats the work when the connection was lost. */
+async function withRetries(saving: SaveOptions, work: () => Promise<void>): Promise<void> {
   for (let attempt = 0; ; attempt++) {
     try {
       return await work()
@@ -96,7 +97,7 @@ async function again(saving: Saving, work: () => Promise<void>): Promise<void> {
       saving.signal.throwIfAborted()
       const pause = pausesMs[attempt]
       if (pause === undefined || !(thrown instanceof Failure) || !thrown.retryable) throw thrown
-      saving.onTrouble(`Trying again. ${thrown.message}`)
+      saving.onTrouble(`Retrying. ${thrown.message}`)
       await sleep(pause, undefined, { signal: saving.signal })
     }
   }
@@ -107,27 +108,27 @@ async function download(client: Client, file: JobFile, to: string, signal: Abort
   await pipeline(client.bytes(file.url, signal), counted(file), output, { signal })
 }
 
-/** Standard output stays open: others write to it too. What was written cannot be taken back. */
-async function writeOut(client: Client, file: JobFile, terminal: Terminal, signal: AbortSignal): Promise<void> {
-  let begun = false
+/** Writes a file to standard output and leaves it open. After a partial write no retry is possible. */
+async function writeToStdout(client: Client, file: JobFile, terminal: Terminal, signal: AbortSignal): Promise<void> {
+  let hasWritten = false
   try {
     for await (const piece of counted(file)(client.bytes(file.url, signal))) {
-      begun = true
+      hasWritten = true
       if (!terminal.stdout.write(piece)) await new Promise(drained => terminal.stdout.once('drain', drained))
     }
   } catch (thrown) {
-    if (begun && thrown instanceof Failure)
+    if (hasWritten && thrown instanceof Failure)
       throw new CommandFailure(
         exitCodes.failed,
         thrown.code === 'output_expired' ? 'output_expired' : 'internal_error',
-        `${thrown.message} Standard output holds a part of the file.`,
+        `${thrown.message} Standard output contains only a part of the file.`,
         { cause: thrown },
       )
     throw thrown
   }
 }
 
-/** Passes pieces on; throws when they are not as many as the server said. */
+/** Yields the bytes unchanged; throws when the total differs from the size that the server reported. */
 const counted = ({ file_size, file_name }: JobFile) =>
   async function* (pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     let size = 0
@@ -136,22 +137,24 @@ const counted = ({ file_size, file_name }: JobFile) =>
       yield piece
     }
     if (typeof file_size === 'number' && size !== file_size)
-      throw new Failure('worker_error', `${file_name ?? 'The file'} came as ${size} of ${file_size} bytes.`)
+      throw new Failure('worker_error', `${file_name ?? 'The file'} arrived with ${size} of ${file_size} bytes.`)
   }
 
-/** What keeps a folder from taking files, where the system has a code for it. */
+/** Why a file cannot be written, by system error code. */
 const reasons: Record<string, string> = {
   ENOSPC: 'the disk is full',
-  EDQUOT: 'this user may not store any more',
+  EDQUOT: 'the disk quota of this user is used up',
   EACCES: 'this user may not write there',
   EPERM: 'this user may not write there',
-  EROFS: 'it can only be read',
+  EROFS: 'it is read-only',
   ENOENT: 'there is no such folder',
-  ENOTDIR: 'it is no folder',
-  EEXIST: 'it is no folder',
+  ENOTDIR: 'it is not a folder',
+  EEXIST: 'it is not a folder',
 }
 
-/** What the disk of this machine refuses; the work is done and stays on the server, so it says how to have it. */
+/**
+ * Converts a disk error to a Failure. The files stay on the server, so the message names the command that saves them.
+ */
 function diskFailure(thrown: unknown, folder: string, id: string): unknown {
   const { code, syscall } = thrown as NodeJS.ErrnoException
   if (typeof code !== 'string' || syscall === undefined || thrown instanceof Failure) return thrown
@@ -160,7 +163,7 @@ function diskFailure(thrown: unknown, folder: string, id: string): unknown {
   return new CommandFailure(
     exitCodes.io,
     'internal_error',
-    `Nothing can be saved in ${resolve(folder)}: ${why}. Save it elsewhere: infer ${what} watch ${id} --out folder/`,
+    `Files cannot be saved in ${resolve(folder)}: ${why}. Save them elsewhere: infer ${what} watch ${id} --out folder/`,
     { cause: thrown },
   )
 }

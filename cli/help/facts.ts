@@ -3,26 +3,26 @@ import type { environmentVariables } from '../../core/environment-variables.ts'
 /** Files in the data directory, and elsewhere. */
 export const files = {
   'infer.yaml': 'the configuration: models, address, limits',
-  'starter-declined': 'that the small real model was declined; remove it to be asked again',
+  'starter-declined': 'records that the small real model was declined; remove it to be asked again',
   'server.json': 'address and process of the running server',
   'https/certificate.pem': 'the self-signed certificate of --https, for clients to trust',
-  'root-token': 'the token that the command line uses, for its owner only',
+  'root-token': 'the token that commands use, readable by its owner only',
   'master-key': 'the key that tokens are derived from; keep it with the backups',
   'infer.db': 'organizations, tokens, jobs and the ledger',
-  '~/.local/state/infer/chat-history': 'what was typed in chats, for its user only',
-  '/etc/systemd/system/infer.service': 'the unit of the machine',
-  '~/.config/systemd/user/infer.service': 'the unit of a user',
+  '~/.local/state/infer/chat-history': 'lines typed in chats, readable by its user only',
+  '/etc/systemd/system/infer.service': 'the unit of a system service',
+  '~/.config/systemd/user/infer.service': 'the unit of a user service',
 } as const
 
-/** How a command ends. */
+/** Meanings of the exit codes. */
 export const exits = {
-  0: 'fine',
+  0: 'success',
   1: 'the request was refused, or there is no server',
   64: 'the command line is wrong',
-  65: 'a configuration, a database or a file is damaged or is not what it should be',
+  65: 'a configuration, a database or a file is invalid or damaged',
   70: 'something went wrong inside infer',
   74: 'a disk, a file or a socket of this machine failed',
-  75: 'a job goes on, and was not waited for any longer',
+  75: 'a job continues, but the command stopped waiting for it',
   130: 'ended with Ctrl-C',
 } as const
 
@@ -30,7 +30,7 @@ export type Variable = keyof typeof environmentVariables
 export type KnownFile = keyof typeof files
 export type Exit = keyof typeof exits
 
-/** What the end of a command's help says. */
+/** The last sections of a command's help. */
 export interface Facts {
   environment: readonly Variable[]
   files: readonly KnownFile[]
@@ -50,7 +50,7 @@ const generation: Facts = {
 const local: Facts = {
   environment: ['INFER_URL', 'INFER_DATA_DIR', 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
   files: ['infer.db', 'master-key', 'root-token'],
-  exits: { 0: exits[0], 1: 'it was refused', 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
+  exits: { 0: exits[0], 1: 'the command was refused', 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
 }
 const model: Facts = {
   environment: [
@@ -66,11 +66,11 @@ const model: Facts = {
     'NO_COLOR',
   ],
   files: ['infer.yaml', 'server.json', 'root-token'],
-  exits: { ...client.exits, 1: `${exits[1]}; of test: a model failed`, 65: exits[65], 74: exits[74] },
+  exits: { ...client.exits, 1: `${exits[1]}; for test: a model failed`, 65: exits[65], 74: exits[74] },
 }
 const nothing: Facts = { environment: ['NO_COLOR'], files: [], exits: { 0: exits[0], 64: exits[64], 70: exits[70] } }
 
-/** By the name of the command; what stands below a command has the facts of it. */
+/** By the name of the command; subcommands have the facts of their command. */
 export const factsOf: Record<string, Facts> = {
   infer: {
     environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'INFER_CACHE_DIR', 'NO_COLOR'],
@@ -101,7 +101,11 @@ export const factsOf: Record<string, Facts> = {
       'master-key',
       'infer.db',
     ],
-    exits: { ...local.exits, 0: 'ended by SIGTERM or Ctrl-C, when everything was finished', 130: 'a second Ctrl-C' },
+    exits: {
+      ...local.exits,
+      0: 'stopped by SIGTERM or Ctrl-C after running requests finished',
+      130: 'stopped by a second Ctrl-C',
+    },
   },
   run: generation,
   video: generation,
@@ -112,17 +116,17 @@ export const factsOf: Record<string, Facts> = {
     files: ['infer.yaml', ...generation.files],
     exits: {
       ...generation.exits,
-      1: `${exits[1]}; a run failed or was cancelled`,
-      65: 'a workflow cannot be run, or a file is not what it should be',
-      75: 'an execution goes on, and was not waited for any longer',
+      1: `${exits[1]}; an execution failed or was cancelled`,
+      65: 'a workflow or a file is invalid',
+      75: 'an execution continues, but the command stopped waiting for it',
     },
   },
   execution: {
     ...generation,
     exits: {
       ...generation.exits,
-      1: `${exits[1]}; a run failed or was cancelled`,
-      75: 'an execution goes on, and was not waited for any longer',
+      1: `${exits[1]}; an execution failed or was cancelled`,
+      75: 'an execution continues, but the command stopped waiting for it',
     },
   },
   chat: {
@@ -135,25 +139,25 @@ export const factsOf: Record<string, Facts> = {
   status: client,
   logs: client,
   model,
-  pull: { ...model, exits: { ...model.exits, 1: 'it was refused, or the download failed' } },
+  pull: { ...model, exits: { ...model.exits, 1: 'the command was refused, or the download failed' } },
   ls: { ...client, files: ['infer.yaml', ...client.files], exits: { ...client.exits, 65: exits[65], 74: exits[74] } },
   ps: client,
   rm: {
     environment: ['INFER_URL', 'INFER_DATA_DIR', 'NO_COLOR'],
     files: ['infer.yaml'],
-    exits: { ...client.exits, 1: 'it was refused', 65: exits[65], 74: exits[74] },
+    exits: { ...client.exits, 1: 'the command was refused', 65: exits[65], 74: exits[74] },
   },
   stop: client,
   config: {
     environment: ['INFER_DATA_DIR', 'NO_COLOR'],
     files: ['infer.yaml'],
-    exits: { ...nothing.exits, 65: 'the file is wrong', 74: 'the file cannot be read' },
+    exits: { ...nothing.exits, 65: 'the file is invalid', 74: 'the file cannot be read' },
   },
   org: local,
   token: {
     environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
     files: local.files,
-    exits: { ...local.exits, 1: 'it was refused; of scan: a secret was found' },
+    exits: { ...local.exits, 1: 'the command was refused; for scan: a valid secret was found' },
   },
   doctor: {
     ...local,
@@ -163,13 +167,13 @@ export const factsOf: Record<string, Facts> = {
   },
   backup: local,
   restore: local,
-  db: { ...local, exits: { ...local.exits, 65: 'there is damage' } },
+  db: { ...local, exits: { ...local.exits, 65: 'the database is damaged' } },
   service: {
     environment: ['INFER_DATA_DIR', 'XDG_CONFIG_HOME'],
     files: ['/etc/systemd/system/infer.service', '~/.config/systemd/user/infer.service'],
     exits: {
       0: exits[0],
-      1: 'this machine has no systemd, or it refused',
+      1: 'this machine has no systemd, or systemd refused',
       64: exits[64],
       70: exits[70],
       74: exits[74],
@@ -186,7 +190,7 @@ export const factsOf: Record<string, Facts> = {
   },
 }
 
-/** The guide that tells more about a command, and about those below it. */
+/** The guide for a command and its subcommands. */
 export const guideOf: Readonly<Record<string, string>> = {
   run: 'getting-started',
   chat: 'chat-and-tools',

@@ -4,23 +4,23 @@ import { wrapped } from '../wrap.ts'
 import { exits, type Facts, factsOf, files, guideOf } from './facts.ts'
 
 /**
- * Puts environment, files and exit codes at the end of the help of a command and of everything below it, behind the
- * examples. Call it when the command is complete.
+ * Adds environment, files and exit codes to the end of the help of a command and its subcommands, after the examples.
+ * Call it when the command is complete.
  */
 export function addManual(command: Command, width: number, name = command.name()): void {
   addOwn(command, width, name)
-  for (const below of command.commands) addManual(below, width, name)
+  for (const subcommand of command.commands) addManual(subcommand, width, name)
 }
 
-/** The same for one command alone. */
+/** Adds the same to one command, without its subcommands. */
 export function addOwn(command: Command, width: number, name = command.name()): void {
   const facts = factsOf[name]
-  if (!facts) throw new Error(`cli/help/facts.ts says nothing about '${name}'`)
+  if (!facts) throw new Error(`cli/help/facts.ts has no entry for '${name}'`)
   const guide = guideOf[name] === undefined ? '' : `\n\nGuide: infer help ${guideOf[name]}`
   command.addHelpText('after', `\n${manualOf(facts, width)}${guide}`)
 }
 
-/** The sections as text. */
+/** Formats the sections as text. */
 function manualOf({ environment, files: known, exits: codes }: Facts, width: number): string {
   const inDirectory = known.some(name => !/^[/~]/.test(name))
   const sections: [title: string, rows: [term: string, text: string][]][] = [
@@ -39,7 +39,7 @@ function manualOf({ environment, files: known, exits: codes }: Facts, width: num
     .join('\n\n')
 }
 
-/** Terms and what they mean in two columns; a text that is too long goes on below itself. */
+/** Draws terms and their meanings in two columns; long texts are wrapped inside their column. */
 export function drawRows(rows: readonly (readonly [term: string, text: string])[], width: number): string[] {
   const left = Math.max(...rows.map(([term]) => term.length)) + 4
   const room = Math.max(30, width - left)

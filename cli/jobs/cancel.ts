@@ -7,18 +7,18 @@ import type { Terminal } from '../terminal.ts'
 import { findIds } from './find.ts'
 import { Job, jobPath } from './job.ts'
 
-/** `infer job cancel <ids…>`: ends them, wherever they are. */
+/** `infer job cancel <ids…>`: cancels pending and running jobs. */
 export function define(command: Command, terminal: Terminal): void {
   const cancel = withDataDir(withJson(command.command('cancel')))
-    .summary('cancel jobs that wait or run')
+    .summary('cancel pending and running jobs')
     .description(
-      'Cancels jobs. One that waits leaves the queue; of one that runs the engine is told at once. A job that has ended stays as it is, and is an error here.',
+      'Cancels jobs. A pending job leaves the queue; the engine aborts a running job at once. A job that has ended does not change, and is an error here.',
     )
     .argument('<ids...>', 'the jobs, or the ends of their ids')
     .action(async (texts: string[], { dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const client = openClient(dataDirectory(dataDir))
       const jobs: Job[] = []
-      // One after the other: their order is that of the answers.
+      // Sequentially, so that the output has the order of the ids.
       for (const id of await findIds(client, texts))
         try {
           jobs.push(await client.ask({ method: 'POST', path: `${jobPath(id)}/cancel`, answer: Job }))

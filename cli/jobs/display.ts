@@ -6,8 +6,8 @@ import { type JobSnapshot, unknownSnapshot } from './job-snapshot.ts'
 import { pipeLine, progressLine, type ReportedProgress } from './progress-line.ts'
 
 /**
- * Shows how jobs are getting on, on standard error: a line for each that moves, on a terminal; plain lines in a pipe, at
- * a rate that a log bears. With `quiet` nothing but what is said.
+ * Shows the progress of jobs on standard error: on a terminal one live line per job; in a pipe plain lines, few enough
+ * for a log. With `quiet` prints only the texts given to `say`.
  */
 export function openDisplay(
   terminal: Terminal,
@@ -15,7 +15,7 @@ export function openDisplay(
   { quiet = false, now = () => performance.now() }: { quiet?: boolean; now?: () => number } = {},
 ) {
   const { stderr } = terminal
-  const moving = !quiet && Boolean((stderr as Partial<WriteStream>).isTTY)
+  const isLive = !quiet && Boolean((stderr as Partial<WriteStream>).isTTY)
   const begunAt = now()
   const widest = Math.max(...labels.map(label => printable(label).length))
   const jobs = labels.map(label => ({
@@ -23,12 +23,12 @@ export function openDisplay(
     snapshot: unknownSnapshot,
     at: begunAt,
     since: begunAt,
-    /** Nothing is shown of it before anything is known, nor when it is over. */
+    /** False before the first snapshot and after the end. */
     shown: false,
-    over: false,
+    isFinished: false,
     reported: undefined as ReportedProgress | undefined,
   }))
-  const redrawn = moving ? openLiveLines(stderr, frame, now) : undefined
+  const redrawn = isLive ? openLiveLines(stderr, frame, now) : undefined
 
   function frame(): string[] {
     const width = Math.max(20, (stderr.columns || 80) - 1)
@@ -37,13 +37,13 @@ export function openDisplay(
       .map(job => progressLine(job.label.padEnd(widest), job.snapshot, now() - job.at, now() - job.since, width))
   }
 
-  /** Writes something else, to either stream, above the lines. */
+  /** Writes other output, to either stream, above the lines. */
   const aside = (write: () => void): void => (redrawn ? redrawn.aside(write) : write())
 
   return {
     change(index: number, snapshot: JobSnapshot): void {
       const job = jobs[index]!
-      if (job.over) return
+      if (job.isFinished) return
       job.snapshot = snapshot
       job.at = now()
       job.shown = true
@@ -54,9 +54,9 @@ export function openDisplay(
       job.reported = line.reported
       terminal.remark(job.label === '' ? line.text : `${job.label}: ${line.text}`)
     },
-    /** The job has no line any more: what there is to say of its end is said elsewhere. */
+    /** Removes the line of the job; the caller prints its result. */
     end(index: number): void {
-      Object.assign(jobs[index]!, { shown: false, over: true })
+      Object.assign(jobs[index]!, { shown: false, isFinished: true })
       redrawn?.draw()
     },
     aside,

@@ -5,7 +5,7 @@ import { type Job, tookOf } from './job.ts'
 import { snapshotOf } from './job-snapshot.ts'
 import { joinFacts, percentOf, reasonText } from './progress-line.ts'
 
-/** A status in the colour of what it means. */
+/** Colors a status by its meaning. */
 export function statusText(status: string, paint: Paint): string {
   const colours: Record<string, (text: string) => string> = {
     completed: paint.good,
@@ -15,13 +15,13 @@ export function statusText(status: string, paint: Paint): string {
   return (colours[status] ?? paint.faint)(printable(status))
 }
 
-/** How it is getting on, or what became of it, in a few words. */
+/** Describes the progress or the error of a job in a few words. */
 export function noteOf(job: Job): string {
   const snapshot = snapshotOf(job)
   if (job.status === 'pending') {
     const reason = reasonText(snapshot)
     const before = snapshot.queuePosition ?? 0
-    return joinFacts([before > 0 ? `${before} before it` : '', reason])
+    return joinFacts([before > 0 ? `${before} ahead of it` : '', reason])
   }
   if (job.status === 'processing') {
     const done = snapshot.progress === null ? [] : [`${percentOf(snapshot.progress)} %`]
@@ -31,24 +31,26 @@ export function noteOf(job: Job): string {
   return job.error ? storedSentence(job.error.message) : ''
 }
 
-/** How long the work took; a dash where it never began. */
+/** Returns how long the job ran; a dash if it never started. */
 export function tookText(job: Job): string {
   const took = tookOf(job)
   if (took === undefined) return '-'
-  // Without a measure there are two times in whole seconds.
+  // Without `run_ms` there are only start and end in whole seconds.
   return job.metrics?.run_ms == null ? lengthText(took) : preciseText(took * 1000)
 }
 
 export const tableHead = ['id', 'status', 'task', 'model', 'age', 'took', 'note'] as const
 
-/** Columns from which on a terminal has room for whole ids, and for tasks with what stands before their slash. */
+/** Minimum columns of a terminal for whole ids and for tasks with their prefix. */
 const wideColumns = 120
 const isNarrow = (width: number): boolean => width > 0 && width < wideColumns
 
-/** A whole id is 30 signs: where a terminal has no room for it its end stands there, which every command takes too. */
+/**
+ * Returns the id or, on a narrow terminal, its end: a whole id has 30 characters, and every command accepts the end.
+ */
 export const idText = (id: string, width: number): string => (isNarrow(width) ? id.slice(-8) : id)
 
-/** The rows of a table of jobs for a terminal of this width; 0 is a pipe, which is told all. `now` in seconds. */
+/** Returns table rows for a terminal of this width; 0 is a pipe, which gets full values. `now` in epoch seconds. */
 export const rowsOf = (jobs: readonly Job[], now: number, width: number, paint: Paint): string[][] =>
   jobs.map(job => [
     idText(job.id, width),
@@ -60,7 +62,7 @@ export const rowsOf = (jobs: readonly Job[], now: number, width: number, paint: 
     noteOf(job).replaceAll(/\s+/g, ' '),
   ])
 
-/** Everything about one job that a person asks for, as rows of name and value. */
+/** Returns the facts about a job as rows of name and value. */
 export function factsOf(job: Job, paint: Paint): [name: string, value: string][] {
   const at = (seconds: number | null | undefined) => timeText(seconds == null ? null : seconds * 1000)
   const text = (value: unknown) => (typeof value === 'string' ? printable(value) : JSON.stringify(value))
@@ -74,7 +76,7 @@ export function factsOf(job: Job, paint: Paint): [name: string, value: string][]
     ['priority', job.priority ? String(job.priority) : undefined],
     ['attempts', job.attempts && job.max_attempts ? `${job.attempts} of ${job.max_attempts}` : undefined],
     ['submitted', at(job.created_at)],
-    ['begun', job.started_at == null ? undefined : at(job.started_at)],
+    ['started', job.started_at == null ? undefined : at(job.started_at)],
     ['ended', job.finished_at == null ? undefined : at(job.finished_at)],
     ['took', tookOf(job) === undefined ? undefined : tookText(job)],
     ['metadata', job.metadata == null ? undefined : text(job.metadata)],
@@ -82,7 +84,7 @@ export function factsOf(job: Job, paint: Paint): [name: string, value: string][]
   return rows.filter((row): row is [string, string] => row[1] !== undefined)
 }
 
-/** The inputs or the result of a job as rows: what is long is cut, what is nested is JSON. */
+/** Returns the inputs or the result of a job as rows. Long values are cut, nested values are JSON. */
 export function valuesOf(value: unknown, width: number): [name: string, value: string][] {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return []
   return Object.entries(value)

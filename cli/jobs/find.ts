@@ -4,34 +4,34 @@ import { refused, usage } from '../exit-codes.ts'
 import { printable } from '../paint.ts'
 import { jobPages } from './job-pages.ts'
 
-/** Fewer characters than this mean too many jobs. */
-const fewest = 4
-/** Among so many of the newest a part of an id is looked for. */
+/** Minimum length of a part of an id; fewer characters match too many jobs. */
+const minIdPart = 4
+/** Number of newest jobs in which a part of an id is searched. */
 const maxSearched = 500
 
-/** The id as it is when it is whole, `q_…` as the job it belongs to; undefined for a part of one. */
+/** Returns a whole job id, or the job id of a `q_…` id; undefined for a part of an id. */
 export function wholeId(text: string): string | undefined {
   if (!isId(text)) return undefined
   return text.startsWith('q_') ? jobIdOf(text) : text.startsWith('job_') ? text : undefined
 }
 
-/** What stands behind the `_`, in the letters in which ids are written. */
+/** Returns the part of an id after the `_`, in upper case as ids are. */
 const core = (text: string): string => text.replace(/^(job|q)_/i, '').toUpperCase()
 
-/** Of these ids, those that a part of one may mean: a beginning or an end. */
+/** Returns the ids that begin or end with this part. */
 export const matching = (part: string, ids: readonly string[]): string[] =>
   ids.filter(id => core(id).startsWith(core(part)) || core(id).endsWith(core(part)))
 
 /**
- * The jobs that are meant by ids, or by the beginning or the end of one where only one of the newest jobs has it.
- * Throws usage when several have it, and `not_found` when none has.
+ * Finds jobs by their ids, or by the beginning or end of an id, which must be unique among the newest jobs. Throws
+ * usage when several match, and `not_found` when none does.
  */
 export async function findIds(client: Client, texts: readonly string[], signal?: AbortSignal): Promise<string[]> {
   const parts = texts.filter(text => wholeId(text) === undefined)
-  const short = parts.find(part => core(part).length < fewest || !/^[0-9A-Z]+$/.test(core(part)))
+  const short = parts.find(part => core(part).length < minIdPart || !/^[0-9A-Z]+$/.test(core(part)))
   if (short !== undefined)
     throw usage(
-      `'${printable(short)}' is no id of a job. Give the whole id, or ${fewest} or more characters of its end.`,
+      `'${printable(short)}' is not a job id. Give the whole id, or ${minIdPart} or more characters of its end.`,
     )
   const recent: string[] = []
   if (parts.length > 0)
@@ -50,7 +50,7 @@ export async function findIds(client: Client, texts: readonly string[], signal?:
       )
     if (found.length > 1)
       throw usage(
-        `'${printable(text)}' may be ${found.length > 5 ? `any of ${found.length} jobs` : found.join(' or ')}. Give more of the id.`,
+        `'${printable(text)}' matches ${found.length > 5 ? `${found.length} jobs` : found.join(' and ')}. Give more of the id.`,
       )
     return found[0]!
   })

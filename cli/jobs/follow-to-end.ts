@@ -6,51 +6,51 @@ import { CommandFailure, exitCodes } from '../exit-codes.ts'
 import type { SseEvent } from '../sse.ts'
 import { longestPollingMs, pollAfterMs, requestedDelayMs } from './schedule.ts'
 
-/** A server says at once how a job stands: where nothing comes, something between here and there holds events back. */
+/** The server sends the first event at once. If none arrives in this time, a proxy buffers events. Milliseconds. */
 const defaultFirstEventMs = 5_000
-/** Servers send something every 15 s at the latest. */
+/** The server sends at least a ping every 15 s. Milliseconds. */
 const defaultSilenceMs = 45_000
-const answerMs = 30_000
-/** A stream that lived this long was a good one: asking begins anew after it. */
+const requestTimeoutMs = 30_000
+/** After a stream that lasted this long, polling restarts at its shortest interval. Milliseconds. */
 const stableStreamMs = 30_000
 const maxUnreadableAnswers = 3
 
 export interface FollowOptions<Snapshot> {
   signal: AbortSignal
   onChange: (snapshot: Snapshot) => void
-  /** The connection is lost (a sentence), or there again (undefined). */
+  /** Called when the connection is lost (with a message) and when it works again (with undefined). */
   onTrouble?: (sentence: string | undefined) => void
-  /** A monotonic clock in milliseconds, and waiting by it. */
+  /** A monotonic clock in milliseconds, and a function that waits by this clock. */
   now?: () => number
   wait?: (ms: number, signal: AbortSignal) => Promise<unknown>
-  /** How long a stream may be without its first event, and then without anything. Milliseconds. */
+  /** Maximum time until the first event of a stream, and then without any byte. Milliseconds. */
   firstEventMs?: number
   silenceMs?: number
 }
 
-/** What is followed: where it is, and how what the server says of it is read. */
+/** The followed resource: its path, and functions that read the server's events and responses. */
 export interface FollowTarget<Answer, Snapshot> {
   path: string
   answer: z.ZodType<Answer>
   before: Snapshot
-  /** What is known after an event; undefined for one that says nothing that is known here. */
+  /** Returns the snapshot after an event; undefined for an unknown event. */
   afterEvent: (before: Snapshot, event: SseEvent) => Snapshot | undefined
   snapshotOf: (answer: Answer) => Snapshot
   isOver: (snapshot: Snapshot) => boolean
-  /** The sentence for somebody who has asked for 30 minutes. */
-  givenUp: string
+  /** Error message after 30 minutes of polling. */
+  timeoutMessage: string
 }
 
 /**
- * Follows something that the server does to its end and resolves with its record, whatever the end is. Events where they
- * come through; else by asking, after 2, 5, 10, 20, 30, 30 … seconds and never sooner than the server wants. A lost
- * connection and a server that starts again do not matter: `connect` is called anew, and it is asked for by its path.
- * Throws Failure `timeout` (exit code 75) after 30 minutes of asking without an end, what the server refuses for good
- * (nothing is there, a token that was revoked), and the signal's reason.
+ * Follows a job or execution until it ends in any state, and resolves with its record. Uses events if they arrive; else
+ * polls after 2, 5, 10, 20, 30, 30 … seconds, but never earlier than the server allows. Survives a lost connection and
+ * a restart of the server: `connect` is called again, and the record is read by its path. Throws Failure `timeout`
+ * (exit code 75) after 30 minutes of polling without an end, a final refusal of the server (not found, revoked token),
+ * and the signal's reason.
  */
 export async function followToEnd<Answer, Snapshot>(
   connect: () => Client,
-  { path, answer: schema, before, afterEvent, snapshotOf, isOver, givenUp }: FollowTarget<Answer, Snapshot>,
+  { path, answer: schema, before, afterEvent, snapshotOf, isOver, timeoutMessage }: FollowTarget<Answer, Snapshot>,
   following: FollowOptions<Snapshot>,
 ): Promise<Answer> {
   const { signal, onChange, onTrouble } = following
@@ -58,115 +58,118 @@ export async function followToEnd<Answer, Snapshot>(
   const { firstEventMs = defaultFirstEventMs, silenceMs = defaultSilenceMs } = following
   let snapshot = before
   let lost = false
-  let odd = 0
+  let unreadableAnswers = 0
 
   const change = (next: Snapshot) => {
     snapshot = next
     onChange(next)
   }
-  /** What was thrown, when it may be over the next time; else thrown on. */
-  const passing = (thrown: unknown): Failure => {
+  /** Returns a temporary failure; throws any other. */
+  const temporary = (thrown: unknown): Failure => {
     signal.throwIfAborted()
     const failure = Failure.from(thrown)
-    odd = failure.cause instanceof UnreadableAnswer ? odd + 1 : 0
-    if (odd >= maxUnreadableAnswers || !(failure.retryable || failure.status >= 500)) throw thrown
+    unreadableAnswers = failure.cause instanceof UnreadableAnswer ? unreadableAnswers + 1 : 0
+    if (unreadableAnswers >= maxUnreadableAnswers || !(failure.retryable || failure.status >= 500)) throw thrown
     return failure
   }
   const onReconnected = () => {
     if (lost) onTrouble?.(undefined)
     lost = false
   }
-  const lose = (sentence: string) => {
+  const onLost = (sentence: string) => {
     if (!lost) onTrouble?.(sentence)
     lost = true
   }
 
-  /** Hears events as long as they come. */
+  /** Reads events until the end, a lost connection (`broken`), or the finding that none arrive (`useless`). */
   async function listen(): Promise<'over' | 'broken' | 'useless'> {
-    const held = new AbortController()
-    const timer = setTimeout(() => held.abort(), firstEventMs)
-    let heard = false
+    const noEvent = new AbortController()
+    const timer = setTimeout(() => noEvent.abort(), firstEventMs)
+    let hasEvents = false
     try {
-      const both = AbortSignal.any([signal, held.signal])
+      const both = AbortSignal.any([signal, noEvent.signal])
       for await (const event of connect().stream(`${path}/events`, undefined, both, silenceMs)) {
         clearTimeout(timer)
         const after = afterEvent(snapshot, event)
         if (!after) continue
-        heard = true
+        hasEvents = true
         onReconnected()
         change(after)
         if (isOver(after)) return 'over'
       }
-      return heard ? 'broken' : 'useless'
+      return hasEvents ? 'broken' : 'useless'
     } catch (thrown) {
       signal.throwIfAborted()
-      if (held.signal.aborted) return 'useless'
+      if (noEvent.signal.aborted) return 'useless'
       const { status } = Failure.from(thrown)
-      // A proxy that does not know the path cannot be told from a thing that is not there; asking for it will tell.
+      // Either a proxy does not know the path, or the resource does not exist. Polling shows which.
       if (status === 404 || status === 405) return 'useless'
-      lose(passing(thrown).message)
+      onLost(temporary(thrown).message)
       return 'broken'
     } finally {
       clearTimeout(timer)
     }
   }
 
-  /** The record, and how long the server wants to be left alone; no record when it could not be had this time. */
-  async function ask(): Promise<{ found?: { answer: Answer; over: boolean }; askedMs: number }> {
-    const late = AbortSignal.timeout(answerMs)
+  /**
+   * Reads the record, and the delay that the server requests before the next poll; no record on a temporary failure.
+   */
+  async function poll(): Promise<{ found?: { answer: Answer; over: boolean }; delayMs: number }> {
+    const timeout = AbortSignal.timeout(requestTimeoutMs)
     try {
       const { answer, headers } = await connect().askWithHeaders({
         method: 'GET',
         path,
         answer: schema,
-        signal: AbortSignal.any([signal, late]),
+        signal: AbortSignal.any([signal, timeout]),
       })
-      odd = 0
+      unreadableAnswers = 0
       onReconnected()
       const next = snapshotOf(answer)
       change(next)
-      return { found: { answer, over: isOver(next) }, askedMs: requestedDelayMs(headers) }
+      return { found: { answer, over: isOver(next) }, delayMs: requestedDelayMs(headers) }
     } catch (thrown) {
       signal.throwIfAborted()
-      if (late.aborted) {
-        lose('The server does not answer.')
-        return { askedMs: 0 }
+      if (timeout.aborted) {
+        onLost('The server does not answer.')
+        return { delayMs: 0 }
       }
-      const failure = passing(thrown)
-      lose(failure.message)
-      return { askedMs: failure.retryAfterMs ?? 0 }
+      const failure = temporary(thrown)
+      onLost(failure.message)
+      return { delayMs: failure.retryAfterMs ?? 0 }
     }
   }
 
-  let useful = true
-  let reached = true
+  let eventsArrive = true
+  let isReachable = true
   let polls = 0
-  let askedMs = 0
+  let delayMs = 0
   let since = now()
   for (;;) {
     let over = false
-    // Whoever cannot be asked cannot be listened to either.
-    if (useful && reached) {
+    // A server that does not answer polls sends no events either.
+    if (eventsArrive && isReachable) {
       const begunAt = now()
       const outcome = await listen()
-      useful = outcome !== 'useless'
+      eventsArrive = outcome !== 'useless'
       over = outcome === 'over'
       if (now() - begunAt > stableStreamMs) {
         polls = 0
         since = now()
       }
     }
-    // After an end that was heard, the record is there.
+    // After an event about the end, the record is final.
     if (!over) {
-      const waitMs = pollAfterMs(polls++, askedMs)
-      if (now() + waitMs - since > longestPollingMs) throw new CommandFailure(exitCodes.unfinished, 'timeout', givenUp)
+      const waitMs = pollAfterMs(polls++, delayMs)
+      if (now() + waitMs - since > longestPollingMs)
+        throw new CommandFailure(exitCodes.unfinished, 'timeout', timeoutMessage)
       await wait(waitMs, signal)
     }
-    const asked = await ask()
-    if (asked.found?.over) return asked.found.answer
-    askedMs = asked.askedMs
-    reached = asked.found !== undefined
-    // Events that tell of an end that there was not are none to go by.
-    if (reached && over) useful = false
+    const polled = await poll()
+    if (polled.found?.over) return polled.found.answer
+    delayMs = polled.delayMs
+    isReachable = polled.found !== undefined
+    // Events that report an end that the record does not confirm are unreliable.
+    if (isReachable && over) eventsArrive = false
   }
 }

@@ -3,7 +3,7 @@ import { type FollowOptions, followToEnd } from './follow-to-end.ts'
 import { isOver, Job, jobPath } from './job.ts'
 import { afterEvent, type JobSnapshot, snapshotOf, unknownSnapshot } from './job-snapshot.ts'
 
-/** Follows a job to its end and resolves with its record, whatever the end is. */
+/** Follows a job until it ends in any state, and resolves with its record. */
 export const followJob = (connect: () => Client, id: string, following: FollowOptions<JobSnapshot>): Promise<Job> =>
   followToEnd<Job, JobSnapshot>(
     connect,
@@ -14,7 +14,7 @@ export const followJob = (connect: () => Client, id: string, following: FollowOp
       afterEvent,
       snapshotOf,
       isOver: ({ status }) => isOver(status),
-      givenUp: `The job ${id} has not ended after 30 minutes of asking. It goes on. Follow it again: infer job watch ${id}`,
+      timeoutMessage: `The job ${id} has not ended after 30 minutes of polling and is still running. Follow it again: infer job watch ${id}`,
     },
     following,
   )

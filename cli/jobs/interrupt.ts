@@ -1,15 +1,15 @@
 import { constants } from 'node:os'
 import type { Terminal } from '../terminal.ts'
 
-/** `cancel` is aborted by the first Ctrl-C, `leave` by the second. */
+/** The first Ctrl-C aborts `cancel`, the second aborts `leave`. */
 export interface Interrupts {
   cancel: AbortSignal
   leave: AbortSignal
 }
 
 /**
- * Does work that began something elsewhere: the first Ctrl-C asks for its end and is waited for, the second leaves at
- * once, and a third ends the process the hard way. In each case the program ends with 130, as a shell expects.
+ * Runs work that started something on the server. The first Ctrl-C cancels it and waits for its end, the second stops
+ * waiting, and a third kills the process. In each case the program exits with 130, as shells expect.
  */
 export async function withInterrupts(
   terminal: Terminal,

@@ -1,7 +1,7 @@
 import type { Client } from '../client.ts'
 import { type Job, JobPage, listPath } from './job.ts'
 
-/** What jobs are listed. */
+/** Which jobs to list. */
 export interface Filter {
   status?: string | undefined
   task?: string | undefined
@@ -12,20 +12,20 @@ export interface Filter {
 
 const pageSize = 100
 
-/** Jobs, newest first, page after page as they are read. Stop reading and no more is asked for. */
+/** Yields jobs, newest first. Requests the next page only when the caller reads on. */
 export async function* jobPages(
   client: Client,
   { status, task, model, since }: Filter,
   signal?: AbortSignal,
   limit = pageSize,
 ): AsyncGenerator<Job, void, void> {
-  const want = { status, task, model_id: model, created_after: since, limit: Math.min(limit, pageSize) }
+  const query = { status, task, model_id: model, created_after: since, limit: Math.min(limit, pageSize) }
   let after: string | undefined
   do {
-    const path = listPath({ ...want, after })
+    const path = listPath({ ...query, after })
     const page = await client.ask({ method: 'GET', path, answer: JobPage, ...(signal ? { signal } : {}) })
     yield* page.jobs
-    // A page may be empty although there are more.
+    // A page can be empty although more pages follow.
     after = page.has_more ? (page.next_cursor ?? undefined) : undefined
   } while (after !== undefined)
 }

@@ -2,12 +2,12 @@ import { z } from 'zod'
 import type { SseEvent } from '../sse.ts'
 import type { Job } from './job.ts'
 
-/** What is known of a job at one moment, as it is drawn. */
+/** The state of a job at one time, as it is drawn. */
 export interface JobSnapshot {
   status: string
-  /** 0 to 1; null while nobody can tell. */
+  /** 0 to 1; null while unknown. */
   progress: number | null
-  /** How many stand before it; null once it is its turn. */
+  /** Number of jobs ahead of it in the queue; null once it runs. */
   queuePosition: number | null
   etaSeconds: number | null
   waitingFor: { reason: string; detail: string } | null
@@ -29,7 +29,7 @@ export const snapshotOf = (job: Job): JobSnapshot => ({
   waitingFor: job.waiting_for ? { reason: job.waiting_for.reason, detail: job.waiting_for.detail ?? '' } : null,
 })
 
-/** What an event may tell of a job. One that says nothing of a fact leaves it as it was. */
+/** Fields of an event about a job. A missing field leaves its value unchanged. */
 const Facts = z.looseObject({
   status: z.string().optional(),
   progress: z.number().nullish(),
@@ -37,10 +37,10 @@ const Facts = z.looseObject({
   eta_seconds: z.number().nullish(),
   waiting_for: z.looseObject({ reason: z.string(), detail: z.string().nullish() }).nullish(),
 })
-/** Around it; the snapshot at the beginning has the whole job. */
+/** The body of an event; the first event contains the whole job. */
 const Envelope = z.looseObject({ data: z.union([z.looseObject({ job: Facts }), Facts]) })
 
-/** States by the events that bring them about. */
+/** The status of a job after each event. */
 const statusAfter: Record<string, string> = {
   'job.created': 'pending',
   'job.started': 'processing',
@@ -51,8 +51,8 @@ const statusAfter: Record<string, string> = {
 }
 
 /**
- * The moment after an event of the server. Undefined for an event that tells nothing that is known here: it is passed
- * over, as a newer server may tell more.
+ * Returns the snapshot after an event; undefined for an unknown event, which a newer server may send and which is
+ * ignored.
  */
 export function afterEvent(before: JobSnapshot, { event, data }: SseEvent): JobSnapshot | undefined {
   const read = Envelope.safeParse(parsed(data))
@@ -60,7 +60,7 @@ export function afterEvent(before: JobSnapshot, { event, data }: SseEvent): JobS
   const body = read.data.data
   const facts = ('job' in body ? body.job : body) as z.output<typeof Facts>
   const status = facts.status ?? statusAfter[event] ?? before.status
-  // What was known of another state says nothing about this one.
+  // Progress, position and reason belong to the previous status.
   const kept = status === before.status ? before : unknownSnapshot
   return {
     status,

@@ -6,7 +6,7 @@ const WaitingFor = z.looseObject({
   eta_seconds: z.number().nullish(),
 })
 
-/** What the API says of one job, as far as the command line speaks of it; what else it says is kept for `--json`. */
+/** The fields of a job that the command line uses. Other fields are kept for `--json`. */
 export const Job = z.looseObject({
   id: z.string(),
   queue_id: z.string().nullish(),
@@ -14,7 +14,7 @@ export const Job = z.looseObject({
   model_id: z.string(),
   status: z.string(),
   priority: z.number().optional(),
-  /** How many stand before it. */
+  /** Number of jobs ahead of it. */
   queue_position: z.number().nullish(),
   /** 0 to 1. */
   progress: z.number().nullish(),
@@ -41,10 +41,10 @@ export const JobPage = z.looseObject({
 
 export const jobPath = (id: string): string => `/api/jobs/${encodeURIComponent(id)}`
 
-/** Whether a job in this state stays as it is. A state that nobody knows yet is one on the way. */
+/** Whether a job has ended. An unknown status counts as not ended. */
 export const isOver = (status: string): boolean => ['completed', 'failed', 'cancelled'].includes(status)
 
-/** How long the work itself took, seconds; undefined where it never began or goes on. */
+/** Returns how long the job ran, in seconds; undefined if it never started or still runs. */
 export const tookOf = ({ started_at, finished_at, metrics }: Job): number | undefined =>
   metrics?.run_ms != null
     ? metrics.run_ms / 1000
@@ -52,13 +52,13 @@ export const tookOf = ({ started_at, finished_at, metrics }: Job): number | unde
       ? undefined
       : finished_at - started_at
 
-/** The page of a list that a query asks for. */
+/** Returns the path of a list with this query. */
 export const listPath = (query: Record<string, string | number | undefined>): string => {
   const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
   return `/api/jobs?${new URLSearchParams(given as [string, string][]).toString()}`
 }
 
-/** A file in the result of a job that made pictures, a video or a sound. */
+/** An image, video or audio file in the result of a job. */
 const JobFile = z.looseObject({
   url: z.string(),
   file_name: z.string().nullish(),
@@ -78,7 +78,7 @@ const Result = z.looseObject({
   prompt: z.string().nullish(),
 })
 
-/** What a job made that makes files; no files for any other job. */
+/** Returns the files of a job; none for a job of a task without files. */
 export function filesOfJob(job: Job): {
   files: JobFile[]
   seed: number | undefined
@@ -87,11 +87,11 @@ export function filesOfJob(job: Job): {
 } {
   const read = Result.safeParse(job.result)
   const { images, video, audio_url, content_type, seed_used, duration_seconds, prompt } = read.success ? read.data : {}
-  const sound = audio_url ? [{ url: audio_url, content_type, file_name: nameIn(audio_url) }] : []
+  const audio = audio_url ? [{ url: audio_url, content_type, file_name: nameIn(audio_url) }] : []
   return {
-    files: [...(images ?? []), ...(video ? [video] : []), ...sound],
+    files: [...(images ?? []), ...(video ? [video] : []), ...audio],
     seed: seed_used ?? undefined,
-    // Pictures have none worth telling.
+    // Images have no duration.
     durationSeconds: video ? (duration_seconds ?? undefined) : undefined,
     prompt: prompt ?? undefined,
   }

@@ -21,7 +21,7 @@ interface Options {
   dataDir?: string
 }
 
-/** `2h` before now, or a date: Unix seconds. */
+/** Reads a duration before now such as `2h`, or a date, as Unix seconds. */
 export function readSince(text: string, now = Date.now()): number {
   const length = Duration.safeParse(text)
   const at = length.success ? now - length.data : /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
@@ -29,25 +29,25 @@ export function readSince(text: string, now = Date.now()): number {
   return Math.floor(at / 1000)
 }
 
-/** A task by its name, with or without what stands before its slash. */
+/** Reads a task name, with or without its prefix. */
 export function readTaskName(text: string): string {
   const task = tasks.find(one => one === text || one.split('/')[1] === text)
   if (!task) throw new InvalidArgumentError(`There is no task '${text}'. The tasks are ${tasks.join(', ')}.`)
   return task
 }
 
-/** `infer job list`: what was asked for, and what became of it. */
+/** `infer job list`: lists jobs. */
 export function define(command: Command, terminal: Terminal): void {
   const list = withDataDir(withJson(command.command('list')))
-    .summary('list the jobs, the newest first')
+    .summary('list jobs, newest first')
     .description(
-      'Lists the jobs of the organization, the newest first. Where a terminal is narrow, the end of each id is shown; every command takes it.',
+      'Lists the jobs of the organization, newest first. On a narrow terminal shows the end of each id, which every command accepts.',
     )
-    .addOption(new Option('--status <status>', 'only those in this state').choices(jobStatuses))
-    .option('--task <name>', 'only those of this task, such as text-to-image', readTaskName)
-    .option('--model <id>', 'only those of this model')
-    .option('--since <time>', 'only those since then: 30m, 2h, 7d or a date', (text: string) => readSince(text))
-    .option('--limit <count>', 'how many at most, 1 to 10000', readCount(1, 10_000), 20)
+    .addOption(new Option('--status <status>', 'only jobs in this state').choices(jobStatuses))
+    .option('--task <name>', 'only jobs of this task, such as text-to-image', readTaskName)
+    .option('--model <id>', 'only jobs of this model')
+    .option('--since <time>', 'only jobs created since: 30m, 2h, 7d or a date', (text: string) => readSince(text))
+    .option('--limit <count>', 'maximum number, 1 to 10000', readCount(1, 10_000), 20)
     .action(async ({ status, task, model, since, limit, json, dataDir }: Options) => {
       const jobs: Job[] = []
       let more = false
@@ -60,9 +60,7 @@ export function define(command: Command, terminal: Terminal): void {
       if (json) return terminal.json({ jobs, has_more: more })
       if (jobs.length === 0)
         return terminal.remark(
-          (status ?? task ?? model ?? since)
-            ? 'There is no such job.'
-            : 'Nothing was asked for yet. See: infer run --help',
+          (status ?? task ?? model ?? since) ? 'No job matches.' : 'There are no jobs yet. See: infer run --help',
         )
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
       terminal.table(tableHead, rowsOf(jobs, Date.now() / 1000, width, terminal.paint))
@@ -70,7 +68,7 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(list, [
     ['infer job list', 'the newest twenty'],
-    ['infer job list --status failed --since 1d', 'what went wrong since yesterday'],
-    ['infer job list --task text-to-video --json', 'as the API gives it'],
+    ['infer job list --status failed --since 1d', 'failures since yesterday'],
+    ['infer job list --task text-to-video --json', 'the response of the API'],
   ])
 }

@@ -6,13 +6,13 @@ const LogLine = z.looseObject({ timestamp: z.string(), level: z.string(), messag
 export type LogLine = z.output<typeof LogLine>
 const Logs = z.looseObject({ logs: z.array(LogLine) })
 
-/** How long a line waits at most before it is read. Milliseconds. */
+/** Interval of reading the log. Milliseconds. */
 const everyMs = 2_000
 
 export const logsOf = async (client: Client, id: string, signal: AbortSignal): Promise<LogLine[]> =>
   (await client.ask({ method: 'GET', path: `${jobPath(id)}/logs`, answer: Logs, signal })).logs
 
-/** The lines of a list that were not in the one before. A server keeps so many lines and no more. */
+/** Returns the lines that were not in the previous list. The server keeps a limited number of lines. */
 export function newLines(before: readonly LogLine[], lines: readonly LogLine[]): LogLine[] {
   const last = before.at(-1)
   if (!last) return [...lines]
@@ -21,31 +21,31 @@ export function newLines(before: readonly LogLine[], lines: readonly LogLine[]):
 }
 
 /**
- * Tells what a job says, each line once, while it is followed by somebody else: read every 2 s and when asked to `look`,
- * and once more at the end. A list that could not be read is read the next time.
+ * Reports each log line of a job once: reads the log every 2 s, when `readNow` is called, and once more at the end. The
+ * caller follows the job itself. A failed read is repeated at the next interval.
  */
-export function openLogReader(connect: () => Client, id: string, signal: AbortSignal, tell: (line: LogLine) => void) {
+export function openLogReader(connect: () => Client, id: string, signal: AbortSignal, onLine: (line: LogLine) => void) {
   let known: readonly LogLine[] = []
   let reading: Promise<void> | undefined
   const read = async () => {
     const lines = await logsOf(connect(), id, signal)
-    for (const line of newLines(known, lines)) tell(line)
+    for (const line of newLines(known, lines)) onLine(line)
     known = lines
   }
-  const look = (): void => {
+  const readNow = (): void => {
     reading ??= read()
       .catch(() => undefined)
       .finally(() => {
         reading = undefined
       })
   }
-  const timer = setInterval(look, everyMs)
+  const timer = setInterval(readNow, everyMs)
   return {
-    look,
+    readNow,
     async [Symbol.asyncDispose](): Promise<void> {
       clearInterval(timer)
       await reading
-      // Whoever followed the job has said by now what is wrong, if anything is.
+      // The code that follows the job reports any error.
       if (!signal.aborted) await read().catch(() => undefined)
     },
   }

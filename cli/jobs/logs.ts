@@ -17,22 +17,22 @@ interface Options {
 
 const levels: Record<string, keyof Paint> = { ERROR: 'bad', WARN: 'warning', STDERR: 'warning' }
 
-/** `12:00:00 INFO step 12/30`, the time in UTC. */
+/** Formats a log line: `12:00:00 INFO step 12/30`, the time in UTC. */
 export function lineText({ timestamp, level, message }: LogLine, paint: Paint): string {
   const time = /T(\d{2}:\d{2}:\d{2})/.exec(timestamp)?.[1] ?? printable(timestamp)
   return `${paint.faint(time)} ${paint[levels[level] ?? 'faint'](printable(level).padEnd(6))} ${printable(message)}`
 }
 
-/** `infer job logs <id>`: what the runs of a job have said. */
+/** `infer job logs <id>`: prints the log of a job. */
 export function define(command: Command, terminal: Terminal): void {
   const logs = withDataDir(command.command('logs'))
-    .summary('read what a job has said')
+    .summary('print the log of a job')
     .description(
-      'Prints what the runs of a job have said, oldest first, and with --follow what they say until its end.',
+      'Prints the log of all attempts of a job, oldest line first. With --follow also prints new lines until the job ends.',
     )
     .argument('<id>', 'the job, or the end of its id')
-    .option('-f, --follow', 'go on until the job has ended')
-    .option('--json', 'print one JSON object a line')
+    .option('-f, --follow', 'print new lines until the job has ended')
+    .option('--json', 'print one JSON object per line')
     .action((text: string, { follow, json, dataDir }: Options) =>
       interruptible(terminal, async signal => {
         const connect = () => openClient(dataDirectory(dataDir))
@@ -41,12 +41,12 @@ export function define(command: Command, terminal: Terminal): void {
         const print = (line: LogLine) => terminal.print(json ? JSON.stringify(line) : lineText(line, terminal.paint))
         if (follow) {
           await using reader = openLogReader(connect, id!, signal, print)
-          await followJob(connect, id!, { signal, onChange: reader.look })
+          await followJob(connect, id!, { signal, onChange: reader.readNow })
           return
         }
         const lines = await logsOf(client, id!, signal)
         for (const line of lines) print(line)
-        if (lines.length === 0 && !json) terminal.remark('It has said nothing.')
+        if (lines.length === 0 && !json) terminal.remark('The log is empty.')
       }),
     )
   withExamples(logs, [

@@ -6,34 +6,34 @@ import type { JobSnapshot } from './job-snapshot.ts'
 
 const barWidth = 24
 
-/** Why a job waits, in the words of somebody who does not know the API; the server's own sentence where it has one. */
+/** Why a job waits, for users who do not know the API. The server's own message takes precedence. */
 const reasons: Record<string, string> = {
-  model_loading: 'its model is being loaded',
+  model_loading: 'its model is loading',
   queue: 'other jobs come first',
-  no_capacity: 'no device has room',
+  no_capacity: 'no device has enough free memory',
   engine_failing: 'its engine fails to start',
-  not_before: 'its time has not come',
-  retry: 'it failed and will be tried again',
+  not_before: 'its start time is in the future',
+  retry: 'it failed and will be retried',
   model_disabled: 'its model is disabled',
 }
 
 export const reasonText = ({ waitingFor }: JobSnapshot): string =>
   waitingFor ? storedSentence(waitingFor.detail) || (reasons[waitingFor.reason] ?? printable(waitingFor.reason)) : ''
 
-/** Facts beside each other; what is a sentence of its own, as servers give reasons, stands behind a full stop. */
+/** Joins facts with commas. A fact that is a full sentence, as reasons of the server are, follows a full stop. */
 export const joinFacts = (facts: readonly string[]): string =>
   facts
     .filter(fact => fact !== '')
     .reduce((line, fact) => `${line}${/^\p{Lu}.*\.$/su.test(fact) ? '.' : ','} ${fact}`, '')
     .slice(2)
 
-/** What is said of a job that is under way: how many are before it, how long it will take, what it waits for. */
+/** Returns the facts about a job that has not ended: position in the queue, time left, reason for waiting. */
 function factsOf(snapshot: JobSnapshot, etaSeconds: number | null): string[] {
   const { status, queuePosition } = snapshot
   const facts: string[] = []
   const reason = status === 'pending' ? reasonText(snapshot) : ''
   if (status === 'pending' && queuePosition !== null && (queuePosition > 0 || reason === ''))
-    facts.push(queuePosition === 0 ? 'next in the queue' : `${queuePosition} before it in the queue`)
+    facts.push(queuePosition === 0 ? 'next in the queue' : `${queuePosition} ahead of it in the queue`)
   if (etaSeconds !== null && etaSeconds > 0) facts.push(`about ${lengthText(etaSeconds)} left`)
   if (reason !== '') facts.push(reason)
   return facts
@@ -42,8 +42,8 @@ function factsOf(snapshot: JobSnapshot, etaSeconds: number | null): string[] {
 export const percentOf = (progress: number): number => Math.floor(Math.min(1, Math.max(0, progress)) * 100)
 
 /**
- * One line of at most `width` signs: `cat ━━━━━━━━──────── 42 %  about 55 s left`. `agoMs` is how long ago that was
- * known: what is left has become less by it. `sinceMs` is how long the job has been followed.
+ * Draws one line of at most `width` columns: `cat ━━━━━━━━──────── 42 %  about 55 s left`. `agoMs` is the age of the
+ * snapshot, which is subtracted from the time left. `sinceMs` is how long the job has been followed.
  */
 export function progressLine(
   label: string,
@@ -61,12 +61,12 @@ export function progressLine(
       : `${'─'.repeat(barWidth)} ${status === 'processing' ? 'working' : status === 'pending' ? 'waiting' : status}`
   const over = status !== 'pending' && status !== 'processing'
   const facts = [state, ...(over ? [] : [...factsOf(snapshot, eta), lengthText(sinceMs / 1000)])].join('  ')
-  // The name gives way: what counts stands behind it.
+  // The label is cut first, because the facts after it matter more.
   const room = Math.min(widthOf(label), Math.max(8, width - widthOf(facts) - 2))
   return cut(label === '' ? facts : `${padded(label, room)}  ${facts}`, width)
 }
 
-/** What was said of a job in a pipe, and when. */
+/** The state of a job at its last printed line. */
 export interface ReportedProgress {
   status: string
   reason: string
@@ -75,12 +75,12 @@ export interface ReportedProgress {
   at: number
 }
 
-/** Between two lines about numbers alone. Milliseconds. */
+/** Minimum time between two lines that differ only in numbers. Milliseconds. */
 const quietMs = 10_000
 
 /**
- * What a pipe is told of a moment, if anything: every change of state and of what is waited for, every tenth of the
- * work, and the place in the queue now and then.
+ * Returns the line for a pipe, if a snapshot needs one: for every change of the status or of the reason for waiting,
+ * for every tenth of the work, and at intervals for the position in the queue.
  */
 export function pipeLine(
   snapshot: JobSnapshot,
@@ -91,7 +91,7 @@ export function pipeLine(
   const reason = status === 'pending' ? (snapshot.waitingFor?.reason ?? '') : ''
   const tenth = status === 'processing' && progress !== null ? Math.min(9, Math.floor(progress * 10)) : 0
   const reported: ReportedProgress = { status, reason, tenth, queuePosition, at }
-  // All of it is said by the end itself.
+  // Progress of 100 % needs no line, because the end has its own.
   const moved =
     status === 'processing' ? tenth > (before?.tenth ?? 0) && progress! < 1 : queuePosition !== before?.queuePosition
   const quiet = before !== undefined && at - before.at < (status === 'processing' ? quietMs / 10 : quietMs)

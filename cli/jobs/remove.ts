@@ -16,12 +16,12 @@ interface Options {
   dataDir?: string
 }
 
-/** `infer job delete <ids…>`: forgets jobs that have ended, with their files. */
+/** `infer job delete <ids…>`: deletes jobs that have ended, with their files. */
 export function define(command: Command, terminal: Terminal): void {
   const remove = withDataDir(withJson(command.command('delete')))
     .summary('delete jobs that have ended, with their files')
     .description(
-      'Deletes jobs that have ended: their inputs, results, logs and files. What they cost stays in the ledger. A job that waits or runs has to be cancelled first.',
+      'Deletes jobs that have ended: their inputs, results, logs and files. Their cost stays in the ledger. Cancel pending and running jobs first.',
     )
     .argument('<ids...>', 'the jobs, or the ends of their ids')
     .option('--yes', 'do not ask')
@@ -46,5 +46,5 @@ export function define(command: Command, terminal: Terminal): void {
         if (json) terminal.json({ deleted })
       }),
     )
-  withExamples(remove, [['infer job delete 7QK2M9XD --yes', 'without being asked']])
+  withExamples(remove, [['infer job delete 7QK2M9XD --yes', 'without confirmation']])
 }

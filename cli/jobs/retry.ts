@@ -7,13 +7,11 @@ import { findIds } from './find.ts'
 import { jobPath } from './job.ts'
 import { Created } from './submit.ts'
 
-/** `infer job retry <id>`: the same work again, as a new job. */
+/** `infer job retry <id>`: submits the work of a job again, as a new job. */
 export function define(command: Command, terminal: Terminal): void {
   const retry = withDataDir(withJson(command.command('retry')))
-    .summary('do the work of a job that has ended again')
-    .description(
-      'Submits the work of a job that has ended again, with the same inputs, and prints the id of the new job.',
-    )
+    .summary('submit a job that has ended again')
+    .description('Submits a job that has ended again, with the same inputs, and prints the id of the new job.')
     .argument('<id>', 'the job, or the end of its id')
     .action(async (text: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const client = openClient(dataDirectory(dataDir))
@@ -25,6 +23,6 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(retry, [
     ['infer job retry 7QK2M9XD', 'by the end of its id'],
-    ['infer job watch $(infer job retry job_…)', 'and follow it'],
+    ['infer job watch $(infer job retry job_…)', 'retry it and follow the new job'],
   ])
 }

@@ -9,11 +9,11 @@ import { factsOf, valuesOf } from './draw.ts'
 import { findIds } from './find.ts'
 import { filesOfJob, Job, jobPath } from './job.ts'
 
-/** `infer job show <id>`: everything about one job. */
+/** `infer job show <id>`: shows one job. */
 export function define(command: Command, terminal: Terminal): void {
   const show = withDataDir(withJson(command.command('show')))
     .summary('show one job with its inputs and its result')
-    .description('Shows one job: its state, what it was asked, and what came out or went wrong.')
+    .description('Shows one job: its state, its inputs, and its result or error.')
     .argument('<id>', 'the job, or the end of its id')
     .action(async (text: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const client = openClient(dataDirectory(dataDir))
@@ -27,7 +27,7 @@ export function define(command: Command, terminal: Terminal): void {
         return rows.length === 0 ? [] : ['', paint.strong(title), ...drawRows(rows, Number.MAX_SAFE_INTEGER)]
       }
       const facts = factsOf(job, paint).map(([name, value]) => `${paint.faint(name.padEnd(11))}${value}`)
-      // Addresses are for copying, so they are never cut.
+      // URLs are never cut, so that they can be copied.
       const { files } = filesOfJob(job)
       const {
         images: _,
@@ -44,6 +44,6 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(show, [
     ['infer job show 7QK2M9XD', 'by the end of its id'],
-    ['infer job show job_… --json', 'the record as the API gives it'],
+    ['infer job show job_… --json', 'the record of the API'],
   ])
 }

@@ -5,7 +5,7 @@ import { Failure } from '../../core/failure.ts'
 import type { Client } from '../client.ts'
 import { Job, jobPath } from './job.ts'
 
-/** What `POST /api/jobs` takes of what the command line sends. */
+/** The body of `POST /api/jobs` that commands send. */
 export interface JobRequest {
   task: string
   model_id: string
@@ -16,37 +16,37 @@ export interface JobRequest {
 export const Created = z.looseObject({ id: z.string(), queue_id: z.string().nullish(), status: z.string() })
 export type Created = z.output<typeof Created>
 
-/** Before a submission that did not come through is put again; a server that starts again is there by then. */
+/** Pauses before a failed submission is repeated, long enough for a restart of the server. Milliseconds. */
 const pausesMs = [1_000, 2_000, 4_000, 8_000, 15_000] as const
 
-/** A server fetches what addresses name before it answers. Milliseconds. */
+/** Long, because the server fetches the URLs in the inputs before it answers. Milliseconds. */
 const silenceMs = 180_000
 
-/** What was thrown, when the same submission may go through in a moment; else thrown on. */
-function passing(thrown: unknown): Failure {
+/** Returns a temporary failure, after which the same request may succeed; throws any other. */
+function temporary(thrown: unknown): Failure {
   const failure = Failure.from(thrown)
   if (['no_capacity', 'shutting_down', 'worker_error', 'idempotency_key_in_use'].includes(failure.code)) return failure
   throw thrown
 }
 
 /**
- * Submits a job that survives the server. A submission of which nobody knows whether it came through is put again under
- * the same key, and so makes one job. Throws what the server refuses, and the signal's reason.
+ * Submits a durable job. When the outcome of a submission is unknown, repeats it with the same idempotency key, which
+ * creates only one job. Throws a refusal of the server, and the signal's reason.
  */
-export async function submitJob(connect: () => Client, body: JobRequest, terms: Submitting): Promise<Created> {
-  return submit(connect, { path: '/api/jobs', body, answer: Created }, terms)
+export async function submitJob(connect: () => Client, body: JobRequest, options: SubmitOptions): Promise<Created> {
+  return submit(connect, { path: '/api/jobs', body, answer: Created }, options)
 }
 
-export interface Submitting {
+export interface SubmitOptions {
   signal: AbortSignal
   onTrouble: (sentence: string) => void
 }
 
-/** The same for whatever the server begins with one request. */
+/** Submits any request that creates something, in the same way. */
 export async function submit<S extends z.ZodType>(
   connect: () => Client,
   request: { path: string; body: unknown; answer: S },
-  { signal, onTrouble }: Submitting,
+  { signal, onTrouble }: SubmitOptions,
 ): Promise<z.output<S>> {
   const headers = { 'idempotency-key': randomUUID() }
   for (let attempt = 0; ; attempt++) {
@@ -54,20 +54,20 @@ export async function submit<S extends z.ZodType>(
       return await connect().ask({ method: 'POST', ...request, headers, signal, silenceMs })
     } catch (thrown) {
       signal.throwIfAborted()
-      const failure = passing(thrown)
+      const failure = temporary(thrown)
       const pause = pausesMs[attempt]
       if (pause === undefined) throw thrown
-      onTrouble(`Trying again. ${failure.message}`)
+      onTrouble(`Retrying. ${failure.message}`)
       await sleep(Math.max(pause, Math.min(failure.retryAfterMs ?? 0, 30_000)), undefined, { signal })
     }
   }
 }
 
-/** Cancels a job, and tries until the server has heard it. Resolves with the record; undefined when it had already ended. */
+/** Cancels a job, with retries. Resolves with the record; undefined when the job had already ended. */
 export const cancelJob = (connect: () => Client, id: string, signal: AbortSignal): Promise<Job | undefined> =>
   cancel(connect, { path: `${jobPath(id)}/cancel`, answer: Job }, signal)
 
-/** The same for whatever the server can be told to end. */
+/** Sends any cancel request, in the same way. */
 export async function cancel<S extends z.ZodType>(
   connect: () => Client,
   request: { path: string; answer: S },
@@ -80,7 +80,7 @@ export async function cancel<S extends z.ZodType>(
       signal.throwIfAborted()
       if (thrown instanceof Failure && finished.has(thrown.code)) return undefined
       const pause = pausesMs[attempt]
-      passing(thrown)
+      temporary(thrown)
       if (pause === undefined) throw thrown
       await sleep(pause, undefined, { signal })
     }

@@ -24,27 +24,27 @@ interface Options {
   dataDir?: string
 }
 
-/** Lines for more jobs than this fit on no terminal. */
-const most = 20
+/** Maximum number of jobs to follow, because more lines do not fit on a terminal. */
+const maxWatched = 20
 
-/** `infer job watch [ids…]`: how jobs are getting on, until they have ended. */
+/** `infer job watch [ids…]`: follows jobs until they have ended. */
 export function define(command: Command, terminal: Terminal): void {
   const watch = withDataDir(withJson(command.command('watch')))
     .summary('follow jobs to their end')
     .description(
-      'Follows jobs until they have ended: progress, place in the queue and what is waited for on standard error, then one line for each on standard output. Without ids, all that wait or run now. Ctrl-C stops following; the jobs go on. Ends with 1 when one of them failed or was cancelled.',
+      'Follows jobs until they have ended: shows progress, position in the queue and the reason for waiting on standard error, then prints one line per job on standard output. Without ids follows all pending and running jobs. Ctrl-C stops following; the jobs continue. Exits with 1 when a job failed or was cancelled.',
     )
     .argument('[ids...]', 'the jobs, or the ends of their ids')
-    .option('--logs', 'show what they say, too')
-    .option('--out <folder>', 'save the files that they make, and print their paths instead')
+    .option('--logs', 'also print their logs')
+    .option('--out <folder>', 'save their files, and print the paths')
     .action((texts: string[], { dataDir, logs, out, json = false }: Options) =>
       interruptible(terminal, async signal => {
         const connect = () => openClient(dataDirectory(dataDir))
-        const place = out === undefined ? undefined : outputTargetOf(out)
+        const target = out === undefined ? undefined : outputTargetOf(out)
         const jobs = await recordsOf(connect(), texts, signal)
-        if (jobs.length > 1 && place && place.kind !== 'folder')
+        if (jobs.length > 1 && target && target.kind !== 'folder')
           throw usage(`There are ${jobs.length} jobs. Name a folder: --out ${out}/`)
-        if (jobs.length === 0) return terminal.remark('No job waits or runs.')
+        if (jobs.length === 0) return terminal.remark('No job is pending or running.')
         const display = openDisplay(
           terminal,
           jobs.map(job => (terminal.stderr.isTTY ? `${job.id.slice(-8)} ${job.model_id}` : job.id)),
@@ -52,7 +52,7 @@ export function define(command: Command, terminal: Terminal): void {
         )
         try {
           const ended = await Promise.all(
-            jobs.map((job, at) => watchOne(terminal, connect, job, at, display, { signal, logs, place, json })),
+            jobs.map((job, at) => watchOne(terminal, connect, job, at, display, { signal, logs, target, json })),
           )
           display.close()
           if (json) terminal.json(ended.length === 1 ? (ended[0] ?? null) : { jobs: ended.filter(one => one) })
@@ -62,13 +62,13 @@ export function define(command: Command, terminal: Terminal): void {
       }),
     )
   withExamples(watch, [
-    ['infer job watch', 'everything that waits or runs'],
-    ['infer job watch 7QK2M9XD --logs', 'by the end of its id, with what it says'],
-    ['infer job watch job_… --out cat.png', 'and save what it makes'],
+    ['infer job watch', 'all pending and running jobs'],
+    ['infer job watch 7QK2M9XD --logs', 'by the end of its id, with its log'],
+    ['infer job watch job_… --out cat.png', 'and save its file'],
   ])
 }
 
-/** The jobs that are meant; a wrong id is said before anything is followed. */
+/** Returns the records of the jobs. Throws for a wrong id before any job is followed. */
 async function recordsOf(client: Client, texts: readonly string[], signal: AbortSignal): Promise<Job[]> {
   if (texts.length > 0) {
     const ids = await findIds(client, texts, signal)
@@ -77,7 +77,7 @@ async function recordsOf(client: Client, texts: readonly string[], signal: Abort
   const running: Job[] = []
   for (const status of ['processing', 'pending'])
     for await (const job of jobPages(client, { status }, signal)) {
-      if (running.length >= most) break
+      if (running.length >= maxWatched) break
       running.push(job)
     }
   return running
@@ -86,18 +86,18 @@ async function recordsOf(client: Client, texts: readonly string[], signal: Abort
 interface WatchOptions {
   signal: AbortSignal
   logs: boolean | undefined
-  place: OutputTarget | undefined
+  target: OutputTarget | undefined
   json: boolean
 }
 
-/** Follows one job; what cannot be followed is said and counts for the exit code, as a job that failed does. */
+/** Follows one job. Prints an error instead of throwing it, and sets the exit code, as for a failed job. */
 async function watchOne(
   terminal: Terminal,
   connect: () => Client,
   { id, model_id, ...first }: Job,
   at: number,
   display: Display,
-  { signal, logs, place, json }: WatchOptions,
+  { signal, logs, target, json }: WatchOptions,
 ): Promise<(Job & { saved?: string[] }) | undefined> {
   const say = (text: string) => {
     if (!json) display.say(text)
@@ -112,10 +112,9 @@ async function watchOne(
         signal,
         onChange: snapshot => {
           display.change(at, snapshot)
-          reader?.look()
+          reader?.readNow()
         },
-        onTrouble: sentence =>
-          say(sentence === undefined ? 'Connected again.' : `${id} is looked for again. ${sentence}`),
+        onTrouble: sentence => say(sentence === undefined ? 'Connected again.' : `Reconnecting to ${id}. ${sentence}`),
       })
     })()
     display.end(at)
@@ -125,9 +124,9 @@ async function watchOne(
       terminal.setExitCode(exitCodeOf(failure))
       return job
     }
-    if (place && filesOfJob(job).files.length > 0) {
+    if (target && filesOfJob(job).files.length > 0) {
       const topic = filesOfJob(job).prompt ?? model_id
-      const saved = await saveFiles(job, place, connect, terminal, { signal, topic, suffix: '', onTrouble: say })
+      const saved = await saveFiles(job, target, connect, terminal, { signal, topic, suffix: '', onTrouble: say })
       say(summaryOf(job))
       if (!json)
         display.aside(() => {

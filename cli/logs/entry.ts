@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Paint, printable } from '../paint.ts'
 import { logLine } from '../serve/log-line.ts'
 
-/** One line as `GET /api/system/logs` gives it. */
+/** One line of `GET /api/system/logs`. */
 export const LogEntry = z.looseObject({
   time: z.string(),
   source: z.string(),
@@ -14,7 +14,7 @@ export const LogEntry = z.looseObject({
 })
 export type LogEntry = z.output<typeof LogEntry>
 
-/** A line for a person: of the server as `infer serve` shows it, of an engine behind the id of its model. */
+/** Formats an entry: a server's as `infer serve` prints it, an engine's after the id of its model. */
 export function entryText(entry: LogEntry, paint: Paint): string {
   const { time, source, level, model_id, engine_id, message, fields } = entry
   if (source !== 'engine') {
@@ -30,7 +30,9 @@ export function entryText(entry: LogEntry, paint: Paint): string {
   return `${paint.faint(time.slice(11, 19))} ${paint.strong(printable(model_id ?? '-'))} ${printable(withoutColours(message))}`
 }
 
-/** An entry for a program: what the built-in engine logs as JSON is unpacked, so that `.message` is a text everywhere. */
+/**
+ * Returns an entry for a program. JSON lines of the built-in engine are unpacked, so that `.message` is always text.
+ */
 export function entryJson(entry: LogEntry): LogEntry {
   const own = entry.source === 'engine' ? ownLine(entry.message) : undefined
   if (!own) return entry
@@ -38,7 +40,7 @@ export function entryJson(entry: LogEntry): LogEntry {
   return { ...entry, level: String(level), message: String(message), fields: { ...entry.fields, ...fields } }
 }
 
-/** What the built-in engine says, which logs as the server does. */
+/** Parses a line of the built-in engine, which logs JSON as the server does. */
 function ownLine(text: string): Record<string, unknown> | undefined {
   if (!text.startsWith('{"time":')) return undefined
   try {
@@ -49,6 +51,6 @@ function ownLine(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Engines paint their output when they like to; what is left of an escape sequence without its first sign is noise. */
-// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+/** Removes color sequences of engines completely: `printable` alone would leave their parameters in the text. */
+// oxlint-disable-next-line no-control-regex -- matches control characters
 const withoutColours = (text: string): string => text.replaceAll(/\u001b\[[0-9;]*[A-Za-z]/g, '')

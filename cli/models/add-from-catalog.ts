@@ -10,14 +10,14 @@ import { refused, usage } from '../exit-codes.ts'
 import { printable } from '../paint.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
-import { type AddOptions, addOne, requirePerson } from './add.ts'
+import { type AddOptions, addOne, requireInteractive } from './add.ts'
 import { type Fit, isSizeEstimated, machineFacts, projectorBytes } from './catalog-fit.ts'
 import { type BuildChoice, chooseBuild } from './choose-build.ts'
 import { locateBuild } from './locate-build.ts'
 
 /**
- * Adds a model of the catalog: chooses engine and quantization by what fits this machine, says why, asks, and hands the
- * rest to `addOne`. `withoutQuestion` asks only where the model cannot run here.
+ * Adds a model of the catalog: chooses the engine and quantization that fit this machine, explains the choice, asks,
+ * and calls `addOne`. `withoutQuestion` asks only if the model cannot run here.
  */
 export async function addFromCatalog(
   model: CatalogModel,
@@ -26,18 +26,18 @@ export async function addFromCatalog(
   signal: AbortSignal,
 ): Promise<void> {
   const { json, yes, withoutQuestion, dataDir } = options
-  requirePerson(options, terminal)
+  requireInteractive(options, terminal)
   const path = options.config ?? join(dataDir, 'infer.yaml')
   const id = options.id ?? model.name
   const { models } = readConfig(path, options.config !== undefined)
   if (models.some(one => one.id === id)) {
     if (!withoutQuestion)
-      throw refused('conflict', `${path} has a model '${id}' already. Choose another --id, or remove that first.`)
+      throw refused('conflict', `${path} has a model '${id}' already. Choose another --id, or remove that model first.`)
     return json
       ? terminal.json({ model: { id }, config: path, offered: true })
       : terminal.print(`'${id}' is offered already.`)
   }
-  terminal.waiting('Looking at the memory of this machine')
+  terminal.waiting('Checking the memory of this machine')
   const machine = await machineFacts(dataDir)
   terminal.progress('')
   const choice = chooseBuild(model, machine, options)
@@ -53,7 +53,7 @@ export async function addFromCatalog(
   if (obstacle !== null && !json) terminal.warn(obstacle)
   if (!yes && (!withoutQuestion || obstacle !== null)) {
     if (json || !terminal.interactive)
-      throw refused('conflict', `${obstacle ?? ''} Add --yes to take the model anyway.`.trim())
+      throw refused('conflict', `${obstacle ?? ''} Add --yes to add the model anyway.`.trim())
     const question = `Download ${downloadText(choice, model)} and add it to ${path}?`
     if (!(await confirm(question, obstacle === null, terminal, signal))) return terminal.remark('Nothing was changed.')
   }
@@ -67,7 +67,7 @@ export async function addFromCatalog(
       task: options.task ?? model.tasks,
       withoutQuestion: true,
       yes: true,
-      // The estimate of the server does not know the image encoder.
+      // The server's estimate does not include the image encoder.
       memory: options.memory ?? (build.projector && fit.memory ? `${Math.ceil(fit.memory / 2 ** 20)}MiB` : undefined),
       devices: fit.devices > 1 ? fit.devices : undefined,
       toys: options.toys ?? model.aliases.includes(starterName),
@@ -96,7 +96,7 @@ export async function addFromCatalog(
   )
 }
 
-/** Why the model will not run here as it is, as a sentence; null when it will. */
+/** Returns why the model cannot run here, as a sentence; null when it can. */
 function obstacleOf({ name }: CatalogModel, { grade, text }: Fit): string | null {
   if (grade === 'no') return `'${name}' does not fit this machine: ${text.replace(/^no: /, '')}.`
   if (grade === 'missing')
@@ -108,7 +108,7 @@ function show(model: CatalogModel, choice: BuildChoice, terminal: Terminal): voi
   const { build, fit, why } = choice
   const facts: [string, string][] = [
     ['model', `${model.title}: ${model.summary}`],
-    ['licence', `${model.license}${build.gated ? '; the hub asks for an account that has accepted it' : ''}`],
+    ['licence', `${model.license}${build.gated ? '; the hub requires an account that has accepted it' : ''}`],
     ['from', `hf:${build.repository}${build.file === null ? '' : `:${build.file}`}, ${downloadText(choice, model)}`],
     ['engine', build.engine ?? '-'],
     ['fits', fit.text],
@@ -126,5 +126,5 @@ function downloadText({ build }: BuildChoice, model: CatalogModel): string {
 
 function noBuild({ name, builds }: CatalogModel, engine: string): string {
   const engines = [...new Set(builds.flatMap(build => build.engine ?? []))]
-  return `The catalog has '${name}' for ${engines.join(' and ') || 'no engine that infer starts'}, not for '${engine}'. For another engine name a repository: infer model add hf:owner/name --engine ${engine}`
+  return `The catalog has '${name}' for ${engines.join(' and ') || 'no engine that infer starts'}, not for '${engine}'. To use this engine, name a repository: infer model add hf:owner/name --engine ${engine}`
 }

@@ -35,33 +35,33 @@ export interface AddOptions extends GivenSettings {
   dataDir?: string
   tokenFile?: string
   json?: boolean
-  /** Keep offering the toy models, where no other model is configured yet. */
+  /** Keep offering the toy models if no other model is configured. */
   toys?: boolean
-  /** The server starts right after this. */
+  /** The server starts immediately after this. */
   isStarting?: boolean
 }
 
-/** How long the server is given to read infer.yaml again. Milliseconds. */
+/** Maximum time for the server to read infer.yaml again. Milliseconds. */
 const reloadWithinMs = 5_000
 
-/** `infer model add <what>`: looks at a model, proposes an entry for infer.yaml, and writes it there. */
+/** `infer model add <model>`: reads a model's files, proposes an entry for infer.yaml, and writes it. */
 export function define(command: Command, terminal: Terminal): void {
   const add = withTokenFile(withDataDir(withJson(command)))
     .summary('offer a model of your own')
     .description(
-      'Looks at a model, proposes how to offer it, and adds it to infer.yaml, whose comments stay. What is not on this machine is downloaded first. For a short name of the catalog (infer model catalog) engine and quantization are chosen by what fits this machine. A running server takes the model up by itself.',
+      'Reads the files of a model, proposes settings, and adds the model to infer.yaml, whose comments stay. Downloads files that are not on this machine. For a short name of the catalog (infer model catalog) engine and quantization are chosen by what fits this machine. A running server takes the model up by itself.',
     )
     .argument(
       '<model>',
-      'a short name of the catalog, hf:owner/name[:file], a .gguf file, the folder of a safetensors model, or an address',
+      'a short name of the catalog, hf:owner/name[:file], a .gguf file, the folder of a safetensors model, or a URL',
     )
-    .option('--id <id>', 'the name under which it is offered')
-    .option('--task <tasks>', `what it is for, with commas between: ${tasks.join(', ')}`, readTasks)
-    .option('--context <tokens>', 'the longest request, prompt and answer together', readCount(16, 2 ** 24))
-    .option('--concurrency <count>', 'requests that it works on at once', readCount(1, 4096))
-    .option('--engine <name>', 'what runs it: gguf (built in), llama-server, vllm')
-    .option('--memory <size>', 'device memory to book, such as 24GB, in place of the estimate', readSize)
-    .option('--config <path>', 'the file to add it to (infer.yaml in the data directory)')
+    .option('--id <id>', 'the id under which it is offered')
+    .option('--task <tasks>', `tasks of the model, separated by commas: ${tasks.join(', ')}`, readTasks)
+    .option('--context <tokens>', 'maximum length of prompt and answer together', readCount(16, 2 ** 24))
+    .option('--concurrency <count>', 'maximum concurrent requests', readCount(1, 4096))
+    .option('--engine <name>', 'engine: gguf (built in), llama-server, vllm')
+    .option('--memory <size>', 'device memory to book instead of the estimate, such as 24GB', readSize)
+    .option('--config <path>', 'the file to add it to; default: infer.yaml in the data directory')
     .option('-y, --yes', 'do not ask')
     .action((what: string, options: AddOptions) => {
       const dataDir = localDirectory(command, options.dataDir)
@@ -72,11 +72,11 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer model add starter', 'a small real chat model, 100 MB'],
     ['infer model add ~/models/qwen3-8b-q4_k_m.gguf', 'a file'],
     ['infer model add hf:Qwen/Qwen3-8B-GGUF', 'from a hub, the best file for most machines'],
-    ['infer model add hf:owner/name:Q8_0 --id mine --context 16384 --yes', 'as you say, without a question'],
+    ['infer model add hf:owner/name:Q8_0 --id mine --context 16384 --yes', 'with your settings, without a question'],
   ])
 }
 
-/** A model of the catalog, once engine and quantization are chosen. */
+/** A model of the catalog with chosen engine and quantization. */
 export interface ChosenModel {
   locate: (tools: {
     dataDir: string
@@ -85,11 +85,13 @@ export interface ChosenModel {
     onEvent: (event: PullEvent) => void
     preview: (located: Located, bytes: number) => Promise<void>
   }) => Promise<Located>
-  /** What was chosen and why, for `--json`. */
+  /** The choice and its reason, for `--json`. */
   json: object
 }
 
-/** Adds what a person names: a short name of the catalog, or whatever `addOne` takes. A file of that name goes first. */
+/**
+ * Adds a model by its short name in the catalog, or by anything that `addOne` takes. An existing file takes precedence.
+ */
 export async function addByName(
   what: string,
   options: AddOptions & { dataDir: string; withoutQuestion?: boolean },
@@ -103,16 +105,16 @@ export async function addByName(
   await addFromCatalog(model, options, terminal, signal)
 }
 
-/** Throws usage where a question would have to be asked and nobody can answer it. */
-export function requirePerson(
+/** Throws usage when a question is necessary but there is no terminal. */
+export function requireInteractive(
   { yes, json, withoutQuestion }: AddOptions & { withoutQuestion?: boolean },
   terminal: Terminal,
 ): void {
   if (!yes && !withoutQuestion && (json || !terminal.interactive))
-    throw usage('Nobody can be asked here whether the proposal is right. Add --yes to take it as it is.')
+    throw usage('This command asks for confirmation, which needs a terminal. Add --yes to accept the proposal.')
 }
 
-/** What ends a pull of a model that infer.yaml lists. */
+/** Thrown to end a pull of a model that infer.yaml already lists. */
 class AlreadyOffered extends Error {
   readonly id: string
 
@@ -122,12 +124,12 @@ class AlreadyOffered extends Error {
   }
 }
 
-/** What ends everything when somebody says no. */
+/** Thrown when the user declines. */
 const declined = new Error('declined')
 
 /**
- * Adds a model to infer.yaml and downloads it first where it is elsewhere. `withoutQuestion` takes the proposal without a question
- * unless there is an obstacle, and accepts a model that is offered already.
+ * Adds a model to infer.yaml, and downloads it first if necessary. `withoutQuestion` accepts the proposal without a
+ * question unless there is an obstacle, and accepts a model that is offered already.
  */
 export async function addOne(
   what: string,
@@ -140,12 +142,15 @@ export async function addOne(
   const path = options.config ?? join(dataDir, 'infer.yaml')
   const hub = hubSettings(hostEnvironment(), { tokenFile })
   const { checkLocal, locate } = await import('./locate.ts')
-  // Everything that can be wrong without the file is said before it is downloaded.
+  // Everything that can be checked without the file is checked before the download.
   if (!chosen) checkLocal(what, hub)
-  requirePerson(options, terminal)
+  requireInteractive(options, terminal)
   const { models, toys } = readConfig(path, options.config !== undefined)
   if (models.some(({ id }) => id === options.id))
-    throw refused('conflict', `${path} has a model '${options.id}' already. Choose another --id, or remove that first.`)
+    throw refused(
+      'conflict',
+      `${path} has a model '${options.id}' already. Choose another --id, or remove that model first.`,
+    )
 
   const { propose } = await import('./proposal.ts')
   const taken = new Set(models.map(({ id }) => id))
@@ -165,14 +170,14 @@ export async function addOne(
     shown = true
     if (withoutQuestion && proposal.obstacle === null) agreed = true
     if (!agreed && (json || !terminal.interactive))
-      throw refused('conflict', `${proposal.obstacle} Add --yes to take the model anyway.`)
+      throw refused('conflict', `${proposal.obstacle} Add --yes to add the model anyway.`)
     agreed ||= await confirm(question, proposal.obstacle === null, terminal, signal)
     if (!agreed) throw declined
     return proposal
   }
   const onEvent = openPullDisplay(terminal, false)
   const preview = async (located: Located, bytes: number) => {
-    // Files of a model that is offered already are fetched again without a word.
+    // Files of a model that is offered already are downloaded again without a question.
     if (withoutQuestion && models.some(({ source }) => source === located.path)) return
     await consider(located, `Download ${sizeText(bytes)} and add it to ${path}?`)
   }
@@ -180,7 +185,7 @@ export async function addOne(
   try {
     const tools = { dataDir, hub, signal, onEvent, preview }
     const located = await download(terminal, signal, () => (chosen ? chosen.locate(tools) : locate(what, tools)))
-    // Again, of the file itself: what was seen of it before is as good as the connection.
+    // Checked again on the downloaded file, because the preview read only its header over the network.
     proposal = await consider(located, `Add it to ${path}?`)
   } catch (thrown) {
     if (thrown === declined) return terminal.remark('Nothing was changed.')
@@ -194,7 +199,7 @@ export async function addOne(
   const keepsToys = options.toys === true && models.length === 0
   editConfigFile(path, (text, name) => addModel(keepsToys ? offerToys(text, name) : text, entry, name), traitsOf)
 
-  const offered = await takenUp(entry.id, dataDir, signal).catch((thrown: unknown) => {
+  const offered = await isOffered(entry.id, dataDir, signal).catch((thrown: unknown) => {
     signal.throwIfAborted()
     return failureOf(thrown)
   })
@@ -209,18 +214,18 @@ export async function addOne(
     })
   terminal.print(`Added '${entry.id}' to ${path}.`)
   if (!isOurs(dataDir))
-    terminal.warn(`The server belongs to another user, who must be able to read ${printable(entry.source ?? '')}.`)
+    terminal.warn(`The server runs as another user, who must be able to read ${printable(entry.source ?? '')}.`)
   if (models.length === 0 && !toys && !keepsToys)
-    terminal.remark('The toy models that infer offers while nothing is configured are not offered any more.')
+    terminal.remark('The toy models are no longer offered: infer offers them only while no model is configured.')
   if (options.isStarting) return
   const next = tryCommand(entry.id, entry.tasks ?? [])
   if (offered === true) terminal.print(`Ready to use: ${next}`)
   else if (offered instanceof Failure)
-    terminal.warn(`The server cannot be asked whether it offers the model: ${offered.message}`)
+    terminal.warn(`Could not check whether the server offers the model: ${offered.message}`)
   else if (offered === undefined) terminal.print(`Start the server with: infer serve. Then: ${next}`)
   else
     terminal.warn(
-      'The server has not taken it up. It may read another file (see --config), or the log says what is wrong: infer logs',
+      'The server does not offer the model yet. It may read another file (see --config), or its log has the reason: infer logs',
     )
 }
 
@@ -231,8 +236,8 @@ function show({ entry, facts }: Proposal, terminal: Terminal): void {
   for (const [about, text] of facts) terminal.print(`  ${paint.faint(about.padEnd(width))}  ${printable(text)}`)
 }
 
-/** Whether the server offers the model now; undefined when none runs, or the one that is meant is elsewhere. */
-async function takenUp(id: string, dataDir: string, signal: AbortSignal): Promise<boolean | undefined> {
+/** Whether the server offers the model now; undefined when no local server runs. */
+async function isOffered(id: string, dataDir: string, signal: AbortSignal): Promise<boolean | undefined> {
   if (remote() || !runningServer(dataDir)) return undefined
   const answer = z.looseObject({ models: z.array(z.looseObject({ model_id: z.string() })) })
   const deadline = performance.now() + reloadWithinMs
@@ -244,13 +249,13 @@ async function takenUp(id: string, dataDir: string, signal: AbortSignal): Promis
   }
 }
 
-/** Whether the server on this data directory reads files as the same user as we do. */
+/** Whether the server on this data directory runs as the same user as this process. */
 function isOurs(dataDir: string): boolean {
   const owner = statSync(dataDir, { throwIfNoEntry: false })?.uid
   return owner === undefined || owner === process.getuid?.()
 }
 
-/** What to type to see a model work, by the first of these tasks that it has. */
+/** Commands to try a model, by task; the first task that the model has is used. */
 const tries: Partial<Record<Task, (model: string) => string>> = {
   'std/chat-completion': model => `infer run ${model} "Hello"`,
   'std/completion': model => `infer run ${model} "Hello"`,

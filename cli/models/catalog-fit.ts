@@ -19,31 +19,31 @@ export type Grade = (typeof grades)[number]
 
 export interface Fit {
   grade: Grade
-  /** GPUs that it takes; 0 on the processor. */
+  /** Number of GPUs that it uses; 0 on the processor. */
   devices: number
   /** Bytes on its devices; null when not known. */
   memory: number | null
-  /** Of a GGUF model: layers on the GPU and all layers, the output counted as one. */
+  /** For a GGUF model: layers on the GPU and all layers; the output layer counts as one. */
   layers: { gpu: number; total: number } | null
-  /** Tokens of one request; null when the engine decides. */
+  /** Maximum tokens of one request; null when the engine decides. */
   context: number | null
-  /** Requests at once. */
+  /** Maximum concurrent requests. */
   concurrency: number | null
-  /** The same for a person. */
+  /** The same as text for the user. */
   text: string
 }
 
-/** What fits are decided by. */
+/** The facts about this machine that decide what fits. */
 export interface MachineFacts {
   targets: Readonly<Record<CatalogEngine, PlacementTarget>>
   gpus: number
-  /** Main memory that models may take, in bytes. */
+  /** Main memory that models may use, in bytes. */
   mainMemory: number
-  /** Programs of engines that are not installed. */
+  /** Engine programs that are not installed. */
   missing: ReadonlySet<string>
 }
 
-/** A processor that reads more weights than this for each token is slow. Bytes. */
+/** A model on the processor counts as slow if each token reads more bytes of weights than this. */
 const slowAbove = 6 * 2 ** 30
 
 const programs: Partial<Record<CatalogEngine, string>> = {
@@ -52,7 +52,7 @@ const programs: Partial<Record<CatalogEngine, string>> = {
   vllm: 'vllm',
 }
 
-/** Looks at this machine. May take minutes where builds of the built-in engine for GPUs have to be tried. */
+/** Measures this machine. Can take minutes if the GPU builds of the built-in engine must be tested first. */
 export async function machineFacts(dataDir: string): Promise<MachineFacts> {
   const targets = openPlacementTargets(dataDir)
   const path = hostEnvironment().PATH ?? ''
@@ -69,7 +69,7 @@ export async function machineFacts(dataDir: string): Promise<MachineFacts> {
 const tasksFor = (engine: CatalogEngine) =>
   engine === 'whisper-server' ? ['std/audio-transcription' as const] : ['std/chat-completion' as const]
 
-/** How a build fits this machine, by the estimate that the server places engines with. Pure. */
+/** Computes how a build fits this machine, with the estimate that the server uses for placement. Pure. */
 export function fitOf(model: CatalogModel, build: CatalogBuild, machine: MachineFacts): Fit {
   const { engine } = build
   if (engine === null) return unfit('external', null, `run it with ${model.runs_with ?? 'a server of your own'}`)
@@ -126,17 +126,17 @@ function fitOfShape(
   return onProcessor(model, shape.tensorBytes, { ...common, devices: 0 }, size)
 }
 
-/** Of which only the size is known: engines that read other files than GGUF. */
+/** Computes the fit from the file size alone, for engines that read files other than GGUF. */
 function fitOfFiles(model: CatalogModel, build: CatalogBuild, target: PlacementTarget, machine: MachineFacts): Fit {
   const weights = weightBytes(model, build)
-  if (weights === null) return unfit('no', null, 'its size is not known')
+  if (weights === null) return unfit('no', null, 'its size is unknown')
   const memory = filesNeed(weights, target.kind)
   const common = { memory, layers: null, context: null, concurrency: target.slots }
   if (target.kind === 'cpu') {
     if (memory > target.capacity) return unfit('no', memory, noMemory(memory, target, 1))
     return onProcessor(model, weights, { ...common, devices: 0 }, sizeText(memory))
   }
-  // Engines that split a model want a number of GPUs that divides its heads.
+  // The number of GPUs must divide the number of attention heads, which is usually a power of two.
   const counts = build.engine === 'vllm' ? [1, 2, 4, 8, 16].filter(count => count <= machine.gpus) : [1]
   const devices = counts.find(count => memory <= target.capacity * count)
   if (devices === undefined) return unfit('no', memory, noMemory(memory, target, counts.at(-1) ?? 1))
@@ -155,11 +155,11 @@ function onProcessor(
     : { ...fit, grade: 'processor', text: `processor, ${size}` }
 }
 
-/** Whether the size of the download is computed and not known. */
+/** Whether the download size is an estimate. */
 export const isSizeEstimated = ({ bytes, projector }: CatalogBuild): boolean =>
   bytes === null || projector?.bytes === null
 
-/** Bytes of the image encoder, which lies beside the model on the same device. */
+/** Bytes of the image encoder, which is loaded on the same device as the model. */
 export const projectorBytes = ({ projector }: CatalogBuild): number =>
   projector === undefined ? 0 : (projector.bytes ?? 2 ** 30)
 

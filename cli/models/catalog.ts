@@ -30,7 +30,7 @@ export function define(command: Command, terminal: Terminal): void {
   const catalog = withTokenFile(withDataDir(withJson(command)))
     .summary('list well-known open models and how they fit this machine')
     .description(
-      'Lists well-known open models, best fit first: what each is for, its licence, its size, and whether it fits this machine and how. With names it shows each of their files. Facts are from public sources; --verify checks them against the hub.',
+      'Lists well-known open models, best fit first: kind, licence, size, and how each fits this machine. With names shows all files of these models. Facts are from public sources; --verify checks them against the hub.',
     )
     .argument('[names...]', 'only these models, in detail')
     .addOption(new Option('--kind <kind>', 'only models of one kind').choices([...catalogKinds]))
@@ -39,7 +39,7 @@ export function define(command: Command, terminal: Terminal): void {
       interruptible(terminal, async signal => {
         const models = chosenModels(names, options.kind)
         if (options.verify) return verify(models, options, terminal, signal)
-        terminal.waiting('Looking at the memory of this machine')
+        terminal.waiting('Checking the memory of this machine')
         const machine = await machineFacts(dataDirectory(options.dataDir))
         terminal.progress('')
         const rows = models
@@ -65,7 +65,7 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer model catalog', 'every model, best fit first'],
     ['infer model catalog --kind embedding', 'one kind'],
     ['infer model catalog qwen3-8b', 'files, memory, licence and sources of one model'],
-    ['infer model catalog --verify', 'what the hub says today'],
+    ['infer model catalog --verify', 'compare the catalog with the hub'],
   ])
 }
 
@@ -191,13 +191,13 @@ function parametersText({ parameters, active_parameters: active }: CatalogModel)
   return active === null ? countText(parameters) : `${countText(parameters)}, ${countText(active)} active`
 }
 
-/** `8.2B`, `335M`. */
+/** Formats a parameter count: `8.2B`, `335M`. */
 const countText = (count: number): string =>
   count >= 999.5e6 ? `${(count / 1e9).toFixed(1)}B` : `${Math.round(count / 1e6)}M`
 
 const tokensText = (tokens: number): string => (tokens >= 1024 ? `${Math.round(tokens / 1024)}k` : String(tokens))
 
-/** Bytes of the download; with `~` where they are computed from the parameters. */
+/** Formats the download size; `~` marks a size that is estimated from the parameters. */
 function buildSize(model: CatalogModel, { build }: Pick<BuildChoice, 'build'>): string {
   const weights = weightBytes(model, build)
   return weights === null ? '-' : `${isSizeEstimated(build) ? '~' : ''}${sizeText(weights + projectorBytes(build))}`

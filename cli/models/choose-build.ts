@@ -11,14 +11,14 @@ export interface BuildChoice {
   why: string
 }
 
-/** Weights take at most this part of the GPU where there is a choice: other models are to fit beside it. */
+/** If possible, weights use at most this part of the GPU, so that other models fit beside them. */
 const halfOfGpu = 0.5
 
 /**
- * Chooses engine and quantization by what fits this machine. The engine with the best fit, the catalog's order breaking
- * ties; on a GPU the best quality that leaves half of it free, else the best that fits; on a processor the usual
- * quantization, because it reads all weights for each token. `engine` allows only that one. Undefined when the catalog
- * has no build for the engine.
+ * Chooses the engine and quantization that fit this machine best; the catalog's order breaks ties. On a GPU chooses the
+ * best quality that leaves half of it free, else the best that fits. On a processor chooses the usual quantization,
+ * because the processor reads all weights for each token. `engine` restricts the choice. Undefined when the catalog has
+ * no build for that engine.
  */
 export function chooseBuild(
   model: CatalogModel,
@@ -46,36 +46,36 @@ export function chooseBuild(
   })
   if (choices.filter(({ build }) => build.engine === first.build.engine).length === 1)
     return choose(first, 'the only one in the catalog for this engine.')
-  if (rivals.length === 1) return choose(first, 'the only one that fits this machine so well.')
+  if (rivals.length === 1) return choose(first, 'the only one that fits this machine best.')
   if (first.fit.grade !== 'gpu')
     return choose(
       usual[0]!,
       first.fit.grade === 'no' || first.fit.grade === 'missing'
         ? 'the usual one.'
-        : 'a processor reads all weights for each token, so that a smaller file answers faster.',
+        : 'a processor reads all weights for each token, so a smaller file answers faster.',
     )
   const capacity = machine.targets[first.build.engine!].capacity * first.fit.devices
   const halfFree = quality.find(({ bytes }) => bytes <= capacity * halfOfGpu)
-  if (halfFree) return choose(halfFree, 'the best quality that leaves half of the GPU to other models.')
-  const long = quality.find(({ fit }) => fit.context !== null && fit.context >= contextWanted(model, longContext))
+  if (halfFree) return choose(halfFree, 'the best quality that leaves half of the GPU for other models.')
+  const long = quality.find(({ fit }) => fit.context !== null && fit.context >= desiredContext(model, longContext))
   return long
-    ? choose(long, `the best quality of which all layers fit the GPU with a context of ${long.fit.context} tokens.`)
-    : choose(quality[0]!, 'the best quality of which all layers fit the GPU.')
+    ? choose(long, `the best quality whose layers all fit on the GPU with a context of ${long.fit.context} tokens.`)
+    : choose(quality[0]!, 'the best quality whose layers all fit on the GPU.')
 }
 
-/** Tokens of one request that a good fit leaves memory for, unless the model was trained for fewer. */
+/** Context that a good fit must have memory for, in tokens, unless the model was trained for less. */
 const usualContext = 4096
-/** The same where a smaller quantization would make it possible. */
+/** Preferred context, in tokens, if a smaller quantization makes it possible. */
 const longContext = 8192
 
-const contextWanted = (model: CatalogModel, tokens: number): number => Math.min(tokens, model.context ?? tokens)
+const desiredContext = (model: CatalogModel, tokens: number): number => Math.min(tokens, model.context ?? tokens)
 
-/** Where a fit stands among others, the best first: by its grade, and within one a fit with a short context last. */
+/** Returns the rank of a fit, lowest first: by its grade, and within a grade fits with a short context last. */
 export const rankOf = (model: CatalogModel, { grade, context }: Fit): number =>
   grades.indexOf(grade) +
-  (context !== null && context < contextWanted(model, Math.min(usualContext, encoderContext(model))) ? 0.5 : 0)
+  (context !== null && context < desiredContext(model, Math.min(usualContext, encoderContext(model))) ? 0.5 : 0)
 
-/** Texts that are made vectors of or ranked are shorter than chats. */
+/** Texts to embed or rerank are shorter than chats. */
 const encoderContext = ({ kind }: CatalogModel): number =>
   kind === 'embedding' || kind === 'rerank' ? 2048 : Number.POSITIVE_INFINITY
 

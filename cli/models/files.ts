@@ -3,18 +3,17 @@ import { basename, dirname, join, resolve, sep } from 'node:path'
 import type { Model } from '../../core/models/model.ts'
 
 export interface OwnFile {
-  /** Absolute, all links followed. */
+  /** Absolute, with all symbolic links resolved. */
   path: string
   bytes: number
 }
 
-/** One part of a GGUF file in several. */
+/** File name of one part of a split GGUF model. */
 const part = /^(.*)-\d{5}-of-(\d{5})\.gguf$/
 
 /**
- * The files of a model that may be deleted with it: those in `folder`, where infer puts what it downloads from an
- * address, that no other model is loaded from. What is elsewhere belongs to somebody else, a link that leads out of
- * the folder too. All parts of a file in several.
+ * Returns the files that may be deleted with a model: files in `folder`, where infer saves downloads from URLs, that no
+ * other model uses, including all parts of a split file. Files outside the folder, also behind links, are not infer's.
  */
 export function ownFiles(model: Model, all: readonly Model[], folder: string): OwnFile[] {
   const path = realOf(model.source)
@@ -33,7 +32,7 @@ export function ownFiles(model: Model, all: readonly Model[], folder: string): O
     .map(one => ({ path: one, bytes: statSync(one).size }))
 }
 
-/** Deletes them, and what a download has left beside them: locks and license texts. */
+/** Deletes the files, and the locks and license texts that a download created beside them. */
 export function deleteFiles(files: readonly OwnFile[]): void {
   for (const { path } of files)
     for (const left of [path, `${path}.lock`, `${path}.LICENSE`]) rmSync(left, { force: true })

@@ -1,10 +1,10 @@
-/** One request for each task to which every sound model has an answer that can be checked. */
+/** A test request of a task whose answer can be checked for every working model. */
 export interface Golden {
   path: string
-  /** A stream, of which the first token and the rate are measured. */
+  /** Whether to stream, in order to measure the time to the first token and the rate. */
   stream: boolean
   body: (model: string) => object
-  /** Why the answer is wrong, as a sentence; undefined when it is right. Takes the answer, or the last events joined. */
+  /** Returns why the answer is wrong, as a sentence; undefined when it is correct. Takes the body, or a `Streamed`. */
   fault: (answer: unknown) => string | undefined
 }
 
@@ -12,7 +12,7 @@ interface Vector {
   embedding: number[]
 }
 
-/** What a stream comes to: the text that was said, and what it used. */
+/** The combined events of a stream: the text and the token usage. */
 export interface Streamed {
   text: string
   finished: boolean
@@ -24,13 +24,13 @@ const query = 'What is the capital of France?'
 
 const ofStream = (answer: unknown): string | undefined => {
   const { text, finished, completionTokens } = answer as Streamed
-  if (text.trim() === '') return 'It said nothing.'
-  if (!finished) return 'Its answer has no end (finish_reason).'
-  if (completionTokens === undefined) return 'It did not say what it used (usage).'
-  return completionTokens > 0 ? undefined : 'It says that it used no tokens.'
+  if (text.trim() === '') return 'The answer is empty.'
+  if (!finished) return 'The answer has no finish_reason.'
+  if (completionTokens === undefined) return 'The answer has no usage.'
+  return completionTokens > 0 ? undefined : 'The usage reports no completion tokens.'
 }
 
-/** By task. A task that is not among them cannot be tested. */
+/** Test requests by task. Other tasks cannot be tested. */
 export const golden: Readonly<Record<string, Golden>> = {
   'std/chat-completion': {
     path: '/std/v1/chat/completions',
@@ -65,10 +65,10 @@ export const golden: Readonly<Record<string, Golden>> = {
     fault(answer) {
       const vectors = (answer as { data: Vector[] }).data.map(({ embedding }) => embedding)
       const [first, other, again] = vectors
-      if (!first || !other || !again) return `It gave ${vectors.length} vectors for three texts.`
+      if (!first || !other || !again) return `It returned ${vectors.length} vectors for three texts.`
       if (vectors.some(vector => vector.length === 0 || vector.length !== first.length))
         return 'Its vectors have different lengths.'
-      if (vectors.some(vector => !(Math.hypot(...vector) > 0))) return 'A vector is zero or no number.'
+      if (vectors.some(vector => !(Math.hypot(...vector) > 0))) return 'A vector is zero or not a number.'
       if (cosine(first, again) < 0.999) return 'The same text got two different vectors.'
       return cosine(first, other) > 0.9999 ? 'Different texts got the same vector.' : undefined
     },
@@ -82,9 +82,9 @@ export const golden: Readonly<Record<string, Golden>> = {
       if (new Set(results.map(({ index }) => index)).size !== documents.length)
         return `It ranked ${results.length} of ${documents.length} documents.`
       const scores = results.map(one => one.relevance_score)
-      if (!scores.every(Number.isFinite)) return 'A score is no number.'
-      if (scores.some((score, at) => at > 0 && score > scores[at - 1]!)) return 'Its results are not in order.'
-      return results[0]!.index === 0 ? undefined : 'It did not put the document first that answers the question.'
+      if (!scores.every(Number.isFinite)) return 'A score is not a number.'
+      if (scores.some((score, at) => at > 0 && score > scores[at - 1]!)) return 'The results are not sorted by score.'
+      return results[0]!.index === 0 ? undefined : 'The document that answers the question is not first.'
     },
   },
   'std/score': {
@@ -93,11 +93,12 @@ export const golden: Readonly<Record<string, Golden>> = {
     body: model => ({ model, text_1: query, text_2: documents }),
     fault(answer) {
       const scores = (answer as { data: { score: number }[] }).data.map(({ score }) => score)
-      if (scores.length !== documents.length) return `It gave ${scores.length} scores for ${documents.length} texts.`
-      if (!scores.every(Number.isFinite)) return 'A score is no number.'
+      if (scores.length !== documents.length)
+        return `It returned ${scores.length} scores for ${documents.length} texts.`
+      if (!scores.every(Number.isFinite)) return 'A score is not a number.'
       return scores[0] === Math.max(...scores)
         ? undefined
-        : 'It did not score the text highest that answers the question.'
+        : 'The text that answers the question does not have the highest score.'
     },
   },
 }

@@ -11,11 +11,11 @@ import { runningServer } from '../server-file.ts'
 import type { Terminal } from '../terminal.ts'
 import { type ModelStatus, ModelStatusList } from './status.ts'
 
-/** `infer model list`: what the server offers and how each is doing; without a server, what the configuration says. */
+/** `infer model list`: lists the server's models with their status; without a server, the configured models. */
 export function define(command: Command, terminal: Terminal): void {
   const list = withDataDir(withJson(command))
-    .summary('list the models and how each is doing')
-    .description('Lists the models and how each is doing. When no server runs, lists what is configured.')
+    .summary('list the models and their status')
+    .description('Lists the models and their status. When no server runs, lists the configured models.')
     .option('--config <path>', 'the configuration to read when no server runs')
     .action(async ({ dataDir, config, json }: { dataDir?: string; config?: string; json?: boolean }) => {
       const folder = dataDirectory(dataDir)
@@ -35,13 +35,15 @@ export function define(command: Command, terminal: Terminal): void {
       const { fault, restart_for } = answer.configuration ?? { fault: null, restart_for: [] }
       if (json) return
       if (fault !== null)
-        terminal.warn(`The server goes on as before, because its configuration is wrong: ${printable(fault)}`)
+        terminal.warn(
+          `The server keeps its previous configuration, because the new one is invalid: ${printable(fault)}`,
+        )
       if (restart_for.length > 0)
-        terminal.remark(`Changed, and in force after the next start of the server: ${restart_for.join(', ')}`)
+        terminal.remark(`Changes that take effect at the next start of the server: ${restart_for.join(', ')}`)
     })
   withExamples(list, [
     [nameOf(command), 'as a table'],
-    [`${nameOf(command)} --json`, 'as the API gives it'],
+    [`${nameOf(command)} --json`, 'the response of the API'],
   ])
 }
 
@@ -58,7 +60,7 @@ function configured(path: string | undefined, dataDir: string): ModelStatus[] {
   }))
 }
 
-/** One line of the table. */
+/** Returns one row of the table. */
 function rowOf(model: ModelStatus, { paint, isTerminal }: Terminal): string[] {
   const eta = model.eta_seconds ? `ready in about ${model.eta_seconds} s` : ''
   return [
@@ -71,7 +73,7 @@ function rowOf(model: ModelStatus, { paint, isTerminal }: Terminal): string[] {
   ]
 }
 
-/** The status of a model in the colour of what it means. */
+/** Colors the status of a model by its meaning. */
 export function statusText(status: string, paint: Paint): string {
   const colours: Record<string, (text: string) => string> = {
     warm: paint.good,

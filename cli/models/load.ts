@@ -9,12 +9,12 @@ import { lengthText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 import { ModelStatus, pathOf } from './status.ts'
 
-/** `infer model load <id>`: loads a model, and says how far it is until it is warm. */
+/** `infer model load <id>`: loads a model, and shows the progress until it is warm. */
 export function define(command: Command, terminal: Terminal): void {
   const load = withDataDir(withJson(command))
     .summary('load a model now, before the first request')
     .description(
-      'Has the server load a model and waits until it is warm. It stays as long as its idle_ttl says, or until another model needs the room. Ctrl-C stops waiting, not the load.',
+      'Makes the server load a model and waits until it is warm. The model stays loaded for its idle_ttl, or until another model needs the memory. Ctrl-C stops waiting, not the load.',
     )
     .argument('<id>', 'the model')
     .action((id: string, { dataDir, json }: { dataDir?: string; json?: boolean }) =>
@@ -32,7 +32,7 @@ export function define(command: Command, terminal: Terminal): void {
   withExamples(load, [['infer model load qwen3-8b', 'and wait until it is warm']])
 }
 
-/** Resolves when the model is warm, saying meanwhile what is waited for. Throws why it cannot be loaded. */
+/** Loads a model and resolves when it is warm. Shows the reason for waiting. Throws when it cannot be loaded. */
 export async function loadModel(
   client: Client,
   id: string,
@@ -44,7 +44,7 @@ export async function loadModel(
   const live = Boolean((terminal.stderr as Partial<typeof terminal.stderr>).isTTY)
   try {
     for (;;) {
-      // Each answer comes when there is something new to say: the end, or a second on a live line.
+      // The server answers when the load has ended, or after `wait` seconds: one for a live line.
       const path = `${pathOf(id)}/load?wait=${live ? 1 : 15}`
       const status = await client.ask({ method: 'POST', path, answer: ModelStatus, signal })
       if (status.status === 'warm') return { status, seconds: Math.round(seconds() * 1_000) / 1_000 }
@@ -55,7 +55,7 @@ export async function loadModel(
   }
 }
 
-/** What is waited for, in one line; with the time that has passed where the line is overwritten. */
+/** Returns the reason for waiting in one line; with the elapsed time for a live line. */
 export function waitingText(status: ModelStatus, seconds: number | undefined): string {
   const passed = seconds === undefined ? '' : ` ${lengthText(seconds)}`
   const left = seconds !== undefined && status.eta_seconds ? `, about ${lengthText(status.eta_seconds)} left` : ''

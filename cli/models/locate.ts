@@ -9,24 +9,23 @@ import type { HubSettings } from '../../core/models/hub/settings.ts'
 import { nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
 import { didYouMean } from '../../core/nearest.ts'
 
-/** A model that is on this machine now. */
+/** A model whose files are on this machine. */
 export interface Located {
-  /** `file`: of another format, which only some engines read. */
+  /** `file`: another format, which only some engines read. */
   kind: 'gguf' | 'folder' | 'file'
-  /** Absolute; of a model in parts the first. */
+  /** Absolute; the first part of a split model. */
   path: string
-  /** What it could be called after, best first. */
+  /** Names from which to make its id, best first. */
   names: readonly string[]
-  /** The header, where the file is still elsewhere. */
+  /** The header, if the file is not downloaded yet. */
   header?: GgufHeader
-  /** What the engine must be started with to load all of it. */
+  /** Arguments that the engine needs to load all its files. */
   args?: readonly string[]
 }
 
 /**
- * Finds what somebody wants to add: a file, a folder, an address, a reference to a hub. What is elsewhere is
- * downloaded: from a hub into the shared cache, from an address into `models` of the data directory.
- * Throws Failure; what `signal` was aborted with, when it was.
+ * Locates a model by file, folder, URL or hub reference. Downloads from a hub go into the shared cache, downloads from
+ * a URL into `models` of the data directory. Throws Failure, and the reason of an aborted `signal`.
  */
 export async function locate(
   text: string,
@@ -41,7 +40,9 @@ export async function locate(
     hub: HubSettings
     signal: AbortSignal
     onEvent: (event: PullEvent) => void
-    /** Sees a GGUF model before it is downloaded; what it throws ends the download. `bytes` are still to come. */
+    /**
+     * Called before a GGUF model is downloaded; an error that it throws ends the download. `bytes` remain to download.
+     */
     preview?: (located: Located, bytes: number) => Promise<void>
   },
 ): Promise<Located> {
@@ -66,17 +67,20 @@ export async function locate(
   const path = resolve(text)
   if (!statSync(path).isDirectory()) return { kind: 'gguf', path, names: [path] }
   if (!existsSync(join(path, 'config.json')))
-    throw new Failure('invalid_value', `The folder '${path}' has no config.json, so it is no model. Name a .gguf file.`)
+    throw new Failure(
+      'invalid_value',
+      `The folder '${path}' has no config.json, so it is not a model. Name a .gguf file.`,
+    )
   return { kind: 'folder', path, names: [basename(path)] }
 }
 
-/** Throws Failure `invalid_value` when the text names a file or folder of this machine that is not there. */
+/** Throws Failure `invalid_value` when the text names a local file or folder that does not exist. */
 export function checkLocal(text: string, hub: HubSettings): void {
   if (parseReference(text, hub.endpoint) || isAddress(text) || existsSync(resolve(text))) return
   throw new Failure('invalid_value', `There is no file '${resolve(text)}'.${hintFor(text)}`)
 }
 
-/** What may have been meant by a text that names no file. */
+/** Returns a suggestion for a text that names no file. */
 function hintFor(text: string): string {
   if (/^[\w.-]+\/[\w.-]+$/.test(text)) return ` If it is on a hub, write hf:${text}.`
   if (/[/\\]|\.gguf$/i.test(text)) return ''

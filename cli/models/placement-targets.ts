@@ -11,8 +11,8 @@ import { bookable } from '../../gpu/memory.ts'
 import { presetOf } from '../../gpu/presets/presets.ts'
 
 /**
- * The memory that engines can have on this machine, as the server decides it. Cards are asked for once, when a model
- * needs to know; the first question about the built-in engine may take minutes, while its builds for GPUs are tried.
+ * Computes the memory that engines can use on this machine, as the server does. GPUs are queried once, on first use;
+ * the first query about the built-in engine can take minutes, because its GPU builds are tested.
  */
 export function openPlacementTargets(dataDir: string) {
   const environment = hostEnvironment()
@@ -31,9 +31,9 @@ export function openPlacementTargets(dataDir: string) {
 
   return {
     cards,
-    /** Main memory that models may take, in bytes. */
+    /** Returns the main memory that models may use, in bytes. */
     mainMemory,
-    /** Where a model would be placed. */
+    /** Returns where the server would place the model. */
     async targetFor(model: Model): Promise<PlacementTarget> {
       const preset = presetOf(model)
       const slots = model.concurrency ?? preset.slots

@@ -29,20 +29,20 @@ export interface ProposalContext {
   dataDir: string
 }
 
-/** An entry for infer.yaml, and why it says what it says. */
+/** A proposed entry for infer.yaml, with explanations. */
 export interface Proposal {
   entry: ModelEntry
-  /** Lines for a person: what they are about, and what they say. */
+  /** Explanations for the user: subject and text. */
   facts: [about: string, text: string][]
-  /** Bytes; null when nobody can tell. */
+  /** Bytes; null when unknown. */
   memory: number | null
-  /** Why it will not run here, as a sentence; null when it will. */
+  /** Why it cannot run here, as a sentence; null when it can. */
   obstacle: string | null
 }
 
 /**
- * Proposes how to offer a model: id, tasks, context and memory from what its files say and this machine has; what was
- * said by hand stands. Throws Failure for what is no model, and for settings that no engine takes.
+ * Proposes id, tasks, context and memory of a model from its files and this machine. Given settings take precedence.
+ * Throws Failure for files that are not a model, and for settings that no engine accepts.
  */
 export async function propose(located: Located, given: GivenSettings, around: ProposalContext): Promise<Proposal> {
   if (located.kind === 'gguf') return proposeFile(located, given, around)
@@ -59,7 +59,7 @@ async function proposeFile(
   if (!purpose)
     throw new Failure(
       'invalid_value',
-      `'${path}' is no model by itself, but ${article(header.kind)} that belongs to one. Add the model, with llama-server as its engine if it needs this.`,
+      `'${path}' is not a model, but ${article(header.kind)} that belongs to one. Add the model itself, with llama-server as its engine if it needs this file.`,
     )
   const entry: ModelEntry = {
     id: given.id ?? idFrom([...names, header.name], header.quantization, taken),
@@ -82,7 +82,7 @@ async function proposeFile(
     memory,
     obstacle: sizing
       ? null
-      : `It does not fit: it takes ${sizeText(bytes)} at the least, and ${sizeText(room.capacity * room.devices)} can be had here. A smaller --context or --concurrency may help.`,
+      : `It does not fit: it needs at least ${sizeText(bytes)}, and ${sizeText(room.capacity * room.devices)} are available here. A smaller --context or --concurrency may help.`,
     facts: [
       ['source', path],
       [
@@ -97,8 +97,8 @@ async function proposeFile(
       [
         'memory',
         sizing
-          ? `${sizeText(memory)}: ${sizeText(sizing.need.weights)} of weights, ${sizing.need.cache > 0 ? `${sizeText(sizing.need.cache)} of cache, ` : ''}the rest for the engine`
-          : `${sizeText(memory)} at the least`,
+          ? `${sizeText(memory)}: ${sizeText(sizing.need.weights)} weights, ${sizing.need.cache > 0 ? `${sizeText(sizing.need.cache)} cache, ` : ''}the rest for the engine`
+          : `${sizeText(memory)} at least`,
       ],
     ],
   }
@@ -122,11 +122,11 @@ async function proposeFolder(
   const room = await openPlacementTargets(dataDir).targetFor(model)
   const memory = await estimate(model, room)
   const { max_position_embeddings: trained } = (config ?? {}) as { max_position_embeddings?: unknown }
-  const lacking = room.kind === 'nvidia' && room.capacity === 0
+  const needsGpu = room.kind === 'nvidia' && room.capacity === 0
   return {
     entry,
     memory,
-    obstacle: lacking ? `The engine '${model.engine}' needs a GPU, and none was found here.` : null,
+    obstacle: needsGpu ? `The engine '${model.engine}' needs a GPU, and none was found here.` : null,
     facts: [
       ['source', path],
       ['engine', model.engine],
@@ -137,12 +137,12 @@ async function proposeFolder(
           ? String(model.context_length)
           : `the engine's choice${typeof trained === 'number' ? ` (trained for ${trained})` : ''}`,
       ],
-      ['memory', memory === null ? 'unknown' : `${sizeText(memory)}, by the size of its files`],
+      ['memory', memory === null ? 'unknown' : `${sizeText(memory)}, estimated from the size of its files`],
     ],
   }
 }
 
-/** A file that only one engine reads: engine and tasks must be given. */
+/** Proposes an entry for a file of another format, for which engine and tasks must be given. */
 async function proposeOther(
   { path, names }: Located,
   given: GivenSettings,
@@ -170,7 +170,7 @@ async function proposeOther(
       ['source', path],
       ['engine', model.engine],
       ['tasks', model.tasks.join(', ')],
-      ['memory', memory === null ? 'unknown' : `${sizeText(memory)}, by the size of its file`],
+      ['memory', memory === null ? 'unknown' : `${sizeText(memory)}, estimated from the size of its file`],
     ],
   }
 }
@@ -195,7 +195,7 @@ function readJson(path: string): unknown {
 
 const article = (kind: string): string => (/^[aeiou]/i.test(kind) ? `an '${kind}'` : `a '${kind}'`)
 
-/** `8.2 billion`, as people speak of models. */
+/** Formats a parameter count: `8.2 billion`. */
 function countText(count: number): string {
   if (count >= 1e9) return `${(count / 1e9).toFixed(1)} billion`
   if (count >= 1e6) return `${Math.round(count / 1e6)} million`

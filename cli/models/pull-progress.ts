@@ -3,25 +3,25 @@ import { printable } from '../paint.ts'
 import { lengthText, sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** How often each way of showing says how far it is. Milliseconds. */
+/** Minimum time between updates on a terminal and with `--json`. Milliseconds. */
 const drawEveryMs = 100
 const jsonEveryMs = 1_000
-/** A pipe hears of every tenth of a file. */
+/** In a pipe, one line per tenth of a file. */
 const parts = 10
-/** The rate is that of the last few seconds: it follows what the line does now and does not flicker. */
+/** The rate is averaged over this time, short enough to follow changes and long enough not to flicker. Milliseconds. */
 const rateOverMs = 5_000
 const barWidth = 24
 
-/** What is known of the file that is under way. */
+/** Progress of the current file. */
 export interface Progress {
   file: string
   bytes: number
   total: number
-  /** Bytes per second; undefined while nobody can tell. */
+  /** Bytes per second; undefined while unknown. */
   rate: number | undefined
 }
 
-/** One line: `m.gguf ━━━━━━━━────── 45 %  1.2 GiB of 2.6 GiB  34 MiB/s  42 s left`. */
+/** Draws one line: `m.gguf ━━━━━━━━────── 45 %  1.2 GiB of 2.6 GiB  34 MiB/s  42 s left`. */
 export function progressLine({ file, bytes, total, rate }: Progress, width: number): string {
   const part = total === 0 ? 1 : bytes / total
   const filled = Math.floor(part * barWidth)
@@ -29,7 +29,7 @@ export function progressLine({ file, bytes, total, rate }: Progress, width: numb
   const facts = [`${bar} ${String(Math.floor(part * 100)).padStart(3)} %`, `${sizeText(bytes)} of ${sizeText(total)}`]
   if (rate !== undefined) facts.push(`${sizeText(rate)}/s`)
   if (rate !== undefined && rate > 0 && bytes < total) facts.push(`${lengthText((total - bytes) / rate)} left`)
-  // The name gives way: what counts stands behind it.
+  // The name is cut first, because the facts after it matter more.
   const room = width - facts.join('  ').length - 2
   const name = printable(file).split('/').at(-1)!
   if (room < 8) return facts.join('  ').slice(0, Math.max(0, width - 1))
@@ -37,27 +37,27 @@ export function progressLine({ file, bytes, total, rate }: Progress, width: numb
 }
 
 /**
- * Shows a download: one line that moves on a terminal, lines for every tenth in a pipe, one JSON object per line with
- * `--json`. `now` is any clock in milliseconds.
+ * Shows a download: one live line on a terminal, a line per tenth in a pipe, one JSON object per line with `--json`.
+ * `now` is any clock in milliseconds.
  */
 export function openPullDisplay(terminal: Terminal, asJson: boolean, now: () => number = () => performance.now()) {
   const sizes = new Map<string, number>()
-  const moving = !asJson && terminal.stderr.isTTY
-  let marks: { at: number; bytes: number }[] = []
+  const isLive = !asJson && terminal.stderr.isTTY
+  let samples: { at: number; bytes: number }[] = []
   let shownAt = Number.NEGATIVE_INFINITY
   let shownPart = 0
 
   const begin = () => {
-    marks = []
+    samples = []
     shownAt = Number.NEGATIVE_INFINITY
     shownPart = 0
   }
   function progress(file: string, bytes: number): void {
     const total = sizes.get(file) ?? bytes
     const at = now()
-    marks.push({ at, bytes })
-    while (marks.length > 2 && at - marks[0]!.at > rateOverMs) marks.shift()
-    const [first] = marks
+    samples.push({ at, bytes })
+    while (samples.length > 2 && at - samples[0]!.at > rateOverMs) samples.shift()
+    const [first] = samples
     const rate = at > first!.at ? ((bytes - first!.bytes) * 1000) / (at - first!.at) : undefined
     const last = bytes === total
     if (asJson) {
@@ -69,7 +69,7 @@ export function openPullDisplay(terminal: Terminal, asJson: boolean, now: () => 
         total_bytes: total,
         bytes_per_second: rate === undefined ? null : Math.round(rate),
       })
-    } else if (moving) {
+    } else if (isLive) {
       if (at - shownAt < drawEveryMs && !last) return
       terminal.progress(progressLine({ file, bytes, total, rate }, terminal.stderr.columns || 80))
     } else {
@@ -82,7 +82,7 @@ export function openPullDisplay(terminal: Terminal, asJson: boolean, now: () => 
   }
   const write = (value: object) => terminal.stdout.write(`${JSON.stringify(value)}\n`)
   const say = (text: string) => {
-    if (moving) terminal.progress('')
+    if (isLive) terminal.progress('')
     terminal.remark(text)
   }
 
@@ -93,7 +93,7 @@ export function openPullDisplay(terminal: Terminal, asJson: boolean, now: () => 
     if (asJson) return void write(jsonOf(event))
     switch (event.event) {
       case 'connect':
-        return terminal.waiting(`Asking ${printable(event.host)} for ${printable(event.what)}…`)
+        return terminal.waiting(`Requesting ${printable(event.what)} from ${printable(event.host)}…`)
       case 'plan': {
         const missing = event.files.filter(({ present }) => !present)
         const sum = missing.reduce((all, { bytes }) => all + bytes, 0)
@@ -101,26 +101,26 @@ export function openPullDisplay(terminal: Terminal, asJson: boolean, now: () => 
         if (missing.length > 0) say(`Downloading ${what} (${sizeText(sum)}) from ${printable(event.source)}`)
         if (event.others.length > 0)
           say(
-            `Also there: ${printable(event.others.slice(0, 12).join(', '))}${event.others.length > 12 ? ` and ${event.others.length - 12} more` : ''}`,
+            `Other files: ${printable(event.others.slice(0, 12).join(', '))}${event.others.length > 12 ? ` and ${event.others.length - 12} more` : ''}`,
           )
         return
       }
       case 'wait':
-        return say(`Another process is downloading ${printable(event.file)}; waiting for it.`)
+        return say(`Another process is downloading ${printable(event.file)}. Waiting for it.`)
       case 'resume':
-        marks = [{ at: now(), bytes: event.bytes }]
-        return say(`Going on with ${printable(event.file)} after ${sizeText(event.bytes)}.`)
+        samples = [{ at: now(), bytes: event.bytes }]
+        return say(`Resuming ${printable(event.file)} after ${sizeText(event.bytes)}.`)
       case 'retry':
-        return say(`${printable(event.reason)} Trying again in ${lengthText(event.waitMs / 1000)}.`)
+        return say(`${printable(event.reason)} Retrying in ${lengthText(event.waitMs / 1000)}.`)
       case 'file':
         begin()
-        if (moving) terminal.progress('')
+        if (isLive) terminal.progress('')
         return
     }
   }
 }
 
-/** An event as it is printed: names as in the API. */
+/** Returns an event for `--json`, with field names in the style of the API. */
 function jsonOf(event: Exclude<PullEvent, { event: 'progress' }>): object {
   if (event.event !== 'retry') return event
   const { waitMs, ...rest } = event

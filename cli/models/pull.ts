@@ -13,23 +13,28 @@ import type { Terminal } from '../terminal.ts'
 import { openPullDisplay } from './pull-progress.ts'
 
 export const withTokenFile = (command: Command): Command =>
-  command.option('--token-file <path>', 'a file with your token of the hub (HF_TOKEN, else what its login has saved)')
+  command.option(
+    '--token-file <path>',
+    'a file with your hub token; default: HF_TOKEN, else the token that the hub login saved',
+  )
 
-/** `infer model pull <reference>`: a model from a hub into the cache that its tools share. */
+/** `infer model pull <reference>`: downloads a model from a hub into the cache that the hub's tools share. */
 export function define(command: Command, terminal: Terminal): void {
   const pull = withTokenFile(command)
     .summary('download a model from a hub')
     .description(
-      'Downloads a model into the cache that all tools of the hub share (HF_HOME), and prints where it lies. What was broken off is gone on with, and everything is verified. Without a file, Q4_K_M is taken, then what comes closest to it; a repository without GGUF files is taken whole, for vLLM. HF_ENDPOINT names another hub.',
+      'Downloads a model into the cache that all tools of the hub share (HF_HOME), and prints its path. Resumes interrupted downloads and verifies all files. Without a file name takes Q4_K_M, or the quantization closest to it; a repository without GGUF files is downloaded completely, for vLLM. HF_ENDPOINT selects another hub.',
     )
-    .argument('<reference>', 'hf:owner/name, hf:owner/name:file.gguf, hf:owner/name:Q8_0, or the address of its page')
-    .option('--json', 'print what happens as one JSON object per line')
+    .argument('<reference>', 'hf:owner/name, hf:owner/name:file.gguf, hf:owner/name:Q8_0, or the URL of its page')
+    .option('--json', 'print events, one JSON object per line')
     .action(async (text: string, { tokenFile, json = false }: { tokenFile?: string; json?: boolean }) => {
       refuseRemote(command, 'downloads to this machine')
       const hub = hubSettings(hostEnvironment(), { tokenFile })
       const reference = parseReference(text, hub.endpoint)
       if (!reference)
-        throw usage(`'${text}' is not on a hub. Write hf:owner/name, or add it as it is: infer model add ${text}`)
+        throw usage(
+          `'${text}' is not a hub reference. Write hf:owner/name, or add it directly: infer model add ${text}`,
+        )
       const { pullModel } = await import('../../core/models/hub/pull.ts')
       await interruptible(terminal, async signal => {
         const onEvent = openPullDisplay(terminal, json)
@@ -38,7 +43,7 @@ export function define(command: Command, terminal: Terminal): void {
         else {
           const fetched = pulled.files.filter(({ present }) => !present)
           const bytes = fetched.reduce((sum, file) => sum + file.bytes, 0)
-          const done = fetched.length > 0 ? `Complete and verified: ${sizeText(bytes)}.` : 'It is here already.'
+          const done = fetched.length > 0 ? `Complete and verified: ${sizeText(bytes)}.` : 'All files are already here.'
           terminal.remark(`${done} Offer it with: infer model add ${text}`)
           terminal.print(pulled.path)
         }
@@ -48,17 +53,17 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer model pull hf:Qwen/Qwen3-8B-GGUF', 'the best file for most machines'],
     ['infer model pull hf:Qwen/Qwen3-8B-GGUF:Q8_0', 'another quantization'],
     ['infer model pull hf:owner/name@v1.0:file.gguf', 'one file of one revision'],
-    ['infer model pull hf:owner/name --token-file ~/hub-token', 'a gated one'],
+    ['infer model pull hf:owner/name --token-file ~/hub-token', 'a gated model'],
   ])
 }
 
-/** Runs a download, behind a proxy where there is one, and says, when it is stopped, that nothing of it is lost. */
+/** Runs a download, through a proxy if one is configured. When it is stopped, prints that it can be resumed. */
 export async function download<T>(terminal: Terminal, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
   try {
     return await behindProxy(hostEnvironment(), run)
   } catch (thrown) {
     terminal.progress('')
-    if (signal.aborted) terminal.remark('Stopped. What has arrived is kept: the same command goes on from there.')
+    if (signal.aborted) terminal.remark('Stopped. The downloaded part is kept: run the same command to resume.')
     throw thrown
   }
 }

@@ -21,23 +21,23 @@ interface Options {
   json?: boolean
 }
 
-/** `infer model remove <id>`: takes a model out of infer.yaml, and its files where they are infer's own. */
+/** `infer model remove <id>`: removes a model from infer.yaml, and on request the files that infer downloaded. */
 export function define(command: Command, terminal: Terminal): void {
   const remove = withDataDir(withJson(command))
-    .summary('offer a model no longer')
+    .summary('stop offering a model')
     .description(
-      'Takes a model out of infer.yaml, whose comments stay. A running server lets its requests end and unloads it. Files are deleted only where infer has put them (models in the data directory), and only when you say so.',
+      'Removes a model from infer.yaml, whose comments stay. A running server finishes its requests and unloads it. Deletes only files that infer downloaded (models in the data directory), and only on request.',
     )
     .argument('<id>', 'the model')
-    .option('--delete-files', 'delete its files too, where they are in the models folder of infer')
-    .option('--config <path>', 'the file to take it out of (infer.yaml in the data directory)')
+    .option('--delete-files', "also delete its files, if they are in infer's models folder")
+    .option('--config <path>', 'the file to remove it from; default: infer.yaml in the data directory')
     .option('-y, --yes', 'do not ask; files stay unless --delete-files is given')
     .action((id: string, options: Options) => {
       const dataDir = localDirectory(command, options.dataDir)
       return interruptible(terminal, signal => run(id, { ...options, dataDir }, terminal, signal))
     })
   withExamples(remove, [
-    [`${nameOf(command)} qwen3-8b`, 'asks before anything is changed'],
+    [`${nameOf(command)} qwen3-8b`, 'ask before changing anything'],
     [`${nameOf(command)} qwen3-8b --yes --delete-files`, 'without a question, with its files'],
   ])
 }
@@ -51,32 +51,32 @@ async function run(
   const { dataDir } = options
   const path = options.config ?? join(dataDir, 'infer.yaml')
   if (!options.yes && (options.json || !terminal.interactive))
-    throw usage('Nobody can be asked here whether it is meant. Add --yes.')
+    throw usage('This command asks for confirmation, which needs a terminal. Add --yes to confirm.')
   const { models, toys } = readConfig(path, options.config !== undefined)
   const model = models.find(one => one.id === id)
   if (!model && (toys ?? models.length === 0) && defaultModels().some(one => one.id === id))
     throw refused(
       'conflict',
       toys
-        ? `'${id}' ships with infer and is offered because ${path} has 'toys: true'. Remove that line to offer only models of yours.`
-        : `'${id}' ships with infer and is offered while ${path} lists no model. Add one of yours.`,
+        ? `'${id}' ships with infer and is offered because ${path} has 'toys: true'. Remove that line to offer only your models.`
+        : `'${id}' ships with infer and is offered while ${path} lists no model. Add a model: infer model add`,
     )
   const files = model ? ownFiles(model, models, join(dataDir, 'models')) : []
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
 
-  if (model && !options.yes && !(await confirm(`Take '${id}' out of ${path}?`, false, terminal, signal)))
+  if (model && !options.yes && !(await confirm(`Remove '${id}' from ${path}?`, false, terminal, signal)))
     return terminal.remark('Nothing was changed.')
   editConfigFile(path, (text, name) => removeModel(text, id, name))
-  if (!options.json) terminal.print(`Took '${id}' out of ${path}.`)
+  if (!options.json) terminal.print(`Removed '${id}' from ${path}.`)
 
-  const wanted =
+  const shouldDelete =
     files.length > 0 &&
     (options.deleteFiles ??
-      (!options.yes && (await confirm(`Delete ${files[0]!.path} too (${sizeText(bytes)})?`, false, terminal, signal))))
-  if (wanted) deleteFiles(files)
-  const deleted = wanted ? files.map(file => file.path) : []
+      (!options.yes && (await confirm(`Also delete ${files[0]!.path} (${sizeText(bytes)})?`, false, terminal, signal))))
+  if (shouldDelete) deleteFiles(files)
+  const deleted = shouldDelete ? files.map(file => file.path) : []
   if (options.json) return terminal.json({ model_id: id, config: path, deleted })
-  if (wanted) terminal.print(`Deleted ${sizeText(bytes)}.`)
+  if (shouldDelete) terminal.print(`Deleted ${sizeText(bytes)}.`)
   else if (model?.source?.startsWith('/')) terminal.remark(`Its files stay: ${model.source}`)
-  if (models.length === 1) terminal.remark('No model is configured now, so the toy models that ship are offered.')
+  if (models.length === 1) terminal.remark('No model is configured now, so the toy models are offered.')
 }

@@ -15,11 +15,11 @@ import type { Terminal } from '../terminal.ts'
 import { statusText } from './list.ts'
 import { detailOf, type ModelDetail } from './status.ts'
 
-/** `infer model show <id>`: one model with all its settings, and with its engines where a server runs. */
+/** `infer model show <id>`: shows a model with all its settings and, if a server runs, its engines. */
 export function define(command: Command, terminal: Terminal): void {
   const show = withDataDir(withJson(command))
     .summary('show all settings and engines of a model')
-    .description('Shows a model: how it is doing, its engines, and every setting with its value.')
+    .description('Shows a model: its status, its engines, and every setting with its value.')
     .argument('<id>', 'the model')
     .option('--config <path>', 'the configuration to read when no server runs')
     .action(async (id: string, { dataDir, config, json }: { dataDir?: string; config?: string; json?: boolean }) => {
@@ -31,8 +31,8 @@ export function define(command: Command, terminal: Terminal): void {
       if (!live) terminal.remark('No server is running; this is the configuration. Start it with: infer serve')
     })
   withExamples(show, [
-    ['infer model show qwen3-8b', 'for a person'],
-    ['infer model show qwen3-8b --json', 'as the API gives it'],
+    ['infer model show qwen3-8b', 'as text'],
+    ['infer model show qwen3-8b --json', 'the response of the API'],
   ])
 }
 
@@ -54,7 +54,7 @@ function configured(id: string, path: string | undefined, dataDir: string): Mode
   }
 }
 
-/** The page for a person. `now` is in epoch milliseconds. */
+/** Returns the text for a terminal. `now` is in epoch milliseconds. */
 export function linesOf({ id, settings, status, engines }: ModelDetail, paint: Paint, now: number): string[] {
   const lines = [`${paint.strong(printable(id))}  ${statusText(status.status, paint)}`]
   if (status.reason) lines.push(storedSentence(status.reason))
@@ -76,7 +76,7 @@ export function linesOf({ id, settings, status, engines }: ModelDetail, paint: P
 const isEmpty = (value: unknown): boolean =>
   value === null || value === undefined || (typeof value === 'object' && Object.keys(value).length === 0)
 
-/** Times and sizes are numbers in the API; here they are written the way infer.yaml takes them. */
+/** Settings that are milliseconds in the API; here they are written as in infer.yaml. */
 const times = new Set(['idle_ttl', 'dispatch_wait_ms', 'load_timeout', 'no_progress', 'stop_grace'])
 
 function valueText(name: string, value: unknown): string {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Client } from '../client.ts'
 
-/** What the API says of one model; what else it says is kept. */
+/** The fields of a model's status that commands use. Other fields are kept. */
 export const ModelStatus = z.looseObject({
   model_id: z.string(),
   status: z.string(),
@@ -36,7 +36,7 @@ const Engine = z.looseObject({
   command: z.array(z.string()),
 })
 
-/** One model as its operator sees it. */
+/** A model with its settings and engines. */
 export const ModelDetail = z.looseObject({
   id: z.string(),
   settings: z.record(z.string(), z.unknown()),
@@ -45,7 +45,7 @@ export const ModelDetail = z.looseObject({
 })
 export type ModelDetail = z.output<typeof ModelDetail>
 
-/** Where the API has a model; the slashes of its id are part of the path. */
+/** Returns the path of a model in the API; slashes in its id stay in the path. */
 export const pathOf = (id: string): string => `/api/models/${id.split('/').map(encodeURIComponent).join('/')}`
 
 export const detailOf = (client: Client, id: string, signal?: AbortSignal): Promise<ModelDetail> =>

@@ -17,7 +17,7 @@ import { detailOf, ModelStatusList } from './status.ts'
 interface Outcome {
   task: string
   result: 'passed' | 'failed' | 'untested'
-  /** Why not, as a sentence. */
+  /** Why it did not pass, as a sentence. */
   reason: string | null
   latency_ms: number | null
   first_token_ms: number | null
@@ -31,14 +31,14 @@ interface Tested {
   tests: Outcome[]
 }
 
-/** `infer model test [id]`: one request per task that every sound model can answer, against the running server. */
+/** `infer model test [id]`: sends one test request per task to the running server and checks the answers. */
 export function define(command: Command, terminal: Terminal): void {
   const test = withDataDir(withJson(command))
-    .summary('ask every model something and check the answer')
+    .summary('send test requests to every model and check the answers')
     .description(
-      'Loads each model and sends it one small request for each of its tasks: whether the answer is sound, how long it took, how fast tokens came, and what memory the model takes. Ends with 1 when anything failed.',
+      'Loads each model and sends it one small request for each of its tasks. Shows whether the answer is correct, the latency, the token rate and the memory of the model. Exits with 1 when a test failed.',
     )
-    .argument('[id]', 'the model; all that are switched on where it is left out')
+    .argument('[id]', 'the model; default: all enabled models')
     .action((id: string | undefined, { dataDir, json }: { dataDir?: string; json?: boolean }) =>
       interruptible(terminal, async signal => {
         const client = openClient(dataDirectory(dataDir))
@@ -53,7 +53,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
   withExamples(test, [
     ['infer model test', 'every model'],
-    ['infer model test qwen3-8b --json', 'one, for a script'],
+    ['infer model test qwen3-8b --json', 'one model, for a script'],
   ])
 }
 
@@ -81,7 +81,7 @@ async function testModel(model: Model, client: Client, terminal: Terminal, signa
     return tested
   }
   for (const task of model.tasks) {
-    terminal.waiting(`Asking '${model.id}' (${task})`)
+    terminal.waiting(`Testing '${model.id}' (${task})`)
     tested.tests.push(await testTask(task, model.id, client, signal))
   }
   terminal.progress('')
@@ -93,7 +93,7 @@ async function testModel(model: Model, client: Client, terminal: Terminal, signa
 const unmeasured = (task: string): Outcome => ({
   task,
   result: 'untested',
-  reason: 'There is no request to test this task with.',
+  reason: 'There is no test request for this task.',
   latency_ms: null,
   first_token_ms: null,
   tokens_per_second: null,
@@ -107,22 +107,22 @@ async function testTask(task: string, model: string, client: Client, signal: Abo
     const since = performance.now()
     const passed = () => Math.round((performance.now() - since) * 10) / 10
     try {
-      const heard = request.stream
+      const response = request.stream
         ? await listen(request, model, client, signal, passed)
         : { answer: await once(request, model, client, signal), firstTokenMs: null, tokensPerSecond: null }
-      const reason = faultOf(request, heard.answer)
+      const reason = faultOf(request, response.answer)
       return {
         task,
         result: reason === null ? 'passed' : 'failed',
         reason,
         latency_ms: passed(),
-        first_token_ms: heard.firstTokenMs,
-        tokens_per_second: heard.tokensPerSecond,
+        first_token_ms: response.firstTokenMs,
+        tokens_per_second: response.tokensPerSecond,
       }
     } catch (thrown) {
       signal.throwIfAborted()
       try {
-        // Another model may have taken its place since it was loaded.
+        // It may have been evicted for another model since it was loaded.
         await waitOrThrow(thrown, giveUpAt, { signal })
       } catch {
         return { ...unmeasured(task), result: 'failed', reason: failureOf(thrown).message, latency_ms: passed() }
@@ -135,7 +135,7 @@ function faultOf(request: Golden, answer: unknown): string | null {
   try {
     return request.fault(answer) ?? null
   } catch {
-    return 'Its answer has another form than that task has.'
+    return 'The answer does not have the form of this task.'
   }
 }
 
@@ -160,7 +160,7 @@ function chunkOf(data: string): z.output<typeof Chunk> {
   try {
     return Chunk.parse(JSON.parse(data))
   } catch (cause) {
-    throw refused('worker_error', `An event of its stream has another form than that task has: ${data.slice(0, 80)}`, {
+    throw refused('worker_error', `An event of the stream does not have the form of this task: ${data.slice(0, 80)}`, {
       cause,
     })
   }
@@ -181,11 +181,11 @@ async function listen(
     const { choices, usage, error } = chunkOf(data)
     if (error) throw refused('worker_error', withCommands(error.message))
     const [choice] = choices
-    const said = (choice?.delta?.reasoning_content ?? '') + (choice?.delta?.content ?? '') + (choice?.text ?? '')
-    if (said !== '') {
+    const text = (choice?.delta?.reasoning_content ?? '') + (choice?.delta?.content ?? '') + (choice?.text ?? '')
+    if (text !== '') {
       firstTokenMs ??= passed()
       lastTokenMs = passed()
-      answer.text += said
+      answer.text += text
     }
     if (choice?.finish_reason) answer.finished = true
     if (usage) answer.completionTokens = usage.completion_tokens

@@ -6,19 +6,19 @@ import { withDataDir, withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 import { detailOf, ModelStatus, pathOf } from './status.ts'
 
-/** `infer model unload <id>`: gives a model's memory back once its requests have ended. */
+/** `infer model unload <id>`: unloads a model when its requests have ended. */
 export function define(command: Command, terminal: Terminal): void {
   const unload = withDataDir(withJson(command))
-    .summary('unload a model once its requests have ended')
+    .summary('unload a model when its requests have ended')
     .description(
-      'Has the server unload a model and waits until its memory is free. Requests that run end first; the next one loads it again. Ctrl-C stops waiting, not the unloading.',
+      'Makes the server unload a model and waits until its memory is free. Running requests finish first; the next request loads it again. Ctrl-C stops waiting, not the unloading.',
     )
     .argument('<id>', 'the model')
     .action((id: string, options: { dataDir?: string; json?: boolean }) => unloadModel(id, options, terminal))
   withExamples(unload, [['infer model unload qwen3-8b', 'and wait until its memory is free']])
 }
 
-/** Has the server unload a model and waits until the engines that it has now are gone. */
+/** Makes the server unload a model and waits until its current engines have stopped. */
 export const unloadModel = (
   id: string,
   { dataDir, json }: { dataDir?: string; json?: boolean },
@@ -26,7 +26,7 @@ export const unloadModel = (
 ): Promise<void> =>
   interruptible(terminal, async signal => {
     const client = openClient(dataDirectory(dataDir))
-    // A new request may load it again at once: what must go are the engines that are there now.
+    // A new request may load the model again at once, so only the current engines count.
     const leaving = new Set((await detailOf(client, id, signal)).engines.map(engine => engine.id))
     for (;;) {
       const path = `${pathOf(id)}/unload?wait=15`

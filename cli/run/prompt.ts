@@ -3,17 +3,17 @@ import { basename } from 'node:path'
 import { usage } from '../exit-codes.ts'
 import { unreadable } from '../unreadable.ts'
 
-/** A part of a message in the words of the chat API. */
+/** A content part of a message in the chat API. */
 export type Part = { type: 'text'; text: string } | { type: 'image_url'; image_url: { url: string } }
 
-/** An image grows by a third on its way, and the server takes chats of 32 MiB. */
-const largestImage = 20 << 20
+/** Maximum bytes of an image: base64 makes it a third larger, and the server takes chats of 32 MiB. */
+const maxImageBytes = 20 << 20
 
-/** What is asked: the words of the command line, and below them what was piped in. Empty when there is neither. */
+/** Joins the words of the command line and, below them, the piped text. Empty when there is neither. */
 export const promptOf = (words: readonly string[], piped: string): string =>
   [words.join(' '), piped].filter(text => text.trim() !== '').join('\n\n')
 
-/** The content of the question: plain text, or text and images. */
+/** Returns the content of a message: plain text, or text and images. */
 export function contentOf(prompt: string, images: readonly string[]): string | Part[] {
   if (images.length === 0) return prompt
   return [
@@ -22,7 +22,7 @@ export function contentOf(prompt: string, images: readonly string[]): string | P
   ]
 }
 
-/** An address as it is; a file as a `data:` URL. Throws usage for a file that is no image, or too large. */
+/** Returns a URL unchanged and a file as a `data:` URL. Throws usage for a file that is too large or not an image. */
 export function imageUrl(image: string): string {
   if (/^(https?|data):/i.test(image)) return image
   let bytes: Buffer
@@ -31,14 +31,14 @@ export function imageUrl(image: string): string {
   } catch (cause) {
     throw unreadable(`The image ${image}`, cause)
   }
-  if (bytes.length > largestImage)
-    throw usage(`The image ${basename(image)} is larger than ${largestImage >> 20} MiB. Make it smaller.`)
+  if (bytes.length > maxImageBytes)
+    throw usage(`The image ${basename(image)} is larger than ${maxImageBytes >> 20} MiB. Make it smaller.`)
   const type = mediaType(bytes)
-  if (!type) throw usage(`${image} is not an image that models know. Give a PNG, JPEG, GIF or WebP file.`)
+  if (!type) throw usage(`${image} is not an image in a supported format. Give a PNG, JPEG, GIF or WebP file.`)
   return `data:${type};base64,${bytes.toString('base64')}`
 }
 
-/** By its first bytes, because names lie. */
+/** Detects the type by the first bytes, because names can be wrong. */
 function mediaType(bytes: Buffer): string | undefined {
   const head = bytes.subarray(0, 12).toString('latin1')
   if (head.startsWith('\u0089PNG\r\n\u001a\n')) return 'image/png'

@@ -4,18 +4,18 @@ import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
 
 /**
- * Writes an answer as it comes: its words to standard output, its reasoning to standard error. In a pipe the words are
- * passed on as they are; a terminal gets none of a model's control characters.
+ * Writes a streamed answer: text to standard output, reasoning to standard error. On a terminal control characters are
+ * removed; in a pipe the text is unchanged.
  */
 export async function showAnswer(
   terminal: Terminal,
-  pieces: AsyncIterable<AnswerPart>,
+  parts: AsyncIterable<AnswerPart>,
   { reasoning, figures }: { reasoning: boolean; figures: boolean },
 ): Promise<void> {
   const { stdout, stderr, isTerminal } = terminal
   const startedAt = performance.now()
   let begun = false
-  /** Where a line was begun and not ended. */
+  /** The output whose last line has no line break yet. */
   let open: 'answer' | 'reasoning' | undefined
   let end: Extract<AnswerPart, { kind: 'end' }> | undefined
 
@@ -24,7 +24,7 @@ export async function showAnswer(
     begun = true
   }
   try {
-    for await (const piece of pieces) {
+    for await (const piece of parts) {
       begin()
       if (piece.kind === 'end') end = piece
       else if (piece.kind === 'text') {
@@ -38,10 +38,10 @@ export async function showAnswer(
     }
   } finally {
     begin()
-    // What was cut off in a pipe stays as it is; in a terminal the next words begin on a line of their own.
+    // An interrupted answer in a pipe gets no line break; on a terminal the next output begins on a new line.
     if (open === 'reasoning') stderr.write('\n')
     else if (open === 'answer' && (end || isTerminal)) stdout.write('\n')
   }
-  if (end?.finishReason === 'length') terminal.remark('The answer was cut at its longest; --max-tokens raises that.')
+  if (end?.finishReason === 'length') terminal.remark('The answer reached its maximum length; --max-tokens raises it.')
   if (end && figures) terminal.remark(footer(end.finishReason, end.tokens?.output, performance.now() - startedAt))
 }

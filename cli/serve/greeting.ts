@@ -4,26 +4,26 @@ import { lanAddress } from './lan-address.ts'
 import type { OwnCommand } from './own-command.ts'
 import { tryNext } from './try-next.ts'
 
-/** What there is to say once the server is ready. */
+/** Facts for the greeting when the server is ready. */
 export interface Started {
   version: string
-  /** How the user calls this program. */
+  /** How the user runs this program. */
   own: OwnCommand
   url: string
-  /** All addresses under which the server is reached, `url` first. */
+  /** All base URLs of the server, `url` first. */
   urls: readonly string[]
-  /** The self-signed certificate that clients must be told to trust; undefined where they need none. */
+  /** The self-signed certificate that clients must trust; undefined if they need none. */
   trust?: string | undefined
   tokenPath: string
   firstStart: { organizationId: string; secret: string } | undefined
   models: readonly { id: string; tasks: readonly string[]; description?: string | undefined }[]
-  /** Whether these are the toy models and no others. */
+  /** Whether all models are toy models. */
   onlyToys?: boolean
 }
 
 /**
- * The greeting in a terminal of `columns`; commands are never broken, so that they can be copied. The secret is in it only
- * at the first start.
+ * Returns the greeting for a terminal of `columns`. Commands are never wrapped, so that they can be copied. Contains
+ * the secret only at the first start.
  */
 export function greeting(
   { version, own, url, urls, trust, tokenPath, firstStart, models, onlyToys }: Started,
@@ -37,7 +37,7 @@ export function greeting(
   for (const other of urls.slice(1)) lines.push(`  from other machines  ${paint.name(other)}`)
   if (trust !== undefined) lines.push(`  self-signed certificate, for clients to trust  ${trust}`)
   lines.push('')
-  if (models.length === 0) lines.push('No model is configured yet. Add one under "models" in infer.yaml.')
+  if (models.length === 0) lines.push('No model is configured yet. Add one with: infer model add')
   for (const { id, tasks, description } of models) {
     const [first = '', ...more] = beside(tasks.join(', '))
     lines.push(`  ${paint.good(id.padEnd(width))}  ${first}`, ...more.map(line => ' '.repeat(indent) + line))
@@ -47,8 +47,8 @@ export function greeting(
   if (firstStart)
     lines.push(
       `${paint.strong('Root token')}  ${firstStart.secret}`,
-      `            Shown this once. It can do everything in ${firstStart.organizationId}`,
-      `            and lies in ${tokenPath}`,
+      `            Shown only once. It has all permissions in ${firstStart.organizationId}`,
+      `            and is stored in ${tokenPath}`,
       '',
     )
   lines.push(paint.strong('Try next'))
@@ -64,7 +64,9 @@ export function greeting(
   return lines.join('\n')
 }
 
-/** The same for a pipe: one fact a line, its name first. Without the secret, because pipes end in logs: the path of the token is enough. */
+/**
+ * Returns the greeting for a pipe: one fact per line, its name first. Without the secret, because pipes end in logs.
+ */
 export function plainGreeting({ url, urls, trust, tokenPath, firstStart, models }: Started): string {
   return [
     `ready ${url}`,

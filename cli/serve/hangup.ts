@@ -2,16 +2,16 @@ import { readFileSync } from 'node:fs'
 import { isatty } from 'node:tty'
 
 /**
- * Whether this process belongs to a terminal, so that SIGHUP means that the terminal was closed. Ask at the start: the
- * kernel takes the terminal from the process before the signal arrives.
+ * Whether this process belongs to a terminal, so that SIGHUP means that the terminal was closed. Call it at the start:
+ * the kernel detaches the terminal before the signal arrives.
  */
 export const startedInTerminal = (): boolean =>
   belongsToTerminal({ stat: ownStat(), usesTerminal: [0, 1, 2].some(fd => isatty(fd)) })
 
 /**
- * A process belongs to its controlling terminal unless none of its standard streams is a terminal: then it was started
- * by nohup or with all three redirected, so as to outlive it. (Node resets the ignored SIGHUP of nohup at its start.)
- * `stat` is the text of /proc/self/stat.
+ * A process belongs to its controlling terminal if one of its standard streams is a terminal. Otherwise nohup or a
+ * redirection of all three streams started it so that it outlives the terminal. (Node resets the ignored SIGHUP of
+ * nohup.) `stat` is the text of /proc/self/stat.
  */
 export function belongsToTerminal({
   stat,

@@ -7,7 +7,7 @@ const painters: Record<string, (paint: Paint) => (text: string) => string> = {
   error: paint => paint.bad,
 }
 
-/** One JSON line of a log as a line for a person: time, who says it, level, message, fields, and the cause below. */
+/** Formats a JSON log line for a terminal: time, speaker, level, message, fields, and the cause below. */
 export function logLine(json: string, paint: Paint, speaker?: string): string {
   let entry: Record<string, unknown>
   try {

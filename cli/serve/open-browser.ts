@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 
 /**
- * Opens the address in the user's browser by xdg-open, found on the PATH. Resolves with the reason when none was opened.
- * listhen could do it too, but it runs whatever lies at `/tmp/xdg-open`, which any user of the machine can put there.
+ * Opens the URL in the user's browser with xdg-open from the PATH. Resolves with the reason when none was opened.
+ * listhen has the same function, but it runs `/tmp/xdg-open`, which any user of the machine can create.
  */
 export function openBrowser(url: string): Promise<string | undefined> {
   return new Promise(resolve => {
@@ -11,7 +11,7 @@ export function openBrowser(url: string): Promise<string | undefined> {
       resolve(cause.code === 'ENOENT' ? 'xdg-open is not installed' : cause.message),
     )
     child.once('exit', code => resolve(code === 0 ? undefined : `xdg-open ended with ${code}`))
-    // A browser that xdg-open has become must not hold the server.
+    // xdg-open may turn into the browser process, which must not keep the server alive.
     child.unref()
   })
 }

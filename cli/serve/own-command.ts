@@ -1,18 +1,18 @@
 import { dirname, resolve } from 'node:path'
 import { shellWord } from './try-next.ts'
 
-/** How a user calls this program in a shell. */
+/** How the user runs this program in a shell. */
 export interface OwnCommand {
-  /** A command line of this program for these arguments, on the same data directory. */
+  /** Returns a command line of this program with these arguments and the same data directory. */
   line: (args: string) => string
-  /** The folder in which it must be typed; undefined where any folder will do. */
+  /** The folder in which it must run; undefined for any folder. */
   folder: string | undefined
 }
 
 /**
- * The executable as it is found from any folder; in a checkout its npm script, because nothing named `infer` is installed
- * there and `npx infer` elsewhere fetches a package of somebody else. `script` is the file that Node runs, `dataDir` a
- * directory that is not the usual one.
+ * Returns the command of the executable; in a checkout the npm script, because `infer` is not installed there and `npx
+ * infer` in another folder fetches an unrelated package. `script` is the file that Node runs; `dataDir` is undefined
+ * for the default directory.
  */
 export function ownCommand({
   packaged,
@@ -26,7 +26,7 @@ export function ownCommand({
   dataDir: string | undefined
 }): OwnCommand {
   const flag = dataDir === undefined ? '' : ` --data-dir ${shellWord(dataDir)}`
-  // Without a slash it was found on the PATH.
+  // Without a slash the shell found it on the PATH.
   const program = packaged ? shellWord(argv0.includes('/') ? resolve(argv0) : argv0) : 'npm run infer --'
   return {
     line: args => `${program} ${args}${flag}`,

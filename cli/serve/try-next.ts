@@ -1,31 +1,31 @@
 import { commandTasks } from '../command-tasks.ts'
 import type { OwnCommand } from './own-command.ts'
 
-/** What the examples need to know. */
+/** Facts for the examples. */
 export interface TryFacts {
   own: OwnCommand
   url: string
-  /** The self-signed certificate that clients must trust; undefined where they need none. */
+  /** The self-signed certificate that clients must trust; undefined if they need none. */
   trust?: string | undefined
-  /** An address that other machines reach; undefined where there is none. */
+  /** A base URL that other machines can reach; undefined if there is none. */
   lan?: string | undefined
   tokenPath: string
   models: readonly { id: string; tasks: readonly string[] }[]
 }
 
-/** One thing to paste into a shell. */
+/** An example to paste into a shell. */
 export interface Example {
   label: string
   lines: string[]
 }
 
-/** A word for a POSIX shell, quoted where it has to be. */
+/** Quotes a word for a POSIX shell if necessary. */
 export const shellWord = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 
 /**
- * Commands that work as they are pasted: curl, and the OpenAI clients of Python and JavaScript, which take address and
- * token from the environment. The token is read from its file, so that it stays out of the shell's history.
+ * Returns commands that work when pasted: curl, and the OpenAI clients of Python and JavaScript, which take URL and
+ * token from the environment. The shell reads the token from its file, so that it does not appear in the history.
  */
 export function tryNext({ own, url, lan, trust, tokenPath, models }: TryFacts): Example[] {
   const token = `$(cat ${shellWord(tokenPath)})`

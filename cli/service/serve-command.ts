@@ -10,7 +10,7 @@ export interface ServeFlags {
   drainTimeout?: string
 }
 
-/** Program and arguments of `infer serve`, as this program was started, with every path in full. */
+/** Returns program and arguments of `infer serve` for the way this program was started, with absolute paths. */
 export function serveCommand({ config, listen, drainTimeout }: ServeFlags, scope: Scope): string[] {
   const configPath = config === undefined ? undefined : resolve(config)
   if (configPath !== undefined && !existsSync(configPath)) throw usage(`There is no configuration ${configPath}.`)
@@ -24,7 +24,7 @@ export function serveCommand({ config, listen, drainTimeout }: ServeFlags, scope
     ])
       if (/^\/(home|root|run\/user|tmp|var\/tmp)\//.test(path))
         throw usage(
-          `The service of the machine cannot see ${path}, because home and temporary folders are hidden from it. Put it elsewhere, such as /usr/local/bin or /etc, or install for yourself with --user.`,
+          `A system service cannot read ${path}, because systemd hides home and temporary folders from it. Move the file, for example to /usr/local/bin or /etc, or install a user service with --user.`,
         )
   return [
     ...program,

@@ -5,25 +5,25 @@ import { dirname, join } from 'node:path'
 import { refused } from '../exit-codes.ts'
 import type { Scope } from './unit.ts'
 
-/** The systemd of this machine, or of this user. */
+/** The system's or the user's systemd. */
 export interface Systemd {
   scope: Scope
   unitPath: string
-  /** Writes the unit and makes systemd read it. Says whether one was there before. */
+  /** Writes the unit and makes systemd read it. Returns whether the unit existed and differed. */
   put(unit: string): 'new' | 'changed' | 'same'
-  /** Stops and disables the service and takes its unit away. False when there was none. */
+  /** Stops and disables the service and removes its unit. False when there was none. */
   remove(): boolean
 }
 
-/** Where the unit goes. */
+/** Returns the path of the unit. */
 export const unitPathOf = (scope: Scope, environment: Record<string, string | undefined>): string =>
   scope === 'system'
     ? '/etc/systemd/system/infer.service'
     : join(environment.XDG_CONFIG_HOME ?? join(environment.HOME ?? homedir(), '.config'), 'systemd/user/infer.service')
 
 /**
- * Opens systemd. Throws Failure `conflict` where this machine was not booted with it, which is what the folder `booted`
- * says, and `insufficient_scope` where the caller may not write the unit.
+ * Opens systemd. Throws Failure `conflict` if this machine was not booted with systemd (the folder `booted` is
+ * missing), and `insufficient_scope` if the caller may not write the unit.
  */
 export function openSystemd({
   scope,
@@ -39,7 +39,7 @@ export function openSystemd({
   if (!existsSync(booted))
     throw refused(
       'conflict',
-      'systemd does not run here, as in most containers. Run infer serve under what starts programs on this machine; infer service install --print shows the unit.',
+      'systemd does not run here, as in most containers. Run infer serve with the service manager of this machine; infer service install --print shows the unit.',
     )
 
   function systemctl(...args: string[]): void {
@@ -49,7 +49,7 @@ export function openSystemd({
     })
     if (status === 0) return
     const why = error?.message ?? (stderr.trim().split('\n').at(-1) || `it ended with ${status}`)
-    throw refused('conflict', `systemctl ${args.join(' ')} did not work: ${why}`)
+    throw refused('conflict', `systemctl ${args.join(' ')} failed: ${why}`)
   }
 
   function mayWrite<T>(work: () => T): T {
@@ -60,7 +60,7 @@ export function openSystemd({
       if (scope !== 'system' || (code !== 'EACCES' && code !== 'EPERM')) throw cause
       throw refused(
         'insufficient_scope',
-        `${unitPath} can be written by root only. Run this with sudo, or install for yourself: infer service install --user`,
+        `Only root can write ${unitPath}. Run this with sudo, or install a user service: infer service install --user`,
         { cause },
       )
     }
@@ -75,7 +75,7 @@ export function openSystemd({
       mayWrite(() => {
         mkdirSync(dirname(unitPath), { recursive: true, mode: 0o755 })
         writeFileSync(`${unitPath}.new`, unit)
-        // Nothing in it is secret, and systemd complains of one that others cannot read.
+        // The unit contains no secrets, and systemd warns about units that others cannot read.
         chmodSync(`${unitPath}.new`, 0o644)
         renameSync(`${unitPath}.new`, unitPath)
       })

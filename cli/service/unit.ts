@@ -1,28 +1,29 @@
-/** Whom the service belongs to: the machine, or one user of it. */
+/** A system service or a user service. */
 export type Scope = 'system' | 'user'
 
 export interface UnitFacts {
   scope: Scope
-  /** Program and arguments that run the server, each as it is. */
+  /** Program and arguments that run the server, not quoted. */
   command: readonly string[]
   dataDir: string
-  /** Who runs the service of the machine; without one a user that exists only while it runs. */
+  /** User of a system service; undefined for a dynamic user, which exists only while the service runs. */
   user: string | undefined
-  /** How long a stop may take: the drain and a little more, seconds. */
+  /** Maximum time for stopping: the drain timeout and a margin, in seconds. */
   stopSeconds: number
 }
 
-/** Where a system service keeps its data; systemd makes it, for a user that exists only while the service runs. */
+/** Data directory of a system service. systemd creates it for the dynamic user. */
 export const systemDataDir = '/var/lib/infer'
 
 /**
- * The unit. What is in it beyond the usual:
- * - ExecStop waits for the server, so that its engines live until running requests have ended: KillMode=control-group
- *   alone would send them SIGTERM at the same moment.
- * - OOMPolicy=continue: an engine that the kernel takes for its memory is one engine, not the service.
- * - No MemoryDenyWriteExecute, because V8 compiles at run time; no RestrictNamespaces, because engines run in a process
- *   namespace of their own, which is also what @mount is for.
- * - What a wrong configuration or a damaged database says (64, 65) is not said again every two seconds.
+ * Returns the unit. Reasons for its unusual settings:
+ * - ExecStop waits for the server, so that engines run until the requests have ended: KillMode=control-group alone
+ *   would send them SIGTERM at the same time as the server.
+ * - OOMPolicy=continue: when the kernel kills an engine for its memory, the service continues.
+ * - No MemoryDenyWriteExecute, because V8 compiles at run time. No RestrictNamespaces, and @mount in the filter,
+ *   because each engine runs in its own process namespace.
+ * - RestartPreventExitStatus: after exit codes 64 and 65 (invalid configuration, damaged database) a restart cannot
+ *   help.
  */
 export function unitOf({ scope, command, dataDir, user, stopSeconds }: UnitFacts): string {
   const system = scope === 'system'
@@ -41,7 +42,7 @@ export function unitOf({ scope, command, dataDir, user, stopSeconds }: UnitFacts
     ...(system && user !== undefined ? [`User=${quoted(user)}`] : []),
     ...(own ? ['StateDirectory=infer', 'StateDirectoryMode=0700'] : []),
     `Environment=${quoted(`INFER_DATA_DIR=${dataDir}`)}`,
-    // It has no home: what it unpacks of itself, and models that it downloads, lie with its data.
+    // A dynamic user has no home folder, so extracted files and downloaded models are stored in the data directory.
     ...(system
       ? [
           `Environment=${quoted(`INFER_CACHE_DIR=${dataDir}/cache`)}`,
@@ -80,7 +81,7 @@ WantedBy=${system ? 'multi-user.target' : 'default.target'}
 `
 }
 
-/** What only the system's own systemd can do without a user namespace. */
+/** Settings that only the system's systemd can apply without a user namespace. */
 const protectionOfTheSystem = (dataDir: string): string[] => [
   'ProtectSystem=strict',
   `ReadWritePaths=${quoted(dataDir)}`,
@@ -98,7 +99,7 @@ const protectionOfTheSystem = (dataDir: string): string[] => [
   'DeviceAllow=char-drm rw',
 ]
 
-/** A word for a unit file: quoted where it must be, with what systemd would expand written twice. In a command `$` too. */
+/** Quotes a word for a unit file if necessary, and escapes `%`. The caller also escapes `$` in a command. */
 function quoted(word: string): string {
   const plain = word.replaceAll('%', '%%')
   return /^[\w@%+=:,./$-]+$/.test(plain) ? plain : `"${plain.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`

@@ -1,15 +1,15 @@
 import type { StatusDevice } from './status-snapshot.ts'
 import type { StyledLine } from './styled-line.ts'
 
-/** How many of `cells` a part of a whole fills; something is never shown as nothing. */
+/** Returns how many of `cells` a part of a whole fills; at least one for a part above 0. */
 function cellsOf(part: number, whole: number, cells: number): number {
   if (part <= 0 || whole <= 0) return 0
   return Math.min(cells, Math.max(1, Math.round((part / whole) * cells)))
 }
 
 /**
- * Memory of a device as a bar: full where the driver measures it in use, shaded where it is booked beyond that, light
- * where it is free.
+ * Draws the memory of a device as a bar: full for memory that the driver reports as used, shaded for booked memory
+ * beyond that, light for free memory.
  */
 export function memoryBar({ total_bytes, used_bytes, booked_bytes }: StatusDevice, cells: number): StyledLine {
   const used = cellsOf(used_bytes ?? 0, total_bytes, cells)

@@ -6,7 +6,7 @@ import { modelLines } from './models.ts'
 import type { StatusDevice, StatusEngine, StatusSnapshot, StatusWaiting } from './status-snapshot.ts'
 import { drawLine, padded, type StyledLine, widthOf } from './styled-line.ts'
 
-/** How much room there is. A height of 0 is as much as it takes. */
+/** Available columns and lines. A height of 0 means no limit. */
 export interface ScreenSize {
   width: number
   height: number
@@ -15,7 +15,7 @@ export interface ScreenSize {
 const blank: StyledLine = []
 const heading = (text: string): StyledLine => [{ text, look: 'strong' }]
 
-/** The picture as lines that fit: no line is wider, and there are not more than the height allows. */
+/** Draws the status in lines that fit the width and the height. */
 export function drawStatus(
   snapshot: StatusSnapshot,
   url: string,
@@ -49,7 +49,7 @@ function headLines(
   const rate = models.reduce((sum, model) => sum + model.output_tokens_per_second, 0)
   const facts = [
     `${rateText(rate)} tokens/s`,
-    // The request that asked is not worth showing.
+    // Without the status request itself.
     count(Math.max(0, requests - 1), 'request'),
     `${count(jobs.processing, 'job')} running, ${jobs.pending} waiting`,
   ]
@@ -83,7 +83,7 @@ function deviceLines(device: StatusDevice, { engines, time }: StatusSnapshot, wi
     powerLimitWatts: device.power_limit_watts,
   })
   const below: StyledLine[] = readings === '' ? [] : [[{ text: `  ${readings}`, look: 'faint' }]]
-  // A narrow terminal has the bar below.
+  // On a narrow terminal the bar is below the title.
   if (cells < 12) {
     const beside = below.length > 0 && widthOf(title) + 2 + widthOf(readings) <= width
     return [
@@ -101,10 +101,10 @@ function deviceLines(device: StatusDevice, { engines, time }: StatusSnapshot, wi
   ]
 }
 
-/** How many waiting requests are shown. */
+/** Maximum number of waiting requests shown. */
 const maxWaiting = 5
 
-/** The requests that have waited longest, with the reason of each. */
+/** Draws the requests that have waited longest, with their reasons. */
 function waitingLines({ waiting }: StatusSnapshot): StyledLine[] {
   if (waiting.length === 0) return []
   const shown = waiting.slice(0, maxWaiting).map(waitingLine)
@@ -128,10 +128,12 @@ function waitingLine({ id, model_id, waited_ms, waiting_for }: StatusWaiting): S
   ]
 }
 
-/** Engines that use no device of this machine. */
+/** Draws engines that use no device of this machine. */
 function elsewhere({ engines, time }: StatusSnapshot): StyledLine[] {
-  const far = engines.filter(({ devices }) => devices.length === 0)
-  return far.length === 0 ? [] : [[{ text: 'elsewhere', look: 'name' }], ...far.map(one => engineLine(one, time, 80))]
+  const remote = engines.filter(({ devices }) => devices.length === 0)
+  return remote.length === 0
+    ? []
+    : [[{ text: 'elsewhere', look: 'name' }], ...remote.map(one => engineLine(one, time, 80))]
 }
 
 function engineLine(

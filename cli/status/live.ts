@@ -10,8 +10,8 @@ export const fetchStatus = (client: Client, signal?: AbortSignal): Promise<Statu
   client.ask({ method: 'GET', path: '/api/system/status', answer: StatusSnapshot, ...(signal ? { signal } : {}) })
 
 /**
- * Shows the status until q, Escape or Ctrl-C. A server that goes away is said so, and looked for again. Throws when it
- * cannot be asked the first time.
+ * Shows the status until q, Escape or Ctrl-C. When the connection is lost, shows the error and connects again. Throws
+ * when the first request fails.
  */
 export async function watchStatus(terminal: Terminal, connect: () => Client, everyMs: number): Promise<void> {
   let client = connect()
@@ -44,7 +44,7 @@ export async function watchStatus(terminal: Terminal, connect: () => Client, eve
         trouble = undefined
       } catch (thrown) {
         trouble = failureOf(thrown).message
-        client = tryAgain(connect, client)
+        client = reconnect(connect, client)
       }
     }
   } catch (thrown) {
@@ -55,13 +55,13 @@ export async function watchStatus(terminal: Terminal, connect: () => Client, eve
     terminal.stdout.off('resize', resized)
     screen.close()
   }
-  // What was seen last stays in the terminal's history.
+  // Leaves the last status in the terminal's scrollback.
   const room = { width: Math.max(20, terminal.stdout.columns || 80), height: 0 }
   terminal.print(drawStatus(snapshot, client.url, room, terminal.paint).join('\n'))
 }
 
-/** A server that was started again may have another address. */
-function tryAgain(connect: () => Client, before: Client): Client {
+/** Finds the server again, because a restarted server may have another address. */
+function reconnect(connect: () => Client, before: Client): Client {
   try {
     return connect()
   } catch {

@@ -44,7 +44,7 @@ const columns = {
   note: { head: 'note', side: 'left', of: noteOf, look: ({ status }) => (status === 'unavailable' ? 'bad' : 'faint') },
 } satisfies Record<string, Column>
 
-/** What a line keeps for longest, where there is no room for all. */
+/** Columns in the order in which they get space. */
 const importance: (keyof typeof columns)[] = [
   'model',
   'status',
@@ -60,7 +60,7 @@ const importance: (keyof typeof columns)[] = [
 ]
 const rank: Record<string, number> = { warm: 0, loading: 0, unavailable: 1, cold: 2, disabled: 3 }
 
-/** The models as a table: those that do something first, columns as many as fit. */
+/** Draws the models as a table: active models first, with as many columns as fit. */
 export function modelLines(models: readonly StatusModel[], width: number): StyledLine[] {
   const sorted = models.toSorted((one, other) => (rank[one.status] ?? 2) - (rank[other.status] ?? 2))
   const chosen: { column: Column; width: number }[] = []
@@ -71,7 +71,7 @@ export function modelLines(models: readonly StatusModel[], width: number): Style
     const longest = Math.max(widthOf(column.head), ...sorted.map(model => widthOf(column.of(model))))
     const desired = name === 'model' ? Math.min(longest, Math.max(12, Math.floor(width / 2))) : longest
     const gap = chosen.length > 0 ? 2 : 0
-    // Words may be cut, figures not; the note is left out where it would say nothing.
+    // Text may be cut, numbers not. An empty note column is left out.
     const cells = name === 'note' || name === 'status' ? Math.min(desired, room - gap) : desired
     if (cells < 4 || cells + gap > room) break
     if (name === 'note' && (cells < 12 || sorted.every(model => noteOf(model) === ''))) break
@@ -93,14 +93,14 @@ export function modelLines(models: readonly StatusModel[], width: number): Style
         const look = column.look?.(model)
         return { text: column.of(model), ...(look ? { look } : {}) }
       })
-      // Why a model does not work matters more than any figure: where the note has no column it has a line.
+      // The reason why a model does not work always has space: without a column it gets its own line.
       const note = noted ? '' : noteOf(model)
       return note === '' ? [own] : [own, [{ text: `  ${note}`, look: columns.note.look(model) }] satisfies StyledLine]
     }),
   ]
 }
 
-/** `3.2 ms`, `120 ms`, `4.1 s`: how long something takes on average. */
+/** Formats an average duration: `3.2 ms`, `120 ms`, `4.1 s`. */
 const timeText = (ms: number | null | undefined): string =>
   ms == null
     ? none

@@ -1,8 +1,8 @@
 import type { Terminal } from '../terminal.ts'
 
 /**
- * The whole screen of a terminal, as `top` takes it: what stood there before is there again afterwards. Frames are
- * written over each other in one piece, so that nothing flickers. Restores the terminal however the program ends.
+ * Uses the terminal's alternate screen, as `top` does; the previous content reappears afterwards. Each frame is one
+ * write over the previous one, so that nothing flickers. Restores the terminal however the program ends.
  */
 export function openScreen({ stdin, stdout }: Terminal, onKey: (key: string) => void) {
   const raw = stdin.isTTY
@@ -32,17 +32,17 @@ export function openScreen({ stdin, stdout }: Terminal, onKey: (key: string) => 
   }
 
   return {
-    /** The last column stays free: erasing behind a sign that stands there takes it away. */
+    /** The last column stays empty, because erasing the rest of a line would remove a character in it. */
     room: () => ({ width: Math.max(20, (stdout.columns || 80) - 1), height: Math.max(5, stdout.rows || 24) }),
-    /** Shows these lines and nothing else. A frame that is the one before is not written again. */
+    /** Shows only these lines. Does not write an unchanged frame again. */
     show(lines: readonly string[]): void {
       const frame = lines.join('\u001b[K\r\n')
       if (!open || frame === shown) return
       shown = frame
-      // Between the two marks a terminal that knows them draws nothing.
+      // Synchronized output: a terminal that supports it draws nothing between the two sequences.
       stdout.write(`\u001b[?2026h\u001b[H${frame}\u001b[K\u001b[J\u001b[?2026l`)
     },
-    /** The next frame is written in full: the terminal has another size. */
+    /** Makes the next frame complete, after a change of the terminal's size. */
     forget(): void {
       shown = ''
     },

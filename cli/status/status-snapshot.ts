@@ -7,7 +7,7 @@ const Device = z.looseObject({
   total_bytes: z.number(),
   used_bytes: z.number().nullable(),
   booked_bytes: z.number(),
-  // Absent from servers before they were reported.
+  // Older servers do not send these fields.
   utilization: z.number().nullish(),
   temperature_celsius: z.number().nullish(),
   power_watts: z.number().nullish(),
@@ -49,7 +49,7 @@ const Waiting = z.looseObject({
   waiting_for: z.looseObject({ detail: z.string(), eta_seconds: z.number().nullable() }).nullable(),
 })
 
-/** What `GET /api/system/status` answers, as far as it is drawn. */
+/** The fields of `GET /api/system/status` that are drawn. */
 export const StatusSnapshot = z.looseObject({
   version: z.string(),
   time: z.number(),
@@ -59,7 +59,7 @@ export const StatusSnapshot = z.looseObject({
   devices: z.array(Device),
   engines: z.array(Engine),
   models: z.array(Model),
-  /** Absent from servers before it was listed. */
+  /** Older servers do not send this field. */
   waiting: z.array(Waiting).default([]),
 })
 export type StatusSnapshot = z.output<typeof StatusSnapshot>

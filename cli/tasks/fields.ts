@@ -27,11 +27,11 @@ interface Schema {
   description?: string
 }
 
-/** The JSON Schema (2020-12) of what a task takes or gives. */
+/** Returns the JSON Schema (2020-12) of a task's request or result. */
 export const schemaOf = (schema: z.ZodType, io: 'input' | 'output'): object =>
   z.toJSONSchema(schema, { io, unrepresentable: 'any' })
 
-/** The fields of an object schema in their order; with `deep` also those of objects and lists in it. */
+/** Returns the fields of an object schema in order; with `deep` also those of nested objects and lists. */
 export function fieldsOf(root: object, { deep }: { deep: boolean }): Field[] {
   const definitions = (root as Schema).$defs ?? {}
   const follow = (schema: Schema): Schema => {
@@ -43,7 +43,7 @@ export function fieldsOf(root: object, { deep }: { deep: boolean }): Field[] {
   function walk(schema: Schema, before: string, depth: number): Field[] {
     const { properties = {}, required = [] } = schema
     return Object.entries(properties).flatMap(([name, value]) => {
-      const property = given(follow(value))
+      const property = withoutNull(follow(value))
       const path = `${before}${name}`
       const field = {
         path,
@@ -52,17 +52,17 @@ export function fieldsOf(root: object, { deep }: { deep: boolean }): Field[] {
         description: value.description ?? property.description ?? '',
       }
       if (!deep || depth === 0) return [field]
-      const items = property.items && given(follow(property.items))
+      const items = property.items && withoutNull(follow(property.items))
       if (items?.properties) return [field, ...walk(items, `${path}[].`, depth - 1)]
       return [field, ...walk(property, `${path}.`, depth - 1)]
     })
   }
 
-  /** Without the null that stands for an absent field. */
-  function given(schema: Schema): Schema {
+  /** Removes the null alternative, which means that the field may be absent. */
+  function withoutNull(schema: Schema): Schema {
     const choices = (schema.anyOf ?? schema.oneOf)?.map(follow).filter(({ type }) => type !== 'null')
     return choices?.length === 1
-      ? given({ ...choices[0], ...(schema.description ? { description: schema.description } : {}) })
+      ? withoutNull({ ...choices[0], ...(schema.description ? { description: schema.description } : {}) })
       : schema
   }
 

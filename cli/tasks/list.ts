@@ -8,11 +8,11 @@ import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
 import { hasServer } from '../workflows/server.ts'
 
-/** `infer task list`: every task, and where a server runs the models that do it. */
+/** `infer task list`: lists every task and, if a server runs, the models that perform it. */
 export function define(list: Command, terminal: Terminal): void {
   withDataDir(withJson(list))
-    .summary('list the tasks and the models that do them')
-    .description('Lists the tasks that models can be asked for; where a server runs, with the models that do each.')
+    .summary('list the tasks and the models that perform them')
+    .description('Lists the tasks that models can perform. If a server runs, also lists the models of each task.')
     .action(async ({ dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const folder = dataDirectory(dataDir)
       const models = hasServer(folder) ? await fetchOfferedModels(openClient(folder)) : undefined
@@ -27,7 +27,7 @@ export function define(list: Command, terminal: Terminal): void {
         ['task', 'what', ...(models ? ['models'] : [])],
         tasks.map(one => [one.task, one.title, ...(models ? [printable(one.models!.join(' ') || '-')] : [])]),
       )
-      terminal.remark('See the inputs and results of one: infer task show text-to-image')
+      terminal.remark('See the inputs and results of a task: infer task show text-to-image')
     })
   withExamples(list, [
     ['infer task list', 'as a table'],

@@ -9,14 +9,14 @@ import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
 import { type Field, fieldsOf, schemaOf } from './fields.ts'
 
-/** `infer task show <task>`: what a task takes and what it gives. */
+/** `infer task show <task>`: shows the request and result fields of a task. */
 export function define(show: Command, terminal: Terminal): void {
   withJson(show)
     .summary('show the inputs and results of a task')
     .description(
-      'Shows the fields of a request and of a result of a task, as jobs and workflows have them. With --json both are JSON Schemas. Needs no server.',
+      'Shows the fields of the requests and results of a task in jobs and workflows. With --json prints both as JSON Schemas. Needs no server.',
     )
-    .argument('<task>', 'the task, with or without what stands before its slash')
+    .argument('<task>', 'the task, with or without its prefix')
     .action((name: string, { json }: { json?: boolean }) => {
       const task = taskOf(name)
       const { id, title, category } = task
@@ -43,7 +43,7 @@ export function define(show: Command, terminal: Terminal): void {
       )
     })
   withExamples(show, [
-    ['infer task show text-to-image', 'what can be asked of it, and what comes back'],
+    ['infer task show text-to-image', 'its inputs and its result'],
     ['infer task show std/rerank --json', 'both as JSON Schemas'],
   ])
 }
@@ -53,12 +53,12 @@ function taskOf(name: string): TaskRecord {
     ({ id, aliases }) => id === name || id.split('/')[1] === name || aliases.includes(name),
   )
   if (found) return found
-  const meant = nearest(
+  const closest = nearest(
     name,
     taskRecords.flatMap(({ id }) => [id, id.split('/')[1]!]),
   )
   throw usage(
-    `There is no task '${printable(name)}'. ${meant === undefined ? '' : `Did you mean '${meant}'? `}See: infer task list`,
+    `There is no task '${printable(name)}'. ${closest === undefined ? '' : `Did you mean '${closest}'? `}See: infer task list`,
   )
 }
 

@@ -7,9 +7,9 @@ import { noToken, type TokenClient } from './token-client.ts'
 
 const pageSize = 100
 
-/** Tokens of the server on this machine, straight on its store; works whether it runs or not. */
+/** Manages tokens directly in the store of this machine, whether the server runs or not. */
 export function openLocalTokenClient({ accounts, close }: Installation): TokenClient {
-  /** The organization that has the token: the one that was named, else whichever it is. */
+  /** Finds the organization of the token: the named one, else any that has it. */
   async function ownerOf(id: string, organization: string | undefined): Promise<string> {
     const named =
       organization === undefined ? await accounts.organizations() : [await findOrganization(accounts, organization)]

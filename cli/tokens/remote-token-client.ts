@@ -9,10 +9,10 @@ const Rotated = Created.extend({ previous_valid_until: z.number() })
 const Page = z.object({ tokens: z.array(TokenView), has_more: z.boolean(), next_cursor: z.string().nullable() })
 const Deleted = z.object({ deleted: z.boolean() })
 
-/** Pages of a hundred: a server that never says that it has no more is not followed for ever. */
+/** Maximum number of pages of 100 tokens, in case a server always reports more. */
 const maxPages = 1_000
 
-/** Tokens of another server, through its API. The token in INFER_TOKEN needs the scopes admin:read and admin:write. */
+/** Manages tokens of another server through its API. INFER_TOKEN needs the scopes admin:read and admin:write. */
 export function openRemoteTokenClient(client: Client): TokenClient {
   async function tokensOf(organization: string | undefined): Promise<string> {
     const id = organization ?? (await client.ask({ method: 'GET', path: '/api/me', answer: Me })).organization.id

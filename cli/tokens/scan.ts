@@ -8,10 +8,10 @@ import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
 import { type SearchResult, secretsIn, walkForSecrets } from './walk.ts'
 
-/** What a found secret is worth: `unknown` is well formed, but not of this server, or there is none to ask. */
+/** Status of a found secret. `unknown`: well formed, but not of this server, or there is no server to check it with. */
 export type SecretStatus = 'live' | 'disabled' | 'revoked' | 'expired' | 'unknown'
 
-/** The worth of a token row now, or of its absence. */
+/** Returns the status of a token now; `unknown` without a token. */
 export function secretStatusOf(token: VerifiableToken | undefined, now: number): SecretStatus {
   if (!token) return 'unknown'
   const status = statusAt(token, now)
@@ -19,7 +19,7 @@ export function secretStatusOf(token: VerifiableToken | undefined, now: number):
   return token.organizationStatus === 'active' ? 'live' : 'disabled'
 }
 
-/** The longest list in one JSON document; `found` counts all. */
+/** Maximum number of hits in the JSON document; `found` counts all. */
 const maxHits = 10_000
 
 interface Hit {
@@ -30,13 +30,13 @@ interface Hit {
   token_id: string | null
 }
 
-/** Looks through the paths and reports each hit as it is found, by its hint only. Ends with 1 when one is live. */
+/** Scans the paths and prints each hit as it is found, by its hint only. Sets exit code 1 when a secret is live. */
 export async function scan(
   terminal: Terminal,
   paths: readonly string[],
   { dataDir, json }: { dataDir: string; json: boolean },
 ): Promise<void> {
-  const installation = await openKnown(dataDir)
+  const installation = await openLocalInstallation(dataDir)
   const hits: Hit[] = []
   let found = 0
   let live = 0
@@ -46,18 +46,18 @@ export async function scan(
     if (++files % 200 === 0) terminal.progress(`${files} files…`)
   }
   try {
-    for await (const met of everything(terminal, paths, onFile)) {
-      if ('unreadable' in met) {
+    for await (const result of resultsIn(terminal, paths, onFile)) {
+      if ('unreadable' in result) {
         unreadable++
-        terminal.warn(`${printable(met.path)} was not read: ${met.unreadable}`)
+        terminal.warn(`${printable(result.path)} could not be read: ${result.unreadable}`)
         continue
       }
-      const hit = judge(met, installation?.accounts)
+      const hit = hitOf(result, installation?.accounts)
       found++
       if (hit.worth === 'live') live++
       if (json && hits.length < maxHits) hits.push(hit)
       terminal.progress('')
-      if (!json) terminal.print(`${printable(hit.path)}:${hit.line}: ${hit.hint} ${wordFor(hit, terminal)}`)
+      if (!json) terminal.print(`${printable(hit.path)}:${hit.line}: ${hit.hint} ${statusText(hit, terminal)}`)
     }
   } finally {
     terminal.progress('')
@@ -70,8 +70,8 @@ export async function scan(
   else if (unreadable > 0) terminal.setExitCode(exitCodes.io)
 }
 
-/** What is met in all paths, in order. */
-async function* everything(
+/** Yields the results of all paths, in order. */
+async function* resultsIn(
   terminal: Terminal,
   paths: readonly string[],
   onFile: () => void,
@@ -81,18 +81,18 @@ async function* everything(
     else yield* walkForSecrets([path], onFile)
 }
 
-function judge(met: Extract<SearchResult, { found: unknown }>, accounts: Accounts | undefined): Hit {
-  const token = accounts?.find(met.found.secret)
+function hitOf(result: Extract<SearchResult, { found: unknown }>, accounts: Accounts | undefined): Hit {
+  const token = accounts?.find(result.found.secret)
   return {
-    path: met.path,
-    line: met.found.line,
-    hint: met.found.hint,
+    path: result.path,
+    line: result.found.line,
+    hint: result.found.hint,
     worth: secretStatusOf(token, Date.now()),
     token_id: token?.id ?? null,
   }
 }
 
-function wordFor({ worth, token_id }: Hit, { paint }: Terminal): string {
+function statusText({ worth, token_id }: Hit, { paint }: Terminal): string {
   if (worth === 'live') return paint.bad(`live: revoke it with "infer token revoke ${token_id}"`)
   return worth === 'unknown' ? 'well formed, not a token of this server' : `${worth} (${token_id})`
 }
@@ -109,11 +109,11 @@ function summary({
   checked: boolean
 }): string {
   const what = found === 0 ? 'no secret' : `${found} ${found === 1 ? 'secret' : 'secrets'}, ${live} live`
-  return `${files} ${files === 1 ? 'file' : 'files'}: ${what}.${checked || found === 0 ? '' : ' There is no server of this machine to ask, so none could be checked.'}`
+  return `${files} ${files === 1 ? 'file' : 'files'}: ${what}.${checked || found === 0 ? '' : ' There is no installation on this machine, so they could not be checked.'}`
 }
 
-/** The store to ask, where there is one. A scan must also work on a machine that has no server. */
-async function openKnown(dataDir: string) {
+/** Opens the local installation if there is one. A scan must also work on a machine without a server. */
+async function openLocalInstallation(dataDir: string) {
   if (remote() || !existsSync(join(dataDir, 'infer.db'))) return undefined
   const { openInstallation } = await import('../installation.ts')
   return openInstallation(dataDir)

@@ -1,6 +1,6 @@
 import { hintOf, parseSecret, secretPattern } from '../../core/accounts/secret.ts'
 
-/** Where a secret was found. */
+/** A found secret and its position. */
 export interface FoundSecret {
   secret: string
   hint: string
@@ -8,12 +8,12 @@ export interface FoundSecret {
   line: number
 }
 
-/** The longest text that can be part of a secret whose rest is yet to come. */
+/** Length of a secret in characters. */
 const secretLength = 71
 
 /**
- * Finds well-formed secrets in bytes of any kind, however they are cut and however long their lines are. Holds no more
- * than one piece and one secret's length. A hit whose checksum is wrong is none.
+ * Finds well-formed secrets with a correct checksum in bytes of any kind, in chunks of any size and lines of any
+ * length. Holds at most one chunk and the length of one secret.
  */
 export function openSecretFinder() {
   const pattern = new RegExp(secretPattern.source, 'g')
@@ -22,7 +22,7 @@ export function openSecretFinder() {
 
   return {
     feed(bytes: Buffer): FoundSecret[] {
-      // Latin-1 gives every byte one character, so binary files are text like any other.
+      // Latin-1 maps every byte to one character, so binary files can be searched as text.
       const text = rest + bytes.toString('latin1')
       const found: FoundSecret[] = []
       let counted = 0
@@ -31,7 +31,7 @@ export function openSecretFinder() {
       for (let match = pattern.exec(text); match; match = pattern.exec(text)) {
         const [secret] = match
         if (parseSecret(secret) === undefined) {
-          // A forged beginning must not hide a real one that starts within it.
+          // A secret may begin inside an invalid match.
           pattern.lastIndex = match.index + 1
           continue
         }

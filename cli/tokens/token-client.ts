@@ -4,29 +4,29 @@ import type { Scope, TokenStatus } from '../../core/store/store.ts'
 import { refused } from '../exit-codes.ts'
 
 export interface NewTokenOptions {
-  /** Id or name of the organization; the only one there is when undefined. */
+  /** Id or name of the organization; undefined for the only one or the default. */
   organization: string | undefined
   name: string
   scopes: Scope[]
-  /** Epoch milliseconds; null never; undefined is left to the server. */
+  /** Epoch milliseconds; null for never; undefined for the server's default. */
   expiresAt: number | null | undefined
   models: string[] | undefined
 }
 
-/** Where tokens are managed: on this machine's store, or over HTTP on another server. */
+/** Manages tokens in the store of this machine, or over HTTP on another server. */
 export interface TokenClient {
   create(options: NewTokenOptions): Promise<{ token: TokenView; secret: string }>
-  /** Newest first, all of them. */
-  list(want: { organization: string | undefined; status: TokenStatus | undefined }): Promise<TokenView[]>
-  /** Throws Failure `not_found`, or `conflict` where `force` is needed. */
-  revoke(id: string, want: { organization: string | undefined; force: boolean }): Promise<void>
+  /** Returns all tokens, newest first. */
+  list(options: { organization: string | undefined; status: TokenStatus | undefined }): Promise<TokenView[]>
+  /** Throws Failure `not_found`, or `conflict` when `force` is necessary. */
+  revoke(id: string, options: { organization: string | undefined; force: boolean }): Promise<void>
   rotate(
     id: string,
-    want: { organization: string | undefined; overlapMs: number },
+    options: { organization: string | undefined; overlapMs: number },
   ): Promise<{ token: TokenView; secret: string; previous_valid_until: number }>
   close(): Promise<void>
 }
 
-/** The answer for an id that no organization here has. */
+/** Returns the failure for an unknown token id. */
 export const noToken = (id: string): Failure =>
-  refused('not_found', `There is no token '${id}' here. "infer token list" shows them.`)
+  refused('not_found', `There is no token '${id}' here. See: infer token list`)

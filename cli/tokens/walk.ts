@@ -3,12 +3,12 @@ import { lstat, opendir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type FoundSecret, openSecretFinder } from './secrets.ts'
 
-/** One thing met while walking: a secret, or a path that could not be read. */
+/** A result of the search: a secret, or a path that could not be read. */
 export type SearchResult = { path: string } & ({ found: FoundSecret } | { unreadable: string })
 
 /**
- * Every secret in the files at and below the given paths, binary files and .git included. Links are followed only when
- * they are named themselves; what is neither a file nor a folder is passed over. `onFile` hears of each file read.
+ * Finds every secret in the files at and below the given paths, including binary files and .git. Follows symbolic links
+ * only among the given paths, and skips entries that are neither files nor folders. Calls `onFile` for each file.
  */
 export async function* walkForSecrets(
   paths: readonly string[],
@@ -36,7 +36,7 @@ async function* walk(
     }
     for await (const entry of await opendir(path)) {
       const inner = join(path, entry.name)
-      // Some file systems do not say in the listing what an entry is.
+      // Some file systems do not report the type of an entry in the listing.
       const facts = entry.isFile() || entry.isDirectory() || entry.isSymbolicLink() ? entry : await lstat(inner)
       if (facts.isDirectory()) yield* walk(inner, 'folder', onFile)
       else if (facts.isFile()) yield* walk(inner, 'file', onFile)
@@ -46,7 +46,7 @@ async function* walk(
   }
 }
 
-/** Every secret in one stream of bytes. */
+/** Finds every secret in one stream of bytes. */
 export async function* secretsIn(path: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<SearchResult, void, void> {
   const finder = openSecretFinder()
   for await (const piece of bytes) for (const found of finder.feed(piece)) yield { path, found }

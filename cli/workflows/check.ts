@@ -16,12 +16,12 @@ import { positionOfFinding, positionsIn } from './finding-position.ts'
 import { hasServer } from './server.ts'
 import { refuseErrors, Validation } from './workflow.ts'
 
-/** `infer workflow check <file>`: whether a file can be run, and what is odd about it. */
+/** `infer workflow check <file>`: validates a workflow file. */
 export function define(command: Command, terminal: Terminal): void {
   const check = withDataDir(withJson(command.command('check')))
-    .summary('check a workflow file before it is run')
+    .summary('validate a workflow file')
     .description(
-      'Checks a workflow file: fields, graph, references, models, voices and sizes that a model lacks, and the types of inputs. Uses the models of the server, or of infer.yaml where no server runs. Each finding has file, line and column. Ends with 65 when the workflow would fail; warnings go to standard error.',
+      'Validates a workflow file: fields, graph, references, models, voices and sizes that a model does not have, and the types of inputs. Uses the models of the server, or those of infer.yaml if no server runs. Each finding has file, line and column. Exits with 65 when the workflow would fail; warnings go to standard error.',
     )
     .argument('<file>', 'the workflow, JSON or YAML')
     .action(async (path: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
@@ -45,7 +45,7 @@ export function define(command: Command, terminal: Terminal): void {
       const count = Object.keys(document.dag.nodes).length
       terminal.print(`${path} can be run: ${count === 1 ? 'one node' : `${count} nodes`}.`)
     })
-  withExamples(check, [['infer workflow check story.yaml', 'whether it can be run, and if not, where it is wrong']])
+  withExamples(check, [['infer workflow check story.yaml', 'print every error with its line and column']])
 }
 
 async function diagnosed({ dag, parameters = null }: WorkflowDocument, dataDir: string): Promise<Diagnostics> {

@@ -15,16 +15,16 @@ interface Options {
   json?: boolean
 }
 
-/** `infer workflow create <file>`: writes a workflow down on the server. */
+/** `infer workflow create <file>`: stores a workflow on the server. */
 export function define(command: Command, terminal: Terminal): void {
   const create = withDataDir(withJson(command.command('create')))
-    .summary('write a workflow down on the server')
+    .summary('store a workflow on the server')
     .description(
-      'Writes a workflow from a file down on the server and prints its id. One that cannot run yet is taken all the same; what keeps it from running is said on standard error. With --replace the workflow of this name has a new version.',
+      'Stores a workflow from a file on the server and prints its id. Also stores a workflow that cannot run yet, and prints its errors on standard error. With --replace creates a new version of the workflow with this name.',
     )
     .argument('<file>', 'the workflow, JSON or YAML')
-    .option('--name <name>', 'another name than the one in the file')
-    .option('--replace', 'as a new version of the workflow that has this name, where there is one')
+    .option('--name <name>', 'name; default: the name in the file')
+    .option('--replace', 'create a new version of the workflow with this name, if it exists')
     .action(async (path: string, { name, replace, dataDir, json }: Options) => {
       const { document } = readDocument(path)
       const body = { ...document, name: name ?? document.name }
@@ -32,24 +32,24 @@ export function define(command: Command, terminal: Terminal): void {
       const [same, ...others] = await workflowsNamed(client, body.name)
       if (replace && others.length > 0)
         throw usage(
-          `${others.length + 1} workflows are called '${printable(body.name)}'. Delete all but one: infer workflow delete ${others[0]!.id}`,
+          `${others.length + 1} workflows have the name '${printable(body.name)}'. Delete all but one: infer workflow delete ${others[0]!.id}`,
         )
-      const made =
+      const stored =
         replace && same
           ? await client.ask({ method: 'PUT', path: workflowPath(same.id), body, answer: Diagnosed })
           : await client.ask({ method: 'POST', path: '/api/workflows', body, answer: Diagnosed })
-      if (json) return terminal.json(made)
-      const { warnings, type_issues: issues } = made.diagnostics
+      if (json) return terminal.json(stored)
+      const { warnings, type_issues: issues } = stored.diagnostics
       for (const { message } of [...warnings, ...issues]) terminal.warn(printable(message))
-      terminal.print(made.workflow.id)
-      if (same && replace) terminal.remark(`Version ${made.workflow.version} of '${printable(body.name)}'.`)
+      terminal.print(stored.workflow.id)
+      if (same && replace) terminal.remark(`Version ${stored.workflow.version} of '${printable(body.name)}'.`)
       else if (same)
         terminal.warn(
-          `${same.id} is called '${printable(body.name)}' too: each is run by its id. --replace makes a new version.`,
+          `${same.id} has the name '${printable(body.name)}' too, so run each by its id. --replace creates a new version instead.`,
         )
     })
   withExamples(create, [
-    ['infer workflow create story.yaml', 'and infer workflow run Story runs it'],
-    ['infer workflow create story.yaml --replace', 'after the file was changed'],
+    ['infer workflow create story.yaml', 'then run it: infer workflow run Story'],
+    ['infer workflow create story.yaml --replace', 'after a change of the file'],
   ])
 }

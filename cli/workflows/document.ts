@@ -9,31 +9,31 @@ import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import { CommandFailure, exitCodes } from '../exit-codes.ts'
 import { unreadable } from '../unreadable.ts'
 
-/** A workflow as a file says it: what the API takes, with a name that may be missing. */
+/** A workflow in a file: the fields of the API, with an optional name. */
 const WorkflowDocument = WorkflowFields.partial({ name: true })
 export type WorkflowDocument = z.output<typeof WorkflowDocument> & { name: string }
 
-/** Line and column of a member of a document, counted from 1. The path is `dag.nodes.write.inputs.messages[0]` in parts. */
+/** Returns line and column of a member, counted from 1. The path is `dag.nodes.write.inputs.messages[0]` in parts. */
 export type PositionOf = (path: readonly (string | number)[]) => { line: number; column: number } | undefined
 
-/** More than any definition that a server takes. Bytes. */
-const longest = 16 << 20
+/** Maximum bytes of a file, more than the server's limit for a definition. */
+const maxFileBytes = 16 << 20
 
-/** Whether an argument names a file and not a workflow of the server. */
+/** Whether an argument names a file rather than a workflow on the server. */
 export const isFile = (text: string): boolean => /\.(json|ya?ml)$/i.test(text) || existsSync(text)
 
 /**
- * Reads a workflow from JSON or YAML: a whole one, or a graph alone (`nodes`, `edges`), which is named after the file.
- * Throws with exit code 74 when it cannot be read, with 65 and the place when it is no workflow.
+ * Reads a workflow from JSON or YAML: a complete one, or only a graph (`nodes`, `edges`), which is named after the
+ * file. Throws with exit code 74 when the file cannot be read, and with 65 and the position when it is not a workflow.
  */
 export function readDocument(path: string): { document: WorkflowDocument; positionOf: PositionOf } {
   const text = readText(path)
-  const written = parsed(path, text)
-  if (!isObject(written) || !('dag' in written || 'nodes' in written))
-    throw damaged(`${path} is no workflow. Write an object with the graph as 'dag', or 'nodes' and 'edges' alone.`)
-  const isWhole = 'dag' in written
+  const content = parsed(path, text)
+  if (!isObject(content) || !('dag' in content || 'nodes' in content))
+    throw damaged(`${path} is not a workflow. Write an object with the graph as 'dag', or only 'nodes' and 'edges'.`)
+  const isWhole = 'dag' in content
   const positionOf = openPositions(text, isWhole)
-  const whole = isWhole ? written : wholeOf(written)
+  const whole = isWhole ? content : wholeOf(content)
   const read = WorkflowDocument.safeParse(whole)
   if (!read.success) {
     const { code, message, param = '', details } = failureOf(read.error, whole, WorkflowDocument)
@@ -42,16 +42,16 @@ export function readDocument(path: string): { document: WorkflowDocument; positi
       return { ...one, path: position ? `${path}:${position.line}:${position.column}` : path }
     })
     if (!details) throw damaged(`${found[0]!.path}: ${message}`)
-    throw damaged(`${path} is no workflow: ${found.length} things are wrong.`, { details: found })
+    throw damaged(`${path} is not a workflow: ${found.length} errors.`, { details: found })
   }
   return { document: { ...read.data, name: read.data.name ?? basename(path, extname(path)) }, positionOf }
 }
 
-/** Turns a graph alone, which may have further fields of a workflow beside it, into a workflow. */
-function wholeOf(written: Record<string, unknown>): Record<string, unknown> {
-  // A misspelt name goes where the nearest name belongs, so that its message can suggest that.
+/** Converts a graph, which may have other fields of a workflow beside it, to a workflow. */
+function wholeOf(content: Record<string, unknown>): Record<string, unknown> {
+  // A misspelled field goes where the nearest field belongs, so that the error message can suggest that field.
   const isGraph = ([name]: [string, unknown]) => nearest(name.slice(0, 64), ['nodes', 'edges']) !== undefined
-  const members = Object.entries(written)
+  const members = Object.entries(content)
   return {
     ...Object.fromEntries(members.filter(member => !isGraph(member))),
     dag: Object.fromEntries(members.filter(isGraph)),
@@ -65,17 +65,17 @@ export const pathParts = (path: string): (string | number)[] =>
 function openPositions(text: string, isWhole: boolean): PositionOf {
   let document: ReturnType<typeof parseDocument> | undefined
   return path => {
-    // JSON is YAML, besides tabs in places where this file needs no position.
+    // The YAML parser reads JSON too, except tabs in places for which no position is needed.
     document ??= parseDocument(text, { logLevel: 'silent' })
     return positionIn(document, text, isWhole || path[0] !== 'dag' ? path : path.slice(1))
   }
 }
 
-/** A file of parameters: one object, JSON or YAML. */
+/** Reads a file of parameters: one object, JSON or YAML. */
 export function readParameters(path: string): Record<string, unknown> {
-  const written = parsed(path, readText(path))
-  if (!isObject(written)) throw damaged(`${path} holds no parameters. Write one object: names and their values.`)
-  return written
+  const content = parsed(path, readText(path))
+  if (!isObject(content)) throw damaged(`${path} contains no parameters. Write one object: names and their values.`)
+  return content
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -86,7 +86,7 @@ const damaged = (message: string, more: ConstructorParameters<typeof CommandFail
 
 function readText(path: string): string {
   try {
-    if (statSync(path).size > longest) throw new Error(`it is longer than ${longest >> 20} MiB`)
+    if (statSync(path).size > maxFileBytes) throw new Error(`it is longer than ${maxFileBytes >> 20} MiB`)
     return readFileSync(path, 'utf8')
   } catch (cause) {
     throw unreadable(path, cause)
@@ -99,6 +99,6 @@ function parsed(path: string, text: string): unknown {
     return isJson ? JSON.parse(text) : (parse(text, { logLevel: 'error' }) as unknown)
   } catch (cause) {
     const [why = ''] = (cause as Error).message.split('\n')
-    throw damaged(`${path} is no ${isJson ? 'JSON' : 'YAML'}: ${why.replace(/[.:]$/, '')}.`, { cause })
+    throw damaged(`${path} is not ${isJson ? 'JSON' : 'YAML'}: ${why.replace(/[.:]$/, '')}.`, { cause })
   }
 }

@@ -3,7 +3,7 @@ import { cut, padded, type Span, type StyledLine, widthOf } from '../status/styl
 import { type Layout, layOut } from './layout.ts'
 import { listed } from './listed.ts'
 
-/** How a node, or several that share a box, is shown. Texts may be wider than there is room: they are cut. */
+/** Text and style of the box of a node, or of several nodes that share one. Texts that are too wide are cut. */
 export interface Label {
   /** The lines of the box, the name first. */
   lines: readonly [string, ...string[]]
@@ -12,53 +12,53 @@ export interface Label {
 
 export interface GraphView {
   graph: Graph
-  /** What stands in the box of these nodes: one, or those that share a box. */
+  /** Returns the label of the box of these nodes: one, or several that share a box. */
   label: (nodes: readonly string[]) => Label
-  /** Nodes at which something happens: they are kept in sight where not all ranks have room. */
+  /** Active nodes, which stay visible when not all ranks fit. */
   live?: ReadonlySet<string>
 }
 
-/** Columns and lines that there are. */
+/** Available columns and lines. */
 export interface ScreenSize {
   width: number
   height: number
 }
 
-/** A longer name is cut. */
-const widestText = 24
+/** Maximum columns of a name in a box. */
+const maxTextWidth = 24
 
 /**
- * A graph as lines: boxes by rank, from top to bottom, with lines between them. Where the lines have no room, one line a
- * rank; where those have none either, ranks around what is live. A graph with a cycle is a list of its nodes. Pure.
+ * Draws a graph: boxes by rank from top to bottom, with lines between them. If they do not fit, draws one line per
+ * rank; if these do not fit either, the ranks around active nodes. Draws a graph with a cycle as a list of nodes. Pure.
  */
-export function drawGraph({ graph, label, live = new Set() }: GraphView, room: ScreenSize): StyledLine[] {
+export function drawGraph({ graph, label, live = new Set() }: GraphView, size: ScreenSize): StyledLine[] {
   const ranks = ranksOf(graph)?.length ?? Number.POSITIVE_INFINITY
   const textLines = Math.max(1, ...graph.nodes.map(node => label([node]).lines.length))
   for (let lines = textLines; lines >= 1; lines--) {
     const textWidth = (nodes: readonly string[]) => {
       const each = label(nodes).lines.slice(0, lines).map(widthOf)
-      return Math.max(1, Math.min(Math.max(...each), widestText, room.width - 4))
+      return Math.max(1, Math.min(Math.max(...each), maxTextWidth, size.width - 4))
     }
-    // A chain of hundreds is not laid out, ten times a second, only to be found too high.
-    if (ranks * (lines + 3) - 1 > room.height) continue
-    for (let width = room.width, attempt = 0; attempt < 3 && width > 0; attempt++) {
+    // Skips the layout of a graph that is too high anyway: live graphs are drawn ten times per second.
+    if (ranks * (lines + 3) - 1 > size.height) continue
+    for (let width = size.width, attempt = 0; attempt < 3 && width > 0; attempt++) {
       const layout = layOut(graph, { textWidth, lines, width })
-      if (!layout || layout.height > room.height) break
-      if (layout.width <= room.width) return drawLayout(layout, label, lines)
-      // Lines that go past need room as well.
-      width -= layout.width - room.width
+      if (!layout || layout.height > size.height) break
+      if (layout.width <= size.width) return drawLayout(layout, label, lines)
+      // Lines that pass a rank need columns too.
+      width -= layout.width - size.width
     }
   }
-  return listed({ graph, label, live }, room)
+  return listed({ graph, label, live }, size)
 }
 
-/** Of a passage: the lines of a channel have numbers from 1. */
-const noNet = 0xffffffff
+/** Number for passages; bundles in a channel have numbers from 1. */
+const noBundle = 0xffffffff
 const up = 1
 const down = 2
 const left = 4
 const right = 8
-/** By the directions in which lines lead. Corners are round, so that no line looks like a box. */
+/** Characters by the directions of their lines. Corners are round, so that lines do not look like boxes. */
 const signs = [' ', '╵', '╷', '│', '╴', '╯', '╮', '┤', '╶', '╰', '╭', '├', '─', '┴', '┬', '┼'] as const
 
 function drawLayout(layout: Layout, label: GraphView['label'], lines: number): StyledLine[] {
@@ -93,22 +93,22 @@ function drawLayout(layout: Layout, label: GraphView['label'], lines: number): S
 }
 
 /**
- * What is drawn between boxes, by row and columns. A line that crosses one of another net passes over it; one of the
- * same net, or to the same node, joins it. A large picture has a million places, so each is a byte or two and no object.
+ * Draws the lines between boxes. A line crosses the lines of other bundles and joins those of its own bundle. A large
+ * drawing has a million cells, so each cell is a few bytes in typed arrays instead of an object.
  */
 function betweenBoxes({ width, height, channels, passages }: Layout): (y: number, from: number, to: number) => Span[] {
   const across = new Uint8Array(width * height)
   const along = new Uint8Array(width * height)
-  const acrossNet = new Uint32Array(width * height)
+  const acrossBundle = new Uint32Array(width * height)
   const joined = new Uint8Array(width * height)
   const vertical = (bundle: number, x: number, from: number, to: number, first: number, last: number) => {
     for (let y = from; y <= to; y++) {
-      const place = y * width + x
-      along[place]! |= (y === from ? first : up | down) & (y === to ? last : up | down)
-      if (acrossNet[place] === bundle) joined[place] = 1
+      const cell = y * width + x
+      along[cell]! |= (y === from ? first : up | down) & (y === to ? last : up | down)
+      if (acrossBundle[cell] === bundle) joined[cell] = 1
     }
   }
-  for (const { x, top, bottom } of passages) vertical(noNet, x, top, bottom, up | down, up | down)
+  for (const { x, top, bottom } of passages) vertical(noBundle, x, top, bottom, up | down, up | down)
   const bundles = channels.flatMap(({ top, height: own, bundles }) =>
     bundles.map(({ sources, targets, track }, at) => {
       const ends = [...sources, ...targets]
@@ -120,7 +120,7 @@ function betweenBoxes({ width, height, channels, passages }: Layout): (y: number
   for (const { number, from, to, turn } of bent)
     for (let x = from; x <= to; x++) {
       across[turn * width + x]! |= (x > from ? left : 0) | (x < to ? right : 0)
-      acrossNet[turn * width + x] = number
+      acrossBundle[turn * width + x] = number
     }
   for (const { number, from, to, top, bottom } of bundles)
     if (from === to) vertical(number, from, top, bottom, up | down, up | down)
@@ -128,10 +128,10 @@ function betweenBoxes({ width, height, channels, passages }: Layout): (y: number
     for (const x of sources) vertical(number, x, top, turn, up | down, up)
     for (const x of targets) vertical(number, x, turn, bottom, down, up | down)
   }
-  const signAt = (place: number): string => {
-    const sideways = across[place]!
-    const upright = along[place]!
-    return signs[sideways === 0 || upright === 0 || joined[place] ? sideways | upright : up | down]!
+  const signAt = (cell: number): string => {
+    const horizontal = across[cell]!
+    const vertical = along[cell]!
+    return signs[horizontal === 0 || vertical === 0 || joined[cell] ? horizontal | vertical : up | down]!
   }
   return (y, from, to) => {
     const spans: Span[] = []
@@ -145,7 +145,7 @@ function betweenBoxes({ width, height, channels, passages }: Layout): (y: number
   }
 }
 
-/** Where lines leave and reach boxes. */
+/** Returns the cells where lines leave and reach boxes. */
 function portsOf({ channels }: Layout): Set<string> {
   const ports = new Set<string>()
   for (const { top, height, bundles } of channels)

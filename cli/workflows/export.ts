@@ -3,7 +3,7 @@ import { edgesOf } from '../../core/workflows/graph.ts'
 import { dependencies } from '../../core/workflows/plan.ts'
 import { printable } from '../paint.ts'
 
-/** A name between quotes in Mermaid, in which entities are written with a number sign. */
+/** Escapes a quoted text for Mermaid, whose entities begin with a number sign. */
 const mermaidText = (text: string): string =>
   printable(text)
     .replaceAll('#', '#35;')
@@ -11,7 +11,7 @@ const mermaidText = (text: string): string =>
     .replaceAll(/[<>&]/g, sign => `#${sign.codePointAt(0)};`)
     .replaceAll(/\s+/g, ' ')
 
-/** The graph as a Mermaid flowchart. Nodes have numbers for names: ids may be words of the language. Pure. */
+/** Returns the graph as a Mermaid flowchart. Nodes are numbered, because ids may be keywords of Mermaid. Pure. */
 export function mermaidOf(dag: Dag): string {
   const graph = dependencies(dag)
   const number = new Map(graph.nodes.map((id, at) => [id, `n${at}`]))
@@ -25,7 +25,7 @@ export function mermaidOf(dag: Dag): string {
 const dotText = (text: string): string =>
   `"${printable(text).replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll(/\s+/g, ' ')}"`
 
-/** The graph in the language of Graphviz. Pure. */
+/** Returns the graph in Graphviz DOT. Pure. */
 export function dotOf(name: string, dag: Dag): string {
   const graph = dependencies(dag)
   const nodes = graph.nodes.map(

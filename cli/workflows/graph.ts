@@ -22,10 +22,10 @@ interface Options {
   dataDir?: string
 }
 
-/** A pipe has no width of its own. Columns. */
+/** Columns in a pipe, which has no width. */
 const pipeWidth = 120
 
-/** `infer workflow graph <file|id|name>`: draws what must be done before what. */
+/** `infer workflow graph <file|id|name>`: draws the nodes and their dependencies. */
 export function define(command: Command, terminal: Terminal): void {
   const drawing = withDataDir(command.command('graph'))
     .summary('draw the graph of a workflow')
@@ -33,7 +33,7 @@ export function define(command: Command, terminal: Terminal): void {
       'Draws the graph of a workflow: boxes and lines in the terminal, or as SVG, Mermaid or Graphviz DOT on standard output.',
     )
     .argument('<workflow>', 'a file, or the id or the name of a workflow')
-    .option('--svg', 'as an SVG picture, for light and dark pages')
+    .option('--svg', 'as an SVG image, for light and dark pages')
     .option('--mermaid', 'as a Mermaid flowchart')
     .option('--dot', 'as Graphviz DOT')
     .action(async (text: string, { svg, mermaid, dot, dataDir }: Options) => {
@@ -56,8 +56,8 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(drawing, [
     ['infer workflow graph story.yaml', 'in the terminal'],
-    ['infer workflow graph Story --svg > story.svg', 'a picture'],
-    ['infer workflow graph Story --mermaid', 'for a page in Markdown'],
+    ['infer workflow graph Story --svg > story.svg', 'an SVG image'],
+    ['infer workflow graph Story --mermaid', 'for Markdown'],
   ])
 }
 

@@ -1,10 +1,10 @@
 import { type Edge, type Graph, ranksOf } from '../../core/workflows/graph.ts'
 import { ordered, sourcesOf, targetsOf } from './order.ts'
 
-/** A node as it is drawn, or several that share one box because there is no room for all. Columns and lines from 0. */
+/** The box of a node, or of several nodes that share one because not all fit. Columns and lines count from 0. */
 export interface Box {
   id: string
-  /** The nodes that it stands for: one, or those of which only the number is told. */
+  /** The nodes in the box: one, or several of which only the number is shown. */
   nodes: readonly string[]
   left: number
   top: number
@@ -12,11 +12,11 @@ export interface Box {
   height: number
 }
 
-/** A line from the bottom of one thing to the top of one in the next rank. */
+/** A line from the bottom of an item to the top of an item in the next rank. */
 export interface Link {
   from: { x: number; y: number }
   to: { x: number; y: number }
-  /** What begins the line and what ends it; a passage is neither a node nor a box. */
+  /** Ids of the items at both ends; a passage is an item too. */
   source: string
   target: string
 }
@@ -26,32 +26,32 @@ export interface Layout {
   height: number
   boxes: Box[]
   links: Link[]
-  /** Lines that only pass a rank, on their way from one before it to one behind it. */
+  /** Lines that pass a rank on the way from an earlier rank to a later one. */
   passages: { x: number; top: number; bottom: number }[]
-  /** Between two ranks: where the lines from above lead to those below, and the height there is for them. */
+  /** The space between two ranks with its lines. */
   channels: { top: number; height: number; bundles: EdgeBundle[] }[]
 }
 
-/** Lines that are drawn as one: all of its sources lead to all of its targets. Columns. */
+/** Lines that are drawn as one: all sources lead to all targets. Columns. */
 export interface EdgeBundle {
   sources: number[]
   targets: number[]
-  /** The line of the channel on which it goes sideways; 0 where it goes straight down. */
+  /** The line of the channel on which it runs horizontally; 0 if it runs straight down. */
   track: number
 }
 
 export interface LayoutOptions {
-  /** How wide the text in the box of these nodes is. */
+  /** Returns the columns of the text in the box of these nodes. */
   textWidth: (nodes: readonly string[]) => number
   /** Lines of text in a box. */
   lines: number
-  /** Columns that there are. */
+  /** Available columns. */
   width: number
 }
 
-/** Between two boxes of a rank. */
+/** Columns between two boxes of a rank. */
 const gap = 2
-/** The border and a space on each side. */
+/** Columns of the border and a space on each side. */
 const frame = 4
 
 interface Item {
@@ -64,9 +64,8 @@ interface Item {
 const isPassage = ({ nodes }: Item): boolean => nodes.length === 0
 
 /**
- * Puts the nodes of a graph into ranks from top to bottom, each below all that must be done before it, with as few
- * crossing lines as some sweeps find. Nodes that have no room in their rank share one box. Pure. Undefined for a graph
- * with a cycle.
+ * Arranges the nodes of a graph in ranks from top to bottom, each node below its predecessors, and reduces line
+ * crossings. Nodes that do not fit in their rank share one box. Pure. Undefined for a graph with a cycle.
  */
 export function layOut(graph: Graph, measures: LayoutOptions): Layout | undefined {
   const ranks = ranksOf(graph)
@@ -82,7 +81,7 @@ export function layOut(graph: Graph, measures: LayoutOptions): Layout | undefine
   return assembled(rows, edges, centres, measures.lines + 2)
 }
 
-/** Ranks in which there is room for every item, with passages for the edges that skip ranks. */
+/** Returns ranks whose items fit the width, with passages for edges that skip ranks. */
 function folded(
   ranks: readonly string[][],
   { successors }: Graph,
@@ -101,7 +100,7 @@ function folded(
     let count = each.length
     while (count > 0 && room + (count < rank.length ? gap + wide(rank.slice(count)) : 0) > width)
       room -= each[--count]!.width + gap
-    // One alone is cut rather than counted.
+    // A single node is cut instead of being counted.
     if (rank.length === 1) count = 1
     const [kept, rest] = [each.slice(0, count), rank.slice(count)]
     const more = rest.length > 0 ? [{ id: `\u0000${at}`, nodes: rest, width: wide(rest) }] : []
@@ -122,7 +121,7 @@ function folded(
     for (const other of others) {
       const [from, to] = [boxOf.get(node)!, boxOf.get(other)!]
       let last = from
-      // Lines from one box share their way.
+      // Lines from one box share their passages.
       for (let rank = rankOf.get(from)! + 1; rank < rankOf.get(to)!; rank++) {
         const id = `\u0001${rank} ${from}`
         if (!rankOf.has(id)) {
@@ -137,7 +136,7 @@ function folded(
   return { items, edges }
 }
 
-/** The column of the middle of each item: below the middle of what leads to it, as far as there is room. */
+/** Returns the center column of each item: below the center of its predecessors, as far as they fit. */
 function placed(rows: readonly Item[][], edges: readonly Edge[], width: number): Map<string, number> {
   const before = sourcesOf(edges)
   const centres = new Map<string, number>()
@@ -152,7 +151,7 @@ function placed(rows: readonly Item[][], edges: readonly Edge[], width: number):
       const left = Math.round(desired[at]! - (item.width - 1) / 2)
       lefts.push(at === 0 ? left : Math.max(left, lefts[at - 1]! + row[at - 1]!.width + gap))
     }
-    // What was pushed aside was pushed to the right: all of it goes back by the half.
+    // Overlaps were resolved to the right, so the row moves back to the left by the average shift.
     const pushed = row.map((item, at) => lefts[at]! + (item.width - 1) / 2 - desired[at]!)
     const shift = Math.round(pushed.reduce((sum, one) => sum + one, 0) / Math.max(1, row.length))
     for (let at = row.length - 1, limit = width; at >= 0; limit = lefts[at]! - gap, at--)
@@ -186,7 +185,7 @@ function assembled(
       else layout.boxes.push({ id: item.id, nodes: item.nodes, left, top, width: item.width, height: boxHeight })
     }
     const bottom = top + boxHeight
-    const bundles = netsOf(row, rows[at + 1] ?? [], after, centres)
+    const bundles = bundlesOf(row, rows[at + 1] ?? [], after, centres)
     const height = bundles.length === 0 ? 0 : Math.max(1, ...bundles.map(({ track }) => track + 1))
     if (at < rows.length - 1) layout.channels.push({ top: bottom, height, bundles })
     for (const { id } of row)
@@ -204,10 +203,10 @@ function assembled(
 }
 
 /**
- * Items that lead to the same targets share one net; nets that would run over each other get tracks of their own. Where
- * several nets lead to one box each reaches it in a column of its own, so that nobody takes one for the other.
+ * Groups lines to bundles: items with the same targets share one. Bundles that would overlap get different tracks, and
+ * bundles to one box reach it in different columns, so that they can be told apart.
  */
-function netsOf(
+function bundlesOf(
   row: readonly Item[],
   below: readonly Item[],
   after: ReadonlyMap<string, readonly string[]>,
@@ -224,19 +223,19 @@ function netsOf(
       bundle.sources.push(centres.get(id)!)
       continue
     }
-    const made: EdgeBundle = { sources: [centres.get(id)!], targets: [], track: 0 }
-    bundles.set(key, made)
-    for (const to of ids) bundlesTo.get(to)!.push(made)
+    const created: EdgeBundle = { sources: [centres.get(id)!], targets: [], track: 0 }
+    bundles.set(key, created)
+    for (const to of ids) bundlesTo.get(to)!.push(created)
   }
   const middleOf = ({ sources }: EdgeBundle) => sources.reduce((sum, x) => sum + x, 0) / sources.length
   for (const { id, width } of below) {
     const centre = centres.get(id)!
-    const coming = bundlesTo.get(id)!.sort((a, b) => middleOf(a) - middleOf(b))
-    const straight = coming.findIndex(bundle => bundle.sources.length === 1 && bundle.sources[0] === centre)
-    const anchor = straight < 0 ? (coming.length - 1) / 2 : straight
-    const most = Math.max(0, (width - 3) / 2)
-    for (const [at, bundle] of coming.entries())
-      bundle.targets.push(centre + Math.max(-most, Math.min(most, (at - anchor) * 2)))
+    const incoming = bundlesTo.get(id)!.sort((a, b) => middleOf(a) - middleOf(b))
+    const straight = incoming.findIndex(bundle => bundle.sources.length === 1 && bundle.sources[0] === centre)
+    const anchor = straight < 0 ? (incoming.length - 1) / 2 : straight
+    const maxOffset = Math.max(0, (width - 3) / 2)
+    for (const [at, bundle] of incoming.entries())
+      bundle.targets.push(centre + Math.max(-maxOffset, Math.min(maxOffset, (at - anchor) * 2)))
   }
   return tracked([...bundles.values()])
 }
@@ -249,8 +248,8 @@ const reach = ({ sources, targets }: EdgeBundle): [number, number] => [
 ]
 
 /**
- * A line that comes down in a column in which another goes up from below must turn above it. Where two nets ask that of
- * each other the first one wins, and the lines touch.
+ * Assigns tracks. If a bundle has a source in a column in which another has a target, its track must be above the
+ * other's. If two bundles require that of each other, the first takes precedence, and their lines touch.
  */
 function tracked(bundles: EdgeBundle[]): EdgeBundle[] {
   const open = new Set(bundles.filter(bundle => !isStraight(bundle)))

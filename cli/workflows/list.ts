@@ -7,13 +7,13 @@ import { timeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 import { WorkflowPage } from './workflow.ts'
 
-/** `infer workflow list [words]`: the workflows that are written down. */
+/** `infer workflow list [words]`: lists stored workflows. */
 export function define(command: Command, terminal: Terminal): void {
   const list = withDataDir(withJson(command.command('list')))
-    .summary('list the workflows, the one that was changed last first')
-    .description('Lists the workflows of the organization that are written down, the one that was changed last first.')
-    .argument('[words]', 'what the name holds')
-    .option('--limit <count>', 'how many at most, 1 to 100', readCount(1, 100), 20)
+    .summary('list the workflows, last changed first')
+    .description('Lists the stored workflows of the organization, last changed first.')
+    .argument('[words]', 'text in the name')
+    .option('--limit <count>', 'maximum number, 1 to 100', readCount(1, 100), 20)
     .action(
       async (
         words: string | undefined,
@@ -25,9 +25,7 @@ export function define(command: Command, terminal: Terminal): void {
         if (json) return terminal.json(page)
         if (page.workflows.length === 0)
           return terminal.remark(
-            words
-              ? 'There is no such workflow.'
-              : 'No workflow is written down. Do it: infer workflow create story.yaml',
+            words ? 'No workflow matches.' : 'No workflow is stored. Create one: infer workflow create story.yaml',
           )
         terminal.table(
           ['id', 'version', 'nodes', 'changed', 'name'],
@@ -44,6 +42,6 @@ export function define(command: Command, terminal: Terminal): void {
     )
   withExamples(list, [
     ['infer workflow list', 'the newest twenty'],
-    ['infer workflow list story --json', 'as the API gives it'],
+    ['infer workflow list story --json', 'the response of the API'],
   ])
 }

@@ -2,12 +2,12 @@ import { ranksOf } from '../../core/workflows/graph.ts'
 import { type StyledLine, widthOf } from '../status/styled-line.ts'
 import type { GraphView, ScreenSize } from './draw.ts'
 
-/** Before the names of a rank: whether it is alone, the first, between, or the last. */
+/** Line characters before the names of a rank, by its position. */
 const rails = { only: '─', first: '┬', between: '├', last: '└' } as const
 
 /**
- * A graph as one line a rank, for where boxes have no room: `├ ✓ write  ● paint  12 more`. Where the ranks have none
- * either, those around what is live, and how many come before and behind. Pure.
+ * Draws a graph as one line per rank, if boxes do not fit: `├ ✓ write  ● paint  12 more`. If the ranks do not fit
+ * either, draws those around active nodes, and the number of ranks above and below. Pure.
  */
 export function listed({ graph, label, live = new Set() }: GraphView, { width, height }: ScreenSize): StyledLine[] {
   const ranks = ranksOf(graph) ?? graph.nodes.map(node => [node])
@@ -24,17 +24,19 @@ export function listed({ graph, label, live = new Set() }: GraphView, { width, h
   return lines
 }
 
-/** As many ranks as there is room for, with the live one among them; a line each is kept for what is left out. */
+/**
+ * Returns as many ranks as fit, including the active one; reserves a line each for the hidden ranks above and below.
+ */
 function window(count: number, live: number, height: number): [from: number, to: number] {
   if (count <= height) return [0, count]
   const kept = height - 2
   const from = Math.max(0, Math.min(live - Math.floor(kept / 2), count - kept))
-  // The first and the last of the window need no line for what is left out on their side.
+  // At the beginning and at the end of the graph only one of these lines is needed.
   if (from <= 1) return [0, height - 1]
   return from + kept >= count - 1 ? [count - height + 1, count] : [from, from + kept]
 }
 
-/** The names of one rank, those that live first in sight, and how many are not. */
+/** Draws the names of one rank, active nodes first, and the number of hidden nodes. */
 function names(
   rank: readonly string[],
   label: GraphView['label'],

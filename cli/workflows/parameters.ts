@@ -19,9 +19,9 @@ const referredTo = (dag: Dag): Set<string> =>
   )
 
 /**
- * Whether the workflow takes what is given: a mistyped name would leave the default in force for as long as the run
- * takes. Throws usage for an option; a file may serve several workflows, so what is not used of it comes back as a
- * sentence.
+ * Checks that the workflow has the given parameters: with a mistyped name the whole execution would use the default.
+ * Throws usage for an unknown `--param`. A file may serve several workflows, so unknown names in it are returned as a
+ * warning.
  */
 export function checkNames(
   given: { options: readonly string[]; file: readonly string[] },
@@ -38,12 +38,12 @@ export function checkNames(
   if (wrong !== undefined) throw usage(printable(`The workflow has no parameter ${wrong}. ${has}`))
   const unused = unknownNames(given.file)
   if (unused.length === 0) return undefined
-  return printable(`The workflow does not use ${unused.join(', ')} of the file of parameters. ${has}`)
+  return printable(`The workflow does not use ${unused.join(', ')} of the parameter file. ${has}`)
 }
 
-/** Throws usage, in the words of the command line, when the values are not what the workflow takes. */
+/** Throws usage when the workflow does not accept the values. The message names the command line's options. */
 export function checkValues(values: Readonly<Record<string, unknown>>, dag: Dag, declared: Parameters | null): void {
-  // What is sent first becomes an address.
+  // A pending upload becomes a URL later, so its path stands in for it here.
   const checked = Object.fromEntries(
     Object.entries(values).map(([name, value]) => [name, isPendingUpload(value) ? value.path : value]),
   )
@@ -65,13 +65,13 @@ export function checkValues(values: Readonly<Record<string, unknown>>, dag: Dag,
   }
 }
 
-/** Nodes take files when they run, which may be long after the run has begun. */
+/** Lifetime of an upload in seconds: nodes read files when they run, which may be hours after the start. */
 const keptSeconds = 86_400
 
-/** A node knows files by their ids: under which address the server is reached it does not know. */
-const idIn = (address: string): string => /\/files\/(file-[0-9A-Z]{26})/.exec(address)?.[1] ?? address
+/** Returns the file id in a URL, because nodes cannot resolve the URL under which this client reaches the server. */
+const idIn = (url: string): string => /\/files\/(file-[0-9A-Z]{26})/.exec(url)?.[1] ?? url
 
-/** The values with files that are too large for a request sent ahead, and their ids in their places. */
+/** Uploads files that are too large for the request, and returns the values with file ids in their place. */
 export async function uploadFiles(
   values: Readonly<Record<string, unknown>>,
   client: Client,

@@ -16,16 +16,16 @@ interface Options {
   json?: boolean
 }
 
-/** `infer workflow delete <id|name>`: forgets a workflow; its executions stay. */
+/** `infer workflow delete <id|name>`: deletes a workflow; its executions stay. */
 export function define(command: Command, terminal: Terminal): void {
   const remove = withDataDir(withJson(command.command('delete')))
     .summary('delete a workflow; its executions stay')
     .description(
-      'Deletes a workflow. Its executions stay. While one of them goes on it is refused, unless --force cancels it.',
+      'Deletes a workflow. Its executions stay. Refuses while an execution is running, unless --force cancels it.',
     )
     .argument('<workflow>', 'its id or its name')
     .option('--yes', 'do not ask')
-    .option('--force', 'cancel the executions that go on')
+    .option('--force', 'cancel running executions')
     .action((text: string, { yes, force, dataDir, json }: Options) =>
       interruptible(terminal, async signal => {
         const client = openClient(dataDirectory(dataDir))
@@ -38,5 +38,5 @@ export function define(command: Command, terminal: Terminal): void {
         else terminal.print(`${workflow.id} is deleted.`)
       }),
     )
-  withExamples(remove, [['infer workflow delete Story --yes', 'without being asked']])
+  withExamples(remove, [['infer workflow delete Story --yes', 'without confirmation']])
 }

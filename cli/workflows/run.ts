@@ -30,14 +30,14 @@ interface Options {
   dataDir?: string
 }
 
-/** A run is timed in whole seconds. */
+/** Reads a timeout as whole seconds. */
 function readTimeout(text: string): number {
   const seconds = Math.round(readDuration(text) / 1000)
-  if (seconds < 1 || seconds > 86_400) throw new InvalidArgumentError('A run may take 1s to 24h.')
+  if (seconds < 1 || seconds > 86_400) throw new InvalidArgumentError('The timeout of an execution is 1s to 24h.')
   return seconds
 }
 
-/** What is to be run, and how it is asked for. */
+/** The workflow to run, and the request that starts it. */
 interface WorkflowRun {
   name: string
   dag: Dag
@@ -46,25 +46,25 @@ interface WorkflowRun {
   body: object
 }
 
-/** `infer workflow run <file|id|name>`: carries a workflow out, shows how it goes, prints and saves what comes out. */
+/** `infer workflow run <file|id|name>`: runs a workflow, shows its progress, prints texts and saves files. */
 export function define(command: Command, terminal: Terminal): void {
   const run = withDataDir(withJson(command.command('run')))
     .summary('run a workflow, from a file or from the server')
     .description(
-      'Runs a workflow: a JSON or YAML file, or one that is written down on the server, by its id or its name. On a terminal the graph is drawn with the state of each node; in a pipe each change is one line, on standard error. At the end texts are printed, files saved, and their paths printed. Ctrl-C cancels the run, a second one leaves it. Where no server runs, one is started for as long as the run takes.',
+      'Runs a workflow: a JSON or YAML file, or a stored workflow by its id or name. On a terminal draws the graph with the state of each node; in a pipe prints one line per change, on standard error. At the end prints texts, saves files and prints their paths. Ctrl-C cancels the execution; a second Ctrl-C leaves it running. If no server runs, starts one until the execution has ended.',
     )
     .argument('<workflow>', 'a file, or the id or the name of a workflow')
     .option('--param <name=value>', 'a parameter, repeatable; name=@path reads a file', readParameter)
-    .option('--params <file>', 'parameters from a file, JSON or YAML; --param wins')
-    .option('--priority <level>', 'low, normal, high or -100 to 100: who is sooner in the queue', readPriority)
-    .option('--timeout <time>', 'how long the run may take, 1s to 24h; what the workflow says otherwise', readTimeout)
-    .option('--out <folder>', 'where to save files; the current folder when left out')
-    .option('--no-wait', 'print the id of the execution and leave; infer execution watch follows it')
+    .option('--params <file>', 'parameters from a file, JSON or YAML; --param takes precedence')
+    .option('--priority <level>', 'order in the queue: low, normal, high or -100 to 100', readPriority)
+    .option('--timeout <time>', "maximum duration, 1s to 24h; default: the workflow's timeout", readTimeout)
+    .option('--out <folder>', 'folder for files; default: the current folder')
+    .option('--no-wait', 'print the execution id and exit; infer execution watch follows the execution')
     .action((workflow: string, options: Options) => runWorkflow(terminal, workflow, options))
   withExamples(run, [
-    ['infer workflow run story.yaml --param topic="a cat"', 'a file, without writing it down'],
-    ['infer workflow run Story --param photo=@cat.png --out made/', 'by its name, with a picture'],
-    ['infer workflow run wf_… --params values.json --json', 'the record as the API gives it'],
+    ['infer workflow run story.yaml --param topic="a cat"', 'run a file without storing it'],
+    ['infer workflow run Story --param photo=@cat.png --out made/', 'by its name, with an image'],
+    ['infer workflow run wf_… --params values.json --json', 'the record of the API'],
   ])
 }
 
@@ -85,20 +85,20 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
     const unused = checkNames(given, dag, declared)
     if (unused !== undefined) terminal.warn(unused)
   }
-  // What is wrong with a file is said before a server is started for it.
+  // Errors in the file are reported before a server is started for it.
   if (document) {
     checkNamesOf(document.dag, document.parameters ?? null)
     valuesFor(document.dag, document.parameters ?? null)
   }
   if (!wait && !hasServer(dataDir))
-    throw usage('No server is running that would go on with it. Start one with infer serve, or leave out --no-wait.')
+    throw usage('--no-wait needs a running server. Start one with infer serve, or remove --no-wait.')
 
   await withServer(terminal, dataDir, connect =>
     withInterrupts(terminal, async interrupts => {
-      const { cancel: asked, leave } = interrupts
+      const { cancel, leave } = interrupts
       const workflowRun = file
-        ? await checkedFile(terminal, connect(), file, json, asked)
-        : await checkedWorkflow(terminal, connect(), workflow, json, asked)
+        ? await checkedFile(terminal, connect(), file, json, cancel)
+        : await checkedWorkflow(terminal, connect(), workflow, json, cancel)
       const { name, dag, parameters, path, body } = workflowRun
       if (!document) checkNamesOf(dag, parameters)
       const values = await uploadFiles(valuesFor(dag, parameters), connect(), terminal)
@@ -106,12 +106,12 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
       const display = openRunDisplay(terminal, { title: name, graph, quiet: json || !wait })
       let execution: Execution | undefined
       try {
-        const terms = {
+        const settings = {
           input_params: values,
           ...(options.priority === undefined ? {} : { priority: options.priority }),
           ...(options.timeout === undefined ? {} : { timeout: options.timeout }),
         }
-        const request = { path, body: { ...body, ...terms }, answer: ExecutionAnswer }
+        const request = { path, body: { ...body, ...settings }, answer: ExecutionAnswer }
         ;({ execution } = await submit(connect, request, { signal: leave, onTrouble: text => display.say(text) }))
         if (!wait) {
           if (json) terminal.json(execution)
@@ -124,7 +124,7 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
       } finally {
         display.close()
         if (leave.aborted && execution && isUnfinished(execution))
-          terminal.remark(`${execution.id} goes on. Follow it: infer execution watch ${execution.id}`)
+          terminal.remark(`${execution.id} continues. Follow it: infer execution watch ${execution.id}`)
       }
     }),
   )
@@ -139,8 +139,8 @@ async function checkedFile(
 ): Promise<WorkflowRun> {
   const { name, dag, parameters = null, on_failure, timeout } = document
   const path = '/api/workflows/validate'
-  const asked = { method: 'POST', path, body: { dag, parameters }, answer: Validation, signal } as const
-  refuseErrors(terminal, (await client.ask(asked)).diagnostics, {
+  const request = { method: 'POST', path, body: { dag, parameters }, answer: Validation, signal } as const
+  refuseErrors(terminal, (await client.ask(request)).diagnostics, {
     quiet,
     placeOf: positionsIn(file, document, positionOf),
   })

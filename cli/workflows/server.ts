@@ -8,21 +8,24 @@ import { interruptible } from '../interruption.ts'
 import { runningServer } from '../server-file.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** What runs when the work is over was left by a second Ctrl-C: it goes back to the queue. Milliseconds. */
+/**
+ * Short, because only executions that a second Ctrl-C left still run then; their jobs return to the queue.
+ * Milliseconds.
+ */
 const drainTimeoutMs = 1_000
 
-/** The exit code of a program that was ended with Ctrl-C: whoever pressed it does not wait for others. */
+/** Exit codes from here on mean that Ctrl-C ended the command, so it does not wait for other executions. */
 const interrupted = 128
-const lookEveryMs = 500
-/** Whoever else was served fetches what came out. */
+const pollEveryMs = 500
+/** Time for other commands to fetch their results. Milliseconds. */
 const fetchingMs = 3_000
 
-/** Whether there is a server to speak to: one that INFER_URL names, or one that runs on the data directory. */
+/** Whether there is a server: at INFER_URL, or running on the data directory. */
 export const hasServer = (dataDir: string): boolean => remote() !== undefined || runningServer(dataDir) !== undefined
 
 /**
- * Does work with a server. Where none runs one is started in this process, on the same data directory, for as long as
- * the work takes; it is said on standard error.
+ * Runs work with a server. If none runs, starts one in this process on the same data directory until the work has
+ * ended, and prints that on standard error.
  */
 export async function withServer(
   terminal: Terminal,
@@ -31,7 +34,7 @@ export async function withServer(
 ): Promise<void> {
   const connect = () => openClient(dataDir)
   if (hasServer(dataDir)) return work(connect)
-  terminal.remark(`No server is running on ${dataDir}, so one is started for this run.`)
+  terminal.remark(`No server is running on ${dataDir}, so this command starts one until the execution has ended.`)
   const { openApp } = await import('../app.ts')
   const app = await openApp({
     dataDir,
@@ -43,14 +46,14 @@ export async function withServer(
   try {
     await work(connect)
     if (terminal.exitCode() < interrupted)
-      await interruptible(terminal, signal => othersEnd(terminal, connect(), signal))
+      await interruptible(terminal, signal => waitForOthers(terminal, connect(), signal))
   } finally {
     await app.close()
   }
 }
 
-/** Somebody else may have found this server meanwhile, and run something on it; or something goes on that was left before. */
-async function othersEnd(terminal: Terminal, client: Client, signal: AbortSignal): Promise<void> {
+/** Waits for executions that other commands started on this server, or that an earlier process left in the queue. */
+async function waitForOthers(terminal: Terminal, client: Client, signal: AbortSignal): Promise<void> {
   let announced = false
   for (let idleMs = 0; ; ) {
     const pages = await Promise.all(
@@ -61,9 +64,11 @@ async function othersEnd(terminal: Terminal, client: Client, signal: AbortSignal
     const [other] = pages.flatMap(({ executions }) => executions)
     if (!other && (!announced || idleMs >= fetchingMs)) return
     if (!announced && other)
-      terminal.remark(`${other.id} still runs on this server, which ends when it has. Ctrl-C leaves it for later.`)
+      terminal.remark(
+        `${other.id} still runs on this server, which stops when it has ended. Press Ctrl-C to leave it in the queue.`,
+      )
     announced = true
-    idleMs = other ? 0 : idleMs + lookEveryMs
-    await sleep(lookEveryMs, undefined, { signal })
+    idleMs = other ? 0 : idleMs + pollEveryMs
+    await sleep(pollEveryMs, undefined, { signal })
   }
 }

@@ -7,12 +7,12 @@ import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
 import { findWorkflow } from './workflow.ts'
 
-/** `infer workflow show <id|name>`: the definition, as a file that can be run. */
+/** `infer workflow show <id|name>`: prints the definition as a file that can be run. */
 export function define(command: Command, terminal: Terminal): void {
   const show = withDataDir(withJson(command.command('show')))
-    .summary('show a workflow as a file that can be run')
+    .summary('print a workflow as a file that can be run')
     .description(
-      'Prints a workflow as YAML: what is printed can be kept, changed and run or created again. What keeps it from being run, and what is odd about it, is said on standard error.',
+      'Prints a workflow as YAML, which can be saved, changed, and run or created again. Prints errors and warnings on standard error.',
     )
     .argument('<workflow>', 'its id or its name')
     .action(async (text: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
@@ -27,7 +27,7 @@ export function define(command: Command, terminal: Terminal): void {
       for (const { message } of [...diagnostics.warnings, ...diagnostics.type_issues]) terminal.warn(printable(message))
     })
   withExamples(show, [
-    ['infer workflow show Story > story.yaml', 'kept as a file'],
-    ['infer workflow show wf_… --json', 'as the API gives it'],
+    ['infer workflow show Story > story.yaml', 'save it as a file'],
+    ['infer workflow show wf_… --json', 'the response of the API'],
   ])
 }

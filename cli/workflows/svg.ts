@@ -4,11 +4,11 @@ import { printable } from '../paint.ts'
 import { cut, widthOf } from '../status/styled-line.ts'
 import { layOut } from './layout.ts'
 
-/** A column and a line of the layout in pixels. */
+/** Pixels of a column and of a line of the layout. */
 const across = 8
 const along = 16
 const margin = 16
-const widestText = 32
+const maxTextWidth = 32
 const lines = 2
 
 const escaped = (text: string): string => printable(text).replaceAll(/[&<>"']/g, sign => `&#${sign.codePointAt(0)};`)
@@ -25,12 +25,13 @@ const style = `
 `
 
 /**
- * The graph as one SVG picture that needs nothing else and fits light and dark pages. A graph with a cycle is drawn
- * without its edges. Pure.
+ * Returns the graph as a self-contained SVG image for light and dark pages. Draws a graph with a cycle without its
+ * edges. Pure.
  */
 export function svgOf(name: string, dag: Dag): string {
   const graph = dependencies(dag)
-  const texts = (id: string): [string, string] => [id, dag.nodes[id]!.task].map(text => cut(text, widestText)) as never
+  const texts = (id: string): [string, string] =>
+    [id, dag.nodes[id]!.task].map(text => cut(text, maxTextWidth)) as never
   const measures = {
     lines,
     width: Number.POSITIVE_INFINITY,
@@ -39,7 +40,7 @@ export function svgOf(name: string, dag: Dag): string {
   const layout =
     layOut(graph, measures) ??
     layOut({ ...graph, successors: none(graph.nodes), predecessors: none(graph.nodes) }, measures)!
-  // Lines need more height between ranks than a channel of letters has.
+  // Curves need more height between ranks than lines of text.
   const tops = [...new Set(layout.boxes.map(({ top }) => top))].sort((a, b) => a - b)
   const rankAt = (y: number) => tops.findLastIndex(top => top <= y)
   const boxHeight = (lines + 1) * along

@@ -6,7 +6,7 @@ import { usage } from '../exit-codes.ts'
 import { isAddress, mediaOf, type PendingUpload } from '../generation/media.ts'
 import { unreadable } from '../unreadable.ts'
 
-/** `name=value` as it was typed. */
+/** `name=value` as typed. */
 export interface GivenParameter {
   name: string
   text: string
@@ -25,16 +25,16 @@ const isMedium = (type: ParameterType | undefined): type is keyof typeof media =
   type !== undefined && Object.hasOwn(media, type)
 
 /**
- * The value of a parameter: JSON where that is of the declared type, the text itself otherwise. `@path` is what stands
- * in a file; of pictures, videos and sound it is the file itself, as a `data:` URL, or as a parcel where it is too large
- * for one. Without a declared type: JSON where it is some. Throws usage.
+ * Returns the value of a parameter: JSON if it has the declared type, else the text. `@path` reads the text from a
+ * file; for images, videos and audio it takes the file itself, as a `data:` URL or, if it is too large, as a pending
+ * upload. Without a declared type: JSON if it parses. Throws usage.
  */
 export function valueOf({ name, text }: GivenParameter, declared: Parameter | undefined): unknown {
   const type = declared?.type
   if (isMedium(type)) {
     if (text.startsWith('@')) return mediaOf(media[type], text.slice(1), `--param ${name}`)
     if (isAddress(text)) return text
-    throw usage(`'${name}' is of type ${type}. Give a file as --param ${name}=@path, or an address.`)
+    throw usage(`'${name}' is of type ${type}. Give a file as --param ${name}=@path, or a URL.`)
   }
   const content = text.startsWith('@') ? fileText(name, text.slice(1)) : text
   if (type === 'string' || type === 'file') return content
@@ -42,7 +42,7 @@ export function valueOf({ name, text }: GivenParameter, declared: Parameter | un
   return json !== undefined && (type === undefined || misfit(json.value, type) === undefined) ? json.value : content
 }
 
-/** Everything that a run is given: `--params` first, over it each `--param`. */
+/** Returns all parameter values: those of `--params`, overridden by each `--param`. */
 export const valuesOf = (
   fromFile: Readonly<Record<string, unknown>>,
   given: readonly GivenParameter[],
@@ -70,7 +70,7 @@ function jsonOf(text: string): { value: unknown } | undefined {
 
 function fileText(name: string, path: string): string {
   try {
-    // A newline at the end comes from the editor, not from the text.
+    // Editors add the last newline; it is not part of the text.
     return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
   } catch (cause) {
     throw unreadable(`The file ${path} of the parameter '${name}'`, cause)

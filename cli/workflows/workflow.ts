@@ -7,7 +7,7 @@ import { CommandFailure, exitCodes, refused, usage } from '../exit-codes.ts'
 import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** What the API says of a workflow, as far as the command line speaks of it. */
+/** The fields of a workflow that commands use. */
 export const Workflow = z.looseObject({
   id: z.string(),
   name: z.string(),
@@ -35,8 +35,8 @@ export const Validation = z.looseObject({ valid: z.boolean(), diagnostics: Diagn
 
 export const workflowPath = (id: string): string => `/api/workflows/${encodeURIComponent(id)}`
 
-/** Workflows that the word is the name of, or a part of it, those that were changed last first. */
-const searched = (client: Client, word: string, signal?: AbortSignal) =>
+/** Finds workflows with this text in their name, last changed first. */
+const searchWorkflows = (client: Client, word: string, signal?: AbortSignal) =>
   client.ask({
     method: 'GET',
     path: `/api/workflows?${new URLSearchParams({ q: word.slice(0, 256), limit: '100' }).toString()}`,
@@ -44,17 +44,17 @@ const searched = (client: Client, word: string, signal?: AbortSignal) =>
     ...(signal ? { signal } : {}),
   })
 
-/** The workflows that have just this name, the one that was changed last first. */
+/** Returns the workflows with exactly this name, last changed first. */
 export const workflowsNamed = async (client: Client, name: string): Promise<Workflow[]> =>
-  (await searched(client, name)).workflows.filter(one => one.name === name)
+  (await searchWorkflows(client, name)).workflows.filter(one => one.name === name)
 
-/** How a workflow is looked for; `orFile` where a file would have done as well. */
+/** `orFile`: the command also accepts a file, which the error message then mentions. */
 interface FindOptions {
   signal?: AbortSignal
   orFile?: boolean
 }
 
-/** The workflow with this id or this name. Throws `not_found`, and usage where several have the name. */
+/** Finds a workflow by id or name. Throws `not_found`, and usage when several have the name. */
 export async function findWorkflow(
   client: Client,
   text: string,
@@ -65,24 +65,24 @@ export async function findWorkflow(
 }
 
 async function idOf(client: Client, name: string, { signal, orFile }: FindOptions): Promise<string> {
-  const { workflows } = await searched(client, name, signal)
+  const { workflows } = await searchWorkflows(client, name, signal)
   const found = workflows.filter(one => one.name === name)
   if (found.length > 1)
     throw usage(
-      `Several workflows are called '${printable(name)}'. Give the id of one: ${found.map(({ id }) => id).join(', ')}.`,
+      `Several workflows have the name '${printable(name)}'. Give the id of one: ${found.map(({ id }) => id).join(', ')}.`,
     )
   if (found[0]) return found[0].id
   const near = workflows.slice(0, 5).map(one => `'${printable(one.name)}'`)
   throw refused(
     'not_found',
-    `There is no workflow with the id or the name '${printable(name)}'${orFile ? ', and no such file' : ''}. ${near.length > 0 ? `Do you mean ${near.join(' or ')}?` : 'See: infer workflow list'}`,
+    `There is no workflow with the id or the name '${printable(name)}'${orFile ? ', and no such file' : ''}. ${near.length > 0 ? `Did you mean ${near.join(' or ')}?` : 'See: infer workflow list'}`,
   )
 }
 
 interface AdmitOptions {
   /** Whether to print no warnings. */
   quiet?: boolean
-  /** Names the place of a finding; by default its path in the definition. */
+  /** Returns the position of a finding; by default its path in the definition. */
   placeOf?: (found: Diagnostic) => string
 }
 
@@ -90,8 +90,8 @@ const pathOf = ({ node_id: node, path }: Diagnostic): string =>
   node === undefined ? (path ?? 'dag') : `nodes.${node}${path === undefined ? '' : `.${path}`}`
 
 /**
- * Prints warnings on standard error. Throws, with exit code 65, when errors keep the workflow from being run: each as a
- * sentence with its place.
+ * Prints warnings on standard error. Throws with exit code 65 when the workflow cannot run; the details contain each
+ * error with its position.
  */
 export function refuseErrors(
   terminal: Terminal,
@@ -106,7 +106,7 @@ export function refuseErrors(
   throw new CommandFailure(
     exitCodes.data,
     'invalid_graph',
-    `The workflow cannot run: ${blocking.length === 1 ? 'something is' : `${blocking.length} things are`} wrong.`,
+    `The workflow cannot run: ${blocking.length === 1 ? 'one error' : `${blocking.length} errors`}.`,
     {
       details: blocking.map(one => ({
         code: one.code,

@@ -34,7 +34,7 @@ test.each([
 })
 
 test.each(['60', '', 'abc', '-1s', '1y'])('"%s" is no length of time', text => {
-  expect(() => readDuration(text)).toThrow('Write a length of time')
+  expect(() => readDuration(text)).toThrow('Write a duration')
 })
 
 test('scopes stand between commas, each once', () => {

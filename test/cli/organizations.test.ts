@@ -26,12 +26,12 @@ test.each([
 })
 
 test('with several and none of them the first, it must be named', () => {
-  expect(() => chooseOrganization([acme, tricky], undefined)).toThrow('Say which one with --org: acme, org_1.')
+  expect(() => chooseOrganization([acme, tricky], undefined)).toThrow('Choose one with --org: acme, org_1.')
 })
 
 test('an unknown one is refused with those that there are', () => {
   expect(() => chooseOrganization([acme, first], 'acne')).toThrow(
-    "There is no organization 'acne'. Known here: acme, default.",
+    "There is no organization 'acne'. Available: acme, default.",
   )
 })
 

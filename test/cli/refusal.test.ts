@@ -38,7 +38,9 @@ test('a code from a newer server becomes the nearest by status', () => {
 test.each(['', '<html>502</html>', 'null', '[]', '{"error":"text"}', '{"error":{"message":5}}'])(
   'a body that is not ours is said so: %s',
   body => {
-    expect(refuse(502, body).message).toBe(`${url} answered 502 without saying why. Is it an infer server?`)
+    expect(refuse(502, body).message).toBe(
+      `${url} answered with status 502 and no error message. Is it an infer server?`,
+    )
     expect(errorOf(body)).toBeUndefined()
   },
 )

@@ -74,7 +74,7 @@ describe.skipIf(!wanted)('the executable for arm64', () => {
     }
     // The network is shared with this machine, where another server may use the default address.
     expect(findings.filter(({ name, state }) => state === 'broken' && name !== 'address')).toEqual([])
-    for (const name of ['pictures', 'backend cpu'])
+    for (const name of ['images', 'backend cpu'])
       expect(findings.find(finding => finding.name === name)).toMatchObject({ state: 'fine' })
   }, 300_000)
 

@@ -52,10 +52,10 @@ test.each([
     ['{"error":{"code":"worker_error","message":"Engine exited."}}'],
     'Engine exited.',
   ],
-  ['a stream that stops early is broken', [delta({ content: 'Hel' })], 'broke off'],
-  ['a stream of nothing is broken', [], 'broke off'],
-  ['what is no JSON ends it', ['{"choices'], 'no JSON'],
-  ['what is no object ends it', ['null'], 'no JSON'],
+  ['a stream that stops early is broken', [delta({ content: 'Hel' })], 'ended too early'],
+  ['a stream of nothing is broken', [], 'ended too early'],
+  ['what is no JSON ends it', ['{"choices'], 'not a JSON object'],
+  ['what is no object ends it', ['null'], 'not a JSON object'],
 ])('%s', async (_, data, message) => {
   await expect(pieces(...data)).rejects.toThrow(message)
 })

@@ -13,7 +13,7 @@ async function talk(say: (seen: Seen, response: ServerResponse) => void) {
   )
   const terminal = inTerminal(['chat'], { INFER_URL: server.url, INFER_TOKEN: 'sk-test' })
   const asked = () => server.seen.filter(({ method }) => method === 'POST').map(({ body }) => body)
-  await terminal.sees('Talking to tiny-chat')
+  await terminal.sees('Chat with tiny-chat')
   await terminal.sees('> ')
   return { terminal, asked }
 }
@@ -30,7 +30,7 @@ test.skipIf(!hasTerminal)('what was said is remembered until it is cleared, and 
   await terminal.sees('2 tokens')
   await terminal.sees('> ')
   terminal.types(`/clear${enter}`)
-  await terminal.sees('Forgotten.')
+  await terminal.sees('Started a new conversation.')
   terminal.types(`/system Be brief.${enter}`)
   await terminal.sees('> ')
   terminal.types(`/model other-chat${enter}`)

@@ -21,7 +21,7 @@ async function talk(home = temporaryFolder(), args: string[] = []) {
     server.seen
       .filter(({ method }) => method === 'POST')
       .map(({ body }) => (body as { messages: { content: unknown }[] }).messages.at(-1)!.content)
-  await terminal.sees('Talking to tiny-chat')
+  await terminal.sees('Chat with tiny-chat')
   await terminal.sees('> ')
   const answered = async () => {
     await terminal.sees('2 tokens')

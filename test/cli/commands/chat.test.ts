@@ -163,7 +163,7 @@ test.each([
 })
 
 test.each([
-  ['an address that is none', { INFER_URL: 'gpu.example', INFER_TOKEN: 'x' }, 64, 'which is no address'],
+  ['an address that is none', { INFER_URL: 'gpu.example', INFER_TOKEN: 'x' }, 64, 'which is not a URL'],
   ['no token', { INFER_URL: 'http://127.0.0.1:9' }, 64, 'INFER_TOKEN is not'],
   ['a server that is not there', { INFER_URL: 'http://127.0.0.1:9', INFER_TOKEN: 'x' }, 1, 'cannot be reached'],
 ])('INFER_URL with %s', async (_, env, exitCode, said) => {

@@ -33,7 +33,7 @@ test('paths for sandboxes that do not exist are warned of, and the file is in or
   ]
   writeFileSync(file, `models:\n${models.join('\n')}\n`)
   const said = await infer(['config', 'check', file])
-  expect([said.exitCode, said.stdout]).toEqual([0, `${file} is in order: 2 models.\n`])
+  expect([said.exitCode, said.stdout]).toEqual([0, `${file} is valid: 2 models.\n`])
   expect(said.stderr).toContain("'sandbox_read' of 'a' names /no/such/folder, which does not exist here")
   expect(said.stderr).toContain("'sandbox_write' of 'a' names /dev/no-such-device, which does not exist here")
   expect(said.stderr).not.toContain(`${folder},`)

@@ -99,7 +99,7 @@ test('with INFER_URL it says that this machine is examined, and asks the server 
   expect(first).toMatchObject({
     name: 'INFER_URL',
     state: 'warning',
-    detail: `the server at ${url}/v1 is not ready (503); all checks below are about this machine, not about that one`,
+    detail: `the server at ${url}/v1 is not ready (503); all checks below are about this machine, not about that server`,
     advice: expect.stringContaining("Run 'infer doctor' on that machine") as string,
   })
   expect(seen.map(({ path }) => path)).toEqual(['/readyz'])
@@ -124,6 +124,6 @@ test('a path for sandboxes that does not exist is a warning', async () => {
 test('the doctor makes nothing', async () => {
   const dataDir = join(temporaryFolder(), 'data')
   const { found } = await examine(dataDir)
-  expect(found('data directory')).toMatchObject({ state: 'fine', detail: `${dataDir} is made at the first start` })
+  expect(found('data directory')).toMatchObject({ state: 'fine', detail: `${dataDir} is created at the first start` })
   expect(existsSync(dataDir)).toBe(false)
 })

@@ -220,7 +220,7 @@ test('a submission that did not come through is put again under the same key', a
   const { run, seen, asked } = await setUp({ submit: [breaks, says({ id: jobId, status: 'pending' }, 202)] })
   const { exitCode, stderr } = await run('run', 'draw/text-to-image', 'x', '--no-wait')
   expect([exitCode, asked('POST /api/jobs')]).toEqual([0, [expect.anything(), expect.anything()]])
-  expect(stderr).toContain('Trying again.')
+  expect(stderr).toContain('Retrying.')
   const keys = seen.filter(({ path }) => path === '/api/jobs').map(({ key }) => key)
   expect(keys[0]).toMatch(/^[\w-]{36}$/)
   expect(new Set(keys).size).toBe(1)
@@ -299,7 +299,7 @@ test('Ctrl-C cancels the job, says so and ends with 130', async () => {
   child.interrupt()
   const { exitCode, stdout, stderr } = await child.ended
   expect([exitCode, stdout, asked('/cancel').length]).toEqual([130, '', 1])
-  expect(stderr).toContain(`Cancelling ${jobId}. Ctrl-C again leaves it running.\n`)
+  expect(stderr).toContain(`Cancelling ${jobId}. Press Ctrl-C again to leave it running.\n`)
   expect(stderr).toMatch(new RegExp(`Cancelled ${jobId}\\.\n$`))
   expect(stderr).not.toContain('Error')
 })
@@ -344,15 +344,15 @@ test.each<[args: string[], said: string]>([
   [['run', 'draw/text-to-image', 'x', '--frames', '9'], 'text-to-image takes no --frames'],
   [['run', 'draw/text-to-image', 'x', '--video', 'http://h/v.mp4'], 'takes no --video'],
   [['run', 'draw/inpainting', 'x', '--image', 'http://h/a.png'], 'needs --mask <file>'],
-  [['run', 'demo/picture', 'x', '--image', 'http://h/a.png'], 'Say which with --task: text-to-image, inpainting'],
+  [['run', 'demo/picture', 'x', '--image', 'http://h/a.png'], 'Choose one with --task: text-to-image, inpainting'],
   [['run', 'demo/picture', 'x', '--task', 'text-to-video'], 'does not do text-to-video'],
   [['run', 'tiny-chat', 'x', '--frames', '9'], "'tiny-chat' does not make images or videos, and --frames is"],
   [['run', 'nothing', 'x', '--out', 'a.png'], "no model and no slug 'nothing'"],
   [['run', 'draw/text-to-image', 'x', '--out', '/dev/null/none/a.png'], 'There is no folder /dev/null/none'],
   [['run', 'draw/text-to-image', 'x', '--out', 'a.mp4'], 'is the name of a video'],
-  [['run', 'draw/text-to-image', 'x', '--out', 'a.png', '--format', 'webp'], 'says png, --format says webp'],
-  [['run', 'draw/text-to-image', 'x', '--prompt', 'y'], 'said twice'],
-  [['run', 'draw/text-to-image', 'x', '--set', 'prompt=y'], 'said twice'],
+  [['run', 'draw/text-to-image', 'x', '--out', 'a.png', '--format', 'webp'], 'means png, but --format is webp'],
+  [['run', 'draw/text-to-image', 'x', '--prompt', 'y'], 'given twice'],
+  [['run', 'draw/text-to-image', 'x', '--set', 'prompt=y'], 'given twice'],
   [['run', 'draw/text-to-image', 'x', '--set', 'y'], 'name=value'],
   [['run', 'draw/text-to-image', 'x', '--size', 'big'], 'width x height'],
   [['run', 'draw/text-to-image', 'x', '--priority', 'now'], 'low, normal, high'],
@@ -366,8 +366,8 @@ test.each<[args: string[], said: string]>([
   [['run', 'draw/inpaintin', 'x', '--steps', '9'], "Did you mean 'draw/inpainting'?"],
   [['video', 'clip/fats', 'x'], "Did you mean 'clip/fast'?"],
   [['video', 'draw/text-to-image', 'x'], 'does not make that'],
-  [['video', 'tiny-chat', 'x'], 'Those here: demo/clip, clip/fast.'],
-  [['video', 'clip/fast', 'x', '--all-formats', '--aspect', '1:1'], 'Leave one out'],
+  [['video', 'tiny-chat', 'x'], 'Available: demo/clip, clip/fast.'],
+  [['video', 'clip/fast', 'x', '--all-formats', '--aspect', '1:1'], 'Remove one of the options'],
   [['video', 'clip/fast', 'x', '--all-formats', '--out', 'a.mp4'], 'Name a folder'],
   [['video', 'clip/fast'], 'There is no prompt'],
 ])('%j is refused in one sentence, and nothing is submitted', async (args, said) => {
@@ -394,7 +394,7 @@ test('a file that is too large or no picture is refused before anything is sent'
     expect.stringMatching(/large\.png has 10\.0 MiB; --image takes at most 10\.0 MiB\. Make it smaller\./),
   ])
   const second = await run('run', 'draw/inpainting', 'x', ...both, '--image', text)
-  expect([second.exitCode, second.stderr]).toEqual([64, expect.stringContaining('is not a PNG or JPEG picture')])
+  expect([second.exitCode, second.stderr]).toEqual([64, expect.stringContaining('is not a PNG or JPEG image')])
   mkdirSync(join(folder, 'b.png'))
   expect((await run('run', 'draw/inpainting', 'x', ...both, '--image', join(folder, 'b.png'))).exitCode).toBe(74)
   expect(asked('POST')).toEqual([])
@@ -425,7 +425,7 @@ test.skipIf(!hasTerminal)('in a terminal: a bar with percent, what is waited for
   })
   url.now = own
   const screen = inTerminal(['run', 'draw/text-to-image', 'x', '--out', folder], env)
-  await screen.sees('waiting  2 before it in the queue  about 1 min left  its model is being loaded')
+  await screen.sees('waiting  2 ahead of it in the queue  about 1 min left  its model is loading')
   stream.to!.write(event('job.started', {}) + event('job.progress', { progress: 0.42, eta_seconds: 8 }))
   await screen.sees('━━━━━━━━━━──────────────  42 %  about 8 s left')
   stream.to!.end(event('job.completed', {}))

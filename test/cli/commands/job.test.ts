@@ -61,7 +61,7 @@ test('list: a table with state, time and what is to be known', async () => {
       'demo/picture',
       expect.stringMatching(/^\d+ s$/),
       '-',
-      '4 before it, no device has room',
+      '4 ahead of it, no device has enough free memory',
     ],
     [other, 'processing', 'slug/text-to-image', 'demo/picture', '1 h 1 min', '-', '40 %, about 50 s left'],
     [third, 'failed', 'slug/text-to-image', 'demo/picture', '1 d 1 h', '1.2 s', 'It broke.[2J'],
@@ -124,11 +124,11 @@ test.each([
 })
 
 test.each<[text: string, exitCode: number, said: string]>([
-  ['7QK2M9XDAAAAAAAA', 64, `may be ${jobId} or ${third}. Give more of the id.`],
+  ['7QK2M9XDAAAAAAAA', 64, `matches ${jobId} and ${third}. Give more of the id.`],
   ['01K2', 64, 'may be'],
   ['ABCDEF', 1, "None of the newest 3 jobs has an id that begins or ends with 'ABCDEF'"],
-  ['AB', 64, 'is no id of a job'],
-  ['../../x', 64, 'is no id of a job'],
+  ['AB', 64, 'is not a job id'],
+  ['../../x', 64, 'is not a job id'],
 ])('%s is no job: exit code %i', async (text, exitCode, said) => {
   const { run, asked } = await setUp({ list: [page([jobId, other, third].map(id => summary({ id })))] })
   const ended = await run('cancel', text)
@@ -234,7 +234,7 @@ test('watch: several at once, each with its own line; one that failed makes it 1
 
 test('watch without ids: all that wait or run, none is no mistake', async () => {
   const { run } = await setUp({ list: [page([])] })
-  expect(await run('watch')).toEqual({ exitCode: 0, stdout: '', stderr: 'No job waits or runs.\n' })
+  expect(await run('watch')).toEqual({ exitCode: 0, stdout: '', stderr: 'No job is pending or running.\n' })
 })
 
 test('watch --out saves what comes out under the prompt of its result, and --json tells where', async () => {

@@ -186,7 +186,7 @@ test.each([
   [['rerank', 'm', 'q'], 'There are no documents.'],
   [['logs', '--lines', 'all'], 'Write a whole number from 0 to 10000.'],
   [['logs', '--source', 'me'], 'server, engine'],
-  [['status', '--every', 'now'], 'Write a length of time'],
+  [['status', '--every', 'now'], 'Write a duration'],
 ])('%j is refused in one sentence', async (args, said) => {
   const { exitCode, stdout, stderr } = await infer(args)
   expect([exitCode === 64 || exitCode === 74, stdout]).toEqual([true, ''])

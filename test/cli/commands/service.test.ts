@@ -29,7 +29,7 @@ test.skipIf(hasSystemd).each([[['install', '--user']], [['install', '--system']]
     const { exitCode, stdout, stderr } = await infer(['service', ...args], { env: { HOME: home } })
     // Where the program itself lies in a home folder, the service of the machine is refused for that.
     expect([[1, 64].includes(exitCode), stdout]).toEqual([true, ''])
-    expect(stderr).toMatch(/^Error: (systemd does not run here|The service of the machine cannot see)/)
+    expect(stderr).toMatch(/^Error: (systemd does not run here|A system service cannot read)/)
     expect(existsSync(`${home}/.config`)).toBe(false)
   },
 )
@@ -39,7 +39,7 @@ test.each([
   [['install', '--user', '--run-as', 'ai'], '--run-as is only for a system service.'],
   [['install', '--system', '--data-dir', '/srv/ai', '--print'], 'Give the owner of /srv/ai with --run-as'],
   [['install', '--user', '--config', '/nowhere.yaml'], 'There is no configuration /nowhere.yaml.'],
-  [['install', '--drain-timeout', 'soon'], 'Write a length of time'],
+  [['install', '--drain-timeout', 'soon'], 'Write a duration'],
 ])('%j is wrong usage', async (args, said) => {
   const { exitCode, stdout, stderr } = await infer(['service', ...args])
   expect([exitCode, stdout]).toEqual([64, ''])

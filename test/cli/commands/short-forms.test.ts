@@ -48,7 +48,7 @@ test.each(['hf:Owner/Tiny-GGUF', 'hf.co/Owner/Tiny-GGUF:Q4_K_M', 'Owner/Tiny-GGU
     const again = await run('pull', reference)
     expect([again.exitCode, again.stdout]).toEqual([0, expect.stringContaining("'tiny' is offered already")])
     expect(written()).toBe(before)
-    expect((await run('rm', 'tiny', '--yes')).stdout).toContain("Took 'tiny' out of")
+    expect((await run('rm', 'tiny', '--yes')).stdout).toContain("Removed 'tiny' from")
     expect(written()).not.toContain('tiny')
   },
 )

@@ -206,5 +206,5 @@ test('what could not be read makes a scan end with 74', async () => {
   const folder = temporaryFolder()
   const ended = await infer(['token', 'scan', join(folder, 'missing'), '--data-dir', join(folder, 'data')])
   expect(ended.exitCode).toBe(74)
-  expect(ended.stderr).toContain('missing was not read')
+  expect(ended.stderr).toContain('missing could not be read')
 })

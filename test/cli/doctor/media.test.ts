@@ -14,12 +14,13 @@ test('ffmpeg is there, lacks something, or is missing', async () => {
   expect(checkFfmpegFound(found)).toMatchObject({ state: 'fine', detail: '7.1 (/usr/bin/ffmpeg)', advice: null })
   expect(checkFfmpegFound({ ...found, libx264: false, minterpolate: false })).toMatchObject({
     state: 'warning',
-    detail: '7.1 (/usr/bin/ffmpeg) is built without libx264 (H.264) and minterpolate (frames between frames)',
+    detail: '7.1 (/usr/bin/ffmpeg) is built without libx264 (H.264) and minterpolate (frame interpolation)',
   })
   expect(checkFfmpegFound(await openFfmpeg({ environment: { PATH: '' } }).found())).toEqual({
     name: 'ffmpeg',
     state: 'warning',
-    detail: 'ffmpeg and ffprobe are not installed: no video or sound can be sent in, and videos have no thumbnails',
+    detail:
+      'ffmpeg and ffprobe are not installed: requests cannot contain video or audio, and videos have no thumbnails',
     advice: 'Install it (Debian, Ubuntu: sudo apt install ffmpeg), or name it in infer.yaml under media.ffmpeg.',
   })
 })

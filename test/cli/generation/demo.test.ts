@@ -196,7 +196,7 @@ test.skipIf(!hasFfmpeg)(
     await child.says(/: (working|\d+ %)/)
     first.kill('SIGKILL')
     await first.ended
-    await child.says(/is looked for again/)
+    await child.says(/Reconnecting to/)
     const second = serve()
     const { exitCode, stdout, stderr } = await child.ended
     expect([exitCode, stdout]).toEqual([0, `${folder}/a-cat-9.mp4\n`])

@@ -18,10 +18,10 @@ const bytes = () => Readable.from([Buffer.from('png')])
 const client = { bytes } as unknown as Client
 
 test.each<[place: Parameters<typeof saveFiles>[1], said: string]>([
-  [{ kind: 'folder', path: '/dev/null' }, 'Nothing can be saved in /dev/null: it is no folder.'],
-  [{ kind: 'folder', path: '/dev/null/deep' }, 'Nothing can be saved in /dev/null/deep: it is no folder.'],
+  [{ kind: 'folder', path: '/dev/null' }, 'Files cannot be saved in /dev/null: it is not a folder.'],
+  [{ kind: 'folder', path: '/dev/null/deep' }, 'Files cannot be saved in /dev/null/deep: it is not a folder.'],
   // Files cannot be made in there, whoever asks.
-  [{ kind: 'file', path: '/proc/self/a.png' }, 'Nothing can be saved in /proc/self: '],
+  [{ kind: 'file', path: '/proc/self/a.png' }, 'Files cannot be saved in /proc/self: '],
 ])('what the disk refuses is said at once, with the way to save it elsewhere: %j', async (place, said) => {
   const troubles: string[] = []
   const saving = { signal: new AbortController().signal, topic: 'cat', suffix: '' }
@@ -30,6 +30,6 @@ test.each<[place: Parameters<typeof saveFiles>[1], said: string]>([
     exitCode: 74,
     message: expect.stringContaining(said) as string,
   })
-  await expect(saved).rejects.toThrow(`Save it elsewhere: infer job watch ${job.id} --out folder/`)
+  await expect(saved).rejects.toThrow(`Save them elsewhere: infer job watch ${job.id} --out folder/`)
   expect(troubles).toEqual([])
 })

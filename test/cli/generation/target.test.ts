@@ -40,18 +40,18 @@ test.each(['chat', 'nothing', 'demo/', 'wan/v2.2', ''])('%j makes nothing', name
   expect(target(name)).toBeUndefined(),
 )
 
-test('what is only for videos, and what was asked for, narrow it down', () => {
+test('what is only for videos, and what was requested for, narrow it down', () => {
   expect(target('demo', {}, { only: isVideo })?.task).toBe('slug/text-to-video')
   expect(target('demo', { image: true }, { only: isVideo })?.task).toBe('slug/image-to-video')
-  expect(target('demo', { image: true }, { asked: 'slug/image-to-image' })?.task).toBe('slug/image-to-image')
+  expect(target('demo', { image: true }, { requested: 'slug/image-to-image' })?.task).toBe('slug/image-to-image')
 })
 
 test.each<[name: string, given: Partial<GivenMedia>, more: Parameters<typeof targetOf>[3], said: string]>([
-  ['demo', {}, {}, "'demo' does several things. Say which with --task: text-to-image, image-to-image,"],
-  ['demo', { image: true }, {}, 'Say which with --task'],
+  ['demo', {}, {}, "'demo' has several tasks. Choose one with --task: text-to-image, image-to-image,"],
+  ['demo', { image: true }, {}, 'Choose one with --task'],
   ['demo/inpainting', { image: true }, {}, 'Inpainting needs --mask <file>.'],
   ['demo/text-to-image', { audio: true }, {}, 'Text-to-image takes no --audio.'],
-  ['demo/text-to-image', {}, { asked: 'slug/inpainting' }, 'does not do inpainting: its tasks are text-to-image.'],
+  ['demo/text-to-image', {}, { requested: 'slug/inpainting' }, 'does not do inpainting: its tasks are text-to-image.'],
   ['demo/text-to-image', {}, { only: isVideo }, 'does not make that'],
   ['both', {}, { only: isVideo }, 'does not make that: its tasks are text-to-image.'],
 ])('%s with %j is refused', (name, given, more, said) => expect(() => target(name, given, more)).toThrow(said))

@@ -153,7 +153,7 @@ test('a stream that is cut goes on after 2 s, and is said once', async () => {
     job: [says(record({ status: 'processing', progress: 0.4 })), says(done(url))],
   })
   expect([job?.status, waits]).toEqual(['completed', [2_000]])
-  expect(troubles).toEqual([expect.stringContaining('broke in the middle'), undefined])
+  expect(troubles).toEqual([expect.stringContaining('was lost during the response'), undefined])
 })
 
 test('a server that goes and comes again is asked for the job by its id', async () => {

@@ -10,7 +10,7 @@ test.each<[more: Partial<JobSnapshot>, line: string]>([
   [{ queuePosition: 0 }, 'cat  ──────────────────────── waiting  next in the queue  5 s'],
   [
     { queuePosition: 3, etaSeconds: 130, waitingFor: waitingFor('model_loading') },
-    'cat  ──────────────────────── waiting  3 before it in the queue  about 2 min left  its model is being loaded  5 s',
+    'cat  ──────────────────────── waiting  3 ahead of it in the queue  about 2 min left  its model is loading  5 s',
   ],
   [
     { queuePosition: 0, waitingFor: waitingFor('queue', 'It is next.') },
@@ -62,10 +62,10 @@ test('of the queue every change of the reason, and the place every ten seconds',
   const queue = (queuePosition: number, reason: string) => ({ queuePosition, waitingFor: waitingFor(reason) })
   const places = [9, 8, 7, 6, 5, 4, 4, 4].map(place => queue(place, 'queue'))
   expect(told([...places, queue(4, 'no_capacity'), { status: 'cancelled' }], 4_000)).toEqual([
-    'waiting, 9 before it in the queue, other jobs come first',
-    'waiting, 6 before it in the queue, other jobs come first',
-    'waiting, 4 before it in the queue, other jobs come first',
-    'waiting, 4 before it in the queue, no device has room',
+    'waiting, 9 ahead of it in the queue, other jobs come first',
+    'waiting, 6 ahead of it in the queue, other jobs come first',
+    'waiting, 4 ahead of it in the queue, other jobs come first',
+    'waiting, 4 ahead of it in the queue, no device has enough free memory',
     'cancelled',
   ])
 })
@@ -73,6 +73,6 @@ test('of the queue every change of the reason, and the place every ten seconds',
 test('a reason that is a sentence of its own stands behind a full stop', () => {
   const waiting = { reason: 'model_loading', detail: "The model 'm' is being loaded." }
   expect(told([{ queuePosition: 2, waitingFor: waiting }], 1_000)).toEqual([
-    "waiting, 2 before it in the queue. The model 'm' is being loaded.",
+    "waiting, 2 ahead of it in the queue. The model 'm' is being loaded.",
   ])
 })

@@ -41,7 +41,7 @@ test('a file is looked at, proposed and added, and comments stay', async () => {
   expect(stdout).toMatch(/^good-model\n {2}source +\S+\n {2}is +llama, 77120 parameters, F32, 301 KiB\n/)
   expect(stdout).toMatch(/\n {2}tasks +std\/chat-completion, std\/completion: it has a chat template\n/)
   expect(stdout).toMatch(/\n {2}context +4096 tokens for each of 4 requests \(trained for 4096\)\n/)
-  expect(stdout).toMatch(/\n {2}memory +\d+ MiB: 301 KiB of weights, 4\.0 MiB of cache/)
+  expect(stdout).toMatch(/\n {2}memory +\d+ MiB: 301 KiB weights, 4\.0 MiB cache/)
   expect(stdout).toContain(`Added 'good-model' to ${path}.`)
   expect(stdout).toContain('Start the server with: infer serve. Then: infer run good-model "Hello"')
   expect(written()).toBe(
@@ -89,7 +89,7 @@ test.runIf(process.getuid?.() === 0)(
     const { exitCode, stderr } = await add(model)
     expect([exitCode, stderr]).toEqual([
       0,
-      expect.stringContaining(`belongs to another user, who must be able to read ${model}`),
+      expect.stringContaining(`runs as another user, who must be able to read ${model}`),
     ])
   },
 )
@@ -122,7 +122,7 @@ test('what is no model, and what no engine takes, is refused with what it is', a
   ])
   const refused = async (path: string, said: GivenSettings = {}) =>
     propose(await look(path), said, { taken: new Set(), dataDir })
-  await expect(refused(file('a.gguf', adapter))).rejects.toThrow("no model by itself, but an 'adapter'")
+  await expect(refused(file('a.gguf', adapter))).rejects.toThrow("is not a model, but an 'adapter'")
   await expect(refused(file('half.gguf', tinyChat().subarray(0, -5000)))).rejects.toThrow('is incomplete')
   await expect(refused(file('text.gguf', Buffer.from('hello'.repeat(9))))).rejects.toThrow('is not a GGUF file')
   await expect(refused(file('m.gguf', tinyChat()), { engine: 'nope' })).rejects.toThrow("there is no engine 'nope'")
@@ -146,7 +146,7 @@ test('what does not fit is said, and added all the same when it is wanted', asyn
   const { exitCode, stderr } = await add(file('huge-one.gguf', huge), ['--yes', '--context', String(2 ** 24)])
   expect([exitCode, stderr]).toEqual([
     0,
-    expect.stringMatching(/Warning: It does not fit: it takes .* TiB at the least, and .* can be had here/),
+    expect.stringMatching(/Warning: It does not fit: it needs at least .* TiB, and .* are available here/),
   ])
   expect(written()).toContain('context_length: 16777216')
 })
@@ -199,7 +199,7 @@ test('a server that cannot be asked does not undo what was written, and is said'
   writeFileSync(join(dataDir, 'server.json'), JSON.stringify({ url: 'http://127.0.0.1:9', pid: process.pid }))
   const { exitCode, stdout, stderr } = await add(file('m.gguf', tinyChat()), ['--yes', '--id', 'mine'])
   expect([exitCode, stdout]).toEqual([0, expect.stringContaining(`Added 'mine'`)])
-  expect(stderr).toMatch(/The server cannot be asked whether it offers the model: The root token .* cannot be read/)
+  expect(stderr).toMatch(/Could not check whether the server offers the model: The root token .* cannot be read/)
   expect(written()).toContain('- id: mine')
 })
 

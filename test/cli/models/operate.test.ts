@@ -108,10 +108,10 @@ describe('what a model answers', () => {
 
   test.each<[string, string, unknown, string | undefined]>([
     ['sound', 'std/chat-completion', streamed, undefined],
-    ['silent', 'std/chat-completion', { ...streamed, text: ' \n' }, 'said nothing'],
-    ['without end', 'std/completion', { ...streamed, finished: false }, 'no end'],
+    ['silent', 'std/chat-completion', { ...streamed, text: ' \n' }, 'is empty'],
+    ['without end', 'std/completion', { ...streamed, finished: false }, 'no finish_reason'],
     ['without usage', 'std/completion', { ...streamed, completionTokens: undefined }, 'usage'],
-    ['with a usage of nothing', 'std/completion', { ...streamed, completionTokens: 0 }, 'no tokens'],
+    ['with a usage of nothing', 'std/completion', { ...streamed, completionTokens: 0 }, 'no completion tokens'],
     ['sound', 'std/embeddings', data([1, 0], [0, 1], [1, 0]), undefined],
     ['too few', 'std/embeddings', data([1, 0]), '1 vectors for three'],
     ['of different lengths', 'std/embeddings', data([1, 0], [0, 1, 0], [1, 0]), 'different lengths'],
@@ -120,7 +120,7 @@ describe('what a model answers', () => {
     ['all the same', 'std/embeddings', data([1, 0], [1, 0], [1, 0]), 'Different texts'],
     ['sound', 'std/rerank', results([0, 0.9], [2, 0.2], [1, 0.1]), undefined],
     ['incomplete', 'std/rerank', results([0, 0.9]), '1 of 3'],
-    ['in disorder', 'std/rerank', results([0, 0.1], [1, 0.5], [2, 0.2]), 'not in order'],
+    ['in disorder', 'std/rerank', results([0, 0.1], [1, 0.5], [2, 0.2]), 'not sorted'],
     ['wrong', 'std/rerank', results([1, 0.9], [0, 0.5], [2, 0.2]), 'answers the question'],
     ['sound', 'std/score', { data: [{ score: 1 }, { score: 0 }, { score: 0.5 }] }, undefined],
     ['wrong', 'std/score', { data: [{ score: 0 }, { score: 1 }, { score: 0.5 }] }, 'highest'],
@@ -150,9 +150,9 @@ describe('what a model answers', () => {
       'failed',
       'Out of memory.',
     ],
-    ['a stream of something else', 'std/chat-completion', events('hello'), 'failed', 'another form'],
-    ['an answer of another form', 'std/embeddings', { hello: 1 }, 'failed', 'another form'],
-    ['a task that nothing is known of', 'std/later', {}, 'untested', 'no request'],
+    ['a stream of something else', 'std/chat-completion', events('hello'), 'failed', 'does not have the form'],
+    ['an answer of another form', 'std/embeddings', { hello: 1 }, 'failed', 'does not have the form'],
+    ['a task that nothing is known of', 'std/later', {}, 'untested', 'no test request'],
   ])('%s', async (_, task, value, result, reason) => {
     const status = { model_id: 'm', status: 'warm', tasks: [task] }
     const { url } = await fakeServer(({ path }, response) => {
@@ -205,7 +205,7 @@ describe('remove', () => {
   test('the entry goes, the comments and the file stay', async () => {
     const { dataDir, config, own } = home()
     const ended = await remove(dataDir, 'a', '--yes')
-    expect([ended.exitCode, ended.stdout]).toEqual([0, `Took 'a' out of ${config}.\n`])
+    expect([ended.exitCode, ended.stdout]).toEqual([0, `Removed 'a' from ${config}.\n`])
     expect(ended.stderr).toContain(`Its files stay: ${own}`)
     expect(readFileSync(config, 'utf8')).toBe(
       '# mine\nmodels:\n  # about b\n  - id: b\n    source: /elsewhere/b.gguf\n',
@@ -292,9 +292,9 @@ describe.skipIf(!hasTerminal)('in front of a person', () => {
     expect([await refusing.ends(), readFileSync(config, 'utf8')]).toEqual([0, text])
 
     const agreeing = inTerminal(['model', 'remove', 'a', '--data-dir', dataDir])
-    await agreeing.sees("Take 'a' out of")
+    await agreeing.sees("Remove 'a' from")
     agreeing.types('y\n')
-    await agreeing.sees(`Delete ${own} too (7 B)?`)
+    await agreeing.sees(`Also delete ${own} (7 B)?`)
     agreeing.types('y\n')
     await agreeing.sees('Deleted 7 B.')
     expect(await agreeing.ends()).toBe(0)

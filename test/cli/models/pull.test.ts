@@ -49,7 +49,7 @@ test('in a pipe: plain lines on the side, the path as the answer', async () => {
   expect(stderr).toContain('Complete and verified')
   expect(stderr).not.toContain('\u001b')
   const again = await infer(['model', 'pull', 'hf:o/m'], { env })
-  expect([again.stdout, again.stderr]).toEqual([stdout, expect.stringContaining('It is here already.')])
+  expect([again.stdout, again.stderr]).toEqual([stdout, expect.stringContaining('All files are already here.')])
 })
 
 test('--json: one object for each thing that happens', async () => {
@@ -77,11 +77,11 @@ test('Ctrl-C ends it at once, says that nothing is lost, and the same command go
   await child.says('20 %')
   child.kill('SIGINT')
   const { exitCode, stderr } = await child.ends
-  expect([exitCode, stderr]).toEqual([130, expect.stringContaining('What has arrived is kept')])
+  expect([exitCode, stderr]).toEqual([130, expect.stringContaining('The downloaded part is kept')])
   expect(incomplete()).toHaveLength(1)
   const again = await infer(['model', 'pull', 'hf:o/m'], { env })
   expect(again.exitCode).toBe(0)
-  expect(again.stderr).toMatch(/Going on with m-Q4_K_M\.gguf after [\d.]+ [KM]iB\./)
+  expect(again.stderr).toMatch(/Resuming m-Q4_K_M\.gguf after [\d.]+ [KM]iB\./)
   expect(readFileSync(path)).toEqual(big)
 })
 
@@ -93,7 +93,7 @@ test('killed without a word, it leaves no lock and can be gone on with', async (
   child.kill('SIGKILL')
   await child.ends
   const again = await infer(['model', 'pull', 'hf:o/m'], { env })
-  expect([again.exitCode, again.stderr.includes('Going on with')]).toEqual([0, true])
+  expect([again.exitCode, again.stderr.includes('Resuming')]).toEqual([0, true])
   expect(readFileSync(path)).toEqual(big)
 })
 

@@ -61,7 +61,7 @@ test('when systemd cannot stop it, the unit stays and its words are said', () =>
   const { open } = machine({ refuses: 'disable' })
   const systemd = open()
   systemd.put('one')
-  expect(() => systemd.remove()).toThrow('systemctl disable --now infer.service did not work: Failed: no bus')
+  expect(() => systemd.remove()).toThrow('systemctl disable --now infer.service failed: Failed: no bus')
   expect(existsSync(systemd.unitPath)).toBe(true)
 })
 

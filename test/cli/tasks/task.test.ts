@@ -9,7 +9,7 @@ test('list has every task, and the models that do each where a server runs', asy
   const alone = await infer(['task', 'list', '--data-dir', temporaryFolder()])
   expect([alone.exitCode, alone.stderr]).toEqual([
     0,
-    'See the inputs and results of one: infer task show text-to-image\n',
+    'See the inputs and results of a task: infer task show text-to-image\n',
   ])
   for (const task of tasks) expect(alone.stdout).toContain(`\n${task} `)
   const { env } = await jobServer({})

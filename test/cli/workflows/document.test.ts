@@ -26,11 +26,11 @@ test('a whole workflow, and a graph alone that is named after its file', () => {
 })
 
 test.each<[name: string, text: string, message: RegExp, exitCode: number]>([
-  ['a.json', '{', /a\.json is no JSON: /, 65],
-  ['a.yaml', 'a: [', /a\.yaml is no YAML: /, 65],
-  ['a.yaml', 'hello', /a\.yaml is no workflow\. Write an object with the graph as 'dag'/, 65],
-  ['a.yaml', '', /a\.yaml is no workflow\. Write an object/, 65],
-  ['a.json', '{"name": "x"}', /a\.json is no workflow\. Write an object/, 65],
+  ['a.json', '{', /a\.json is not JSON: /, 65],
+  ['a.yaml', 'a: [', /a\.yaml is not YAML: /, 65],
+  ['a.yaml', 'hello', /a\.yaml is not a workflow\. Write an object with the graph as 'dag'/, 65],
+  ['a.yaml', '', /a\.yaml is not a workflow\. Write an object/, 65],
+  ['a.json', '{"name": "x"}', /a\.json is not a workflow\. Write an object/, 65],
   ['a.yaml', 'dag: { nodes: { a: { inputs: {} } } }', /a\.yaml:1:17: .*dag\.nodes\.a\.task/, 65],
   ['a.yaml', 'dag: { nodes: { a: { task: x, inputs: {} } }, edges: [a] }', /dag\.edges\[0\]/, 65],
   ['a.yaml', 'dag: { nodes: {} }\nnmae: x', /a\.yaml:2:1: Unknown parameter: 'nmae'\. Did you mean 'name'\?/, 65],

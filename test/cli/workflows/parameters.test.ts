@@ -12,7 +12,7 @@ test.each<[name: string, options: string[], file: string[], unused: string | und
     'more in a file than is used',
     ['topic'],
     ['topic', 'more', 'much'],
-    "The workflow does not use 'more', 'much' of the file of parameters. Its parameters are 'topic', 'word'.",
+    "The workflow does not use 'more', 'much' of the parameter file. Its parameters are 'topic', 'word'.",
   ],
 ])('%s is taken', (_, options, file, unused) => {
   expect(checkNames({ options, file }, dag, declared)).toBe(unused)

@@ -29,7 +29,10 @@ describe('the examples run as they are, without a server', () => {
     const [dataDir, folder] = [emptyDirectory(), temporaryFolder()]
     const args = ['workflow', 'run', join(fixtures, name), '--data-dir', dataDir, '--out', folder, ...more]
     const ended = await infer(args)
-    expect([ended.exitCode, ended.stderr]).toEqual([0, expect.stringContaining('so one is started for this run')])
+    expect([ended.exitCode, ended.stderr]).toEqual([
+      0,
+      expect.stringContaining('so this command starts one until the execution has ended'),
+    ])
     // It is gone again, and says so to the next command.
     expect(existsSync(join(dataDir, 'server.json'))).toBe(false)
     return { ...ended, folder, lines: ended.stdout.trimEnd().split('\n') }
@@ -133,7 +136,7 @@ test('what cannot run is said node by node, with 65; what is odd is a warning', 
   })
   const { exitCode, stdout, stderr } = await run('workflow', 'run', path)
   expect([exitCode, stdout]).toEqual([65, ''])
-  expect(stderr).toContain('The workflow cannot run: 2 things are wrong.')
+  expect(stderr).toContain('The workflow cannot run: 2 errors.')
   expect(stderr).toMatch(/:\d+:\d+: Node 'a': the model 'ghost' does not exist here\./)
   expect(stderr).toMatch(/:\d+:\d+: .*there is no node 'nobody'/)
   expect(stderr).toMatch(/Warning: .*:\d+:\d+: Node 'c': 'colour' has no meaning here\./)
@@ -149,7 +152,7 @@ test.each<[name: string, args: string[], exitCode: number, said: string]>([
   ['one is of another type', ['--param', 'word=x', '--param', 'n=many'], 64, "The parameter 'n' is of type string"],
   ['one is given twice', ['--param', 'n=1', '--param', 'n=2'], 64, "'n' is given twice."],
   ['one has another name', ['--param', 'wrd=x'], 64, "The workflow has no parameter 'wrd'."],
-  ['the time for it is none', ['--timeout', '10ms'], 64, 'A run may take 1s to 24h.'],
+  ['the time for it is none', ['--timeout', '10ms'], 64, 'The timeout of an execution is 1s to 24h.'],
   ['a file is not there', ['--param', 'word=@/nonexistent/x', '--param', 'n=1'], 74, 'of the parameter'],
 ])('%s', async (_, args, exitCode, text) => {
   const folder = temporaryFolder()
@@ -181,7 +184,7 @@ test('the life of a workflow: checked, written down, shown, run by its name, rep
   const replaced = await run('workflow', 'create', path, '--replace')
   expect([replaced.stdout, replaced.stderr]).toEqual([`${id}\n`, "Version 2 of 'Two words'.\n"])
   const twin = await run('workflow', 'create', path)
-  expect(twin.stderr).toContain(`${id} is called 'Two words' too: each is run by its id.`)
+  expect(twin.stderr).toContain(`${id} has the name 'Two words' too, so run each by its id.`)
   const unclear = await run('workflow', 'create', path, '--replace')
   expect([unclear.exitCode, unclear.stderr]).toEqual([64, expect.stringContaining('Delete all but one')])
   await run('workflow', 'delete', twin.stdout.trim(), '--yes')
@@ -194,7 +197,7 @@ test('the life of a workflow: checked, written down, shown, run by its name, rep
   const failed = await run('workflow', 'run', 'Two words', '--param', 'word=cat')
   const execution = /exec_\w{26}/.exec(failed.stderr)![0]
   expect([failed.exitCode, failed.stdout]).toEqual([1, ''])
-  expect(failed.stderr).toContain(`Go on from there: infer execution retry ${execution}`)
+  expect(failed.stderr).toContain(`Continue from there: infer execution retry ${execution}`)
   expect((await run('execution', 'list', '--workflow', 'Two words')).stdout).toContain(execution)
   const record = await run('execution', 'show', execution.slice(-8))
   expect(record.stdout).toMatch(/\na +completed +fake/)
@@ -265,7 +268,7 @@ test('a second Ctrl-C leaves, and says how to come back', async () => {
   const { exitCode, stderr } = await child.ended
   expect([exitCode, stderr]).toEqual([
     130,
-    expect.stringContaining(`${id} goes on. Follow it: infer execution watch ${id}`),
+    expect.stringContaining(`${id} continues. Follow it: infer execution watch ${id}`),
   ])
 })
 
@@ -280,7 +283,7 @@ test('a server that is killed and comes again on another port brings the end all
   await child.says(/b: working/)
   first.kill('SIGKILL')
   await first.ended
-  await child.says(/is looked for again/)
+  await child.says(/Reconnecting to/)
   const second = serve()
   const { exitCode, stdout, stderr } = await child.ended
   expect([exitCode, stderr]).toEqual([0, expect.stringContaining('Connected again.')])
@@ -304,8 +307,8 @@ test('a server that one run has started serves another to its end', async () => 
   await second.says(/second: exec_/)
   const [one, two] = await Promise.all([first.ended, second.ended])
   expect([one.exitCode, two.exitCode]).toEqual([0, 0])
-  expect(one.stderr).toMatch(/exec_\w{26} still runs on this server, which ends when it has/)
-  expect(two.stderr).not.toContain('is looked for again')
+  expect(one.stderr).toMatch(/exec_\w{26} still runs on this server, which stops when it has ended/)
+  expect(two.stderr).not.toContain('Reconnecting to')
 })
 
 test.skipIf(!hasTerminal)('in a terminal the graph is drawn, and its last picture stays', async () => {

@@ -45,7 +45,7 @@ test('a file: its text, its JSON where that is the type, a picture as a data: UR
   expect(valueOf({ name: 'x', text: file('cat.png', png) }, declared('image'))).toBe(url)
   // By its first bytes, because names lie.
   const lie = { name: 'x', text: file('lie.png', 'text') }
-  expect(() => valueOf(lie, declared('image'))).toThrow(/is not a PNG or JPEG picture; that is what --param x takes\./)
+  expect(() => valueOf(lie, declared('image'))).toThrow(/is not a PNG or JPEG image, which --param x needs\./)
   expect(() => valueOf({ name: 'x', text: 'cat.png' }, declared('image'))).toThrow(/Give a file as --param x=@path/)
   const noise = Buffer.concat([png, Buffer.alloc(5 << 20)])
   expect(valueOf({ name: 'x', text: file('large.png', noise) }, declared('image'))).toMatchObject({ type: 'image/png' })
