@@ -2,7 +2,7 @@ import { ulid } from '../../ids.ts'
 import { engineFault, textOf } from '../protocols/answer.ts'
 import { chatLogprobs } from '../protocols/logprobs.ts'
 
-/** What was said of a choice so far, as far as its next piece depends on it. */
+/** The state of a streamed choice on which its next piece depends. */
 export interface ChoiceState {
   begun: boolean
   ended: boolean
@@ -17,7 +17,7 @@ interface BegunCall {
 }
 export const newChoice = (): ChoiceState => ({ begun: false, ended: false, length: 0, calls: [] })
 
-/** A piece of a choice in the caller's words, and whether it says anything. */
+/** A piece of a choice for the caller, and whether it has content. */
 export interface Piece {
   choice: Record<string, unknown>
   says: boolean
@@ -32,8 +32,8 @@ interface Delta {
 }
 
 /**
- * A piece of a chat choice, without its index and end: the role stands in the first delta and in no other, reasoning has
- * one name, tool calls have an index, and an id, a type and a name when they begin. Throws Failure `worker_error`.
+ * Shapes a piece of a chat choice, without its index and finish reason: only the first delta has the role, reasoning has
+ * one name, tool calls have an index, and at their beginning an id, a type and a name. Throws Failure `worker_error`.
  */
 export function shapeDelta(choice: Record<string, unknown>, state: ChoiceState): Piece {
   const sentMessage = (choice.delta ?? choice.message ?? {}) as Record<string, unknown>
@@ -52,7 +52,7 @@ export function shapeDelta(choice: Record<string, unknown>, state: ChoiceState):
   return { choice: { delta, logprobs: chatLogprobs(choice.logprobs) }, says }
 }
 
-/** `calls` holds those begun and gets one that begins. */
+/** `calls` has the tool calls so far; a new one is added to it. */
 function shapeCall(value: unknown, calls: BegunCall[]): object {
   const call = (value ?? {}) as { index?: unknown; id?: unknown; function?: { name?: unknown; arguments?: unknown } }
   const id = typeof call.id === 'string' && call.id ? call.id : undefined
@@ -67,12 +67,12 @@ function shapeCall(value: unknown, calls: BegunCall[]): object {
   return { index, id: calls[index]!.id, type: 'function', function: { name, arguments: part } }
 }
 
-/** Which of the calls that were begun is meant, or -1: some engines leave the index out, some give 0 to all of them. */
+/** Returns the index of the tool call that continues, or -1: some engines send no index, some send 0 for all calls. */
 function placeOf(given: unknown, id: string | undefined, name: string | undefined, calls: BegunCall[]): number {
   const known = calls.findIndex(call => call.id === id)
-  // Another id is another call, unless it is only the rest of one.
+  // Another id with a name is a new call.
   if (known >= 0 || (id !== undefined && name !== undefined)) return known
   if (typeof given === 'number') return calls.findLastIndex(call => call.given === given)
-  // And so is another name, where there is nothing else to go by.
+  // Without an index, a name means a new call.
   return name === undefined ? calls.length - 1 : -1
 }

@@ -38,7 +38,7 @@ export interface ChatAnswerFormat {
 /** Bytes in the request itself, and not a place to fetch them from: engines never receive a URL. */
 const inline = /^(?:data:|[A-Za-z0-9+/=\s]+$)/
 
-/** Fields that say something to us, or about the caller, and are no business of an engine. */
+/** Fields that are not copied to the engine's request: infer uses or translates them, or they are about the caller. */
 const kept = new Set([
   'user',
   'metadata',
@@ -50,7 +50,7 @@ const kept = new Set([
   'response_format',
 ])
 
-/** Checks a chat body and puts it into the engine's words. Throws Failure for everything that is wrong with it. */
+/** Checks a chat body and translates it for the engine. Throws Failure for an invalid body. */
 export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
   const checked = ChatRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
@@ -73,12 +73,12 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
   }
   const named = body.tool_choice as { function?: { name?: string } } | undefined
   if (named?.function && !entry.traits.namedTool) {
-    // An engine that passes such a choice over would call any tool, or none.
+    // An engine that ignores the named tool would call any tool, or none.
     body.tools = (body.tools as { function: { name: string } }[]).filter(
       tool => tool.function.name === named.function!.name,
     )
     body.tool_choice = 'required'
-    // Whoever names a function wants its arguments, once.
+    // A caller who names a function expects one call of it.
     body.parallel_tool_calls = false
   }
   if (stream) Object.assign(body, streamOptions(entry.traits.streamUsage))
@@ -103,8 +103,8 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
 }
 
 /**
- * Whether the answer is a text and nothing else. Engines read tool calls out of a stream by other code than out of a whole
- * answer, so these are asked for as the caller wants them.
+ * Whether the answer is only text. Engines parse tool calls of a stream with other code than those of a whole answer, so
+ * such requests are sent in the way the caller chose.
  */
 const isPlain = (request: ChatRequest): boolean =>
   !request.tools?.length && !request.functions?.length && !request.logprobs && (request.n ?? 1) === 1
@@ -175,7 +175,7 @@ function formatFor(format: NonNullable<ChatRequest['response_format']>, { jsonOb
   return { ...format, json_schema: { ...format.json_schema, schema } }
 }
 
-/** An engine's whole answer in the contract's shape: nothing missing, counts clamped, the model by its public name. */
+/** Shapes an engine's whole answer for the caller: complete, with valid counts and the public name of the model. */
 export function shapeChat(bytes: Uint8Array, answerFormat: ChatAnswerFormat): Shaped {
   const answer = parseAnswer(bytes)
   if (!Array.isArray(answer.choices) || answer.choices.length === 0) throw engineFault('without choices')
@@ -203,7 +203,7 @@ function shapeChoice(value: unknown, at: number, answerFormat: ChatAnswerFormat)
   const content = textOf(sentMessage.content)
   const refusal = typeof sentMessage.refusal === 'string' ? sentMessage.refusal : null
   const reasoning = textOf(sentMessage.reasoning_content) ?? textOf(sentMessage.reasoning)
-  // A null is an answer without text; nothing at all is no answer.
+  // Null is an answer without text; an absent content is invalid.
   if (
     content === undefined &&
     sentMessage.content !== null &&

@@ -3,12 +3,12 @@ import { Failure } from '../../failure.ts'
 import type { ChatRequest } from '../../schemas/chat.ts'
 import type { ImageReference, Prepared } from '../prepared.ts'
 
-/** So many pictures of one request are fetched; more can be sent inside it. */
+/** Maximum images of one request that are fetched; more can be sent as data: URLs. */
 const maxFetched = 16
 
 /**
- * The messages with a mark in the place of every picture that is named by its address: engines never get an address,
- * so the picture is fetched when the request has been checked, and put there. Throws Failure `invalid_value` for too many.
+ * Replaces every image URL in the messages by a mark. Engines never get a URL, so the images are fetched after the request
+ * was checked and replace the marks. Throws Failure `invalid_value` for too many images.
  */
 export function markImages(messages: ChatRequest['messages']): {
   messages: ChatRequest['messages']
@@ -20,7 +20,7 @@ export function markImages(messages: ChatRequest['messages']): {
     const content = message.content.map((part, place) => {
       if (part.type !== 'image_url' || part.image_url.url.startsWith('data:')) return part
       const param = `messages[${at}].content[${place}].image_url.url`
-      // Nobody can write it into a text beforehand.
+      // Random, so that no text of the caller can contain it.
       const mark = `picture:${randomBytes(16).toString('hex')}`
       images.push({ mark, param, value: part.image_url.url })
       if (images.length > maxFetched)
@@ -36,7 +36,7 @@ export function markImages(messages: ChatRequest['messages']): {
   return { messages: images.length === 0 ? messages : marked, images }
 }
 
-/** The request with the pictures that it names by address inside. `fetch` gives one as a data: URL. */
+/** Replaces the marks in a request by the images. `fetch` resolves with an image as a data: URL. */
 export async function withImages(
   prepared: Prepared,
   fetch: (image: ImageReference) => Promise<string>,
@@ -46,7 +46,7 @@ export async function withImages(
   const fetched = await Promise.all(images.map(async image => [image.mark, await fetch(image)] as const))
   const filled = bodies.map(body => {
     let text = typeof body === 'string' ? body : Buffer.from(body).toString('utf8')
-    // A data: URL is letters, digits and a few signs: as it is, it is the inside of a JSON text.
+    // A data: URL needs no escaping in a JSON text.
     for (const [mark, url] of fetched) text = text.replace(mark, () => url)
     return text
   })

@@ -1,7 +1,7 @@
 import type { ChoiceState, Piece } from '../chat/chat-chunk.ts'
 import { completionLogprobs } from '../protocols/logprobs.ts'
 
-/** A piece of a completion's choice, without its index and end. */
+/** Shapes a piece of a completion choice, without its index and finish reason. */
 export function shapeCompletionText(choice: Record<string, unknown>, state: ChoiceState): Piece {
   const text = typeof choice.text === 'string' ? choice.text : ''
   const logprobs = completionLogprobs(choice.logprobs, state.length)

@@ -19,17 +19,17 @@ export interface CompletionAnswerFormat {
   task: 'std/completion'
   modelId: string
   includeUsage: boolean
-  /** Choices for each of the prompts that one request to the engine holds. */
+  /** Choices for each prompt of one request to the engine. */
   choices: number
 }
 
-/** Fields that say something to us, or about the caller, and are no business of an engine. */
+/** Fields that are not copied to the engine's request: infer uses or translates them, or they are about the caller. */
 const kept = new Set(['user', 'stream_options', 'model', 'prompt', 'n', 'best_of', 'echo', 'suffix'])
 
 /** OpenAI's default. Engines have others, up to the end of the context. */
 const defaultTokens = 16
 
-/** Checks a completion's body and puts it into the engine's words. Throws Failure for everything that is wrong with it. */
+/** Checks a completion body and translates it for the engine. Throws Failure for an invalid body. */
 export function prepareCompletion(raw: unknown, catalog: Catalog): Prepared {
   const checked = CompletionRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
@@ -48,7 +48,7 @@ export function prepareCompletion(raw: unknown, catalog: Catalog): Prepared {
     )
   const body: Record<string, unknown> = { model: upstreamId }
   for (const [name, value] of Object.entries(request)) if (value !== null && !kept.has(name)) body[name] = value
-  // What is left out and what says the same must be the same to engines that refuse the mere name.
+  // Default values are left out, because some engines refuse these fields whatever their value.
   if ((request.n ?? 1) > 1) body.n = request.n
   if ((request.best_of ?? 1) > 1) body.best_of = request.best_of
   if (request.echo) body.echo = true
@@ -76,7 +76,7 @@ export function prepareCompletion(raw: unknown, catalog: Catalog): Prepared {
   }
 }
 
-/** Whether the answer is one text and nothing else. */
+/** Whether the answer is only one text. */
 const isPlain = ({ n, best_of, logprobs, echo }: CompletionRequest): boolean =>
   (n ?? 1) === 1 && (best_of ?? 1) === 1 && logprobs == null && !echo
 
@@ -116,7 +116,7 @@ function usedFeatures(request: CompletionRequest): [Feature, string][] {
   return used
 }
 
-/** An engine's answers, one for each request that it was sent, in the contract's shape. */
+/** Shapes the engine's answers, one for each request to it, for the caller. */
 export function shapeCompletion(bytes: Uint8Array[], answerFormat: CompletionAnswerFormat): Shaped {
   const answers = bytes.map(parseAnswer)
   const [first] = answers

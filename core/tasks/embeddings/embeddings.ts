@@ -19,7 +19,7 @@ export interface EmbeddingsAnswerFormat {
   count: number
 }
 
-/** Checks an embeddings body and puts it into the engine's words. */
+/** Checks an embeddings body and translates it for the engine. */
 export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
   const checked = EmbeddingsRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
@@ -30,7 +30,7 @@ export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
   const body = {
     model: traits.upstreamId,
     input,
-    // A fourth of the bytes, whatever the caller gets.
+    // Base64 needs a fourth of the bytes, so it is used even if the caller gets numbers.
     encoding_format: traits.base64 ? 'base64' : 'float',
     dimensions: traits.dimensions ? (dimensions ?? undefined) : undefined,
     truncate_prompt_tokens: truncate_prompt_tokens ?? undefined,
@@ -52,7 +52,7 @@ export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
   }
 }
 
-/** Vectors as 32-bit floats, whichever way the engine wrote them, in the order of the input. */
+/** Parses vectors in either encoding as 32-bit floats, in the order of the input. */
 export function vectorsOf(answer: Record<string, unknown>, count: number): Float32Array[] {
   if (!Array.isArray(answer.data) || answer.data.length !== count)
     throw engineFault(`with another number of embeddings than the ${count} asked for`)
@@ -80,7 +80,7 @@ function vectorOf(value: unknown): Float32Array {
   return Float32Array.from(value as number[])
 }
 
-/** The first `size` members, scaled back to length 1 (Matryoshka). Throws Failure when the model has fewer. */
+/** Returns the first `size` numbers, scaled to length 1 (Matryoshka). Throws Failure if the vector has fewer. */
 export function cut(vector: Float32Array, size: number, modelId: string): Float32Array {
   if (size > vector.length)
     throw new Failure('invalid_value', `'dimensions' must be at most ${vector.length}, the size of '${modelId}'.`, {
@@ -91,7 +91,7 @@ export function cut(vector: Float32Array, size: number, modelId: string): Float3
   return part.map(member => member / length)
 }
 
-/** An engine's embeddings in the contract's shape. */
+/** Shapes an engine's embeddings for the caller. */
 export function shapeEmbeddings(bytes: Uint8Array, answerFormat: EmbeddingsAnswerFormat): Shaped {
   const answer = parseAnswer(bytes)
   const { inputTokens } = usageOf(answer.usage)

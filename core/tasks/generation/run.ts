@@ -21,11 +21,11 @@ interface GenerationRunnerOptions extends OutputOwners {
 
 const mediaKinds: readonly MediaKind[] = ['image', 'mask', 'video', 'audio']
 
-/** Runs generation jobs: the engine writes into a folder of the run, and what it made is taken over from there. */
+/** Runs generation jobs: the engine writes into a folder of the run, from which its files are copied. */
 export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
   const { files, registry, limits } = owners
 
-  /** The stored inputs with the ids of files replaced by paths that the engine can read. */
+  /** Replaces the ids of files in the stored inputs by paths that the engine can read. */
   async function inputsOf(
     job: JobRecord,
     stored: GenerationInputs,
@@ -58,7 +58,7 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
       await using workspace = await files.workspaceFor(job.id, lease.engineId)
       const { folder } = workspace
       const inputs = await inputsOf(job, stored, workspace)
-      // An engine that writes into a folder that is gone may fall over, with all that it does for others.
+      // If the folder disappeared while the engine writes, the engine could crash with all its other requests.
       const stay = () => workspace.linger(2 * limits.cancel_grace)
       signal.addEventListener('abort', stay, { once: true })
       const call: GenerationCall = { task, model: entry.traits.upstreamId, inputs, folder }
@@ -83,7 +83,7 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
         files: outputs.files,
         library: record.inLibrary ? [libraryItem(job, stored, completed, outputs)] : [],
       }
-      // Whoever cancelled it in the last moment was told so: what lies there already is nobody's.
+      // The job was cancelled at the last moment, so its files are removed.
       if (signal.aborted) {
         await files.discard(ran.files)
         throw signal.reason

@@ -1,6 +1,6 @@
 import type { Resolution } from '../../schemas/resolution.ts'
 
-/** Sizes of pictures and videos in pixels, multiples of 16 as the models want them. */
+/** Sizes of images and videos in pixels, multiples of 16 as the models require. */
 
 export interface Size {
   width: number
@@ -10,7 +10,7 @@ export interface Size {
 export const aspectRatios = ['16:9', '9:16', '1:1'] as const
 export type AspectRatio = (typeof aspectRatios)[number]
 
-/** What a model takes whose configuration does not say. */
+/** Resolutions of a model without configured ones. */
 export const defaultResolutions: readonly Resolution[] = ['480p', '720p']
 
 const table: Record<Resolution, Record<AspectRatio, Size>> = {
@@ -32,7 +32,7 @@ const table: Record<Resolution, Record<AspectRatio, Size>> = {
 }
 export const sizeOf = (resolution: Resolution, ratio: AspectRatio): Size => table[resolution][ratio]
 
-/** Names for sizes of pictures, fal's. */
+/** Names of image sizes in fal's API. */
 const named = {
   square_hd: { width: 1024, height: 1024 },
   square: { width: 512, height: 512 },
@@ -45,20 +45,20 @@ export type ImageSize = keyof typeof named
 export const imageSizes = Object.keys(named) as [ImageSize, ...ImageSize[]]
 export const imageSize = (name: ImageSize): Size => named[name]
 
-const least = 64
-const most = 2048
-const whole = (pixels: number): number => Math.min(most, Math.max(least, 16 * Math.round(pixels / 16)))
+const minSide = 64
+const maxSide = 2048
+const whole = (pixels: number): number => Math.min(maxSide, Math.max(minSide, 16 * Math.round(pixels / 16)))
 
-/** The nearest size that a model can make. */
+/** Returns the nearest size that a model can generate. */
 export const rounded = ({ width, height }: Size): Size => ({ width: whole(width), height: whole(height) })
 
-/** The size of a picture that was sent, made smaller where it is too large, in its own proportions. */
+/** Returns the size of an input image, scaled down if it is too large. */
 export function sizeLike({ width, height }: Size): Size {
-  const scale = Math.min(1, most / Math.max(width, height))
+  const scale = Math.min(1, maxSide / Math.max(width, height))
   return rounded({ width: width * scale, height: height * scale })
 }
 
-/** The aspect ratio nearest to that of a picture. */
+/** Returns the aspect ratio nearest to that of an image. */
 export function ratioLike({ width, height }: Size): AspectRatio {
   const distance = (ratio: AspectRatio) => {
     const [across, down] = ratio.split(':').map(Number) as [number, number]

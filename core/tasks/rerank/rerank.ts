@@ -15,15 +15,15 @@ export interface RerankAnswerFormat {
   task: 'std/rerank'
   modelId: string
   top: number
-  /** The texts to give back, or how many there were. */
+  /** The texts to return; null if the caller does not want them. */
   documents: string[] | null
   count: number
-  /** What to do to a score: engines speak in probabilities or logits, callers may want either. */
+  /** How to convert scores: engines send probabilities or logits, and callers may request either. */
   convert: 'none' | 'sigmoid' | 'logit'
   logits: boolean
 }
 
-/** Checks a rerank body and puts it into the engine's words. */
+/** Checks a rerank body and translates it for the engine. */
 export function prepareRerank(raw: unknown, catalog: Catalog): Prepared {
   const checked = RerankRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
@@ -78,7 +78,7 @@ function textOf(
   return text
 }
 
-/** One score for every document, by its place in the request. */
+/** Returns one score for each document, in the order of the request. */
 export function scoresOf(answer: Record<string, unknown>, count: number): number[] {
   const items = Array.isArray(answer.results) ? answer.results : answer.data
   if (!Array.isArray(items) || items.length !== count)
@@ -99,7 +99,7 @@ export function scoresOf(answer: Record<string, unknown>, count: number): number
   return scores
 }
 
-/** Logits that pass for probabilities would be told as such, so an engine that shows itself to give them is refused. */
+/** Checks a probability: a value outside 0 to 1 shows that the engine sends logits, which would be misread. */
 export function probability(value: number, modelId: string): number {
   if (value >= 0 && value <= 1) return value
   throw new Failure(
@@ -115,7 +115,7 @@ const converted = (value: number, how: RerankAnswerFormat['convert']): number =>
       ? Math.log(Math.max(value, 1e-12) / Math.max(1 - value, 1e-12))
       : value
 
-/** An engine's scores in the contract's shape: by score, ties by place, both under `data` and under `results`. */
+/** Shapes an engine's scores for the caller: by score, ties by position, under `data` and under `results`. */
 export function shapeRerank(bytes: Uint8Array, answerFormat: RerankAnswerFormat): Shaped {
   const answer = parseAnswer(bytes)
   const { inputTokens } = usageOf(answer.usage)

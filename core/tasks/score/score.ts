@@ -13,7 +13,7 @@ import type { TaskName } from '../task.ts'
 /** Names the task. */
 export const score = { id: 'std/score', title: 'scoring' } as const satisfies TaskName
 
-/** Characters that a request may become when one of its texts is repeated for every pair. */
+/** Maximum characters of all requests together if a text is repeated for every pair. */
 const maxRepeated = 4 << 20
 
 export interface ScoreAnswerFormat {
@@ -21,13 +21,13 @@ export interface ScoreAnswerFormat {
   modelId: string
   pairs: number
   by: 'score' | 'rerank' | 'embeddings'
-  /** How many texts stood on each side. */
+  /** Number of texts on each side. */
   left: number
   right: number
   logits: boolean
 }
 
-/** Checks a score body and asks for it in the way the engine can: its own route, rerank calls, or embeddings. */
+/** Checks a score body and translates it for the engine's score route, its rerank route, or embeddings. */
 export function prepareScore(raw: unknown, catalog: Catalog): Prepared {
   const checked = ScoreRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
@@ -76,7 +76,7 @@ function pathFor({ id, traits }: CatalogEntry): string {
   return path
 }
 
-/** 1↔1, 1↔N and N↔N; the pair may come under any of the four names that clients use. */
+/** Returns both sides: 1↔1, 1↔N or N↔N, under any of the four pairs of names that clients use. */
 function sides(request: ScoreRequest): [string[], string[]] {
   const names = [
     ['text_1', 'text_2'],

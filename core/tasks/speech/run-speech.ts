@@ -26,7 +26,7 @@ interface SpeechRunnerOptions {
   limits: Pick<Limits, 'output_size'>
 }
 
-/** Runs jobs of speech: the sound goes to a file piece by piece as the engine makes it. */
+/** Runs speech jobs: the audio is written to a file while the engine generates it. */
 export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }: SpeechRunnerOptions): RunJob {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<RunResult> {
     const record = taskRecord(job.task)
@@ -48,7 +48,7 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
     let seconds: number | undefined
     try {
       const converted = await conversion.convert(spoken, prepared)
-      // A file that is there already was laid there by somebody else.
+      // `wx`: refuse a file that another process has created here.
       await pipeline(converted.sound, createWriteStream(made, { flags: 'wx', mode: 0o600 }), { signal })
       rate = converted.rate
       seconds = converted.seconds()
@@ -81,7 +81,7 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
       files: [file],
       library: [],
     }
-    // Whoever cancelled it in the last moment was told so: what lies there already is nobody's.
+    // The job was cancelled at the last moment, so its files are removed.
     if (signal.aborted) {
       await files.discard(ran.files)
       throw signal.reason
@@ -91,7 +91,7 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
   return Object.assign(run, { undo: (ran: RunResult) => files.discard(ran.files) })
 }
 
-/** Seconds of a file, by what is in it, or for raw samples by their rate; undefined where that takes an ffprobe that is not there. */
+/** Returns the duration of a file in seconds; undefined if only ffprobe could tell and it is not installed. */
 async function lengthOf(
   path: string,
   { format, rate }: { format: SpeechFormat; rate: number },
@@ -113,11 +113,11 @@ async function lengthOf(
   const { durationMs } = await ffmpeg.probe(path, signal).catch((cause: unknown) => {
     throw audioFailure(cause, signal)
   })
-  // Files that were written as they came need not know their length.
+  // Files that were written as a stream may have no duration in their header.
   return durationMs ? durationMs / 1000 : undefined
 }
 
-/** WAV of other samples is as good an answer; only its length is not found this way. */
+/** Returns undefined for WAV with other samples, which is a valid answer whose duration ffprobe must find. */
 function plainWav(begin: Buffer) {
   try {
     return readWavHead(begin)

@@ -13,26 +13,26 @@ import { SpeechRequest } from './speech-request.ts'
 /** Names the task. */
 export const speech = { id: 'std/audio-speech', title: 'text to speech' } as const satisfies TaskName
 
-/** A request that has been checked and put into the engine's words. */
+/** A request that was checked and translated for the engine. */
 export interface PreparedSpeech {
   modelId: string
   route: EngineRoute
   body: string
-  /** What the caller gets. */
+  /** The format for the caller. */
   format: SpeechFormat
-  /** What the engine is asked for. */
+  /** The format that is requested from the engine. */
   asked: SpeechFormat
   /** Samples a second of `pcm`. */
   sampleRate: number
-  /** As server-sent events. */
+  /** Whether to answer with server-sent events. */
   events: boolean
-  /** Of the text: what is counted as used. */
+  /** Characters of the text, which are metered. */
   characters: number
 }
 
 /**
- * Checks the body of a text-to-speech request and puts it into the engine's words. Pure. Throws Failure for everything
- * that is wrong with it.
+ * Checks the body of a text-to-speech request and translates it for the engine. Pure. Throws Failure for an invalid
+ * body.
  */
 export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
   const checked = SpeechRequest.safeParse(raw)
@@ -78,13 +78,13 @@ export function speechInputs(raw: unknown, entry: Pick<CatalogEntry, 'extraParam
   return { ...extraFields(raw, entry), ...known }
 }
 
-/** In characters, not in halves of them. */
-function lengthOf(input: string, most: number): number {
+/** Counts characters, not UTF-16 code units. */
+function lengthOf(input: string, max: number): number {
   let length = 0
-  // What is far too long is not counted to its end.
+  // A text that is far too long is not counted.
   if (input.length <= 2 * longestSpeechInput) for (const _ of input) length++
-  if (length > most || input.length > 2 * longestSpeechInput)
-    throw new Failure('string_above_max_length', `'input' is longer than ${most} characters.`, { param: 'input' })
+  if (length > max || input.length > 2 * longestSpeechInput)
+    throw new Failure('string_above_max_length', `'input' is longer than ${max} characters.`, { param: 'input' })
   return length
 }
 
@@ -97,7 +97,7 @@ function voiceFor(entry: CatalogEntry, { voices, aliases }: SpeechTraits, voice:
   throw new Failure('invalid_value', noVoice(entry.id, asked, voices, aliases), { param: 'voice' })
 }
 
-/** The voice of the engine that a name or an alias means; undefined where the engine is not known to have one. */
+/** Returns the voice for a name or an alias; undefined if the engine is not known to have it. */
 function knownVoice(
   asked: string,
   voices: readonly string[] | null,
@@ -127,7 +127,7 @@ export function voiceFaults(
   return [{ code: 'invalid_value', path: 'voice', message: noVoice(id, name, voices, voiceAliases) }]
 }
 
-/** What the engine is asked for: the format itself, or WAV, of which the others are made. */
+/** Returns the format to request from the engine: the same, or WAV, from which infer converts. */
 function askedFormat(entry: CatalogEntry, { formats }: SpeechTraits, format: SpeechFormat): SpeechFormat {
   if (formats.includes(format)) return format
   if (formats.includes('wav')) return 'wav'

@@ -1,4 +1,4 @@
-/** The languages that Whisper knows, by their codes; the names are those that OpenAI's API answers with. */
+/** The languages of Whisper by code, with the names that OpenAI's API uses. */
 const named: Readonly<Record<string, string>> = Object.fromEntries(
   `af afrikaans,am amharic,ar arabic,as assamese,az azerbaijani,ba bashkir,be belarusian,bg bulgarian,bn bengali,
 bo tibetan,br breton,bs bosnian,ca catalan,cs czech,cy welsh,da danish,de german,el greek,en english,es spanish,
@@ -17,10 +17,10 @@ tr turkish,tt tatar,uk ukrainian,ur urdu,uz uzbek,vi vietnamese,yi yiddish,yo yo
     }),
 )
 
-/** Codes by which some call them besides. */
+/** Other codes of the same languages. */
 const others: Readonly<Record<string, string>> = { jv: 'jw', iw: 'he', nb: 'no', fil: 'tl', cmn: 'zh' }
 
-/** The code of a language that was named by its code (`en`, `en-GB`) or its English name; undefined for none of them. */
+/** Returns the code of a language from its code (`en`, `en-GB`) or its English name; undefined for unknown ones. */
 export function languageCode(text: string): string | undefined {
   const plain = text.trim().toLowerCase()
   const code = plain.split(/[-_]/, 1)[0]!
@@ -29,7 +29,7 @@ export function languageCode(text: string): string | undefined {
   return Object.keys(named).find(one => named[one] === plain)
 }
 
-/** Its English name in small letters, as `verbose_json` has it; undefined for what is no language. */
+/** Returns the English name in lower case, as in `verbose_json`; undefined for an unknown language. */
 export const languageName = (text: string): string | undefined => {
   const code = languageCode(text)
   return code === undefined ? undefined : named[code]

@@ -10,7 +10,7 @@ import type { RunJob, RunResult } from '../run-job.ts'
 import { jobRequest } from './transcription.ts'
 import type { TranscriptionRequest } from './transcription-request.ts'
 
-/** Runs jobs of speech to text: the sound is a file of the organization by then, and the result is all that was heard. */
+/** Runs transcription jobs. Their audio is a stored file of the organization, and the result has the whole transcription. */
 export function openTranscriptionRunner({
   registry,
   cpu,
@@ -52,6 +52,6 @@ export function openTranscriptionRunner({
         : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
     return { result, usage, cost: record.metering.cost(model.price, usage), files: [], library: [] }
   }
-  // Nothing of it is on the disk before its end is.
+  // There is nothing to undo: a run stores no files.
   return Object.assign(run, { undo: async () => {} })
 }
