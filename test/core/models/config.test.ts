@@ -107,7 +107,7 @@ test('the command line prints the schema and checks a file with it', async () =>
   expect([missing.exitCode, missing.stderr]).toEqual([74, expect.stringContaining('infer.yaml') as string])
   const path = join(dataDir, 'mine.yaml')
   writeFileSync(path, example)
-  expect((await infer(['config', 'check', path])).stdout).toBe(`${path} is in order: 2 models.\n`)
+  expect((await infer(['config', 'check', path])).stdout).toBe(`${path} is valid: 2 models.\n`)
   writeFileSync(path, 'modles: []\n')
   const wrong = await infer(['config', 'check', path])
   expect([wrong.exitCode, wrong.stderr]).toEqual([65, expect.stringContaining(`${path}:1:1: `) as string])
