@@ -70,7 +70,7 @@ describe('the header', () => {
   })
 
   test.each([
-    ['no WAV', Buffer.from('<html>Not found</html>'), /no WAV file/],
+    ['no WAV', Buffer.from('<html>Not found</html>'), /not a WAV file/],
     ['floats', fileOf(Buffer.alloc(8), { code: 3, bits: 32 }), /kind 3 with 1 channels of 32 bits/],
     ['24 bits', fileOf(Buffer.alloc(6), { bits: 24 }), /24 bits/],
     ['six channels', fileOf(Buffer.alloc(12), { channels: 6 }), /6 channels/],
