@@ -4,9 +4,9 @@ import { coverOf, type Mount } from './mount.ts'
 import { type MountEntry, mountAt, optionsOf } from './mount-table.ts'
 
 /**
- * Mounts the file system below an empty folder and makes it the root. Arguments: the folder; for each phase the folders
- * to create, the files to create and the mounts, one per line; `--`; the program and its arguments. PATH is the engine's
- * and not trusted, so tools are searched in the system folders.
+ * Mounts the file system below an empty folder and makes it the root. Arguments: the folder; for each phase the
+ * folders to create, the files to create and the mounts, one per line; `--`; the program and its arguments. PATH is
+ * the engine's and not trusted, so tools are searched in the system folders.
  */
 const script = `
 set -ef

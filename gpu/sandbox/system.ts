@@ -42,8 +42,8 @@ const configuration = [
 const runtime = ['/run/current-system', '/run/opengl-driver', '/run/nvidia-persistenced', '/var/cache/fontconfig']
 
 /**
- * NVIDIA GPUs with MIG and NVLink devices, DRM devices, AMD and Windows (WSL) compute, Tegra, and InfiniBand for traffic
- * between GPUs.
+ * NVIDIA GPUs with MIG and NVLink devices, DRM devices, AMD and Windows (WSL) compute, Tegra, and InfiniBand for
+ * traffic between GPUs.
  */
 const device = /^(nvidia.*|dri|kfd|dxg|nvhost-.*|nvmap|nvgpu|mali\d*|accel|davinci.*|infiniband)$/
 const controls = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', '/proc/acpi', '/proc/scsi']

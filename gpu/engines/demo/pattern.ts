@@ -21,9 +21,9 @@ interface Wave {
 }
 
 /**
- * Creates a pattern of waves; waves and colours are derived from the seed. The returned function draws it at a time from
- * 0 to 1, and time 1 equals time 0. A pixel is the sum of four values, along the row, the column and both diagonals,
- * each computed once per frame, so that a pixel costs four additions whatever the number of waves.
+ * Creates a pattern of waves; waves and colours are derived from the seed. The returned function draws it at a time
+ * from 0 to 1, and time 1 equals time 0. A pixel is the sum of four values, along the row, the column and both
+ * diagonals, each computed once per frame, so that a pixel costs four additions whatever the number of waves.
  */
 export function openPattern(
   options: PatternOptions,

@@ -29,8 +29,8 @@ export async function readSound({ inputs, ffmpeg, signal }: Work, path: string):
 }
 
 /**
- * Draws the audio around a time (in seconds) as bars; past audio is brighter than future audio. Darkens `background` behind
- * the bars; the canvases passed later must be copies of it.
+ * Draws the audio around a time (in seconds) as bars; past audio is brighter than future audio. Darkens `background`
+ * behind the bars; the canvases passed later must be copies of it.
  */
 export function openWaveform(sound: Int16Array, background: Canvas): (canvas: Canvas, time: number) => void {
   const { width, height } = background

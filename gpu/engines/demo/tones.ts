@@ -3,8 +3,8 @@ import { type DecodedBytes, findStart, readBytes, type Samples, silenceLevel } f
 
 /**
  * Encodes text as tones and decodes it, as a stand-in for speech. Each byte of the UTF-8 text is two chords, one per
- * half; a chord is one of four low tones plus one of four high tones, as in telephone dialling (DTMF). The two halves use
- * different sets of tones, and single tones mark the start and end of a text.
+ * half; a chord is one of four low tones plus one of four high tones, as in telephone dialling (DTMF). The two halves
+ * use different sets of tones, and single tones mark the start and end of a text.
  */
 
 /** Number of samples for a text of `bytes` UTF-8 bytes. */

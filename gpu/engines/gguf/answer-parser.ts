@@ -9,8 +9,8 @@ export interface AnswerOptions {
 }
 
 /**
- * Takes the text of an answer apart into thoughts, what it says, and calls. However the text is cut into pieces, the
- * events are the same when neighbours of one kind are joined.
+ * Splits the text of an answer into reasoning, content and tool calls. The joined events do not depend on how the text
+ * was divided into pieces.
  */
 export function openAnswerParser({ marks, beginning, calling }: AnswerOptions) {
   const reasoning = marks && beginning !== 'answer' ? openReasoning(marks, beginning) : undefined
@@ -31,9 +31,9 @@ export function openAnswerParser({ marks, beginning, calling }: AnswerOptions) {
 
   return {
     push: (text: string): AnswerEvent[] => parse(reasoning?.push(text) ?? { reasoning: '', content: text }, false),
-    /** The rest, when no text follows. */
+    /** Returns the remaining events after the last text. */
     end: (): AnswerEvent[] => parse(reasoning?.end() ?? { reasoning: '', content: '' }, true),
-    /** Whether there were calls, and the last one is complete. */
+    /** Whether there was a tool call and the last one is complete. */
     get called(): boolean {
       return calls !== undefined && calls.calls > 0 && !calls.calling
     },

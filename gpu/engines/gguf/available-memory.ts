@@ -3,12 +3,12 @@ import type { Llama } from 'node-llama-cpp'
 import { cpuDevice } from '../../devices/cpu.ts'
 import type { AvailableMemory } from './sizing.ts'
 
-/** What may be filled of what is free: drivers and libraries take a little more while they work. */
+/** Usable share of the free memory: drivers and libraries allocate some more at run time. */
 const usable = { gpu: 0.97, cpu: 0.9 }
 
 /**
- * The memory that this engine may fill. `booked` is what it was given, on the cards where there are some and in main
- * memory otherwise; without it, what is free now.
+ * Returns the memory in bytes that this engine may use. `booked` is the memory reserved for it, on the GPUs if there
+ * are any, else in main memory; without it, the memory that is free now.
  */
 export async function availableMemory(llama: Llama, booked: number | undefined): Promise<AvailableMemory> {
   const cpu = Math.floor(Math.min(available(), cpuDevice().totalBytes) * usable.cpu)
@@ -18,7 +18,7 @@ export async function availableMemory(llama: Llama, booked: number | undefined):
   return { gpu: booked ?? Math.floor(free * usable.gpu), cards, cpu, whole: total }
 }
 
-/** Main memory that can be had without swapping, file cache included; a model's file is mapped into it. */
+/** Main memory available without swapping, including the file cache, into which a model file is mapped. */
 function available(): number {
   const kibibytes = /^MemAvailable:\s+(\d+) kB/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1]
   return kibibytes === undefined ? Number.POSITIVE_INFINITY : Number(kibibytes) * 1024

@@ -8,14 +8,14 @@ import { type BackendReport, backendNames, bestOf, useOf } from './backend.ts'
 import { searchBackends } from './backend-search.ts'
 import type { GpuUse } from './options.ts'
 
-/** Where the builds for GPUs are looked for: INFER_BACKENDS_DIR, or `backends` in the data directory. */
+/** The folder of GPU builds: INFER_BACKENDS_DIR, or `backends` in the data directory. */
 export const backendsFolder = (dataDir: string, environment: Readonly<Record<string, string | undefined>>): string =>
   environment.INFER_BACKENDS_DIR || join(dataDir, 'backends')
 
 /**
- * What an engine that was started by hand computes on: the backend that it was told, tried first, or the best that
- * works, the processor in the end. Whoever names a folder as well has tried it before, as the server has.
- * Throws Failure `invalid_value` when the backend that was named does not work here.
+ * Chooses the backend of an engine that was started by hand: the requested one after a trial, or the best one that
+ * works, with the CPU as fallback. If a folder is given too, the caller (the server) has already tried the backend.
+ * Throws Failure `invalid_value` if the requested backend does not work here.
  */
 export async function chooseBackend({
   gpu,
@@ -49,5 +49,5 @@ export async function chooseBackend({
   if (best) return { gpu: useOf[best.name], ...(best.folder !== null && { backends: best.folder }) }
   if (gpu === 'auto') return { gpu: 'off' }
   const why = reports.map(({ name, detail, advice }) => `${name}: ${detail}.${advice ? ` ${advice}` : ''}`).join(' ')
-  throw new Failure('invalid_value', `The GPU cannot be used with ${gpu}. ${why}`, { param: 'gpu' })
+  throw new Failure('invalid_value', `The backend ${gpu} does not work here. ${why}`, { param: 'gpu' })
 }

@@ -14,14 +14,14 @@ import { dirname, join } from 'node:path'
 import { type BackendName, packagesOf } from './backend.ts'
 
 /**
- * `why` says why the builds cannot be used, as a sentence without its full stop. `instead` says what to do where there
- * are none to install.
+ * `why` is the reason why the builds cannot be used, as a sentence without full stop. `instead` is advice for machines
+ * without an installable build.
  */
 export type Found = { ok: true } | { ok: false; why: string; instead?: string }
 
 /**
- * Whether the builds of a backend lie below the folder as npm puts them there, in the version that fits. Native code is
- * run from it, so that nobody else may write to it.
+ * Checks that the builds of a backend are installed by npm below the folder, in the required version. Other users must
+ * not have write access, because native code is loaded from it.
  */
 export function findBuilds(
   name: BackendName,
@@ -42,18 +42,18 @@ export function findBuilds(
     if (found !== version)
       return { ok: false, why: `${one} in ${folder} is version ${found}, and ${version} is needed` }
     const within = [folder, join(folder, 'node_modules'), dirname(path), path, join(path, 'dist'), join(path, 'bins')]
-    for (const place of within) {
-      const stat = statSync(place, { throwIfNoEntry: false })
-      if (!stat) return { ok: false, why: `${one} in ${folder} lacks ${place}; install it again` }
+    for (const part of within) {
+      const stat = statSync(part, { throwIfNoEntry: false })
+      if (!stat) return { ok: false, why: `${one} in ${folder} lacks ${part}; install it again` }
       const { uid, mode } = stat
-      if (uid !== 0 && uid !== process.getuid?.()) return { ok: false, why: `${place} belongs to another user` }
-      if (mode & 0o022) return { ok: false, why: `others can write to ${place}` }
+      if (uid !== 0 && uid !== process.getuid?.()) return { ok: false, why: `${part} belongs to another user` }
+      if (mode & 0o022) return { ok: false, why: `other users can write to ${part}` }
     }
   }
   return { ok: true }
 }
 
-/** What tells one set of builds from another. */
+/** Identifies the installed builds by package, version and time. */
 export const buildsAt = (folder: string): string[] =>
   [...new Set(Object.values(packagesOf).flat())].flatMap(name => {
     const path = join(folder, 'node_modules', name)
@@ -73,9 +73,9 @@ const [cuda, ext] = packagesOf['cuda-12'] as [string, string]
 const mainLibrary = 'libggml-cuda.so'
 
 /**
- * A folder in which the CUDA build for older drivers is the only one: llama.cpp takes the one beside it, and the other
- * only when that cannot be loaded, so it must not be there. The rest is copied, 30 MB, because Node follows links back
- * to where the library is; the large one is linked. Made once for each set of builds.
+ * Creates a folder that contains only the CUDA build for older drivers: llama.cpp prefers the main build and falls
+ * back only if that cannot be loaded. The large library is linked; the rest (30 MB) is copied, because Node resolves
+ * links to the original folder. Created once per set of builds.
  */
 export function openOlderCuda(folder: string, cache: string): string {
   const view = join(cache, `cuda-12-${hash('sha256', JSON.stringify([folder, buildsAt(folder)])).slice(0, 16)}`)
@@ -100,7 +100,7 @@ export function openOlderCuda(folder: string, cache: string): string {
       if (join(cache, old) !== view) rmSync(join(cache, old), { recursive: true, force: true })
   } catch (cause) {
     rmSync(temporary, { recursive: true, force: true })
-    // Another process was faster; its view is the same.
+    // Another process created the same folder first.
     if (!existsSync(view)) throw cause
   }
   return view

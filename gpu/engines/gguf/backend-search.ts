@@ -10,29 +10,29 @@ import { buildsAt, findBuilds, openOlderCuda } from './backend-packages.ts'
 import { runTrial } from './backend-trial.ts'
 
 export interface BackendSearch {
-  /** Where the builds for GPUs lie, below node_modules as npm puts them there. */
+  /** The folder of GPU builds, which npm installed below its `node_modules`. */
   folder: string
   devices: readonly Pick<Device, 'id' | 'name' | 'kind' | 'totalBytes'>[]
   environment: Readonly<Record<string, string | undefined>>
   wrapper?: Wrapper
-  /** Which, in this order; all of them when left out. */
+  /** Backends to try, in this order; default: all. */
   names?: readonly BackendName[]
-  /** Whether what was found out before is not to be believed. */
+  /** Whether to ignore cached results. */
   again?: boolean
-  /** Where results are kept. */
+  /** Folder of cached results. */
   cache?: string
   deadlineMs?: (name: BackendName) => number
-  /** The program that tries a backend; this one, when left out. */
+  /** The program that tries a backend; default: this program. */
   command?: (name: BackendName, folder: string | null) => readonly string[]
 }
 
-/** The first use on a card may have its code translated, for minutes where all of it must be; later ones find it kept. */
+/** At first use the driver may compile code for the GPU, which can take minutes; the result is cached. */
 const deadlines: Record<BackendName, number> = { cuda: 180_000, 'cuda-12': 600_000, vulkan: 180_000, cpu: 60_000 }
 
 /**
- * Finds out what llama.cpp can compute on here: each backend loads a tiny model and computes a token, in a process of
- * its own. A result is kept until the program, the builds, the driver or the devices are others. Yields each report
- * when it is there, so that whoever only needs the first that works can stop.
+ * Finds out which backends of llama.cpp work here: each loads a tiny model and computes a token in a separate process.
+ * Results are cached until the program, the builds, the driver or the devices change. Yields each report as soon as it
+ * is known, so that the caller can stop at the first backend that works.
  */
 export async function* searchBackends(search: BackendSearch): AsyncGenerator<BackendReport, void, void> {
   const { folder, environment, names = backendNames } = search
@@ -51,21 +51,21 @@ export async function* searchBackends(search: BackendSearch): AsyncGenerator<Bac
       yield before
       continue
     }
-    const place = name === 'cpu' ? null : name === 'cuda-12' ? openOlderCuda(folder, cache) : folder
+    const buildFolder = name === 'cpu' ? null : name === 'cuda-12' ? openOlderCuda(folder, cache) : folder
     const run = await runTrial({
-      argv: search.command?.(name, place) ?? ownCommand(name, place),
+      argv: search.command?.(name, buildFolder) ?? ownCommand(name, buildFolder),
       env: trialEnvironment(environment, cache),
       deadlineMs: search.deadlineMs?.(name) ?? deadlines[name],
       ...(search.wrapper && { wrapper: search.wrapper }),
     })
-    const report = reportTrial(name, run, place)
+    const report = reportTrial(name, run, buildFolder)
     known[name] = report
     keep(cache, key, known)
     yield report
   }
 }
 
-/** The first that works, nothing more than needed being tried; undefined when none does. */
+/** Returns the first backend that works, without trying further ones; undefined if none works. */
 export async function firstBackend(search: BackendSearch): Promise<BackendReport | undefined> {
   for await (const report of searchBackends(search)) if (report.state === 'works') return report
   return undefined
@@ -76,30 +76,30 @@ function ownCommand(name: BackendName, folder: string | null): string[] {
   return [file, ...args]
 }
 
-const passed = /^(PATH|HOME|LD_LIBRARY_PATH|XDG_RUNTIME_DIR|NVIDIA_\w+|CUDA_\w+|VK_\w+|GGML_VK_VISIBLE_DEVICES)$/
+const inherited = /^(PATH|HOME|LD_LIBRARY_PATH|XDG_RUNTIME_DIR|NVIDIA_\w+|CUDA_\w+|VK_\w+|GGML_VK_VISIBLE_DEVICES)$/
 
-/** Built, not inherited, as that of an engine is. */
+/** Builds the environment from selected variables, as for an engine. */
 function trialEnvironment(from: BackendSearch['environment'], cache: string): Record<string, string> {
-  const kept = Object.entries(from).filter((entry): entry is [string, string] => passed.test(entry[0]) && !!entry[1])
+  const kept = Object.entries(from).filter((entry): entry is [string, string] => inherited.test(entry[0]) && !!entry[1])
   return {
     ...Object.fromEntries(kept),
     LANG: 'C.UTF-8',
     OMP_WAIT_POLICY: 'PASSIVE',
     CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
-    // Without it a crash waits for a debugger to say where it was.
+    // Otherwise a crash waits for a debugger to print a backtrace.
     GGML_NO_BACKTRACE: '1',
     ...translatedCode(cache),
     ...selfCommand([]).env,
   }
 }
 
-/** Where the driver keeps code that it has translated for a card: by default too little of it, below a HOME. */
+/** Settings for the driver's cache of compiled code: the default cache is too small, and below HOME. */
 export const translatedCode = (cache: string): Record<string, string> => ({
   CUDA_CACHE_PATH: join(cache, 'cuda'),
   CUDA_CACHE_MAXSIZE: String(4 * 2 ** 30),
 })
 
-/** Whatever the result depends on. */
+/** A hash of everything that the result depends on. */
 function keyOf({ folder, devices, environment }: BackendSearch): string {
   const text = (path: string) => {
     try {
@@ -137,7 +137,7 @@ function readKnown(cache: string, key: string): Known {
   }
 }
 
-/** Where nothing can be written it is found out anew each time. */
+/** Caches the reports. If the folder is not writable, every search tries the backends again. */
 function keep(cache: string, key: string, reports: Known): void {
   const path = join(cache, 'backends.json')
   try {
@@ -145,6 +145,6 @@ function keep(cache: string, key: string, reports: Known): void {
     writeFileSync(`${path}.${process.pid}`, JSON.stringify({ key, reports }), { mode: 0o600 })
     renameSync(`${path}.${process.pid}`, path)
   } catch {
-    // The result stands all the same.
+    // The reports are valid without the cache.
   }
 }

@@ -8,11 +8,11 @@ export interface TrialOptions {
   argv: readonly string[]
   env: Record<string, string>
   deadlineMs: number
-  /** What keeps it, and the test that llama.cpp starts itself, from outliving us. */
+  /** Ends the trial, and the test process that llama.cpp starts, together with this process. */
   wrapper?: Wrapper
 }
 
-/** Runs a trial in a process that may crash or hang, and is gone afterwards. Never throws. */
+/** Runs a trial in a process that may crash or hang, and ends that process. Never throws. */
 export async function runTrial({ argv, env, deadlineMs, wrapper = plain }: TrialOptions): Promise<TrialRun> {
   const { file, args } = wrapped(wrapper, argv)
   const started = performance.now()
@@ -32,7 +32,7 @@ export async function runTrial({ argv, env, deadlineMs, wrapper = plain }: Trial
   }, deadlineMs)
   const { exitCode, signal, stdout, stderr, code } = await child
   clearTimeout(timer)
-  // What it started itself holds the pipes no longer, but may be alive still.
+  // Its child processes have closed the pipes but may still be running.
   if (child.pid !== undefined) killGroup(child.pid)
   return {
     status:
@@ -50,6 +50,6 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // All of it has ended.
+    // The whole group has already exited.
   }
 }

@@ -1,26 +1,26 @@
 import type { GpuUse } from './options.ts'
 
 /**
- * What llama.cpp can compute on. `cuda-12` is the CUDA build for older drivers: the main one carries code for few cards
- * and otherwise an intermediate form that only drivers from 590 on can translate, so on an H100 with driver 580, say,
- * it loads and dies of its first computation, which is how it is found out.
+ * The backends of llama.cpp. `cuda-12` is the CUDA build for older drivers: the main build contains machine code for
+ * few GPUs and otherwise PTX, which only drivers from 590 on can compile. On an H100 with driver 580, for example, it
+ * loads but crashes at the first computation, so a trial computation is needed.
  */
 export const backendNames = ['cuda', 'cuda-12', 'vulkan', 'cpu'] as const
 export type BackendName = (typeof backendNames)[number]
 
-/** What has been found out about one backend. */
+/** The result of trying one backend. */
 export interface BackendReport {
   name: BackendName
   state: 'works' | 'fails' | 'missing'
-  /** What is so, as a sentence without its full stop. */
+  /** The finding, as a sentence without full stop. */
   detail: string
-  /** What to do about it; null when there is nothing to do. */
+  /** What the user can do; null if nothing is needed. */
   advice: string | null
-  /** Where its builds lie, for the engine; null for the processor and where there are none. */
+  /** The folder of its builds, for the engine; null for the CPU and if there are none. */
   folder: string | null
 }
 
-/** The npm packages that hold its builds. None are needed for the processor, which is part of the program. */
+/** The npm packages with its builds. The CPU build is part of the program. */
 export const packagesOf: Record<BackendName, readonly string[]> = {
   cuda: ['@node-llama-cpp/linux-x64-cuda'],
   'cuda-12': ['@node-llama-cpp/linux-x64-cuda', '@node-llama-cpp/linux-x64-cuda-ext'],
@@ -28,7 +28,7 @@ export const packagesOf: Record<BackendName, readonly string[]> = {
   cpu: [],
 }
 
-/** What the engine is told to use for it. */
+/** The value of the engine's `--gpu` option. */
 export const useOf: Record<BackendName, Exclude<GpuUse, 'auto'>> = {
   cuda: 'cuda',
   'cuda-12': 'cuda',
@@ -42,7 +42,7 @@ export const installation = (name: BackendName, folder: string, version: string)
 
 /** How a trial ended. */
 export interface TrialRun {
-  /** `0`, another number, or the name of the signal that ended it. */
+  /** Exit code, or name of the signal that ended it. */
   status: string
   timedOut: boolean
   stdout: string
@@ -50,7 +50,7 @@ export interface TrialRun {
   ms: number
 }
 
-/** What a trial in a process of its own means. Pure. */
+/** Interprets the result of a trial process. Pure. */
 export function reportTrial(name: BackendName, run: TrialRun, folder: string | null): BackendReport {
   const seconds = (run.ms / 1000).toFixed(1)
   const is = (state: BackendReport['state'], detail: string, advice: string | null): BackendReport => ({
@@ -60,9 +60,9 @@ export function reportTrial(name: BackendName, run: TrialRun, folder: string | n
     advice,
     folder,
   })
-  const reason = lastWords(run.stderr)
+  const reason = errorLine(run.stderr)
   if (run.timedOut)
-    return is('fails', `it gave no answer within ${seconds} s and was ended${reason}`, adviceFor(name, run))
+    return is('fails', `it did not finish within ${seconds} s and was killed${reason}`, adviceFor(name, run))
   const trial = parseTrial(run.stdout)
   if (run.status !== '0' || !trial)
     return is(
@@ -86,8 +86,8 @@ function parseTrial(stdout: string): { release: string; devices: string[] } | un
   }
 }
 
-/** The last line that speaks of an error, for much else is said around it; or the last one at all. */
-function lastWords(stderr: string): string {
+/** The last line that mentions an error, else the last line. */
+function errorLine(stderr: string): string {
   const lines = stderr.split('\n').map(text => text.replaceAll(/\p{Cc}/gu, ' ').trim())
   const line =
     lines.findLast(text => /(error|fail\w*|cannot \w+)\b.*: \S|cannot open/i.test(text)) ?? lines.findLast(Boolean)
@@ -99,22 +99,23 @@ function lastWords(stderr: string): string {
     : ''
 }
 
-/** CUDA's words for code that was made for another card or another driver. */
-const madeForAnother = /unsupported toolchain|no kernel image|PTX|error 222|error 209/i
+/** CUDA's error messages for code compiled for another GPU or driver. */
+const incompatibleCode = /unsupported toolchain|no kernel image|PTX|error 222|error 209/i
 
 function adviceFor(name: BackendName, { stderr }: TrialRun): string {
-  if (name === 'cpu') return 'Engines of other kinds still work; report this with the message above.'
+  if (name === 'cpu') return 'Other engines still work. Please report this with the message above.'
   const library = /(lib(?:cudart|cublas|cublasLt|cuda|vulkan)[\w.]*): cannot open shared object/.exec(stderr)?.[1]
-  if (library) return `${library} is missing: install what holds it, or name its folder in LD_LIBRARY_PATH.`
+  if (library)
+    return `${library} is missing: install the package that contains it, or add its folder to LD_LIBRARY_PATH.`
   if (name === 'cuda')
-    return madeForAnother.test(stderr)
+    return incompatibleCode.test(stderr)
       ? 'The driver is too old for this build: update it to 590 or newer, or install the CUDA 12 libraries and build beside it.'
       : 'Install the CUDA 12 build beside it, which suits older drivers, or the Vulkan one.'
   if (name === 'cuda-12') return 'It needs libcudart.so.12 and libcublas.so.12, and a driver of CUDA 12 or newer.'
   return 'Install the Vulkan driver of the card; nvidia-smi or vulkaninfo must see it.'
 }
 
-/** The report on a backend whose builds are not there, or not as they must be. Pure. */
+/** The report on a backend whose builds are missing or unusable. Pure. */
 export function reportMissing(
   name: BackendName,
   {
@@ -128,12 +129,12 @@ export function reportMissing(
   return {
     name,
     state: 'missing',
-    detail: cards || name === 'vulkan' ? why : `${why}; there is no NVIDIA card that could use it`,
+    detail: cards || name === 'vulkan' ? why : `${why}; there is no NVIDIA GPU that could use it`,
     advice: cards ? (instead ?? installation(name, folder, version)) : null,
     folder: null,
   }
 }
 
-/** The first that works, in the order of preference. */
+/** The first backend that works, in order of preference. */
 export const bestOf = (reports: readonly BackendReport[], among: readonly BackendName[] = backendNames) =>
   reports.find(({ name, state }) => state === 'works' && among.includes(name))

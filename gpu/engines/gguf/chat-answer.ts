@@ -13,14 +13,14 @@ export interface ChatUsage {
   reasoningTokens: number
 }
 
-/** What all parts of one answer have in common. */
+/** Fields common to all parts of one response. */
 export interface AnswerHead {
   id: string
   /** Seconds. */
   created: number
   model: string
   fingerprint: string
-  /** Whether probabilities were asked for. */
+  /** Whether the request wants log probabilities. */
   logprobs: boolean
 }
 
@@ -37,11 +37,11 @@ const usageOf = ({ promptTokens, completionTokens, cachedTokens, reasoningTokens
   },
 })
 
-/** A new id for a call. Mistral's models know none but those of nine letters and digits. */
+/** A new tool call id. Mistral models accept only nine letters and digits. */
 export const callId = (family: string): string =>
   family.startsWith('mistral') ? randomBytes(5).toString('hex').slice(0, 9) : `call_${ulid()}`
 
-/** One choice as it grows. */
+/** One choice being generated. */
 export interface Choice {
   events: AnswerEvent[]
   tokens: TokenLogprob[]
@@ -50,7 +50,7 @@ export interface Choice {
 
 type Message = ChatResponse['choices'][number]['message']
 
-/** An answer in one piece. Source: OpenAI's CreateChatCompletionResponse. */
+/** A complete response. Source: OpenAI's CreateChatCompletionResponse. */
 export const wholeAnswer = (
   head: AnswerHead,
   choices: readonly Choice[],
@@ -72,7 +72,7 @@ export const wholeAnswer = (
   system_fingerprint: head.fingerprint,
 })
 
-/** A message from what was read of an answer. */
+/** Builds a message from the events of an answer. */
 export function messageOf(events: readonly AnswerEvent[], newCallId: () => string): Message {
   const calls: NonNullable<Message['tool_calls']> = []
   let content = ''
@@ -94,8 +94,8 @@ export function messageOf(events: readonly AnswerEvent[], newCallId: () => strin
 }
 
 /**
- * The frames of a streamed answer. What is the same in all of them is written down once, because a frame is made for
- * every token. Source: OpenAI's CreateChatCompletionStreamResponse.
+ * Builds the frames of a streamed response. Common parts are serialized once, because every token needs a frame.
+ * Source: OpenAI's CreateChatCompletionStreamResponse.
  */
 export function streamFrames(head: AnswerHead, newCallId: () => string, includeUsage: boolean) {
   const common = JSON.stringify({
@@ -113,13 +113,13 @@ export function streamFrames(head: AnswerHead, newCallId: () => string, includeU
   }
 
   return {
-    /** How long the prompt is, before anything is said: a stream may be left before its usage comes. */
+    /** The prompt length, sent first: a client may disconnect before the usage frame. */
     progress: (promptTokens: number): string => progressFrame(common, promptTokens),
-    /** The frames of one choice, of which the first says whose words they are. */
+    /** The frames of one choice; the first contains the role. */
     choice(index: number) {
       let begun = false
       let calls = 0
-      /** Probabilities go out with the first frame after them; a token may say nothing yet. */
+      /** Log probabilities are sent with the next frame, because a token may not produce text yet. */
       let waiting: TokenLogprob[] = []
       const begin = (): string => {
         if (begun) return ''
@@ -139,21 +139,21 @@ export function streamFrames(head: AnswerHead, newCallId: () => string, includeU
           event.kind === 'arguments'
             ? { index: calls - 1, function: { arguments: event.text } }
             : { index: calls++, id: newCallId(), type: 'function', function: { name: event.name, arguments: '' } }
-        // Clients put the contents together: only where none was ever sent, there is none at the end.
+        // Clients concatenate the contents, so `null` is sent only if there was no content at all.
         const opening = begun ? '' : '"role":"assistant","content":null,"refusal":null,'
         begun = true
         return deltaFrame(`{${opening}"tool_calls":[${JSON.stringify(call)}]}`)
       }
       return {
-        /** Frames for what is new. `hurry` is for those who are to see a frame before there are words. */
-        more(events: readonly AnswerEvent[], tokens: readonly TokenLogprob[], hurry: boolean): string {
+        /** Frames for new events. With `sendRole` the first frame is sent even without text. */
+        more(events: readonly AnswerEvent[], tokens: readonly TokenLogprob[], sendRole: boolean): string {
           waiting.push(...tokens)
-          return (hurry ? begin() : '') + events.map(framesFor).join('')
+          return (sendRole ? begin() : '') + events.map(framesFor).join('')
         },
         end: (reason: FinishReason): string => begin() + frame(index, '{}', waiting, `"${reason}"`),
       }
     },
-    /** Usage where that was asked for, and the mark that nothing follows. */
+    /** The usage frame if requested, and the end marker. */
     last: (counts: ChatUsage): string =>
       (includeUsage ? `data: ${common},"choices":[],"usage":${JSON.stringify(usageOf(counts))}}\n\n` : '') +
       'data: [DONE]\n\n',

@@ -14,9 +14,9 @@ export interface Constrained {
 }
 
 /**
- * What the whole answer must keep to, in GBNF, from its first token on; undefined when it may be anything. Free text
- * is a part of it wherever calls may come behind some, because a single token that the grammar allows costs nothing.
- * In small steps, because many tools take long. Throws Failure for schemas that no grammar can be made of.
+ * Builds the GBNF grammar of the whole answer, from its first token on; undefined if the answer is unconstrained. Where
+ * tool calls may follow free text, the grammar covers the free text too. Runs in small steps, because many tools
+ * take long. Throws Failure for schemas that cannot be converted to a grammar.
  */
 export function* constraintOf({ calling, format, marks, beginning }: Constrained): Generator<void, string | undefined> {
   const grammar = openGrammar()
@@ -32,12 +32,12 @@ export function* constraintOf({ calling, format, marks, beginning }: Constrained
   return (yield* grammar.text(root)) + rules.join('\n')
 }
 
-/** Characters of grammars and of what they were made of, all together. */
+/** Maximum total characters of cached grammars and their keys. */
 const maxKept = 8 << 20
 
 /**
- * `constraintOf`, which keeps what it has made, last used last: clients send the same tools with every turn, and a
- * grammar takes a millisecond or so for each. Meanwhile others get their tokens, and whoever wants the same waits for it.
+ * `constraintOf` with an LRU cache: clients send the same tools with every request, and a grammar takes about a
+ * millisecond per tool. Other streams continue meanwhile, and concurrent requests for the same grammar share the work.
  */
 export function openConstraints(most = maxKept) {
   const made = new Map<string, string>()

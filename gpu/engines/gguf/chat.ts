@@ -29,7 +29,7 @@ export interface ChatParts {
   context: number
 }
 
-/** A token stands for some characters; a prompt with more than this many for each that fits need not be counted. */
+/** Longer prompts than this many characters per token of the context are refused without counting their tokens. */
 const maxCharactersPerToken = 64
 
 /** Answers POST /v1/chat/completions. */
@@ -47,7 +47,7 @@ export function openChat(parts: ChatParts) {
       )
     const prompt = tokensOf(model, stretches)
     if (prompt.length === 0)
-      throw new Failure('invalid_value', 'The messages are empty after the chat template. Say something.', {
+      throw new Failure('invalid_value', 'The messages are empty after the chat template. Send a message with text.', {
         param: 'messages',
       })
     return prompt
@@ -73,7 +73,7 @@ export function openChat(parts: ChatParts) {
       prompt,
       sampling,
       limit: answerLimit(prompt.length, context, request.max_completion_tokens ?? request.max_tokens),
-      // An answer that must be a call says nothing that a stop string could mean.
+      // A forced tool call has no text to which stop strings apply.
       stops: calling?.forced ? [] : stops,
       signal: reply.signal,
       choices: request.n ?? 1,
@@ -129,7 +129,7 @@ export function openChat(parts: ChatParts) {
 
 type Reader = ReturnType<typeof openReader>
 
-/** Reads one choice piece by piece, and keeps its thoughts, whose tokens are counted at the end. */
+/** Parses one choice piece by piece and keeps its reasoning text, whose tokens are counted at the end. */
 function openReader(answer: AnswerOptions) {
   const parser = openAnswerParser(answer)
   let thoughts = ''

@@ -10,7 +10,7 @@ import type { SlotChoice } from './slots.ts'
 import { openText } from './stop.ts'
 
 export interface ChoiceWork extends Omit<GenerateWork, 'choices'> {
-  /** What must not be drawn beside the grammar, because that misreads it. */
+  /** Tokens that must not be sampled with a grammar, because llama.cpp's grammar misreads them. */
   guard?: Guard | undefined
 }
 
@@ -20,14 +20,14 @@ export interface ChoiceEnd {
 }
 
 /**
- * One answer on its way: what the rounds compute for, and what becomes of each token. `prompted` resolves when its
- * prompt is in memory, or when it never will be; `ended` when all that was said is told, or rejects.
+ * Generates one answer as a member of the rounds. `prompted` resolves when its prompt is in memory or never will be;
+ * `ended` resolves when all text has been delivered, or rejects.
  */
 export function openChoice(
   parts: GeneratorParts,
   work: ChoiceWork,
   slotChoice: SlotChoice,
-  hooks: { say: (piece: Piece) => void | Promise<void>; wake: () => void },
+  hooks: { onPiece: (piece: Piece) => void | Promise<void>; wake: () => void },
 ) {
   const { native, vocabulary, context } = parts
   const { prompt, sampling, limit, signal, showControls, onPrompt } = work
@@ -46,11 +46,11 @@ export function openChoice(
   /** The token that ends a text is counted, as llama-server, vLLM and OpenAI do. */
   let endDrawn = false
   let failed = false
-  /** Said, and not told yet. */
+  /** Generated but not yet delivered. */
   let piece: Piece | undefined
-  /** The caller has not taken the last piece yet. */
+  /** Whether the caller has not accepted the last piece yet. */
   let blocked = false
-  /** Log probabilities of tokens whose text is not sure yet, with the length of the text behind each. */
+  /** Log probabilities of tokens whose text is still held back, with the text length after each. */
   let held: { token: TokenLogprob; end: number }[] = []
   let drawn: TokenLogprob | undefined
   let sure = 0
@@ -59,7 +59,7 @@ export function openChoice(
   const sampler = native.newSampler(configOf(sampling, context, [], guarded, grammar))
   signal.addEventListener('abort', gone, { once: true })
 
-  // Whoever waits for the prompt first must not be surprised by an end that nobody waits for yet.
+  // Avoid an unhandled rejection while the caller still awaits `prompted`.
   ended.promise.catch(() => {})
 
   function fail(error: unknown): void {
@@ -92,7 +92,7 @@ export function openChoice(
       ended.resolve({ completionTokens: generated.length + (endDrawn ? 1 : 0), cachedTokens })
     }
     try {
-      const taking = hooks.say(now)
+      const taking = hooks.onPiece(now)
       if (!taking) return taken()
       blocked = true
       taking.then(() => {
@@ -106,7 +106,7 @@ export function openChoice(
     }
   }
 
-  /** Notes how likely each token of the prompt was, from the logits of the one before. */
+  /** Records the probability of each prompt token, from the logits of the token before. */
   function openScoring(found: Logprobs, hear: (tokens: readonly PromptToken[]) => void): Member['scoring'] {
     const scored: PromptToken[] = [{ ...vocabulary.written(prompt[0]!), logprob: null, top_logprobs: [] }]
     return async (places, from) => {
@@ -141,7 +141,11 @@ export function openChoice(
     async draw(at) {
       prompted.resolve()
       const token = await native.context.sampleToken(at, sampler)
-      if (token < 0) throw new Failure('worker_error', 'There is no token with which this text could go on.')
+      if (token < 0)
+        throw new Failure(
+          'worker_error',
+          'No token can continue this text: the grammar, the bias or the sampling allows none.',
+        )
       if (logprobs) drawn = await logprobs.of(token, at)
       return token
     },
@@ -185,7 +189,7 @@ export function openChoice(
   return { member, prompted: prompted.promise, ended: ended.promise }
 }
 
-/** `generated` is what the penalties look at, `refused` what must not be drawn now. */
+/** `generated` are the tokens that penalties apply to, `refused` those that must not be sampled now. */
 function configOf(
   { temperature, topK, topP, minP, seed, penalties, bias }: Sampling,
   context: number,
@@ -206,7 +210,7 @@ function configOf(
       repeatPenaltyPresencePenalty: penalties.presencePenalty,
       repeatPenaltyFrequencyPenalty: penalties.frequencyPenalty,
       repeatPenaltyTokens: Uint32Array.from(generated),
-      // Constant, because the sampler is made anew whenever it changes.
+      // Constant, because every change creates a new sampler.
       repeatPenaltyMaxTokens: context,
     }),
     ...(biased.size > 0 && {

@@ -4,7 +4,7 @@ import { progressFrame } from './progress.ts'
 
 type Logprobs = NonNullable<CompletionResponse['choices'][number]['logprobs']>
 
-/** What all parts of one answer have in common. */
+/** Fields common to all parts of one response. */
 export interface CompletionHead {
   id: string
   /** Seconds. */
@@ -33,15 +33,15 @@ const usageOf = ({ promptTokens, completionTokens, cachedTokens }: CompletionCou
 })
 
 /**
- * Puts tokens into the legacy shape, whose offsets count on from piece to piece. `droppedSpace` is whether the
- * tokenizer put a space before the first word that the text does not have. Source: OpenAI's CreateCompletionResponse.
+ * Converts tokens to the legacy format, whose offsets continue from piece to piece. `droppedSpace`: whether the
+ * tokenizer added a space before the first word that is not in the text. Source: OpenAI's CreateCompletionResponse.
  */
 export function openTokenLists(droppedSpace: boolean) {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let offset = 0
   let atStart = droppedSpace
   return {
-    /** Text that is said without tokens of its own. */
+    /** Counts text that has no tokens in the list. */
     skip(text: string): void {
       offset += text.length
       atStart = false
@@ -64,7 +64,7 @@ export function openTokenLists(droppedSpace: boolean) {
   }
 }
 
-/** The likeliest by their texts; of two tokens that read the same, the likelier. The drawn one is always among them. */
+/** The most likely tokens by text; of two with the same text, the more likely. Always includes the sampled token. */
 function topOf({ token, logprob, top_logprobs }: PromptToken): Record<string, number> | null {
   if (logprob === null) return null
   const top: Record<string, number> = {}
@@ -92,13 +92,13 @@ export const wholeCompletion = (
   system_fingerprint: fingerprint,
 })
 
-/** The frames of a streamed completion. What is the same in all of them is written down once. */
+/** Builds the frames of a streamed completion. Common parts are serialized once. */
 export function completionFrames({ id, created, model, fingerprint }: CompletionHead, includeUsage: boolean) {
   const head = { id, object: 'text_completion', created, model, system_fingerprint: fingerprint }
   const common = JSON.stringify(head).slice(0, -1)
   const rest = includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   return {
-    /** How long the prompts are, before anything is said. */
+    /** The total prompt length, sent before any text. */
     progress: (promptTokens: number): string => progressFrame(common, promptTokens),
     piece: (index: number, text: string, logprobs: Logprobs | null, reason: FinishReason | null): string =>
       `data: ${common},"choices":[{"index":${index},"text":${JSON.stringify(text)},"logprobs":${JSON.stringify(logprobs)},"finish_reason":${JSON.stringify(reason)}}]${rest}`,
@@ -107,7 +107,7 @@ export function completionFrames({ id, created, model, fingerprint }: Completion
   }
 }
 
-/** Joins what came piece by piece. */
+/** Concatenates the lists of two pieces. */
 export const joined = (a: Logprobs | null, b: Logprobs | null): Logprobs | null =>
   a && b
     ? {

@@ -26,7 +26,7 @@ export interface CompletionParts {
   generator: Generator
   /** Tokens of one request, prompt and answer together. */
   context: number
-  /** Prompts of one request that are worked on at once. */
+  /** Prompts of one request that are processed at once. */
   parallel: number
 }
 
@@ -35,7 +35,7 @@ const defaultTokens = 16
 
 interface Prompt {
   tokens: Token[]
-  /** How many of them at the start the caller did not give. */
+  /** Number of tokens at the start that the caller did not send. */
   added: number
   text: string
   limit: number
@@ -52,7 +52,7 @@ export function openCompletions(parts: CompletionParts) {
         : knownTokens(given, param)
     const { bos } = model.tokens
     const added = typeof given === 'string' && bos !== null && tokens[0] === bos ? 1 : 0
-    if (tokens.length === 0) throw new Failure('invalid_value', `'${param}' is empty. Say something.`, { param })
+    if (tokens.length === 0) throw new Failure('invalid_value', `'${param}' is empty. Send some text.`, { param })
     return {
       tokens,
       added,
@@ -67,7 +67,7 @@ export function openCompletions(parts: CompletionParts) {
     if (wrong === undefined) return tokens as Token[]
     throw new Failure(
       'invalid_value',
-      `'${param}' holds the token ${wrong}; this model has tokens 0 to ${vocabulary.size - 1}.`,
+      `'${param}' contains the token ${wrong}; this model has tokens 0 to ${vocabulary.size - 1}.`,
       { param },
     )
   }
@@ -161,7 +161,7 @@ export function openCompletions(parts: CompletionParts) {
   }
 }
 
-/** Refuses what this engine cannot do rather than answer as if it had. Throws Failure. */
+/** Throws Failure for parameters that this engine does not support, instead of ignoring them. */
 function checkSupported({ suffix, best_of, n, max_tokens, echo }: CompletionRequest): void {
   const refuse = (param: string, what: string) =>
     new Failure(
@@ -172,7 +172,7 @@ function checkSupported({ suffix, best_of, n, max_tokens, echo }: CompletionRequ
   if (suffix) throw refuse('suffix', 'fill in what comes before a suffix')
   if ((best_of ?? 1) > (n ?? 1)) throw refuse('best_of', 'choose the best of several completions')
   if (max_tokens === 0 && !echo)
-    throw new Failure('invalid_value', "'max_tokens' of 0 asks for nothing but the prompt: that needs echo: true.", {
+    throw new Failure('invalid_value', "'max_tokens' of 0 returns only the prompt, which requires echo: true.", {
       param: 'max_tokens',
     })
 }

@@ -4,19 +4,19 @@ import { failureOf } from '../../../core/schemas/issues.ts'
 import { EmbeddingsRequest } from '../../../core/schemas/vectors.ts'
 import type { Reply } from '../reply.ts'
 
-/** The vector at length 1. A vector of zeros stays one: it points nowhere. */
+/** Scales a vector to length 1. A zero vector stays zero because it has no direction. */
 export function normalized(vector: readonly number[]): number[] {
   const length = Math.hypot(...vector)
   return length === 0 ? [...vector] : vector.map(value => value / length)
 }
 
-/** The first numbers of a vector, at length 1 again: what models trained for it (Matryoshka) allow. */
+/** Keeps the first numbers of a vector, scaled to length 1, for models trained for it (Matryoshka). */
 export function shortened(vector: readonly number[], dimensions: number | null | undefined): number[] {
   if (dimensions == null || dimensions === vector.length) return [...vector]
   if (dimensions > vector.length)
     throw new Failure(
       'invalid_value',
-      `'dimensions' must be at most ${vector.length}, the size of this model's vectors.`,
+      `'dimensions' must be at limit ${vector.length}, the size of this model's vectors.`,
       {
         param: 'dimensions',
       },
@@ -28,18 +28,18 @@ export function shortened(vector: readonly number[], dimensions: number | null |
 export const base64Of = (vector: readonly number[]): string =>
   Buffer.from(Float32Array.from(vector).buffer).toString('base64')
 
-/** Of GGUF's ways to make one vector of those of all tokens, the one that makes a score. Source: llama_pooling_type. */
+/** The pooling type of models that return a score. Source: llama_pooling_type. */
 const rankPooling = 4
 
 /**
- * A model says itself how its vectors are made (mean, first or last token), and llama.cpp does it so; one that does
- * not say gets the last token's, which has seen all others. Throws Failure `worker_error` for one that gives scores.
+ * Checks the pooling type in the model file (mean, first or last token), which llama.cpp applies; the default is the
+ * last token, which has seen all others. Throws Failure `worker_error` for a model that returns scores.
  */
 export function checkPooling(model: Pick<LlamaModel, 'fileInfo'>): void {
   if (Number(model.fileInfo.architectureMetadata.pooling_type) === rankPooling)
     throw new Failure(
       'worker_error',
-      'The model cannot make embeddings: its file says that it gives scores. Use it for std/rerank and std/score.',
+      'The model cannot compute embeddings: according to its file it returns scores. Use it for std/rerank and std/score.',
     )
 }
 
@@ -52,31 +52,31 @@ export interface EmbeddingParts {
   context: number
 }
 
-/** Vectors of length 1 for texts; the context works on one text at a time, in the order of the calls. */
+/** Computes vectors of length 1 for texts, one text at a time in the order of the calls. */
 export function openEmbedder({ model, embedding, vocabularySize, context }: EmbeddingParts) {
   /**
-   * The tokens of a text or what the caller gave as such, shortened to `most` when that is not null.
-   * Throws Failure for texts that are too long or tokens that do not exist, which would end the process.
+   * Tokenizes a text, or checks tokens sent by the caller; truncates to `limit` if that is not null.
+   * Throws Failure for texts that are too long and for unknown tokens, which would crash the process.
    */
-  function tokensOf(input: string | readonly number[], param: string, most: number | null): Token[] {
+  function tokensOf(input: string | readonly number[], param: string, limit: number | null): Token[] {
     const tokens = typeof input === 'string' ? model.tokenize(boundedText(input, context, param)) : [...input]
     const wrong = tokens.find(token => token >= vocabularySize)
     if (wrong !== undefined)
       throw new Failure(
         'invalid_value',
-        `'${param}' holds the token ${wrong}; this model has tokens 0 to ${vocabularySize - 1}.`,
+        `'${param}' contains the token ${wrong}; this model has tokens 0 to ${vocabularySize - 1}.`,
         {
           param,
         },
       )
-    // A text of nothing but spaces has no tokens; the ones that frame every text still make a vector.
+    // A text of spaces has no tokens, but the tokens added around every text still produce a vector.
     const { bos, sep, eos } = model.tokens
     const frame = bos ?? sep ?? eos
     const known = (tokens.length === 0 && frame !== null ? [frame] : tokens) as Token[]
     const whole = embedding.calculateInputLength(known)
-    const allowed = most === null ? context : Math.min(most, context)
+    const allowed = limit === null ? context : Math.min(limit, context)
     if (whole <= allowed) return known
-    if (most !== null) return known.slice(0, Math.max(1, allowed - (whole - known.length)))
+    if (limit !== null) return known.slice(0, Math.max(1, allowed - (whole - known.length)))
     throw new Failure(
       'context_length_exceeded',
       `'${param}' has ${whole} tokens, but the context length of this model is ${context}. Shorten it or send it in parts.`,
@@ -93,7 +93,7 @@ export function openEmbedder({ model, embedding, vocabularySize, context }: Embe
 
 export type Embedder = ReturnType<typeof openEmbedder>
 
-/** Counting the tokens of a text takes its time; one that cannot fit by far is refused by its characters. */
+/** Refuses texts far over the limit by their characters, because counting tokens is slow. */
 export function boundedText(text: string, context: number, param: string): string {
   if (text.length > context * 64)
     throw new Failure(
@@ -104,7 +104,7 @@ export function boundedText(text: string, context: number, param: string): strin
   return text
 }
 
-/** What `truncate_prompt_tokens` says: null for "refuse what is too long", −1 for as much as the model reads. */
+/** The limit by `truncate_prompt_tokens`: null refuses texts that are too long, −1 means the context length. */
 export const truncation = (asked: number | null | undefined, context: number): number | null =>
   asked == null || asked === 0 ? null : asked < 0 ? context : asked
 
@@ -116,8 +116,8 @@ export function openEmbeddings(parts: EmbeddingParts, { tokensOf, count, embed }
     const { input, dimensions, encoding_format, truncate_prompt_tokens } = checked.data
     const one = typeof input === 'string' || typeof input[0] === 'number'
     const inputs = (one ? [input] : input) as (string | number[])[]
-    const most = truncation(truncate_prompt_tokens, parts.context)
-    const texts = inputs.map((text, at) => tokensOf(text, one ? 'input' : `input[${at}]`, most))
+    const limit = truncation(truncate_prompt_tokens, parts.context)
+    const texts = inputs.map((text, at) => tokensOf(text, one ? 'input' : `input[${at}]`, limit))
     const data = []
     let promptTokens = 0
     for (const [index, tokens] of texts.entries()) {

@@ -8,9 +8,9 @@ import { checkOptions, type GgufEngineSettings } from './options.ts'
 export type { GgufEngineOptions, GgufEngineSettings } from './options.ts'
 
 /**
- * The built-in engine: serves one GGUF file over HTTP as any OpenAI-style engine would, until SIGTERM or SIGINT.
- * Resolves when everything is closed. Throws Failure when it cannot start: `invalid_value` for the options,
- * `worker_error` for the model.
+ * Runs the built-in engine: serves one GGUF file over an OpenAI-compatible API until SIGTERM or SIGINT. Resolves when
+ * everything is closed. Throws Failure if it cannot start: `invalid_value` for the options, `worker_error` for the
+ * model.
  */
 export async function runGgufEngine(options: GgufEngineSettings, { log }: { log: Log }): Promise<void> {
   checkOptions(options)
@@ -49,7 +49,7 @@ export async function runGgufEngine(options: GgufEngineSettings, { log }: { log:
   } finally {
     stop[Symbol.dispose]()
     await server?.close()
-    // What llama.cpp is in the middle of must end before its memory is freed.
+    // llama.cpp must finish its computation before its memory is freed.
     await idle?.()
     await loaded?.close()
   }

@@ -9,48 +9,48 @@ import { type Sampling, seedOf } from './sampling.ts'
 import type { Slots } from './slots.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
-/** What a choice has newly said. Each choice ends with exactly one piece that has a reason. */
+/** New text of a choice. Each choice ends with exactly one piece that has a reason. */
 export interface Piece {
   text: string
-  /** The tokens that the text comes from, where `logprobs` asked for them. */
+  /** The tokens of the text, if `logprobs` is set. */
   tokens: readonly TokenLogprob[]
   reason: FinishReason | null
 }
 export type FinishReason = 'stop' | 'length'
 
-/** `choice` counts from 0. When it gives a promise, no token is computed for that choice meanwhile. */
+/** `choice` counts from 0. While a returned promise is pending, no token is computed for that choice. */
 export type OnPiece = (piece: Piece, choice: number) => void | Promise<void>
 
 export interface GenerateWork {
   prompt: readonly Token[]
   sampling: Sampling
-  /** Tokens each choice may have; none only where the prompt's own are asked for. */
+  /** Maximum tokens per choice; 0 only if the request is for the prompt's tokens. */
   limit: number
   /** Non-empty, well-formed strings. */
   stops: readonly string[]
   signal: AbortSignal
-  /** Answers to give; 1 when left out. */
+  /** Number of answers; default 1. */
   choices?: number
-  /** What the text must keep to, in GBNF, from its first token on. */
+  /** Grammar of the text in GBNF, from its first token on. */
   grammar?: string
-  /** How many of the likeliest tokens to report beside each token, 0 to 20. Left out, nothing is reported. */
+  /** Number of alternatives reported with each token, 0 to 20. Omitted: no log probabilities. */
   logprobs?: number
-  /** Whether a space before the first word belongs to the text: where it goes on with one, and does not answer. */
+  /** Whether to keep a space before the first word: for text that continues the prompt. */
   keepFirstSpace?: boolean
-  /** Asks for the probabilities of the prompt's own tokens; hears them before the first piece, if there is any. */
+  /** Requests the probabilities of the prompt's tokens; called before the first piece. */
   onPrompt?: (tokens: readonly PromptToken[]) => void
-  /** Control tokens to be said as the text they are written with, such as `<tool_call>`. Others say nothing. */
+  /** Control tokens to output as text, such as `<tool_call>`. Others produce no text. */
   showControls?: readonly string[]
 }
 
-/** A token of the prompt. The first has no probability: there is nothing before it. */
+/** A token of the prompt. The first has no probability, because no token precedes it. */
 export interface PromptToken extends Omit<LikelyToken, 'logprob'> {
   logprob: number | null
   top_logprobs: LikelyToken[]
 }
 
 export interface Generated {
-  /** Tokens of all choices, those that end a text not counted. */
+  /** Tokens of all choices. */
   completionTokens: number
   /** Tokens of the prompt that were in memory already. */
   cachedTokens: number
@@ -66,12 +66,12 @@ export interface GeneratorParts {
   context: number
 }
 
-/** Continues prompts. */
+/** Generates text for prompts. */
 export function openGenerator(parts: GeneratorParts) {
   const { slots, rounds, vocabulary } = parts
   const guards = new Map<string, Promise<Guard>>()
 
-  /** A look at the whole vocabulary, so once for each choice of control tokens that are shown. */
+  /** Cached per set of shown control tokens, because a guard scans the whole vocabulary. */
   function guardFor(shown: readonly string[] = []): Promise<Guard> {
     const key = JSON.stringify(shown)
     const known = guards.get(key)
@@ -81,12 +81,12 @@ export function openGenerator(parts: GeneratorParts) {
     return made
   }
 
-  async function begin(work: GenerateWork, say: OnPiece, index: number) {
+  async function begin(work: GenerateWork, onPiece: OnPiece, index: number) {
     const { sampling } = work
     const seed = seedOf(sampling.seed + index)
     const guard = work.grammar === undefined ? undefined : await guardFor(work.showControls)
     const slotChoice = await slots.take(work.prompt, work.signal, index > 0)
-    const hooks = { say: (piece: Piece) => say(piece, index), wake: rounds.wake }
+    const hooks = { onPiece: (piece: Piece) => onPiece(piece, index), wake: rounds.wake }
     let choice: ReturnType<typeof openChoice>
     try {
       choice = openChoice(
@@ -110,20 +110,19 @@ export function openGenerator(parts: GeneratorParts) {
 
   return {
     /**
-     * Continues the prompt, as often as asked. `say` hears each piece of text that is sure; not once more after this
-     * has ended. Each answer waits for a slot of its own and for nothing else, so that no two requests can wait for
-     * each other, and those after the first go on from what it has computed. Throws the signal's reason, at the latest
-     * one token after it was raised, and Failure `queue_full`.
+     * Continues the prompt `choices` times. `onPiece` receives each piece of final text, and is not called after this
+     * has ended. Each answer waits for its slot only, so that requests cannot deadlock; answers after the first reuse
+     * the computed prompt. Throws the signal's reason, at most one token after the abort, and Failure `queue_full`.
      */
-    async generate(work: GenerateWork, say: OnPiece): Promise<Generated> {
+    async generate(work: GenerateWork, onPiece: OnPiece): Promise<Generated> {
       const { choices = 1 } = work
-      if (choices === 1) return (await begin(work, say, 0)).ended
+      if (choices === 1) return (await begin(work, onPiece, 0)).ended
       const other = new AbortController()
       const signal = AbortSignal.any([work.signal, other.signal])
       const all = { ...work, signal }
-      const first = await begin(all, say, 0)
+      const first = await begin(all, onPiece, 0)
       await first.prompted
-      const ends = [first.ended, ...Array.from({ length: choices - 1 }, (_, at) => later(all, say, at + 1))]
+      const ends = [first.ended, ...Array.from({ length: choices - 1 }, (_, at) => later(all, onPiece, at + 1))]
       for (const end of ends) end.catch((error: unknown) => other.abort(error))
       const settled = await Promise.allSettled(ends)
       let completionTokens = 0
@@ -137,20 +136,20 @@ export function openGenerator(parts: GeneratorParts) {
     },
   }
 
-  async function later(work: GenerateWork, say: OnPiece, index: number) {
-    return (await begin(work, say, index)).ended
+  async function later(work: GenerateWork, onPiece: OnPiece, index: number) {
+    return (await begin(work, onPiece, index)).ended
   }
 }
 
 export type Generator = ReturnType<typeof openGenerator>
 
-/** The tokens of a prompt whose stretches may hold control tokens or not, with the one that begins a text. */
+/** Tokenizes a prompt and adds the start token. Control tokens are recognized only in parts that are not `plain`. */
 export function tokensOf(
   model: Pick<LlamaModel, 'tokenize' | 'tokens'>,
   stretches: readonly { text: string; plain: boolean }[],
 ): Token[] {
   const tokens = stretches.flatMap(({ text, plain }, at) =>
-    // A stretch in the middle must not get the space that SentencePiece puts before a text.
+    // A later part must not get the space that SentencePiece adds before a text.
     at === 0 ? model.tokenize(text, !plain) : model.tokenize(text, !plain, 'trimLeadingSpace'),
   )
   const { bos, shouldPrependBosToken } = model.tokens

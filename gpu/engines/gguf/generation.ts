@@ -17,24 +17,24 @@ export interface Generation {
   generator: Generator
   /** Tokens of one request, prompt and answer together. */
   context: number
-  /** Answers at once. */
+  /** Maximum concurrent answers. */
   parallel: number
-  /** Resolves when nothing is being computed any more; all requests must have ended. */
+  /** Resolves when no computation is running; all requests must have ended before. */
   idle(): Promise<void>
 }
 
-/** Makes the memory for conversations and computes one token. Throws Failure `worker_error` when the model cannot. */
+/** Creates the context for conversations and computes a test token. Throws Failure `worker_error` if that fails. */
 export async function openGeneration(
   { llama, model, sizing }: LoadedModel,
   { threads, gpu }: GgufEngineOptions,
   vocabulary: Vocabulary,
   exclusive: Exclusive,
 ): Promise<Generation> {
-  // llama.cpp does not refuse these: it draws tokens from memory that nobody has written.
+  // llama.cpp does not refuse these models: it would sample from uninitialized memory.
   if (model.fileInfo.architectureMetadata.attention?.causal === false || !model.fileInsights.hasDecoder)
-    throw new Failure('worker_error', 'The model cannot chat: it reads texts but does not continue them.')
+    throw new Failure('worker_error', 'The model cannot chat: it is an encoder and does not generate text.')
   const { context, parallel } = sizing
-  // A processor gains nothing from longer pieces, and everyone else waits for them; a GPU wants them long.
+  // On a CPU longer pieces are not faster and delay the other streams; a GPU needs long ones.
   const piece = gpu === 'off' || llama.gpu === false ? 128 : 512
   const batchSize = Math.max(sizing.batch, parallel)
   const memory = await attempt('The model cannot chat', () =>
@@ -52,7 +52,7 @@ export async function openGeneration(
 }
 
 /**
- * From how many tokens on it is worth copying them from another slot. A copy moves the memory of a whole slot,
- * whatever it holds; to compute one token takes as long as to move that of several hundred.
+ * Minimum number of common tokens for copying them from another slot. A copy moves the memory of the whole slot;
+ * computing one token takes as long as moving several hundred.
  */
 export const minCopyTokens = (context: number): number => Math.max(16, Math.ceil(context / 256))

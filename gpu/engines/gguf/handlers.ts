@@ -24,9 +24,9 @@ const routes: Record<TextTask, string> = {
 }
 
 /**
- * Makes the contexts that the tasks need, runs a token through each, and gives what answers. A task that was not asked
- * for is refused by name. `idle` resolves when nothing is being computed for requests that have ended. Throws Failure
- * `worker_error` when the model cannot do one of them.
+ * Creates the contexts for the tasks, tests each with a token, and returns the handlers. Other tasks are refused.
+ * `idle` resolves when no computation for an ended request is running. Throws Failure `worker_error` if the model
+ * cannot do one of the tasks.
  */
 export async function openHandlers(
   loaded: LoadedModel,
@@ -39,7 +39,7 @@ export async function openHandlers(
   const handlers: Partial<Record<TextTask, Handler>> = {}
   const ranks = model.fileInsights.supportsRanking
   const context = loaded.sizing.encoderContext
-  // A text must be shorter than its context, and is only understood when it is computed in one batch.
+  // A text must be shorter than its context, and an encoder must compute it in one batch.
   const encoder = { threads, contextSize: context + 1, batchSize: context + 1 }
 
   const exclusive = loaded.llama.gpu === 'vulkan' ? openMutex() : noMutex
@@ -102,5 +102,5 @@ function templateOf(model: LoadedModel['model'], { controls }: Vocabulary) {
   return openTemplate({ source: model.fileInfo.metadata.tokenizer.chat_template, bos, eos, controls })
 }
 
-/** Some token of the model, to see whether it computes at all. */
+/** Any token of the model, for a test computation. */
 const firstToken = (model: LoadedModel['model']): Token => model.tokens.bos ?? model.tokens.eos ?? (0 as Token)

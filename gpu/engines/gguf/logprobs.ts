@@ -2,19 +2,22 @@ import type { Token } from 'node-llama-cpp'
 import type { Native, NativeSampler } from './native.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
-/** One token as OpenAI reports it. `logprob` is the natural logarithm of the model's own probability, whatever the sampling. */
+/**
+ * One token as OpenAI reports it. `logprob` is the natural logarithm of the model's own probability, whatever the
+ * sampling.
+ */
 export interface LikelyToken {
   token: string
   logprob: number
-  /** The bytes that it says: maybe a part of a character; none where it is a control token that is not shown. */
+  /** UTF-8 bytes, possibly part of a character; empty for a control token that is not shown. */
   bytes: number[]
 }
 export interface TokenLogprob extends LikelyToken {
-  /** The likeliest tokens at this place, best first. */
+  /** The most likely tokens at this position, best first. */
   top_logprobs: LikelyToken[]
 }
 
-/** What JSON can hold in place of a probability of zero. OpenAI gives the same number. */
+/** Replaces −∞, which JSON cannot represent. OpenAI uses the same number. */
 const never = -9999
 
 /**
@@ -41,8 +44,8 @@ export function logprobsOf(
 }
 
 /**
- * Reads the model's own distribution, beside whatever is drawn from it: a sampler that changes nothing looks at the
- * same logits. One token at a time.
+ * Reads the model's own distribution, independent of sampling: a second sampler without settings reads the same logits.
+ * Handles one token at a time.
  */
 export function openLogprobs(native: Native, vocabulary: Vocabulary, top: number, shown?: readonly string[]) {
   const sampler: NativeSampler = native.newSampler({})
@@ -51,9 +54,9 @@ export function openLogprobs(native: Native, vocabulary: Vocabulary, top: number
     logprob,
   })
   return {
-    /** The token's probability by the logits at this place of the batch. */
+    /** Returns the token's log probability, by the logits at this index of the batch. */
     async of(token: number, at: number): Promise<TokenLogprob> {
-      // One more than nothing is always asked for: the largest logit is the measure of all others.
+      // At least one is requested, because the largest logit is the reference for all others.
       const wanted: [number[], false, false, false, number] = [[token], false, false, false, Math.max(1, top)]
       const [, , , pairs, weight] = await native.context.sampleToken(at, sampler, false, false, wanted, true)
       const found = logprobsOf(pairs, weight, token, top)

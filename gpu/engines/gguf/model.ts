@@ -14,15 +14,14 @@ export interface LoadedModel {
   llama: Llama
   model: LlamaModel
   library: NodeLlamaCpp
-  /** What was decided about it; the contexts are made by it. */
+  /** The sizing by which the contexts are created. */
   sizing: Sizing
   close(): Promise<void>
 }
 
 /**
- * Loads llama.cpp and the model file. Never compiles or downloads anything. `onProgress` hears 0 to 1.
- * Throws Failure `worker_error` that names the file, `invalid_value` when the settings cannot be met, or the signal's
- * reason.
+ * Loads llama.cpp and the model file. Never compiles or downloads anything. `onProgress` receives 0 to 1. Throws
+ * Failure `worker_error` with the file's name, `invalid_value` if the settings do not fit, or the signal's reason.
  */
 export async function loadModel(
   settings: GgufEngineSettings,
@@ -69,7 +68,7 @@ export async function loadModel(
   }
 }
 
-/** Starts llama.cpp with the backend that is named; `auto` leaves the choice to node-llama-cpp. */
+/** Starts llama.cpp with the given backend; `auto` leaves the choice to node-llama-cpp. */
 export function startLlama(
   library: NodeLlamaCpp,
   { gpu, threads }: { gpu: GpuUse; threads: number },
@@ -88,14 +87,14 @@ export function startLlama(
   )
 }
 
-/** The library calls every cache but that of 16 bits experimental, so nothing is said for that one. */
+/** Options for a quantized cache. The library calls them experimental, so a 16-bit cache sets none. */
 const cacheOf = ({ kvType }: Sizing): Partial<LlamaModelOptions> => {
   if (kvType === 'f16') return {}
   const type = kvType === 'q8_0' ? 'Q8_0' : 'Q4_0'
   return { experimentalDefaultContextKvCacheKeyType: type, experimentalDefaultContextKvCacheValueType: type }
 }
 
-/** Runs a step of the start; what goes wrong becomes a Failure that says which step it was. */
+/** Runs a step of the start and converts errors to a Failure that names the step. */
 export async function attempt<T>(what: string, run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
     return await run()

@@ -1,10 +1,9 @@
-/** Runs work when no other work under the same mutex is running. */
+/** Runs work while no other work under the same mutex is running. */
 export type Exclusive = <T>(work: () => Promise<T>) => Promise<T>
 
 /**
- * Opens a mutex: works run one after another, in the order in which they came. A Vulkan driver may end the process when
- * two contexts compute at once; node-llama-cpp keeps its own apart, and this keeps them apart from the batches that we
- * compose ourselves.
+ * Opens a mutex that runs work in order of arrival. A Vulkan driver may crash the process if two contexts compute at
+ * once. node-llama-cpp serializes its own computations; this mutex also serializes the batches composed by the engine.
  */
 export function openMutex(): Exclusive {
   let last: Promise<unknown> = Promise.resolve()
@@ -15,5 +14,5 @@ export function openMutex(): Exclusive {
   }
 }
 
-/** For machines where works may run at the same time. */
+/** For backends that allow concurrent computation. */
 export const noMutex: Exclusive = work => work()

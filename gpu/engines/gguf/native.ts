@@ -2,23 +2,23 @@ import type { Llama, LlamaContext, LlamaModel } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 
 /**
- * The part of node-llama-cpp that its published types leave out: llama.cpp itself, as its addon gives it. Its own
- * `evaluate()` shows no logits beside a grammar or a sampling, passes over a bias on tokens that end a text, cannot
- * give the memory of one prompt to several answers, and spends on locks and promises as much as a small model spends
- * on computing (1.4 to 1.8 times the tokens a second without it, measured). The version of the package is pinned;
- * what is used here is looked for when the engine starts, and tested with tiny models.
+ * Types for node-llama-cpp's native addon, which its published types leave out. Its `evaluate()` returns no logits
+ * with a grammar or sampling, ignores a bias on end tokens, cannot share a prompt's memory between answers, and spends
+ * as much time on locks and promises as a small model spends on computing (without it 1.4 to 1.8 times the tokens per
+ * second, measured). The package version is pinned; the engine checks these functions at start, and tests use tiny
+ * models.
  */
 export interface NativeContext {
-  /** Makes room for a batch of so many tokens and forgets the one before. */
+  /** Allocates a batch for this many tokens and discards the previous one. */
   initBatch(tokens: number): void
-  /** Adds tokens of a sequence from a position on. Gives where the logits of the named ones will be. */
+  /** Adds tokens of a sequence from a position on. Returns the logits indices of the tokens in `logitsOf`. */
   addToBatch(sequence: number, position: number, tokens: Uint32Array, logitsOf: Uint32Array): Uint32Array
   decodeBatch(): Promise<void>
-  /** Draws from the logits and lets the sampler know; −1 when nothing can be drawn. */
+  /** Samples from the logits and updates the sampler; −1 if no token can be sampled. */
   sampleToken(at: number, sampler: NativeSampler): Promise<number>
   /**
-   * The same with logits: those of the named tokens and of the `top` likeliest, as token, logit, token, logit…,
-   * and the sum of e^(logit − largest logit) over all tokens.
+   * Also returns logits of the given tokens and of the `top` most likely, as token, logit, token, logit…, and the sum
+   * of e^(logit − largest logit) over all tokens.
    */
   sampleToken(
     at: number,
@@ -28,13 +28,13 @@ export interface NativeContext {
     logits: [tokens: readonly number[], max: false, min: false, selected: false, top: number],
     weight: true,
   ): Promise<[token: number, probabilities: undefined, confidence: undefined, logits: number[], weight: number]>
-  /** Forgets everything about a sequence. */
+  /** Removes all tokens of a sequence from memory. */
   disposeSequence(sequence: number): void
-  /** Forgets positions from `start` to before `end`; −1 is all that follow. False when this memory has no such part. */
+  /** Removes positions from `start` up to but excluding `end` (−1: all). False if this memory cannot remove a part. */
   removeTokenCellsFromSequence(sequence: number, start: number, end: number): boolean
-  /** The first position that is still in memory. Later than 0 where a model looks at a sliding window only. */
+  /** The first position still in memory; above 0 for models with a sliding window. */
   getSequenceKvCacheMinPosition(sequence: number): number
-  /** Makes one sequence remember what another does, and nothing else. */
+  /** Replaces the memory of `target` by a copy of `source`. */
   copySequenceStateFromOtherSequence(target: number, source: number): Promise<number>
 }
 
@@ -54,13 +54,13 @@ export interface SamplerConfig {
   grammarEvaluationState?: NativeGrammarState
 }
 
-/** Draws tokens; remembers which, for penalties and grammar. Works on one token at a time. */
+/** Samples one token at a time and records it, for penalties and grammar. */
 export interface NativeSampler {
   applyConfig(config: SamplerConfig): void
   dispose(): void
 }
 
-/** How far a text has come in a grammar. */
+/** The parse state of a text in a grammar. */
 export type NativeGrammarState = object & { readonly brand: 'AddonGrammarEvaluationState' }
 
 interface Addon {
@@ -75,7 +75,7 @@ const maxGrammars = 8
 
 export type Native = ReturnType<typeof openNative>
 
-/** Throws Failure `worker_error` for a version of node-llama-cpp that is built otherwise. */
+/** Throws Failure `worker_error` if this version of node-llama-cpp lacks the functions. */
 export function openNative(llama: Llama, model: LlamaModel, memory: LlamaContext) {
   const addon = (llama as unknown as { _bindings?: Addon })._bindings
   const nativeModel = (model as unknown as { _model?: object })._model
@@ -86,13 +86,13 @@ export function openNative(llama: Llama, model: LlamaModel, memory: LlamaContext
   if (!addon || !nativeModel || !classes || !methods)
     throw new Failure(
       'worker_error',
-      'This version of node-llama-cpp is not the one that the engine was made for. Install the one that its package.json names.',
+      'This version of node-llama-cpp is not supported by the engine. Install the version in its package.json.',
     )
 
-  /** By their texts, those that were used last; none of them holds more than its text. */
+  /** The most recently used grammars by text. */
   const grammars = new Map<string, object>()
 
-  /** To make one is to see whether llama.cpp can read it, which takes as long as the reading for an answer. */
+  /** Creating a grammar validates it, which takes as long as parsing it for an answer. */
   const grammarOf = (text: string): object => {
     const grammar = grammars.get(text) ?? new addon.AddonGrammar(text, { addonExports: addon })
     grammars.delete(text)
@@ -108,7 +108,7 @@ export function openNative(llama: Llama, model: LlamaModel, memory: LlamaContext
       sampler.applyConfig(config)
       return sampler
     },
-    /** The beginning of a grammar in GBNF. Throws Failure `invalid_value` when llama.cpp cannot read it. */
+    /** Returns the initial state of a GBNF grammar. Throws Failure `invalid_value` if llama.cpp cannot parse it. */
     newGrammarState(grammar: string): NativeGrammarState {
       try {
         return new addon.AddonGrammarEvaluationState(nativeModel, grammarOf(grammar))
@@ -116,7 +116,7 @@ export function openNative(llama: Llama, model: LlamaModel, memory: LlamaContext
         throw new Failure('invalid_value', 'llama.cpp cannot read the grammar of this request.', { cause })
       }
     },
-    /** Keeps what the addon works with from being collected. */
+    /** Keeps the context from being garbage-collected while the addon uses it. */
     memory,
   }
 }

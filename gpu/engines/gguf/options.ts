@@ -3,59 +3,59 @@ import type { TextTask } from '../../../core/schemas/task.ts'
 import { checkListenAddress, type ListenAddress } from '../http.ts'
 import type { KvType } from './sizing-need.ts'
 
-/** What computes: a backend by name, the best that works here, or the processor. */
+/** A backend by name, `auto` for the best that works here, `off` for the CPU. */
 export const gpuUses = ['auto', 'off', 'cuda', 'vulkan'] as const
 export type GpuUse = (typeof gpuUses)[number]
 
 export const flashUses = ['auto', 'on', 'off'] as const
 
-/** What `infer engine gguf` is told. */
+/** Options of `infer engine gguf`. */
 export interface GgufEngineSettings extends ListenAddress {
-  /** Path of the GGUF file; of a split model the first part. */
+  /** Path of the GGUF file, or of the first part of a split model. */
   model: string
-  /** The name under which it answers. */
+  /** The model id that it reports. */
   id: string
   tasks: readonly TextTask[]
   threads: number
-  /** Chats that are worked on at once, 1 to 256; by the memory at hand when left out. */
+  /** Concurrent requests, 1 to 256; default: by the available memory. */
   parallel?: number
-  /** Tokens that one request may take, prompt and answer together. At most what the model was trained for. */
+  /** Maximum tokens of one request, prompt and answer together; at max the trained context length. */
   context?: number
   gpu: GpuUse
-  /** Where the builds for GPUs lie; those inside the program compute on the processor. */
+  /** Folder of the GPU builds; the builds inside the program use the CPU. */
   backends?: string
-  /** Blocks of the model on the GPU, its output counted as one more; as many as fit when left out. */
+  /** Layers on the GPU, the output counted as one more; default: as many as fit. */
   gpuLayers?: number
   flashAttention?: (typeof flashUses)[number]
   kvType?: KvType
-  /** Tokens that are computed at once, 32 to 4096. */
+  /** Tokens per batch, 32 to 4096. */
   batch?: number
-  /** Bytes that the model may fill, on the GPU where there is one; as much as is free when left out. */
+  /** Bytes that the model may use, on the GPU if there is one; default: the free memory. */
   memory?: number
-  /** Whether the file is mapped into memory rather than read; mapped by itself. */
+  /** Whether to map the file into memory instead of reading it; default: map. */
   mmap?: boolean
-  /** Keeps the model from being swapped out. */
+  /** Locks the model in memory, so that it is not swapped out. */
   mlock?: boolean
-  /** When given, every request but /health needs it as bearer token. */
+  /** If set, every request except /health needs it as bearer token. */
   key?: string
 }
 
-/** The same once the model's header and the memory at hand have decided what was left out. */
+/** Settings after defaults were chosen from the model's header and the available memory. */
 export interface GgufEngineOptions extends GgufEngineSettings {
   parallel: number
 }
 
-/** llama.cpp refuses to make a context for more sequences than this. */
+/** llama.cpp's limit of sequences per context. */
 export const maxParallel = 256
 
-/** Throws Failure `invalid_value` for options that cannot work, before anything is started. */
+/** Throws Failure `invalid_value` for invalid options. */
 export function checkOptions(options: GgufEngineSettings): void {
   const wrong = (param: string, message: string) => new Failure('invalid_value', message, { param })
-  const within = (name: string, value: number | undefined, least: number, most: number) => {
-    if (value !== undefined && !(Number.isInteger(value) && value >= least && value <= most))
-      throw wrong(name, `--${name} must be a whole number from ${least} to ${most}, not ${value}.`)
+  const within = (name: string, value: number | undefined, min: number, max: number) => {
+    if (value !== undefined && !(Number.isInteger(value) && value >= min && value <= max))
+      throw wrong(name, `--${name} must be a whole number from ${min} to ${max}, not ${value}.`)
   }
-  if (options.tasks.length === 0) throw wrong('task', 'Say with --task what the model is for.')
+  if (options.tasks.length === 0) throw wrong('task', 'Give at min one task with --task.')
   checkListenAddress(options)
   within('threads', options.threads, 1, 1024)
   within('parallel', options.parallel, 1, maxParallel)

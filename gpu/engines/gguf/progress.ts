@@ -1,9 +1,9 @@
 /**
- * llama.cpp's `return_progress`: a stream says how long its prompt is before it says anything else, so that whoever
- * leaves it early can be told what it used. Clients of the API do not send it; the gateway does.
+ * llama.cpp's `return_progress`: a stream starts with its prompt length, so that the usage of a disconnected request is
+ * known. The gateway sets it, not API clients.
  */
 export const asksProgress = (body: unknown): boolean => (body as { return_progress?: unknown }).return_progress === true
 
-/** The event that says it; `head` is the beginning of every event of the stream, its brace open. */
+/** The event with the prompt length; `head` is the start of every event of the stream, with an open brace. */
 export const progressFrame = (head: string, promptTokens: number): string =>
   `data: ${head},"choices":[],"prompt_progress":{"total":${promptTokens}}}\n\n`

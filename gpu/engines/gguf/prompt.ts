@@ -2,14 +2,14 @@ import type { NativeContext } from './native.ts'
 import { commonStart, type Slot, type SlotChoice } from './slots.ts'
 
 /**
- * The numbers that come out of a matrix product depend, in their last bits, on how many tokens were computed together;
- * over some hundred tokens that is enough to draw another word (38 of 160 seeded answers differed under load,
- * measured). So a request with a seed is computed alone in its batch and in pieces of a fixed size, and reuses only
- * what was computed like that. All others share batches and reuse whatever fits.
+ * The last bits of a matrix product depend on how many tokens are computed together. Over some hundred tokens this can
+ * change a sampled token (measured: 38 of 160 seeded answers differed under load). So a request with a seed is computed
+ * in separate batches of a fixed size and reuses only tokens computed that way. Other requests share batches and
+ * reuse any common tokens.
  */
 export interface PromptWork {
   prompt: readonly number[]
-  /** Tokens of a reproducible prompt that are computed in one step. */
+  /** Tokens of a reproducible prompt per step. */
   piece: number
   reproducible: boolean
   /** Whether nothing may be reused. */
@@ -17,8 +17,8 @@ export interface PromptWork {
 }
 
 /**
- * How many tokens of a slot a prompt may reuse. `common` is how far its state and the prompt agree, `exact` how many
- * tokens at its start were computed in fixed pieces, `wanted` how many of the prompt come before its last token.
+ * Number of a slot's tokens that a prompt may reuse. `common`: leading tokens shared with the prompt; `exact`: leading
+ * tokens computed in fixed pieces; `wanted`: tokens of the prompt before its last one.
  */
 export function reusableTokens(
   common: number,
@@ -32,19 +32,19 @@ export function reusableTokens(
   return wholePieces(Math.min(common, exact, wanted), piece)
 }
 
-/** How much of `exact` is left when all but the first `kept` tokens are dropped: the last piece was cut then. */
+/** The value of `exact` after all but the first `kept` tokens were removed: a partly removed piece no longer counts. */
 export const exactAfter = (exact: number, kept: number, piece: number): number =>
   kept >= exact ? exact : wholePieces(kept, piece)
 
 const wholePieces = (tokens: number, piece: number) => Math.floor(tokens / piece) * piece
 
-/** How many tokens from `position` on a reproducible prompt computes next: a piece, and its last token for itself. */
+/** Number of tokens that a reproducible prompt computes next: one piece; the last token is computed separately. */
 export const pieceFrom = (position: number, promptLength: number, piece: number): number =>
   position >= promptLength - 1 ? 1 : Math.min(piece, promptLength - 1 - position)
 
 /**
- * Brings the slot to where it holds a beginning of the prompt and nothing else, as long a one as there is. Gives its
- * length, which is less than the prompt's: the last token is always computed. Not while a batch is being computed.
+ * Makes the slot contain the longest reusable prefix of the prompt and nothing else. Returns its length, which is less
+ * than the prompt's because the last token is always computed. Must not run while a batch is being computed.
  */
 export async function prepareSlot(
   context: NativeContext,
@@ -65,7 +65,7 @@ export async function prepareSlot(
   return slot.tokens.length
 }
 
-/** Drops all but the first tokens; everything, where the model's memory cannot forget a part. */
+/** Removes all but the first `kept` tokens, or everything if the model's memory cannot remove a part. */
 export function shorten(context: NativeContext, slot: Slot, kept: number, window: number): void {
   if (kept === slot.tokens.length) return
   const { sequence } = slot

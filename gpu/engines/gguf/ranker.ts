@@ -5,7 +5,7 @@ import { boundedText } from './embeddings.ts'
 export interface RankerParts {
   model: LlamaModel
   ranking: LlamaRankingContext
-  /** Tokens of a query and a document together, with those that the model wants around them. */
+  /** Maximum tokens of a query and a document together, including special tokens. */
   context: number
 }
 
@@ -16,7 +16,7 @@ export interface Pair {
   promptTokens: number
 }
 
-/** The tokens that a model wants around texts, as its file says. */
+/** The special tokens around texts, from the model file. */
 export interface PairMarks {
   bos: Token | null
   eos: Token | null
@@ -26,10 +26,10 @@ export interface PairMarks {
   addSep: boolean
 }
 
-/** Tokenizers that put a separator between two texts where the file does not say. Source: llama.cpp v0.5.0. */
+/** Tokenizers that add a separator between two texts by default. Source: llama.cpp v0.5.0. */
 const separating = new Set(['jina-v1-en', 'jina-v2-code', 'roberta-bpe'])
 
-/** Reads the marks from a model file; undefined where the file brings a template of its own. */
+/** Reads the special tokens from a model file; undefined if the file contains a template. */
 function marksOf({ tokens, fileInfo, vocabularyType }: LlamaModel): PairMarks | undefined {
   const { tokenizer } = fileInfo.metadata
   if (tokenizer['chat_template.rerank'] !== undefined) return undefined
@@ -45,22 +45,22 @@ function marksOf({ tokens, fileInfo, vocabularyType }: LlamaModel): PairMarks | 
   }
 }
 
-/** Query and document with the tokens that the model file asks for, as llama-server puts them together. */
+/** Joins query and document with the special tokens of the model file, as llama-server does. */
 export function pairOf(
   query: readonly Token[],
   document: readonly Token[],
   { bos, eos, sep, addBos, addEos, addSep }: PairMarks,
 ): Token[] {
   const one = (wanted: boolean, token: Token | null): Token[] => (wanted && token !== null ? [token] : [])
-  // The separator stands for an end that the model does not have.
+  // The separator replaces a missing end token.
   const end = one(addEos, eos ?? sep)
   return [...one(addBos, bos), ...query, ...end, ...one(addSep, sep), ...document, ...end]
 }
 
 /**
- * node-llama-cpp's own `rank` writes [CLS] query [EOS] [SEP] document [EOS] whatever the file says, which gave a plain
- * BERT 13 tokens in place of 9, and other scores; with a template it puts one more [SEP] before the text. This is what
- * it calls below that. The version of the package is pinned.
+ * Internal functions below node-llama-cpp's `rank`, which always writes [CLS] query [EOS] [SEP] document [EOS]: for a
+ * plain BERT that is 13 tokens instead of 9, with different scores, and with a template it adds one more [SEP]. The
+ * package version is pinned.
  */
 interface RankingInternals {
   _evaluateRankingForInput(tokens: readonly Token[]): Promise<number>
@@ -78,16 +78,16 @@ export function openRanker({ model, ranking, context }: RankerParts) {
   return {
     tokensOf,
     /**
-     * One pair, its document shortened to fit when `most` is not null. `param` names the document in messages.
+     * Tokenizes a pair; truncates the document to `limit` if that is not null. `param` names the document in messages.
      * Throws Failure `context_length_exceeded`.
      */
-    pair(query: Token[], text: string, param: string, most: number | null): Pair {
+    pair(query: Token[], text: string, param: string, limit: number | null): Pair {
       const document = tokensOf(text, param)
       const promptTokens = lengthOf(query, document)
-      const allowed = most === null ? context : Math.min(most, context)
+      const allowed = limit === null ? context : Math.min(limit, context)
       if (promptTokens <= allowed) return { query, document, promptTokens }
       const room = document.length - (promptTokens - allowed)
-      if (most !== null && room > 0) return { query, document: document.slice(0, room), promptTokens: allowed }
+      if (limit !== null && room > 0) return { query, document: document.slice(0, room), promptTokens: allowed }
       throw new Failure(
         'context_length_exceeded',
         `The query and '${param}' together have ${promptTokens} tokens, but the context length of this model is ${context}. Shorten them.`,

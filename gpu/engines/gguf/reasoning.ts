@@ -1,7 +1,7 @@
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
 import { heldBack } from './stop.ts'
 
-/** The marks between which a model thinks before it answers. */
+/** The marks around the reasoning of a model. */
 export interface ThinkMarks {
   open: string
   close: string
@@ -12,13 +12,13 @@ const families: readonly ThinkMarks[] = [
   { open: '[THINK]', close: '[/THINK]' },
 ]
 
-/** The marks of a model that thinks, told by its chat template; undefined for one that does not. */
+/** The reasoning marks found in a chat template; undefined for a model without reasoning. */
 export const thinkMarksOf = (template: string): ThinkMarks | undefined =>
   families.find(({ close }) => template.includes(close))
 
 /**
- * Where an answer stands when it begins: its thoughts have begun in the prompt already, may begin, or are over,
- * because the prompt ends with a closed block as templates write it when thinking is turned off.
+ * The state at the start of an answer: reasoning has begun in the prompt (`thinking`), may begin (`open`), or is over
+ * (`answer`) because the prompt ends with a closed block, as templates write it when reasoning is turned off.
  */
 export type Beginning = 'thinking' | 'open' | 'answer'
 export function beginningOf(prompt: string, marks: ThinkMarks | undefined): Beginning {
@@ -28,8 +28,8 @@ export function beginningOf(prompt: string, marks: ThinkMarks | undefined): Begi
 }
 
 /**
- * Takes an answer apart into thoughts and what comes behind them. The marks and the white space around thoughts
- * belong to neither. However the text is cut into pieces, the parts join to the same texts.
+ * Splits an answer into reasoning and content, without the marks and the white space around the reasoning. The joined
+ * texts do not depend on how the answer was divided into pieces.
  */
 export function openReasoning(marks: ThinkMarks, beginning: Beginning) {
   let state: 'open' | 'thinking' | 'thought' | 'answer' = beginning
@@ -79,14 +79,14 @@ export function openReasoning(marks: ThinkMarks, beginning: Beginning) {
 
   return {
     push: (text: string) => take(text, false),
-    /** The rest, when no text follows. */
+    /** Returns the remaining text at the end. */
     end: () => take('', true),
   }
 }
 
 /**
- * The variables of the caller for the chat template, and `reasoning_effort` in the names that templates know:
- * `none` asks for an answer without thoughts, anything else for one with. What the caller says himself counts.
+ * The template variables of the request, plus `reasoning_effort` under the names that templates use: `none` turns
+ * reasoning off, any other value turns it on. Variables set by the caller take precedence.
  */
 export function thinkingVariables({ reasoning_effort: effort, chat_template_kwargs: given }: ChatRequest) {
   if (effort === null || effort === undefined) return given ?? {}

@@ -6,14 +6,14 @@ import type { Reply } from '../reply.ts'
 import { truncation } from './embeddings.ts'
 import type { Ranker } from './ranker.ts'
 
-/** Places by score, the best first; equal scores keep their order. `top` 0 means all. */
+/** Ranks indices by score, best first; equal scores keep their order. `top` 0 means all. */
 export const ranked = (scores: readonly number[], top: number): { index: number; relevance_score: number }[] =>
   scores
     .map((relevance_score, index) => ({ index, relevance_score }))
     .sort((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
     .slice(0, top === 0 ? scores.length : top)
 
-/** A probability back as the number that the model gave; finite also for 0 and 1. */
+/** Converts a probability back to the model's logit; finite also for 0 and 1. */
 export const logit = (probability: number): number =>
   Math.log(Math.max(probability, 1e-12) / Math.max(1 - probability, 1e-12))
 

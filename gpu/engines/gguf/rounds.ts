@@ -4,31 +4,31 @@ import type { Native } from './native.ts'
 import { pieceFrom, prepareSlot } from './prompt.ts'
 import type { SlotChoice } from './slots.ts'
 
-/** Someone whose tokens are computed: one answer to one prompt. Everything here happens between two batches. */
+/** One answer being generated for one prompt. All methods are called between two batches. */
 export interface Member {
   readonly slotChoice: SlotChoice
   readonly prompt: readonly number[]
-  /** Is computed alone in its batch, see prompt.ts. */
+  /** Whether it needs separate batches, see prompt.ts. */
   readonly alone: boolean
-  /** Hears from where on the prompt is computed. */
+  /** Called with the number of reused prompt tokens. */
   settled(reused: number): void
   /** Tokens to compute; `next` is how many of them are. */
   pending: readonly number[]
   next: number
-  /** Whether it waits for its caller to take what was said. */
+  /** Whether it waits for its caller to accept the last text. */
   readonly blocked: boolean
-  /** Whether it has ended, well or not. It is not called again, but for `release`. */
+  /** Whether it has ended, successfully or not. Then only `release` is called. */
   readonly over: boolean
-  /** While it is there, every token is computed anew, and it hears where the logits of those from a place on are. */
+  /** If set, all prompt tokens are computed; called with the logits indices of the tokens from position `from` on. */
   scoring: ((at: Uint32Array, from: number) => Promise<void>) | undefined
-  /** Draws the next token from the logits at this place of the batch. */
+  /** Samples the next token from the logits at this index of the batch. */
   draw(at: number): Promise<number>
-  /** Takes the token that was drawn; sets what is pending, or is over. */
+  /** Processes the sampled token: sets `pending` or ends. */
   accept(token: number): void
-  /** Tells the caller what was said since the last time. Runs while the next batch is computed. */
+  /** Delivers new text to the caller. Runs while the next batch is computed. */
   tell(): void
   fail(error: unknown): void
-  /** Gives its place back. `broken` when nobody knows what is in its memory. */
+  /** Releases its slot. `broken`: the content of its memory is undefined. */
   release(broken: boolean): void
 }
 
@@ -36,22 +36,22 @@ export interface RoundOptions {
   native: Native
   /** Tokens of a batch. */
   batchSize: number
-  /** Tokens of prompts in one step while others are in the middle of an answer. */
+  /** Maximum prompt tokens per step while other members are decoding. */
   piece: number
-  /** Tokens that the model looks back; 0 when there is no bound. */
+  /** Length of the sliding window in tokens; 0 if there is none. */
   window: number
   /** Computes a batch. */
   exclusive: Exclusive
 }
 
-/** The logits of so many tokens are held at once where a prompt is scored; each is as large as the vocabulary. */
+/** Tokens whose logits are kept at once when scoring a prompt; each has one number per vocabulary entry. */
 const scoredAtOnce = 32
 const onlyFirst = Uint32Array.of(0)
 const none = new Uint32Array()
 
 /**
- * Computes for all members together, round by round. In a round all that may share a batch get one, and each that
- * must be alone gets one of its own. What was said in a batch is told while the next one is computed.
+ * Computes tokens for all members, round by round. A round has one batch for the members that may share it, and one
+ * batch for each other member. Text of a batch is delivered while the next batch is computed.
  */
 export function openRounds({ native: { context }, batchSize, piece, window, exclusive }: RoundOptions) {
   const members: Member[] = []
@@ -93,7 +93,7 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
     }
   }
 
-  /** An error of llama.cpp: what it left in the memory is anybody's guess. */
+  /** Removes a member after an error of llama.cpp, which leaves its memory undefined. */
   function drop(member: Member, error: unknown): void {
     const at = members.indexOf(member)
     if (at >= 0) members.splice(at, 1)
@@ -102,7 +102,7 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
     member.release(true)
   }
 
-  /** Adds tokens to the batch. Gives where their logits will be. */
+  /** Adds tokens to the batch. Returns their logits indices. */
   function add(member: Member, amount: number): Uint32Array {
     const { slot } = member.slotChoice
     const { pending, next } = member
@@ -150,7 +150,7 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
   }
 
   async function run(): Promise<void> {
-    // Whoever asks at the same moment shall be in the first batch too.
+    // Requests of the same event loop turn join the first batch.
     await new Promise(setImmediate)
     for (;;) {
       dismiss()
@@ -176,7 +176,7 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
       for (const member of ready) {
         if (!member.alone || member.over) continue
         const begun = member.slotChoice.slot.tokens.length
-        // One piece of one prompt a round; whoever is in the middle of an answer waits for no more than that.
+        // One piece of one prompt per round, so that decoding members wait no longer than that.
         if (begun < member.prompt.length - 1 && prompts++ > 0) continue
         await compute([{ member, amount: pieceFrom(begun, member.prompt.length, piece) }])
         if (begun < member.prompt.length - 1) member.slotChoice.slot.exact = member.slotChoice.slot.tokens.length
@@ -197,9 +197,9 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
       arrivals.push(member)
       wake()
     },
-    /** Something changed outside of a round: a caller left, or has room again. */
+    /** Called after a change outside of a round: a caller disconnected or accepts text again. */
     wake,
-    /** Resolves when nothing is being computed; there must be no members any more. */
+    /** Resolves when no computation is running; all members must have ended. */
     idle: (): Promise<void> =>
       running
         ? new Promise(resolve => {

@@ -1,22 +1,22 @@
 import { Failure } from '../../../core/failure.ts'
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
 
-/** How the next token is chosen, in the words of node-llama-cpp. */
+/** Sampling settings, named as in node-llama-cpp. */
 export interface Sampling {
   temperature: number
   topK: number
   topP: number
   minP: number
   seed: number
-  /** Looks at what this answer has said so far; undefined when nothing is penalised. */
+  /** Penalties on tokens of this answer; undefined if there are none. */
   penalties: { penalty: number; presencePenalty: number; frequencyPenalty: number } | undefined
-  /** Token id to what is added to its logit. */
+  /** Token id to the value added to its logit. */
   bias: ReadonlyMap<number, number>
   /** Whether the caller gave a seed and may expect the same text for it. */
   reproducible: boolean
 }
 
-/** What a request may say about it; chat and completions have the same words. */
+/** Sampling parameters, common to chat and completions. */
 export type SamplingRequest = Pick<
   ChatRequest,
   | 'temperature'
@@ -30,12 +30,12 @@ export type SamplingRequest = Pick<
   | 'logit_bias'
 >
 
-/** llama.cpp takes this number to mean "draw one". */
+/** llama.cpp interprets this number as "choose a random seed". */
 const anySeed = 2 ** 32 - 1
 
 /**
- * What the request says about choosing tokens. What it leaves open is as in llama-server, so that a model answers
- * alike in both: temperature 0.8, top_k 40, top_p 0.95, min_p 0.05. `randomSeed` is used when it names none.
+ * Reads the sampling settings of a request. Defaults are those of llama-server, so that both give similar answers:
+ * temperature 0.8, top_k 40, top_p 0.95, min_p 0.05. `randomSeed` is used if the request has no seed.
  * Throws Failure `invalid_value`.
  */
 export function samplingOf(request: SamplingRequest, vocabularySize: number, randomSeed: number): Sampling {
@@ -50,7 +50,7 @@ export function samplingOf(request: SamplingRequest, vocabularySize: number, ran
   const temperature = request.temperature ?? 0.8
   const topP = request.top_p ?? 0.95
   return {
-    // So small a temperature overflows, and top_p 0 leaves only the likeliest token; both mean: no chance involved.
+    // A tiny temperature overflows and top_p 0 keeps only the most likely token, so both mean greedy sampling.
     temperature: temperature < 1e-4 || topP === 0 ? 0 : temperature,
     topK: Math.max(0, request.top_k ?? 40),
     topP: topP === 0 ? 1 : topP,
@@ -62,7 +62,7 @@ export function samplingOf(request: SamplingRequest, vocabularySize: number, ran
   }
 }
 
-/** Any whole number as one of 32 bits. */
+/** Maps any integer to 32 bits. */
 export function seedOf(seed: number): number {
   const low = Number(BigInt.asUintN(32, BigInt(seed)))
   return low === anySeed ? anySeed - 1 : low
@@ -84,7 +84,7 @@ function biasOf(given: Record<string, number>, vocabularySize: number): Map<numb
   return bias
 }
 
-/** The stop strings that can ever match. Throws Failure `invalid_value` for half a character. */
+/** The non-empty stop strings. Throws Failure `invalid_value` for half of a surrogate pair. */
 export function stopsOf(stop: ChatRequest['stop']): string[] {
   const stops = [stop ?? []].flat().filter(text => text !== '')
   if (stops.some(text => !text.isWellFormed()))
@@ -95,8 +95,8 @@ export function stopsOf(stop: ChatRequest['stop']): string[] {
 }
 
 /**
- * How many tokens the answer may have: what was asked for, as far as it fits.
- * Throws Failure `context_length_exceeded` when not even one does.
+ * Maximum tokens of the answer: the requested number, limited to the free context.
+ * Throws Failure `context_length_exceeded` if not even one token fits.
  */
 export function answerLimit(
   promptTokens: number,
@@ -114,7 +114,9 @@ export function answerLimit(
   return Math.min(asked ?? room, room)
 }
 
-/** Refuses what this engine cannot do rather than answer as if it had. Throws Failure `unsupported_parameter`. */
+/**
+ * Throws Failure `unsupported_parameter` for parameters that this engine does not support, instead of ignoring them.
+ */
 export function checkSupported(request: ChatRequest): void {
   if (request.functions?.length)
     throw new Failure(

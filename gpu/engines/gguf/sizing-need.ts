@@ -1,6 +1,6 @@
 import type { GgufHeader } from '../../../core/models/gguf-header.ts'
 
-/** What of a model's header its memory depends on. */
+/** The fields of a model's header that determine its memory. */
 export type Shape = Pick<
   GgufHeader,
   | 'architecture'
@@ -24,23 +24,23 @@ export type Shape = Pick<
   | 'outputBytes'
 >
 
-/** How the numbers of the key-value cache are kept. Anything but f16 needs flash attention. */
+/** Number formats of the key-value cache. All but f16 require flash attention. */
 export const kvTypes = ['f16', 'q8_0', 'q4_0'] as const
 export type KvType = (typeof kvTypes)[number]
 
 /** Bytes of one number; the quantised ones are blocks of 32 with a 16-bit scale. */
 const kvBytes: Record<KvType, number> = { f16: 2, q8_0: 34 / 32, q4_0: 18 / 32 }
 
-/** One context as llama.cpp makes it: every sequence has its own `tokens`, none shares with another. */
+/** One context of llama.cpp: every sequence has its own `tokens` and shares none. */
 export interface ContextShape {
   tokens: number
   sequences: number
-  /** Tokens that are computed at once. */
+  /** Tokens per batch. */
   batch: number
 }
 
 export interface Layout {
-  /** How much of the model lies on the GPU, from its end: 1 is its output, 2 the last block as well, and so on. */
+  /** Layers on the GPU, counted from the end: 1 is the output, 2 also the last block, and so on. */
   gpuLayers: number
   contexts: readonly ContextShape[]
   kvType: KvType
@@ -48,7 +48,7 @@ export interface Layout {
   cards: number
 }
 
-/** Bytes on all cards together and in main memory, without what the process itself takes. */
+/** Bytes on all GPUs together and in main memory, without the process itself. */
 export interface Need {
   gpu: number
   cpu: number
@@ -57,12 +57,13 @@ export interface Need {
   buffers: number
 }
 
-/** llama.cpp gives out cells of the cache in units of this many tokens, and so does node-llama-cpp. */
+/** llama.cpp and node-llama-cpp allocate cache cells in units of 256 tokens. */
 const padded = (tokens: number): number => Math.ceil(tokens / 256) * 256
 
 /**
- * The memory that a layout takes. Checked against the sizes that llama.cpp v0.5.0 reports for models of real shapes
- * (dense, grouped heads, experts, sliding window): the cache is exact, the buffers are exact or up to a fifth too large.
+ * Computes the memory of a layout. Compared with the sizes that llama.cpp v0.5.0 reports for models of real shapes
+ * (dense, grouped heads, experts, sliding window): the cache is exact, the buffers are exact or up to a fifth too
+ * large.
  */
 export function needOf(shape: Shape, { gpuLayers, contexts, kvType, flash, cards }: Layout): Need {
   const { blockCount, blockBytes, tensorBytes } = shape
@@ -70,7 +71,7 @@ export function needOf(shape: Shape, { gpuLayers, contexts, kvType, flash, cards
   const outputOnGpu = gpuLayers > 0
   const whole = gpuLayers > blockCount
   const rest = tensorBytes - sum(blockBytes)
-  // Embeddings are looked up on the processor; those that serve as the output as well are there twice.
+  // Embeddings stay in main memory; tied embeddings are stored a second time as output.
   const embeddings = rest - shape.outputBytes < shape.outputBytes / 2 ? rest : rest - shape.outputBytes
   const gpu = { weights: outputOnGpu ? shape.outputBytes : 0, cache: 0, buffers: 0 }
   const cpu = { weights: outputOnGpu ? embeddings : rest, cache: 0, buffers: 0 }
@@ -79,7 +80,7 @@ export function needOf(shape: Shape, { gpuLayers, contexts, kvType, flash, cards
     for (let block = 0; block < blockCount; block++)
       (onGpu(block) ? gpu : cpu).cache += blockCache(shape, block, context, kvType)
     const buffers = buffersOf(shape, context, flash)
-    // A long prompt is computed on the card for all blocks: what lies in main memory is brought there block by block.
+    // A long prompt is computed on the GPU for all blocks: blocks in main memory are copied there one by one.
     const brought = Math.max(
       ...blockBytes,
       ...shape.headCountKv.map((_, block) => blockCache(shape, block, context, kvType)),
@@ -87,7 +88,7 @@ export function needOf(shape: Shape, { gpuLayers, contexts, kvType, flash, cards
     const inputs = context.batch * (cellsOf(context) * 2 + width(shape) * 8)
     if (gpuLayers > 0) gpu.buffers += (buffers + (whole ? 0 : brought)) * cards
     cpu.buffers += whole ? inputs : buffers
-    // The logits of one token of each sequence, which are drawn from on the processor.
+    // The logits of one token per sequence; sampling runs on the CPU.
     cpu.buffers += context.sequences * (shape.vocabularySize ?? 0) * 4
   }
   const total = (of: typeof gpu) => Math.ceil(of.weights + of.cache + of.buffers)
@@ -100,7 +101,7 @@ export function needOf(shape: Shape, { gpuLayers, contexts, kvType, flash, cards
   }
 }
 
-/** The cache of one block for all sequences of a context. Encoders keep nothing. */
+/** Bytes of one block's cache for all sequences of a context. Encoders have no cache. */
 function blockCache(shape: Shape, block: number, context: ContextShape, kvType: KvType): number {
   if (!shape.causal) return 0
   const heads = shape.headCountKv[block] ?? shape.headCountKv[0] ?? 0
@@ -111,7 +112,7 @@ function blockCache(shape: Shape, block: number, context: ContextShape, kvType: 
   return numbers * kvBytes[kvType] * cells * context.sequences
 }
 
-/** Whether a block looks back over its window only. Where the file leaves it to the architecture, Gemma 3 is known. */
+/** Whether a block has a sliding window. If the file leaves it to the architecture, only Gemma 3 is known. */
 function slides({ architecture, slidingWindow, slidingBlocks }: Shape, block: number): boolean {
   if (slidingWindow === null) return false
   if (slidingBlocks) return slidingBlocks[block] ?? false
@@ -119,8 +120,8 @@ function slides({ architecture, slidingWindow, slidingBlocks }: Shape, block: nu
 }
 
 /**
- * What lies in memory while one batch goes through one block, or through the output, whichever is more: activations in
- * 32 bits, the attention mask, and without flash attention the scores of every head for every pair of tokens.
+ * Bytes of temporary buffers for one batch in one block or in the output, whichever is larger: 32-bit activations, the
+ * attention mask, and without flash attention the scores of every head for every pair of tokens.
  */
 function buffersOf(shape: Shape, context: ContextShape, flash: boolean): number {
   const embedding = width(shape)

@@ -2,7 +2,7 @@ import { Failure } from '../../../core/failure.ts'
 import type { AvailableMemory, Choice, Sizing } from './sizing.ts'
 import { kvTypes, type Need } from './sizing-need.ts'
 
-/** What was chosen and how it fits. `layers` counts the output as one. */
+/** Describes the choice and its memory as a sentence. `layers` includes the output. */
 export function reasonOf(
   { gpuLayers, context, parallel, kvType, need }: Sizing,
   layers: number,
@@ -12,16 +12,16 @@ export function reasonOf(
   const parts = `${bytesText(need.weights)} of weights${cache}, ${bytesText(need.buffers)} of buffers`
   const where =
     gpuLayers === 0
-      ? `on the processor: ${bytesText(need.cpu)} of ${bytesText(memory.cpu)}`
+      ? `on the CPU: ${bytesText(need.cpu)} of ${bytesText(memory.cpu)}`
       : `${gpuLayers === layers ? `all ${layers}` : `${gpuLayers} of ${layers}`} layers on the GPU: ${bytesText(need.gpu)} of ${bytesText(memory.gpu)} there, ${bytesText(need.cpu)} of main memory`
   return `${parallel} × ${context} tokens, ${where} (${parts}).`
 }
 
-/** Nothing fits. `need` is that of the smallest choice that the settings allow. */
+/** The Failure for a model that does not fit, with the numbers of the smallest choice that the settings allow. */
 export class SizingRefusal extends Failure {
   readonly need: Need
 
-  /** `fits` tells whether another choice would. */
+  /** `fits` checks another choice. */
   constructor(least: Sizing, memory: AvailableMemory, fits: (change: Partial<Choice>) => boolean) {
     super('invalid_value', sentence(least, memory, fits), { param: 'context_length' })
     this.need = least.need
@@ -44,7 +44,7 @@ function sentence(least: Sizing, memory: AvailableMemory, fits: (change: Partial
   return `The model does not fit: ${short}${split} (${bytesText(need.weights)} of weights${cache}). ${advice}`
 }
 
-/** Single settings that would make it fit. */
+/** Single changes that would make it fit. */
 function waysOf(least: Sizing, fits: (change: Partial<Choice>) => boolean): string[] {
   const ways: string[] = []
   const context = greatest(1, Math.floor(least.context / 256) - 1, units => fits({ context: units * 256 })) * 256
@@ -58,7 +58,7 @@ function waysOf(least: Sizing, fits: (change: Partial<Choice>) => boolean): stri
   return ways
 }
 
-/** The greatest number from `low` to `high` that holds, when all below it do; one less than `low` when none does. */
+/** Binary search: the greatest number from `low` to `high` for which `holds` is true; `low - 1` if there is none. */
 function greatest(low: number, high: number, holds: (value: number) => boolean): number {
   let [good, bad] = [low - 1, high + 1]
   while (bad - good > 1) {
@@ -69,6 +69,6 @@ function greatest(low: number, high: number, holds: (value: number) => boolean):
   return good
 }
 
-/** Bytes for a sentence. */
+/** Formats bytes for a sentence. */
 export const bytesText = (bytes: number): string =>
   bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`

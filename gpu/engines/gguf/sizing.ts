@@ -3,32 +3,32 @@ import type { Task } from '../../../core/schemas/task.ts'
 import { type ContextShape, type KvType, type Need, needOf, type Shape } from './sizing-need.ts'
 import { reasonOf, SizingRefusal } from './sizing-text.ts'
 
-/** Bytes that the model may fill, without what the process itself takes. */
+/** Bytes that the model may use, without the process itself. */
 export interface AvailableMemory {
-  /** On all cards together; 0 where there is none, or none that is to be used. */
+  /** On all GPUs together; 0 if there is none to use. */
   gpu: number
   /** The model is spread evenly over them. */
   cards: number
   cpu: number
-  /** What the cards have in all, where the above is only a part of it that was booked. */
+  /** Total memory of the GPUs, if `gpu` is only a reserved part of it. */
   whole?: number
 }
 
-/** What the operator says; what is left out is chosen. */
+/** Settings by the administrator; omitted ones are chosen automatically. */
 export interface SizingSettings {
   tasks: readonly Task[]
-  /** Blocks of the model on the GPU, its output counted as one more. */
+  /** Layers on the GPU, the output counted as one more. */
   gpuLayers?: number | undefined
   flashAttention?: 'auto' | 'on' | 'off' | undefined
   kvType?: KvType | undefined
-  /** Tokens of one request, prompt and answer together. */
+  /** Maximum tokens of one request, prompt and answer together. */
   context?: number | undefined
-  /** Chats at once; each has a context of its own. */
+  /** Concurrent requests; each has a separate context. */
   parallel?: number | undefined
   batch?: number | undefined
 }
 
-/** What can be varied until it fits. */
+/** The settings varied until the model fits. */
 export interface Choice {
   gpuLayers: number
   /** Tokens of one chat. */
@@ -39,15 +39,15 @@ export interface Choice {
 
 export interface Sizing extends Choice {
   flashAttention: 'auto' | 'on' | 'off'
-  /** Tokens of one text that is ranked or made a vector of. */
+  /** Maximum tokens of one text to rank or embed. */
   encoderContext: number
   batch: number
   need: Need
-  /** What was chosen and how it fits, as one sentence for the log. */
+  /** The choice and its memory, as one sentence for the log. */
   why: string
 }
 
-/** The contexts that an automatic choice is made from, down to what a short chat can do with. */
+/** Context lengths for the automatic choice, down to the minimum for a short chat. */
 const ladder = [32_768, 16_384, 8192, 4096, 2048, 1024, 512]
 const defaultContext = 4096
 const defaultEncoderContext = 2048
@@ -55,16 +55,16 @@ const defaultBatch = 512
 const defaultParallel = [4, 2, 1]
 
 /**
- * A context above the usual is only chosen by itself on cards, and while all of the cache takes no more than this part
- * of them. A processor reads long prompts so slowly that memory for them is better spent otherwise.
+ * A context above the default is chosen automatically only on GPUs, and only while the cache takes at most this share
+ * of their memory. A CPU processes long prompts too slowly to justify the memory.
  */
 const maxCacheShare = 0.25
 
 /**
- * Decides what of a model goes where and how much context it gets. Pure: the fleet books by the same answer that the
- * engine then carries out. In order: every layer on the cards with the usual context or more for four chats, then for
- * fewer, then as many layers as fit, then none, and a shorter context last. What the operator has said is kept, but
- * for a context beyond what the model was trained for. Throws SizingRefusal, with the numbers and what would fit.
+ * Chooses layers, context length and concurrency of a model. Pure: the fleet reserves memory by the same result that
+ * the engine then uses. Order of preference: all layers on the GPUs with the default context or more for four
+ * requests, then for fewer, then as many layers as fit, then none, and a shorter context last. Settings are kept,
+ * except for a context above the trained length. Throws SizingRefusal, with the numbers and what would fit.
  */
 export function sizing(shape: Shape, memory: AvailableMemory, settings: SizingSettings): Sizing {
   const { flashAttention = 'auto', batch = defaultBatch } = settings
@@ -99,7 +99,7 @@ export function sizing(shape: Shape, memory: AvailableMemory, settings: SizingSe
   )
 }
 
-/** Why llama.cpp would refuse a kind of cache, which it does not say, and the field to change; null when it would not. */
+/** The reason why llama.cpp would refuse a cache type, which it does not report, and the field to change; else null. */
 function cacheFault({ keyLength, valueLength }: Shape, { kvType = 'f16', flashAttention }: SizingSettings) {
   if (kvType === 'f16') return null
   if (flashAttention === 'off')
@@ -108,7 +108,7 @@ function cacheFault({ keyLength, valueLength }: Shape, { kvType = 'f16', flashAt
   return { param: 'kv_type', why: `holds numbers in blocks of 32, and the heads of this model have ${keyLength}.` }
 }
 
-/** Every choice in the order of preference. */
+/** Yields the choices in order of preference. */
 function* choices(shape: Shape, memory: AvailableMemory, settings: SizingSettings, chats: boolean): Generator<Choice> {
   const { kvType = 'f16' } = settings
   const trained = shape.contextLength ?? Number.POSITIVE_INFINITY
@@ -128,11 +128,11 @@ function* choices(shape: Shape, memory: AvailableMemory, settings: SizingSetting
     for (const parallel of parallels) yield { gpuLayers: fewer.at(-1) ?? layers, context, parallel, kvType }
 }
 
-/** Whether the model is to continue texts, which chats are too. */
+/** Whether a task generates text. */
 const writes = (tasks: readonly Task[]): boolean =>
   tasks.includes('std/chat-completion') || tasks.includes('std/completion')
 
-/** The contexts that the engine makes for its tasks. */
+/** The contexts that the engine creates for its tasks. */
 function contextsOf(
   { classifier }: Shape,
   tasks: readonly Task[],
@@ -140,7 +140,7 @@ function contextsOf(
 ): ContextShape[] {
   const contexts: ContextShape[] = []
   if (writes(tasks)) contexts.push({ tokens: context, sequences: parallel, batch: Math.max(batch, parallel) })
-  // A text is only understood when it is computed in one batch, and must be shorter than its context.
+  // An encoder must compute a text in one batch, and a text must be shorter than its context.
   const encoder = { tokens: encoderContext + 1, sequences: 1, batch: encoderContext + 1 }
   const scores = tasks.includes('std/score')
   if (tasks.includes('std/embeddings') || (scores && !classifier)) contexts.push(encoder)
@@ -148,6 +148,6 @@ function contextsOf(
   return contexts
 }
 
-/** Where flash attention is not certain, the memory that it would save is counted. Source: node-llama-cpp 3.22. */
+/** If flash attention is uncertain, memory is counted without it. Source: node-llama-cpp 3.22. */
 const hasFlash = ({ architecture, keyLength, valueLength }: Shape): boolean =>
   architecture !== 'grok' && architecture !== 'gemma2' && keyLength === valueLength

@@ -1,18 +1,18 @@
 import { Failure } from '../../../core/failure.ts'
 
-/** One place in the context: the memory of one conversation. Whoever holds it is alone with it. */
+/** One sequence of the context: the memory of one conversation, held by at most one answer. */
 export interface Slot {
-  /** The number under which llama.cpp knows it. */
+  /** llama.cpp's sequence id. */
   readonly sequence: number
-  /** What is in its memory, in order. */
+  /** The tokens in its memory, in order. */
   tokens: number[]
-  /** When it was last given back; 0 for never. Only the order counts. */
+  /** Order number of its last release; 0 if never used. */
   usedAt: number
-  /** How many tokens at its start were evaluated as a reproducible request evaluates them, see prompt.ts. */
+  /** Leading tokens that were computed as for a reproducible request, see prompt.ts. */
   exact: number
 }
 
-/** A slot, and the one whose memory holds most of the prompt's beginning: itself, or another to copy from. */
+/** A slot, and the slot that contains the longest prefix of the prompt: the same one, or another to copy from. */
 export interface SlotChoice {
   slot: Slot
   source: Slot
@@ -27,9 +27,9 @@ interface Candidate {
 }
 
 /**
- * Which free slot a prompt goes to and which slot's memory it goes on from. The slot with the longest common
- * beginning is taken itself where little else would be lost: it is the same conversation. Otherwise the prompt gets
- * the free slot that nobody has used for longest, and a copy, where `worth` tokens or more are common.
+ * Chooses a free slot for a prompt and the slot whose memory it reuses. The slot with the longest common prefix is
+ * taken itself if little else would be lost (the same conversation). Otherwise the prompt gets the least recently used
+ * free slot, with a copy if at least `worth` tokens are common.
  */
 export function chooseSlot(slots: readonly Candidate[], worth: number): { slot: number; source: number } {
   const best = (better: (a: Candidate, b: Candidate) => boolean, from: number) =>
@@ -48,7 +48,7 @@ export function chooseSlot(slots: readonly Candidate[], worth: number): { slot: 
   return { slot: oldest, source: common >= worth && common > slots[oldest]!.common ? likest : oldest }
 }
 
-/** How many tokens at their start both have. */
+/** Length of the common prefix. */
 export function commonStart(a: readonly number[], b: readonly number[]): number {
   const most = Math.min(a.length, b.length)
   let at = 0
@@ -58,13 +58,13 @@ export function commonStart(a: readonly number[], b: readonly number[]): number 
 
 export interface SlotOptions {
   count: number
-  /** How many may wait before more are refused. */
+  /** Maximum number of waiting requests. */
   queue: number
-  /** Common tokens from which a copy is worth its time. */
+  /** Minimum common tokens for a copy. */
   worth: number
 }
 
-/** The slots of a context, and whoever waits for one, first come first served. */
+/** The slots of a context with a FIFO queue of waiting requests. */
 export function openSlots({ count, queue, worth }: SlotOptions) {
   const slots: Slot[] = Array.from({ length: count }, (_, sequence) => ({ sequence, tokens: [], usedAt: 0, exact: 0 }))
   const free = new Set(slots)
@@ -87,15 +87,15 @@ export function openSlots({ count, queue, worth }: SlotOptions) {
 
   return {
     /**
-     * A slot for the prompt, for as long as the caller keeps it. `admitted` is for another answer to a prompt that was
-     * let in already: it waits, however many do. Throws Failure `queue_full`, or the signal's reason when that is first.
+     * Waits for a slot for the prompt; the caller must release it. With `admitted` (further answers to an accepted
+     * prompt) the queue limit does not apply. Throws Failure `queue_full`, or the signal's reason.
      */
     take(prompt: readonly number[], signal: AbortSignal, admitted = false): Promise<SlotChoice> {
       if (signal.aborted) return Promise.reject(signal.reason as Error)
       if (free.size > 0) return Promise.resolve(place(prompt))
       if (!admitted && waiting.length >= queue)
         return Promise.reject(
-          new Failure('queue_full', `${queue} requests already wait for this engine. Try again in a moment.`, {
+          new Failure('queue_full', `${queue} requests already wait for this engine. Try again later.`, {
             retryAfterMs: 1000,
           }),
         )

@@ -1,7 +1,6 @@
 /**
- * Where the text ends because of a stop string: the start of the one that is complete first (of two that are complete
- * at the same place, the longer), or −1. Defined by where a match ends, so that the answer does not depend on how the
- * text arrived.
+ * Returns the start of the stop string that completes first (of two that complete at the same position, the longer), or
+ * −1. The end of the match decides, so that the result does not depend on how the text was divided.
  */
 export function stopAt(text: string, stops: readonly string[]): number {
   let start = -1
@@ -18,7 +17,7 @@ export function stopAt(text: string, stops: readonly string[]): number {
   return start
 }
 
-/** Length of the longest end of the text with which a stop string could begin. */
+/** Length of the longest suffix of the text that is a prefix of a stop string. */
 export function heldBack(text: string, stops: readonly string[]): number {
   let held = 0
   for (const stop of stops)
@@ -35,9 +34,8 @@ export interface TextOptions {
 }
 
 /**
- * Turns the bytes of tokens into text that may be sent. Gives out no half character and nothing that may turn out to
- * be the beginning of a stop string; bytes that are no UTF-8 become U+FFFD. However the bytes are cut into pieces,
- * the parts that it gives out join to the same text.
+ * Converts the bytes of tokens to text that may be sent. Holds back incomplete characters and possible prefixes of a
+ * stop string; invalid UTF-8 becomes U+FFFD. The joined text does not depend on how the bytes were divided.
  */
 export function openText({ stops, dropFirstSpace = false }: TextOptions) {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -64,9 +62,9 @@ export function openText({ stops, dropFirstSpace = false }: TextOptions) {
   }
 
   return {
-    /** Takes the bytes of the next token and gives what is now sure. */
+    /** Adds the bytes of the next token and returns the text that can be sent. */
     push: (bytes: Uint8Array): string => take(decoder.decode(bytes, { stream: true })),
-    /** The rest, when no token follows. */
+    /** Returns the remaining text after the last token. */
     end(): string {
       const last = take(decoder.decode())
       if (stopped) return last
@@ -74,11 +72,11 @@ export function openText({ stops, dropFirstSpace = false }: TextOptions) {
       held = ''
       return rest
     },
-    /** Characters so far, those that are held back among them. */
+    /** Characters so far, including those held back. */
     get length(): number {
       return length
     },
-    /** Whether a stop string has come: what follows is of no interest. */
+    /** Whether a stop string was found; later text is ignored. */
     get stopped(): boolean {
       return stopped
     },

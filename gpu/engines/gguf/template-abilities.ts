@@ -1,17 +1,17 @@
 import type { CallForm } from './tools/call-form.ts'
 import { openCallParser } from './tools/call-parser.ts'
 
-/** What a chat template can say. Found by trying, because templates do not declare it. */
+/** The features of a chat template. Found by rendering probes, because templates do not declare them. */
 export interface Abilities {
-  /** Tools, calls of them and their results. */
+  /** Tools, tool calls and their results. */
   tools: boolean
   /** Several calls in one message. */
   manyCalls: boolean
-  /** Whether it wants the arguments of calls as objects, to write them as JSON itself, or as the text that they are. */
+  /** Whether it expects the arguments of calls as objects, which it serializes, instead of as JSON text. */
   argumentObjects: boolean
-  /** Messages without content, as calls have them; some templates stumble unless theirs is an empty text. */
+  /** Messages without content, as for tool calls; some templates fail unless the content is an empty string. */
   noContent: boolean
-  /** Messages of the system. */
+  /** System messages. */
   system: boolean
 }
 
@@ -41,8 +41,8 @@ const calls = (args: unknown, count: number, content: string | null) => {
 }
 
 /**
- * Tries a template out. `render` may throw. `form` is how it seems to write calls; it knows tools only when it tells of
- * them and writes calls just so, because others use the same marks around calls in forms of their own.
+ * Probes a template. `render` may throw. `form` is the assumed format of calls. The template supports tools only if it
+ * lists them and writes calls exactly in that format, because other formats use the same marks.
  */
 export function abilitiesOf(
   render: (variables: Record<string, unknown>) => string,
@@ -77,9 +77,9 @@ export function abilitiesOf(
   }
 }
 
-/** Whether the call in a prompt is in this form: whether an answer like it would be read as that call. */
+/** Whether the call in a prompt has this format, that is, whether the parser would read it as that call. */
 function writes(prompt: string, form: CallForm): boolean {
-  // The last one: before it, there are the tools and how to call them.
+  // Use the last one: the tools and their instructions come before it.
   const at = form.bare
     ? Array.from(prompt.matchAll(/\{\s*"name":\s*"probe_tool"/g)).at(-1)?.index
     : prompt.lastIndexOf(form.marker)

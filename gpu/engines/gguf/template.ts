@@ -10,14 +10,14 @@ import * as conversation from './tools/conversation.ts'
 
 type Message = ChatRequest['messages'][number]
 
-/** A stretch of the prompt. In `plain` ones the texts of control tokens are only texts. */
+/** A part of the prompt. In `plain` parts the texts of control tokens are ordinary text. */
 export interface PromptPart {
   text: string
   plain: boolean
 }
 
 export interface TemplateOptions {
-  /** The Jinja source out of the model file; ChatML when it has none. */
+  /** The Jinja source from the model file; default: ChatML. */
   source: string | undefined
   /** Texts of the tokens that begin and end a text, for templates that write them. */
   bos: string | null
@@ -27,11 +27,11 @@ export interface TemplateOptions {
 }
 
 export interface ChatTemplate {
-  /** How the model writes calls: as its template tells it, or as we do. */
+  /** The format of tool calls: that of the template, else the default one. */
   form: CallForm
-  /** The marks around its thoughts; undefined for a model that does not think. */
+  /** The marks around reasoning; undefined for a model without reasoning. */
   marks: ThinkMarks | undefined
-  /** Throws Failure `invalid_value` when the template refuses the messages; its own words are in the message. */
+  /** Throws Failure `invalid_value` with the template's error message if the template refuses the messages. */
   render: (messages: readonly Message[], variables?: Record<string, unknown>, calling?: Calling) => PromptPart[]
 }
 
@@ -40,11 +40,10 @@ const chatMl =
   "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif -%}"
 
 /**
- * A model's chat template. `render` gives the prompt in stretches, so that what a caller wrote cannot become a
- * control token: a user who types `<|im_end|>` has typed ten characters and not ended his turn. Such texts are
- * replaced by marks that nobody can guess before the template runs and are put back afterwards, because templates
- * trim, compare and search contents, which must otherwise be as they are.
- * Throws Failure `worker_error` for a template that cannot be read.
+ * Opens a model's chat template. `render` returns the prompt in parts, so that a caller's text cannot become a control
+ * token: a user's `<|im_end|>` stays ten characters of text. Such texts are replaced by random marks before the
+ * template runs and restored afterwards, because templates trim, compare and search contents, which must otherwise be
+ * unchanged. Throws Failure `worker_error` for a template that cannot be parsed.
  */
 export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOptions): ChatTemplate {
   let template: Template
@@ -99,7 +98,7 @@ export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOp
       )
     }
     if (hidden.length === 0) return [{ text, plain: false }]
-    // Splitting with a group in the pattern gives text, number, text, number, …, text.
+    // Splitting by a pattern with a group returns text, number, text, number, …, text.
     return text
       .split(mark)
       .map((part, at) => (at % 2 ? { text: hidden[Number(part)]!, plain: true } : { text: part, plain: false }))
@@ -109,7 +108,7 @@ export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOp
   return { form, marks: thinkMarksOf(source), render }
 }
 
-/** Calls, their results and the tools in the way that this template can say them. */
+/** Converts calls, their results and the tools to what this template supports. */
 function adapted(
   messages: readonly conversation.Message[],
   form: CallForm,
@@ -132,7 +131,7 @@ function adapted(
   return abilities.argumentObjects ? conversation.withObjects(short) : short
 }
 
-/** A message's text: parts are joined by line breaks. Throws Failure `unsupported_parameter` for what is not text. */
+/** A message's text: parts are joined by line breaks. Throws Failure `unsupported_parameter` for other parts. */
 export function contentOf(message: Message, at: number): string | null {
   const { content } = message
   if (content === null || content === undefined || typeof content === 'string') return content ?? null

@@ -5,17 +5,17 @@ import { Failure } from '../../../core/failure.ts'
 import type { NodeLlamaCpp } from './model.ts'
 import type { GpuUse } from './options.ts'
 
-/** What a backend has shown that it can do. */
+/** The result of a successful trial. */
 export interface Trial {
   /** The release of llama.cpp. */
   release: string
-  /** The names of the devices it computes on; empty for the processor. */
+  /** The names of its devices; empty for the CPU. */
   devices: string[]
 }
 
 /**
- * Loads one backend, puts a tiny model onto its devices and computes one token. To be run in a process that may die of
- * it: a backend that does not suit the driver ends the process instead of throwing. Throws Failure `worker_error`.
+ * Loads one backend, loads a tiny model onto its devices and computes one token. Run it in a separate process: a
+ * backend that is incompatible with the driver crashes the process instead of throwing. Throws Failure `worker_error`.
  */
 export async function tryBackend(gpu: Exclude<GpuUse, 'auto'>, backends: string | undefined): Promise<Trial> {
   const library = await importVendored<NodeLlamaCpp>('node-llama-cpp', backends)
@@ -26,7 +26,7 @@ export async function tryBackend(gpu: Exclude<GpuUse, 'auto'>, backends: string 
       skipDownload: true,
       progressLogs: false,
       maxThreads: 1,
-      // What it says goes to stderr at once: what stands there last is why the process has died.
+      // Log to stderr unbuffered: the last line explains a crash.
       debug: true,
     })
     .catch((cause: Error) => {
@@ -47,21 +47,21 @@ export async function tryBackend(gpu: Exclude<GpuUse, 'auto'>, backends: string 
 }
 
 /**
- * What the system's loader says about the backend's library, which node-llama-cpp keeps to itself: most often that a
- * library of the driver is missing. Undefined when it can be loaded.
+ * The dynamic linker's error for the backend's library, which node-llama-cpp does not report: usually a missing library
+ * of the driver. Undefined if it can be loaded.
  */
 function whyNotLoaded(gpu: Exclude<GpuUse, 'auto'>, backends: string | undefined): string | undefined {
   if (gpu === 'off' || backends === undefined) return undefined
   const bins = join(backends, 'node_modules/@node-llama-cpp', `linux-x64-${gpu}`, 'bins')
   const older = join(backends, 'node_modules/@node-llama-cpp', `linux-x64-${gpu}-ext`, 'bins')
-  // Brings along what the libraries below build on, and stays loaded.
-  for (const addon of librariesBelow(bins, 'llama-addon.node')) loaderSays(addon)
+  // Loads the libraries that those below depend on, and stays loaded.
+  for (const addon of librariesBelow(bins, 'llama-addon.node')) loadError(addon)
   const libraries = [bins, older].flatMap(folder => librariesBelow(folder, `libggml-${gpu}.so`))
-  const reasons = libraries.map(loaderSays)
+  const reasons = libraries.map(loadError)
   return reasons.every(reason => reason !== undefined) ? reasons[0] : undefined
 }
 
-function loaderSays(path: string): string | undefined {
+function loadError(path: string): string | undefined {
   try {
     process.dlopen({ exports: {} }, path)
     return undefined

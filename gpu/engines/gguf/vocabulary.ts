@@ -1,11 +1,11 @@
 import type { LlamaModel, Token } from 'node-llama-cpp'
 
 export type PieceKind = 'normal' | 'byte' | 'user' | 'control'
-/** How a vocabulary writes its pieces down: with '▁' for a space, or in the printable alphabet of GPT-2. */
+/** The notation of a vocabulary: '▁' for a space, or GPT-2's printable alphabet. */
 export type PieceForm = 'spaces' | 'gpt2'
 
 /**
- * The 256 bytes as the printable characters in which GPT-2's vocabulary, and all that came after it, writes them.
+ * GPT-2's printable character for each of the 256 bytes, used by all later byte-level vocabularies.
  * Source: bytes_to_unicode() in OpenAI's gpt-2 encoder.
  */
 const gpt2Bytes: ReadonlyMap<string, number> = (() => {
@@ -19,8 +19,8 @@ const gpt2Bytes: ReadonlyMap<string, number> = (() => {
 })()
 
 /**
- * The bytes that a token stands for in a text, from the way the vocabulary writes it: what llama.cpp's own
- * token_to_piece gives, which node-llama-cpp only offers as a string, where half a character is lost.
+ * Converts a vocabulary entry to the bytes of the token, like llama.cpp's token_to_piece. node-llama-cpp returns it
+ * only as a string, which loses incomplete characters.
  */
 export function pieceBytes(text: string, kind: PieceKind, form: PieceForm): Uint8Array {
   if (kind === 'control') return new Uint8Array()
@@ -43,7 +43,7 @@ const forms: Partial<Record<string, PieceForm>> = { spm: 'spaces', wpm: 'spaces'
 
 export type Vocabulary = ReturnType<typeof openVocabulary>
 
-/** What the engine needs to know of a model's tokens. */
+/** Properties of a model's tokens. */
 export function openVocabulary(model: LlamaModel) {
   const { tokenizer } = model.fileInfo.metadata
   const texts = tokenizer.ggml.tokens
@@ -58,35 +58,35 @@ export function openVocabulary(model: LlamaModel) {
   }
   const piece = (token: Token): Uint8Array => {
     const text = texts[token]
-    // Rare kinds of vocabulary come as llama.cpp writes them; only a character split over tokens suffers.
+    // For rare vocabulary types use llama.cpp's text; only characters split over tokens are lost.
     if (form === undefined || text === undefined) return Buffer.from(model.detokenize([token]))
     return pieceBytes(text, kindOf(token), form)
   }
 
   return {
     size: texts.length,
-    /** What a token says. A control token says nothing, but for those whose texts are in `shown`. */
+    /** The bytes of a token; empty for a control token unless its text is in `shown`. */
     bytes(token: Token, shown?: readonly string[]): Uint8Array {
       const bytes = (cache[token] ??= piece(token))
       return shown !== undefined && bytes.length === 0 && shown.includes(texts[token] ?? '')
         ? Buffer.from(texts[token]!)
         : bytes
     },
-    /** A token for people to read, where half a character is U+FFFD and a control token what it is written with. */
+    /** A readable form of a token: incomplete characters become U+FFFD, control tokens their text. */
     written(token: Token, shown?: readonly string[]): { token: string; bytes: number[] } {
       const bytes = this.bytes(token, shown)
       return { token: bytes.length > 0 ? Buffer.from(bytes).toString() : (texts[token] ?? ''), bytes: [...bytes] }
     },
     endsText: (token: Token): boolean => model.isEogToken(token),
-    /** SentencePiece puts a space before the first word of a text; one generated there is its, not the model's. */
+    /** Whether to drop a generated space before the first word, because SentencePiece adds it and not the model. */
     dropFirstSpace: type === 'spm' && tokenizer.ggml.add_space_prefix !== false,
-    /** The texts that stand for control tokens, such as `<|im_end|>`: what no user may be able to say. */
+    /** The texts of control tokens, such as `<|im_end|>`, which users must not be able to inject. */
     controls: texts.filter(
       (text, token) => mayBeControl(text, tokenizer.ggml.token_type[token]) && kindOf(token as Token) === 'control',
     ),
   }
 }
 
-/** A cheap look before the native one: vocabularies have up to 260,000 entries, of which few hundred are control tokens. */
+/** A cheap filter before the native check: of up to 260,000 entries only a few hundred are control tokens. */
 const mayBeControl = (text: string, type: number | undefined): boolean =>
   text.length > 1 && (type === 2 || type === 3 || (text.startsWith('<') && text.endsWith('>')))

@@ -110,7 +110,7 @@ describe('builds for GPUs', () => {
         install(folder, cuda)
         chmodSync(join(folder, 'node_modules/@node-llama-cpp/linux-x64-cuda/bins'), 0o777)
       },
-      /others can write to/,
+      /other users can write to/,
     ],
   ])('%s', (_, prepare, why) => {
     const folder = temporaryFolder()

@@ -37,5 +37,5 @@ test('vectors are made as the model says: of all tokens, of the first, of the la
 test('a model that gives scores makes no vectors', async () => {
   const engine = spawnEngine({ model: file('tiny-rerank.gguf'), tasks: ['std/embeddings'] })
   await engine.exited
-  expect(engine.log.join('\n')).toContain('its file says that it gives scores')
+  expect(engine.log.join('\n')).toContain('according to its file it returns scores')
 })
