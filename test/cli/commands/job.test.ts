@@ -125,7 +125,7 @@ test.each([
 
 test.each<[text: string, exitCode: number, said: string]>([
   ['7QK2M9XDAAAAAAAA', 64, `matches ${jobId} and ${third}. Give more of the id.`],
-  ['01K2', 64, 'may be'],
+  ['01K2', 64, 'matches'],
   ['ABCDEF', 1, "None of the newest 3 jobs has an id that begins or ends with 'ABCDEF'"],
   ['AB', 64, 'is not a job id'],
   ['../../x', 64, 'is not a job id'],

@@ -12,10 +12,10 @@ import { plain } from '../../../cli/paint.ts'
 const directory = { path: '/data', mode: 0o700, owner: 1000, user: 1000, fileSystem: 0xef53, readable: [] }
 
 test.each([
-  ['a private directory of ours', {}, 'fine', 'yours only'],
+  ['a private directory of ours', {}, 'fine', 'only you have access'],
   ['one that is not there yet', { mode: undefined }, 'fine', 'first start'],
   ['one of somebody else', { owner: 0 }, 'broken', 'belongs to user 0'],
-  ['one of somebody else, as root', { owner: 1000, user: 0 }, 'fine', 'yours only'],
+  ['one of somebody else, as root', { owner: 1000, user: 0 }, 'fine', 'only you have access'],
   ['one that others can write to', { mode: 0o777 }, 'broken', 'mode 777'],
   ['one that the group can write to', { mode: 0o770 }, 'broken', 'mode 770'],
   ['one that others can look into', { mode: 0o755 }, 'warning', 'mode 755'],
@@ -87,8 +87,8 @@ test('a finding is one line, and what to do stands below it', () => {
 test.each([
   [['fine', 'fine'], 'Everything is fine.'],
   [['fine', 'warning'], 'Everything works; 1 warning.'],
-  [['broken', 'fine'], '1 thing to repair.'],
-  [['broken', 'broken', 'warning', 'warning'], '2 things to repair, 2 warnings.'],
+  [['broken', 'fine'], '1 problem to repair.'],
+  [['broken', 'broken', 'warning', 'warning'], '2 problems to repair, 2 warnings.'],
 ] as [State[], string][])('%j: %s', (states, verdict) => {
   expect(drawVerdict(states.map(state => ({ name: '', state, detail: '', advice: null })))).toBe(verdict)
 })

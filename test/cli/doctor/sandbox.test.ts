@@ -41,7 +41,7 @@ const cases: [what: string, SandboxSupport, SandboxedModel[], state: string, say
     { tool: { ...tool, network: false } },
     [strict],
     'warning',
-    [/'files' for a does not stop everything on the network/, /no network namespace/],
+    [/'files' for a does not stop everything on the network/, /network namespaces do not work here/],
   ],
   [
     'and a model that names strict is unavailable',
@@ -50,7 +50,7 @@ const cases: [what: string, SandboxSupport, SandboxedModel[], state: string, say
     'broken',
     [/a: 'strict' cannot be enforced/],
   ],
-  ['root is said', { tool: { ...tool, userNamespace: false } }, [], 'fine', [/engines are root as infer is/]],
+  ['root is said', { tool: { ...tool, userNamespace: false } }, [], 'fine', [/engines run as root, as infer does/]],
   [
     'so is a shared list of processes',
     { tool: { ...tool, ownProc: false } },

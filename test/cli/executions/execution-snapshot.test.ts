@@ -60,7 +60,7 @@ test('what is not known is passed over', () => {
 
 test.each<[string, object, [string, string]]>([
   ['pending', {}, ['○ a', '']],
-  ['ready', { queue_position: 3 }, ['◌ a', '3 before']],
+  ['ready', { queue_position: 3 }, ['◌ a', '3 ahead']],
   ['ready', { queue_position: 0 }, ['◌ a', 'waiting']],
   ['running', {}, ['● a', '5 s']],
   ['running', { progress: 0.5 }, ['● a', '50 %']],

@@ -65,6 +65,6 @@ test('what --out means', () => {
   expect(outputTargetOf(folder)).toEqual({ kind: 'folder', path: folder })
   expect(outputTargetOf(`${folder}/new/`)).toEqual({ kind: 'folder', path: `${folder}/new/` })
   expect(outputTargetOf(`${folder}/cat.png`)).toEqual({ kind: 'file', path: `${folder}/cat.png` })
-  expect(() => outputTargetOf(`${folder}/new/cat.png`)).toThrow('Make it first: mkdir -p')
+  expect(() => outputTargetOf(`${folder}/new/cat.png`)).toThrow('Create it first: mkdir -p')
   expect(() => outputTargetOf('')).toThrow('--out is empty')
 })

@@ -37,7 +37,7 @@ test.each([
   ['qwen3-32b', h200, 'gguf', 'Q8_0', 'gpu', 'leaves half of the GPU'],
   // A smaller one: what fits with all layers.
   ['qwen3-8b', rtx4090, 'gguf', 'Q8_0', 'gpu', 'leaves half of the GPU'],
-  ['qwen3-coder-30b', rtx4090, 'gguf', 'Q4_K_M', 'gpu', 'all layers fit the GPU with a context of 8192'],
+  ['qwen3-coder-30b', rtx4090, 'gguf', 'Q4_K_M', 'gpu', 'layers all fit on the GPU with a context of 8192'],
   ['qwen3-14b', rtx3060, 'gguf', 'Q4_K_M', 'split', 'a smaller file answers faster'],
   ['qwen3-8b', rtx3060, 'gguf', 'Q4_K_M', 'gpu', 'leaves half of the GPU'],
   // Too large for the GPU: some layers stay on the processor.

@@ -42,7 +42,7 @@ test('what is told of models keeps to the width, and commands stay in one piece'
 })
 
 test('without models it says how to add one', () => {
-  expect(greeting({ ...started, models: [] }, plain)).toContain('infer.yaml')
+  expect(greeting({ ...started, models: [] }, plain)).toContain('infer model add')
 })
 
 test('in a pipe each fact is a line', () => {

@@ -48,7 +48,7 @@ test('a file that is not there, and parameters that are none', () => {
   const long = written('long.json', '')
   truncateSync(long, 1 << 30)
   expect(() => readDocument(long)).toThrow(/long\.json cannot be read: it is longer than 16 MiB\.$/)
-  expect(() => readParameters(written('p.yaml', '- a'))).toThrow(/holds no parameters/)
+  expect(() => readParameters(written('p.yaml', '- a'))).toThrow(/contains no parameters/)
   expect(readParameters(written('p.yaml', 'topic: cats\nn: 3'))).toEqual({ topic: 'cats', n: 3 })
 })
 
