@@ -4,7 +4,7 @@ import type { NewJob } from '../../core/store/store.ts'
 
 type Named = Pick<NewJob, 'organizationId' | 'tokenId' | 'task' | 'modelId'>
 
-/** Work as admission gives it, for what is tested without one. */
+/** Work as admission grants it, for tests without admission. */
 export const admittedWork = ({ organizationId, tokenId, task, modelId }: Named): Admitted =>
   ({ organizationId, tokenId, task, model: Model.parse({ id: modelId }) }) as unknown as Admitted
 
@@ -16,7 +16,7 @@ export function admitsAll(models: { find(id: string): Model | undefined }): Pick
   }
 }
 
-/** Who asks in tests. */
+/** The caller in tests. */
 export const requester = (organizationId: string, tokenId = 'tok_test') => ({
   organizationId,
   tokenId,

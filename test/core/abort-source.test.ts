@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { AbortSource, type CallerSignal } from '../../core/abort-source.ts'
 
-/** Both kinds, which must be alike wherever only a `CallerSignal` is asked for. */
+/** Both kinds, which must behave alike wherever a `CallerSignal` is accepted. */
 const kinds: [string, () => { leaving: CallerSignal; abort: (reason: unknown) => void }][] = [
   [
     'AbortSource',
@@ -19,7 +19,7 @@ const kinds: [string, () => { leaving: CallerSignal; abort: (reason: unknown) =>
   ],
 ]
 
-test.each(kinds)('%s tells each listener once, in order, with the first reason', (_, make) => {
+test.each(kinds)('%s calls each listener once, in order, with the first reason', (_, make) => {
   const { leaving, abort } = make()
   const heard: string[] = []
   const second = () => heard.push(`second ${String(leaving.reason)}`)
@@ -34,7 +34,7 @@ test.each(kinds)('%s tells each listener once, in order, with the first reason',
   expect(() => leaving.throwIfAborted()).toThrow('gone')
 })
 
-test.each(kinds)('%s does not tell who was taken off, even by an earlier listener', (_, make) => {
+test.each(kinds)('%s does not call a removed listener, even one removed by an earlier listener', (_, make) => {
   const { leaving, abort } = make()
   const heard: string[] = []
   const early = () => heard.push('early')
@@ -47,7 +47,7 @@ test.each(kinds)('%s does not tell who was taken off, even by an earlier listene
   expect(heard).toEqual([])
 })
 
-test.each(kinds)('%s tells nobody who comes too late', (_, make) => {
+test.each(kinds)('%s does not call listeners added after the abort', (_, make) => {
   const { leaving, abort } = make()
   const heard: string[] = []
   abort('gone')

@@ -12,11 +12,11 @@ test.each([
   ],
   ['/c/addon.node: failed to map segment from shared object', /noexec.*INFER_CACHE_DIR/],
   ['/c/addon.node: file too short', /^Native code could not be loaded: \/c\/addon\.node: file too short\.$/],
-])('when the loader says %s, the operator reads what to do', (said, expected) => {
+])('when the loader reports %s, the message says what to do', (said, expected) => {
   expect(addonRefusal('/c/addon.node', said)).toMatch(expected)
 })
 
-test('what is no native code is refused with a sentence', () => {
+test('a file that is not native code is refused with a sentence', () => {
   const folder = mkdtempSync(join(tmpdir(), 'infer-addon-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   writeFileSync(join(folder, 'addon.node'), 'not native code, but long enough for a header '.repeat(10))

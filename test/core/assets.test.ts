@@ -28,10 +28,10 @@ test('the entries of the threads exist', () => {
   expect(existsSync(workerPath('store-writer'))).toBe(true)
 })
 
-test('an asset that is not built is missed with the command that builds it', () => {
+test('the error for an asset that is not built names the command that builds it', () => {
   expect(() => readAsset('docs/no-such-asset.js')).toThrow(/no-such-asset\.js is missing\. Run: npm run build/)
 })
 
-test('from source nothing is forked into and better-sqlite3 finds its own addon', () => {
+test('from source fork() is unchanged and better-sqlite3 finds its own addon', () => {
   expect([forkedScript(), sqliteBinding()]).toEqual([undefined, undefined])
 })

@@ -10,12 +10,12 @@ const documented: Readonly<Record<string, { meaning: string; default: string; ex
   ...engineVariables,
 }
 
-test('every variable of infer in the sources is documented', () => {
+test('every environment variable in the sources is documented', () => {
   expect(used.size).toBeGreaterThan(5)
   expect([...used].filter(name => !(name in documented))).toEqual([])
 })
 
-test('every documented variable of infer is used', () => {
+test('every documented environment variable is used', () => {
   const own = Object.keys(documented).filter(name => name.startsWith('INFER_'))
   expect(own.filter(name => !used.has(name))).toEqual([])
 })

@@ -36,14 +36,14 @@ test.each([
   expect(cacheDirectory(env)).toBe(expected)
 })
 
-test('a cache directory that depends on where one stands is refused', () => {
+test('a relative cache directory is refused', () => {
   expect(() => cacheDirectory({ INFER_CACHE_DIR: 'cache' })).toThrow(/INFER_CACHE_DIR is 'cache'.*absolute/)
 })
 
 describe('a file', () => {
   const content = Buffer.from('the original')
 
-  test('is placed once, for its owner only, and left alone while it is right', () => {
+  test('is written once, for its owner only, and not rewritten while it is right', () => {
     const path = extractFile(folder, 'deep/addon.node', content)
     const before = statSync(path)
     expect(extractFile(folder, 'deep/addon.node', content)).toBe(path)
@@ -73,7 +73,7 @@ describe('a file', () => {
     expect(statSync(path, {}).isFile() && readdirSync(folder)).toEqual(['addon.node'])
   })
 
-  test('is not placed where others could change it', () => {
+  test('is not written where others could change it', () => {
     mkdirSync(folder)
     chmodSync(folder, 0o777)
     expect(() => extractFile(folder, 'addon.node', content)).toThrow(
@@ -84,18 +84,18 @@ describe('a file', () => {
   test.each([
     ['a file is in the way', () => writeFileSync(folder, '')],
     ['a link is in the way', () => symlinkSync(tmpdir(), folder)],
-  ])('is not placed where %s', (_, prepare) => {
+  ])('is not written where %s', (_, prepare) => {
     prepare()
     expect(() => extractFile(folder, 'addon.node', content)).toThrow(/is not a folder\); set INFER_CACHE_DIR/)
   })
 
-  test('is not placed below /proc, and the attempt ends', () => {
+  test('is not written below /proc, and the attempt ends', () => {
     expect(() => extractFile('/proc/infer/cache/1-0123456789abcdef', 'addon.node', content)).toThrow(
       /^The cache directory \/proc\/infer\/cache cannot be used \(ENOENT/,
     )
   })
 
-  test('makes room: the newest builds stay, older ones and old leftovers go, the rest is not ours', () => {
+  test('removes old builds: the newest ones stay, older ones and old leftovers are deleted, foreign files are kept', () => {
     const long = new Date(Date.now() - 86_400_000)
     for (const [at, name] of ['a', 'b', 'c', 'd', 'e'].entries()) {
       const build = join(cache, `1.0.0-${name.repeat(16)}`)
@@ -141,7 +141,7 @@ describe('a tree', () => {
     expect(readdirSync(folder)).toEqual(['vendor'])
   }
 
-  test('is unpacked once and left alone while it is right', () => {
+  test('is unpacked once and not rewritten while it is right', () => {
     expectWhole(place())
     expect(place()).toBe(join(folder, 'vendor'))
     expect(unpacked).toBe(1)
@@ -188,7 +188,7 @@ describe('a tree', () => {
     expect(unpacked).toBe(2)
   })
 
-  test('that is never right is refused instead of unpacked for ever', () => {
+  test('that is always wrong is refused instead of unpacked for ever', () => {
     const wrong = [{ path: 'index.js', size: 1, sha256: 'no such hash' }]
     expect(() => extractTree(folder, 'vendor', wrong, () => Buffer.from('x'))).toThrow(/its files change/)
     expect(existsSync(join(cache, 'elsewhere'))).toBe(false)

@@ -4,7 +4,7 @@ import { openLog } from '../../core/log.ts'
 
 const messages = (lines: string[]) => lines.map(line => (JSON.parse(line) as { message: string }).message)
 
-test('it keeps what the log says from info upwards, whatever is written out, and tells those who follow', () => {
+test('it keeps log entries from info upwards, whatever is printed, and sends them to followers', () => {
   const written: string[] = []
   const { log, journal } = openJournal(openLog('error', line => written.push(line)))
   const heard: string[] = []
@@ -21,7 +21,7 @@ test('it keeps what the log says from info upwards, whatever is written out, and
   expect(journal.recent()[1]).toContain('because of [redacted]')
 })
 
-test('it is bounded: the oldest lines go first', () => {
+test('it is bounded: the oldest lines are dropped first', () => {
   const { log, journal } = openJournal(
     openLog('error', () => {}),
     1_000,

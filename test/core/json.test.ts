@@ -15,7 +15,7 @@ const refusal = (text: string | Buffer) => {
   throw new Error('was taken')
 }
 
-test('what JSON.parse takes within the bounds comes out the same', () => {
+test('within the bounds the result equals that of JSON.parse', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 6, noUnicodeString: false }), value => {
       const text = JSON.stringify(value)
@@ -31,9 +31,9 @@ test('an empty body is an empty object', () => expect(parse('')).toEqual({}))
 test('depth is counted before parsing', () => expect(refusal('['.repeat(200_000))).toContain('deeper than 8'))
 test('members are counted before parsing', () =>
   expect(refusal(`{${Array.from({ length: 21 }, (_, i) => `"k${i}":1`).join()}}`)).toContain('more than 20'))
-test('brackets and colons inside strings do not count', () =>
+test('brackets and colons inside strings are not counted', () =>
   expect(parse(JSON.stringify({ a: `${'[{:'.repeat(50)}\\"` }))).toEqual({ a: `${'[{:'.repeat(50)}\\"` }))
-test('wherever in a string a quote or a backslash stands, it ends where it ends', () => {
+test('a quote or a backslash anywhere in a string does not change where it ends', () => {
   for (let length = 0; length < 140; length++)
     for (const inside of ['"', '\\', '\\"', '\\\\', '""', '"x\\']) {
       const value = ['x'.repeat(length) + inside + '[{'.repeat(20), '"']
@@ -41,7 +41,7 @@ test('wherever in a string a quote or a backslash stands, it ends where it ends'
     }
 })
 test('an unterminated string is refused', () => expect(refusal('{"a":"bc\\"')).toContain('not valid JSON'))
-test('bytes that are not UTF-8 do no harm', () =>
+test('bytes that are not UTF-8 are harmless', () =>
   expect(refusal(Buffer.from([0x7b, 0xff, 0xfe]))).toContain('not valid JSON'))
 test('own __proto__ members stay data', () => {
   const value = parse('{"__proto__":{"polluted":true}}') as Record<string, unknown>

@@ -7,7 +7,7 @@ import { masterKey } from '../../core/config.ts'
 const folder = mkdtempSync(join(tmpdir(), 'infer-key-'))
 afterEach(() => vi.unstubAllEnvs())
 
-test('the master key comes from the environment, or from the file that it names', () => {
+test('the master key is read from the environment, or from the file that it names', () => {
   expect(masterKey()).toBeUndefined()
   vi.stubEnv('INFER_MASTER_KEY', 'abc')
   expect(masterKey()).toBe('abc')

@@ -211,7 +211,7 @@ describe('an unusable cache directory ends the start with one sentence', () => {
   })
 })
 
-describe('no environment variable injects code into it', () => {
+describe('nothing from outside can inject code into it', () => {
   const script = () => {
     const path = join(home, 'script.cjs')
     writeFileSync(path, `require('node:fs').writeFileSync(${JSON.stringify(join(home, 'intruded'))}, '')`)

@@ -14,7 +14,7 @@ test.each<[IncomingHttpHeaders, string | undefined]>([
   [{ 'api-key': 'sk-1' }, 'sk-1'],
   [{ authorization: 'Basic x', 'x-api-key': 'sk-1' }, 'sk-1'],
   [{}, undefined],
-])('%j carries %s', (headers, credential) => expect(credentialOf(headers)).toBe(credential))
+])('the token in %j is %s', (headers, credential) => expect(credentialOf(headers)).toBe(credential))
 
 test.each([
   ['/std/v1/models/', '/std/v1/models'],
@@ -23,13 +23,13 @@ test.each([
   ['//', '/'],
   ['/a/?b=//c/', '/a?b=//c/'],
   ['/a?b', '/a?b'],
-])('%s is taken as %s', (url, clean) => expect(tidy(url)).toBe(clean))
+])('%s is read as %s', (url, clean) => expect(tidy(url)).toBe(clean))
 
 test.each([
   [120, '120ms'],
   [6000, '6s'],
   [90_000, '1m30s'],
-])('%i ms is written %s', (ms, text) => expect(durationText(ms)).toBe(text))
+])('%i ms is formatted as %s', (ms, text) => expect(durationText(ms)).toBe(text))
 
 test.each<[headers: Record<string, string>, address: string, local: boolean]>([
   [{}, '127.0.0.1', true],

@@ -6,7 +6,7 @@ import { heldBytes } from '../../server/body.ts'
 const request = (length?: number) =>
   ({ headers: length === undefined ? {} : { 'content-length': String(length) } }) as IncomingMessage
 
-test('bodies are held up to the bound, and room comes back with each that goes', () => {
+test('bodies are held up to the limit, and each released body frees its share', () => {
   const room = openBodyMemory(1_000)
   const first = room.hold(heldBytes(request(300)))
   const second = room.hold(heldBytes(request(200)))
@@ -18,7 +18,7 @@ test('bodies are held up to the bound, and room comes back with each that goes',
   first()
 })
 
-test('of what large bodies take while they are read, the largest counts, until it has been read', () => {
+test('while large bodies are read, the memory of the largest counts until it has been read', () => {
   expect(heldBytes(request(30 << 20))).toEqual({ kept: 60 << 20, whileRead: 180 << 20 })
   const room = openBodyMemory(1_000)
   const first = room.hold({ kept: 100, whileRead: 600 })
@@ -35,7 +35,7 @@ test('of what large bodies take while they are read, the largest counts, until i
   room.hold({ kept: 1_000, whileRead: 0 })
 })
 
-test('memory is collected once when it is quiet after much was held', () => {
+test('garbage is collected once when the server is idle after holding much', () => {
   vi.useFakeTimers()
   try {
     const collect = vi.fn()
@@ -58,11 +58,11 @@ test('memory is collected once when it is quiet after much was held', () => {
   }
 })
 
-test('one body alone is always taken, whatever its size; its own limit is elsewhere', () => {
+test('a single body is always accepted, whatever its size; its own limit is elsewhere', () => {
   expect(() => openBodyMemory(10).hold(heldBytes(request(1_000)))).not.toThrow()
 })
 
-test('a body of unannounced length counts as a large one', () => {
+test('a body without Content-Length counts as a large one', () => {
   const room = openBodyMemory(3 << 20)
   room.hold(heldBytes(request()))
   expect(() => room.hold(heldBytes(request()))).toThrow(/use all the memory/)

@@ -16,7 +16,7 @@ const log = openLog('error')
 const open = (dataDir: string, files?: KeyPairFiles, config: object = {}) =>
   openServer({ config: Config.parse({ listen: '127.0.0.1:0', ...config }), log, https: { dataDir, files } })
 
-/** Starts a server, asks it, stops it; the certificate that it showed. */
+/** Starts a server, sends a request, stops it; returns the certificate that it presented. */
 async function served(dataDir: string, files?: KeyPairFiles, config?: object): Promise<X509Certificate> {
   const server = await open(dataDir, files, config)
   await ask(server.url, server.certificate!)
@@ -24,7 +24,7 @@ async function served(dataDir: string, files?: KeyPairFiles, config?: object): P
   return new X509Certificate(server.certificate!)
 }
 
-/** A request that trusts this certificate and nothing else, and checks the name. */
+/** A request that trusts only this certificate, and checks the name. */
 function ask(url: string, ca: string): Promise<string> {
   return new Promise((resolve, reject) => {
     request(`${url}/livez`, { ca, agent: false }, answer => resolve(text(answer)))
@@ -33,7 +33,7 @@ function ask(url: string, ca: string): Promise<string> {
   })
 }
 
-/** A self-signed pair in files, valid for so many days from now. */
+/** A self-signed pair in files, valid for this many days from now. */
 async function pairFor(name: string, validDays: number): Promise<KeyPairFiles> {
   const https = { names: [name, '127.0.0.1'], validDays }
   const { server, keyPair } = await openListener({ handler: () => {}, at: '127.0.0.1:0', https, configure: () => {} })
@@ -58,7 +58,7 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-test('a self-signed certificate names what the server may be reached under, and is kept for this user only', async () => {
+test('a self-signed certificate has the names and addresses of the server, and only this user can read it', async () => {
   const dataDir = join(folder, 'names')
   const first = await served(dataDir, undefined, {
     allowed_hosts: ['gpu.lan'],
@@ -106,7 +106,7 @@ test.each<[string, (files: KeyPairFiles) => void]>([
   expect((await served(dataDir)).fingerprint256).toBe(second.fingerprint256)
 })
 
-test('a certificate of the operator is used, whatever stands before it in its file, and nothing is written', async () => {
+test('a certificate of the operator is used, whatever precedes it in its file, and nothing is written', async () => {
   const dataDir = join(folder, 'own')
   const described = join(folder, 'described.pem')
   writeFileSync(described, `Bag Attributes\n    friendlyName: own\n${readFileSync(own.cert, 'utf8')}`)
@@ -115,7 +115,7 @@ test('a certificate of the operator is used, whatever stands before it in its fi
   expect(() => statSync(dataDir)).toThrow('ENOENT')
 })
 
-test('new connections see a certificate that has been replaced, and a wrong one changes nothing', async () => {
+test('new connections get a replaced certificate, and an invalid one changes nothing', async () => {
   const files = { cert: join(folder, 'live.pem'), key: join(folder, 'live.key') }
   const replace = (by: KeyPairFiles) => {
     copyFileSync(by.cert, files.cert)
@@ -174,7 +174,7 @@ test.each<[string, () => KeyPairFiles, RegExp]>([
   })
 })
 
-test.skipIf(process.getuid?.() === 0)('a key that this user may not read is refused', async () => {
+test.skipIf(process.getuid?.() === 0)('an unreadable key file is refused', async () => {
   const key = file('secret', '')
   chmodSync(key, 0)
   await expect(open(join(folder, 'refused'), { ...own, key })).rejects.toThrow('EACCES')

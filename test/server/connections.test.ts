@@ -15,7 +15,7 @@ const log = openLog('error')
 const config = Config.parse({ listen: '127.0.0.1:0', limits: { headers_timeout: '300ms', keep_alive_timeout: '1h' } })
 const open = (secure: boolean, more: Config = config) =>
   openServer({ config: more, log, https: secure ? { dataDir, files: undefined } : undefined })
-// Generates the key pair that the others use.
+// Generates the key pair that the other tests use.
 beforeAll(async () => (await open(true)).drain(0))
 afterAll(() => rmSync(dataDir, { recursive: true }))
 
@@ -32,7 +32,7 @@ async function connection(server: Server): Promise<Socket> {
   return socket
 }
 
-/** Everything that comes on a connection until the server closes it. */
+/** Everything received on a connection until the server closes it. */
 async function all(socket: Socket): Promise<string> {
   let text = ''
   socket.on('data', (data: Buffer) => (text += data.toString('latin1')))
@@ -64,7 +64,7 @@ describe.each([
   test.each([
     ['headers of more than 16 KiB', `GET /livez HTTP/1.1\r\nhost: localhost\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
     ['what is no HTTP', 'nonsense\r\n\r\n', 400],
-  ])('that sends %s gets our form of an error', async (_what, bytes, status) => {
+  ])('that sends %s gets an error in the usual shape', async (_what, bytes, status) => {
     const server = await open(secure)
     const socket = await connection(server)
     socket.write(bytes)
@@ -76,7 +76,7 @@ describe.each([
     await server.drain(0)
   })
 
-  test('is over with its thousandth answer', async () => {
+  test('is closed after its thousandth answer', async () => {
     const server = await open(secure)
     const socket = await connection(server)
     let text = ''
@@ -95,7 +95,7 @@ describe.each([
     await server.drain(0)
   })
 
-  test('that is kept is told that the server stops, and does not hold it', async () => {
+  test('that is idle learns that the server stops, and does not delay it', async () => {
     const idle = { headers_timeout: '10m', keep_alive_timeout: '1h' }
     const server = await open(secure, Config.parse({ listen: '127.0.0.1:0', limits: idle }))
     const [kept, silent] = [await connection(server), await connection(server)]
@@ -108,7 +108,7 @@ describe.each([
 })
 
 describe('the TLS handshake', () => {
-  test('that never comes ends the connection', async () => {
+  test('that never completes ends the connection', async () => {
     const server = await open(true)
     const started = performance.now()
     expect(await all(connect(Number(new URL(server.url).port), '127.0.0.1'))).toBe('')
@@ -116,7 +116,7 @@ describe('the TLS handshake', () => {
     await server.drain(0)
   })
 
-  test('that is under way does not hold a server that stops', async () => {
+  test('that is under way does not delay a stop of the server', async () => {
     const server = await open(true, Config.parse({ listen: '127.0.0.1:0', limits: { headers_timeout: '10m' } }))
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
     const closed = all(socket)
@@ -129,7 +129,7 @@ describe('the TLS handshake', () => {
     await closed
   })
 
-  test('that is plain HTTP ends the connection and nothing else', async () => {
+  test('with plain HTTP ends that connection only', async () => {
     const server = await open(true)
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
     socket.write('GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n')

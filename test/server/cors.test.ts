@@ -71,7 +71,7 @@ test.each([
   })
 })
 
-test.each(['/', '/docs', '/metrics', '/livez', '/openapi.json', '/standard'])('%s is not opened', async path => {
+test.each(['/', '/docs', '/metrics', '/livez', '/openapi.json', '/standard'])('%s is not allowed', async path => {
   const response = await preflight(path, page)
   expect([response.status, corsOf(response)]).toEqual([path === '/standard' ? 404 : 405, {}])
   expect(corsOf(await app.fetch(path, { headers: { origin: page } }))).toEqual({})
@@ -100,17 +100,17 @@ test.each<[what: string, path: string, options: Parameters<TestApp['fetch']>[1],
   await foreign.body?.cancel()
 })
 
-test('a public page may reach a private address where the browser asks for that', async () => {
+test('a public page may request a private address when the browser asks for permission', async () => {
   const response = await preflight('/std/v1/models', page, { 'access-control-request-private-network': 'true' })
   expect(response.headers.get('access-control-allow-private-network')).toBe('true')
 })
 
-test('header names that are none are not repeated', async () => {
+test('invalid header names are not repeated', async () => {
   const response = await preflight('/std/v1/models', page, { headers: 'a"b' })
   expect(response.headers.get('access-control-allow-headers')).toBe('authorization, content-type')
 })
 
-test('a wrong Host is refused before anything else', async () => {
+test('a wrong Host is refused first', async () => {
   const { hostname, port } = new URL(app.url)
   expect(hostname).toBe('127.0.0.1')
   const { request } = await import('node:http')
@@ -135,7 +135,7 @@ test('a wrong Host is refused before anything else', async () => {
 })
 
 describe('without cors in infer.yaml', () => {
-  test('nothing but files is opened', async () => {
+  test('only files are allowed', async () => {
     await using closed = await startApp()
     const refused = await preflight('/std/v1/models', page, {}, closed)
     expect([refused.status, corsOf(refused)]).toEqual([403, {}])
@@ -145,7 +145,7 @@ describe('without cors in infer.yaml', () => {
   })
 })
 
-test('a star opens the API to every page', async () => {
+test('a star allows every page to use the API', async () => {
   await using open = await startApp({ cors: { origins: ['*'] } })
   const response = await open.fetch('/std/v1/models', { headers: { origin: 'null' } })
   expect([response.status, corsOf(response)]).toEqual([200, allowed('*')])

@@ -29,7 +29,7 @@ async function bytesOf(response: IncomingMessage): Promise<number> {
   return bytes
 }
 
-test('a reader that pauses, and goes on in time, gets all of it', async () => {
+test('a reader that pauses and resumes in time gets everything', async () => {
   const response = await open()
   let pauses = 0
   let bytes = 0
@@ -41,17 +41,17 @@ test('a reader that pauses, and goes on in time, gets all of it', async () => {
   expect(bytes).toBe(Number(response.headers['content-length']))
 })
 
-test('a reader that takes nothing is cut, and is not left to think that it has all', async () => {
+test('a reader that does not read is cut, and can tell that the result is incomplete', async () => {
   const response = await open()
   response.pause()
-  // Metrics know how many responses are under way, without the socket being read.
+  // Metrics count the responses under way without reading from the socket.
   const streams = async () => Number(/^infer_streams (\d+)/m.exec(await (await app.fetch('/metrics')).text())?.[1])
   await expect.poll(streams, { timeout: 10_000 }).toBe(1)
   await expect.poll(streams, { timeout: 10_000 }).toBe(0)
   await expect(bytesOf(response)).rejects.toMatchObject({ code: 'ECONNRESET' })
 })
 
-test('a reader that leaves is nothing to speak of', async () => {
+test('a reader that disconnects causes no error', async () => {
   const response = await open()
   await once(response, 'data')
   response.destroy()

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../_app.ts'
 
-/** What an engine or a machine lacks is told as such, with what to do: trying again does not help. */
+/** Missing features of an engine or a machine are reported as such, with what to do: a retry does not help. */
 
 const engine = createServer((request, response) => {
   request.resume()
@@ -18,7 +18,7 @@ const answers: [path: string, status: number, body: string][] = [
   ['/v1/chat/completions', 404, error('The model `other` does not exist.', 'NotFoundError')],
 ]
 
-/** An ffmpeg of this version that can do nothing but tell it. */
+/** An ffmpeg of this version that can only report its version. */
 function fakeFfmpeg(version: string): void {
   writeFileSync(`${ffmpeg}.new`, `#!/bin/sh\necho 'ffmpeg version ${version} Copyright (c) 2000-2019'\n`, {
     mode: 0o755,
@@ -68,7 +68,7 @@ test('a route that the engine lacks is named, with the presets that have it', as
   )
 })
 
-test('a model that the engine does not know is not a missing route', async () => {
+test('a model unknown to the engine is not reported as a missing route', async () => {
   const messages = [{ role: 'user', content: 'Hi' }]
   const refused = await ask('/std/v1/chat/completions', { model: 'far', messages })
   expect([refused.status, refused.code]).toEqual([400, 'unsupported_task'])
@@ -118,7 +118,7 @@ test('videos with an ffmpeg that is too old: the model is unavailable with the r
   await expect.poll(async () => (await statusOf('demo/old')).status).toBe('unavailable')
 })
 
-test('features are told by task: an embedding model has no tools', async () => {
+test('features are reported by task: an embedding model has no tools', async () => {
   expect(await statusOf('reader')).toMatchObject({ capabilities: [], features: { 'std/embeddings': [] } })
   const far = await statusOf('far')
   expect(far.features['std/chat-completion']).toContain('tools')

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
 import { engineProcess } from './_process.ts'
 
-/** Engines that do what engines do, seen by a client: no fault of theirs is ever a 500, and nobody else notices. */
+/** Faults of engines, as seen by a client: none of them is ever a 500, and other requests are not affected. */
 let app: TestApp
 let stopPulse: () => Promise<{ statuses: Set<number>; longest: number; count: number }>
 
@@ -57,7 +57,7 @@ async function ask(model: string, said = 'Hello', more: object = {}) {
   return { status, headers, text, code: error?.code, message: error?.message ?? '', error }
 }
 
-/** A client of another model, at its own pace, until it is stopped. */
+/** A client of another model that sends requests one after another until it is stopped. */
 function pulse() {
   const statuses = new Set<number>()
   let longest = 0
@@ -93,7 +93,7 @@ async function starts(model: string): Promise<number> {
   const text = await (await app.fetch('/metrics')).text()
   return Number(new RegExp(`^infer_engine_starts_total\\{model="${model}"\\} (\\d+)`, 'm').exec(text)![1])
 }
-/** Says when to come back, in seconds and in milliseconds, and that it is worth it. */
+/** Says when to retry, in seconds and in milliseconds, and that a retry is useful. */
 function saysWhen({ headers, error, status }: Awaited<ReturnType<typeof ask>>): void {
   expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
   expect(Number(headers.get('retry-after-ms'))).toBeGreaterThanOrEqual(1)
@@ -106,8 +106,8 @@ function saysWhen({ headers, error, status }: Awaited<ReturnType<typeof ask>>): 
 }
 const lastWords = 'out of memory'
 
-describe('an engine that ends at its start', () => {
-  test('is told with its last words, five times; then at once, without another try, until it is time', async () => {
+describe('an engine that exits at its start', () => {
+  test('is reported with its last output, five times; then at once, without a start, until the pause is over', async () => {
     for (let time = 0; time < 5; time++) {
       const failed = await ask('dead')
       expect([failed.status, failed.code]).toEqual([503, 'no_capacity'])
@@ -125,7 +125,7 @@ describe('an engine that ends at its start', () => {
     await expect.poll(async () => (await ask('dead'), starts('dead')), { timeout: 30_000, interval: 200 }).toBe(6)
   })
 
-  test('who has no patience is told 503, and when to come back', async () => {
+  test('a caller with a short wait gets 503, and when to retry', async () => {
     const codes = new Set<string | undefined>()
     await expect
       .poll(
@@ -142,7 +142,7 @@ describe('an engine that ends at its start', () => {
     for (const code of codes) expect(['model_warming_up', 'no_capacity']).toContain(code)
   })
 
-  test('a job waits for it, uncharged, and says why; and can be cancelled', async () => {
+  test('a job waits for it, uncharged, with the reason, and can be cancelled', async () => {
     const made = await app.fetch('/api/jobs', {
       body: { task: 'std/embeddings', model_id: 'dead-job', inputs: { input: 'a' } },
     })
@@ -153,7 +153,7 @@ describe('an engine that ends at its start', () => {
         attempts: number
         waiting_for: { reason: string; detail: string } | null
       }
-    // Past the fifth failure its starts are spaced out, and it still waits.
+    // Past the fifth failure the pauses between starts grow, and the job still waits.
     await expect.poll(() => starts('dead-job'), { timeout: 50_000, interval: 200 }).toBeGreaterThanOrEqual(5)
     const job = await look()
     expect(job).toMatchObject({ status: 'pending', attempts: 0, waiting_for: { reason: 'engine_failing' } })
@@ -162,15 +162,15 @@ describe('an engine that ends at its start', () => {
     expect(await cancelled.json()).toMatchObject({ status: 'cancelled', waiting_for: null })
   })
 
-  test('a program that is not there is named', async () => {
+  test('a missing program is named', async () => {
     const failed = await ask('missing')
     expect([failed.status, failed.code]).toEqual([503, 'no_capacity'])
     expect(failed.message).toContain('/no/such/program')
   })
 })
 
-describe('an engine that dies', () => {
-  test('in mid-request: the request is tried again on a fresh one, and answered', async () => {
+describe('an engine that crashes', () => {
+  test('during a request: the request is tried again on a new one, and answered', async () => {
     const asked = ask('killed', 'mode:slow,ms=1500')
     const engine = await engineProcess('killed')
     await expect.poll(async () => (await engine.stats().catch(() => undefined))?.running, { timeout: 30_000 }).toBe(1)
@@ -181,7 +181,7 @@ describe('an engine that dies', () => {
     expect((await engineProcess('killed')).pid).not.toBe(engine.pid)
   })
 
-  test('of every such request: three engines later the caller is told how it died', async () => {
+  test('on every such request: after three engines the caller gets the exit status', async () => {
     const failed = await ask('poisoned', 'mode:segfault')
     expect([failed.status, failed.code]).toEqual([502, 'worker_error'])
     expect(failed.message).toContain('SIGSEGV')
@@ -189,7 +189,7 @@ describe('an engine that dies', () => {
     expect((await ask('poisoned')).status).toBe(200)
   })
 
-  test('in mid-stream: what came stays, an error frame ends it, and the next request is fine', async () => {
+  test('during a stream: the output so far is delivered, an error frame ends it, and the next request works', async () => {
     const broken = await ask('killed', 'mode:crash,after=4', { stream: true })
     expect(broken.status).toBe(200)
     const frames = broken.text.split('\n\n').filter(frame => frame.startsWith('data: '))
@@ -201,7 +201,7 @@ describe('an engine that dies', () => {
     expect((await ask('killed')).status).toBe(200)
   })
 
-  test('while nobody asks: the next who does gets a fresh one', async () => {
+  test('while idle: the next request gets a new one', async () => {
     expect((await ask('killed')).status).toBe(200)
     const before = await starts('killed')
     process.kill((await engineProcess('killed')).pid, 'SIGKILL')
@@ -212,8 +212,8 @@ describe('an engine that dies', () => {
   })
 })
 
-describe('an engine that does nothing', () => {
-  test('frozen by a request: it is killed, the caller told, the next one served', async () => {
+describe('an engine that hangs', () => {
+  test('on a request: it is killed, the caller gets an error, the next request is served', async () => {
     const failed = await ask('frozen', 'mode:freeze')
     expect([failed.status, failed.code]).toEqual([504, 'timeout'])
     expect(failed.message).toContain('no progress')
@@ -221,7 +221,7 @@ describe('an engine that does nothing', () => {
     expect(served.status, served.text).toBe(200)
   })
 
-  test('frozen in mid-stream: the stream ends with an error frame', async () => {
+  test('during a stream: the stream ends with an error frame', async () => {
     const response = await app.fetch('/std/v1/chat/completions', {
       body: {
         model: 'frozen',
@@ -249,21 +249,21 @@ describe('an engine that does nothing', () => {
   })
 })
 
-describe('an engine that is not ready, or not free', () => {
-  test('still loading when patience ends: 503 model_warming_up', async () => {
+describe('an engine that is not ready, or busy', () => {
+  test('still loading when the wait ends: 503 model_warming_up', async () => {
     const cold = await ask('slow-load')
     expect([cold.status, cold.code]).toEqual([503, 'model_warming_up'])
     saysWhen(cold)
     expect((await activity('slow-load')).status).toBe('loading')
-    // The load goes on; it is not begun again for the next one.
+    // The load continues; the next request does not start it again.
     expect((await ask('slow-load')).code).toBe('model_warming_up')
     expect(await starts('slow-load')).toBe(1)
   })
 
-  test('all slots taken and the queue full: 429 queue_full; those in the queue are served', async () => {
+  test('all slots taken and the queue full: 429 queue_full; queued requests are served', async () => {
     expect((await ask('narrow')).status).toBe(200)
     const working = ask('narrow', 'mode:slow,ms=1500')
-    // Asked in parallel, the first of these two takes the one place in the queue.
+    // In parallel, the first of these two takes the only place in the queue.
     await expect.poll(async () => (await running('narrow')) > 0).toBe(true)
     const queued = ask('narrow')
     await expect.poll(async () => (await activity('narrow')).queue_depth).toBe(1)
@@ -274,7 +274,7 @@ describe('an engine that is not ready, or not free', () => {
     expect([(await working).status, (await queued).status]).toEqual([200, 200])
   })
 
-  test('all slots taken until patience ends: 503 no_capacity', async () => {
+  test('all slots taken until the wait ends: 503 no_capacity', async () => {
     await expect.poll(async () => (await activity('hurried')).status, { timeout: 30_000 }).toBe('warm')
     const working = ask('hurried', 'mode:slow,ms=2000')
     await expect.poll(async () => (await running('hurried')) > 0).toBe(true)
@@ -285,7 +285,7 @@ describe('an engine that is not ready, or not free', () => {
     expect((await working).status).toBe(200)
   })
 
-  test('too large for this machine: 503 that says so', async () => {
+  test('too large for this machine: 503 with this reason', async () => {
     const refused = await ask('huge')
     expect([refused.status, refused.code]).toEqual([503, 'no_capacity'])
     expect(refused.message).toMatch(/'huge' needs [\d.]+ GiB of memory; .* has is [\d.]+ [GM]iB/)
@@ -295,7 +295,7 @@ describe('an engine that is not ready, or not free', () => {
     expect(refused.error).not.toHaveProperty('retry_after')
   })
 
-  test('whose port somebody took first: started again, and answered', async () => {
+  test('whose port another program took first: it is started again, and answers', async () => {
     expect((await ask('raced')).status).toBe(200)
   })
 })
@@ -305,8 +305,8 @@ async function running(model: string): Promise<number> {
   return Number(new RegExp(`^infer_leases\\{.*model="${model}"\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0)
 }
 
-describe('two models, and room for one', () => {
-  test('each waits for the other, neither is killed at its work, both are answered', async () => {
+describe('two models, and memory for one', () => {
+  test('each waits for the other, neither is killed during its work, both are answered', async () => {
     const total = Number(
       /infer_device_memory_bytes\{device="cpu",kind="total"\} (\d+)/.exec(
         await (await app.fetch('/metrics')).text(),
@@ -334,7 +334,7 @@ describe('two models, and room for one', () => {
     const working = to('left', 'mode:slow,ms=1500')
     expect(await to('right')).toEqual([200, 'cold', true])
     expect(await working).toEqual([200, 'warm', true])
-    // Both under load: each gets its turn although the other never rests.
+    // Both under load: each is served although the other always has requests.
     const answers = await Promise.all(
       Array.from({ length: 24 }, (_, at) => to(at % 2 ? 'left' : 'right', 'mode:slow,ms=100')),
     )
@@ -348,7 +348,7 @@ describe('two models, and room for one', () => {
   })
 })
 
-test('among all of that there was no 500', () => {
+test('none of these tests saw a 500', () => {
   process.stdout.write(`answers by status: ${JSON.stringify(Object.fromEntries(seen))}\n`)
   expect([...seen.keys()].filter(status => ![200, 429, 502, 503, 504].includes(status))).toEqual([])
 })

@@ -43,7 +43,7 @@ test.each<[name: string, texts: string[], expected: unknown]>([
   expect(formBody(new Map([[name, texts]]), shape)).toEqual({ [name]: expected })
 })
 
-test('members of an object come under its name', () => {
+test('members of an object are listed under its name', () => {
   const fields = new Map([
     ['expires_after[anchor]', ['created_at']],
     ['expires_after[seconds]', ['3600']],

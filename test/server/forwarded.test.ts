@@ -31,14 +31,14 @@ test.each([
   expect([originOf(req, proxies), clientAddress(req, proxies)]).toEqual([origin, address])
 })
 
-test('without trusted proxies the headers say nothing', () => {
+test('without trusted proxies the headers are ignored', () => {
   expect([originOf(request(forwarded), []), clientAddress(request(forwarded), [])]).toEqual([
     'http://inner:8787',
     '10.0.0.7',
   ])
 })
 
-test.each(['nonsense', '10.0.0.0/40'])('the proxy %s is refused with its place', proxy => {
+test.each(['nonsense', '10.0.0.0/40'])('the proxy %s is refused with its index', proxy => {
   expect(() => parseConfig(`trusted_proxies: ['${proxy}']\n`, 'infer.yaml')).toThrow(
     /infer\.yaml:1.*'trusted_proxies\[0\]': must be an IP address or a network/,
   )
@@ -83,7 +83,7 @@ test.each([
   expect(await fileAddresses(app.url, app.secret, headers)).toContain(`"file_url":"${start}`)
 })
 
-test('a host that a proxy reports must be allowed too', async () => {
+test('a host reported by a proxy must be allowed too', async () => {
   await using app = await startApp({ models: [fakeModel('fake')], trusted_proxies: ['127.0.0.1'] })
   const answer = await fileAddresses(app.url, app.secret, { Host: '127.0.0.1', 'X-Forwarded-Host': 'evil.example' })
   expect(answer).toContain("does not accept the host name 'evil.example'")

@@ -67,8 +67,8 @@ const chat = (content: string, key: string, more: object = {}) =>
   send('/std/v1/chat/completions', { model: 'far', messages: [{ role: 'user', content }], ...more }, key)
 const newKey = () => newId('req')
 
-describe('a synchronous request that is sent again', () => {
-  test('is answered as the first one was, byte for byte, and nothing is computed', async () => {
+describe('a repeated synchronous request', () => {
+  test('gets the first answer, byte for byte, and nothing is computed', async () => {
     const key = newKey()
     const first = await chat('Hello', key)
     expect([first.status, first.replayed]).toEqual([200, null])
@@ -104,7 +104,7 @@ describe('a synchronous request that is sent again', () => {
       expect([again.status, again.replayed, again.jobId === first.jobId]).toEqual([200, null, false])
   })
 
-  test('while the first one is under way: 409, and when to come again', async () => {
+  test('while the first one is running: 409, and when to retry', async () => {
     const key = newKey()
     const first = embed('hold one', key)
     await engine.until(() => held.has('hold one'))
@@ -122,7 +122,7 @@ describe('a synchronous request that is sent again', () => {
     expect(times.get('hold one')).toBe(1)
   })
 
-  test('after the engine has refused it: the same refusal', async () => {
+  test('after a refusal of the engine: the same refusal', async () => {
     const key = newKey()
     const first = await embed('late', key)
     const again = await embed('late', key)
@@ -169,10 +169,10 @@ describe('a synchronous request that is sent again', () => {
         }
       },
     ],
-  ])('after %s: it is tried anew', async (_, begin) => {
+  ])('after %s: it runs again', async (_, begin) => {
     const { status, resend } = await begin()
     expect(status).not.toBe(200)
-    // The key is free when the server has seen the first one off.
+    // The key is free once the server has closed the first connection.
     await expect
       .poll(async () => {
         const { status, replayed } = await resend()
@@ -181,11 +181,11 @@ describe('a synchronous request that is sent again', () => {
       .toEqual([200, null])
   })
 
-  test('of a stream: 409 with the job that it was', async () => {
+  test('of a stream: 409 with the id of its job', async () => {
     const key = newKey()
     const first = await chat('Hello', key, { stream: true })
     expect([first.status, first.text.includes('[DONE]')]).toEqual([200, true])
-    // What it was is written down when it has been streamed.
+    // The job is recorded once it has been streamed.
     await expect.poll(async () => (await chat('Hello', key, { stream: true })).error?.code).toBe('conflict')
     const again = await chat('Hello', key, { stream: true })
     expect([again.status, again.error?.code, again.error?.job_id]).toEqual([409, 'conflict', first.jobId])
@@ -193,7 +193,7 @@ describe('a synchronous request that is sent again', () => {
     expect((await app.fetch(`/api/jobs/${first.jobId}`)).status).toBe(200)
   })
 
-  test('of an answer of megabytes: 409 with the job that it was', async () => {
+  test('of an answer of megabytes: 409 with the id of its job', async () => {
     const key = newKey()
     const first = await chat('long', key)
     expect([first.status, first.text.length > 2 << 20]).toEqual([200, true])
@@ -201,7 +201,7 @@ describe('a synchronous request that is sent again', () => {
     expect([again.status, again.error?.code, again.error?.job_id]).toEqual([409, 'conflict', first.jobId])
   })
 
-  test('with a large body, which is read in a thread', async () => {
+  test('with a large body, which is parsed in a thread', async () => {
     const key = newKey()
     const input = 'y'.repeat(200_000)
     const first = await embed(input, key)
@@ -210,13 +210,13 @@ describe('a synchronous request that is sent again', () => {
     expect((await embed(`${input}z`, key)).status).toBe(422)
   })
 
-  test.each(['x'.repeat(256), 'ü', 'a b'])('%j is no key', async key => {
+  test.each(['x'.repeat(256), 'ü', 'a b'])('%j is not a valid key', async key => {
     const refused = await embed('a', Buffer.from(key).toString('latin1'))
     expect([refused.status, refused.error?.param]).toEqual([400, 'Idempotency-Key'])
   })
 })
 
-test('100 at once with each of 20 keys make 20 jobs, and each of those runs once', async () => {
+test('100 at once with each of 20 keys create 20 jobs, and each of those runs once', async () => {
   const before = await jobs()
   const keys = Array.from({ length: 20 }, newKey)
   const ids = new Map<string, Set<string>>()
@@ -229,7 +229,7 @@ test('100 at once with each of 20 keys make 20 jobs, and each of those runs once
     ids.set(key, (ids.get(key) ?? new Set()).add((JSON.parse(text) as { id: string }).id))
   }
   const from = performance.now()
-  // The keys take turns, so that those of one key are spread over all of the time as well as being together.
+  // Keys alternate, so that the requests of one key are both concurrent and spread over time.
   for (let at = 0; at < keys.length; at += 4)
     await Promise.all(keys.slice(at, at + 4).flatMap(key => Array.from({ length: 50 }, () => one(key))))
   for (let at = 0; at < keys.length; at += 4)
@@ -242,7 +242,7 @@ test('100 at once with each of 20 keys make 20 jobs, and each of those runs once
   for (const key of keys) expect(times.get(`race ${key}`)).toBe(1)
 }, 60_000)
 
-test('the key of a job that ran and was deleted says so; that of one that never began makes a new one', async () => {
+test('the key of a job that ran and was deleted is refused; that of one that never began creates a new one', async () => {
   const job = (input: string, more: object = {}) => ({
     task: 'std/embeddings',
     model_id: 'far',
@@ -281,12 +281,12 @@ test('100 synchronous requests at once: one is computed, and all answers are the
   expect([times.get('together'), good.filter(({ replayed }) => replayed === null).length]).toEqual([1, 1])
 })
 
-describe('what holds a secret', () => {
+describe('an answer with a secret', () => {
   const tokens = () => `/api/organizations/${app.organizationId}/tokens`
   const count = async () =>
     ((await (await app.fetch(`${tokens()}?limit=100`)).json()) as { tokens: unknown[] }).tokens.length
 
-  test('is made once under one key, and its secret is nowhere on the disk', async () => {
+  test('is computed once under one key, and its secret is nowhere on the disk', async () => {
     const key = newKey()
     const before = await count()
     const first = await send(tokens(), { name: 'keyed' }, key)
@@ -301,7 +301,7 @@ describe('what holds a secret', () => {
       expect(readFileSync(join(app.dataDir, file)).includes(secret)).toBe(false)
   })
 
-  test('is exchanged once under one key', async () => {
+  test('of a rotation is computed once under one key', async () => {
     const made = await send(tokens(), { name: 'to rotate' }, newKey())
     const { token } = JSON.parse(made.text) as { token: { id: string } }
     const key = newKey()
@@ -312,14 +312,14 @@ describe('what holds a secret', () => {
     expect([first.status, again.status, again.error?.token_id]).toEqual([200, 409, next])
   })
 
-  test('that could not be made has used up nothing', async () => {
+  test('that failed does not use up the key', async () => {
     const key = newKey()
     expect((await send(tokens(), { name: '' }, key)).status).toBe(400)
     expect((await send(tokens(), { name: 'named' }, key)).status).toBe(201)
   })
 })
 
-test('keys outlive the server', async () => {
+test('keys are kept over a restart', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))
   const configPath = join(dataDir, 'infer.yaml')
   const limits = { min_free_disk: 0, ballast: 0 }
@@ -363,7 +363,7 @@ test('keys outlive the server', async () => {
   }
 })
 
-test('what was answered before is answered again, however full the queue is', async () => {
+test('a stored answer is returned again, however full the queue is', async () => {
   const embed = (input: string, key: string) => send('/std/v1/embeddings', { model: 'narrow', input }, key)
   const first = await embed('full', 'full')
   expect(first).toMatchObject({ status: 200, replayed: null })

@@ -13,7 +13,7 @@ import { openReader, type Told } from './_sse.ts'
 
 const kills = 3
 
-/** A server in a process of its own, on the same data and the same address after every kill. */
+/** A server in a child process, on the same data and the same address after every kill. */
 async function openKillable(models: object[]) {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))
   const configPath = join(dataDir, 'infer.yaml')
@@ -42,7 +42,7 @@ async function openKillable(models: object[]) {
   }
 }
 
-test('killed again and again: what was answered stays so, and a follower misses nothing and has nothing twice', {
+test('after repeated kills answered requests are kept, and a follower misses no event and has none twice', {
   timeout: 180_000,
 }, async () => {
   await using engine = await openScriptedEngine((seen, response) => void setTimeout(() => well(seen, response), 20))
@@ -66,7 +66,7 @@ test('killed again and again: what was answered stays so, and a follower misses 
   const answered = new Map<string, string>()
   const strange: string[] = []
   const over = new AbortController()
-  /** The next key when the last was answered, the same again whatever becomes of the connection. */
+  /** The next key after an answer, the same again after a broken connection. */
   const client = async (name: string) => {
     for (let at = 0; !over.signal.aborted; at++) {
       const key = `${at % 4 === 0 ? 'call' : 'job'}-${name}-${at}`
@@ -79,7 +79,7 @@ test('killed again and again: what was answered stays so, and a follower misses 
     }
   }
   const told: Told[] = []
-  /** Comes again after every cut, with the last event that it has. */
+  /** Reconnects after every cut, with its last event id. */
   const follow = async () => {
     while (!over.signal.aborted) {
       const last = told.at(-1)?.id ?? 'evt_0'
@@ -122,7 +122,7 @@ test('killed again and again: what was answered stays so, and a follower misses 
     expect([id, job.status]).toEqual([id, 'completed'])
   }
   await following
-  // What has happened since it stopped.
+  // The events since it disconnected.
   using rest = await openReader(app, '/api/events', { 'last-event-id': told.at(-1)!.id! })
   const all = () => [...told, ...rest.records.slice(1)]
   const ends = () => new Set(all().flatMap(({ event, data }) => (event === 'job.completed' ? [data.data.job_id] : [])))

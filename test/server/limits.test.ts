@@ -49,7 +49,7 @@ const together = <T>(count: number, send: (at: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, at) => send(at)))
 
 describe('the rate of an organization', () => {
-  // Six a minute come back one in ten seconds: however slow this machine is, none comes back during a burst.
+  // Six a minute refill one in ten seconds: however slow this machine is, none is refilled during a burst.
   test.each<[string, object, (secret: string, at: number) => Promise<Response>, number]>([
     ['requests', { requestsPerMinute: 6 }, secret => app.fetch('/api/me', { token: secret }), 200],
     [
@@ -71,7 +71,7 @@ describe('the rate of an organization', () => {
             : post('/score', { model: 'fake', text_1: 'a', text_2: 'b' }, secret),
       200,
     ],
-  ])('50 clients at once, 6 a minute: 6 %s pass, 44 are told when to come back', async (_, limits, send, status) => {
+  ])('50 clients at once, 6 a minute: 6 %s pass, 44 learn when to retry', async (_, limits, send, status) => {
     const { secret } = await makeOrganization(app, limits)
     const answers = await together(50, at => send(secret, at))
     const passed = answers.filter(answer => answer.status === status)
@@ -90,7 +90,7 @@ describe('the rate of an organization', () => {
     expect(body.error).toMatchObject({ code: 'rate_limit', type: 'rate_limit_error', retry_after: expect.any(Number) })
   })
 
-  test('the two kinds are counted apart, and cancelling is no submitting', async () => {
+  test('the two kinds are counted separately, and a cancel is no submission', async () => {
     const { secret } = await makeOrganization(app, { requestsPerMinute: 3, jobsPerMinute: 1 })
     const { id } = (await (await post('/api/jobs', job, secret)).json()) as { id: string }
     expect((await post('/api/jobs', job, secret)).status).toBe(429)
@@ -99,7 +99,7 @@ describe('the rate of an organization', () => {
       expect((await app.fetch(`/api/jobs/${id}`, { token: secret })).status).toBe(status)
   })
 
-  test('is of all its tokens together, and of nobody else', async () => {
+  test('is shared by all its tokens, and by no other organization', async () => {
     const { secret, organizationId } = await makeOrganization(app, { requestsPerMinute: 3 })
     const made = await post(`/api/organizations/${organizationId}/tokens`, { name: 'second' }, secret)
     const second = ((await made.json()) as { secret: string }).secret
@@ -109,7 +109,7 @@ describe('the rate of an organization', () => {
     expect((await app.fetch('/api/me')).status).toBe(200)
   })
 
-  test('is told on every answer, in both ways of telling it', async () => {
+  test('is in the headers of every answer, in both forms', async () => {
     const { secret } = await makeOrganization(app, { requestsPerMinute: 60, jobsPerMinute: 10 })
     const submitted = await post('/std/v1/embeddings', embedding, secret)
     expect(Object.fromEntries([...submitted.headers].filter(([name]) => name.includes('ratelimit')))).toEqual({
@@ -126,7 +126,7 @@ describe('the rate of an organization', () => {
     expect([wrong.status, wrong.headers.get('ratelimit')]).toEqual([400, expect.stringMatching(/^"jobs";r=8/)])
   })
 
-  test('a limit of nothing is no limit, and nothing is told of it', async () => {
+  test('of 0 is no limit, and has no headers', async () => {
     const { secret } = await makeOrganization(app, { jobsPerMinute: 5 })
     const answers = await together(50, () => app.fetch('/api/me', { token: secret }))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
@@ -136,7 +136,7 @@ describe('the rate of an organization', () => {
     expect([...headers.keys()].filter(name => name.includes('ratelimit'))).toEqual([])
   })
 
-  test('who waits as long as he was told passes', async () => {
+  test('accepts a caller that waits as long as the header says', async () => {
     const { secret } = await makeOrganization(app, { requestsPerMinute: 120 })
     let answer = await app.fetch('/api/me', { token: secret })
     while (answer.status === 200) answer = await app.fetch('/api/me', { token: secret })
@@ -144,14 +144,14 @@ describe('the rate of an organization', () => {
     expect((await app.fetch('/api/me', { token: secret })).status).toBe(200)
   })
 
-  test('who is not let in uses nothing up', async () => {
+  test('is not used up by refused requests', async () => {
     const { secret } = await makeOrganization(app, { requestsPerMinute: 2, scopes: ['user:read'] })
     for (let time = 0; time < 5; time++) expect((await app.fetch('/metrics', { token: secret })).status).toBe(403)
     expect((await app.fetch('/api/me', { token: secret })).status).toBe(200)
   })
 })
 
-test('50 wrong tokens from one address: 5 are answered, then it must wait; right ones pass all the time', async () => {
+test('50 wrong tokens from one address: 5 are answered, then it must wait; right ones always pass', async () => {
   const wrong = `sk-infer-${'a'.repeat(12)}-${'b'.repeat(49)}`
   const [guesses, right, missing] = await Promise.all([
     together(50, at => app.fetch('/api/me', { token: at % 2 ? wrong : `${at}` })),
@@ -210,7 +210,7 @@ describe('the shape of a body', () => {
   })
 })
 
-describe('what is large', () => {
+describe('large bodies', () => {
   async function beside(role: string, ...more: string[]): Promise<Seen> {
     const delay = monitorEventLoopDelay({ resolution: 2 })
     delay.enable()
@@ -225,7 +225,7 @@ describe('what is large', () => {
     return seen
   }
 
-  test('a chat of 32 MiB with an image in it reaches the engine as it was sent', async () => {
+  test('a chat of 32 MiB with an image in it reaches the engine unchanged', async () => {
     const { status, answer, sent } = await beside('chat', String(32 << 20))
     expect([status, answer]).toEqual([200, sent])
   })
@@ -235,7 +235,7 @@ describe('what is large', () => {
     expect([status, answer]).toEqual([413, expect.stringContaining('32768 KiB')])
   })
 
-  test('an endless one is cut off, after it was told so', async () => {
+  test('an endless one is cut off after the refusal', async () => {
     const socket = connect(Number(new URL(app.url).port), '127.0.0.1')
     const closed = new Promise(done => socket.once('close', done))
     let told = ''
@@ -257,23 +257,23 @@ describe('what is large', () => {
     expect(sent).toBeLessThan(200)
   })
 
-  test('2,048 embeddings come in the order of the inputs', async () => {
+  test('2,048 embeddings are in the order of the inputs', async () => {
     const { status, answer } = await beside('embed', 'large', '256')
     expect([status, answer]).toEqual([200, '2048 of 2048 right'])
   })
 
-  test('2,048 embeddings of 1,536 numbers, written out, in twice the bytes of any other answer', async () => {
+  test('2,048 embeddings of 1,536 numbers as text have twice the byte limit of any other answer', async () => {
     const { status, answer } = await beside('embed', '1536-floats', '1536')
     expect([status, answer]).toEqual([200, '2048 of 2048 right'])
   }, 60_000)
 
-  test('2,049 are too many', async () => {
+  test('2,049 are refused', async () => {
     const input = Array.from({ length: 2049 }, () => 'a')
     const response = await post('/std/v1/embeddings', { model: 'fake', input })
     expect([response.status, await codeOf(response)]).toEqual([400, 'array_above_max_length'])
   })
 
-  test('a lot of it at once does not stop the small ones', async () => {
+  test('many at once do not block small ones', async () => {
     let small = 0
     const large = together(4, () => beside('chat', String(8 << 20)))
     const done = new AbortController()

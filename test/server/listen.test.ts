@@ -37,7 +37,7 @@ test.each([
   expect(urls).toEqual([expect.stringMatching(new RegExp(`^${begins.replaceAll('.', '\\.')}.*:?${port}$`))])
 })
 
-test('a socket on every address is listed under those that other machines reach, this machine first', async () => {
+test('a socket on every address is listed under the addresses for other machines, this machine first', async () => {
   const others = Object.values(networkInterfaces())
     .flatMap(all => all ?? [])
     .filter(({ internal, family, address }) => !internal && family === 'IPv4' && !address.startsWith('169.254.'))
@@ -48,12 +48,12 @@ test('a socket on every address is listed under those that other machines reach,
   expect(urls.slice(1).toSorted()).toEqual([...new Set(others)].map(address => `http://${address}:${port}`).toSorted())
 })
 
-test('two at once are each configured for themselves', async () => {
+test('two at once have separate configurations', async () => {
   const [one, other] = await Promise.all([listen('127.0.0.1:0', () => {}), listen('127.0.0.1:0', () => {})])
   expect(one.urls).not.toEqual(other.urls)
 })
 
-test('a port that another program has is refused with what to do', async () => {
+test('a port in use is refused with what to do', async () => {
   const { port } = (await occupy(0)).address() as { port: number }
   await expect(listen(`127.0.0.1:${port}`)).rejects.toMatchObject({
     code: 'conflict',
@@ -61,7 +61,7 @@ test('a port that another program has is refused with what to do', async () => {
   })
 })
 
-test('a port of another protocol is refused, and no other port is opened instead', async () => {
+test('a port that speaks another protocol is refused, and no other port is opened instead', async () => {
   await expect(listen('127.0.0.1:6000')).rejects.toMatchObject({
     code: 'invalid_value',
     message: expect.stringContaining('Choose another port'),

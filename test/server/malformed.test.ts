@@ -127,7 +127,7 @@ function mutated(body: object): fc.Arbitrary<unknown> {
     })
 }
 
-/** Bytes that are hardly JSON any more. */
+/** Bytes that are hardly JSON. */
 const broken = (body: object) => {
   const text = JSON.stringify(body)
   return fc.oneof(
@@ -145,7 +145,7 @@ const broken = (body: object) => {
 const posts = routes.filter(({ method, body }) => body && method !== 'GET')
 const perRoute = Math.ceil(10_000 / posts.length)
 
-test('10,000 malformed bodies over every route that takes one: never a 5xx, never a stalled loop', async () => {
+test('10,000 malformed bodies over every route with a body: never a 5xx, never a blocked loop', async () => {
   const pool = new Pool(app.url, { connections: 8 })
   const delay = monitorEventLoopDelay({ resolution: 10 })
   delay.enable()
@@ -189,7 +189,7 @@ test('10,000 malformed bodies over every route that takes one: never a 5xx, neve
   delay.disable()
   await pool.close()
   expect(faults).toEqual([])
-  // Bodies that are refused for the same reason every time would show little.
+  // Bodies that are all refused for the same reason would test little.
   for (const path of ['/slug/**:slug', '/slug/queue/submit/**:slug'])
     expect([...statuses[path]!]).toEqual(expect.arrayContaining([202, 400]))
   expect(delay.percentile(99) / 1e6).toBeLessThan(250)

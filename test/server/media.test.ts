@@ -9,7 +9,7 @@ import { fakeModel, startApp, type TestApp } from '../_app.ts'
 import { hasFfmpeg } from '../_ffmpeg.ts'
 import { blackPng, chunk, noise, withSegment } from '../core/cpu/_pictures.ts'
 
-/** On 127.0.0.1 somebody counts who connects; on 127.0.0.2 is a site that may be fetched from. */
+/** On 127.0.0.1 a server counts connections; on 127.0.0.2 is a site from which fetching is allowed. */
 let app: TestApp
 let canary: SocketServer
 let connections = 0
@@ -64,7 +64,7 @@ async function ask(path: string, body: object): Promise<Answer> {
 }
 
 const image = `data:image/png;base64,${picture.toString('base64')}`
-/** Every field that takes an address, with what else its task needs. */
+/** Every field that takes an address, with the other inputs of its task. */
 const fields: [task: string, field: string, others: object][] = [
   ['image-to-image', 'image_url', {}],
   ['inpainting', 'image_url', { mask_url: image }],
@@ -88,21 +88,24 @@ const forms = (): string[] => [
 ]
 
 const refusable = fields.filter(([task]) => hasFfmpeg || task !== 'video-interpolation')
-test.each(refusable)('%s: no %s leads to a private address, and one sentence is said', async (task, field, others) => {
-  for (const form of forms()) {
-    const body = { prompt: 'a cat', ...others, [field]: form }
-    const { status, error, text } = await ask(`/slug/painter/${task}`, body)
-    expect([form, status, error.code, error.message, error.param]).toEqual([
-      form,
-      400,
-      'url_fetch_failed',
-      fetchRefusal,
-      field,
-    ])
-    expect(text).not.toContain('127.0.0')
-  }
-  expect(connections).toBe(0)
-})
+test.each(refusable)(
+  '%s: no %s reaches a private address, and the message is always the same',
+  async (task, field, others) => {
+    for (const form of forms()) {
+      const body = { prompt: 'a cat', ...others, [field]: form }
+      const { status, error, text } = await ask(`/slug/painter/${task}`, body)
+      expect([form, status, error.code, error.message, error.param]).toEqual([
+        form,
+        400,
+        'url_fetch_failed',
+        fetchRefusal,
+        field,
+      ])
+      expect(text).not.toContain('127.0.0')
+    }
+    expect(connections).toBe(0)
+  },
+)
 
 test.each<[string, (url: string) => [path: string, body: object]]>([
   [
@@ -113,7 +116,7 @@ test.each<[string, (url: string) => [path: string, body: object]]>([
     ],
   ],
   ['fal', url => ['/fal/queue/painter/image-to-image', { prompt: 'a cat', image_url: url }]],
-])('nor does one that is sent to %s', async (_, request) => {
+])('nor does a body sent to %s', async (_, request) => {
   for (const form of forms()) {
     const { status, text } = await ask(...request(form))
     expect([form, Math.floor(status / 100), text.includes(fetchRefusal)]).toEqual([form, 4, true])
@@ -121,7 +124,7 @@ test.each<[string, (url: string) => [path: string, body: object]]>([
   expect(connections).toBe(0)
 })
 
-test('nothing of it became a job, and what may be fetched does', async () => {
+test('no refused request became a job, and an allowed address is fetched', async () => {
   const jobs = async () => ((await (await app.fetch('/api/jobs')).json()) as { jobs: unknown[] }).jobs
   expect(await jobs()).toEqual([])
   content = picture
@@ -130,7 +133,7 @@ test('nothing of it became a job, and what may be fetched does', async () => {
   expect(await jobs()).toHaveLength(1)
 })
 
-describe('bombs', () => {
+describe('decompression bombs', () => {
   const big = deflateSync(Buffer.alloc(100 << 20), { level: 9 })
   const lying = Buffer.concat([
     picture.subarray(0, 16),
@@ -138,7 +141,9 @@ describe('bombs', () => {
     picture.subarray(24),
   ])
 
-  test('are refused quickly, and neither memory nor the loop notices', { timeout: 120_000 }, async () => {
+  test('are refused quickly, with little memory and without blocking the event loop', {
+    timeout: 120_000,
+  }, async () => {
     const jpeg = await noise(2000, 1500).jpeg().toBuffer()
     const all: [string, Buffer][] = [
       ['900 million pixels', blackPng(30_000, 30_000)],

@@ -19,7 +19,7 @@ let answer: (outcome: unknown) => void = () => {}
 let workspaces: Awaited<ReturnType<typeof openWorkspaces>>
 const uploadSize = 1 << 20
 
-/** A server that reads forms and says what came of each. */
+/** A server that parses forms and reports the result of each. */
 const server = createServer((req, res) => void serve(req, res))
 
 async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -77,7 +77,7 @@ const form = (...parts: [name: string, value: string | Blob, file?: string][]): 
 const left = () => readdirSync(join(folder, 'work'))
 const bytes = (size: number, fill = 7) => new Blob([Buffer.alloc(size, fill)], { type: 'image/png' })
 
-test('fields and files arrive, lists under one name however they were sent, files in their order', async () => {
+test('fields and files arrive, lists under one name in either form, files in their order', async () => {
   read = ({ fields, files }) => ({
     fields: Object.fromEntries(fields),
     files: [...files].map(([name, list]) => [
@@ -120,7 +120,7 @@ test('fields and files arrive, lists under one name however they were sent, file
   await expect.poll(left).toEqual([])
 })
 
-test('a file field in which nothing was chosen is not there, and an empty file is', async () => {
+test('an empty file input is absent, and an empty file is a file', async () => {
   read = ({ files }) => [...files.keys()]
   const boundary = 'x'
   const part = (name: string, file: string) =>
@@ -130,7 +130,7 @@ test('a file field in which nothing was chosen is not there, and an empty file i
   expect((await send(body, headers)).value).toEqual(['mask'])
 })
 
-test('what an idempotency key stands for is the same for the same form, and another for another', async () => {
+test('equal forms have equal fingerprints, and others have others', async () => {
   read = () => ({})
   const key = { 'idempotency-key': 'k' }
   const [one, same, text, file] = await Promise.all([
@@ -180,13 +180,13 @@ test.each<[name: string, body: FormData | string, expected: object, type?: strin
     raw,
   ],
   ['a nameless field', '--x\r\nContent-Disposition: form-data\r\n\r\nb\r\n--x--\r\n', { code: 'invalid_value' }, raw],
-])('%s is refused, and nothing of it stays', async (_name, body, expected, type) => {
+])('%s is refused, and no file of it is left', async (_name, body, expected, type) => {
   read = () => ({})
   expect(await send(body, type === undefined ? {} : { 'content-type': type })).toMatchObject(expected)
   await expect.poll(left).toEqual([])
 })
 
-test('who goes away in the middle leaves nothing behind', async () => {
+test('a sender that disconnects in the middle leaves no file', async () => {
   const outcome = new Promise(resolve => (answer = resolve))
   const sender = request(url, { method: 'POST', headers: { 'content-type': raw, 'content-length': '100000' } })
   sender.on('error', () => {})
@@ -197,7 +197,7 @@ test('who goes away in the middle leaves nothing behind', async () => {
   await expect.poll(left).toEqual([])
 })
 
-test('a sender who sends slowly is not taken for one who has gone', async () => {
+test('a slow sender is not treated as disconnected', async () => {
   read = ({ fields }) => fields.get('prompt')
   const sender = request(url, { method: 'POST', headers: { 'content-type': raw } })
   const response = new Promise<IncomingMessage>(resolve => sender.on('response', resolve))
@@ -217,7 +217,7 @@ test('a sender who sends slowly is not taken for one who has gone', async () => 
   expect(JSON.parse(text)).toMatchObject({ value: ['abc'] })
 })
 
-test('whatever a form is damaged to, it is read or refused, and never waited for', { timeout: 60_000 }, async () => {
+test('any damaged form is parsed or refused without waiting', { timeout: 60_000 }, async () => {
   read = () => ({})
   const part = (name: string, file: string, body: string) =>
     `--x\r\nContent-Disposition: form-data; name="${name}"${file}\r\nContent-Type: image/png\r\n\r\n${body}\r\n`
@@ -260,13 +260,13 @@ test('whatever a form is damaged to, it is read or refused, and never waited for
 })
 
 test.each([5_000, 9])(
-  'a client that has gone before its form of %i bytes is looked at leaves nothing',
+  'a client that disconnects before its form of %i bytes is parsed leaves no file',
   async length => {
     const { make } = workspaces
     const called = Promise.withResolvers<IncomingMessage>()
     const gone = Promise.withResolvers<void>()
     const outcome = new Promise(resolve => (answer = resolve))
-    // The folder is there only when the client is not any more.
+    // The folder exists only after the client has disconnected.
     workspaces = {
       ...workspaces,
       async make(id) {

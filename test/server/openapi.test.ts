@@ -16,7 +16,7 @@ let api: Description
 const operations = () => operationsOf(api)
 
 beforeAll(async () => {
-  // The models that every installation has until it configures its own: the examples are of those.
+  // The models of every installation before it configures its own: the examples name those.
   app = await startApp({
     models: [
       ...['fake', 'infer/tiny-chat', 'infer/tiny-embed', 'infer/tiny-rerank'].map(id => fakeModel(id)),
@@ -33,7 +33,7 @@ beforeAll(async () => {
 })
 afterAll(() => app[Symbol.asyncDispose]())
 
-test('the public surface is the one on file: a change of it is seen and meant', () => {
+test('the public API equals the golden file, so that every change is intended', () => {
   expect(api.info.version).toMatch(/^\d+\.\d+\.\d+/)
   // The examples of answers have a file of their own.
   const bare = openapi(routeTable(), '') as unknown as Description
@@ -44,7 +44,7 @@ test('the public surface is the one on file: a change of it is seen and meant', 
   expect(text, 'UPDATE_GOLDEN=1 npx vitest run test/server/openapi.test.ts').toBe(readFileSync(golden, 'utf8'))
 })
 
-test('every route is in it, under its own path and with its scope, and nothing else', () => {
+test('every route is described under its path with its scope, and nothing else is', () => {
   const written = operations().map(({ path, method, operation }) => `${method} ${path} ${operation['x-scope']}`)
   const table = routes
     .filter(({ path }) => !path.startsWith('/docs'))
@@ -53,14 +53,14 @@ test('every route is in it, under its own path and with its scope, and nothing e
 })
 
 describe('it is OpenAPI 3.1', () => {
-  test('with what must be there', () => {
+  test('it has the required members', () => {
     expect(api.openapi).toBe('3.1.0')
     expect(api.info.title).toBe('infer')
     for (const security of api.security)
       for (const name of Object.keys(security)) expect(Object.keys(api.components.securitySchemes)).toContain(name)
   })
 
-  test('every operation has a name of its own, a known tag and answers', () => {
+  test('every operation has a unique name, a known tag and answers', () => {
     const ids = operations().map(({ operation }) => operation.operationId)
     expect(new Set(ids).size).toBe(ids.length)
     const tags = api.tags.map(({ name }) => name)
@@ -94,7 +94,7 @@ describe('it is OpenAPI 3.1', () => {
     }
   })
 
-  test('every reference in it leads somewhere in it', () => {
+  test('every reference in it resolves', () => {
     const refs = [...JSON.stringify(api).matchAll(/"\$ref":"([^"]+)"/g)].map(([, ref]) => ref!)
     expect(refs.length).toBeGreaterThan(20)
     const lost = refs.filter(ref => {
@@ -128,7 +128,7 @@ const named = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` 
 /** The slugs in paths are those of a model that makes images. */
 const withSlug = (path: string) => path.replace(/\{(slug|path)\}/, 'pictures/text-to-image')
 
-describe('what is answered is what is written', () => {
+describe('answers match the description', () => {
   let jobId: string
   let tokenId: string
   beforeAll(async () => {
@@ -147,7 +147,7 @@ describe('what is answered is what is written', () => {
   const verbose = { response_format: 'verbose_json' }
   const silence =
     'data:audio/wav;base64,UklGRjQAAABXQVZFZm10IBAAAAABAAEAgD4AAIA+AAABAAgAZGF0YRAAAACAgICAgICAgICAgICAgICA'
-  // In this order: the last ones change what the first ones look at.
+  // In this order: the last ones change what the first ones read.
   test.each<[string, string, unknown]>([
     ['post', '/std/v1/chat/completions', chat],
     ['post', '/std/v1/chat/completions', { ...chat, tools }],

@@ -18,6 +18,6 @@ test.each<[string | undefined, boolean, boolean, number]>([
   ['wait=99999999', false, false, never],
   ['return=minimal, handling=lenient', false, false, never],
   ['not-respond-async', false, false, never],
-])('Prefer: %s → later %s, waits for the answer %s, waits %i ms', (header, later, wait, waitMs) =>
+])('Prefer: %s → asynchronous %s, waits for the answer %s, waits %i ms', (header, later, wait, waitMs) =>
   expect(preferenceOf(header)).toEqual({ later, wait, waitMs }),
 )

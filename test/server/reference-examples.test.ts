@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => app[Symbol.asyncDispose]())
 
 const idOf = ({ id }: { id: string }): Ids => ({ id })
-/** A job that stays in the queue: nothing ends it but a cancellation. */
+/** A job that stays in the queue until it is cancelled. */
 const waiting = { slug: 'demo/text-to-image', inputs: { prompt: 'A cat on a mat' }, not_before: 4_000_000_000 }
 const slug = 'demo/text-to-image'
 
@@ -231,7 +231,7 @@ test('every operation was sent, or is listed with a reason', () => {
   expect(left.toSorted()).toEqual(Object.keys(unsent).toSorted())
 })
 
-test('the examples of answers in the reference are of this form', () => {
+test('the examples of answers in the reference have the current form', () => {
   const before = storedExamples()
   const replacements = [
     [app.url, 'http://127.0.0.1:8787'],

@@ -8,7 +8,7 @@ const routes = routeTable().filter(({ path }) => !path.startsWith('/docs'))
 const api = openapi(routeTable(), '1.0.0') as unknown as Description
 const operations = operationsOf(api)
 
-/** The verbs that summaries begin with. Add one where none of them says what an operation does. */
+/** The verbs that summaries begin with. Add one where none of them describes an operation. */
 const verbs = new Set(
   (
     'Allow Call Cancel Check Complete Create Delete Download Duplicate Edit Execute Get List Load Replace Rerank Retry ' +
@@ -79,7 +79,7 @@ test('every tag is described', () => {
   expect(api.tags.filter(({ description }) => !description).map(({ name }) => name)).toEqual([])
 })
 
-test('every operation but a public one documents its errors by status, each with the shape of its errors', () => {
+test('every operation but a public one documents its errors by status, each with its shape', () => {
   for (const { method, path, operation } of operations) {
     const name = `${method} ${path}`
     const statuses = Object.keys(operation.responses).map(Number)
@@ -105,15 +105,15 @@ test('every operation but a public one documents its errors by status, each with
   }
 })
 
-/** Answers that are no errors to the clients that read them. */
+/** Statuses that clients do not treat as errors. */
 const others = new Set(['get /files/{id}/{name} 416', 'put /fal/queue/{path} 400'])
 
-test('every error code is documented, and only by those there are', () => {
+test('every error code is documented, and no unknown code is', () => {
   const codes = api.components.schemas.Error!.properties!.code!.enum
   expect(codes).toEqual(Object.keys(failures))
 })
 
-test('every answer has a shape, or is documented as one without a body', () => {
+test('every answer has a shape, or is documented as having no body', () => {
   const wrong = operations.flatMap(({ method, path, operation }) =>
     Object.entries(operation.responses)
       .filter(([, answer]) => {
@@ -125,7 +125,7 @@ test('every answer has a shape, or is documented as one without a body', () => {
   expect(wrong).toEqual([])
 })
 
-test('every body of JSON has an example that its schema accepts', () => {
+test('every JSON body has an example that its schema accepts', () => {
   const compile = compiler(api)
   for (const { path, operation } of operations) {
     const json = operation.requestBody?.content['application/json']
@@ -135,14 +135,14 @@ test('every body of JSON has an example that its schema accepts', () => {
   }
 })
 
-test('no two paths can mean the same request', () => {
+test('no two paths match the same request', () => {
   const form = (path: string) => path.replace(/\{\w+\}/g, '{}')
   const paths = Object.keys(api.paths)
   expect(new Set(paths.map(form)).size).toBe(paths.length)
   expect(paths.filter(path => path !== '/' && (path.endsWith('/') || path.includes('?')))).toEqual([])
 })
 
-test('every required field is a field', () => {
+test('every required field exists', () => {
   const wrong: string[] = []
   const walk = (schema: unknown, path: string): void => {
     if (schema === null || typeof schema !== 'object') return
@@ -155,6 +155,6 @@ test('every required field is a field', () => {
   expect(wrong).toEqual([])
 })
 
-test('routes that the reference leaves out are pages of the reference', () => {
+test('routes missing in the reference are its pages', () => {
   expect(operations.length).toBe(routes.length)
 })

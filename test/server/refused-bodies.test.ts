@@ -22,7 +22,7 @@ afterAll(async () => {
 const chat = (text: string, bytes: number): Buffer =>
   Buffer.from(JSON.stringify({ model: 'far', messages: [{ role: 'user', content: text + 'x'.repeat(bytes) }] }))
 
-/** The status of a request over a connection that the server closes behind its answer, or the error of the socket. */
+/** The status of a request over a connection that the server closes after its answer, or the socket error. */
 const send = (body: Buffer, token = app.secret): Promise<number | string> =>
   new Promise(resolve => {
     const asked = request(
@@ -46,7 +46,7 @@ const send = (body: Buffer, token = app.secret): Promise<number | string> =>
     asked.end(body)
   })
 
-test('a body for which there is no memory gets its 503, and a wrong token its 401, however large', async () => {
+test('a body without memory for it gets its 503, and a wrong token its 401, however large', async () => {
   const first = send(chat('hold', 6 << 20))
   await engine.until(() => held !== undefined)
   for (let at = 0; at < 5; at++) expect(await send(chat('more', 24 << 20))).toBe(503)

@@ -39,7 +39,7 @@ test('the routes that begin work count as job submissions, and no others', () =>
   expect(new Set(routes.map(({ bucket }) => bucket))).toEqual(new Set(['api', 'jobs']))
 })
 
-test('no two routes have one method and path', () => {
+test('no two routes have the same method and path', () => {
   const names = routes.flatMap(({ method, path, aliases = [] }) => [path, ...aliases].map(one => `${method} ${one}`))
   expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
 })
@@ -48,7 +48,7 @@ test.each([
   ['without a scope', { method: 'GET', scope: undefined }, 'has no scope'],
   ['that may begin work and has no bucket', { method: 'POST' }, 'has no bucket'],
   ['that replaces something and has no bucket', { method: 'PUT' }, 'has no bucket'],
-])('a route %s is not registered', (_, facts, message) => {
+])('a route %s cannot be registered', (_, facts, message) => {
   const whole = { path: '/x', scope: 'public', tag: 'x', summary: 'x', response: z.object({}), handle: () => ({}) }
   expect(() => route({ ...whole, ...facts } as never)).toThrow(message)
   expect(route({ ...whole, method: 'GET' } as never)).toMatchObject({ bucket: 'api' })

@@ -10,7 +10,7 @@ import { startApp, type TestApp } from '../_app.ts'
 
 const routes = routeTable()
 
-/** Written from the specification and the contract, not from the code: what each endpoint needs. */
+/** The scope of each endpoint, written from the specification and the contract, not from the code. */
 const written: Record<string, string> = {
   'POST /std/v1/chat/completions': 'user:write',
   'POST /std/v1/completions': 'user:write',
@@ -94,10 +94,10 @@ const written: Record<string, string> = {
   'POST /fal/rest/storage/upload/initiate': 'user:write',
   'POST /fal/rest/storage/upload/initiate-multipart': 'user:write',
   'POST /fal/rest/storage/auth/token': 'user:write',
-  // The token of the storage is checked by the handler.
+  // The handler checks the storage token.
   'POST /fal/cdn/files/upload': 'public',
   'POST /fal/cdn/files/upload/multipart': 'public',
-  // Whoever names an address there is asked for the scope of what that address stands for.
+  // The caller needs the scope of the target address.
   'GET /fal/proxy': 'public',
   'POST /fal/proxy': 'public',
   'PUT /fal/proxy': 'public',
@@ -131,11 +131,11 @@ const filled = (path: string, organization = app.organizationId, id: string = ne
   path.replace(':organization', organization).replace(/(\*\*)?:id/, id)
 const withoutId = (text: string) => text.replace(/req_[0-9A-Z]{26}/g, 'req')
 
-test('the table of routes is the written one: none is missing, none is unlisted', () => {
+test('the table of routes equals this list', () => {
   expect(Object.fromEntries(routes.map(route => [`${route.method} ${route.path}`, route.scope]))).toEqual(written)
 })
 
-test('every route × every set of scopes: in with the scope, 403 that names it without', async () => {
+test('every route × every set of scopes: accepted with the scope, else 403 that names it', async () => {
   const subsets = Array.from({ length: 16 }, (_, bits) => scopes.filter((_, at) => bits & (1 << at)))
   for (const subset of subsets.filter(({ length }) => length > 0)) {
     const secret = await token(subset)
@@ -147,7 +147,7 @@ test('every route × every set of scopes: in with the scope, 403 that names it w
           token: secret,
           ...(route.method === 'GET' || route.method === 'DELETE' ? {} : { body: {} }),
         })
-        // A stream of events has no end of its own.
+        // A stream of events does not end by itself.
         const streamed = response.headers.get('content-type')?.startsWith('text/event-stream')
         const body = streamed ? String(await response.body?.cancel()) : await response.text()
         const refused = response.status === 403 && body.includes('insufficient_scope')
@@ -174,7 +174,7 @@ test.each([
       ...(route.method === 'GET' ? {} : { body: {} }),
     })
     const body = (await response.json()) as { error: { code: string } }
-    // Past a number of wrong tokens a minute the address is told to wait instead.
+    // After too many wrong tokens a minute the address gets 429 instead.
     expect([
       [401, code],
       [429, 'rate_limit'],
@@ -183,7 +183,7 @@ test.each([
   }
 })
 
-test('a foreign job is byte for byte an absent one', async () => {
+test('a job of another organization answers byte for byte like an unknown one', async () => {
   const mine = (await (
     await app.fetch('/api/jobs', { body: { task: 'std/embeddings', model_id: 'fake', inputs: { input: 'a' } } })
   ).json()) as { id: string }
@@ -208,7 +208,7 @@ test('a foreign job is byte for byte an absent one', async () => {
   }
 })
 
-test('a foreign organization is refused, existing or not, in the same words', async () => {
+test('another organization is refused, existing or not, with the same message', async () => {
   const other = await otherOrganization()
   for (const route of routes.filter(({ path }) => path.includes(':organization'))) {
     const answers = await Promise.all(
@@ -228,7 +228,7 @@ test('a foreign organization is refused, existing or not, in the same words', as
   }
 })
 
-test('a foreign token under the own organization is absent', async () => {
+test('a token of another organization is not found under the own one', async () => {
   const other = await otherOrganization()
   const rootId = ((await (await app.fetch('/api/me')).json()) as { token: { id: string } }).token.id
   for (const id of [rootId, newId('tok')]) {

@@ -6,7 +6,7 @@ import type { Owners } from '../../server/owners.ts'
 import { EventStream } from '../../server/sse.ts'
 import { openStreams } from '../../server/std/streams.ts'
 
-/** A call whose response keeps what is written to it. */
+/** A call whose response keeps everything written to it. */
 function openCall() {
   const written: string[] = []
   const res = Object.assign(new EventEmitter(), {
@@ -35,8 +35,8 @@ function openCall() {
   return { call, text: () => written.join('') }
 }
 
-// The blank line ends an event for readers such as Python's httpx-sse, also behind a comment or `retry` alone: their
-// users meet an event with empty data there, which is no JSON.
+// The blank line ends an event for readers such as Python's httpx-sse, also after a comment or `retry` alone: those
+// readers would get an event with empty data, which is no JSON.
 test.each<[string, (stream: EventStream) => void, string]>([
   ['nothing yet', () => {}, ''],
   ['retry stands in the first event', s => s.send({ data: '1' }), 'retry: 2000\ndata: 1\n\n'],

@@ -27,7 +27,7 @@ const ofToken = (name: string) => [
   true,
 ]
 
-test('a token and an organization have so many streams open at a time, and no more', async () => {
+test('the open streams of a token and of an organization are limited', async () => {
   const second = await makeToken()
   const events = await openReader(app, '/api/events')
   using logs = await openReader(app, '/api/system/logs?follow=true')

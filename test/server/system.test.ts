@@ -23,7 +23,7 @@ async function ask(path: string, options: Parameters<TestApp['fetch']>[1] = {}) 
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
 
-/** Bytes to the server and what comes back, until it says no more. */
+/** Sends bytes to the server and returns its answer until it closes. */
 function raw(bytes: string, url = app.url): Promise<{ status: number; head: string; body: string }> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -75,7 +75,7 @@ describe('health', () => {
   })
 })
 
-test('with its thousandth answer a connection is over: that is said, and done', async () => {
+test('a connection closes after its thousandth answer, and that answer says so', async () => {
   const limits = { keep_alive_timeout: '1h' }
   const server = await openServer({ config: Config.parse({ listen: '127.0.0.1:0', limits }), log: openLog('error') })
   const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
@@ -89,7 +89,7 @@ test('with its thousandth answer a connection is over: that is said, and done', 
 })
 
 describe('/metrics', () => {
-  test('tells what is promised', async () => {
+  test('has the documented metrics', async () => {
     expect((await app.fetch('/std/v1/embeddings', { body: { model: 'fake', input: 'a' } })).status).toBe(200)
     const { status, text, headers } = await ask('/metrics', { token: null })
     expect([status, headers.get('content-type')]).toEqual([200, expect.stringMatching(/^text\/plain; version=0\.0\.4/)])
@@ -114,7 +114,7 @@ describe('/metrics', () => {
     expect(text).not.toContain(app.secret)
   })
 
-  test('tells how long things take, and how many tokens passed', async () => {
+  test('has durations and token counts', async () => {
     const body = { model: 'fake', stream: true, messages: [{ role: 'user', content: 'Hello there, how are you?' }] }
     const stream = await app.fetch('/std/v1/chat/completions', { body })
     await stream.text()
@@ -186,7 +186,7 @@ describe('the reference', () => {
     }
   })
 
-  test.skipIf(!built)('has its program here, whole', async () => {
+  test.skipIf(!built)('loads its program from this server', async () => {
     const { status, text, headers } = await ask('/docs/scalar.js', { token: null })
     expect([status, headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8'])
     expect(text.length).toBeGreaterThan(1_000_000)
@@ -198,7 +198,7 @@ describe('the reference', () => {
   })
 
   test.each(['/openapi.json', '/docs/start.js', '/docs/scalar.js', '/livez', '/readyz'])(
-    '%s has nothing for a page of another site',
+    '%s refuses subresource requests of other sites',
     async path => {
       const foreign = await ask(path, { token: null, headers: { 'sec-fetch-site': 'cross-site' } })
       expect(foreign.text).not.toMatch(/openapi|Scalar|ok|ready/)
@@ -208,7 +208,7 @@ describe('the reference', () => {
     },
   )
 
-  test('a link from another site still leads to it', async () => {
+  test('a link from another site works', async () => {
     const headers = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
     expect((await ask('/docs', { token: null, headers })).text).toContain('reference')
     const framed = { ...headers, 'sec-fetch-dest': 'iframe' }
@@ -222,7 +222,7 @@ describe('methods', () => {
     for (const one of [path, ...aliases]) paths.set(one, (paths.get(one) ?? new Set()).add(method))
   const filled = (path: string) => path.replace(':organization', app.organizationId).replace(/(\*\*)?:id/, 'x')
 
-  test('another one than there is: 405, with those there are', async () => {
+  test('a wrong one: 405, with the allowed ones', async () => {
     for (const [path, methods] of paths) {
       const allowed = methods.has('GET') ? [...methods, 'HEAD'] : [...methods]
       for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].filter(one => !methods.has(one))) {
@@ -244,12 +244,12 @@ describe('methods', () => {
     }
   })
 
-  test('OPTIONS of everything at once is no way in', async () => {
+  test('OPTIONS * allows nothing', async () => {
     const { status } = await raw('OPTIONS * HTTP/1.1\r\nhost: localhost\r\n\r\n')
     expect([404, 405, 400]).toContain(status)
   })
 
-  test('no other origin is let in', async () => {
+  test('no other origin is allowed', async () => {
     for (const method of ['GET', 'OPTIONS', 'POST'])
       for (const path of ['/std/v1/models', '/api/jobs', '/docs', '/nowhere']) {
         const { headers } = await ask(path, {
@@ -269,7 +269,7 @@ describe('paths', () => {
     ['/api', 'GET'],
     ['/%2e%2e/etc/passwd', 'GET'],
     ['/api/jobs/x/y/z', 'DELETE'],
-  ])('%s leads nowhere for %s: 404 that says so, with or without a token', async (path, method) => {
+  ])('%s is unknown for %s: 404 that says so, with or without a token', async (path, method) => {
     for (const token of [null, app.secret]) {
       const { status, text, headers } = await ask(path, { method, token, headers: { 'x-client-request-id': 'a.b:c' } })
       const { error } = JSON.parse(text) as { error: Record<string, string> }
@@ -281,7 +281,7 @@ describe('paths', () => {
     }
   })
 
-  test('a long or strange path is not given back whole', async () => {
+  test('a long or strange path is not returned whole', async () => {
     const { status, text } = await ask(`/${'x'.repeat(5000)}`)
     expect(status).toBe(404)
     expect(text.length).toBeLessThan(600)
@@ -310,7 +310,7 @@ describe('paths', () => {
     if (/org(%2f|\/)model/i.test(path)) expect(answer.text).toContain('"id":"org/model"')
   })
 
-  test('a model is asked under its whole id', async () => {
+  test('a model is called by its whole id', async () => {
     const { status, text } = await ask('/std/v1/chat/completions', {
       body: { model: 'org/model', messages: [{ role: 'user', content: 'Hello' }] },
     })
@@ -319,7 +319,7 @@ describe('paths', () => {
 })
 
 describe('x-request-id', () => {
-  test('is on every answer, each another one, and the same as in the body of an error', async () => {
+  test('is on every answer, unique, and the same as in the body of an error', async () => {
     const chat = { model: 'fake', messages: [{ role: 'user', content: 'Hello' }] }
     const all = await Promise.all([
       ask('/livez'),
@@ -368,7 +368,7 @@ describe('x-request-id', () => {
     ['no HTTP', 'hello\r\n\r\n', 400],
     ['headers past 16 KiB', `GET / HTTP/1.1\r\nhost: localhost\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
     ['a malformed escape', 'GET /api/jobs/%zz HTTP/1.1\r\nhost: localhost\r\n\r\n', 400],
-  ])('also on what never reaches a route: %s', async (_, bytes, status) => {
+  ])('is also on answers before routing: %s', async (_, bytes, status) => {
     const { head, body, status: got } = await raw(bytes)
     expect(got).toBe(status)
     const id = /^x-request-id: (req_\w+)$/m.exec(head)?.[1]
@@ -384,7 +384,7 @@ describe('x-request-id', () => {
     ['two words', null],
     ['a"b', null],
     ['', null],
-  ])('what the client sends along, %j, comes back beside it: %j', async (given, back) => {
+  ])("keeps the client's own, %j, beside it: %j", async (given, back) => {
     for (const path of ['/livez', '/api/me', '/nowhere', '/api/jobs'] as const) {
       const { headers } = await ask(path, { headers: { 'x-client-request-id': given } })
       expect([path, headers.get('x-client-request-id')]).toEqual([path, back])

@@ -17,7 +17,7 @@ function inSeconds() {
   }
 }
 
-test('a steady stream has its rate, and none once it has stopped for the length of the window', () => {
+test('a steady stream has its rate, and none once it has been silent for the length of the window', () => {
   const { throughput, pass } = inSeconds()
   pass(3, () => throughput.meter('a').output++)
   expect(throughput.rate('a')).toEqual({ input: 0, output: 1 })
@@ -29,7 +29,7 @@ test('a steady stream has its rate, and none once it has stopped for the length 
   expect(throughput.rate('a').output).toBe(0)
 })
 
-test('what ends counts at once, in the second of the start too', () => {
+test('a burst counts at once, in the first second too', () => {
   const { throughput } = inSeconds()
   throughput.used('a', { inputTokens: 20, outputTokens: 3 })
   expect(throughput.rate('a')).toEqual({ input: 20, output: 3 })

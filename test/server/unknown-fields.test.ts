@@ -53,7 +53,7 @@ test.for<[title: string, path: string | (() => string), body: object, param: str
   ['a field of a run', '/api/workflows/run', { dag, input_parameters: {} }, 'input_parameters', 'input_params'],
   ['a field of a check', '/api/workflows/validate', { dag, name_of_it: 'a' }, 'name_of_it', undefined],
   ['a field of a token', tokens, { name: 'a', scope: ['user:read'] }, 'scope', 'scopes'],
-])('%s that is not known is refused', async ([, path, body, param, meant]) => {
+])('%s that does not exist is refused', async ([, path, body, param, meant]) => {
   const response = await app.fetch(typeof path === 'string' ? path : path(), { body })
   const { error } = (await response.json()) as { error: { code: string; param: string; message: string } }
   expect({ status: response.status, ...error }).toMatchObject({ status: 400, code: 'unknown_parameter', param })
@@ -76,7 +76,7 @@ test.for<[title: string, path: string, param: string, meant: string]>([
   ['a filter of executions', '/api/workflow-executions?worklfow_id=wf_1', 'worklfow_id', 'workflow_id'],
   ['a choice of the logs', '/api/system/logs?modle=words', 'modle', 'model'],
   ['a choice of events', '/api/events?type=job.completed', 'type', 'types'],
-])('%s that is not known is refused', async ([, path, param, meant]) => {
+])('%s that does not exist is refused', async ([, path, param, meant]) => {
   const response = await app.fetch(path)
   const { error } = (await response.json()) as { error: object }
   expect({ status: response.status, error }).toMatchObject({
@@ -94,7 +94,7 @@ test.for<[title: string, method: string, path: string | (() => string), meant: s
   ['a route of workflows', 'POST', '/api/workflows/run', undefined],
   ['a result', 'GET', '/slug/requests/q_1', undefined],
   ['a submit', 'POST', image, undefined],
-])('a query parameter of %s that is not known is refused', async ([, method, path, meant]) => {
+])('an unknown query parameter of %s is refused', async ([, method, path, meant]) => {
   const at = typeof path === 'string' ? path : path()
   const response = await app.fetch(`${at}?wiat=5`, { method, ...(method === 'POST' ? { body: {} } : {}) })
   const { error } = (await response.json()) as { error: { code: string; param: string; message: string } }
@@ -102,7 +102,7 @@ test.for<[title: string, method: string, path: string | (() => string), meant: s
   expect(error.message).toContain(meant === undefined ? 'Leave it out.' : `Did you mean '${meant}'?`)
 })
 
-test('a query parameter of a submit is compared with those that there are', async () => {
+test('a query parameter of a submission is compared with the known ones', async () => {
   const response = await app.fetch(`${image}?webhok_url=https://example.com`, { body: { prompt: 'a' } })
   expect([response.status, await response.text()]).toEqual([
     400,
@@ -116,7 +116,7 @@ test.for<[title: string, path: string, body: object | undefined]>([
   ['a path of fal', '/fal/queue/fake/paint/text-to-image?fal_max_queue_length=5', { prompt: 'a' }],
   ['a public page', '/openapi.json?v=2', undefined],
   ['a probe', '/livez?verbose', undefined],
-])('%s takes any query parameter', async ([, path, body]) => {
+])('%s accepts any query parameter', async ([, path, body]) => {
   const response = await app.fetch(path, body ? { body } : {})
   expect([response.status, response.ok ? '' : await response.text()]).toEqual([200, ''])
 })
@@ -132,12 +132,12 @@ test.for<[title: string, path: string, body: object, status: number]>([
     { task: 'std/chat-completion', model_id: 'words', inputs: { ...chat, store: false, service_tier: 'auto' } },
     202,
   ],
-])('%s is taken', async ([, path, body, status]) => {
+])('%s is accepted', async ([, path, body, status]) => {
   const response = await app.fetch(path, { body })
   expect([response.status, response.ok ? '' : await response.text()]).toEqual([status, ''])
 })
 
-test('the inputs of a job as they are read can be submitted again', async () => {
+test('the inputs of a job as returned can be submitted again', async () => {
   const submit = async (body: object) => {
     const response = await app.fetch('/api/jobs', { body })
     expect([response.status, response.ok ? '' : await response.text()]).toEqual([202, ''])

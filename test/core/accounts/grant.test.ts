@@ -18,7 +18,7 @@ test.each<[string, Scope[], string[], unknown]>([
   ['not what he lacks', ['admin:write'], ['admin:read'], 'insufficient_scope'],
   ['nothing follows from another scope', ['user:write'], ['user:read'], 'insufficient_scope'],
   ['not what there is not', ['user:read'], ['user:all'], 'invalid_scope'],
-])('a giver of scopes gives %s', (_, own, wanted, given) =>
+])('scopes that a token grants: %s', (_, own, wanted, given) =>
   expect(outcome(() => grantScopes(wanted, giver(own)))).toEqual(given),
 )
 
@@ -37,6 +37,6 @@ test.each<[string[] | null, string[] | null, 'given' | 'refused']>([
   [['a*c'], ['ab*bc'], 'given'],
   [['a*c'], ['ab*'], 'refused'],
   [['*'], ['a*b*c'], 'given'],
-])('who may use %j gives %j: %s', (own, wanted, answer) =>
+])('a token limited to %j grants %j: %s', (own, wanted, answer) =>
   expect(outcome(() => grantModels(wanted, giver([], own)))).toEqual(answer === 'given' ? wanted : 'model_not_allowed'),
 )

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { openLimiter, openWrongTokenLimiter } from '../../../core/accounts/limiter.ts'
 
-test('the minute’s figure is also the burst, and it refills evenly', () => {
+test('the limit per minute is also the burst, and it refills evenly', () => {
   let now = 0
   const limiter = openLimiter(() => now)
   const take = () => limiter.take('org_1', 'jobs', 60)
@@ -15,7 +15,7 @@ test('the minute’s figure is also the burst, and it refills evenly', () => {
   expect(take()).toMatchObject({ allowed: true, remaining: 59 })
 })
 
-test('organizations and buckets do not share, and 0 is unlimited', () => {
+test('organizations and buckets are separate, and 0 is unlimited', () => {
   const limiter = openLimiter(() => 0)
   expect(limiter.take('a', 'api', 1).allowed).toBe(true)
   expect(limiter.take('a', 'api', 1).allowed).toBe(false)
@@ -24,7 +24,7 @@ test('organizations and buckets do not share, and 0 is unlimited', () => {
   for (let i = 0; i < 1000; i++) expect(limiter.take('a', 'api', 0).allowed).toBe(true)
 })
 
-test('the wall clock going backwards neither gives nor takes permits', () => {
+test('a wall clock set back neither grants nor takes permits', () => {
   let now = 100_000
   const limiter = openLimiter(() => now)
   limiter.take('a', 'api', 2)
@@ -33,7 +33,7 @@ test('the wall clock going backwards neither gives nor takes permits', () => {
   expect(limiter.take('a', 'api', 2).allowed).toBe(false)
 })
 
-test('only wrong tokens are counted, by address, and few addresses are remembered', () => {
+test('only wrong tokens are counted, by address, and few addresses are kept', () => {
   let now = 0
   const wrong = openWrongTokenLimiter(2, () => now, 3)
   wrong.failed('1.1.1.1')

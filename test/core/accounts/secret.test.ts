@@ -18,7 +18,7 @@ test('a secret is well formed, found by the leak pattern, and carries its public
   expect(hintOf(secret)).toBe(`…${secret.slice(-4)}`)
 })
 
-test('one wrong character anywhere is noticed without a query', () => {
+test('one wrong character anywhere is detected without a query', () => {
   const { secret } = mintSecret()
   fc.assert(
     fc.property(

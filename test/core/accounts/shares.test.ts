@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { openShares } from '../../../core/accounts/shares.ts'
 import { keptLog, openTestStore } from '../store/_store.ts'
 
-test('the share of an organization is that of its plan; who is not known yet has the smallest, and is looked up', async () => {
+test('an organization has the share of its plan; an unknown one has the smallest, and is read from the store', async () => {
   await using opened = await openTestStore()
   const { organizations } = opened.store
   const make = (id: string, plan: 'free' | 'pro' | 'enterprise') =>
@@ -18,7 +18,7 @@ test('the share of an organization is that of its plan; who is not known yet has
   await expect.poll(() => shares.of('org_new'), { timeout: 10_000 }).toBe(4)
 })
 
-test('a store that cannot be read takes nobody what is known', async () => {
+test('a store that cannot be read leaves the known shares', async () => {
   const { log, lines } = keptLog()
   let broken = false
   const list = async () => {

@@ -12,7 +12,7 @@ export function chunk(type: string, content: Uint8Array): Buffer {
 
 const signature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 
-/** A PNG of one bit a pixel, all black; `between` goes before the pixels. Its size in the file is next to nothing. */
+/** A PNG of one bit per pixel, all black; `between` goes before the pixels. Its file is tiny. */
 export function blackPng(width: number, height: number, between: Uint8Array[] = []): Buffer {
   const header = Buffer.alloc(13)
   header.writeUInt32BE(width, 0)
@@ -28,7 +28,7 @@ export function blackPng(width: number, height: number, between: Uint8Array[] = 
   ])
 }
 
-/** A photograph of sorts: noise, so that every byte of its file counts. */
+/** A noisy image, which does not compress. */
 export const noise = (width = 320, height = 200) =>
   sharp({
     create: {
@@ -40,7 +40,7 @@ export const noise = (width = 320, height = 200) =>
     },
   })
 
-/** A segment of a JPEG, put behind its first two bytes. */
+/** A JPEG segment, inserted after the first two bytes. */
 export function withSegment(jpeg: Buffer, marker: number, content: Uint8Array): Buffer {
   const head = Buffer.from([0xff, marker, 0, 0])
   head.writeUInt16BE(content.length + 2, 2)

@@ -15,7 +15,7 @@ const bounds = { seconds: 10, bytes: 512 << 10, rate: 16_000, ms: 60_000 }
 let files = 0
 const next = (ending: string) => join(folder, `${++files}.${ending}`)
 
-/** A WAV file of the given head around a tone of 440 Hz. */
+/** A WAV file with the given header around a tone of 440 Hz. */
 function wav({ rate = 16_000, channels = 1, bits = 16, block = 0, seconds = 1, tag = 1 } = {}): Buffer {
   const frames = Math.round(rate * seconds)
   const head = wavHead(16_000, (frames * channels * bits) / 8)
@@ -45,7 +45,7 @@ async function decoded(bytes: Buffer, limits = bounds): Promise<Int16Array> {
   return new Int16Array(raw.buffer, raw.byteOffset, samples)
 }
 
-/** How many times it goes from below to above. */
+/** The number of rising zero crossings. */
 const rises = (samples: Int16Array) =>
   samples.filter((value, at) => at > 0 && value >= 0 && samples[at - 1]! < 0).length
 
@@ -57,7 +57,7 @@ test.each([
   ['44,100 a second', { rate: 44_100 }],
   ['48,000 a second in six channels', { rate: 48_000, channels: 6 }],
   ['8,000 a second', { rate: 8_000 }],
-])('a tone in WAV of %s keeps its length, its height and its loudness', async (_name, head) => {
+])('a tone in WAV of %s keeps its length, its pitch and its loudness', async (_name, head) => {
   const samples = await decoded(wav(head))
   expect(Math.abs(samples.length - 16_000)).toBeLessThan(4)
   expect(Math.abs(rises(samples) - 440)).toBeLessThan(3)
@@ -114,7 +114,7 @@ test.runIf(ffmpeg).each([
   const samples = await decoded(bytes)
   expect(Math.abs(samples.length - 32_000)).toBeLessThan(2_000)
   expect(Math.abs(rises(samples) - 880)).toBeLessThan(30)
-  // Half of it is half as long, or is refused as damaged; never is it more.
+  // Half of the file is half as long, or is refused as damaged; never longer.
   const half = await decoded(bytes.subarray(0, bytes.length >> 1)).then(
     ({ length }) => length,
     (thrown: { code?: string }) => thrown.code,
@@ -124,7 +124,7 @@ test.runIf(ffmpeg).each([
   await expect(decoded(bytes, { ...bounds, seconds: 1 })).rejects.toMatchObject({ code: 'invalid_audio' })
 })
 
-test('pieces of any size come to the same as one', () => {
+test('pieces of any size have the same result as one', () => {
   const signal = Float32Array.from({ length: 10_000 }, (_, at) => Math.sin(at / 30))
   for (const [from, to] of [
     [44_100, 16_000],
@@ -140,14 +140,14 @@ test('pieces of any size come to the same as one', () => {
   }
 })
 
-test('what takes too long is given up', async () => {
+test('decoding that takes too long is aborted', async () => {
   await expect(decoded(wav(), { ...bounds, ms: 0 })).rejects.toMatchObject({
     code: 'invalid_audio',
     message: 'The audio could not be decoded within 0 s.',
   })
 })
 
-test('a file that cannot be opened keeps none open', async () => {
+test('a file that cannot be opened leaves no open handle', async () => {
   const from = next('wav')
   writeFileSync(from, wav())
   const open = () => readdirSync('/proc/self/fd').length
@@ -158,7 +158,7 @@ test('a file that cannot be opened keeps none open', async () => {
 })
 
 const root = process.getuid?.() === 0
-test.runIf(root)('a full disk is told as one', async context => {
+test.runIf(root)('a full disk is reported as such', async context => {
   const disk = join(folder, 'disk')
   mkdirSync(disk)
   if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk]).status !== 0) return context.skip()
@@ -171,11 +171,11 @@ test.runIf(root)('a full disk is told as one', async context => {
   }
 })
 
-test('whoever leaves does not wait, and the next one is decoded', async () => {
+test('a caller that disconnects does not wait, and the next file is decoded', async () => {
   const cpu = openCpu()
   try {
     const [from, into] = [next('wav'), next('raw')]
-    // Minutes of sound, of which the most is taken.
+    // Minutes of audio, the longest accepted input.
     writeFileSync(from, wav({ rate: 96_000, seconds: 60 }))
     const wide = { seconds: 3_600, bytes: 256 << 20, rate: 384_000, ms: 60_000 }
     const gone = new AbortController()

@@ -33,7 +33,7 @@ const refused = (message: RegExp) => ({
   message: expect.stringMatching(message) as string,
 })
 
-describe('a picture is what its bytes say', () => {
+describe('the type of an image is read from its bytes', () => {
   test.each([
     ['jpeg', jpeg],
     ['jpeg', progressive],
@@ -46,7 +46,7 @@ describe('a picture is what its bytes say', () => {
     await expect(cpu.image(path, rules)).resolves.toEqual({ format, width: 320, height: 200 })
   })
 
-  test('one that lies on its side is seen upright', async () => {
+  test('a rotated image is decoded upright', async () => {
     const turned = await noise().withMetadata({ orientation: 6 }).jpeg().toBuffer()
     await expect(cpu.image(turned, rules)).resolves.toEqual({ format: 'jpeg', width: 200, height: 320 })
     const redrawn = await cpu.reencode(turned, rules, 'image')
@@ -61,7 +61,7 @@ describe('a picture is what its bytes say', () => {
   })
 })
 
-test('threads come and go, and the library stays', async () => {
+test('threads start and end, and the library stays loaded', async () => {
   for (let at = 0; at < 5; at++) {
     const other = openCpu()
     await expect(other.image(png, rules)).resolves.toMatchObject({ format: 'png' })
@@ -74,8 +74,8 @@ test('threads come and go, and the library stays', async () => {
   }
 })
 
-describe('a picture is drawn anew', () => {
-  test('without metadata, and without what lay behind it', async () => {
+describe('a re-encoded image', () => {
+  test('has no metadata and no bytes after its end', async () => {
     const secret = 'taken at home'
     const spoken = await noise()
       .withExif({ IFD0: { Copyright: secret } })
@@ -99,7 +99,7 @@ describe('a picture is drawn anew', () => {
     expect(off).toBeLessThan(2)
   })
 
-  test('a mask is greys, and what is transparent in it is black', async () => {
+  test('a mask is greyscale, and its transparent pixels are black', async () => {
     const half = Buffer.alloc(4 * 4 * 4)
     for (let at = 0; at < 16; at++) half.set(at < 8 ? [255, 255, 255, 255] : [255, 255, 255, 0], at * 4)
     const mask = await sharp(half, { raw: { width: 4, height: 4, channels: 4 } })
@@ -113,7 +113,7 @@ describe('a picture is drawn anew', () => {
   test.each([
     ['colours', 4],
     ['greys', 2],
-  ] as const)('an alpha mask of %s is white where it is transparent, whatever is drawn there', async (_, channels) => {
+  ] as const)('an alpha mask of %s is white where it is transparent, whatever its colours', async (_, channels) => {
     const pixels = Buffer.alloc(16 * channels, 90)
     for (let at = 0; at < 16; at++) pixels[at * channels + channels - 1] = at < 8 ? 255 : at < 12 ? 0 : 55
     const mask = await sharp(pixels, { raw: { width: 4, height: 4, channels } })
@@ -128,13 +128,13 @@ describe('a picture is drawn anew', () => {
     ])
   })
 
-  test('an alpha mask in which nothing can be transparent is none', async () => {
+  test('an alpha mask without an alpha channel is refused', async () => {
     await expect(cpu.reencode(png, rules, 'alpha mask')).rejects.toThrow(/no transparent pixels.*'luma'/)
     await expect(cpu.reencode(jpeg, rules, 'alpha mask')).rejects.toThrow(/no transparent pixels/)
   })
 })
 
-describe('what is no image of ours is refused by its name', () => {
+describe('an unsupported image is refused by name', () => {
   test.each<[string, Buffer, RegExp]>([
     ['WebP', webp, /is a WebP; it must be a JPEG or a PNG/],
     ['GIF', gif, /is a GIF/],
@@ -170,7 +170,7 @@ describe('what is no image of ours is refused by its name', () => {
       await expect(cpu.image(whole.subarray(0, whole.length * part), rules)).rejects.toMatchObject(refused(/cut short/))
   })
 
-  test('sizes at the bound and beyond', async () => {
+  test('sizes at the limit and beyond', async () => {
     await expect(cpu.image(blackPng(8192, 10), rules)).resolves.toMatchObject({ width: 8192 })
     await expect(cpu.image(blackPng(8193, 10), rules)).rejects.toMatchObject(refused(/8193 × 10 pixels.*8192/))
     await expect(cpu.image(blackPng(8000, 5000), rules)).resolves.toMatchObject({ height: 5000 })
@@ -181,7 +181,7 @@ describe('what is no image of ours is refused by its name', () => {
   })
 })
 
-describe('bombs', () => {
+describe('decompression bombs', () => {
   const big = deflateSync(Buffer.alloc(100 << 20), { level: 9 })
   const named = (name: string) => Buffer.from(`${name}\0\0`, 'latin1')
   const huge = blackPng(30_000, 30_000)
@@ -214,7 +214,7 @@ describe('bombs', () => {
     ],
   ]
 
-  test('are small files that take no memory', { timeout: 60_000 }, async () => {
+  test('are small files that use no memory', { timeout: 60_000 }, async () => {
     expect(huge.length).toBeLessThan(120_000)
     await cpu.reencode(png, rules, 'image')
     const before = process.memoryUsage.rss()
@@ -228,7 +228,7 @@ describe('bombs', () => {
     expect((most - before) / 1e6).toBeLessThan(150)
   })
 
-  test('a hundred pictures leave nothing behind', { timeout: 60_000 }, async () => {
+  test('a hundred images leak no memory', { timeout: 60_000 }, async () => {
     const picture = await noise(800, 600).jpeg().toBuffer()
     const round = () => Promise.all(Array.from({ length: 25 }, () => cpu.reencode(picture, rules, 'image')))
     await round()

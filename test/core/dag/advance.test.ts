@@ -10,7 +10,7 @@ import {
 } from '../../../core/dag/advance.ts'
 import { applyWrites, newState, restoredState } from '../../../core/dag/execution-state.ts'
 
-/** `a>b c>d`, with a question mark behind nodes whose failure is borne: `a?>b`. The model of a node is its letter. */
+/** `a>b c>d`, with a question mark after nodes with on_error continue: `a?>b`. The model of a node is its letter. */
 function planOf(text: string, onFailure: Plan['onFailure'] = 'fail_fast') {
   const pairs = text.split(' ').map(part => part.split('>'))
   const names = [...new Set(pairs.flat())]
@@ -30,7 +30,7 @@ function planOf(text: string, onFailure: Plan['onFailure'] = 'fail_fast') {
   return { plan, names }
 }
 
-/** Takes one input after another, each with the time of its place in the list; the writes of each. */
+/** Applies one input after another, each at the time of its index in the list; returns the writes of each. */
 function take(plan: Plan, inputs: readonly Untimed[], state = newState(plan)): ExecutionWrite[][] {
   return inputs.map((input, at) => {
     const before = structuredClone(state)
@@ -42,7 +42,10 @@ function take(plan: Plan, inputs: readonly Untimed[], state = newState(plan)): E
 }
 type Untimed<Input = ExecutionInput> = Input extends ExecutionInput ? Omit<Input, 'at'> : never
 
-/** The inputs of `a~ a a b! c^ d= @`: starts, ends well, cancelled, fails, is requeued, takes over a result; `@` cancels all, `@@` is late. */
+/**
+ * The inputs of `a~ a a b! c^ d= @`: starts, completes, cancelled, fails, is requeued, reuses a result; `@` cancels
+ * all, `@@` times out.
+ */
 function inputOf(step: string, names: readonly string[]): Untimed {
   if (step === '@') return { type: 'cancelled' }
   if (step === '@@') return { type: 'timed_out' }
@@ -102,7 +105,7 @@ test.for([
 const announced = { write: 'announce', ended: false, timeoutAt: undefined }
 const over = { ...announced, ended: true }
 
-test('the first job that starts begins the time of the execution, and no other does', () => {
+test('the first job that starts sets the start time of the execution, and no other does', () => {
   const { plan } = planOf('a b')
   const start = (node: number): Untimed => ({ type: 'job_started', node })
   expect(take(plan, [start(0), start(1)])).toEqual([
@@ -117,7 +120,7 @@ test('the first job that starts begins the time of the execution, and no other d
   ])
 })
 
-test('the end of a job is counted with what it has spent, and a job that never ran is not counted as running', () => {
+test('the end of a job is counted with its usage, and a job that never ran is not counted as running', () => {
   const { plan } = planOf('a b')
   const spent = { inputTokens: 1, outputTokens: 2, cost: 3 }
   const end = { type: 'job_ended', status: 'completed', spent } as const
@@ -142,7 +145,7 @@ test('the end of a job is counted with what it has spent, and a job that never r
   ])
 })
 
-test('what is skipped is written before the end, and a job that waits for it is withdrawn', () => {
+test('skipped nodes are written before the end, and a job that waits for one is withdrawn', () => {
   const { plan, names } = planOf('a>b c')
   expect(take(plan, [{ type: 'created' }, inputOf('a!', names)])[1]).toEqual([
     { write: 'count', by: { running: -1, failed: 1 } },
@@ -159,7 +162,7 @@ test('what is skipped is written before the end, and a job that waits for it is 
   ])
 })
 
-test('an execution has failed of its first failure, of two at the same time of the lower node', () => {
+test('an execution reports its first failure, of two at the same time that of the lower node', () => {
   const { plan } = planOf('a b? c d', 'continue')
   const fail = (node: number, at: number): ExecutionInput => ({
     type: 'job_ended',
@@ -183,7 +186,7 @@ test('an execution has failed of its first failure, of two at the same time of t
   expect(failureAfter(fail(1, 1), fail(3, 9), fail(2, 9), fail(0, 5))).toEqual({ node: 0, ...all })
 })
 
-describe('a slot that is kept', () => {
+describe('a slot kept for the next node', () => {
   const created = (graph: string, slotOf: string, direct = true) => {
     const { plan, names } = planOf(graph)
     const nodes = plan.nodes.map(node => ({ ...node, direct, modelId: node.modelId[0]! }))
@@ -210,7 +213,7 @@ describe('a slot that is kept', () => {
   })
 })
 
-test('what another execution has done already is not run again', () => {
+test('work that another execution has completed is not run again', () => {
   const { plan } = planOf('a>b b>c d')
   const some = newState(plan, new Set([0, 3]))
   expect(some).toMatchObject({ nodes: ['completed', 'pending', 'pending', 'completed'], open: 2 })
@@ -248,7 +251,7 @@ test.for([
   ])
 })
 
-describe('of any graph, in any order of ends', () => {
+describe('of any graph, with ends in any order', () => {
   const graphs = fc
     .record({
       size: fc.integer({ min: 1, max: 12 }),
@@ -273,7 +276,7 @@ describe('of any graph, in any order of ends', () => {
       }
     })
 
-  test('nothing runs before what it needs, everything ends once, the end is told once, and what is kept restores it', () => {
+  test('no node runs before its parents, each ends once, the end is reported once, and the stored rows restore the state', () => {
     fc.assert(
       fc.property(graphs, fc.infiniteStream(fc.nat()), fc.infiniteStream(fc.boolean()), (plan, picks, fates) => {
         const state = newState(plan)

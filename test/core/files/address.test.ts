@@ -22,14 +22,14 @@ function partsOf(address: string) {
   }
 }
 
-test('an address reads /files/<id>/<name> with an end and a signature, and is what it says', () => {
+test('an address reads /files/<id>/<name> with an expiry and a signature, and is parsed back', () => {
   const parts = partsOf(addresses.read(file, origin, day, now))
   expect(parts).toMatchObject({ root: 'files', id: file.id, name: file.name })
   expect(parts.sig).toMatch(/^[\w-]{43}$/)
   expect(addresses.mayRead(parts.id, parts.exp, parts.sig, now)).toBe(true)
 })
 
-test('every change of a single character of it is refused', () => {
+test('any changed character is refused', () => {
   const { id, exp, sig } = partsOf(addresses.read(file, origin, day, now))
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+/ '
   const wrong: [string, string, string][] = []
@@ -61,7 +61,7 @@ test.each([
   expect(addresses.mayRead(id, exp, sig, Number(exp) * 1000 - 1 + after)).toBe(valid)
 })
 
-test('an address of another installation is none', () => {
+test('an address of another installation is invalid', () => {
   const { id, exp, sig } = partsOf(openAddresses(createSecretKey(randomBytes(32))).read(file, origin, day, now))
   expect(addresses.mayRead(id, exp, sig, now)).toBe(false)
 })
@@ -75,16 +75,19 @@ test.each([
     longestLifetimeMs - longestLifetimeMs / 24 - 1_000,
     longestLifetimeMs,
   ],
-])('an address for %s lasts that long, less a part that keeps it the same for a while', (_, lifetime, least, most) => {
-  for (let at = now; at < now + 2 * day; at += 977_777) {
-    const lasts = expiryOf(at, lifetime) * 1000 - at
-    expect(lasts).toBeGreaterThanOrEqual(least - 1_000)
-    expect(lasts).toBeGreaterThan(0)
-    expect(lasts).toBeLessThanOrEqual(most)
-  }
-})
+])(
+  'an address for %s lasts that long, less the part by which it is rounded to stay the same for a while',
+  (_, lifetime, least, most) => {
+    for (let at = now; at < now + 2 * day; at += 977_777) {
+      const lasts = expiryOf(at, lifetime) * 1000 - at
+      expect(lasts).toBeGreaterThanOrEqual(least - 1_000)
+      expect(lasts).toBeGreaterThan(0)
+      expect(lasts).toBeLessThanOrEqual(most)
+    }
+  },
+)
 
-test('who asks again soon gets the same address', () => {
+test('two requests in a short time get the same address', () => {
   const hour = Math.ceil(now / 3_600_000) * 3_600_000
   const all = new Set(
     Array.from({ length: 60 }, (_, minute) => addresses.read(file, origin, day, hour + minute * 60_000)),
@@ -100,7 +103,7 @@ const upload = {
   keptMs: 3_600_000,
 }
 
-test('an upload address brings back what it was made of', () => {
+test('an upload address is parsed back into its parts', () => {
   for (const one of [upload, { ...upload, keptMs: null }, { ...upload, name: '"],["' }]) {
     const { id, name, query } = partsOf(addresses.upload(one, origin, day, now))
     expect(addresses.mayUpload(id, name, query, now)).toEqual(one)
@@ -108,7 +111,7 @@ test('an upload address brings back what it was made of', () => {
   }
 })
 
-test.each(['org', 'type', 'kept', 'exp', 'sig'])('an upload address whose %s was changed is none', field => {
+test.each(['org', 'type', 'kept', 'exp', 'sig'])('an upload address with a changed %s is refused', field => {
   const { id, name, query } = partsOf(addresses.upload(upload, origin, day, now))
   const before = query.get(field)!
   for (const value of ['', `${before}0`, before.slice(1), newId('org'), 'text/html', '0', '99999999999']) {
@@ -118,7 +121,7 @@ test.each(['org', 'type', 'kept', 'exp', 'sig'])('an upload address whose %s was
   }
 })
 
-test('an upload address is for its file and its name, and neither kind of address stands in for the other', () => {
+test('an upload address is for its file and its name, and neither kind of address replaces the other', () => {
   const { id, name, query, exp, sig } = partsOf(addresses.upload(upload, origin, day, now))
   expect(addresses.mayUpload(newId('file'), name, query, now)).toBeUndefined()
   expect(addresses.mayUpload(id, 'other.png', query, now)).toBeUndefined()

@@ -15,7 +15,7 @@ test('a file lies in the folder of its organization, under its id', () => {
   )
 })
 
-/** Ways out of a folder, and what merely looks like an id. */
+/** Paths that lead out of a folder, and strings that only resemble an id. */
 const hostile = [
   '',
   '.',
@@ -38,7 +38,7 @@ const hostile = [
   'org_',
 ]
 
-test.each(hostile)('an id %j leads nowhere', wrong => {
+test.each(hostile)('an id %j has no path', wrong => {
   expect(() => filePathOf('/data/files', { ...file, id: wrong })).toThrow('id')
   expect(() => filePathOf('/data/files', { ...file, organizationId: wrong })).toThrow('id')
 })
@@ -73,14 +73,14 @@ test.each([
   expect(safeFileName(said, 'file')).toBe(name)
 })
 
-test('a long name is cut before its ending, and stays whole characters', () => {
+test('a long name is shortened before its extension, at a whole character', () => {
   expect(safeFileName(`${'x'.repeat(500)}.png`, 'file')).toBe(`${'x'.repeat(124)}.png`)
   const cut = safeFileName(`x${'🐈'.repeat(200)}.png`, 'file')
   expect(cut.length).toBeLessThanOrEqual(128)
   expect(cut.isWellFormed()).toBe(true)
 })
 
-test('no name, whatever it is, leaves the folder it is saved into', () => {
+test('no name leads out of the folder that it is saved into', () => {
   for (const name of [...hostile, ...hostile.map(one => `${one}/x`), ...hostile.map(one => `x/${one}`)])
     expect(dirname(resolve(join('/save', safeFileName(name, 'file')))), name).toBe('/save')
 })

@@ -67,7 +67,7 @@ async function* pieces(...all: (Uint8Array | Error)[]) {
   }
 }
 
-test('what is kept is on the disk under its id, private, and as its row says', async () => {
+test('a stored file is on the disk under its id, private, and matches its row', async () => {
   const bytes = randomBytes(100_000)
   const file = await files.keep(organization, bytes, { ...facts, width: 3, height: 2, expiresAt: Date.now() + 1e6 })
   expect(file).toMatchObject({
@@ -103,7 +103,7 @@ test('file modes: folders are 0700 and files 0600, whatever the umask is', async
   }
 })
 
-test('another organization finds nothing, and so does a wrong id', async () => {
+test('another organization finds no file, and neither does a wrong id', async () => {
   const file = await files.keep(organization, Buffer.from('x'), facts)
   expect(await files.find(newId('org'), file.id)).toBeUndefined()
   expect(await files.find(organization, newId('file'))).toBeUndefined()
@@ -112,7 +112,7 @@ test('another organization finds nothing, and so does a wrong id', async () => {
   expect(existsSync(files.pathOf(file))).toBe(true)
 })
 
-test('a removed file is gone at once, and its row tells', async () => {
+test('a removed file is deleted at once, and its row says so', async () => {
   const file = await files.keep(organization, Buffer.from('x'), facts)
   expect(await files.remove(organization, file.id)).toMatchObject({ id: file.id })
   expect(existsSync(files.pathOf(file))).toBe(false)
@@ -121,7 +121,7 @@ test('a removed file is gone at once, and its row tells', async () => {
   expect(await files.remove(organization, file.id)).toMatchObject({ id: file.id })
 })
 
-test('what comes in pieces is taken whole or not at all', async () => {
+test('a file that comes in pieces is stored whole or not at all', async () => {
   const file = await files.receive(organization, pieces(Buffer.from('ab'), Buffer.from('cd')), {
     ...facts,
     maxBytes: 4,
@@ -137,7 +137,7 @@ test('what comes in pieces is taken whole or not at all', async () => {
   expect(onDisk()).toEqual(before)
 })
 
-test('of two who send one file, one is refused, and the file is that of the other', async () => {
+test('of two uploads of one file one is refused, and the file is that of the other', async () => {
   const id = newId('file')
   const gate = Promise.withResolvers<void>()
   async function* slow() {
@@ -153,7 +153,7 @@ test('of two who send one file, one is refused, and the file is that of the othe
   expect(readFileSync(files.pathOf(file), 'utf8')).toBe('first')
 })
 
-test('a row that is refused leaves no bytes', async () => {
+test('a refused row leaves no bytes', async () => {
   await files.close()
   const refused = new Failure('disk_full', 'no room')
   files = await open({ files: { ...store.files, add: () => Promise.reject(refused) } })
@@ -161,7 +161,7 @@ test('a row that is refused leaves no bytes', async () => {
   expect(onDisk()).toEqual([])
 })
 
-test('nothing is received while the store takes no new work; what an engine made still is', async () => {
+test('no upload is accepted while the store accepts no new work; outputs of engines are', async () => {
   await files.close()
   files = await open({ stats: () => ({ ...store.stats(), writable: 'The disk is nearly full.' }) })
   await expect(files.keep(organization, Buffer.from('x'), facts)).rejects.toMatchObject({ code: 'disk_full' })
@@ -170,7 +170,7 @@ test('nothing is received while the store takes no new work; what an engine made
   await files.adopt(organization, join(workspace.folder, 'out.png'), facts)
 })
 
-test('what an engine made is taken over as it is now, and stays so though the engine holds it open', async () => {
+test("an engine's output is copied as it is now, and does not change though the engine holds it open", async () => {
   await using workspace = await files.workspace(newId('job'))
   const path = join(workspace.folder, 'out.png')
   writeFileSync(path, 'made')
@@ -184,7 +184,7 @@ test('what an engine made is taken over as it is now, and stays so though the en
   expect(await files.find(organization, made.id)).toMatchObject({ id: made.id })
 })
 
-test('what an engine made is bounded', async () => {
+test("an engine's output has a size limit", async () => {
   await using workspace = await files.workspace(newId('job'))
   const path = join(workspace.folder, 'out.png')
   writeFileSync(path, Buffer.alloc(limits.output_size + 1))
@@ -195,7 +195,7 @@ test('what an engine made is bounded', async () => {
   expect(onDisk()).toEqual([])
 })
 
-test('what was adopted for nothing is freed, but not what has a row', async () => {
+test('an adopted file without a row is freed, one with a row is not', async () => {
   await using workspace = await files.workspace(newId('job'))
   const path = join(workspace.folder, 'out.png')
   writeFileSync(path, 'made')
@@ -205,7 +205,7 @@ test('what was adopted for nothing is freed, but not what has a row', async () =
   expect(onDisk()).toEqual([files.pathOf(kept)])
 })
 
-test('a file whose time is over is swept, with its bytes; others stay', async () => {
+test('an expired file is swept, with its bytes; others are kept', async () => {
   const over = await files.keep(organization, Buffer.from('x'), { ...facts, expiresAt: Date.now() - 1 })
   const kept = await files.keep(organization, Buffer.from('x'), { ...facts, expiresAt: Date.now() + 1e6 })
   const forever = await files.keep(organization, Buffer.from('x'), facts)
@@ -215,10 +215,10 @@ test('a file whose time is over is swept, with its bytes; others stay', async ()
   expect(await store.files.expire(Date.now(), 10)).toEqual([])
 })
 
-test('a sweep that is broken off between its steps is made up for', async () => {
+test('a sweep interrupted between its steps is completed later', async () => {
   const over = await files.keep(organization, Buffer.from('x'), { ...facts, expiresAt: Date.now() - 1 })
   await files.close()
-  // The row says that it is gone, the bytes are still there: as after a crash behind the first step.
+  // The row is deleted, the bytes still exist: the state after a crash behind the first step.
   expect(await store.files.expire(Date.now(), 10)).toHaveLength(1)
   expect(existsSync(files.pathOf(over))).toBe(true)
   files = await open()
@@ -227,7 +227,7 @@ test('a sweep that is broken off between its steps is made up for', async () => 
   expect(await store.files.expire(Date.now(), 10)).toEqual([])
 })
 
-test('a store that fails costs no file', async () => {
+test('a failing store loses no file', async () => {
   const file = await files.keep(organization, Buffer.from('x'), facts)
   await files.close()
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 10 * 3_600_000 })
@@ -250,7 +250,7 @@ test('the start sweeps what a crash left: half-received files at once, files wit
   writeFileSync(half, 'x')
   writeFileSync(foreign, 'x')
   mkdirSync(join(dataDir, 'files', 'lost+found'))
-  // An old time in the file itself says nothing about when it came here.
+  // An old modification time does not say when the file was stored here.
   utimesSync(files.pathOf(orphan), 0, 0)
   await files.close()
 
@@ -266,7 +266,7 @@ test('the start sweeps what a crash left: half-received files at once, files wit
   expect(onDisk().toSorted()).toEqual([files.pathOf(file), foreign].toSorted())
 })
 
-test('a clock that jumps does not cost a file whose row is just about to come', async () => {
+test('a clock that jumps does not remove a file whose row is about to be written', async () => {
   await files.close()
   vi.useFakeTimers({ toFake: ['Date', 'performance'] })
   files = await open()
@@ -283,7 +283,7 @@ test('a clock that jumps does not cost a file whose row is just about to come', 
   expect(existsSync(files.pathOf(made))).toBe(false)
 })
 
-test('missing or shortened bytes are not served as the file', async () => {
+test('missing or truncated bytes are not served as the file', async () => {
   const file = await files.keep(organization, Buffer.from('whole'), facts)
   {
     await using handle = await files.open(file)
@@ -295,7 +295,7 @@ test('missing or shortened bytes are not served as the file', async () => {
   expect(await files.open(file)).toBeUndefined()
 })
 
-test('addresses: what was given out is let in, for reading and for sending', () => {
+test('addresses that were issued are accepted, for reading and for uploading', () => {
   const url = new URL(files.link({ id: newId('file'), name: 'cat.png' }, 'http://x'))
   const [, , id] = url.pathname.split('/')
   expect(files.verify(id!, url.searchParams.get('exp')!, url.searchParams.get('sig')!)).toBe(true)

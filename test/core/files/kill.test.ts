@@ -19,7 +19,10 @@ afterEach(() => {
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-/** Runs the keeper until it has kept so many files and a little longer, then kills it. What it said that it kept. */
+/**
+ * Runs the child until it has stored this many files and a little longer, then kills it. Returns the files that it
+ * reported.
+ */
 async function killed(organization: string, after: number): Promise<string[]> {
   const child = spawn(process.execPath, [keeper, dataDir, organization], { stdio: ['ignore', 'pipe', 'inherit'] })
   let said = ''
@@ -32,7 +35,7 @@ async function killed(organization: string, after: number): Promise<string[]> {
   return said.split('\n').slice(0, ids)
 }
 
-test(`after ${kills} kills in the middle of the work nothing is lost, nothing is half, and nothing leaks`, async () => {
+test(`after ${kills} kills during the work no file is lost, half written or leaked`, async () => {
   const organization = newId('org')
   const acknowledged: string[] = []
   for (let kill = 0; kill < kills; kill++) acknowledged.push(...(await killed(organization, 3 + 7 * kill)))

@@ -12,7 +12,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
-test('a tree is removed whatever its modes are, and what links in it lead to stays as it is', async () => {
+test('a tree is removed whatever its modes, and the targets of its links are kept', async () => {
   const outside = join(directory, 'outside')
   mkdirSync(outside, { mode: 0o755 })
   writeFileSync(join(outside, 'kept'), 'x')
@@ -37,7 +37,7 @@ test('a link is removed and not followed', async () => {
   await removeTree(join(directory, 'link'))
 })
 
-test('a tree that is nested without end is refused and takes no file handles', async () => {
+test('a deeply nested tree is refused and uses no file handles', async () => {
   mkdirSync(join(tree, 'x/'.repeat(70)), { recursive: true })
   await expect(removeTree(tree)).rejects.toThrow('nested more than 64 levels deep')
 })

@@ -33,7 +33,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
 const most = 1 << 20
 
-test('a workspace is a private folder of its job, and gone with all that is in it', async () => {
+test('a workspace is a private folder of its job, and is removed with its content', async () => {
   const workspaces = await openWorkspaces(join(directory, 'work'), log)
   const job = newId('job')
   let folder: string
@@ -62,19 +62,19 @@ test('removing one follows no link out of it', async () => {
   expect(readdirSync(join(directory, 'precious'))).toEqual(['x'])
 })
 
-test('what an earlier server left is removed at the start', async () => {
+test('workspaces of an earlier server are removed at the start', async () => {
   mkdirSync(join(directory, 'work', 'job_x-abc'), { recursive: true })
   writeFileSync(join(directory, 'work', 'job_x-abc', 'half.mp4'), 'x')
   await openWorkspaces(join(directory, 'work'), log)
   expect(readdirSync(join(directory, 'work'))).toEqual([])
 })
 
-test('no job, no workspace', async () => {
+test('without a job there is no workspace', async () => {
   const workspaces = await openWorkspaces(join(directory, 'work'), log)
   await expect(workspaces.make('../../x')).rejects.toThrow('workspace')
 })
 
-/** What an engine may put under the name that it claims to have made, and what is said of it. */
+/** What an engine may write under the name of its output, and the resulting error. */
 const outputs: [string, (path: string, folder: string) => void, RegExp][] = [
   ['nothing', () => {}, /cannot be read/],
   ['a link to a file outside', (path, folder) => symlinkSync(join(folder, '..', '..', 'secret'), path), /is a link/],
@@ -103,8 +103,8 @@ const outputs: [string, (path: string, folder: string) => void, RegExp][] = [
   ],
 ]
 
-test.each(outputs)('of an engine, %s is not taken', async (what, make, why) => {
-  // Root may read what has no permissions at all.
+test.each(outputs)('from an engine, %s is refused', async (what, make, why) => {
+  // Root can read files without any permissions.
   if (what === 'a file that may not be read' && process.getuid?.() === 0) return
   writeFileSync(join(directory, 'secret'), 'secret')
   const workspaces = await openWorkspaces(join(directory, 'work'), log)
@@ -117,7 +117,7 @@ test.each(outputs)('of an engine, %s is not taken', async (what, make, why) => {
   })
 })
 
-test('of an engine, a socket is not taken', async () => {
+test('from an engine, a socket is refused', async () => {
   const workspaces = await openWorkspaces(join(directory, 'work'), log)
   await using workspace = await workspaces.make(newId('job'))
   const path = join(workspace.folder, 's')
@@ -127,7 +127,7 @@ test('of an engine, a socket is not taken', async () => {
   await new Promise(resolve => server.close(resolve))
 })
 
-test('a path outside the workspaces is not opened, however it is written', async () => {
+test('a path outside the workspaces is not opened, in any spelling', async () => {
   writeFileSync(join(directory, 'secret'), 'secret')
   const workspaces = await openWorkspaces(join(directory, 'work'), log)
   await using workspace = await workspaces.make(newId('job'))
@@ -159,7 +159,7 @@ test('a path outside the workspaces is not opened, however it is written', async
   expect(await file.readFile('utf8')).toBe('x')
 })
 
-test('a workspace that was exchanged for a link is none', async () => {
+test('a workspace replaced by a link is refused', async () => {
   const workspaces = await openWorkspaces(join(directory, 'work'), log)
   await using workspace = await workspaces.make(newId('job'))
   mkdirSync(join(directory, 'elsewhere'))
@@ -169,7 +169,7 @@ test('a workspace that was exchanged for a link is none', async () => {
   await expect(workspaces.open(join(workspace.folder, 'x'), most)).rejects.toMatchObject({ code: 'worker_error' })
 })
 
-test('a data directory behind a link works all the same', async () => {
+test('a data directory behind a link works', async () => {
   mkdirSync(join(directory, 'disk'))
   symlinkSync(join(directory, 'disk'), join(directory, 'data'))
   const workspaces = await openWorkspaces(join(directory, 'data', 'work'), log)
@@ -179,7 +179,7 @@ test('a data directory behind a link works all the same', async () => {
   expect(await file.readFile('utf8')).toBe('x')
 })
 
-test('one that lingers is there for whoever still writes, and gone soon after', async () => {
+test('a lingering workspace stays for a late writer, and is removed soon after', async () => {
   const workspaces = await openWorkspaces(join(directory, 'work'), log)
   let folder: string
   {
@@ -191,7 +191,7 @@ test('one that lingers is there for whoever still writes, and gone soon after', 
   await expect.poll(() => existsSync(folder), { timeout: 5_000 }).toBe(false)
 })
 
-test('an engine gets one folder to read and one to write, of its own', async () => {
+test('an engine gets its own folder to read and its own to write', async () => {
   const workspaces = await openWorkspaces(join(directory, 'work'), log)
   const stored = join(directory, 'file-1.png')
   writeFileSync(stored, 'picture')
@@ -213,7 +213,7 @@ test('an engine gets one folder to read and one to write, of its own', async () 
   expect(lines).toEqual([])
 })
 
-test('the folder of an engine cannot be named so that it lies elsewhere', async () => {
+test('the folder of an engine cannot have a name that leads elsewhere', async () => {
   const workspaces = await openWorkspaces(join(directory, 'work'), log)
   await expect(workspaces.makeFor(newId('job'), '../precious')).rejects.toThrow('is not the id of an engine')
 })

@@ -5,7 +5,7 @@ import { Model } from '../../../core/models/model.ts'
 interface Slots {
   count: number
   held: number
-  /** Slots that it will have; set while it is loaded. */
+  /** The number of slots once loaded; set while it is loading. */
   planned?: number
 }
 
@@ -102,7 +102,7 @@ export function slotsOnly({ slots = 32 } = {}) {
       configured.set(modelId, Model.parse({ id: modelId, enabled }))
     },
     remove: (modelId: string): void => void gone.add(modelId),
-    /** The model has no engine; one with so many slots is on its way until `setSlots`. */
+    /** The model has no engine; one with this many slots is loading until `setSlots`. */
     load(modelId: string, { planned }: { planned: number }): void {
       Object.assign(of(modelId), { count: 0, planned })
     },

@@ -15,13 +15,13 @@ export const waiting = (
   rank,
 })
 
-/** Takes the entry that is next; undefined: none is in memory. */
+/** Takes the next entry; undefined: none is in memory. */
 export function take(queue: Queue, modelId = 'm'): RunningEntry | undefined {
   const next = queue.next(modelId)
   return next && 'job' in next ? queue.take(next) : undefined
 }
 
-/** What a store would hold: it answers the wants of a queue. */
+/** What a store would hold: it answers the reads of a queue. */
 export function shelf() {
   const jobs = new Map<string, WaitingJob>()
   const find = (want: WaitingQuery): WaitingJob[] =>
@@ -48,7 +48,7 @@ export function shelf() {
       }
       return [...counts.values()]
     },
-    /** The next turn, with everything read that has to be. */
+    /** The next entry, after all necessary reads. */
     next(queue: Queue, modelId = 'm'): RunningEntry | undefined {
       for (;;) {
         const next = queue.next(modelId)
@@ -72,7 +72,7 @@ export interface Ended extends Arrival {
   ended: number
 }
 
-/** Plays arrivals through a queue and so many slots, on a clock of its own. */
+/** Simulates arrivals at a queue with this many slots, on its own clock. */
 export function simulate(queue: Queue, arrivals: readonly Arrival[], slots: number, until = Infinity): Ended[] {
   const coming = [...arrivals].sort((a, b) => a.at - b.at)
   const byId = new Map<string, Arrival>()
@@ -106,7 +106,7 @@ export function simulate(queue: Queue, arrivals: readonly Arrival[], slots: numb
   return ended
 }
 
-/** GPU time of each organization between two points of time. */
+/** GPU time of each organization between two times. */
 export function shares(ended: readonly Ended[], from: number, to: number): Record<string, number> {
   const got: Record<string, number> = {}
   for (const one of ended) {
@@ -122,7 +122,7 @@ export function jain(values: readonly number[]): number {
   return sum ** 2 / (values.length * values.reduce((a, b) => a + b ** 2, 0))
 }
 
-/** What each may have of a capacity when all are served fairly: nobody more than asked for, the rest by weight. */
+/** The fair part of a capacity for each: nobody more than requested, the rest by weight. */
 export function entitled(demand: Record<string, number>, weights: Record<string, number>, capacity: number) {
   const open = new Set(Object.keys(demand))
   const fair: Record<string, number> = {}

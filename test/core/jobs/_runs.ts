@@ -9,7 +9,7 @@ export const done: RunResult & { result: string } = {
   library: [],
 }
 
-/** A runner that does this; `undone` collects what it had to take back. */
+/** A runner that calls this function; `undone` collects what it had to undo. */
 export function runner(run: (...all: Parameters<RunJob>) => Promise<RunResult>, undone: RunResult[] = []): RunJob {
   return Object.assign((...all: Parameters<RunJob>) => run(...all), {
     undo: async (ran: RunResult) => void undone.push(ran),
@@ -38,7 +38,7 @@ export function byHand() {
       }),
     undone,
   )
-  /** Resolves when so many runs have begun. */
+  /** Resolves when this many runs have begun. */
   const begun = (count: number) =>
     new Promise<HeldRun[]>(resolve => {
       const look = () => {

@@ -4,7 +4,10 @@ import type { Backlog, JobRecord, NewJob, Store, StoredJobClass } from '../../..
 
 type Jobs = Store['jobs']
 
-/** The jobs of a store, in memory and at once: for tests in which time is not real. What it is not asked for throws. */
+/**
+ * The jobs of a store, in memory and synchronous, for tests with simulated time. Methods that the tests do not use
+ * throw.
+ */
 export function memoryStore(): Store {
   const rows = new Map<string, JobRecord>()
   const due = (job: JobRecord) => job.status === 'pending' && job.notBefore <= job.createdAt

@@ -25,7 +25,7 @@ const obedient = runner(
     ),
 )
 
-test('a run that ends well is what it came to', async () => {
+test('a run that succeeds has its result', async () => {
   expect(await begin(runner(async () => done))).toEqual({ end: done, unresponsive: undefined })
 })
 
@@ -36,7 +36,7 @@ test('a run that throws at once has failed like any other', async () => {
   expect((await begin(run)).end).toMatchObject({ code: 'worker_error' })
 })
 
-test('what was stopped ended for the reason of the stop, whatever it threw', async () => {
+test('a stopped run ends for the reason of the stop, whatever it threw', async () => {
   const abort = new AbortController()
   const came = begin(obedient, { abort })
   await turn()
@@ -44,7 +44,7 @@ test('what was stopped ended for the reason of the stop, whatever it threw', asy
   expect(await came).toEqual({ end: cancelled, unresponsive: undefined })
 })
 
-test('what was stopped before it began never begins', async () => {
+test('a run stopped before its start never begins', async () => {
   const run = runner(() => {
     throw new Error('It began')
   })
@@ -53,13 +53,13 @@ test('what was stopped before it began never begins', async () => {
   expect((await begin(run, { abort })).end).toBe(cancelled)
 })
 
-test('its time is measured from when it begins, and said in the message', async () => {
+test('its time limit is measured from its start, and is in the message', async () => {
   const { end } = await begin(obedient, { timeoutMs: 100 })
   expect(end).toMatchObject({ code: 'timeout', retryable: false })
   expect((end as Failure).message).toBe('The job job_x ran for 0.1 s, which is its time limit (timeout).')
 })
 
-test('a run that does not stop is left behind after the grace, and what it brings is not lost', async () => {
+test('a run that ignores its stop is abandoned after the grace period, and its late result is not lost', async () => {
   const release = Promise.withResolvers<RunResult>()
   const { end, unresponsive } = await begin(
     runner(() => release.promise),

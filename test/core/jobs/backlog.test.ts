@@ -8,7 +8,7 @@ import { createOrganization, newJob, openTestStore, temporaryDirectory } from '.
 const pending = 100_000
 const run = 600
 
-/** A data directory in which a hundred thousand jobs wait: nine in ten of one organization, the rest of another. */
+/** A data directory with a hundred thousand waiting jobs: nine in ten of one organization, the rest of another. */
 async function fill(dataDir: string): Promise<void> {
   const { store } = await openTestStore({ dataDir })
   for (const id of ['org_large', 'org_small']) await createOrganization(store, id)
@@ -32,7 +32,7 @@ async function fill(dataDir: string): Promise<void> {
   database.close()
 }
 
-test('T-DUR-5: a hundred thousand jobs that wait are counted at once, held by the hundred, and run in the fair order', {
+test('T-DUR-5: a hundred thousand waiting jobs are counted at once, held by the hundred, and run in the fair order', {
   timeout: 180_000,
 }, async () => {
   using directory = temporaryDirectory()
@@ -60,11 +60,12 @@ test('T-DUR-5: a hundred thousand jobs that wait are counted at once, held by th
   expect(said.readyMs).toBeLessThan(5_000)
   expect(said.held).toBeLessThanOrEqual(2 * 512)
   expect(said.rss).toBeLessThan(300)
-  // Each organization's jobs begin in their order; and the small one, with a tenth of the jobs, has half of the turns.
+  // Each organization's jobs begin in their order; and the small one, with a tenth of the jobs, gets half of the
+  // starts.
   const of = (organization: string) => said.ran.filter(([name]) => name === organization).map(([, rank]) => rank)
   for (const ranks of [of('org_large'), of('org_small')]) {
     const lateness = ranks.map((rank, at) => Math.abs(ranks.toSorted((a, b) => a - b).indexOf(rank) - at))
-    // Sixteen begin at once, and which of those is heard first is not said.
+    // Sixteen begin at once, in an unspecified order.
     expect(Math.max(...lateness)).toBeLessThanOrEqual(16)
   }
   expect(of('org_small').length / said.ran.length).toBeGreaterThan(0.3)

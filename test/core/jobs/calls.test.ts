@@ -70,7 +70,7 @@ function call({ of = model(), waitMs = 60_000, organization = organizationId } =
 }
 const ids = (): string[] => Array.from(jobs.calls.waiting(), ({ job }) => job.id)
 
-test('a call takes a free slot, leaves one record, and gives the slot back', async () => {
+test('a call takes a free slot, leaves one record, and releases the slot', async () => {
   const one = call()
   expect((await one.began).waitedMs).toBe(0)
   expect(slots.held('m')).toBe(1)
@@ -82,7 +82,7 @@ test('a call takes a free slot, leaves one record, and gives the slot back', asy
   expect(await opened.store.jobs.find(organizationId, ran.id)).toMatchObject({ status: 'completed', attempt: 1 })
 })
 
-test("a call waits behind another one's, and one of another organization does not wait for all of them", async () => {
+test('a call waits behind another one of its organization, and one of another organization does not wait for all of them', async () => {
   const first = call()
   await first.began
   const backlog = Array.from({ length: 10 }, () => call())
@@ -103,7 +103,7 @@ test("a call waits behind another one's, and one of another organization does no
   }
 })
 
-test('a call goes before a backlog of jobs', async () => {
+test('a call precedes a backlog of jobs', async () => {
   const first = call()
   await first.began
   for (let i = 0; i < 3; i++) await jobs.submit(newJob({ modelId: 'm' }))
@@ -116,7 +116,7 @@ test('a call goes before a backlog of jobs', async () => {
   run!.finish()
 })
 
-test('a single job of another organization goes before a backlog of calls', async () => {
+test('a single job of another organization precedes a backlog of calls', async () => {
   const first = call()
   await first.began
   const backlog = Array.from({ length: 5 }, () => call({ organization: 'org_other' }))
@@ -129,14 +129,14 @@ test('a single job of another organization goes before a backlog of calls', asyn
     })
   first.end()
   const [run] = await hand.begun(1)
-  // At most one call of the others came first: then they had had more.
+  // At most one call of the others came first: then they had received more.
   expect(calls).toBeLessThanOrEqual(1)
   run!.finish()
   await Promise.all(backlog.map(({ result }) => result))
 })
 
-describe('the bound of the queue', () => {
-  test('max_queue calls wait beside a busy engine; one more is refused at once', async () => {
+describe('the limit of the queue', () => {
+  test('max_queue calls wait for a busy engine; one more is refused at once', async () => {
     const of = model({ max_queue: 2 })
     const first = call({ of })
     await first.began
@@ -163,7 +163,7 @@ describe('the bound of the queue', () => {
     next.end()
   })
 
-  test('while the model is loaded, those wait besides that will have its slots', async () => {
+  test('while the model loads, as many more wait as it will have slots', async () => {
     slots.load('m', { planned: 3 })
     const of = model({ max_queue: 1 })
     const waiting = Array.from({ length: 4 }, () => call({ of }))
@@ -176,7 +176,7 @@ describe('the bound of the queue', () => {
     }
   })
 
-  test('jobs take no room of calls', async () => {
+  test('jobs do not count in the limit of calls', async () => {
     const of = model({ max_queue: 1 })
     const first = call({ of })
     await first.began
@@ -190,7 +190,7 @@ describe('the bound of the queue', () => {
 })
 
 describe('a wait ends', () => {
-  test('with its time: the failure says whether the model is loading, busy or without room', async () => {
+  test('at its timeout: the failure says whether the model is loading, busy or without memory', async () => {
     const first = call()
     await first.began
     await expect(call({ waitMs: 20 }).result).rejects.toMatchObject({
@@ -203,7 +203,7 @@ describe('a wait ends', () => {
     first.end()
   })
 
-  test('with the refusal of the fleet, at once; jobs wait on', async () => {
+  test('when the fleet refuses, at once; jobs continue to wait', async () => {
     slots.setSlots('m', 0)
     const { job } = await jobs.submit(newJob({ modelId: 'm' }))
     const waiting = call()
@@ -213,7 +213,7 @@ describe('a wait ends', () => {
     expect(jobs.progressOf(job).waitingFor?.reason).toBe('engine_failing')
   })
 
-  test('with the caller, who leaves nothing behind', async () => {
+  test('when its caller disconnects, and leaves no record', async () => {
     const first = call()
     await first.began
     const second = call()
@@ -225,7 +225,7 @@ describe('a wait ends', () => {
     expect(slots.held('m')).toBe(0)
   })
 
-  test('with a cancel by its id, which resolves when it is on record', async () => {
+  test('when it is cancelled by id, which resolves when it is recorded', async () => {
     const first = call()
     await first.began
     const second = call()
@@ -245,7 +245,7 @@ describe('a wait ends', () => {
   })
 })
 
-test('jobs that wait for a model that could not serve begin as soon as it has a slot', async () => {
+test('jobs that wait for an unavailable model begin as soon as it has a slot', async () => {
   slots.setSlots('m', 0)
   const { job } = await jobs.submit(newJob({ modelId: 'm' }))
   slots.refuse('m', new Failure('no_capacity', 'There is no room.', { retryAfterMs: 60_000 }))
@@ -257,7 +257,7 @@ test('jobs that wait for a model that could not serve begin as soon as it has a 
   run!.finish()
 })
 
-test('an engine that breaks before it answered is tried again, three times in all; refusals leave no record', async () => {
+test('an engine that fails before it answers is tried again, three times in all; refusals leave no record', async () => {
   let attempts = 0
   const failure = new Failure('worker_error', 'It broke.')
   const named = { organizationId, tokenId: 'tok', task: 'std/chat-completion' as const, modelId: 'm' }

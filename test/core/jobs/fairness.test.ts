@@ -6,7 +6,7 @@ import { type Arrival, type Ended, entitled, jain, shares } from './_queue.ts'
 import { done, runner } from './_runs.ts'
 import { memoryStore } from './_store.ts'
 
-/** Time of the tests' own; the turns of the event loop stay real. */
+/** Simulated time; the ticks of the event loop are real. */
 beforeEach(() => {
   vi.useFakeTimers({
     toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance', 'Date'],
@@ -16,7 +16,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Plays arrivals through the whole of openJobs, on slots without engines and a store in memory. */
+/** Simulates arrivals at openJobs, on slots without engines and a store in memory. */
 async function play(arrivals: readonly Arrival[], slots: number, weights: Record<string, number> = {}) {
   const { log } = keptLog()
   const { fleet, models } = slotsOnly({ slots })
@@ -56,7 +56,7 @@ test.each<[name: string, weights: Record<string, number>, lotsMs: number]>([
   ['equal', {}, 100],
   ['equal, although the jobs of one take four times as long', {}, 400],
   ['1 to 4', { few: 4 }, 100],
-])('T-FAIR-1 with everything that runs jobs: %s', async (_, weights, lotsMs) => {
+])('T-FAIR-1 through openJobs: %s', async (_, weights, lotsMs) => {
   const arrivals = [...many('lots', 1_000, lotsMs), ...many('few', 10, 100), ...trickle(20)]
   const ended = await play(arrivals, 1, weights)
   const to = Math.max(...ended.filter(one => one.organization === 'few').map(one => one.ended))
@@ -67,7 +67,7 @@ test.each<[name: string, weights: Record<string, number>, lotsMs: number]>([
   expect(jain(Object.keys(fair).map(name => got[name]! / fair[name]!))).toBeGreaterThanOrEqual(0.95)
 })
 
-test('who sends now and then waits at most twice as long as alone', async () => {
+test('an organization with occasional requests waits at most twice as long as alone', async () => {
   const mean = (ended: readonly Ended[]) => {
     const own = ended.filter(one => one.organization === 'trickle')
     return own.reduce((sum, one) => sum + one.ended - one.at, 0) / own.length

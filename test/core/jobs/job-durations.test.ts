@@ -4,8 +4,8 @@ import { openQueue } from '../../../core/jobs/queue.ts'
 import { workOf } from '../../../core/tasks/registry.ts'
 import { take, waiting } from './_queue.ts'
 
-describe('how long jobs take', () => {
-  test('nothing is known before the first one', () => {
+describe('the estimated duration of jobs', () => {
+  test('is unknown before the first one', () => {
     expect(openJobDurations().expected('m', 1)).toBeNull()
   })
 
@@ -17,14 +17,14 @@ describe('how long jobs take', () => {
     expect(pace.expected('other', 200)).toBeNull()
   })
 
-  test('the newest counts a fifth', () => {
+  test('the newest has a weight of a fifth', () => {
     const pace = openJobDurations()
     pace.ran('m', 1, 1_000)
     pace.ran('m', 1, 2_000)
     expect(pace.expected('m', 1)).toBe(1_200)
   })
 
-  test('a job of unknown size teaches the usual time alone', () => {
+  test('a job of unknown size only changes the usual time', () => {
     const pace = openJobDurations()
     pace.ran('m', null, 1_000)
     expect(pace.expected('m', 50)).toBe(1_000)
@@ -84,7 +84,7 @@ test.each<[rule: string, task: Parameters<typeof workOf>[0], inputs: object | nu
 })
 
 describe('the position', () => {
-  /** Takes everything, and compares what was said before with what came. */
+  /** Takes all entries, and compares the reported positions with the order. */
   function check(weights: Record<string, number>, counts: Record<string, number>, began: string[] = []) {
     const queue = openQueue({ weightOf: id => weights[id] ?? 1 })
     const jobs = Object.entries(counts).flatMap(([organization, count]) =>
@@ -110,11 +110,11 @@ describe('the position', () => {
     ['five of all sizes', {}, { a: 1, b: 2, c: 30, d: 4, e: 5 }],
     ['1 and 4', { b: 4 }, { a: 6, b: 20 }],
     ['1, 2 and 4', { b: 2, c: 4 }, { a: 9, b: 9, c: 9 }],
-  ])('is where it comes: %s', (_, weights, counts) => {
+  ])('is the rank in the order: %s', (_, weights, counts) => {
     check(weights, counts)
   })
 
-  test('beyond the window it grows with the rank and stays below the count', () => {
+  test('beyond the window grows with the rank and stays below the count', () => {
     const queue = openQueue({ weightOf: () => 1, window: 4 })
     const jobs = Array.from({ length: 1_000 }, (_, i) => waiting(`j${i}`, 'a', i))
     for (const job of jobs) queue.offer(job)
@@ -125,7 +125,7 @@ describe('the position', () => {
     expect(Math.abs(said[500]! - 500)).toBeLessThan(10)
   })
 
-  test('what does not wait has none', () => {
+  test('is absent for an entry that does not wait', () => {
     const queue = openQueue({ weightOf: () => 1 })
     queue.offer(waiting('a', 'x', 1))
     expect(queue.position(waiting('b', 'x', 0))).toBeUndefined()

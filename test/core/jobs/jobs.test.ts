@@ -38,7 +38,7 @@ const open = (run: RunJob, more: Partial<JobsOptions> = {}): Jobs => {
   })
 }
 
-test('a submitted job runs at once, and whoever waits hears its end', async () => {
+test('a submitted job runs at once, and its waiting caller gets its end', async () => {
   const jobs = open(runner(async job => ({ ...done, result: job.inputs })))
   const { job, replayed } = await jobs.submit(newJob({ inputs: '{"n":1}' }))
   expect({ status: job.status, replayed }).toEqual({ status: 'pending', replayed: false })
@@ -55,7 +55,7 @@ test('a submitted job runs at once, and whoever waits hears its end', async () =
   await jobs.drain(0)
 })
 
-test('what was there before runs without being asked', async () => {
+test('jobs from before the start run without a request', async () => {
   const { job } = await store.jobs.submit(newJob())
   const hand = byHand()
   const jobs = open(hand.run)
@@ -66,7 +66,7 @@ test('what was there before runs without being asked', async () => {
   await jobs.drain(0)
 })
 
-test('no more run than there are slots, in all and of one model, and each end lets the next begin', async () => {
+test('at most as many run as there are slots, in total and for one model, and each end starts the next', async () => {
   const hand = byHand()
   const jobs = open(hand.run, { slots: 3, slotsPerModel: 2 })
   for (let i = 0; i < 5; i++) await jobs.submit(newJob({ modelId: 'a' }))
@@ -85,7 +85,7 @@ test('no more run than there are slots, in all and of one model, and each end le
   await jobs.drain(0)
 })
 
-test('a broken engine is tried again after the back-off; the last failure is the answer', async () => {
+test('a failed engine is tried again after the back-off; the last failure is the answer', async () => {
   let clock = Date.now()
   const hand = byHand()
   const jobs = open(hand.run, { clock: { now: () => clock }, tickMs: 20 })
@@ -107,7 +107,7 @@ test('a broken engine is tried again after the back-off; the last failure is the
   await jobs.drain(0)
 })
 
-test('without capacity the job keeps its attempt and its place, and only its model is left alone', async () => {
+test('without capacity the job keeps its attempt and its position, and only its model is paused', async () => {
   const hand = byHand()
   const jobs = open(hand.run, { slots: 1, tickMs: 20 })
   const first = (await jobs.submit(newJob({ modelId: 'cold' }))).job
@@ -129,7 +129,7 @@ test('without capacity the job keeps its attempt and its place, and only its mod
   await jobs.drain(0)
 })
 
-test('cancel is in the store before the run is told, ends the wait, and frees the slot', async () => {
+test('a cancel is stored before the run is aborted, ends the wait, and frees the slot', async () => {
   const hand = byHand()
   const jobs = open(hand.run, { slots: 1 })
   const { job } = await jobs.submit(newJob())
@@ -152,7 +152,7 @@ test('cancel is in the store before the run is told, ends the wait, and frees th
   await jobs.drain(0)
 })
 
-test('a foreign cancel does not touch the run', async () => {
+test('a cancel of another organization does not affect the run', async () => {
   const hand = byHand()
   const jobs = open(hand.run)
   const { job } = await jobs.submit(newJob())
@@ -165,7 +165,7 @@ test('a foreign cancel does not touch the run', async () => {
   await jobs.drain(0)
 })
 
-test('a run that does not listen to the cancel brings a late result, which is counted and changes nothing', async () => {
+test('a run that ignores the cancel returns a late result, which is counted and changes nothing', async () => {
   const release = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()
   const undone: RunResult[] = []
@@ -186,7 +186,7 @@ test('a run that does not listen to the cancel brings a late result, which is co
   await jobs.drain(0)
 })
 
-test('a drain waits for what runs, takes nothing new, and gives back what does not end in time', async () => {
+test('a drain waits for running jobs, starts none, and releases those that do not end in time', async () => {
   const hand = byHand()
   const jobs = open(hand.run, { slots: 2 })
   const [ends, stays, waits] = [newJob(), newJob(), newJob()]
@@ -224,7 +224,7 @@ test('a run that ignores the drain loses its claim', async () => {
   expect((await find(job.id)).status).toBe('pending')
 })
 
-test('a wait ends with its signal and leaves the job alone', async () => {
+test('a wait ends with its signal and does not affect the job', async () => {
   const hand = byHand()
   const jobs = open(hand.run)
   const { job } = await jobs.submit(newJob())
@@ -239,7 +239,7 @@ test('a wait ends with its signal and leaves the job alone', async () => {
   await jobs.drain(0)
 })
 
-test('a hundred submits at once with one key run once', async () => {
+test('a hundred submissions at once with one key run once', async () => {
   let runs = 0
   const jobs = open(
     runner(async () => {
@@ -257,7 +257,7 @@ test('a hundred submits at once with one key run once', async () => {
   await jobs.drain(0)
 })
 
-test('a bill is never made of nonsense', async () => {
+test('invalid usage is never billed', async () => {
   const jobs = open(
     runner(async () => ({
       ...done,
@@ -270,7 +270,7 @@ test('a bill is never made of nonsense', async () => {
   await jobs.drain(0)
 })
 
-test('what is no Failure ends the job as internal_error, with the cause in the log alone', async () => {
+test('an exception that is no Failure ends the job as internal_error, with the cause in the log only', async () => {
   const jobs = open(
     runner(async () => {
       throw new TypeError('secret detail')
@@ -285,7 +285,7 @@ test('what is no Failure ends the job as internal_error, with the cause in the l
   await jobs.drain(0)
 })
 
-test('a full disk keeps a result waiting until there is room', async () => {
+test('on a full disk a result waits until there is space', async () => {
   let refusals = 2
   const settle = store.jobs.settle.bind(store.jobs)
   store = {

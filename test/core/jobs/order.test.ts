@@ -3,7 +3,7 @@ import { openQueue, type Queue } from '../../../core/jobs/queue.ts'
 import type { JobClass } from '../../../core/store/store.ts'
 import { take, waiting } from './_queue.ts'
 
-/** Entries as `organization:class`, numbered in the order in which they come. */
+/** Entries as `organization:class`, numbered in the order of arrival. */
 function filled(entries: readonly string[], weights: Record<string, number> = {}, now = () => 0): Queue {
   const queue = openQueue({ weightOf: id => weights[id] ?? 1, now, ageingMs: 30_000 })
   entries.forEach((entry, rank) => {
@@ -55,7 +55,7 @@ test.each<[rule: string, entries: string[], expected: string]>([
   expect(order(filled(entries))).toBe(expected)
 })
 
-test('an organization that sends one job at a time has its fair share beside a backlog of calls, and no more', () => {
+test('an organization that sends one job at a time gets its fair share beside a backlog of calls, and no more', () => {
   const queue = filled(times(200, 'a:interactive'))
   let next = 1_000
   let [own, all] = [0, 0]
@@ -71,13 +71,13 @@ test('an organization that sends one job at a time has its fair share beside a b
   expect(own / all).toBeLessThanOrEqual(0.52)
 })
 
-test('weights hold among calls', () => {
+test('weights apply among calls', () => {
   const queue = filled([...times(100, 'a:interactive'), ...times(100, 'b:interactive')], { a: 1, b: 4 })
   const first = order(queue).split(' ').slice(0, 50)
   expect(first.filter(id => id.startsWith('b'))).toHaveLength(40)
 })
 
-test('a lane that has waited too long is served in one of four turns, however many calls come', () => {
+test('a lane that has waited too long is served in one of four turns, however many calls arrive', () => {
   let now = 0
   const queue = filled(times(1_000, 'a:interactive'), {}, () => now)
   for (let rank = 0; rank < 3; rank++) queue.offer(waiting(`b${rank}`, 'a', rank, 'm', 'batch'))
@@ -94,7 +94,7 @@ test('a lane that has waited too long is served in one of four turns, however ma
   expect(jobs.map(({ at }) => Math.round(at / 1_000))).toEqual([30, 60, 90])
 })
 
-test('who sends one batch job at a time has no more than a fair share beside a workflow', () => {
+test('an organization with one batch job at a time gets no more than a fair share beside a workflow', () => {
   const queue = filled(times(700, 'z:workflow'))
   const counts: Record<string, number> = {}
   let next = 1_000
@@ -110,7 +110,7 @@ test('who sends one batch job at a time has no more than a fair share beside a w
   expect(counts.z).toBeGreaterThanOrEqual(149)
 })
 
-test('a turn out of order says nothing about where others begin', () => {
+test('a turn for an aged lane does not change where other organizations begin', () => {
   let now = 0
   const queue = filled(['a:interactive'], {}, () => now)
   const run = (ms: number): string => {
@@ -123,7 +123,7 @@ test('a turn out of order says nothing about where others begin', () => {
   const offer = (organization: string) =>
     queue.offer(waiting(`${organization}${++next}`, organization, next, 'm', 'interactive'))
   for (let i = 0; i < 400; i++) offer('b')
-  // One long call, then another one that is served for having waited long.
+  // One long call, then another one that is served because it has waited long.
   expect(run(600_000)).toBe('a')
   offer('a')
   while (run(1_000) !== 'a');
@@ -136,7 +136,7 @@ test('a turn out of order says nothing about where others begin', () => {
   expect(served.filter(one => one === 'c').length).toBeGreaterThan(40)
 })
 
-test('what organizations leave behind does not grow with their number', () => {
+test('state of inactive organizations does not grow with their number', () => {
   const queue = filled(times(1_100, 'z:batch'))
   for (let i = 0; i < 1_000; i++) {
     queue.offer(waiting(`o${i}`, `o${i}`, i, 'm', 'interactive'))
@@ -145,7 +145,7 @@ test('what organizations leave behind does not grow with their number', () => {
   expect(queue.stats().lanes).toBeLessThan(10)
 })
 
-test('where only calls may be served, jobs are passed over', () => {
+test('where only calls may be served, jobs are skipped', () => {
   const queue = filled(['b:async'])
   expect(queue.next('m', { jobs: false })).toBeUndefined()
   expect(queue.next('m', { jobs: true })).toMatchObject({ job: { id: 'b0' } })
@@ -160,7 +160,7 @@ test('positions count the classes before', () => {
   expect(position('b6', 6, 'b', 'batch')).toBe(6)
 })
 
-test('demand: how long the first has waited, and the work of all', () => {
+test('demand: the wait of the first entry, and the work of all', () => {
   let now = 1_000
   const queue = filled(times(3, 'a:interactive'), {}, () => now)
   expect(queue.load('m')).toEqual({ oldestWaitMs: 0, workMs: null })

@@ -85,7 +85,7 @@ describe('the order', () => {
     expect(queue.stats()).toEqual({ waiting: 0, held: 0, lanes: 0 })
   })
 
-  test('a job that is offered twice has one turn', () => {
+  test('a job that is offered twice is taken once', () => {
     const queue = openQueue({ weightOf: equal })
     queue.offer(waiting('a', 'x', 1))
     queue.offer(waiting('a', 'x', 1))
@@ -97,7 +97,7 @@ describe('the order', () => {
     expect(order(queue)).toEqual(['a'])
   })
 
-  test('what was put back is the first again, and nothing is charged for it', () => {
+  test('a returned job is the first again, and is not charged', () => {
     const queue = openQueue({ weightOf: equal })
     for (const [id, organization, rank] of [
       ['a1', 'a', 1],
@@ -107,11 +107,11 @@ describe('the order', () => {
       queue.offer(waiting(id, organization, rank))
     queue.putBack(take(queue)!)
     const [first] = order(queue)
-    // The other organization was served longer ago, and a's job has lost no place in its own line.
+    // The other organization was served longer ago, and a's job has kept its position in its own queue.
     expect(first).toBe('b1')
   })
 
-  test('who comes back after a while has saved nothing up', () => {
+  test('an organization that returns after a pause has no saved credit', () => {
     const queue = openQueue({ weightOf: equal })
     for (let i = 0; i < 20; i++) queue.offer(waiting(`a${i}`, 'a', i))
     queue.offer(waiting('b0', 'b', 100))
@@ -136,7 +136,7 @@ describe('the order', () => {
   })
 })
 
-describe('T-FAIR-1: organizations share the time of the GPU', () => {
+describe('T-FAIR-1: organizations share the GPU time', () => {
   const many = (organization: string, count: number, ms: number | (() => number), at = 0): Arrival[] =>
     Array.from({ length: count }, () => ({ organization, at, ms: typeof ms === 'number' ? ms : ms() }))
   const trickle = (organization: string, everyMs: number, ms: number, until: number): Arrival[] =>
@@ -167,7 +167,7 @@ describe('T-FAIR-1: organizations share the time of the GPU', () => {
     const arrivals = [...many('lots', 1_000, lots), ...many('few', 40, few), ...trickle('trickle', 1_000, 100, 60_000)]
     const ended = simulate(queue, arrivals, slots)
     expect(ended).toHaveLength(arrivals.length)
-    // While the few last, all three want more than nothing: that is when it has to be fair.
+    // While the short backlogs last, all three have waiting jobs: the shares have to be fair then.
     const to = Math.max(...ended.filter(one => one.organization === 'few').map(one => one.ended))
     const demand: Record<string, number> = {}
     for (const one of arrivals) if (one.at < to) demand[one.organization] = (demand[one.organization] ?? 0) + one.ms
@@ -176,19 +176,22 @@ describe('T-FAIR-1: organizations share the time of the GPU', () => {
     expect(jain(Object.keys(fair).map(name => got[name]! / fair[name]!))).toBeGreaterThanOrEqual(0.95)
   })
 
-  test.each([1, 4])('who sends now and then waits at most twice as long as alone, %i slots', slots => {
-    const victim = trickle('victim', 1_000, 100, 50_000)
-    const mean = (arrivals: Arrival[]) => {
-      const ended = simulate(openQueue({ weightOf: equal, window: 2_000 }), arrivals, slots)
-      const own = ended.filter(one => one.organization === 'victim')
-      return own.reduce((sum, one) => sum + one.ended - one.at, 0) / own.length
-    }
-    const alone = mean(victim)
-    const beside = mean([...victim, ...many('lots', 1_000, 100), ...many('few', 10, 100)])
-    expect(beside / alone).toBeLessThanOrEqual(2)
-  })
+  test.each([1, 4])(
+    'an organization with occasional requests waits at most twice as long as alone, %i slots',
+    slots => {
+      const victim = trickle('victim', 1_000, 100, 50_000)
+      const mean = (arrivals: Arrival[]) => {
+        const ended = simulate(openQueue({ weightOf: equal, window: 2_000 }), arrivals, slots)
+        const own = ended.filter(one => one.organization === 'victim')
+        return own.reduce((sum, one) => sum + one.ended - one.at, 0) / own.length
+      }
+      const alone = mean(victim)
+      const beside = mean([...victim, ...many('lots', 1_000, 100), ...many('few', 10, 100)])
+      expect(beside / alone).toBeLessThanOrEqual(2)
+    },
+  )
 
-  test('whoever has one long job at a time pays for it', () => {
+  test('an organization with one long job at a time is charged for it', () => {
     // Each of its jobs arrives when the one before has ended: it never has a backlog.
     const queue = openQueue({ weightOf: equal, window: 2_000 })
     for (let i = 0; i < 1_000; i++) queue.offer(waiting(`s${i}`, 'short', i))
@@ -221,7 +224,7 @@ describe('the window', () => {
     expect(queue.waiting('m').background).toBe(99_999)
   })
 
-  test('of ten thousand organizations less is held of each', () => {
+  test('of ten thousand organizations fewer jobs are held for each', () => {
     const queue = openQueue({ weightOf: equal, most: 20_000 })
     for (let i = 0; i < 100_000; i++) queue.offer(waiting(`j${i}`, `o${i % 5_000}`, i))
     expect(queue.stats().waiting).toBe(100_000)
@@ -250,7 +253,7 @@ describe('the window', () => {
     { weight: 2, arbitrary: fc.constant({ do: 'answer' as const }) },
   ) satisfies fc.Arbitrary<Op>
 
-  /** Plays the operations on one queue and a store behind it; answers of reads come late where `slow`. */
+  /** Applies the operations to one queue and its store; the reads resolve late where `slow`. */
   function play(ops: readonly Op[], window: number, slow: boolean): { turns: string[]; left: number } {
     const store = shelf()
     const queue = openQueue({ weightOf: equal, window, most: window * 3 })
@@ -269,7 +272,7 @@ describe('the window', () => {
       if (!next) return false
       if ('job' in next) {
         const turn = queue.take(next)
-        // A job that was cancelled in the store is not there to be claimed.
+        // A job that was cancelled in the store cannot be claimed.
         if (store.jobs.delete(turn.job.id)) {
           turns.push(turn.job.id)
           running.push(turn)
@@ -316,7 +319,7 @@ describe('the window', () => {
     return { turns, left: store.jobs.size + counted + held + lanes }
   }
 
-  test('loses nothing and takes nothing twice, whatever happens while it is read', () => {
+  test('loses no job and takes none twice, whatever happens during a read', () => {
     fc.assert(
       fc.property(fc.array(op, { size: 'max', maxLength: 120 }), fc.integer({ min: 1, max: 12 }), (ops, window) => {
         const { turns, left } = play(ops, window, true)

@@ -6,7 +6,7 @@ import { finishedCall, keptLog, openTestStore, organizationId } from '../store/_
 
 const errors = (lines: string[]) => lines.filter(line => line.includes('"level":"error"'))
 
-/** A store that hears batches, and fails as told. */
+/** A store that receives batches, and fails as configured. */
 function hearing(fail: (calls: FinishedJob[]) => unknown) {
   const batches: FinishedJob[][] = []
   const record = async (calls: FinishedJob[]) => {
@@ -17,7 +17,7 @@ function hearing(fail: (calls: FinishedJob[]) => unknown) {
   return { store: { jobs: { record } } as unknown as Store, batches }
 }
 
-test('records reach the store on their own, in batches, each once', async () => {
+test('records reach the store automatically, in batches, each once', async () => {
   await using opened = await openTestStore()
   const { log, lines } = keptLog()
   const recorder = openRecorder({ store: opened.store, log })
@@ -33,7 +33,7 @@ test('records reach the store on their own, in batches, each once', async () => 
   expect(errors(lines)).toEqual([])
 })
 
-test('a few do not wait for many', async () => {
+test('a few are written without waiting for more', async () => {
   const { store, batches } = hearing(() => undefined)
   const recorder = openRecorder({ store, log: keptLog().log })
   recorder.record(finishedCall())
@@ -42,7 +42,7 @@ test('a few do not wait for many', async () => {
   await recorder.close()
 })
 
-test('what comes while a batch is written waits for others, however soon that is done', async () => {
+test('records that arrive during a write wait for others, however short the write is', async () => {
   vi.useFakeTimers()
   using _ = { [Symbol.dispose]: () => void vi.useRealTimers() }
   const { store, batches } = hearing(() => {
@@ -70,7 +70,7 @@ test('a refused batch is sent again, whole and in order', async () => {
   expect(errors(lines)).toEqual([])
 })
 
-test('at its bound it is full, and not any more once the store takes records again', async () => {
+test('at its limit it is full, and it has room again once the store accepts records', async () => {
   let refusing = true
   const { store } = hearing(() => refusing && new Failure('disk_full', 'No room.'))
   const recorder = openRecorder({ store, log: keptLog().log, most: 10 })
@@ -84,7 +84,7 @@ test('at its bound it is full, and not any more once the store takes records aga
   await recorder.close()
 })
 
-test('one that the store cannot hold is reported and does not keep back the others', async () => {
+test('a record that the store cannot hold is reported and does not block the others', async () => {
   await using opened = await openTestStore()
   const { log, lines } = keptLog()
   const recorder = openRecorder({ store: opened.store, log })
@@ -95,7 +95,7 @@ test('one that the store cannot hold is reported and does not keep back the othe
   expect(errors(lines)).toEqual([expect.stringContaining(stray.id)])
 })
 
-test('what a closed store does not take is reported with its number', async () => {
+test('records that a closed store refuses are reported with their number', async () => {
   const opened = await openTestStore()
   const { log, lines } = keptLog()
   const recorder = openRecorder({ store: opened.store, log, closePatienceMs: 0 })

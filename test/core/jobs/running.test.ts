@@ -35,11 +35,11 @@ const open = (run: RunJob, more: Partial<JobsOptions> = {}): Jobs =>
     tickMs: 60_000,
     ...more,
   })
-/** Resolves with the standing of a pending job once it has a reason of this kind. */
+/** Resolves with the status of a pending job once it has a reason of this kind. */
 const waitsFor = (jobs: Jobs, id: string, reason: string) =>
   expect.poll(async () => jobs.progressOf(await find(id)).waitingFor?.reason).toBe(reason)
 
-test('nothing is claimed before a slot is held', async () => {
+test('no job is claimed before a slot is held', async () => {
   slots.setSlots('tiny-chat', 0)
   const hand = byHand()
   const jobs = open(hand.run)
@@ -47,13 +47,13 @@ test('nothing is claimed before a slot is held', async () => {
   const urgent = (await jobs.submit(newJob({ priority: 10 }))).job
   expect(jobs.queueForecast('tiny-chat').waiting).toBe(2)
   expect((await find(job.id)).status).toBe('pending')
-  // What came last and is urgent still goes first: the order is decided now.
+  // The last and urgent one still goes first: the order is decided now.
   slots.setSlots('tiny-chat', 1)
   expect((await hand.begun(1))[0]!.job.id).toBe(urgent.id)
   await jobs.drain(0)
 })
 
-test('what is cancelled while it waits leaves nothing in the queue', async () => {
+test('a job cancelled while it waits leaves nothing in the queue', async () => {
   slots.setSlots('tiny-chat', 0)
   const jobs = open(byHand().run)
   const ids = await Promise.all(Array.from({ length: 20 }, async () => (await jobs.submit(newJob())).job.id))
@@ -64,7 +64,7 @@ test('what is cancelled while it waits leaves nothing in the queue', async () =>
   await jobs.drain(0)
 })
 
-test('a slot is given back in every outcome', async () => {
+test('a slot is released in every outcome', async () => {
   const hand = byHand()
   const jobs = open(hand.run)
   const ids = await Promise.all(
@@ -84,7 +84,7 @@ test('a slot is given back in every outcome', async () => {
   await jobs.drain(0)
 })
 
-test('a model that cannot be started costs no attempt; the reason is told until it can', async () => {
+test('a model that cannot be started costs no attempt; the reason is shown until it can', async () => {
   slots.refuse(
     'tiny-chat',
     new Failure('worker_error', "Model 'tiny-chat' cannot be started: no such file.", { retryAfterMs: 150 }),
@@ -116,7 +116,7 @@ test('jobs of a disabled model wait, and run when it is enabled', async () => {
   await jobs.drain(0)
 })
 
-test('jobs of a model that is gone fail and say so, without a slot', async () => {
+test('jobs of a removed model fail with this reason, without a slot', async () => {
   slots.remove('tiny-chat')
   const jobs = open(byHand().run)
   const ids = await Promise.all(Array.from({ length: 50 }, async () => (await jobs.submit(newJob())).job.id))
@@ -126,7 +126,7 @@ test('jobs of a model that is gone fail and say so, without a slot', async () =>
   await jobs.drain(0)
 })
 
-test('a job that runs longer than it may fails, and is not tried again', async () => {
+test('a job that exceeds its time limit fails, and is not tried again', async () => {
   const hand = byHand()
   const jobs = open(hand.run)
   const { job } = await jobs.submit(newJob({ timeoutMs: 50, maxAttempts: 3 }))
@@ -136,7 +136,7 @@ test('a job that runs longer than it may fails, and is not tried again', async (
   await jobs.drain(0)
 })
 
-test('an engine that times out by itself is tried again', async () => {
+test('an engine with its own timeout is tried again', async () => {
   const hand = byHand()
   const jobs = open(hand.run)
   const { job } = await jobs.submit(newJob({ timeoutMs: 60_000 }))
@@ -156,13 +156,13 @@ test('a job that has not begun by its deadline fails, and leaves the queue', asy
   await jobs.drain(0)
 })
 
-test('a job that was given back has its deadline again, though nothing was due while it ran', async () => {
+test('a released job has its deadline again, though the timer found none while it ran', async () => {
   let skew = 0
   const hand = byHand()
   const jobs = open(hand.run, { clock: { now: () => Date.now() + skew }, tickMs: 10 })
   const { job } = await jobs.submit(newJob({ startBy: Date.now() + 50_000 }))
   const [run] = await hand.begun(1)
-  // Something else becomes due meanwhile: that look finds no deadline of a job that runs.
+  // Something else becomes due meanwhile: that timer finds no deadline of a running job.
   const other = (await jobs.submit(newJob({ createdAt: Date.now(), notBefore: Date.now() + 1_000, modelId: 'other' })))
     .job
   skew = 2_000
@@ -177,7 +177,7 @@ test('a job that was given back has its deadline again, though nothing was due w
   await jobs.drain(0)
 })
 
-test('a job that is to begin later begins then, and says so until then', async () => {
+test('a job with a later start begins then, and shows that time until then', async () => {
   const hand = byHand()
   const jobs = open(hand.run)
   const now = Date.now()
@@ -190,7 +190,7 @@ test('a job that is to begin later begins then, and says so until then', async (
   await jobs.drain(0)
 })
 
-test('delayed jobs that were there before begin when they come due', async () => {
+test('delayed jobs from before the start begin when they are due', async () => {
   const now = Date.now()
   const { job } = await store.jobs.submit({ ...newJob({ createdAt: now, notBefore: now + 200 }), rank: 1 })
   const hand = byHand()
@@ -199,7 +199,7 @@ test('delayed jobs that were there before begin when they come due', async () =>
   await jobs.drain(0)
 })
 
-test('those who follow hear of progress, log and state, once in a turn; the log is kept with the end', async () => {
+test('followers get progress, log and state, once per tick; the log is stored at the end', async () => {
   const hand = byHand()
   const jobs = open(hand.run)
   const { job } = await jobs.submit(newJob())
@@ -256,7 +256,7 @@ test('of a long log the end is kept', async () => {
   await jobs.drain(0)
 })
 
-test('the logs of all attempts are there, and a cancelled job keeps those of the ones before', async () => {
+test('the logs of all attempts are kept, and a cancelled job keeps those of earlier attempts', async () => {
   const hand = byHand()
   const jobs = open(hand.run)
   const { job } = await jobs.submit(newJob())
@@ -271,7 +271,7 @@ test('the logs of all attempts are there, and a cancelled job keeps those of the
   await jobs.drain(0)
 })
 
-test('what a run made is freed when its end is not wanted any more', async () => {
+test('the outputs of a run are freed when its end is refused', async () => {
   const release = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()
   const undone: RunResult[] = []
@@ -307,7 +307,7 @@ test('the position counts down, by the fair order', async () => {
   await jobs.drain(0)
 })
 
-test('retries that wait go on after a restart', async () => {
+test('waiting retries continue after a restart', async () => {
   const hand = byHand()
   const jobs = open(hand.run)
   const { job } = await jobs.submit(newJob())

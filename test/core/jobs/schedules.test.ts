@@ -70,7 +70,7 @@ interface Active {
   end: (how: 'well' | keyof typeof failures) => void
 }
 
-/** Everything that may happen to jobs, in the order given, on a real store. */
+/** Every event in the life of jobs, in the order given, on a real store. */
 async function play(ops: readonly Op[], name: string): Promise<void> {
   const { store } = opened
   const { log, lines } = keptLog()
@@ -122,7 +122,7 @@ async function play(ops: readonly Op[], name: string): Promise<void> {
   const sent: { id: string; organizationId: string }[] = []
   const answers: Promise<unknown>[] = []
 
-  /** Until the store has written what it was asked for before, and that was heard. */
+  /** Resolves when the store has written all earlier commands and reported them. */
   async function pass(): Promise<void> {
     await store.jobs.release({ organizationId: '', id: '', boot: null, claims: 0 }, 0)
     await turn()
@@ -153,7 +153,7 @@ async function play(ops: readonly Op[], name: string): Promise<void> {
       void submitted.then(() => jobs.wait(job.id, new AbortController().signal).then(end => end && told.push(end)))
     } else if (one.do === 'cancel' && sent.length > 0) {
       const { organizationId, id } = sent[one.which % sent.length]!
-      // Before its submit is answered there is no such job; after its end it cannot be cancelled.
+      // Before its submission is answered there is no such job; after its end it cannot be cancelled.
       answers.push(
         jobs.cancel(organizationId, id).catch((thrown: Failure) => expect(thrown.code).toBe('job_already_finished')),
       )
@@ -201,13 +201,13 @@ async function play(ops: readonly Op[], name: string): Promise<void> {
     if (job!.status === 'completed') expect(JSON.parse(job!.result as string)).toEqual({ claims: job!.claims })
     expect(told.filter(({ id }) => id === job!.id).every(({ status }) => status === job!.status)).toBe(true)
   }
-  // Every result is the one that its job keeps, or was taken back.
+  // Every result is kept by its job, or was undone.
   const kept = (await all()).filter(job => job!.status === 'completed').length
   expect(undone.length).toBe(made.size - kept)
   expect(lines.filter(line => line.includes('"level":"error"'))).toEqual([])
 }
 
-test('whatever happens in whatever order: one end for each job, nothing lost, nothing run twice at once', {
+test('in any order of events each job has one end, none is lost, none runs twice at once', {
   timeout: 120_000,
 }, async () => {
   let number = 0

@@ -13,7 +13,7 @@ import { waiting } from './_queue.ts'
 const organizations = ['a', 'b', 'c', 'd']
 const stored = jobClasses.filter(jobClass => jobClass !== 'interactive')
 
-/** One thing that happens to the queue of a model. */
+/** One event in the queue of a model. */
 const step = fc.oneof(
   { weight: 5, arbitrary: fc.record({ do: fc.constant('call' as const), organization: fc.nat(3) }) },
   {
@@ -27,7 +27,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ do: 'refuse' as const }) },
 )
 
-test('no slot is lost or given twice, and each entry ends once, whatever comes, leaves and breaks', () => {
+test('no slot is lost or given twice, and each entry ends once, whatever arrives, leaves and fails', () => {
   fc.assert(
     fc.property(fc.array(step, { size: 'max', maxLength: 150 }), fc.integer({ min: 1, max: 4 }), (steps, jobSlots) => {
       const slots = slotsOnly({ slots: 2 })
@@ -110,7 +110,7 @@ test('no slot is lost or given twice, and each entry ends once, whatever comes, 
           slots.refuse('m', new Failure('worker_error', 'It broke.', { retryAfterMs: 100 }))
           slots.refuse('m', undefined)
         }
-        // What is held is what the fleet gave, and nothing waits that could run.
+        // The held slots are those that the fleet gave, and no entry waits that could run.
         expect(slots.held('m')).toBe(held.length)
         const jobsHeld = held.filter(({ id }) => id.startsWith('job')).length
         expect(jobsHeld).toBeLessThanOrEqual(jobSlots)
@@ -133,7 +133,7 @@ test('no slot is lost or given twice, and each entry ends once, whatever comes, 
   )
 })
 
-test('no lane waits past the ageing bound while others are served, whatever comes and leaves', () => {
+test('no lane waits past the ageing bound while others are served, whatever arrives and leaves', () => {
   const arrival = fc.record({
     organization: fc.nat(3),
     jobClass: fc.nat(3),
@@ -151,12 +151,12 @@ test('no lane waits past the ageing bound while others are served, whatever come
         const queue = openQueue({ weightOf: () => 1, now: () => now, ageingMs })
         const running: { turn: RunningEntry; ends: number; ms: number }[] = []
         const lasting = new Map<string, number>()
-        /** When each lane that waits was served last, or began to wait. */
+        /** When each waiting lane was served last, or began to wait. */
         const since = new Map<string, number>()
         const count = new Map<string, number>()
         let [at, longest] = [0, 0]
         const coming = arrivals.map((one, id) => ({ ...one, id: String(id), at: (at += one.gapMs / 4) }))
-        // A round of all lanes at their longest, twice, and then one turn of four for each lane that is older.
+        // A round of all lanes at their longest, twice, and then one of four turns for each older lane.
         const bound = Math.max(ageingMs, 2 * 16 * 300) + 4 * 16 * 300
         for (;;) {
           while (coming[0] && coming[0].at <= now) {

@@ -13,7 +13,7 @@ import { openSqliteStore } from '../../../core/store/sqlite/store.ts'
 
 export const origin = 'http://infer.test:8787'
 
-/** Media over a real store and real files, with two organizations in it. `path` is where programs are looked for. */
+/** Media over a real store and real files, with two organizations. Programs are searched in `path`. */
 export async function mediaHere({
   path = process.env.PATH,
   media,
@@ -23,7 +23,7 @@ export async function mediaHere({
   path?: string | undefined
   media?: { allowed_addresses: string[] }
   limits?: object
-  /** What the store says of a disk that is full. */
+  /** The store's error for a full disk. */
   full?: string
 } = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-media-'))

@@ -34,7 +34,7 @@ describe.each([
   const dataUrl = (bytes: Buffer) => `data:audio/wav;base64,${bytes.toString('base64')}`
   const left = () => readdirSync(join(here.dataDir, 'work'))
 
-  test.runIf(able)('the same sound from wherever it is sent', async () => {
+  test.runIf(able)('the audio is the same from any source', async () => {
     const bytes = wav(2)
     const onDisk = join(here.dataDir, 'sent-to-us.wav')
     writeFileSync(onDisk, bytes)
@@ -66,7 +66,7 @@ describe.each([
 
   test.runIf(able).each<[string, Buffer, RegExp]>([
     ['too long', wav(21), /longer than 20 s/],
-    // A rate of 1 stretches a second of samples over four hours.
+    // A rate of 1 stretches a second of samples to four hours.
     ['a rate of 1', wav(1, head => head.writeUInt32LE(1, 24)), /./],
     ['a rate of 4 thousand million', wav(1, head => head.writeUInt32LE(0xffff_fff0, 24)), /./],
     ['65,535 channels', wav(1, head => head.writeUInt16LE(0xffff, 22)), /./],
@@ -74,7 +74,7 @@ describe.each([
     ['a playlist', Buffer.from('#EXTM3U\n#EXTINF:1,\n/etc/passwd\n'), /./],
     ['larger than it may be', Buffer.alloc((4 << 20) + 3), /^'file' is larger than 4 MB/],
     ['not all of its head', wav(1).subarray(0, 40), /./],
-  ])('%s is refused, of its field, and nothing of it stays', async (_what, bytes, message) => {
+  ])('%s is refused with its field, and no file of it is left', async (_what, bytes, message) => {
     const before = performance.now()
     await expect(here.decodeAudio(sender(), 'file', dataUrl(bytes))).rejects.toMatchObject({
       code: 'invalid_audio',
@@ -85,13 +85,13 @@ describe.each([
     expect(left()).toEqual([])
   })
 
-  test.runIf(able)('what is cut short is as long as what there is of it', async () => {
+  test.runIf(able)('truncated audio is as long as its samples', async () => {
     await using sound = await here.decodeAudio(sender(), 'file', dataUrl(wav(4).subarray(0, 44 + 2 * rate)))
     expect(sound.seconds).toBe(1)
   })
 })
 
-test('on a full disk nothing is begun', async () => {
+test('on a full disk no decoding is started', async () => {
   const here = await mediaHere({ path: '', full: 'The disk is nearly full.' })
   try {
     const [organizationId] = here.organizations
@@ -104,7 +104,7 @@ test('on a full disk nothing is begun', async () => {
   }
 })
 
-test('so many decoded sounds may wait for an engine; jobs, which have theirs, do not count', async () => {
+test('the decoded audio that waits for engines is limited; that of jobs does not count', async () => {
   const here = await mediaHere({ path: '', limits: { audio_length: '20s', audio_decoded: '64KiB' } })
   try {
     const sender = { organizationId: here.organizations[0], origin }
@@ -124,10 +124,10 @@ test('so many decoded sounds may wait for an engine; jobs, which have theirs, do
   }
 })
 
-test.runIf(installed)('ffmpeg that finds no room does not make a sound a damaged one', async () => {
+test.runIf(installed)('a full disk under ffmpeg does not make the audio damaged', async () => {
   const bin = mkdtempSync(join(tmpdir(), 'infer-bin-'))
   const { ffmpeg, ffprobe } = await openFfmpeg({ environment: { PATH: process.env.PATH } }).required()
-  // The same program; what it writes goes to a disk without room.
+  // The same program; its output goes to a full file system.
   const script = `#!/bin/sh\nfor last; do :; done\ncase "$last" in file:*) exec '${ffmpeg}' -y -i "$(echo "$*" | sed 's/.* -i file:\\([^ ]*\\) .*/\\1/')" -f s16le file:/dev/full;; esac\nexec '${ffmpeg}' "$@"\n`
   writeFileSync(join(bin, 'ffmpeg'), script, { mode: 0o755 })
   symlinkSync(ffprobe, join(bin, 'ffprobe'))

@@ -13,7 +13,7 @@ test.each<[to: string, from: string | undefined, url: string]>([
   ['http://1.1.1.1/', undefined, 'http://1.1.1.1/'],
   ['http://[2606:4700::1111]/', undefined, 'http://[2606:4700::1111]/'],
   ['http://bücher.example/', undefined, 'http://xn--bcher-kva.example/'],
-])('%s from %s leads to %s', (to, from, url) => {
+])('%s from %s resolves to %s', (to, from, url) => {
   expect(String(checkedUrl(to, from === undefined ? undefined : new URL(from), rules))).toBe(url)
 })
 
@@ -29,6 +29,6 @@ test.each<[to: string, from: string | undefined, why: RegExp]>([
   ['https://[::1]/', 'https://example.com/', /address/],
   ['//169.254.169.254/', 'http://example.com/', /address/],
   ['http://exa mple.com/', undefined, /Invalid URL/],
-])('%s from %s leads nowhere', (to, from, why) => {
+])('%s from %s is refused', (to, from, why) => {
   expect(() => checkedUrl(to, from === undefined ? undefined : new URL(from), rules)).toThrow(why)
 })

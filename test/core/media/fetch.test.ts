@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openLog } from '../../../core/log.ts'
 import { type Answer, fetchRefusal, openFetcher, type Resolve, TooLarge } from '../../../core/media/fetch.ts'
 
-/** Counts who connects to 127.0.0.1: nobody may. The same port, on another address, is where callers may fetch from. */
+/** Counts connections to 127.0.0.1: there must be none. The same port on another address may be fetched from. */
 let canary: SocketServer
 let connections = 0
 let site: Server
@@ -43,7 +43,7 @@ const always =
   (_, done) =>
     done(null, answers)
 
-/** Without `allowed_addresses`, on any port that the test names: so that only the address can be the reason. */
+/** Without `allowed_addresses`, on any port that the test names, so that only the address can be the reason. */
 const strict = (resolve: Resolve = always([]), more: object = {}) =>
   openFetcher({ media: { allowed_addresses: [] }, log, resolve, ports: [port, 80, 443], totalMs: 3_000, ...more })
 const open = (more: { resolve?: Resolve; totalMs?: number; allowed_hosts?: string[] } = {}) => {
@@ -59,8 +59,8 @@ async function body(fetcher: ReturnType<typeof openFetcher>, url: string, maxByt
 }
 const refusal = { name: 'Failure', code: 'url_fetch_failed', message: fetchRefusal }
 
-/** The canary is there to be found: what is not refused would reach it. */
-test('the canary counts', async () => {
+/** The canary can be reached: a request that is not refused would reach it. */
+test('the canary counts connections', async () => {
   const fetcher = openFetcher({ media: { allowed_addresses: ['127.0.0.1'] }, log })
   await expect(body(fetcher, `http://127.0.0.1:${port}/`)).rejects.toMatchObject(refusal)
   expect(connections).toBe(1)
@@ -141,12 +141,12 @@ describe('no form of a private address is connected to', () => {
     })
     await expect(body(fetcher, form.replace('PORT', String(port)))).rejects.toMatchObject(refusal)
     expect(connections).toBe(0)
-    // What looks like an address is judged as one, without asking anybody.
+    // A host that looks like an address is checked as one, without DNS.
     expect(asked).toBe(0)
   })
 })
 
-describe('no name leads to a private address', () => {
+describe('no host name leads to a private address', () => {
   test.each<[string, Answer[]]>([
     ['a private one', v4('127.0.0.1')],
     ['a private one in IPv6', v4('::1')],
@@ -164,7 +164,7 @@ describe('no name leads to a private address', () => {
     expect(connections).toBe(0)
   })
 
-  test('what answers otherwise when it is asked again is asked once', async () => {
+  test('a host name that resolves differently each time is resolved once', async () => {
     let asked = 0
     const resolve: Resolve = (_, done) => done(null, ++asked === 1 ? v4('127.0.0.2') : v4('127.0.0.1'))
     answer = (_, response) => response.end('content')
@@ -174,7 +174,7 @@ describe('no name leads to a private address', () => {
     expect([asked, connections]).toEqual([2, 0])
   })
 
-  test('a name that is not known, or never answered for, is refused the same', async () => {
+  test('an unknown name and one without an answer are refused alike', async () => {
     const unknown: Resolve = (_, done) => done(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), [])
     await expect(body(strict(unknown), 'http://nowhere.example/')).rejects.toMatchObject(refusal)
     await expect(
@@ -195,7 +195,7 @@ describe('redirects', () => {
   }
   const here = () => `http://127.0.0.2:${port}`
 
-  test.each([301, 302, 303, 307, 308])('%d is followed, and carries nothing', async status => {
+  test.each([301, 302, 303, 307, 308])('%d is followed, without credentials', async status => {
     requests.length = 0
     leads('/there?x=1#fragment', status)
     await expect(body(open(), `${here()}/`)).resolves.toBe('content')
@@ -214,7 +214,7 @@ describe('redirects', () => {
     'file:///etc/passwd',
     'data:text/plain,hello',
     'http://[',
-  ])('none leads to %s', async to => {
+  ])('to %s are refused', async to => {
     leads(to.replace('PORT', String(port)))
     await expect(body(open(), `${here()}/`)).rejects.toMatchObject(refusal)
     expect(connections).toBe(0)
@@ -236,7 +236,7 @@ describe('redirects', () => {
 describe('answers', () => {
   const url = () => `http://127.0.0.2:${port}/file`
 
-  test('any port of an allowed address is fetched from, other names not where names are listed', async () => {
+  test('any port of an allowed address is fetched from, and with listed names no other name', async () => {
     answer = (_, response) => response.end('content')
     const resolve = always(v4('127.0.0.2'))
     const fetcher = open({ resolve, allowed_hosts: ['*.example.com', 'Files.example.org'] })
@@ -280,7 +280,7 @@ describe('answers', () => {
         response.on('close', () => clearInterval(drop))
       },
     ],
-  ])('%s is one and the same refusal', async (_, listener) => {
+  ])('%s has the same refusal', async (_, listener) => {
     answer = listener
     await expect(body(open({ totalMs: 700 }), url())).rejects.toMatchObject(refusal)
   })
@@ -297,7 +297,7 @@ describe('answers', () => {
         more()
       },
     ],
-  ])('too much is told apart and not read: %s', async (_, listener) => {
+  ])('too many bytes have their own error and are not read: %s', async (_, listener) => {
     answer = listener
     let taken = 0
     const fetching = open().fetch({ organizationId, url: url(), maxBytes: 1000 }, piece => (taken += piece.byteLength))
@@ -305,12 +305,12 @@ describe('answers', () => {
     expect(taken).toBeLessThanOrEqual(1000)
   })
 
-  test('exactly as much as may be is taken', async () => {
+  test('exactly the limit is accepted', async () => {
     answer = (_, response) => response.end(Buffer.alloc(1000, 'a'))
     await expect(body(open(), url())).resolves.toHaveLength(1000)
   })
 
-  test('who hangs up hears the reason and the fetch ends', async () => {
+  test('an abort ends the fetch with its reason', async () => {
     const closed = Promise.withResolvers<void>()
     const asked = Promise.withResolvers<void>()
     answer = request => {
@@ -325,7 +325,7 @@ describe('answers', () => {
   })
 })
 
-test('why is written to the log with the host only', () => {
+test('the log has the reason with the host only', () => {
   const mine = lines.filter(line => line.includes('was not fetched'))
   expect(mine.some(line => line.includes('"why":"Error: address"') && line.includes('"host":"127.0.0.1"'))).toBe(true)
   expect(mine.some(line => /there\?x=1|meta-data|user:word/.test(line))).toBe(false)

@@ -14,7 +14,7 @@ const at = (name: string) => join(folder, name)
 const here = openFfmpeg({ environment: { PATH: process.env.PATH } })
 const there = 'ffmpeg' in (await here.found())
 
-/** A program of a few lines, in a folder of its own. */
+/** A script of a few lines, in its own folder. */
 function program(name: string, script: string): string {
   const place = mkdtempSync(join(folder, 'tools-'))
   writeFileSync(join(place, name), `#!/bin/sh\n${script}\n`)
@@ -22,8 +22,8 @@ function program(name: string, script: string): string {
   return place
 }
 
-describe('what is missing is said with what to do', () => {
-  test('nothing on the PATH', async () => {
+describe('a missing program is reported with what to do', () => {
+  test('none on the PATH', async () => {
     for (const PATH of ['', '/nonexistent', '.', undefined]) {
       const ffmpeg = openFfmpeg({ environment: { PATH } })
       expect(await ffmpeg.found()).toEqual({
@@ -37,7 +37,7 @@ describe('what is missing is said with what to do', () => {
     }
   })
 
-  test('a path in the configuration where there is no program', async () => {
+  test('a configured path without a program', async () => {
     const probing = program('ffprobe', 'echo ffprobe version 7.1')
     const ffmpeg = openFfmpeg({ ffmpeg: '/opt/none/ffmpeg', environment: { PATH: probing } })
     expect(await ffmpeg.found()).toEqual({
@@ -45,7 +45,7 @@ describe('what is missing is said with what to do', () => {
     })
   })
 
-  test('another program of that name, and one that does not run', async () => {
+  test('another program of that name, and one that cannot run', async () => {
     const other = program('ffmpeg', 'echo hello')
     writeFileSync(join(other, 'ffprobe'), readFileSync(join(other, 'ffmpeg')), { mode: 0o755 })
     expect(await openFfmpeg({ environment: { PATH: other } }).found()).toEqual({
@@ -68,7 +68,7 @@ describe('what is missing is said with what to do', () => {
     })
   })
 
-  test('what is installed later is found then', async () => {
+  test('a program installed later is found', async () => {
     const place = at('later')
     mkdirSync(place)
     const ffmpeg = openFfmpeg({ environment: { PATH: place } })
@@ -85,12 +85,12 @@ describe('what is missing is said with what to do', () => {
   })
 })
 
-describe('what ffprobe says', () => {
+describe('the output of ffprobe', () => {
   const read = (value: unknown) => readProbe(Buffer.from(JSON.stringify(value)))
   const video = { codec_type: 'video', codec_name: 'h264', width: 640, height: 480, avg_frame_rate: '30000/1001' }
   const format = { format_name: 'mov,mp4', duration: '2.500000' }
 
-  test('a film that was taken on its side is shown upright', () => {
+  test('a rotated video is measured upright', () => {
     const turned = { ...video, side_data_list: [{ side_data_type: 'Display Matrix', rotation: -90 }] }
     expect(read({ streams: [turned], format })).toMatchObject({ width: 480, height: 640, fps: 29.97, durationMs: 2500 })
     expect(read({ streams: [{ ...turned, side_data_list: [{ rotation: 180 }] }], format })).toMatchObject({
@@ -98,7 +98,7 @@ describe('what ffprobe says', () => {
     })
   })
 
-  test('the cover of a song is no film', () => {
+  test('the cover image of a song is no video', () => {
     const cover = { ...video, codec_name: 'mjpeg', disposition: { attached_pic: 1 } }
     const sound = { codec_type: 'audio', codec_name: 'mp3', duration: '3' }
     expect(read({ streams: [cover, sound], format: {} })).toMatchObject({
@@ -125,7 +125,7 @@ describe('a program', () => {
   const alive = (pid: number) =>
     existsSync(`/proc/${pid}`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
 
-  test('gets nothing of ours: no environment, no input, no folder', async () => {
+  test('gets no environment, no input and no folder of the server', async () => {
     const said = (await runProgram(shell('env; pwd; cat'))).toString().trim().split('\n').sort()
     expect(said.filter(line => !/^(_|SHLVL|PWD|OLDPWD)=/.test(line))).toEqual([
       '/',
@@ -150,14 +150,14 @@ describe('a program', () => {
     await expect.poll(() => alive(Number(readFileSync(pid, 'utf8')))).toBe(false)
   })
 
-  test('ends when nobody waits for it', async () => {
+  test('ends when its caller disconnects', async () => {
     const control = new AbortController()
     const running = runProgram({ ...shell('exec sleep 600'), signal: control.signal })
     control.abort(new Error('gone'))
     await expect(running).rejects.toThrow('gone')
   })
 
-  test('that fails is a fault of the file; one that is not there is ours', async () => {
+  test('that fails means a damaged file; a missing program is a server error', async () => {
     await expect(runProgram(shell('echo broken >&2; exit 1'))).rejects.toMatchObject({
       code: 'invalid_video',
       cause: 'broken\n',
@@ -182,7 +182,7 @@ describe.skipIf(!there)('with ffmpeg', () => {
     make('tone.ogg', ...tone, '-c:a', 'libopus')
   })
 
-  test('it is found with what it can do', async () => {
+  test('its features are detected', async () => {
     expect(await here.found()).toMatchObject({
       version: expect.stringMatching(/^\S+$/) as string,
       libx264: true,
@@ -190,7 +190,7 @@ describe.skipIf(!there)('with ffmpeg', () => {
     })
   })
 
-  test('films and sounds are known by their content', async () => {
+  test('video and audio are recognized by their content', async () => {
     const film = { kind: 'video', width: 64, height: 48, durationMs: 2000, fps: 16, frames: 32, hasAudio: false }
     expect(await here.probe(at('film.mp4'))).toMatchObject({ ...film, codec: 'h264' })
     expect(await here.probe(at('film.webm'))).toMatchObject({
@@ -205,7 +205,7 @@ describe.skipIf(!there)('with ffmpeg', () => {
     expect(await here.probe(at('tone.ogg'))).toMatchObject({ ...sound, codec: 'opus' })
   })
 
-  test('a frame is a picture in the size of the film', async () => {
+  test("a frame is an image of the video's size", async () => {
     for (const ms of [0, 1500])
       expect(await sharp(await here.frame(at('film.mp4'), ms)).metadata()).toMatchObject({
         format: 'png',
@@ -217,7 +217,7 @@ describe.skipIf(!there)('with ffmpeg', () => {
     await expect(here.frame(at('tone.wav'))).rejects.toMatchObject({ code: 'invalid_video' })
   })
 
-  test('a list that names other files is not followed', async () => {
+  test('a playlist that names other files is not followed', async () => {
     writeFileSync(
       at('list.m3u8'),
       `#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\nfile://${at('film.mp4')}\n#EXT-X-ENDLIST\n`,

@@ -49,8 +49,8 @@ const uploaded = (organizationId: string, bytes: Buffer) =>
     expiresAt: null,
   })
 
-describe('a picture comes', () => {
-  test('from an address, by its content and not by what its server calls it', async () => {
+describe('an image is accepted', () => {
+  test("from an address, by its content and not by the server's content type", async () => {
     content = jpeg
     const jobId = newId('job')
     const file = await here.take({ ...mine(), jobId }, field, `${address}/cat.png`, 'image')
@@ -68,7 +68,7 @@ describe('a picture comes', () => {
     expect(await sharp(stored).metadata()).toMatchObject({ format: 'jpeg', width: 320, height: 200 })
     expect(await here.files.find(here.organizations[0], file.id)).toEqual(file)
     expect(await here.files.find(here.organizations[1], file.id)).toBeUndefined()
-    // Kept on its own until its job is there; then for as long as that.
+    // Kept without a job until its job exists; then as long as the job.
     expect(file.expiresAt).toBeGreaterThan(Date.now())
   })
 
@@ -82,7 +82,7 @@ describe('a picture comes', () => {
     expect(file).toMatchObject({ contentType: 'image/png', width: 64, height: 48 })
   })
 
-  test('from a file of the organization, as a file of its own', async () => {
+  test('from a file of the organization, as a separate file', async () => {
     const first = await uploaded(here.organizations[0], png)
     const file = await here.take(mine(), field, first.id, 'image')
     expect(file.id).not.toBe(first.id)
@@ -90,7 +90,7 @@ describe('a picture comes', () => {
     expect(await here.files.find(here.organizations[0], file.id)).toBeDefined()
   })
 
-  test('from an address that we signed, read from the disk, whoever has it', async () => {
+  test('from an address that this server signed, read from the disk, for any organization', async () => {
     asked = []
     const first = await uploaded(here.organizations[0], png)
     const link = here.files.link(first, origin)
@@ -101,12 +101,12 @@ describe('a picture comes', () => {
     expect(asked).toEqual([])
   })
 
-  test('with the request, decoded already', async () => {
+  test('in the request, already decoded', async () => {
     const file = await here.take(mine(), field, new Uint8Array(png), 'image')
     expect(file).toMatchObject({ contentType: 'image/png', width: 64, height: 48 })
   })
 
-  test('in turn: four of an organization at once, and no other waits for them', async () => {
+  test('in turn: four of an organization at once, and no other organization waits for them', async () => {
     const held: ServerResponse[] = []
     const waiting = () => held.splice(0).forEach(response => response.end(png))
     hold = response => void held.push(response)
@@ -122,14 +122,14 @@ describe('a picture comes', () => {
     expect(await Promise.all(all)).toHaveLength(6)
   })
 
-  test('as a mask, which is greys', async () => {
+  test('as a mask, in greyscale', async () => {
     const file = await here.take(mine(), 'mask_url', dataUrl(jpeg), 'mask')
     expect(file).toMatchObject({ name: 'mask.png', contentType: 'image/png', width: 320, height: 200 })
     expect(await sharp(here.files.pathOf(file)).metadata()).toMatchObject({ space: 'b-w', channels: 1 })
   })
 })
 
-describe('nothing comes, and the field is named', () => {
+describe('an image is refused with its field', () => {
   const refusedBy = (code: string, message: RegExp | string) => ({
     name: 'Failure',
     code,
@@ -157,7 +157,7 @@ describe('nothing comes, and the field is named', () => {
     )
   })
 
-  test('from a file that is not there, or somebody else’s', async () => {
+  test('from a missing file, or one of another organization', async () => {
     const foreign = await uploaded(here.organizations[1], png)
     const removed = await uploaded(here.organizations[0], png)
     await here.files.remove(here.organizations[0], removed.id)
@@ -175,7 +175,7 @@ describe('nothing comes, and the field is named', () => {
     expect(new Set(said).size).toBe(1)
   })
 
-  test('from an address of ours that was not signed, has ended or is no file; it is not even asked for', async () => {
+  test('from an unsigned, expired or wrong address of this server, which is not even fetched', async () => {
     asked = []
     const first = await uploaded(here.organizations[0], png)
     const link = new URL(here.files.link(first, address))
@@ -207,7 +207,7 @@ describe('nothing comes, and the field is named', () => {
     await expect(here.take(sender, field, String(link), 'image')).resolves.toMatchObject({ width: 64 })
   })
 
-  test('from a private address, in the one sentence', async () => {
+  test('from a private address, with the same message', async () => {
     for (const url of ['http://127.0.0.2:1/', 'http://169.254.169.254/latest', 'http://[::1]/', 'http://localhost:9/'])
       await expect(here.take(mine(), field, url, 'image')).rejects.toMatchObject(
         refusedBy('url_fetch_failed', fetchRefusal),
@@ -219,14 +219,14 @@ describe('nothing comes, and the field is named', () => {
     ['a GIF', Buffer.from('GIF89a'), /^The image in 'image_url' is a GIF; it must be a JPEG or a PNG\.$/],
     ['half a picture', jpeg.subarray(0, jpeg.length / 2), /^The image in 'image_url' cannot be decoded/],
     ['too much', Buffer.concat([png, Buffer.alloc(10 << 20)]), /^'image_url' is larger than 10 MB\.$/],
-  ])('with %s, from wherever', async (_, bytes, message) => {
+  ])('with %s, from any source', async (_, bytes, message) => {
     content = bytes
     const file = await uploaded(here.organizations[0], bytes)
     for (const value of [`${address}/`, dataUrl(bytes), file.id, here.files.link(file, origin)])
       await expect(here.take(mine(), field, value, 'image')).rejects.toMatchObject(refusedBy('invalid_image', message))
   })
 
-  test('for somebody who has hung up', async () => {
+  test('for a caller that disconnected', async () => {
     const signal = AbortSignal.abort(new Error('gone'))
     await expect(here.take({ ...mine(), signal }, field, dataUrl(png), 'image')).rejects.toThrow('gone')
   })

@@ -29,7 +29,7 @@ test.each<[Probe, 'video' | 'audio', string]>([
   [sound, 'audio', 'audio/mpeg'],
   [{ ...sound, durationMs: 3_600_000 }, 'audio', 'audio/mpeg'],
   [{ ...sound, container: 'caf' }, 'audio', 'application/octet-stream'],
-])('%j is taken as %s: %s', (probe, wanted, contentType) => {
+])('%j is accepted as %s: %s', (probe, wanted, contentType) => {
   expect(checkProbe(probe, wanted).contentType).toBe(contentType)
 })
 
@@ -51,7 +51,7 @@ test.each<[Partial<Probe>, 'video' | 'audio', RegExp]>([
   )
 })
 
-test('without ffmpeg it is said of a video what to install, before anything is fetched', async () => {
+test('without ffmpeg a video is refused with what to install, before anything is fetched', async () => {
   const here = await mediaHere({ path: '' })
   try {
     const sender = { organizationId: here.organizations[0], origin }
@@ -82,7 +82,7 @@ describe.skipIf('missing' in found)('with ffmpeg', () => {
   const dataUrl = (bytes: Buffer) => `data:video/mp4;base64,${bytes.toString('base64')}`
   const sender = () => ({ organizationId: here.organizations[0], origin })
 
-  test('a film and a sound are kept as they are, with what they are, and nothing is left over', async () => {
+  test('video and audio are stored unchanged, with their facts, and no temporary file is left', async () => {
     const video = made('film.mp4', 'testsrc=size=64x48:rate=16:duration=1', '-pix_fmt', 'yuv420p')
     const audio = made('tone.wav', 'sine=duration=1')
     const uploaded = await here.files.keep(here.organizations[0], video, {
@@ -137,7 +137,7 @@ describe.skipIf('missing' in found)('with ffmpeg', () => {
       /^The video in 'it' could not be read/,
     ],
     ['too much', 'audio', () => Buffer.alloc((25 << 20) + 3), 'invalid_audio', /^'it' is larger than 25 MB/],
-  ])('%s is no %s', async (_, kind, bytes, code, message) => {
+  ])('%s is not valid %s', async (_, kind, bytes, code, message) => {
     await expect(here.take(sender(), 'it', dataUrl(bytes()), kind)).rejects.toMatchObject({
       code,
       param: 'it',

@@ -3,7 +3,7 @@ import { openSemaphore } from '../../../core/media/semaphore.ts'
 
 const settled = () => new Promise(resolve => setImmediate(resolve))
 
-/** Work that goes on until it is told to end. */
+/** Work that runs until the test ends it. */
 function work() {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   let begun = false
@@ -18,7 +18,7 @@ function work() {
   }
 }
 
-test('so many at once, the others in the order they came, each name for itself', async () => {
+test('a limited number run at once, the others in the order of arrival, per name', async () => {
   const semaphore = openSemaphore({ permits: 2, maxWaiting: 2, full: 'full' })
   const [a, b, c, d, other] = [work(), work(), work(), work(), work()]
   const all = [a, b, c, d].map(one => semaphore.run('mine', undefined, one.begin))
@@ -41,7 +41,7 @@ test('so many at once, the others in the order they came, each name for itself',
   expect(semaphore.busy()).toBe(0)
 })
 
-test('a work that is aborted leaves the queue, and the permit goes to the next', async () => {
+test('aborted work leaves the queue, and the permit goes to the next', async () => {
   const semaphore = openSemaphore({ permits: 1, maxWaiting: 5, full: 'full' })
   const [a, b, c] = [work(), work(), work()]
   const control = new AbortController()

@@ -8,7 +8,7 @@ test.each<[value: string, origins: string[], source: object]>([
   ['https://example.com/a.png', ['http://127.0.0.1:8787'], { from: 'http', url: 'https://example.com/a.png' }],
   [link, ['http://127.0.0.1:8787'], { from: 'link', id, exp: '1', sig: 'x' }],
   [link, ['', 'http://127.0.0.1:8787'], { from: 'link', id }],
-  // A node of a workflow runs for no request, so it has no origin.
+  // A workflow node runs without a request, so it has no origin.
   [link, ['', ''], { from: 'http', url: link }],
 ])('%s with the origins %j', (value, origins, source) => {
   expect(readSource(value, 'image_url', origins)).toMatchObject(source)

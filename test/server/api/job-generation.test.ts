@@ -36,7 +36,7 @@ async function submit(body: object, headers?: Record<string, string>): Promise<s
 }
 const end = async (id: string) => (await ask('GET', `/api/jobs/${id}?wait=60`)).body
 
-describe('a job that makes a picture', () => {
+describe('a job that generates an image', () => {
   test.each<[string, object]>([
     ['a slug', { slug, inputs: { prompt: 'a cat', seed: 7, ...small } }],
     [
@@ -103,7 +103,7 @@ describe('a job that makes a picture', () => {
     expect([refused.status, refused.body.error?.code, refused.body.error?.param]).toEqual([status, code, param])
   })
 
-  test('tells its progress while it is followed, and what it said', async () => {
+  test('reports its progress while it is followed, and keeps its log', async () => {
     const id = await submit({ slug, inputs: { prompt: 'mode:slow,ms=600,steps=6', ...small } })
     using reader = await openReader(app, `/api/jobs/${id}/events`)
     const records = await reader.whole()
@@ -135,7 +135,7 @@ describe('a job that makes a picture', () => {
     expect((await fetch(url)).status).toBe(410)
   })
 
-  test('can be repeated: the same picture under other addresses', async () => {
+  test('can be repeated: the same image under other addresses', async () => {
     const picture = await sharp({ create: { width: 64, height: 64, channels: 3, background: 'red' } })
       .png()
       .toBuffer()
@@ -146,7 +146,7 @@ describe('a job that makes a picture', () => {
     expect(first.status).toBe('completed')
     const again = await ask('POST', `/api/jobs/${first.id}/retry`)
     expect(again.status).toBe(202)
-    // What the first one was given goes with it.
+    // The input files of the first job are removed with it.
     await ask('DELETE', `/api/jobs/${first.id}`)
     const second = await end(again.body.id)
     expect(second).toMatchObject({ status: 'completed', slug: first.slug, result: { seed_used: 3 } })
@@ -155,7 +155,7 @@ describe('a job that makes a picture', () => {
   })
 })
 
-test('the same request again under its key finds its job, though what it names is gone', async () => {
+test('the same request under the same key finds its job, though its input files are removed', async () => {
   const first = await end(await submit({ slug, inputs: { prompt: 'a cat', ...small } }))
   const { url } = first.result.images[0]!
   for (const path of ['/api/jobs', '/slug/fake/paint/image-to-image']) {
@@ -172,8 +172,8 @@ test('the same request again under its key finds its job, though what it names i
   expect((await fetch(url)).status).toBe(410)
 })
 
-describe('a picture of megabytes inside the request', () => {
-  /** Noise does not compress: the file has about as many bytes as it is asked for. */
+describe('an image of megabytes inside the request', () => {
+  /** Noise does not compress: the file has about the requested number of bytes. */
   async function noise(megabytes: number): Promise<string> {
     const side = Math.ceil(Math.sqrt((megabytes * (1 << 20)) / 3))
     const create = { width: side, height: side, channels: 3 as const, background: 'grey' }
@@ -186,7 +186,7 @@ describe('a picture of megabytes inside the request', () => {
     inputs: { prompt: 'a cat', image_url, width: 128, height: 96 },
   })
 
-  test('is taken, and so is the same request again under its key', async () => {
+  test('is accepted, and so is the same request again under its key', async () => {
     const body = generationRequest(await noise(8))
     expect(JSON.stringify(body).length).toBeGreaterThan(8 << 20)
     const key = { 'idempotency-key': newId('req') }
@@ -209,7 +209,7 @@ describe('a picture of megabytes inside the request', () => {
     expect([refused.status, refused.body.error?.code]).toEqual([status, code])
   })
 
-  test('is no input of a text task', async () => {
+  test('cannot be an input of a text task', async () => {
     const image = await noise(3)
     const content = [{ type: 'image_url', image_url: { url: image } }]
     const refused = await ask('POST', '/api/jobs', {

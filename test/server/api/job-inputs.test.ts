@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { wavHead } from '../../../core/tasks/wav.ts'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 
-/** What is kept of the inputs of a job: what is known, and no more than a job may have. */
+/** The stored inputs of a job: known fields only, within the limits of a job. */
 let app: TestApp
 const audio = { 'std/audio-speech': 'speaker', 'std/audio-transcription': 'writer' } as const
 type Audio = keyof typeof audio
@@ -47,7 +47,7 @@ const submit = (task: string, model_id: string, inputs: object) => ask('/api/job
 const inputsOf = async (id: string) => (await ask(`/api/jobs/${id}`)).body.inputs
 
 test.each(Object.entries(audio) as [Audio, string][])(
-  '%s: what nobody knows is refused by a job and not kept by the endpoint, what the model is configured for is kept',
+  '%s: a job refuses unknown fields, the endpoint drops them, fields that the model configures are kept',
   async (task, model) => {
     const known = { mood: 'glad', ...(task === 'std/audio-speech' ? {} : { stream: false }) }
     const junk = { junk: 'x', ...known }
@@ -69,7 +69,7 @@ test.each<[task: string, model: string, inputs: object]>([
   ['std/audio-transcription', 'writer', { url, junk: megabytes }],
   ['std/audio-transcription', 'writer', { url, mood: megabytes }],
   ['slug/text-to-image', 'painter', { prompt: 'a cat', junk: megabytes }],
-])('%s with more than a job may have is refused', async (task, model, inputs) => {
+])('%s beyond the limits of a job is refused', async (task, model, inputs) => {
   const refused = await submit(task, model, inputs)
   expect(refused.status).toBe(413)
   expect(refused.body.error).toMatchObject({
@@ -78,19 +78,19 @@ test.each<[task: string, model: string, inputs: object]>([
   })
 })
 
-test('so it is where the endpoint was asked to answer later', async () => {
+test('the same holds for an endpoint with respond-async', async () => {
   const body = { model: 'writer', url, chunking_strategy: { type: 'server_vad', junk: megabytes } }
   const refused = await ask('/v1/audio/transcriptions', body, { prefer: 'respond-async' })
   expect([refused.status, refused.body.error?.code]).toEqual([413, 'payload_too_large'])
 })
 
-test('a large sound inside the inputs is a file and counts for nothing', async () => {
+test('large audio inside the inputs becomes a file and does not count as inputs', async () => {
   const long = Buffer.alloc(2 << 20)
   const large = `data:audio/wav;base64,${Buffer.concat([wavHead(16_000, long.length), long]).toString('base64')}`
   expect((await submit('std/audio-transcription', 'writer', { url: large })).status).toBe(202)
 })
 
-test('a form of a transcription that is none is refused', async () => {
+test('an invalid transcription request is refused', async () => {
   const refused = await submit('std/audio-transcription', 'writer', { url, response_format: 'docx' })
   expect(refused.status).toBe(400)
   expect(refused.body.error).toMatchObject({ code: 'invalid_value', param: 'inputs.response_format' })
@@ -99,7 +99,7 @@ test('a form of a transcription that is none is refused', async () => {
 test.each([
   ['std/speech', 'std/audio-speech'],
   ['std/transcription', 'std/audio-transcription'],
-] as const)('%s is understood, and kept as %s', async (alias, task) => {
+] as const)('%s is accepted, and kept as %s', async (alias, task) => {
   const made = await submit(alias, audio[task], own[task])
   expect([made.status, made.body.error]).toEqual([202, undefined])
   expect((await ask(`/api/jobs/${made.body.id}`)).body.task).toBe(task)

@@ -64,7 +64,7 @@ async function list(query = '', token = app.secret): Promise<Page> {
 }
 const names = ({ jobs }: Page) => jobs.map(({ id }) => Object.keys(ids).find(name => ids[name] === id))
 
-test('all jobs and calls, newest first, without what went in and came out', async () => {
+test('all jobs and calls, newest first, without inputs and results', async () => {
   const page = await list()
   expect(page.jobs.map(({ id }) => id)).toEqual(all)
   expect([page.has_more, page.next_cursor]).toEqual([false, null])
@@ -73,7 +73,7 @@ test('all jobs and calls, newest first, without what went in and came out', asyn
     expect(job).not.toHaveProperty('result')
     const one = (await (await app.fetch(`/api/jobs/${job.id}`)).json()) as Record<string, unknown>
     const { inputs: _, result: __, ...rest } = one
-    // What changes by itself from one look to the next.
+    // The members that change between two reads.
     const still = { updated_at: 0, waiting_for: 0, eta_seconds: 0 }
     expect({ ...job, ...still }).toEqual({ ...rest, ...still })
   }
@@ -102,7 +102,7 @@ test.each<[string, string[]]>([
   expect(names(await list(query))).toEqual(expected)
 })
 
-test('created_after and created_before leave the second out that they name', async () => {
+test('created_after and created_before exclude the second that they name', async () => {
   const { created_at } = (await list('status=failed')).jobs[0]!
   const found = async (query: string) => names(await list(query)).includes('failed')
   expect(await found(`created_after=${created_at}`)).toBe(false)
@@ -111,7 +111,7 @@ test('created_after and created_before leave the second out that they name', asy
   expect(await found(`created_before=${created_at + 1}`)).toBe(true)
 })
 
-test.each([1, 2, 3, 100])('page by page, %i at a time, each is there once', async limit => {
+test.each([1, 2, 3, 100])('page by page, %i at a time, each is listed once', async limit => {
   const seen: string[] = []
   let after: string | null = ''
   while (after !== null) {
@@ -124,7 +124,7 @@ test.each([1, 2, 3, 100])('page by page, %i at a time, each is there once', asyn
   expect(seen).toEqual(all)
 })
 
-test('the id of the last one seen is a cursor too', async () => {
+test('the id of the last listed job is a cursor too', async () => {
   expect((await list(`after=${all[2]}`)).jobs.map(({ id }) => id)).toEqual(all.slice(3))
 })
 
@@ -134,7 +134,7 @@ test('are of the own organization only', async () => {
   expect((await list(`after=${all[0]}`, other.secret)).jobs).toEqual([])
 })
 
-describe('refused', () => {
+describe('invalid queries', () => {
   test.each([
     ['limit=0', 'limit'],
     ['limit=101', 'limit'],

@@ -22,7 +22,10 @@ interface Job {
 }
 
 let app: TestApp
-/** Answers what its input says: `hold` never, `500` always that, `400` likewise, `late-2` well from the third time on. */
+/**
+ * Answers as its input requests: `hold` never, `500` always with this status, `400` likewise, `late-2` normally from
+ * the third time on.
+ */
 let engine: ScriptedEngine
 const times = new Map<string, number>()
 
@@ -82,7 +85,7 @@ async function metric(name: string): Promise<number> {
       .split(' ')[1],
   )
 }
-/** From one look: between two, a job that changes its state would count twice or not at all. */
+/** From one read: between two reads a job that changes its state would count twice or not at all. */
 const jobsInAll = async () => {
   const text = await (await app.fetch('/metrics')).text()
   return [...text.matchAll(/^infer_jobs\{state="\w+"\} (\d+)/gm)].reduce((sum, [, count]) => sum + Number(count), 0)
@@ -163,33 +166,36 @@ describe('a job', () => {
   test.each<[string, object]>([
     ['model and input', { model: 'far', input: { input: 'a' } }],
     ['model and payload', { model: 'far', payload: { input: 'a' } }],
-  ])('may be told with %s as well', async (_, fields) => {
+  ])('also accepts %s', async (_, fields) => {
     const made = await ask('POST', '/api/jobs', { task: 'std/embeddings', ...fields })
     expect(made.status).toBe(202)
     expect((await end(made.body.id)).status).toBe('completed')
   })
 
-  test.each(['inputs', 'input', 'payload'])('whose %s are large is read in a thread, and is the same', async name => {
-    const input = Array.from({ length: 500 }, (_, at) => `${at} ${'x'.repeat(200)}`)
-    const made = await ask('POST', '/api/jobs', {
-      task: 'std/embeddings',
-      model_id: 'far',
-      [name]: { input, model: 'another', stream: true, dimensions: null },
-      metadata: { ref: 'large' },
-    })
-    expect(made.status, made.text).toBe(202)
-    const job = await end(made.body.id)
-    expect([job.status, job.result.data.length]).toEqual(['completed', 500])
-    expect(job.inputs).toEqual({ input, dimensions: null, model: 'far' })
-    const wrong = await ask('POST', '/api/jobs', {
-      ...jobRequest('a'),
-      inputs: undefined,
-      [name]: { input: [...input, 5] },
-    })
-    expect([wrong.status, wrong.body.error!.param]).toEqual([400, expect.stringContaining(`${name}.input`)])
-    const none = await ask('POST', '/api/jobs', { ...jobRequest('a'), inputs: undefined, [name]: input })
-    expect([none.status, none.body.error!.param]).toEqual([400, name])
-  })
+  test.each(['inputs', 'input', 'payload'])(
+    'whose %s are large is parsed in a thread, with the same result',
+    async name => {
+      const input = Array.from({ length: 500 }, (_, at) => `${at} ${'x'.repeat(200)}`)
+      const made = await ask('POST', '/api/jobs', {
+        task: 'std/embeddings',
+        model_id: 'far',
+        [name]: { input, model: 'another', stream: true, dimensions: null },
+        metadata: { ref: 'large' },
+      })
+      expect(made.status, made.text).toBe(202)
+      const job = await end(made.body.id)
+      expect([job.status, job.result.data.length]).toEqual(['completed', 500])
+      expect(job.inputs).toEqual({ input, dimensions: null, model: 'far' })
+      const wrong = await ask('POST', '/api/jobs', {
+        ...jobRequest('a'),
+        inputs: undefined,
+        [name]: { input: [...input, 5] },
+      })
+      expect([wrong.status, wrong.body.error!.param]).toEqual([400, expect.stringContaining(`${name}.input`)])
+      const none = await ask('POST', '/api/jobs', { ...jobRequest('a'), inputs: undefined, [name]: input })
+      expect([none.status, none.body.error!.param]).toEqual([400, name])
+    },
+  )
 
   test.each([
     ['webhook_url', 'https://example.com/hook'],
@@ -209,7 +215,7 @@ describe('a job', () => {
     expect(await look(await submit('a', { priority }))).toMatchObject({ priority: expected })
   })
 
-  test('that is for later waits', async () => {
+  test('with a later start waits', async () => {
     const id = await submit('later', { not_before: Math.floor(Date.now() / 1000) + 3600 })
     const early = await submit('sooner')
     expect((await end(early)).status).toBe('completed')
@@ -224,12 +230,12 @@ describe('a job', () => {
     expect((await cancel(id)).body.status).toBe('cancelled')
   })
 
-  test('that is for the end of time is kept until then', async () => {
+  test('with the latest possible start is kept until then', async () => {
     const id = await submit('never', { not_before: Number.MAX_SAFE_INTEGER })
     expect((await cancel(id)).body.status).toBe('cancelled')
   })
 
-  test('runs after its model was busy', async () => {
+  test('runs once its busy model has a slot', async () => {
     const busy = await submit('hold the only slot', { model_id: 'narrow' })
     await engine.until(seen => seen.some(({ body }) => body.input === 'hold the only slot'))
     const waiting = await submit('patient', { model_id: 'narrow' })
@@ -244,8 +250,8 @@ describe('a job', () => {
   })
 })
 
-describe('a look at a job', () => {
-  test('with ?wait comes with its end', async () => {
+describe('reading a job', () => {
+  test('with ?wait returns at its end', async () => {
     const id = await submit('hold for the wait')
     const waiting = end(id)
     await engine.until(seen => seen.some(({ body }) => body.input === 'hold for the wait'))
@@ -253,7 +259,7 @@ describe('a look at a job', () => {
     expect((await waiting).status).toBe('cancelled')
   })
 
-  test('with ?wait gives up in time, and says when to look again', async () => {
+  test('with ?wait returns after the timeout, and says when to ask again', async () => {
     const id = await submit('hold past the wait')
     const from = performance.now()
     const { status, body, headers } = await ask('GET', `/api/jobs/${id}?wait=0.3`)
@@ -285,7 +291,7 @@ describe('a look at a job', () => {
   })
 })
 
-describe('refused at once, and not made', () => {
+describe('a refused job is not created', () => {
   const good = { task: 'std/embeddings', model_id: 'far', inputs: { input: 'a' } }
   const chat = (more: object) => ({
     task: 'std/chat-completion',
@@ -370,7 +376,7 @@ describe('Idempotency-Key', () => {
     expect([status, body.error!.code]).toEqual([422, 'idempotency_key_reused'])
   })
 
-  test('50 at once make one job', async () => {
+  test('50 at once create one job', async () => {
     const key = newId('req')
     const before = await jobsInAll()
     const answers = await Promise.all(Array.from({ length: 50 }, () => withKey(key, jobRequest('all at once'))))
@@ -392,7 +398,7 @@ describe('Idempotency-Key', () => {
     expect(((await theirs.json()) as Job).id).not.toBe(mine.body.id)
   })
 
-  test('a body that was refused has used up nothing', async () => {
+  test('a refused body does not use up the key', async () => {
     const key = newId('req')
     expect((await withKey(key, jobRequest('x', { model_id: 'none' }))).status).toBe(404)
     expect((await withKey(key, jobRequest('x'))).status).toBe(202)
@@ -404,7 +410,7 @@ describe('Idempotency-Key', () => {
   })
 })
 
-describe('failing', () => {
+describe('failures', () => {
   test('an engine that fails twice and then works has three attempts', async () => {
     const id = await submit('late-2')
     const job = await end(id)
@@ -412,7 +418,7 @@ describe('failing', () => {
     expect(times.get('late-2')).toBe(3)
   })
 
-  test('for good after max_attempts, with the reason of the engine', async () => {
+  test('after max_attempts it is final, with the reason of the engine', async () => {
     const job = await end(await submit('500 twice', { max_attempts: 2 }))
     expect([job.status, job.attempts, job.result]).toEqual(['failed', 2, null])
     expect(job.error).toEqual({
@@ -426,7 +432,7 @@ describe('failing', () => {
     expect(job.usage).toEqual({ input_tokens: 0, output_tokens: 0 })
   })
 
-  test('at once when the engine finds the inputs wrong', async () => {
+  test('inputs that the engine refuses fail at once', async () => {
     const job = await end(await submit('400 at once'))
     expect([job.status, job.attempts]).toEqual(['failed', 1])
     expect(job.error).toMatchObject({ code: 'invalid_value', retryable: false, attempt: 1 })
@@ -434,7 +440,7 @@ describe('failing', () => {
     expect(times.get('400 at once')).toBe(1)
   })
 
-  test('between two attempts it is pending, and says why', async () => {
+  test('between two attempts the job is pending, with the reason', async () => {
     const id = await submit('500 between')
     await engine.until(seen => seen.some(({ body }) => body.input === '500 between'))
     await expect.poll(async () => (await look(id)).error?.code, { timeout: 20_000 }).toBe('worker_error')
@@ -444,8 +450,8 @@ describe('failing', () => {
   })
 })
 
-describe('cancelling', () => {
-  test('what waits: it never runs', async () => {
+describe('cancel', () => {
+  test('a waiting job: it never runs', async () => {
     const id = await submit('never', { not_before: Math.floor(Date.now() / 1000) + 1 })
     const { status, body } = await cancel(id)
     expect([status, body.status, body.started_at]).toEqual([200, 'cancelled', null])
@@ -455,7 +461,7 @@ describe('cancelling', () => {
     expect(times.has('never')).toBe(false)
   })
 
-  test('what runs: cancelled at once, the engine is told, nothing is billed', async () => {
+  test('a running job: cancelled at once, the engine request is aborted, nothing is billed', async () => {
     const taken: number[] = []
     for (let time = 0; time < 30; time++) {
       const input = `hold ${time}`
@@ -476,7 +482,7 @@ describe('cancelling', () => {
     expect(taken[29]!).toBeLessThan(5_000)
   })
 
-  test('again is fine, and changes nothing', async () => {
+  test('twice succeeds, and changes nothing', async () => {
     const id = await submit('hold again')
     const first = await cancel(id)
     const second = await cancel(id)
@@ -500,7 +506,7 @@ describe('cancelling', () => {
     expect((await look(id)).status).toBe(status)
   })
 
-  test('200 jobs at random moments: each ends once, and the ledger has a row for each that ended', async () => {
+  test('200 jobs at random times: each ends once, and the ledger has a row for each ended job', async () => {
     const before = await metric('infer_ledger_rows_total')
     const terminal = new Map<string, string>()
     const one = async (at: number) => {

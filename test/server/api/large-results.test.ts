@@ -37,7 +37,7 @@ const chat = (content: string, more: object = {}) => ({
   inputs: { messages: [{ role: 'user', content }] },
   ...more,
 })
-/** The node before, whose result is large: that many kilobytes of text. */
+/** The node before, whose result is this many kilobytes of text. */
 const wordy = (kb = 5_000, more: object = {}) => chat(`mode:wordy,kb=${kb}`, more)
 const said = (kb: number) => 'Ω123456\n'.repeat(kb * 100)
 
@@ -61,13 +61,16 @@ async function node(execution: Execution, name: string): Promise<Node> {
   return ((await response.json()) as { node: Node }).node
 }
 
-/** The files of results that there are. */
+/** The existing result files. */
 const files = () => {
   const folder = join(app.dataDir, 'results', app.organizationId)
   return readdirSync(folder).map(name => join(folder, name))
 }
 
-/** The most that one turn of the loop has worked meanwhile, milliseconds of this thread alone: others share the machine. */
+/**
+ * The longest time slice of the event loop meanwhile, in milliseconds of CPU time of this thread: other processes share
+ * the machine.
+ */
 async function longestTurn(work: () => Promise<unknown>): Promise<number> {
   const spent = () => Object.values(process.threadCpuUsage()).reduce((sum, part) => sum + part)
   let [most, last, going] = [0, spent(), true]
@@ -83,7 +86,7 @@ async function longestTurn(work: () => Promise<unknown>): Promise<number> {
   return most / 1000
 }
 
-describe('a node after one whose result has 5 MB', () => {
+describe('a node after a result of 5 MB', () => {
   test('refers to parts of it, as text and as values', async () => {
     const done = await run({
       a: wordy(),
@@ -102,7 +105,7 @@ describe('a node after one whose result has 5 MB', () => {
     expect(resolved_inputs.max_tokens).toBe(nodeOf(done, 'a').result.usage.completion_tokens)
   })
 
-  test('finds it by any name that a node may have', async () => {
+  test('finds a part by any name that a node may have', async () => {
     const done = await run({
       '1': wordy(300),
       'my node': wordy(310),
@@ -111,7 +114,7 @@ describe('a node after one whose result has 5 MB', () => {
     expect((await node(done, 'b')).resolved_inputs.messages[0]!.content).toBe('assistant assistant')
   })
 
-  test('fails with the words of any other where there is no such part', async () => {
+  test('fails with the usual message where a part is missing', async () => {
     const done = await run({ a: wordy(), b: chat('x ${nodes.a.result.choices[3].message.content}') })
     expect(nodeOf(done, 'b').error).toMatchObject({
       code: 'unresolved_reference',
@@ -119,7 +122,7 @@ describe('a node after one whose result has 5 MB', () => {
     })
   })
 
-  test('is not given more text of it than of others', async () => {
+  test('gets no more text of it than of other results', async () => {
     const done = await run({ a: wordy(), b: chat('x ${nodes.a.result.choices[0].message.content}') })
     expect(nodeOf(done, 'b').error).toMatchObject({
       code: 'invalid_value',
@@ -127,12 +130,12 @@ describe('a node after one whose result has 5 MB', () => {
     })
   })
 
-  test('is given a text of it whole', async () => {
+  test('gets one text of it whole', async () => {
     const done = await run({ a: wordy(300), b: chat('${nodes.a.result.choices[0].message.content}') })
     expect((await node(done, 'b')).resolved_inputs.messages[0]!.content).toBe(said(300))
   })
 
-  test('begins without holding up the loop', async () => {
+  test('starts without blocking the event loop', async () => {
     const edges = [{ from: 'a', to: 'b' }]
     const nodes = { a: wordy(15_000), b: chat('It was the ${nodes.a.result.choices[0].message.role}.') }
     const turns: number[] = []
@@ -146,7 +149,7 @@ describe('a node after one whose result has 5 MB', () => {
         }),
       )
     process.stdout.write(`large results: longest turns of the loop ${turns.map(ms => ms.toFixed(1)).join(', ')} ms\n`)
-    // Only to parse it takes four times as long.
+    // Parsing alone takes four times as long.
     expect(Math.min(...turns)).toBeLessThan(25)
   })
 })
@@ -179,7 +182,7 @@ describe('a large result is shown', () => {
     })
   })
 
-  test('whole with its node and with its job, with its length', async () => {
+  test('whole with its node and with its job, with its Content-Length', async () => {
     expect((await node(done, 'part')).result.choices[0]!.message.content).toBe(said(500))
     const response = await app.fetch(`/api/jobs/${nodeOf(done, 'part').job_id}`)
     const text = await response.text()
@@ -202,7 +205,7 @@ describe('a large result is shown', () => {
     expect(fal.choices[0]!.message.content).toBe(said(500))
   })
 
-  test('not in events, which say that it is there', async () => {
+  test('not in events, which only say that it exists', async () => {
     const over = new AbortController()
     const response = await app.fetch(`/api/workflow-executions/${done.id}/events`, { signal: over.signal })
     let text = ''
@@ -222,8 +225,8 @@ describe('a large result is shown', () => {
   })
 })
 
-describe('a large result is taken over', () => {
-  test('by the same work', async () => {
+describe('a large result is reused', () => {
+  test('by equal work', async () => {
     const nodes = { a: wordy(450, { cache: 'use' }) }
     const first = await run(nodes)
     const before = files().length
@@ -233,7 +236,7 @@ describe('a large result is taken over', () => {
     expect(files()).toHaveLength(before)
   })
 
-  test('by a retry, and stays when the first execution is deleted', async () => {
+  test('by a retry, and is kept when the first execution is deleted', async () => {
     const nodes = { a: wordy(460), b: chat('mode:status,code=400,text=no ${nodes.a.result.choices[0].message.role}') }
     const failed = await run(nodes)
     expect(failed.status).toBe('failed')
@@ -250,7 +253,7 @@ describe('a large result is taken over', () => {
   })
 })
 
-test('a result that went while it was asked for is told as one that is no longer kept', async () => {
+test('a result removed while it is read is reported as no longer kept', async () => {
   const before = new Set(files())
   const done = await run({ a: wordy(300) })
   for (const path of files()) if (!before.has(path)) rmSync(path)
@@ -260,7 +263,7 @@ test('a result that went while it was asked for is told as one that is no longer
   }
 })
 
-test('a node gives 16 MiB at most: more fails at once, and leaves nothing', async () => {
+test('the result of a node has at most 16 MiB: a larger one fails at once, and leaves no file', async () => {
   const before = files().length
   const done = await run({ fits: wordy(15_900), a: wordy(16_800), b: chat('after') })
   expect(nodeOf(done, 'fits').status).toBe('completed')

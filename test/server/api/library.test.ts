@@ -47,7 +47,7 @@ const list = async (query = '', token = app.secret) =>
   (await (await app.fetch(`/api/library${query}`, { token })).json()) as Page
 const prompts = async (query: string) => (await list(query)).items.map(({ prompt }) => prompt)
 
-test('every video that a job has made is there, newest first, with what there is to know of it', async () => {
+test('every generated video is listed, newest first, with its facts', async () => {
   const { items, has_more, next_cursor } = await list()
   expect(items.map(({ prompt }) => prompt)).toEqual(made.map(({ prompt }) => prompt).toReversed())
   expect([has_more, next_cursor]).toEqual([false, null])
@@ -103,7 +103,7 @@ test('times are Unix seconds', async () => {
   expect(await prompts(`?created_after=${at - 5}&created_before=${at + 5}`)).toContain('a dog by the sea')
 })
 
-test('page by page it is the same list', async () => {
+test('page by page the list is the same', async () => {
   const seen: string[] = []
   for (let after: string | null = ''; after !== null; ) {
     const { items, next_cursor, has_more }: Page = await list(`?limit=1${after && `&after=${after}`}`)
@@ -125,7 +125,7 @@ test.each([
   expect([response.status, ((await response.json()) as { error: { param: string } }).error.param]).toEqual([400, param])
 })
 
-test('of another organization there is nothing: it is answered as for one that is not there', async () => {
+test('another organization has an empty list, and entries answer as if they did not exist', async () => {
   const { secret } = await makeOrganization(app)
   const [item] = (await list()).items
   expect((await list('', secret)).items).toEqual([])
@@ -139,11 +139,11 @@ test('of another organization there is nothing: it is answered as for one that i
     expect(foreign).toEqual(absent)
     expect(foreign![0]).toBe(404)
   }
-  // The cursor of another organization leads to nothing of it.
+  // A cursor of another organization reveals nothing.
   expect((await list(`?after=${item!.id}`, secret)).items).toEqual([])
 })
 
-test('a video that is removed is gone: from the list, from its addresses, from the disk; its job stays', async () => {
+test('a removed video is gone from the list, from its addresses and from the disk; its job is kept', async () => {
   const [item] = (await list('?q=cat')).items
   const stored = () =>
     readdirSync(join(app.dataDir, 'files', app.organizationId)).filter(name => name.startsWith(item!.id))

@@ -6,8 +6,8 @@ import type { Call } from '../../../server/call.ts'
 import type { Owners } from '../../../server/owners.ts'
 import { openStreams } from '../../../server/std/streams.ts'
 
-test('nothing is written behind the end, and who does not take the end is cut', async () => {
-  // A response whose reader never takes anything: what is written stays in it.
+test('no line is written after the end, and a reader that does not read the end is cut', async () => {
+  // A response whose reader never reads: all writes stay in it.
   const res = new ServerResponse(new IncomingMessage(new Socket()))
   const errors: Error[] = []
   res.on('error', error => errors.push(error))

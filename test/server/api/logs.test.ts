@@ -29,7 +29,7 @@ async function follow(app: TestApp, query = '', signal?: AbortSignal) {
   return { events, said, ended }
 }
 
-test('the log of the server and the output of engines come together, oldest first', async () => {
+test('the log of the server and the output of engines are merged, oldest first', async () => {
   await using app = await startApp({ models: [fakeModel('fake'), fakeModel('other')] })
   await wake(app, 'fake')
   await wake(app, 'other')
@@ -49,7 +49,7 @@ test('the log of the server and the output of engines come together, oldest firs
   expect(await lines(app, '?lines=1')).toEqual((await lines(app)).slice(-1))
 })
 
-test('who follows hears each further line at once, of the model that was asked for', async () => {
+test('a follower gets each further line at once, of the requested model only', async () => {
   await using app = await startApp({ models: [fakeModel('fake'), fakeModel('other')] })
   const gone = new AbortController()
   const { said } = await follow(app, '&model=fake&lines=0', gone.signal)
@@ -64,7 +64,7 @@ test('who follows hears each further line at once, of the model that was asked f
     .toBe(1)
 })
 
-test('who follows does not hold up the end of the server, and is told', async () => {
+test('a follower does not delay the stop of the server, and gets a closing event', async () => {
   const app = await startApp()
   const { events, ended } = await follow(app)
   const startedAt = performance.now()
@@ -74,7 +74,7 @@ test('who follows does not hold up the end of the server, and is told', async ()
   expect(events.at(-1)).toMatchObject({ event: 'end' })
 })
 
-test('a secret that an engine prints is not shown', async () => {
+test('secrets that an engine prints are redacted', async () => {
   const node = process.execPath
   const print = `console.log('my key is', process.env.SOME_KEY, 'and sk-infer-0123456789abcdef'); process.exit(3)`
   await using app = await startApp({
@@ -91,14 +91,14 @@ test.each([
   ['?lines=100000', 'lines'],
   ['?source=nobody', 'source'],
   ['?follow=perhaps', 'follow'],
-])('%s is refused and names %s', async (query, param) => {
+])('%s is refused with a message that names %s', async (query, param) => {
   await using app = await startApp()
   const response = await app.fetch(`/api/system/logs${query}`)
   expect(response.status).toBe(400)
   expect(await response.json()).toMatchObject({ error: { param } })
 })
 
-test('a model that does not exist is named', async () => {
+test('an unknown model is named in the error', async () => {
   await using app = await startApp()
   const response = await app.fetch('/api/system/logs?model=ghost')
   expect(response.status).toBe(404)

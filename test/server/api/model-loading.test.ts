@@ -34,7 +34,7 @@ const tokenWith = async (more: object): Promise<string> => {
 test.each([
   ['as it is', 'owner/name:q4'],
   ['encoded', 'owner%2Fname%3Aq4'],
-])('an id with a slash, %s: load, look, unload', async (_, id) => {
+])('an id with a slash, %s: load, read, unload', async (_, id) => {
   expect(await ask('POST', `/api/models/${id}/load?wait=30`)).toMatchObject({
     http: 200,
     model_id: 'owner/name:q4',
@@ -61,7 +61,7 @@ test.each([
   expect(await ask('GET', `/api/models/${id}`)).toMatchObject({ engines: [] })
 })
 
-test('a load that takes longer than the wait goes on; asking again joins it', async () => {
+test('a load that takes longer than the wait continues; a second request joins it', async () => {
   for (let asked = 0; asked < 3; asked++)
     expect(await ask('POST', '/api/models/hangs/load?wait=0.05')).toMatchObject({
       http: 200,
@@ -71,7 +71,7 @@ test('a load that takes longer than the wait goes on; asking again joins it', as
     })
 })
 
-test('a caller who leaves is no fault of ours, and the load goes on without him', async () => {
+test('a caller who disconnects is no server error, and the load continues', async () => {
   const client = new AbortController()
   const left = app
     .fetch('/api/models/hangs/load?wait=60', { method: 'POST', signal: client.signal })
@@ -83,7 +83,7 @@ test('a caller who leaves is no fault of ours, and the load goes on without him'
   expect(await ask('GET', '/api/models/hangs')).toMatchObject({ status: { status: 'loading' } })
 })
 
-test('a load that fails says why, and so does the status afterwards', async () => {
+test('a failed load gives the reason, and so does the status afterwards', async () => {
   const failed = await ask('POST', '/api/models/broken/load?wait=30')
   expect(failed).toMatchObject({ http: 503, error: { code: 'no_capacity' } })
   expect(failed.error.message).toMatch(/'broken' cannot be started: .*\(3\).*out of memory/)
@@ -92,14 +92,14 @@ test('a load that fails says why, and so does the status afterwards', async () =
   })
 })
 
-test('what is kept loaded stays unloaded until somebody asks for it', async () => {
+test('a model with replicas.min that was unloaded stays unloaded until the next request', async () => {
   await ask('POST', '/api/models/kept/load?wait=30')
   expect(await ask('POST', '/api/models/kept/unload?wait=30')).toMatchObject({ status: 'cold' })
   await app.fetch('/std/v1/embeddings', { body: { model: 'kept', input: 'a' } })
   expect(await ask('GET', '/api/models/kept')).toMatchObject({ status: { status: 'warm' } })
 })
 
-test('unload waits for what runs', async () => {
+test('unload waits for running requests', async () => {
   await ask('POST', '/api/models/kept/load?wait=30')
   const running = await app.fetch('/std/v1/chat/completions', {
     body: { model: 'kept', stream: true, messages: [{ role: 'user', content: 'mode:stream,tokens=20,rate=20' }] },
@@ -120,7 +120,7 @@ test.each([
   expect(await ask(method, path)).toMatchObject({ http, error: { code } })
 })
 
-test('a token that may not use a model may not touch it either, and does not learn of it', async () => {
+test('a token may not load or unload a model that it may not use, and does not learn that it exists', async () => {
   const token = await tokenWith({ scopes: ['admin:write', 'admin:read'], models: ['kept'] })
   expect(await ask('POST', '/api/models/kept/load?wait=30', token)).toMatchObject({ http: 200 })
   for (const [method, path] of [
@@ -133,7 +133,7 @@ test('a token that may not use a model may not touch it either, and does not lea
   }
 })
 
-test("another organization's token looks at no settings and loads nothing, whatever its scopes", async () => {
+test("another organization's token reads no settings and loads no model, whatever its scopes", async () => {
   const { secret } = await makeOrganization(app, {})
   await ask('POST', '/api/models/kept/load?wait=30')
   for (const [method, path] of [
@@ -146,7 +146,7 @@ test("another organization's token looks at no settings and loads nothing, whate
   expect(await ask('GET', '/api/model-status', secret)).not.toHaveProperty('configuration')
 })
 
-test('who may see how the configuration stands sees it in the model status', async () => {
+test("a token that may read the configuration's state sees it in the model status", async () => {
   const user = await tokenWith({ scopes: ['user:read'] })
   expect(await ask('GET', '/api/model-status', user)).not.toHaveProperty('configuration')
   expect(await ask('GET', '/api/model-status')).toMatchObject({ configuration: { fault: null, restart_for: [] } })
@@ -160,7 +160,7 @@ test('who may see how the configuration stands sees it in the model status', asy
   expect(await ask('GET', '/api/model-status', user)).not.toHaveProperty('configuration')
 })
 
-test('the schema of the configuration is there for every editor', async () => {
+test('the configuration schema is public for editors', async () => {
   const response = await app.fetch('/infer.schema.json', { token: null })
   expect(response.status).toBe(200)
   expect(await response.json()).toMatchObject({ $schema: 'https://json-schema.org/draft/2020-12/schema' })

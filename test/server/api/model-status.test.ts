@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { fakeModel, startApp } from '../../_app.ts'
 import { ask, type Json, painters, submitted, until } from '../slug/_painter.ts'
 
-test('where each task is asked, what it takes, and what waits for it', async () => {
+test('shows the routes of each task, what it accepts, and how many requests wait', async () => {
   await using app = await startApp({ models: [...painters, fakeModel('fake')] })
   const statuses = async () =>
     Object.fromEntries(
@@ -29,7 +29,7 @@ test('where each task is asked, what it takes, and what waits for it', async () 
   expect(before.painter.tasks).toEqual([...ofSlugs, 'std/image-generation', 'std/image-edit'])
   expect(before.painter.input_schemas['slug/image-to-video'].required).toEqual(['prompt', 'image_url'])
   expect(before.fake).toMatchObject({ slug: null, slugs: {}, input_schema: null, input_schemas: {} })
-  // Every slug that is shown is one that can be asked.
+  // Every listed slug answers requests.
   for (const slug of Object.values(before.painter.slugs as Record<string, string>))
     expect((await ask(app, `/slug/${slug}`, { body: {} })).body.error.code).toBe('missing_required_parameter')
 

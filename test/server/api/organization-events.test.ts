@@ -4,7 +4,7 @@ import { openOrganizationSnapshots } from '../../../server/api/organization-snap
 import type { Call } from '../../../server/call.ts'
 import type { Owners } from '../../../server/owners.ts'
 
-/** A log of so many events, each the creation of a job, and how often it was read. */
+/** A log of this many events, each the creation of a job, and a count of its reads. */
 function openLogOfEvents(length: number) {
   const log = { length, lists: 0, pages: 0 }
   const owners = {
@@ -39,7 +39,7 @@ function openLogOfEvents(length: number) {
 }
 const call = (organizationId = 'org_1') => ({ caller: { organizationId }, origin: 'http://here' }) as unknown as Call
 
-test('readers that come together share one snapshot; a reader ahead of it gets a newer one', async () => {
+test('readers that connect together share one snapshot; a reader ahead of it gets a newer one', async () => {
   const { log, owners } = openLogOfEvents(7)
   const snapshotOf = openOrganizationSnapshots(owners)
   const all = await Promise.all(Array.from({ length: 100 }, () => snapshotOf('org_1')))
@@ -47,16 +47,16 @@ test('readers that come together share one snapshot; a reader ahead of it gets a
   expect(await snapshotOf('org_2')).not.toBe(all[0])
   log.length = 8
   expect((await snapshotOf('org_1')).sequence).toBe(8)
-  // Many come while much happens: they begin a little earlier in the log.
+  // Many connect during many changes: they begin a little earlier in the log.
   log.length = 9
   const manyReaders = true
   expect((await snapshotOf('org_1', { manyReaders })).sequence).toBe(8)
-  // To a reader that had event 9, the state at 8 would be a step back.
+  // For a reader that had event 9, the state at 8 would be a step back.
   expect((await snapshotOf('org_1', { manyReaders, resume: 9 })).sequence).toBe(9)
   expect((await snapshotOf('org_1', { manyReaders, resume: 1_000 })).sequence).toBe(9)
 })
 
-test('readers at the same place share a page, and none is kept that holds nothing', async () => {
+test('readers at the same position share a page, and no page without events is kept', async () => {
   const { log, owners } = openLogOfEvents(0)
   const pages = openEventPages(owners)
   expect(await pages.next(call(), 0, undefined)).toBeUndefined()

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp, workspacesIn } from '../../_app.ts'
 import { heardInWav, remoteSpeaker, toneModel } from '../std/_speech.ts'
 
-/** Text to speech as a node of workflows. */
+/** Text to speech in workflow nodes. */
 let app: TestApp
 let far: Awaited<ReturnType<typeof remoteSpeaker>>
 beforeAll(async () => {
@@ -45,7 +45,7 @@ async function run(nodes: Record<string, object>, edges: [string, string][] = []
 const speak = (inputs: object, more: object = {}) => ({ model_id: 'tones', task: 'std/audio-speech', inputs, ...more })
 const hear = (url: unknown) => ({ model_id: 'ear', task: 'std/audio-transcription', inputs: { url } })
 
-test('what one node says another hears, by its address, its id or the whole result', async () => {
+test('one node synthesizes and another transcribes, by the address, the id or the whole result', async () => {
   const { status, outputs, nodes } = await run(
     {
       speak: speak({ input: 'The cat sat on the mat.', response_format: 'wav' }),
@@ -70,7 +70,7 @@ test('what one node says another hears, by its address, its id or the whole resu
   expect(workspacesIn(app.dataDir)).toEqual([])
 }, 40_000)
 
-test('with a seed the same is said once', async () => {
+test('with a seed the same text is synthesized once', async () => {
   const node = { speak: speak({ input: 'Seeded', seed: 3, response_format: 'wav' }) }
   const [first, second] = [await run(node), await run(node)]
   expect([first.nodes[0]!.cached, second.nodes[0]!.cached]).toEqual([false, true])
@@ -80,7 +80,7 @@ test('with a seed the same is said once', async () => {
   expect([(await run(other)).nodes[0]!.cached, (await run(other)).nodes[0]!.cached]).toEqual([false, false])
 })
 
-test('a file that is not what was asked for is a fault of the engine, and is not kept', async () => {
+test('a file of another type is an engine error, and is not kept', async () => {
   const { status, nodes } = await run({ speak: { ...speak({ input: 'x' }, { retries: { max: 0 } }), model_id: 'far' } })
   expect(status).toBe('failed')
   expect(nodes[0]!.error).toMatchObject({
@@ -90,7 +90,7 @@ test('a file that is not what was asked for is a fault of the engine, and is not
   expect(workspacesIn(app.dataDir)).toEqual([])
 })
 
-test('what a graph refers to is checked before it runs', async () => {
+test('references of a graph are checked before it runs', async () => {
   const checked = await app.fetch('/api/workflows/validate', {
     body: {
       dag: {

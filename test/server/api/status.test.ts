@@ -61,7 +61,7 @@ test('status shows devices, engines, slots, the queue and the tokens per second'
   await expect.poll(async () => (await status()).requests).toBe(1)
 })
 
-test('whole answers and durable jobs count too', async () => {
+test('unstreamed answers and durable jobs count too', async () => {
   await using app = await startApp()
   const input = async () =>
     ((await (await app.fetch('/api/system/status')).json()) as Status).models[0]!.input_tokens_per_second
@@ -77,7 +77,7 @@ test('whole answers and durable jobs count too', async () => {
   expect(await input()).toBeGreaterThan(sync)
 })
 
-test('a token that may use some models only sees those only', async () => {
+test('a token limited to some models sees only those', async () => {
   await using app = await startApp({ models: [fakeModel('mine'), fakeModel('other')] })
   for (const model of ['mine', 'other']) await app.fetch('/std/v1/embeddings', { body: { model, input: 'wake up' } })
   const made = (await (
@@ -90,7 +90,7 @@ test('a token that may use some models only sees those only', async () => {
   expect(status.engines.map(({ model_id }) => model_id)).toEqual(['mine'])
 })
 
-test('each request that waits is listed with the reason, and cancelled by its id', async () => {
+test('each waiting request is listed with the reason, and can be cancelled by its id', async () => {
   await using app = await startApp({ models: [fakeModel('fake', [], { concurrency: 1 })] })
   const status = async () => (await (await app.fetch('/api/system/status')).json()) as Status
   const gone = new AbortController()

@@ -17,7 +17,7 @@ interface Token {
   last_used_at: number | null
   created_by: string | null
 }
-/** All that any answer here has. */
+/** The members that any answer here may have. */
 interface Body {
   error: { code: string; message: string; param: string | null; required_scope?: string }
   token: Token
@@ -34,7 +34,7 @@ interface Body {
 let app: TestApp
 let base: string
 let root: Token
-/** Every secret that this file has seen: none may turn up again. */
+/** Every secret of this file: none may appear again. */
 const secrets: string[] = []
 
 beforeAll(async () => {
@@ -69,13 +69,13 @@ describe('a new token', () => {
     ['rate_limit', { api: 1 }],
     ['monthly_spend_limit', 5],
     ['metadata', { team: 'a' }],
-  ])('with %s is refused by name: a limit that is not kept must not seem to be', async (param, value) => {
+  ])('with %s is refused by name, since a limit that is not enforced must not seem to be', async (param, value) => {
     const { status, body } = await ask('POST', base, { name: 'limited', [param]: value })
     expect([status, body.error]).toMatchObject([400, { code: 'unsupported_parameter', param }])
     expect((await ask('POST', base, { name: `without ${param}`, [param]: null })).status).toBe(201)
   })
 
-  test('takes the defaults: user scopes, all models, no expiry', async () => {
+  test('has the defaults: user scopes, all models, no expiry', async () => {
     const { token, secret } = await create({ name: 'plain' })
     expect(token).toEqual({
       id: expect.stringMatching(/^tok_[0-9A-Z]{26}$/),
@@ -106,7 +106,7 @@ describe('a new token', () => {
     if (expected === null) expect(token.expires_at).toBeNull()
     else expect(Math.abs(token.expires_at! - expected())).toBeLessThan(expected() / 1000 + 60)
     expect(token.status).toBe('active')
-    // Answered and not refused as unknown: a token with only admin scopes lacks the one of /api/me.
+    // The route exists: a token with only admin scopes lacks the scope of /api/me.
     expect([200, 403]).toContain(await me(secret))
   })
 
@@ -124,7 +124,7 @@ describe('a new token', () => {
     ['an expiry with a fraction', { expires_in: 1.5 }, 400, 'invalid_type', 'expires_in'],
     ['no models', { models: [] }, 400, 'invalid_value', 'models'],
     ['a model that is no text', { models: [1] }, 400, 'invalid_type', 'models[0]'],
-  ])('with %s is refused and not made', async (_, tokenRequest, status, code, param) => {
+  ])('with %s is refused and not created', async (_, tokenRequest, status, code, param) => {
     const before = (await ask('GET', `${base}?limit=1`)).body.tokens[0]!.id
     const { status: got, body } = await ask('POST', base, { name: 'made', ...tokenRequest })
     expect([got, body.error.code, body.error.param]).toEqual([status, code, param])
@@ -132,7 +132,7 @@ describe('a new token', () => {
   })
 })
 
-describe('nobody makes a token mightier than his own', () => {
+describe('no token creates a token with more rights', () => {
   test.each<[string, string[], string]>([
     ['one more scope', ['admin:write', 'admin:read'], 'admin:read'],
     ['only a foreign one', ['user:write'], 'user:write'],
@@ -144,7 +144,7 @@ describe('nobody makes a token mightier than his own', () => {
     expect([status, body.error.code, body.error.required_scope]).toEqual([403, 'insufficient_scope', lacking])
   })
 
-  test('nor a mightier one of one that is there: by widening it, or by having its next secret', async () => {
+  test('no token gets more rights by widening another, or by rotating a stronger one', async () => {
     const { secret } = await create({ scopes: ['admin:write'] })
     const weak = await create({ scopes: ['user:read'] })
     const widened = await ask('PATCH', `${base}/${weak.token.id}`, { scopes: ['user:read', 'user:write'] }, secret)
@@ -160,14 +160,14 @@ describe('nobody makes a token mightier than his own', () => {
     ['a wider pattern', { models: ['*'] }, 403],
     ['another model', { models: ['fake'] }, 403],
     ['all models', { models: null }, 403],
-  ])('who may use qwen/* only may give %s: %o → %i', async (_, tokenRequest, status) => {
+  ])('a token limited to qwen/* can only grant %s: %o → %i', async (_, tokenRequest, status) => {
     const { secret } = await create({ scopes: ['admin:write', 'user:read', 'user:write'], models: ['qwen/*'] })
     const made = await ask('POST', base, { name: 'x', ...tokenRequest }, secret)
     expect(made.status, made.text).toBe(status)
     if (status === 403) expect(made.body.error.code).toBe('model_not_allowed')
   })
 
-  test('and what he does not speak of is his own', async () => {
+  test('and the default is its own limit', async () => {
     const { secret } = await create({ scopes: ['admin:write', 'user:read', 'user:write'], models: ['qwen/*'] })
     const made = await ask('POST', base, { name: 'x' }, secret)
     expect([made.status, made.body.token.models]).toEqual([201, ['qwen/*']])
@@ -189,7 +189,7 @@ describe('models', () => {
     [['*/big', 'other'], 'qwen/big', 200],
     [['*/big', 'other'], 'fake', 403],
     [['*'], 'off', 404],
-  ])('a token for %j asks %s: %i', async (models, model, status) => {
+  ])('a token for %j requests %s: %i', async (models, model, status) => {
     const { secret } = await create({ models })
     const chatted = await chat(secret, model)
     expect(chatted.status, chatted.text).toBe(status)
@@ -209,7 +209,7 @@ describe('models', () => {
       ])
   })
 
-  test('that a token may not use are in none of its lists and cannot be looked up', async () => {
+  test('that a token may not use are in none of its lists and cannot be retrieved', async () => {
     const { secret } = await create({ models: ['qwen/*'] })
     const list = await ask('GET', '/std/v1/models', undefined, secret)
     expect(list.body.data.map(({ id }) => id)).toEqual(['qwen/big'])
@@ -224,7 +224,7 @@ describe('models', () => {
     expect(bare(foreign!.text, 'fake')).toBe(bare(absent!.text, 'none'))
   })
 
-  test('narrowed by a change count from the next request on', async () => {
+  test('removed by a change are refused from the next request on', async () => {
     const { token, secret } = await create({})
     expect((await chat(secret, 'fake')).status).toBe(200)
     expect((await ask('PATCH', `${base}/${token.id}`, { models: ['qwen/*'] })).status).toBe(200)
@@ -235,7 +235,7 @@ describe('models', () => {
 })
 
 describe('the list', () => {
-  test('is newest first, in pages, and every token is in it once', async () => {
+  test('is newest first, in pages, and has every token once', async () => {
     const own = await makeOrganization(app)
     const at = `/api/organizations/${own.organizationId}/tokens`
     const ids: string[] = []
@@ -253,7 +253,7 @@ describe('the list', () => {
     expect(new Set(seen).size).toBe(5)
   })
 
-  test('can be had by status', async () => {
+  test('can be filtered by status', async () => {
     const disabled = await create({})
     const revoked = await create({})
     const expired = await create({ expires_in: 1 })
@@ -288,7 +288,7 @@ describe('the list', () => {
 })
 
 describe('a change', () => {
-  test('sets what is named and leaves the rest', async () => {
+  test('sets the named fields and keeps the rest', async () => {
     const { token } = await create({ name: 'before', models: ['fake'] })
     const { status, body } = await ask('PATCH', `${base}/${token.id}`, {
       name: 'after',
@@ -315,7 +315,7 @@ describe('a change', () => {
     expect((await ask('GET', `${base}/${token.id}`)).body.token).toEqual(token)
   })
 
-  test('to disabled keeps it out at once, and back to active lets it in', async () => {
+  test('to disabled refuses it at once, and to active accepts it again', async () => {
     const { token, secret } = await create({})
     expect(await me(secret)).toBe(200)
     const disabled = await ask('PATCH', `${base}/${token.id}`, { status: 'disabled' })
@@ -331,7 +331,7 @@ describe('a change', () => {
     expect(await codeOf(secret)).toEqual([403, 'insufficient_scope'])
   })
 
-  test('of one that is not there, or is revoked', async () => {
+  test('of an unknown or revoked token', async () => {
     const { token } = await create({})
     await ask('DELETE', `${base}/${token.id}`)
     for (const [id, status, code] of [
@@ -346,7 +346,7 @@ describe('a change', () => {
 })
 
 describe('the end of a token', () => {
-  test('revoked: out at once, both ways, again and again; never back', async () => {
+  test('revoked: refused at once, on both paths, again and again, for ever', async () => {
     for (const [method, suffix] of [
       ['DELETE', ''],
       ['POST', '/revoke'],
@@ -364,7 +364,7 @@ describe('the end of a token', () => {
     expect((await ask('DELETE', `${base}/${newId('tok')}`)).status).toBe(404)
   })
 
-  test('revoked in the middle of a stream: the stream goes on to its end', async () => {
+  test('revoked in the middle of a stream: the stream continues to its end', async () => {
     const { token, secret } = await create({})
     const response = await app.fetch('/std/v1/chat/completions', {
       token: secret,
@@ -397,7 +397,7 @@ describe('the end of a token', () => {
     expect(await me(secret)).toBe(200)
   })
 
-  test('nobody revokes the token in his hand by mistake', async () => {
+  test("the caller's own token is not revoked by mistake", async () => {
     const { token, secret } = await create({ scopes: ['admin:write', 'user:read'] })
     for (const [method, suffix] of [
       ['DELETE', ''],
@@ -412,11 +412,11 @@ describe('the end of a token', () => {
     expect(await codeOf(secret)).toEqual([401, 'token_revoked'])
   })
 
-  test('nor the last one that can let others in: not by revoking, disabling or narrowing it', async () => {
+  test('the last token that can create others is kept: it cannot be revoked, disabled or narrowed', async () => {
     const own = await makeOrganization(app)
     const at = `/api/organizations/${own.organizationId}/tokens`
     const { token: last } = (await ask('GET', '/api/me', undefined, own.secret)).body
-    // A forced revoke of the caller's own would leave nobody either, but whoever forces it means it.
+    // A forced revoke of the caller's own token would leave none either, but force is explicit.
     const helper = await create({ scopes: ['user:read', 'admin:write'] }, { base: at, secret: own.secret })
     expect((await ask('DELETE', `${at}/${helper.token.id}`, undefined, own.secret)).status).toBe(200)
     for (const [method, path, body] of [
@@ -433,7 +433,7 @@ describe('the end of a token', () => {
     expect(await codeOf(own.secret)).toEqual([401, 'token_revoked'])
   })
 
-  test('two that revoke each other at once: one stays', async () => {
+  test('two that revoke each other at once: one is kept', async () => {
     const own = await makeOrganization(app)
     const at = `/api/organizations/${own.organizationId}/tokens`
     const { token: first } = (await ask('GET', '/api/me', undefined, own.secret)).body
@@ -448,7 +448,7 @@ describe('the end of a token', () => {
 })
 
 describe('a rotation', () => {
-  test('without overlap: a new secret with the same rights, the old one is out', async () => {
+  test('without overlap: a new secret with the same rights, the old one is refused', async () => {
     const { token, secret } = await create({ name: 'rolled', scopes: ['user:read'], models: ['fake'] })
     const { status, body } = await ask('POST', `${base}/${token.id}/rotate`)
     secrets.push(body.secret)
@@ -465,7 +465,7 @@ describe('a rotation', () => {
     expect(await codeOf(secret)).toEqual([401, 'token_expired'])
   })
 
-  test('with overlap: both work, the old one until it is over', async () => {
+  test('with overlap: both work until the overlap ends', async () => {
     const { token, secret } = await create({})
     const { body } = await ask('POST', `${base}/${token.id}/rotate`, {
       overlap_seconds: 1,
@@ -477,7 +477,7 @@ describe('a rotation', () => {
     expect(await me(body.secret)).toBe(200)
   })
 
-  test('never lengthens the life of the old one', async () => {
+  test('never extends the life of the old one', async () => {
     const { token } = await create({ expires_in: 60 })
     const { body } = await ask('POST', `${base}/${token.id}/rotate`, {
       overlap_seconds: 3600,
@@ -497,19 +497,19 @@ describe('a rotation', () => {
     expect(await me(secret)).toBe(200)
   })
 
-  test('of one that is not there', async () => {
+  test('of an unknown token', async () => {
     expect((await ask('POST', `${base}/${newId('tok')}/rotate`, {})).status).toBe(404)
   })
 })
 
-test('who asks /api/me learns of his token what the list says of it', async () => {
+test("/api/me describes the caller's token as the list does", async () => {
   const { token, secret } = await create({})
   const { body } = await ask('GET', '/api/me', undefined, secret)
   expect(body.token).toEqual({ ...token, last_used_at: body.token.last_used_at })
   expect(body.organization.id).toBe(app.organizationId)
 })
 
-test('a wrong secret that looks right is told by its ends only', async () => {
+test('a wrong but well-formed secret is shown by its ends only', async () => {
   const { secret } = await create({})
   const wrong = secret.slice(0, -1) + (secret.endsWith('0') ? '1' : '0')
   const { status, body, headers } = await ask('GET', '/api/me', undefined, wrong)
@@ -518,7 +518,7 @@ test('a wrong secret that looks right is told by its ends only', async () => {
   expect(body.error.message).not.toContain(wrong.slice(9, 21))
 })
 
-test('no secret is ever shown again: not in lists, not in metrics, not on the disk', async () => {
+test('no secret is shown again: not in lists, not in metrics, not on the disk', async () => {
   expect(secrets.length).toBeGreaterThan(30)
   const pages: string[] = []
   let after = ''

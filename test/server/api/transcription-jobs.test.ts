@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { wavHead } from '../../../core/tasks/wav.ts'
 import { fakeModel, startApp, type TestApp, workspacesIn } from '../../_app.ts'
 
-/** Speech to text as jobs and as nodes of workflows, beside the toys that speak and hear. */
+/** Speech to text as jobs and as workflow nodes, beside the toys for speech and transcription. */
 let app: TestApp
 const task = 'std/audio-transcription'
 beforeAll(async () => {
@@ -56,7 +56,7 @@ async function ended(id: string): Promise<Job> {
 }
 const heard = 'The cat sat on the mat. The dog barked.'
 
-test('a job has all that was heard for its result, and the sound as a file of its own', async () => {
+test('a job has the whole transcript as its result, and the audio as a file of its own', async () => {
   const made = await submit({ url, response_format: 'srt', language: 'en' })
   expect(made.status).toBe(202)
   const job = await ended(made.body.id)
@@ -68,13 +68,13 @@ test('a job has all that was heard for its result, and the sound as a file of it
     usage: { input_tokens: 0, output_tokens: 0 },
   })
   expect(JSON.stringify(job.inputs)).not.toContain('data:')
-  // Again, with the file that it has kept.
+  // Again, with the stored file.
   const again = await ask(`/api/jobs/${made.body.id}/retry`, {})
   expect(await ended(again.body.id)).toMatchObject({ status: 'completed', result: { text: heard } })
   expect(workspacesIn(app.dataDir)).toEqual([])
 })
 
-test('words are kept where they were asked for, and a translation is one', async () => {
+test('words are kept when requested, and a translation is stored as such', async () => {
   const words = await submit({ url, response_format: 'verbose_json', timestamp_granularities: ['word'] })
   expect(await ended(words.body.id)).toMatchObject({ result: { words: [{ word: 'The', start: 0, end: 0.5 }] } })
   const english = await submit({ url }, { task: 'std/audio-translation' })
@@ -87,12 +87,12 @@ test.each<[string, object, number, string, string]>([
   ['what is no sound', { url: 'data:audio/wav;base64,aGVsbG8=' }, 400, 'invalid_audio', 'inputs.url'],
   ['a file that is not there', { file_id: 'file-01ARZ3NDEKTSV4RRFFQ69G5FAV' }, 404, 'not_found', 'inputs.file_id'],
   ['an address of this machine', { url: 'http://127.0.0.1/a.mp3' }, 400, 'url_fetch_failed', 'inputs.url'],
-])('%s is refused at the submit', async (_name, inputs, status, code, param) => {
+])('%s is refused at submission', async (_name, inputs, status, code, param) => {
   const refused = await submit(inputs)
   expect([refused.status, refused.body.error]).toEqual([status, expect.objectContaining({ code, param })])
 })
 
-test('respond-async makes a job of a form, and the same key the same one', async () => {
+test('respond-async makes a job of a form, and the same key finds it', async () => {
   const send = async (file = wav) => {
     const body = new FormData()
     body.append('model', 'far')
@@ -136,7 +136,7 @@ test.each([
   ['url', '${nodes.say.result.audio_url}'],
   ['file', '${nodes.say.result.audio_url}'],
   ['file_id', '${nodes.say.result.file_id}'],
-])('what one node says another writes down: %s', { timeout: 60_000 }, async (field, reference) => {
+])('one node synthesizes and another transcribes: %s', { timeout: 60_000 }, async (field, reference) => {
   const nodes = {
     say,
     hear: { model_id: 'ear', task, inputs: { [field]: reference } },
@@ -154,7 +154,7 @@ test.each([
   expect(done[1]!.result).toMatchObject({ text: say.inputs.input, segments: [{ id: 0 }, { id: 1 }] })
 })
 
-test('the same sound is written down once', { timeout: 60_000 }, async () => {
+test('the same audio is transcribed once', { timeout: 60_000 }, async () => {
   const hear = { model_id: 'far', task, inputs: { url: '${nodes.say.result.audio_url}' } }
   const first = await run({ say: { ...say, cache: 'off' }, hear })
   const second = await run({ say: { ...say, cache: 'off' }, hear })
@@ -164,7 +164,7 @@ test('the same sound is written down once', { timeout: 60_000 }, async () => {
   expect((await run({ say, hear: hot }))[1]!.cached).toBe(false)
 })
 
-test('the types of results are known', async () => {
+test('the types of results are known to validation', async () => {
   const nodes = {
     hear: { model_id: 'far', task, inputs: { url } },
     wrong: {

@@ -56,7 +56,7 @@ async function made(fields: object = {}): Promise<Answer['workflow']> {
 const codes = ({ diagnostics: { type_issues, warnings } }: Answer) =>
   [...type_issues, ...warnings].map(({ code, node_id }) => (node_id ? `${code} ${node_id}` : code))
 
-test('one that is written down has its defaults, and is read as it was written', async () => {
+test('a created workflow has its defaults, and is read as it was sent', async () => {
   const { status, body, etag } = await call('POST', '/api/workflows', { name: ' Story ', dag: chain })
   expect([status, etag, codes(body)]).toEqual([201, '"1"', []])
   expect(body.workflow).toMatchObject({
@@ -84,7 +84,7 @@ test.for([
   ['a reference to nobody', { a: chat('${nodes.z.result.x}') }, [], ['unknown_reference a']],
   ['a reference nobody can read', { a: chat('${input.}') }, [], ['invalid_reference_syntax a']],
   ['what the task needs is not there', { a: chat('x', { inputs: {} }) }, [], ['missing_input a']],
-] as const)('%s is written down with a warning, and is not executed', async ([, nodes, edges, expected]) => {
+] as const)('%s is created with a warning, and cannot be executed', async ([, nodes, edges, expected]) => {
   const dag = { nodes, edges: edges.map(edge => ({ from: edge[0], to: edge[2] })) }
   const { status, body } = await call('POST', '/api/workflows', { name: 'x', dag })
   expect([status, codes(body)]).toEqual([201, expected])
@@ -95,7 +95,7 @@ test.for([
   expect((await call('GET', `/api/workflows/${body.workflow.id}/executions`)).body.executions).toEqual([])
 })
 
-test('a look without writing tells what runs side by side', async () => {
+test('validation without creation lists what runs in parallel', async () => {
   const dag = {
     nodes: { a: chat('x'), b: chat('x'), c: chat('${nodes.b.result.id}'), d: chat('x') },
     edges: [
@@ -139,7 +139,7 @@ test.for([
   ['no time', { name: 'x', dag: chain, timeout: 0 }, 'timeout'],
   ['more time than a day', { name: 'x', dag: chain, timeout: 86_401 }, 'timeout'],
   ['a parameter of no type', { name: 'x', dag: chain, parameters: { n: { type: 'text' } } }, 'parameters.n.type'],
-] as const)('%s: 400, nothing is written', async ([, body, param]) => {
+] as const)('%s: 400, nothing is stored', async ([, body, param]) => {
   const before = (await call('GET', '/api/workflows?limit=100')).body.workflows.length
   const { status, body: answer } = await call('POST', '/api/workflows', body)
   expect([status, answer.error.param]).toEqual([400, param])
@@ -147,7 +147,7 @@ test.for([
 })
 
 describe('a change', () => {
-  test('is another version; PUT sets what is not sent to its default, PATCH leaves it', async () => {
+  test('makes a new version; PUT resets absent fields to their defaults, PATCH keeps them', async () => {
     const { id } = await made({ timeout: 60, region: 'EU', description: 'x' })
     const patched = await call('PATCH', `/api/workflows/${id}`, { name: 'Patched' })
     expect([patched.status, patched.etag]).toEqual([200, '"2"'])
@@ -191,7 +191,7 @@ describe('a change', () => {
     expect([workflow.name, workflow.version]).toEqual(status === 200 ? ['three', 3] : ['two', 2])
   })
 
-  test('a copy is a workflow of its own', async () => {
+  test('a copy is a separate workflow', async () => {
     const { id, dag } = await made({ name: 'Original', timeout: 77 })
     const { status, body } = await call('POST', `/api/workflows/${id}/duplicate`, {})
     expect([status, body.workflow]).toEqual([
@@ -203,7 +203,7 @@ describe('a change', () => {
   })
 })
 
-test('five hundred nodes with a thousand edges are no more than may be sent', async () => {
+test('five hundred nodes with a thousand edges fit into a request', async () => {
   const nodes = many(500)
   const edges = Object.keys(nodes)
     .slice(1)
@@ -213,7 +213,7 @@ test('five hundred nodes with a thousand edges are no more than may be sent', as
   expect([status, body.valid, (body.order as string[][]).map(({ length }) => length)]).toEqual([200, true, [1, 499]])
 })
 
-test('lists are in pages, searched by name, without graphs unless they are asked for', async () => {
+test('lists have pages, are searched by name, and have graphs on request only', async () => {
   for (const at of [1, 2, 3]) await made({ name: `Wanted ${at}` })
   const first = (await call('GET', '/api/workflows?q=wanted&limit=2')).body
   expect(first.workflows.map(({ name, dag }) => [name, dag])).toHaveLength(2)
@@ -231,7 +231,7 @@ test('lists are in pages, searched by name, without graphs unless they are asked
   expect([worse.status, worse.body.error.param]).toEqual([400, 'after'])
 })
 
-test('lists of executions end where nothing is left, and a page that is full says whether there is more', async () => {
+test('lists of executions end at the last one, and a full page says whether there are more', async () => {
   const { id } = await made()
   for (const word of ['a', 'b', 'c']) await call('POST', `/api/workflows/${id}/execute`, { input_params: { word } })
   const page = async (query: string) => {
@@ -270,8 +270,8 @@ test.for([
   expect((await call('POST', `/api/workflows/${id}/execute`, { webhook_url: null })).status).toBe(202)
 })
 
-describe('deleted', () => {
-  test('it is gone, and its executions stay', async () => {
+describe('a deleted workflow', () => {
+  test('is not found, and its executions are kept', async () => {
     const { id } = await made()
     const run = await call('POST', `/api/workflows/${id}/execute`, { input_params: { word: 'x' } })
     const path = `/api/workflow-executions/${run.body.execution.id}`
@@ -282,7 +282,7 @@ describe('deleted', () => {
     expect((await call('GET', path)).body.execution).toMatchObject({ workflow_id: id, status: 'completed' })
   })
 
-  test('not while it is executed, unless that is forced', async () => {
+  test('must not be running, unless the deletion is forced', async () => {
     const { id } = await made({ dag: { nodes: { a: chat('mode:slow,ms=60000') }, edges: [] } })
     const { execution } = (await call('POST', `/api/workflows/${id}/execute`, {})).body
     const refused = await call('DELETE', `/api/workflows/${id}`)
@@ -292,7 +292,7 @@ describe('deleted', () => {
   })
 })
 
-test('a key stands for what was sent, whatever becomes of the workflow', async () => {
+test('a key stands for the request as sent, even after the workflow changed', async () => {
   const { id } = await made()
   const headers = { 'idempotency-key': newId('req') }
   const body = { input_params: { word: 'x' } }
@@ -304,7 +304,7 @@ test('a key stands for what was sent, whatever becomes of the workflow', async (
   expect([other.status, other.body.error.code]).toEqual([422, 'idempotency_key_reused'])
 })
 
-test('what a run is given is checked before anything runs, and defaults are filled in', async () => {
+test('the inputs of an execution are checked before anything runs, and defaults are filled in', async () => {
   const { id } = await made({
     parameters: { word: { type: 'string', default: 'dog' }, n: { type: 'integer', required: false } },
   })
@@ -337,7 +337,7 @@ describe('another organization', () => {
     await store.close()
   })
 
-  test('finds nothing of it, in the same words as what is not there', async () => {
+  test('gets the same answer as for a workflow that does not exist', async () => {
     const workflow = await made()
     const run = await call('POST', `/api/workflows/${workflow.id}/execute`, { input_params: { word: 'x' } })
     const execution = run.body.execution.id
@@ -379,7 +379,7 @@ describe('another organization', () => {
   })
 })
 
-test('a token that is narrowed or revoked begins nothing more, and what it has begun is carried out', async () => {
+test('a narrowed or revoked token begins no further execution, and those it began are completed', async () => {
   const path = `/api/organizations/${app.organizationId}/tokens`
   const issued = await app.fetch(path, {
     body: { name: 'brief', scopes: ['user:read', 'user:write'], models: ['fake'] },
@@ -397,7 +397,7 @@ test('a token that is narrowed or revoked begins nothing more, and what it has b
   expect(done.body.execution).toMatchObject({ status: 'completed', token_id: brief.id })
 })
 
-test('models that a token may not use are not there for it, to look, to run and to run again', async () => {
+test('models that a token may not use do not exist for it, in validation, execution and repetition', async () => {
   const issued = await app.fetch(`/api/organizations/${app.organizationId}/tokens`, {
     body: { name: 'narrow', scopes: ['user:read', 'user:write'], models: ['other'] },
   })
@@ -414,9 +414,9 @@ test('models that a token may not use are not there for it, to look, to run and 
 })
 
 test.for(['__proto__', 'constructor', 'prototype', '', ' ', 'a\\u0000b', 'a\\u007fb', 'a\\nb', 'a\\u2028b'])(
-  'a node is not named %j',
+  'a node cannot be named %j',
   async name => {
-    // As text: an object in this program could not have a member __proto__.
+    // As text: an object in this program cannot have a member __proto__.
     const node = '{"model_id":"fake","task":"std/completion","inputs":{"prompt":"x"}}'
     const body = (nodes: string) => `{"dag":{"nodes":{"a":${node},"${nodes}":${node}}}}`
     const refused = await call('POST', '/api/workflows/run', body(name))
@@ -425,7 +425,7 @@ test.for(['__proto__', 'constructor', 'prototype', '', ' ', 'a\\u0000b', 'a\\u00
   },
 )
 
-test('a parameter is not named __proto__', async () => {
+test('a parameter cannot be named __proto__', async () => {
   const refused = await call(
     'POST',
     '/api/workflows',

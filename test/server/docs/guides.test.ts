@@ -29,14 +29,14 @@ describe.skipIf(!built)('the guides', () => {
     }
   })
 
-  test('have their style from here', async () => {
+  test('load their styles from this server', async () => {
     const { status, headers, text } = await ask('/docs/style.css')
     expect([status, headers.get('content-type')]).toEqual([200, 'text/css; charset=utf-8'])
     expect(text).toContain('light-dark(')
     expect(text).not.toMatch(/https?:\/\/|@import/)
   })
 
-  test('are beside the configuration reference', async () => {
+  test('are linked with the configuration reference', async () => {
     const { status, text, headers } = await ask('/docs/configuration')
     expect([status, headers.get('content-security-policy')]).toEqual([200, policy])
     expect(text).toContain('<h3 id="limitsupload_size">')
@@ -46,13 +46,13 @@ describe.skipIf(!built)('the guides', () => {
     ['/docs/guides/job', 'Did you mean /docs/guides/jobs?'],
     ['/docs/guides/nothing-like-it', 'There is no guide with this name. /docs/guides lists all guides.'],
     ['/docs/guides/..%2f..%2fpackage', 'There is no guide with this name.'],
-  ])('%s is 404, and says where to look', async (path, message) => {
+  ])('%s is 404, with a hint where to look', async (path, message) => {
     const { status, text } = await ask(path)
     expect(status).toBe(404)
     expect((JSON.parse(text) as { error: { message: string } }).error.message).toContain(message)
   })
 
-  test('have nothing for a page of another site that is no link', async () => {
+  test('refuse subresource requests of other sites', async () => {
     const foreign = { 'sec-fetch-site': 'cross-site' }
     expect((await ask('/docs/guides/jobs', foreign)).text).toBe('')
     expect((await ask('/docs/guides/jobs', { ...foreign, 'sec-fetch-dest': 'document' })).text).toContain('<h1>')

@@ -35,10 +35,10 @@ const rules = (parse(read('server/docs/alerts.yaml')) as { groups: { rules: Rule
 )
 const guide = read('server/docs/guides/monitoring.md')
 
-/** Label values by label, of each metric that a running server with a card has. */
+/** Label values by label, of each metric of a running server with a GPU. */
 const metrics = new Map<string, Map<string, Set<string>>>()
 
-/** What Prometheus adds to every metric, and its own one. */
+/** What Prometheus adds to every metric, and its own metric. */
 const added = ['job', 'instance']
 
 function readMetrics(text: string): void {
@@ -72,7 +72,7 @@ afterAll(async () => {
   rmSync(bin, { recursive: true, force: true })
 })
 
-/** What is wrong with the names in a PromQL expression, beside what the server has. */
+/** The unknown names in a PromQL expression. */
 function faultsOf(expr: string): string[] {
   const faults: string[] = []
   const used = new Set(added)
@@ -101,7 +101,7 @@ function faultsOf(expr: string): string[] {
   return faults
 }
 
-describe('a name that the server does not have is found', () => {
+describe('a name that the server does not have is reported', () => {
   test.each([
     ['infer_no_such_metric > 0', 'there is no metric infer_no_such_metric'],
     ['sum(rate(infer_tokens_total{sort="input"}[5m]))', 'infer_tokens_total has no label sort'],
@@ -109,7 +109,7 @@ describe('a name that the server does not have is found', () => {
     ['sum by (route) (infer_queue_depth)', 'no metric of it has the label route'],
   ])('%s', (expr, fault) => expect(faultsOf(expr)).toEqual([fault]))
 
-  test('and one that it has is not', () => {
+  test('and a name that it has is not', () => {
     expect(faultsOf('sum by (model, le) (rate(infer_queue_wait_seconds_bucket{model=~"$model"}[5m]))')).toEqual([])
   })
 })
@@ -117,17 +117,17 @@ describe('a name that the server does not have is found', () => {
 describe('the dashboard', () => {
   const targets = dashboard.panels.flatMap(({ title, targets = [] }) => targets.map(target => ({ title, ...target })))
 
-  test('has panels of requests, models, devices, jobs and the process', () => {
+  test('has panels for requests, models, devices, jobs and the process', () => {
     const rows = dashboard.panels.filter(({ type }) => type === 'row').map(({ title }) => title)
     expect(rows).toEqual(['Now', 'Requests', 'Models', 'Devices', 'Jobs and database', 'Server process'])
     expect(targets.length).toBeGreaterThan(30)
   })
 
-  test('uses metrics, labels and values that a running server has', () => {
+  test('uses metrics, labels and values of a running server', () => {
     expect(targets.flatMap(({ title, expr }) => faultsOf(expr).map(fault => `${title}: ${fault}`))).toEqual([])
   })
 
-  test('names lines by labels that stay after the aggregation', () => {
+  test('names series by labels that are kept by the aggregation', () => {
     const wrong = targets.flatMap(({ title, expr, legendFormat }) =>
       [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)]
         .map(([, label]) => label!)
@@ -153,11 +153,11 @@ describe('the dashboard', () => {
 })
 
 describe('the alert rules', () => {
-  test('use metrics, labels and values that a running server has', () => {
+  test('use metrics, labels and values of a running server', () => {
     expect(rules.flatMap(({ alert, expr }) => faultsOf(expr).map(fault => `${alert}: ${fault}`))).toEqual([])
   })
 
-  test('say what has happened and what to do, with labels that the expression keeps', () => {
+  test('say what happened and what to do, with labels that the expression keeps', () => {
     for (const { alert, expr, labels, annotations } of rules) {
       expect([alert, labels.severity]).toEqual([alert, expect.stringMatching(/^(critical|warning|info)$/)])
       expect(annotations.description.length, alert).toBeGreaterThan(40)
@@ -186,7 +186,7 @@ describe('the guide', () => {
     ).toEqual(Object.fromEntries(families.map(name => [name, labelsOf(name)])))
   })
 
-  test('names only metrics that exist', () => {
+  test('names only existing metrics', () => {
     const named = [...guide.matchAll(/\b(?:infer|process|nodejs)_[a-z][a-z0-9_]*/g)].map(([name]) => name)
     expect([...new Set(named)].filter(name => !metrics.has(name))).toEqual([])
   })
@@ -197,11 +197,11 @@ describe('the guide', () => {
   })
 })
 
-describe.skipIf(!built)('the server has both files', () => {
+describe.skipIf(!built)('the server serves both files', () => {
   test.each([
     ['/docs/grafana.json', 'application/json', 'server/docs/grafana.json'],
     ['/docs/alerts.yaml', 'application/yaml', 'server/docs/alerts.yaml'],
-  ])('%s needs no token, and pages of other sites get nothing', async (address, type, file) => {
+  ])('%s needs no token, and pages of other sites are refused', async (address, type, file) => {
     const response = await app.fetch(address, { token: null })
     expect([response.status, response.headers.get('content-type')]).toEqual([200, type])
     expect(await response.text()).toBe(read(file))

@@ -39,24 +39,24 @@ test.each([
   'file:///etc/passwd',
   'javascript:alert(1)',
   `https://queue.fal.run/${'x'.repeat(8_000)}`,
-])('%j is no address of fal', target => {
+])('%j is not an address of fal', target => {
   const path = pathOfTarget(target)
-  // Readers of URLs take a backslash for a slash, so this one is a path of a host that is allowed.
+  // URL parsers treat a backslash as a slash, so this one is a path of an allowed host.
   if (target === 'https://queue.fal.run\\@example/x') expect(path).toBe('/fal/queue/@example/x')
   else expect(path).toBeUndefined()
 })
 
-test('whatever the path of the address is, it stays below its own root', () => {
+test('whatever the path of the address, it stays below its root', () => {
   const ways = ['..', '%2e%2e', '%2E.', '.%2e', '..\\', '..%2f', '..%5c', '%252e%252e', '...', '..;', '\t..', '..\n']
   for (const way of ways)
     for (const rest of ['api/me', 'fal/proxy', `${way}/api/jobs`]) {
       const path = pathOfTarget(`https://queue.fal.run/${way}/${way}/${rest}`)!
-      // As the router reads it: once more, for dot segments that only appear now.
+      // Parsed once more, as the router does, for dot segments that only appear now.
       expect(new URL(path, 'http://x').pathname, way).toMatch(/^\/fal\/queue(\/|$)/)
     }
 })
 
-test('only requests to the proxy are for another address, and only those that name one', () => {
+test('only requests to the proxy have a target address, and only those that name one', () => {
   const headers = { 'x-fal-target-url': 'https://fal.run/demo/picture' }
   expect(unproxied('/fal/proxy', headers)).toBe('/fal/run/demo/picture')
   expect(unproxied('/fal/proxy?x=1', headers)).toBe('/fal/run/demo/picture')

@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 
-/** What fal's Python client sends, in the order and form in which version 1.0.3 sends it. */
+/** The requests of fal's Python client 1.0.3, in its order and form. */
 let app: TestApp
 beforeAll(async () => {
   app = await startApp({
@@ -30,7 +30,7 @@ interface Answer {
   body: any
 }
 
-/** Sends a request under a name of fal's, as its client does where DNS leads the name here. */
+/** Sends a request under a host name of fal, as its client does where DNS resolves that name to this server. */
 function send(
   method: string,
   url: string,
@@ -77,7 +77,7 @@ function send(
 }
 
 const inputs = { prompt: 'a cat', image_size: { width: 64, height: 64 } }
-/** The picture that a model makes, as bytes. */
+/** An image that a model generates, as bytes. */
 async function picture(): Promise<Buffer> {
   const made = await send('POST', 'https://fal.run/dream/fast', { body: inputs })
   const response = await fetch(
@@ -95,7 +95,7 @@ test.each(['https://fal.run', 'https://gpu.example.com', 'https://gpu.example.co
 )
 
 test.each(['https://queue.fal.run', 'https://queue.gpu.example.com', 'https://gpu.example.com/fal/queue'])(
-  'submit, status and result at %s, at the addresses that the answer gave and at those that the client makes',
+  'submit, status and result at %s, at the returned addresses and at those that the client builds',
   async root => {
     const submitted = await send('POST', `${root}/dream/fast`, { body: inputs })
     expect([submitted.status, submitted.body.status]).toEqual([200, 'IN_QUEUE'])
@@ -125,7 +125,7 @@ test.each([
   expect((await send(method, url, method === 'POST' ? { body: inputs } : {})).status).toBe(status)
 })
 
-test('names of a pair count as fal’s only where both are listed', async () => {
+test('two-part names count as fal’s only where both parts are listed', async () => {
   await using other = await startApp({ models: [], allowed_hosts: ['gpu.example.com'] })
   const { hostname, port } = new URL(other.url)
   const status = await new Promise(resolve =>
@@ -137,7 +137,7 @@ test('names of a pair count as fal’s only where both are listed', async () => 
   expect(status).toBe(404)
 })
 
-test('the prefix fal-ai/ is dropped where nothing is offered under it', async () => {
+test('the prefix fal-ai/ is dropped where it names no model', async () => {
   for (const root of ['https://fal.run/fal-ai', 'https://gpu.example.com/fal/run/fal-ai'])
     expect((await send('POST', `${root}/dream/fast`, { body: inputs })).status).toBe(200)
   const queued = await send('POST', 'https://queue.fal.run/fal-ai/dream/fast', { body: inputs })
@@ -149,7 +149,7 @@ test('the prefix fal-ai/ is dropped where nothing is offered under it', async ()
     404,
     expect.stringMatching(/^There is no model with the slug 'fal-ai\/dream\/fats'\. Did you mean .*'dream\/fast'/),
   ])
-  // Other surfaces name models as they are.
+  // Other APIs name models unchanged.
   expect((await app.fetch('/slug/fal-ai/dream/fast', { body: inputs })).status).toBe(404)
 })
 
@@ -158,10 +158,10 @@ const cdn = 'https://v3.fal.media'
 const authorize = async () =>
   (await send('POST', `${rest}/storage/auth/token?storage_type=fal-cdn-v3`, { body: {} })).body
 
-test('the default upload: a token of the storage, then the bytes', async () => {
+test('the default upload: a storage token, then the bytes', async () => {
   const { token, token_type, base_url, expires_at } = await authorize()
   expect(token).not.toContain(app.secret)
-  // Python before 3.11 reads no Z.
+  // Python before 3.11 cannot parse Z.
   expect(expires_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$/)
   expect(Date.parse(expires_at) - Date.now()).toBeGreaterThan(60_000)
   expect(base_url).toBe('http://rest.fal.ai/fal/cdn')
@@ -182,13 +182,13 @@ test('the default upload: a token of the storage, then the bytes', async () => {
       'image/png',
       true,
     ])
-    // Under whatever name of this server it was given out: it is a file of ours and never fetched.
+    // Whichever host name of this server the address has, it is a stored file and never fetched.
     const edit = { prompt: 'a dog', image_url: address.href }
     expect((await send('POST', 'https://fal.run/animate/image', { body: edit })).status).toBe(200)
   }
 })
 
-test('a large file comes in parts', async () => {
+test('a large file is uploaded in parts', async () => {
   const { token, token_type, base_url } = await authorize()
   const authorization = `${token_type} ${token}`
   const begun = await send('POST', `${base_url}/files/upload/multipart`, {
@@ -207,7 +207,7 @@ test('a large file comes in parts', async () => {
       token: null,
     })
     expect(sent.status).toBe(200)
-    // In the order in which the parts were taken, which the client's threads do not keep.
+    // In the order in which the parts were received, which the client's threads do not keep.
     parts.unshift({ partNumber: at + 1, etag: sent.headers.etag })
   }
   const complete = `${access_url}/multipart/${uploadId}/complete`
@@ -237,7 +237,7 @@ test.each([
 })
 
 test.each(['/multipart/AAAA/1', '/multipart/../1', '/multipart//1', '/other'])(
-  'no upload is at %s of a file',
+  'a file has no upload at %s',
   async tail => {
     const { token, token_type } = await authorize()
     const headers = { authorization: `${token_type} ${token}` }

@@ -29,7 +29,7 @@ async function submit(prompt: string, headers: Record<string, string> = {}): Pro
   expect(response.status).toBe(200)
   return (await response.json()) as Submitted
 }
-/** As fal's Python client does: at the addresses that it was given, as they are. */
+/** Uses the returned addresses unchanged, as fal's Python client does. */
 const at = (url: string, options: Parameters<TestApp['fetch']>[1] = {}) => {
   expect(url.startsWith(app.url)).toBe(true)
   return app.fetch(url.slice(app.url.length), options)
@@ -46,7 +46,7 @@ const facts = async (response: Response) => ({
   retryable: response.headers.get('x-fal-retryable'),
 })
 
-test('the walk of a request, with the statuses and members that fal’s clients require', async () => {
+test('the steps of a request, with the statuses and members that fal’s clients require', async () => {
   const first = await submit('mode:hang')
   const second = await submit('a cat')
   const { request_id } = second
@@ -86,7 +86,7 @@ test('the walk of a request, with the statuses and members that fal’s clients 
   for (const wrapper of ['request_id', 'status', 'result', 'model_id']) expect(result.body).not.toHaveProperty(wrapper)
 })
 
-test('the id alone says which request is meant: clients leave parts of the app’s name out', async () => {
+test('the id alone identifies a request: clients omit parts of the app’s name', async () => {
   const request = await submit('a cat')
   await ended(request)
   const id = request.request_id
@@ -129,7 +129,7 @@ test('cancel: accepted once, refused again, too late, and of no request', async 
   })
 })
 
-test('a foreign request is byte for byte an absent one', async () => {
+test('a request of another organization answers byte for byte like an unknown one', async () => {
   const request = await submit('a cat')
   await ended(request)
   const { secret } = await makeOrganization(app)
@@ -165,7 +165,7 @@ test.each([
   else expect(result.body).toMatchObject({ detail: state.body.error, error_type: word })
 })
 
-test('who does not want to wait for the start is told so, and that it was his own wish', async () => {
+test('a start timeout of the caller is reported as such', async () => {
   const running = await submit('mode:hang')
   await until(running, 'IN_PROGRESS')
   const impatient = await submit('a cat', { 'x-fal-request-timeout': '1' })
@@ -176,7 +176,7 @@ test('who does not want to wait for the start is told so, and that it was his ow
   await at(running.cancel_url, { method: 'PUT' })
 })
 
-test('a direct call that has not ended in time goes on, and is not to be sent again', async () => {
+test('a direct call that exceeds its time continues, and the caller must not send it again', async () => {
   const response = await post('mode:slow,ms=2500,steps=2', {}, `/fal/run/${slug}`)
   expect(response.headers.get('x-fal-request-timeout-type')).toBe('user')
   const { status, body, requestId } = await facts(response)
@@ -185,7 +185,7 @@ test('a direct call that has not ended in time goes on, and is not to be sent ag
   expect((await at(String(body.response_url))).status).toBe(200)
 })
 
-test('headers: priority, lifetime and idempotency are those of the job', async () => {
+test('headers set priority, lifetime and idempotency of the job', async () => {
   const headers = {
     'x-fal-queue-priority': 'low',
     'x-fal-object-lifecycle-preference': '{"expiration_duration_seconds":3600}',
@@ -227,7 +227,7 @@ test.each([
   else expect(detail[0]!.loc[0]).toBe('body')
 })
 
-test('an upload is kept as long as its sender says', async () => {
+test('an upload is kept as long as its sender requests', async () => {
   const initiate = (headers: Record<string, string>) =>
     app.fetch('/fal/rest/storage/upload/initiate?storage_type=fal-cdn-v3', {
       body: { content_type: 'image/png', file_name: 'cat.png' },
@@ -242,7 +242,7 @@ test('an upload is kept as long as its sender says', async () => {
     expect((await initiate({ 'x-fal-object-lifecycle': wrong })).status).toBe(422)
 })
 
-test('through the proxy, the scope of the endpoint that is meant is what counts', async () => {
+test('through the proxy, the scope of the target endpoint is checked', async () => {
   const made = await app.fetch(`/api/organizations/${app.organizationId}/tokens`, {
     body: { name: 'reader', scopes: ['user:read'] },
   })

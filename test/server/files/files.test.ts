@@ -26,7 +26,7 @@ interface Answer {
   body: Buffer
 }
 
-/** As it is, on a socket: `fetch` would tidy the path and refuse some headers. */
+/** Sends the path unchanged on a socket: `fetch` would normalize it and refuse some headers. */
 async function ask(method: string, path: string, headers: Record<string, string> = {}, body?: Uint8Array) {
   const { hostname, port } = new URL(app.url)
   const sent = request({ hostname, port, method, path, headers, agent: false })
@@ -56,7 +56,7 @@ async function stored(bytes: Uint8Array, facts: Parameters<typeof upload>[0] = {
 }
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
-test('what is sent to a signed address is read at another, without a token', async () => {
+test('an upload to a signed address can be read at another, without a token', async () => {
   const bytes = randomBytes(700_001)
   const { id, put, get } = upload({ name: 'Käse 猫 (1).png' })
   const sent = await ask('PUT', put, { 'content-type': 'application/x-whatever' }, bytes)
@@ -104,7 +104,7 @@ test.each([
   expect(answer.body.equals(bytes.subarray(from, to))).toBe(true)
 })
 
-test('HEAD tells what GET would, and knows no ranges', async () => {
+test('HEAD answers like GET, and ignores ranges', async () => {
   const { get } = await stored(randomBytes(1000))
   const { headers } = await ask('GET', get)
   const head = await ask('HEAD', get, { range: 'bytes=0-9' })
@@ -113,7 +113,7 @@ test('HEAD tells what GET would, and knows no ranges', async () => {
     expect(head.headers[name]).toBe(headers[name])
 })
 
-test('who has the file already is told so, and a range of another file is the whole of this one', async () => {
+test('a reader that has the file gets 304, and a range of another version is the whole of this one', async () => {
   const { get } = await stored(randomBytes(1000))
   const etag = (await ask('HEAD', get)).headers.etag!
   const fresh = await ask('GET', get, { 'if-none-match': `"x", W/${etag}` })
@@ -123,7 +123,7 @@ test('who has the file already is told so, and a range of another file is the wh
   expect((await ask('GET', get, { range: 'bytes=0-9', 'if-range': '"x"' })).status).toBe(200)
 })
 
-test('a signed address with a second time of expiry is refused', async () => {
+test('a signed address with a second expiry time is refused', async () => {
   const { get } = await stored(Buffer.from('x'))
   expect((await ask('GET', get)).status).toBe(200)
   for (const more of ['&exp=99999999999', '&sig=x']) {
@@ -132,7 +132,7 @@ test('a signed address with a second time of expiry is refused', async () => {
   }
 })
 
-test('without its signature a file cannot be told from one that does not exist', async () => {
+test('without its signature a file looks like one that does not exist', async () => {
   const { id } = await stored(Buffer.from('x'))
   const foreign = newId('file')
   const seen = new Set<string>()
@@ -148,7 +148,7 @@ test('without its signature a file cannot be told from one that does not exist',
   expect(seen.size).toBe(1)
 })
 
-test('a file whose time is over is 410, one that never was is 404', async () => {
+test('an expired file is 410, one that never existed is 404', async () => {
   const { get } = await stored(Buffer.from('x'), { keptMs: 0 })
   const gone = await ask('GET', get)
   expect([gone.status, codeOf(gone)]).toEqual([410, 'output_expired'])
@@ -175,23 +175,23 @@ test('no path leads out of the folder of files', async () => {
   ])
   for (const path of paths) {
     const { status, body } = await ask('GET', path)
-    // `/files/..` is `/`, as it is for every reader of URLs: what it may not be is a file of ours.
+    // `/files/..` is `/` for every URL parser: it must not be a stored file.
     expect([path, status < 500]).toEqual([path, true])
     for (const own of secrets) expect(String(body)).not.toContain(own)
   }
-  // The name is for whoever saves the file: any is right, and none is looked for.
+  // The name is for the program that saves the file: any is accepted, and none is looked up.
   expect(String((await ask('GET', `/files/${id}/..%2f..%2froot-token${query}`)).body)).toBe('x')
 })
 
 test.each(['text/html', 'image/svg+xml', 'application/javascript', 'text/xml', ''])(
-  'an upload that says it is %j is served as bytes',
+  'an upload with the type %j is served as bytes',
   async contentType => {
     const { get } = await stored(Buffer.from('<script>alert(1)</script>'), { contentType, name: 'x.html' })
     expect((await ask('GET', get)).headers['content-type']).toBe('application/octet-stream')
   },
 )
 
-test('an upload is taken once, as signed, and of the size that is allowed', async () => {
+test('an upload is accepted once, as signed, and within the size limit', async () => {
   const { put, get } = upload()
   const changed = put.replace('image%2Fpng', 'video%2Fmp4')
   expect(changed).not.toBe(put)
@@ -208,7 +208,7 @@ test('an upload is taken once, as signed, and of the size that is allowed', asyn
   expect(String((await ask('GET', get)).body)).toBe('first')
 })
 
-test('an upload that breaks off leaves nothing, and can be sent again', async () => {
+test('an interrupted upload leaves no file, and can be repeated', async () => {
   const { put, get } = upload()
   const { hostname, port } = new URL(app.url)
   const incoming = () => readdirSync(join(app.dataDir, 'files', 'incoming')).length
@@ -221,7 +221,7 @@ test('an upload that breaks off leaves nothing, and can be sent again', async ()
   expect((await ask('PUT', put, {}, Buffer.from('whole'))).status).toBe(200)
 })
 
-test('a file that comes in parts is the parts that are named, in their order', async () => {
+test('a file uploaded in parts consists of the listed parts, in their order', async () => {
   const { put, get, id } = upload()
   const [path, query] = put.split('?')
   const part = (number: number | string, bytes: string | Uint8Array, search = query) =>
@@ -256,7 +256,7 @@ test('a file that comes in parts is the parts that are named, in their order', a
   const drafted = [{ partNumber: 1, etag: sha256(Buffer.from('draft')) }]
   for (const wrong of [drafted, [], [{ partNumber: 7 }], 'x', undefined])
     expect(codeOf(await complete(wrong))).toMatch(/^(invalid_|missing_)/)
-  // What a file may have, its parts may have together.
+  // The limit of a file holds for the sum of its parts.
   expect(codeOf(await part(4, Buffer.alloc((8 << 20) - 17)))).toBe('payload_too_large')
 
   const whole = await complete([{ partNumber: 1 }, { partNumber: 2, etag: sha256(Buffer.from('second')) }])
@@ -266,7 +266,7 @@ test('a file that comes in parts is the parts that are named, in their order', a
   expect((await complete([{ partNumber: 1 }])).status).toBe(400)
 })
 
-test('a page of any origin may read and send: the preflight says so', async () => {
+test('a page of any origin may read and upload: the preflight allows it', async () => {
   const { put } = upload()
   const answer = await ask('OPTIONS', put, {
     origin: 'https://app.example',
@@ -282,14 +282,14 @@ test('a page of any origin may read and send: the preflight says so', async () =
   expect((await ask('DELETE', put)).status).toBe(405)
 })
 
-test('a reader that takes nothing is cut at the write deadline, one that is slow is not', async () => {
+test('a reader that does not read is cut at the write deadline, a slow one is not', async () => {
   const bytes = randomBytes(8 << 20)
   const { get } = await stored(bytes)
   const { hostname, port } = new URL(app.url)
   const socket = connect(Number(port), hostname).pause()
   socket.write(`GET ${get} HTTP/1.1\r\nhost: ${hostname}\r\n\r\n`)
   const cutBy = performance.now() + 10_000
-  // Metrics know how many responses are under way, without the socket being read.
+  // Metrics count the responses under way without reading from the socket.
   const requests = async () => Number(/^infer_streams (\d+)/m.exec(await (await app.fetch('/metrics')).text())?.[1])
   await expect.poll(requests, { timeout: 10_000 }).toBe(1)
   await expect.poll(requests, { timeout: 10_000 }).toBe(0)
@@ -302,7 +302,7 @@ test('a reader that takes nothing is cut at the write deadline, one that is slow
   let taken = 0
   for await (const chunk of response) {
     taken += (chunk as Buffer).length
-    // Slower than the disk by far, and never silent for as long as the deadline.
+    // Slower than the disk by far, but never idle for as long as the deadline.
     if (taken % (1 << 20) < 65_536) await new Promise(resolve => setTimeout(resolve, 60))
   }
   expect(taken).toBe(bytes.length)

@@ -6,11 +6,11 @@ import { expect, test } from 'vitest'
 import type { Call } from '../../../server/call.ts'
 import { base64PiecesOf, chunkBytes } from '../../../server/files/send-pieces.ts'
 
-test('however many read at once, what they hold together is bounded', () => {
+test('the memory of concurrent readers is bounded together', () => {
   expect(chunkBytes(0)).toBe(256 << 10)
   expect(chunkBytes(1)).toBe(256 << 10)
   let held = 0
-  // Each holds what it was given when it came, and reads no further.
+  // Each holds the piece that it got first, and reads no further.
   for (let reader = 1; reader <= 12_000; reader++) held += chunkBytes(reader)
   expect(held).toBeLessThan(350 << 20)
   expect(chunkBytes(12_000)).toBe(16 << 10)

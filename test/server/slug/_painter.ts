@@ -3,7 +3,7 @@ import { generationTasks } from '../../../core/schemas/task.ts'
 import type { TestApp } from '../../_app.ts'
 import { fakeModel } from '../../_app.ts'
 
-/** Of the smallest size, so that the fake engine is quick. */
+/** The smallest size, so that the fake engine is quick. */
 export const small = { prompt: 'a cat', image_size: { width: 64, height: 64 }, seed: 7 }
 const short = { num_frames: 9, fps: 8 }
 
@@ -55,7 +55,7 @@ export async function submitted(app: TestApp, slug: string, body: object = {}, h
 export const statusOf = async (app: TestApp, id: string, query = ''): Promise<Json> =>
   (await ask(app, `/slug/requests/${id}/status${query}`)).body
 
-/** Resolves with the status once the request is in that state. */
+/** Resolves with the status once the request has it. */
 export async function until(app: TestApp, id: string, status: string): Promise<Json> {
   const there = async () => expect((await statusOf(app, id)).status).toBe(status)
   await vi.waitFor(there, { timeout: 30_000, interval: 50 })

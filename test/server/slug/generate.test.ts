@@ -25,7 +25,7 @@ afterAll(() => app[Symbol.asyncDispose]())
 const image = 'fake/paint/text-to-image'
 const video = 'fake/paint/text-to-video'
 
-/** What is asked, by whom, and what comes: the status, what the answer holds, what it must not hold. */
+/** The request, the caller, and the answer: its status, what it contains, what it must not contain. */
 const rows: [string, string, object | string, { who?: string; headers?: object }, number, string[], string[]?][] = [
   ['a picture', image, small, {}, 202, ['"status":"processing"', '"queue_position":', '/status/stream"']],
   ['a picture, by the id of the model', 'painter/text-to-image', small, {}, 202, ['"request_id":"q_']],
@@ -195,7 +195,7 @@ test.each(rows)('%s', async (_, slug, body, { who = 'root', headers = {} }, stat
   expect(answer.text).not.toMatch(/\/tmp\/|\bstack\b/)
 })
 
-test('what is answered says where to go on asking', async () => {
+test('the answer has the addresses for the next requests', async () => {
   const { body, headers } = await ask(app, `/slug/${image}`, { body: small })
   const url = `${app.url}/slug/requests/${body.request_id}`
   expect(body).toMatchObject({
@@ -212,7 +212,7 @@ test('what is answered says where to go on asking', async () => {
   expect(job).toMatchObject({ task: 'slug/text-to-image', model_id: 'painter', slug: image, queue_id: body.request_id })
 })
 
-test('a picture that is sent along is checked, kept as a file, and reaches the engine as one', async () => {
+test('an uploaded image is checked, stored as a file, and sent to the engine as one', async () => {
   const picture = await sharp({ create: { width: 400, height: 200, channels: 3, background: 'red' } })
     .png()
     .toBuffer()
@@ -234,13 +234,13 @@ test('a picture that is sent along is checked, kept as a file, and reaches the e
     expect(result.images[0]).toMatchObject({ width, height })
     const job = (await ask(app, `/api/jobs/${id.replace('q_', 'job_')}`)).body
     expect(job.inputs.image).toMatch(/^file-/)
-    // What came out goes in again, by its address and by its id.
+    // An output is an input again, by its address and by its id.
     for (const again of [result.images[0].url as string, job.inputs.image as string])
       await submitted(app, 'fake/paint/image-to-video', { image_url: again })
   }
 })
 
-test('what comes out of one goes into the next: a film with more frames, a film as long as what is spoken', async ({
+test('an output is an input of the next model: a video with more frames, a video as long as the speech', async ({
   skip,
 }) => {
   skip(!hasFfmpeg)
@@ -268,7 +268,7 @@ test('what comes out of one goes into the next: a film with more frames, a film 
   ])
 }, 60_000)
 
-/** Seconds of it, as a WAV of 8 kHz. */
+/** This many seconds of audio, as a WAV of 8 kHz. */
 function silence(seconds: number): Buffer {
   const data = Buffer.alloc(Math.round(seconds * 8_000), 128)
   const head = Buffer.alloc(44)
@@ -287,7 +287,7 @@ function silence(seconds: number): Buffer {
   return Buffer.concat([head, data])
 }
 
-test('what is wrong is said about a large body like about a small one', async () => {
+test('a large body gets the same error messages as a small one', async () => {
   const image_url = `data:image/png;base64,${Buffer.alloc(3 << 20, 'x').toString('base64')}`
   const answer = await ask(app, '/slug/fake/paint/image-to-image', { body: { ...small, image_url } })
   expect([answer.status, answer.body.error]).toEqual([
@@ -299,7 +299,7 @@ test('what is wrong is said about a large body like about a small one', async ()
   expect([refused.status, refused.text]).toEqual([400, expect.stringMatching(/invalid_image.*10 MB/)])
 })
 
-test('nothing of a refused request is kept', async () => {
+test('no file of a refused request is kept', async () => {
   const before = await inputsKept()
   const picture = await sharp({ create: { width: 32, height: 32, channels: 3, background: 'red' } })
     .png()
@@ -317,7 +317,7 @@ test('nothing of a refused request is kept', async () => {
   expect([other.status, other.body.error.code]).toEqual([422, 'idempotency_key_reused'])
   const elsewhere = await ask(app, '/slug/fake/paint/image-to-video', { body: { ...small, image_url }, headers: key })
   expect([elsewhere.status, elsewhere.body.error.code]).toEqual([422, 'idempotency_key_reused'])
-  // The first of two is good, the second is not: neither stays.
+  // The first of two is valid, the second is not: neither is kept.
   const refused = await ask(app, '/slug/fake/paint/inpainting', { body: { ...small, image_url, mask_url: 'x' } })
   expect([refused.status, refused.body.error.param]).toEqual([400, 'mask_url'])
   expect(await inputsKept()).toBe(before + 1)

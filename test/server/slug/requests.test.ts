@@ -22,7 +22,7 @@ const image = 'fake/paint/text-to-image'
 const video = 'fake/paint/text-to-video'
 const result = (id: string) => ask(app, `/slug/requests/${id}`)
 
-test('a video, from the submit to its bytes', async ({ skip }) => {
+test('a video, from the submission to its bytes', async ({ skip }) => {
   skip(!hasFfmpeg)
   const id = await submitted(app, video, { num_frames: 16, fps: 8, seed: 42 })
   const status = await until(app, id, 'COMPLETED')
@@ -65,7 +65,7 @@ test('a video, from the submit to its bytes', async ({ skip }) => {
     'video/mp4',
     body.video.file_size,
   ])
-  // Both ways: inside, and beside.
+  // In both forms: embedded, and separate.
   const { status: _, request_id: __, ...payload } = body
   expect(status).toMatchObject({
     status: 'COMPLETED',
@@ -87,7 +87,7 @@ test('a video, from the submit to its bytes', async ({ skip }) => {
   expect(library.text).toContain(`"job_id":"${id.replace('q_', 'job_')}"`)
 }, 60_000)
 
-test('pictures', async () => {
+test('images', async () => {
   const id = await submitted(app, image, { num_images: 2, output_format: 'jpeg' })
   await until(app, id, 'COMPLETED')
   const { body } = await result(id)
@@ -98,7 +98,7 @@ test('pictures', async () => {
   expect(body.images[0].url).not.toBe(body.images[1].url)
 })
 
-test('while it goes on: progress, and when to ask again', async () => {
+test('while it runs: progress, and when to ask again', async () => {
   const id = await submitted(app, image, { prompt: 'mode:slow,ms=60000,steps=100' })
   await expect.poll(async () => (await statusOf(app, id)).progress as number).toBeGreaterThan(0)
   const status = await ask(app, `/slug/requests/${id}/status?logs=1`)
@@ -118,13 +118,13 @@ test('while it goes on: progress, and when to ask again', async () => {
   expect(await statusOf(app, id)).toMatchObject({ status: 'FAILED', error_type: 'client_cancelled' })
 })
 
-test('one that waits: its place, why it waits, and gone when it is cancelled', async () => {
+test('while it waits: its position, the reason, and no entry once it is cancelled', async () => {
   const first = await submitted(app, 'fake/solo', { prompt: 'mode:slow,ms=60000' })
   await until(app, first, 'IN_PROGRESS')
   const second = await submitted(app, 'fake/solo')
   const third = await submitted(app, 'fake/solo')
   expect(await statusOf(app, second)).toMatchObject({ status: 'IN_QUEUE', queue_position: 0 })
-  // The fleet is looked at now and then, so for a moment the model may still seem to load.
+  // The fleet is polled, so the model may be shown as loading for a short time.
   await expect
     .poll(() => statusOf(app, third))
     .toMatchObject({
@@ -139,7 +139,7 @@ test('one that waits: its place, why it waits, and gone when it is cancelled', a
   await until(app, third, 'COMPLETED')
 }, 60_000)
 
-test('a request that the engine refuses has failed: asking has not', async () => {
+test('a request that the engine refuses has failed: reading its status succeeds', async () => {
   const id = await submitted(app, image, { prompt: 'mode:invalid,text=too-wild' })
   const status = await until(app, id, 'FAILED')
   expect(status).toMatchObject({ error_type: 'bad_request', error: { code: 'invalid_value' } })
@@ -161,7 +161,7 @@ test.each([
   expect([status, body.status, body.error.code]).toEqual([400, 'ALREADY_COMPLETED', 'job_already_finished'])
 })
 
-test('a foreign request is byte for byte an absent one', async () => {
+test('a request of another organization answers byte for byte like an unknown one', async () => {
   const mine = await submitted(app, image)
   const plain = (text: string, id: string) => text.replaceAll(/req_\w{26}/g, 'req').replaceAll(id, 'ID')
   for (const [method, path] of [
@@ -185,15 +185,18 @@ test('a foreign request is byte for byte an absent one', async () => {
   await until(app, mine, 'COMPLETED')
 })
 
-test.each(['q_', 'q_x', 'nothing', newId('job'), newId('q').toLowerCase(), '..%2f..'])('%s is no request', async id => {
-  const { status, body } = await ask(app, `/slug/requests/${id}`)
-  expect([status, body.error.code]).toEqual([404, 'not_found'])
-})
+test.each(['q_', 'q_x', 'nothing', newId('job'), newId('q').toLowerCase(), '..%2f..'])(
+  '%s is not a request',
+  async id => {
+    const { status, body } = await ask(app, `/slug/requests/${id}`)
+    expect([status, body.error.code]).toEqual([404, 'not_found'])
+  },
+)
 
 describe('batch', () => {
   const batch = (body: object, query = '') => ask(app, `/slug/requests/batch${query}`, { body, token: reader })
 
-  test('in the order that was asked for, each once, whatever became of it', async () => {
+  test('in the requested order, each once, whatever its status', async () => {
     const done = await submitted(app, image)
     const failed = await submitted(app, image, { prompt: 'mode:invalid' })
     const going = await submitted(app, image, { prompt: 'mode:hang' })
@@ -234,7 +237,7 @@ describe('batch', () => {
 })
 
 describe('stream', () => {
-  /** All records until the server ends it. */
+  /** Reads all records until the server ends the stream. */
   async function follow(id: string, query = ''): Promise<Json[]> {
     const response = await app.fetch(`/slug/requests/${id}/status/stream${query}`)
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
@@ -258,7 +261,7 @@ describe('stream', () => {
     expect(records.at(-1).logs.map((line: Json) => line.message as string)).toContain('step 3/3')
   })
 
-  test('of one that has ended: that', async () => {
+  test('of an ended request: its end', async () => {
     const id = await submitted(app, image)
     await until(app, id, 'COMPLETED')
     expect((await follow(id)).map(({ status }) => status as string)).toEqual(['COMPLETED'])
@@ -274,7 +277,7 @@ describe('stream', () => {
   })
 })
 
-test('what was removed is told from what never was', async () => {
+test('a removed request answers differently from an unknown one', async () => {
   const id = await submitted(app, image)
   await until(app, id, 'COMPLETED')
   const before = (await result(id)).body
@@ -299,20 +302,20 @@ test('a result whose file was removed is 410, and its status says so', async ({ 
   expect(body.requests[0]).toMatchObject({ status: 'completed', error: { code: 'output_expired' } })
 })
 
-test('a lifetime of its own', async () => {
+test('a start timeout', async () => {
   const headers = { 'x-fal-object-lifecycle-preference': '{"expiration_duration_seconds":1}' }
   const id = await submitted(app, image, {}, headers)
   await until(app, id, 'COMPLETED')
   await expect.poll(async () => (await result(id)).status, { timeout: 15_000 }).toBe(410)
 })
 
-test('one that has not begun in its time fails', async () => {
+test('a request that does not begin in its time fails', async () => {
   const id = await submitted(app, 'fake/cold', {}, { 'x-fal-request-timeout': '0.5' })
   const status = await until(app, id, 'FAILED')
   expect(status).toMatchObject({ error: { code: 'timeout' }, error_type: 'startup_timeout' })
 })
 
-test('what the job API was asked for has the same two views', async () => {
+test('a request made by the job API has the same two views', async () => {
   const job = await ask(app, '/api/jobs', { body: { slug: image, inputs: small } })
   expect([job.status, job.text]).toEqual([202, expect.stringContaining('"queue_id":"q_')])
   await until(app, job.body.queue_id as string, 'COMPLETED')

@@ -4,7 +4,7 @@ import { openLog } from '../../../core/log.ts'
 import { startApp } from '../../_app.ts'
 import { ask, type Json, painters, statusOf, submitted, until } from './_painter.ts'
 
-test('a server that stops in the middle: what ran and what waited goes on when it is back', async () => {
+test('a server that stops during requests: running and waiting ones continue after the restart', async () => {
   await using first = await startApp({ models: painters })
   const done = await submitted(first, 'fake/paint/text-to-image', { seed: 1 })
   await until(first, done, 'COMPLETED')
@@ -32,14 +32,14 @@ test('a server that stops in the middle: what ran and what waited goes on when i
     }
     const before = (await ask(second, `/slug/requests/${done}`)).body
     expect([before.status, before.seed_used]).toEqual(['completed', 1])
-    // The addresses are those of the server that is asked, and they work.
+    // The addresses have the host of the request, and they work.
     expect(before.images[0].url).toContain(app.url)
     expect((await fetch(before.images[0].url as string)).status).toBe(200)
     expect(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED']).toContain((await statusOf(second, running)).status)
     expect((await until(second, running, 'COMPLETED')).result.seed_used).toBe(2)
     expect((await until(second, waiting, 'COMPLETED')).result.seed_used).toBe(3)
     const job = (await ask(second, `/api/jobs/${running.replace('q_', 'job_')}`)).body
-    // Given back in good order: nobody is charged for a stop.
+    // Released in an orderly way: a stop charges no attempt.
     expect(job).toMatchObject({ attempts: 1, status: 'completed' })
   } finally {
     await app.close()

@@ -18,7 +18,7 @@ test.each<[string, object, Record<string, string>]>([
   ['sync_mode', { sync_mode: true }, {}],
   ['Prefer: wait', {}, { prefer: 'wait' }],
   ['Prefer: wait=5', {}, { prefer: 'wait=5' }],
-])('%s: 200 with what GET answers afterwards', async (_, body, headers) => {
+])('%s: 200 with the body that GET returns afterwards', async (_, body, headers) => {
   const answer = await ask(app, `/slug/${image}`, { body: { ...small, ...body }, headers })
   expect([answer.status, answer.body.status]).toEqual([200, 'completed'])
   const id = answer.body.request_id as string
@@ -32,7 +32,7 @@ test.each<[string, object, Record<string, string>]>([
 test.each([
   ['invalid,text=no', 400, 'invalid_value'],
   ['status,code=400,text=no', 400, 'invalid_value'],
-])('one that fails is answered with its status: %s → %i', async (mode, status, code) => {
+])('a failed one is answered with its status: %s → %i', async (mode, status, code) => {
   const answer = await ask(app, `/slug/${image}`, { body: { ...small, prompt: `mode:${mode}`, sync_mode: true } })
   expect([answer.status, answer.body.error.code, answer.body.status]).toEqual([status, code, 'failed'])
   expect(answer.body).toMatchObject({
@@ -42,7 +42,7 @@ test.each([
   })
 })
 
-test('one that takes longer: 504 with the ids, nobody is to send it again, and it goes on', async () => {
+test('a slow one: 504 with the ids, the caller must not repeat it, and it continues', async () => {
   const body = { ...small, prompt: 'mode:slow,ms=2500,steps=5', sync_mode: true }
   const answer = await ask(app, `/slug/${image}`, { body })
   expect([answer.status, answer.body.error.code, answer.body.status]).toEqual([504, 'timeout', 'processing'])
@@ -55,7 +55,7 @@ test('one that takes longer: 504 with the ids, nobody is to send it again, and i
   await until(app, id, 'COMPLETED')
 })
 
-test('Prefer: wait bounds it further', async () => {
+test('Prefer: wait shortens the wait further', async () => {
   const began = performance.now()
   const answer = await ask(app, `/slug/${image}`, {
     body: { ...small, prompt: 'mode:slow,ms=60000' },
@@ -66,7 +66,7 @@ test('Prefer: wait bounds it further', async () => {
   await ask(app, `/slug/requests/${answer.body.request_id}/cancel`, { method: 'POST' })
 })
 
-test('a model that is cold: 503, and no job is left', async () => {
+test('a cold model: 503, and no job is left', async () => {
   const answer = await ask(app, '/slug/fake/cold', { body: { ...small, sync_mode: true } })
   expect([answer.status, answer.body.error.code]).toEqual([503, 'model_warming_up'])
   expect(answer.body.error).toHaveProperty('eta_seconds')
@@ -75,7 +75,7 @@ test('a model that is cold: 503, and no job is left', async () => {
   expect(await jobsOf('cold')).toEqual([])
 })
 
-test('a model that is busy: 503, and no job is left; one with a key goes on, and is what the key gives', async () => {
+test('a busy model: 503, and no job is left; one with a key continues, and the key returns it', async () => {
   const first = await submitted(app, 'fake/solo', { prompt: 'mode:slow,ms=60000' })
   await until(app, first, 'IN_PROGRESS')
   const body = { ...small, sync_mode: true }
@@ -99,7 +99,7 @@ test('a model that is busy: 503, and no job is left; one with a key goes on, and
   expect((await ask(app, '/slug/fake/solo', options)).headers.get('x-job-id')).toBe(kept)
 }, 60_000)
 
-test('who hangs up does not stop it', async () => {
+test('a caller that disconnects does not cancel it', async () => {
   const leave = new AbortController()
   const sent = app.fetch(`/slug/${image}`, {
     body: { ...small, prompt: 'mode:slow,ms=1500,steps=5,who=left', sync_mode: true },
@@ -113,7 +113,7 @@ test('who hangs up does not stop it', async () => {
   await until(app, id.replace('job_', 'q_'), 'COMPLETED')
 })
 
-test('one that somebody cancels meanwhile ends the wait', async () => {
+test('a cancel by another caller ends the wait', async () => {
   const sent = ask(app, `/slug/${image}`, { body: { ...small, prompt: 'mode:hang', sync_mode: true } })
   const mine = async () => (await jobsOf('painter')).find(({ status }) => status === 'processing')
   await expect.poll(mine).toBeDefined()

@@ -6,7 +6,7 @@ import { decode } from '../../../gpu/engines/demo/tones.ts'
 
 export const hasFfmpeg = spawnSync('ffmpeg', ['-version']).status === 0
 
-/** The demo engine as a model that speaks. */
+/** The demo engine as a speech model. */
 export const toneModel = (more: object = {}) => ({
   id: 'tones',
   engine: 'demo',
@@ -18,11 +18,11 @@ export const toneModel = (more: object = {}) => ({
   ...more,
 })
 
-/** What a WAV file of the demo engine says. */
+/** The text in a WAV file of the demo engine. */
 export const heardInWav = (bytes: Uint8Array): string =>
   decode(new Int16Array(Uint8Array.from(bytes.subarray(44)).buffer), Buffer.from(bytes).readUInt32LE(24)).text
 
-/** What any file says, by ffmpeg. */
+/** The text in any file, decoded by ffmpeg. */
 export function heardIn(bytes: Uint8Array, inputOptions: string[] = []): string {
   const { stdout, stderr } = spawnSync(
     'ffmpeg',
@@ -39,7 +39,7 @@ type Answer = (
   body: Record<string, unknown>,
 ) => void | Promise<void>
 
-/** A server that somebody else runs, on a real socket; `answers` take the requests one after another, the last the rest. */
+/** A remote server on a real socket; `answers` answer the requests one after another, the last one all further ones. */
 export async function remoteSpeaker(...answers: Answer[]) {
   const bodies: Record<string, unknown>[] = []
   const paths: string[] = []

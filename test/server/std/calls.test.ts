@@ -5,10 +5,10 @@ import { startApp, type TestApp } from '../../_app.ts'
 import { makeOrganization } from '../_organization.ts'
 import { badly, openScriptedEngine, type ScriptedEngine, type Seen, well } from '../_scripted-engine.ts'
 
-/** A synchronous call is a job as well: it can be looked up and cancelled like one, while it runs and afterwards. */
+/** A synchronous call is a job as well: it can be read and cancelled like one, while it runs and afterwards. */
 let app: TestApp
 let engine: ScriptedEngine
-/** Streams that were begun and are held open, by what was said to them. */
+/** Streams that have begun and are held open, by their message. */
 const held = new Map<string, ServerResponse>()
 
 beforeAll(async () => {
@@ -49,7 +49,7 @@ const cancel = async (id: string, token?: string) =>
   of(await app.fetch(`/api/jobs/${id}/cancel`, { method: 'POST', ...(token ? { token } : {}) }))
 const idOf = (response: Response) => response.headers.get('x-job-id')!
 
-test('is there at once after its end, with what it used and without what was said', async () => {
+test('a call is readable directly after its end, with its usage and without its texts', async () => {
   for (let time = 0; time < 20; time++) {
     const response = await ask('Hello')
     await response.text()
@@ -96,7 +96,7 @@ test('is there at once after its end, with what it used and without what was sai
   }
 })
 
-test('one look is like the next: in memory, and when it is written', async () => {
+test('two reads are equal: from memory, and after it is written', async () => {
   await using fresh = await startApp({ models: [engine.model('far')] })
   const response = await fresh.fetch('/std/v1/embeddings', { body: { model: 'far', input: 'a' } })
   const record = async () => of(await fresh.fetch(`/api/jobs/${idOf(response)}`))
@@ -107,7 +107,7 @@ test('one look is like the next: in memory, and when it is written', async () =>
   expect([first.status, await record()]).toEqual([200, first])
 })
 
-test('who is refused at the door has nothing on the record: nothing was done for him', async () => {
+test('a rejected request has no record: no work was done for it', async () => {
   await using fresh = await startApp({ models: [engine.model('narrow', { concurrency: 1, max_queue: 1 })] })
   const chat = (said: string) =>
     fresh.fetch('/std/v1/chat/completions', { body: { model: 'narrow', messages: [{ role: 'user', content: said }] } })
@@ -127,7 +127,7 @@ test('who is refused at the door has nothing on the record: nothing was done for
     .toBe('2')
 })
 
-test('one that failed says why', async () => {
+test('a failed call gives the reason', async () => {
   const response = await ask('fail')
   expect(response.status).toBe(400)
   expect((await look(idOf(response))).body).toMatchObject({
@@ -137,7 +137,7 @@ test('one that failed says why', async () => {
   })
 })
 
-test('while it runs it is processing, for its own organization only', async () => {
+test('a running call is processing, for its own organization only', async () => {
   const response = await ask('hold and look', { stream: true })
   const id = idOf(response)
   expect((await look(id)).body).toMatchObject({
@@ -157,7 +157,7 @@ test('while it runs it is processing, for its own organization only', async () =
   expect((await look(id)).body).toMatchObject({ status: 'completed', finished_at: expect.any(Number) })
 })
 
-test('cancelled in mid-stream: the engine is told, the caller too, and what was delivered is counted', async () => {
+test('cancelled during a stream: the engine request is aborted, the caller gets an error, and delivered tokens are counted', async () => {
   const response = await ask('hold and cancel', { stream: true })
   const id = idOf(response)
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
@@ -179,7 +179,7 @@ test('cancelled in mid-stream: the engine is told, the caller too, and what was 
 test.each([
   ['that ended', 'Hello', 'completed'],
   ['that failed', 'fail', 'failed'],
-])('one %s cannot be cancelled any more', async (_, said, status) => {
+])('a call %s cannot be cancelled', async (_, said, status) => {
   const response = await ask(said)
   await response.text()
   const late = await cancel(idOf(response))
@@ -187,7 +187,7 @@ test.each([
   expect((await look(idOf(response))).body.status).toBe(status)
 })
 
-test('a hundred streams cancelled while they end: each has one end, and the answer to the cancel was true', async () => {
+test('a hundred streams cancelled while they end: each has one end, which matches the answer to the cancel', async () => {
   const one = async (at: number) => {
     const said = `hold race ${at}`
     const response = await ask(said, { stream: true })
@@ -218,7 +218,7 @@ test('a hundred streams cancelled while they end: each has one end, and the answ
   process.stdout.write(`100 streams cancelled at their end: ${cancelled} in time\n`)
 })
 
-test('an id that no call has: 404', async () => {
+test('an unknown id: 404', async () => {
   const response = await ask('hold beside', { stream: true })
   expect((await look(newId('job'))).status).toBe(404)
   await response.body!.cancel()

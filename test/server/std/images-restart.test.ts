@@ -4,7 +4,7 @@ import { openLog } from '../../../core/log.ts'
 import { startApp } from '../../_app.ts'
 import { ask, type Json, painters } from '../slug/_painter.ts'
 
-test('a server that stops under a request: the same request under its key gets the pictures of the same job', async () => {
+test('after a server stop the same request under its key gets the images of the same job', async () => {
   await using first = await startApp({ models: painters })
   const path = '/std/v1/images/generations'
   const body = { model: 'painter', prompt: 'mode:slow,ms=3000,steps=20', size: '64x64', seed: 2 }

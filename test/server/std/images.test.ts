@@ -6,7 +6,7 @@ import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 import { faults } from '../../golden/openai.ts'
 import { ask, type Json, painters } from '../slug/_painter.ts'
 
-/** The image endpoints against the fake engine, which says in its log what it was asked. */
+/** The image endpoints with the fake engine, which logs its requests. */
 let app: TestApp
 beforeAll(async () => {
   app = await startApp({
@@ -32,7 +32,7 @@ const picture = async (width: number, height: number, format: 'png' | 'jpeg' = '
   sharp({ create: { width, height, channels: 3, background: 'teal' } })
     .toFormat(format)
     .toBuffer()
-/** Opaque but for its left half. */
+/** Opaque except for its left half. */
 const halfMask = async (width: number, height: number) => {
   const pixels = Buffer.alloc(width * height * 4, 255)
   for (let at = 0; at < width * height; at++) if (at % width < width / 2) pixels[4 * at + 3] = 0
@@ -55,14 +55,14 @@ async function sendForm(path: string, parts: [name: string, value: string | Blob
 }
 
 const jobOf = async (id: string): Promise<Json> => (await ask(app, `/api/jobs/${id}`)).body
-/** What the engine was asked for. */
+/** The requests to the engine. */
 async function heard(id: string): Promise<Json> {
   const { logs } = (await ask(app, `/api/jobs/${id}/logs`)).body as { logs: { message: string }[] }
   return JSON.parse(logs.find(({ message }) => message.startsWith('{'))!.message)
 }
 const jobsOf = async (model: string): Promise<Json[]> => (await ask(app, `/api/jobs?model_id=${model}`)).body.jobs
 
-test('a picture by its address, as OpenAI has it, and a job with the same result', async () => {
+test("an image by its address, as in OpenAI's API, and a job with the same result", async () => {
   const { status, body, headers } = await generate({})
   expect(status).toBe(200)
   expect(faults('ImagesResponse', body)).toEqual([])
@@ -78,7 +78,7 @@ test('a picture by its address, as OpenAI has it, and a job with the same result
   expect(headers.get('x-model-status')).toBe('warm')
 })
 
-test('everything that can be asked reaches the engine in its own words', async () => {
+test("every field reaches the engine under the engine's names", async () => {
   const { headers, body } = await generate({
     prompt: 'mode:seeded',
     n: 3,
@@ -108,7 +108,7 @@ test('everything that can be asked reaches the engine in its own words', async (
   expect(body).toMatchObject({ size: '1008x64', output_format: 'webp' })
 })
 
-test('in base64: each picture once, and what its address gives', async () => {
+test('in base64: each image once, with the bytes of its address', async () => {
   const { body, headers } = await generate({ n: 2, response_format: 'b64_json' })
   expect(faults('ImagesResponse', body)).toEqual([])
   expect(body.data.map((one: object) => Object.keys(one).sort())).toEqual([
@@ -122,7 +122,7 @@ test('in base64: each picture once, and what its address gives', async () => {
   expect((await jobOf(headers.get('x-job-id')!)).result.data[0]).toHaveProperty('url')
 })
 
-test.each([false, true])('a large one is put into base64 in pieces, as it is read (stream: %s)', async stream => {
+test.each([false, true])('a large image is encoded in base64 in pieces, as it is read (stream: %s)', async stream => {
   const { body } = await generate({ prompt: 'mode:large,mb=2', n: 2 })
   const encoded = vi.spyOn(Buffer.prototype, 'toString')
   const longest = () =>
@@ -146,25 +146,28 @@ test.each([false, true])('a large one is put into base64 in pieces, as it is rea
   }
 })
 
-test.each([false, true])('one whose file has gone is refused before anything is sent (stream: %s)', async stream => {
-  const key = { 'idempotency-key': `gone ${stream}`.replace(' ', '-') }
-  const imageRequest = { n: 2, response_format: 'b64_json', stream }
-  const first = await app.fetch('/v1/images/generations', { body: { ...small, ...imageRequest }, headers: key })
-  await first.text()
-  const { images } = (await jobOf(first.headers.get('x-job-id')!)).result as { images: { url: string }[] }
-  const { pathname } = new URL(images[1]!.url)
-  // Somebody has emptied the folder.
-  for (const place of await readdir(app.dataDir, { recursive: true, withFileTypes: true }))
-    if (place.isFile() && pathname.includes(place.name.replace(/\..*/, '')))
-      await rm(join(place.parentPath, place.name))
-  const again = await generate(imageRequest, key)
-  expect([again.status, again.body.error?.code]).toEqual([410, 'output_expired'])
-})
+test.each([false, true])(
+  'an image whose file is missing is refused before anything is sent (stream: %s)',
+  async stream => {
+    const key = { 'idempotency-key': `gone ${stream}`.replace(' ', '-') }
+    const imageRequest = { n: 2, response_format: 'b64_json', stream }
+    const first = await app.fetch('/v1/images/generations', { body: { ...small, ...imageRequest }, headers: key })
+    await first.text()
+    const { images } = (await jobOf(first.headers.get('x-job-id')!)).result as { images: { url: string }[] }
+    const { pathname } = new URL(images[1]!.url)
+    // The folder was emptied.
+    for (const place of await readdir(app.dataDir, { recursive: true, withFileTypes: true }))
+      if (place.isFile() && pathname.includes(place.name.replace(/\..*/, '')))
+        await rm(join(place.parentPath, place.name))
+    const again = await generate(imageRequest, key)
+    expect([again.status, again.body.error?.code]).toEqual([410, 'output_expired'])
+  },
+)
 
 test.each([
   ['generations', {}, 'image_generation.completed', 'ImageGenCompletedEvent'],
   ['edits', { image: 'here' }, 'image_edit.completed', 'ImageEditCompletedEvent'],
-] as const)('/images/%s as a stream: one completed event for each picture', async (path, more, type, schema) => {
+] as const)('/images/%s as a stream: one completed event for each image', async (path, more, type, schema) => {
   const image = 'image' in more ? { image: dataUrl(await picture(64, 64)) } : {}
   const response = await app.fetch(`/std/v1/images/${path}`, {
     body: { ...small, ...image, n: 2, stream: true, partial_images: 2, quality: 'hd' },
@@ -210,7 +213,7 @@ test.each<[name: string, body: object, code: string, param: string]>([
   expect(faults('ErrorResponse', answer.body)).toEqual([])
 })
 
-test('an edit without a mask is image to image, in the size of the picture; of a form like of JSON', async () => {
+test('an edit without a mask is image to image, in the size of the image; the same for a form and for JSON', async () => {
   const bytes = await picture(96, 64, 'jpeg')
   const fields: [string, string | Blob][] = [
     ['model', 'painter'],
@@ -240,7 +243,7 @@ test('an edit without a mask is image to image, in the size of the picture; of a
 test.each([
   ['alpha', [255, 0]],
   ['luma', [0, 255]],
-] as const)('a mask by %s reaches the engine as white where something new may appear', async (mode, sides) => {
+] as const)('a mask by %s reaches the engine as white where the image may change', async (mode, sides) => {
   const image = dataUrl(await picture(64, 64))
   const white = await sharp({ create: { width: 32, height: 64, channels: 3, background: 'white' } })
     .png()
@@ -258,7 +261,7 @@ test.each([
   const id = headers.get('x-job-id')!
   const asked = await heard(id)
   expect(asked).toMatchObject({ task: 'slug/inpainting', strength: 1 })
-  // The engine's name of the file is gone with its job; the file itself belongs to the organization.
+  // The engine's name of the file is removed with its job; the file itself belongs to the organization.
   const stored = await readdir(join(app.dataDir, 'files'), { recursive: true })
   const kept = join(app.dataDir, 'files', stored.find(name => basename(name) === basename(asked.mask as string))!)
   expect(await sharp(kept).metadata()).toMatchObject({ format: 'png', channels: 1 })
@@ -272,7 +275,7 @@ test.each([
   expect(other).toEqual(one)
 })
 
-test('pictures and masks that cannot be worked with are refused by name', async () => {
+test('unusable images and masks are refused by name', async () => {
   const image = dataUrl(await picture(64, 64))
   const other = dataUrl(await halfMask(32, 64))
   const cases: [object, string, string][] = [
@@ -292,7 +295,7 @@ test('pictures and masks that cannot be worked with are refused by name', async 
   for (const [body, code, param] of cases) expect((await editing(body)).body.error).toMatchObject({ code, param })
 })
 
-test('what a model does besides follows from what its engine does', async () => {
+test('the derived tasks of a model follow from the tasks of its engine', async () => {
   const { data } = (await ask(app, '/v1/models')).body as { data: { id: string; tasks: string[] }[] }
   const own = (id: string) => data.find(model => model.id === id)!.tasks.filter(task => task.startsWith('std/image'))
   expect(own('painter')).toEqual(['std/image-generation', 'std/image-edit'])
@@ -303,7 +306,7 @@ test('what a model does besides follows from what its engine does', async () => 
   expect(models.find((one: Json) => one.model_id === 'solo').tasks).toContain('std/image-generation')
 })
 
-test('one that takes too long: 504 with the ids, nobody is to send it again, and it goes on', async () => {
+test('a slow one: 504 with the ids, the caller must not repeat it, and it continues', async () => {
   const { status, body, headers } = await generate({ prompt: 'mode:slow,ms=60000' }, { prefer: 'wait=1' })
   expect([status, body.error.code, headers.get('x-should-retry')]).toEqual([504, 'timeout', 'false'])
   expect(headers.get('retry-after')).toBe('2')
@@ -313,7 +316,7 @@ test('one that takes too long: 504 with the ids, nobody is to send it again, and
   await ask(app, `/api/jobs/${job_id}/cancel`, { method: 'POST', body: {} })
 })
 
-test('one that fails has the status of its failure, one that is cold is not kept', async () => {
+test('a failed one has the status of its failure, one for a cold model is not kept', async () => {
   const failed = await generate({ prompt: 'mode:invalid,text=no' })
   expect([failed.status, failed.body.error.code]).toEqual([400, 'invalid_value'])
   const cold = await generate({ model: 'cold' })
@@ -322,7 +325,7 @@ test('one that fails has the status of its failure, one that is cold is not kept
   expect(await jobsOf('cold')).toEqual([])
 })
 
-test('what has a key is not taken back: others were told of it, or wait for it', async () => {
+test('a job with a key is kept: other callers know of it, or wait for it', async () => {
   const cold = { model: 'cold' }
   const told = { 'idempotency-key': 'told' }
   const { id } = (await generate(cold, { ...told, prefer: 'respond-async' })).body
@@ -340,7 +343,7 @@ test('what has a key is not taken back: others were told of it, or wait for it',
   for (const job of await jobsOf('cold')) await ask(app, `/api/jobs/${job.id}/cancel`, { method: 'POST', body: {} })
 })
 
-test('who hangs up cancels it, unless a key was given under which it can be asked for again', async () => {
+test('a caller that disconnects cancels it, unless it has a key', async () => {
   const before = new Set((await jobsOf('painter')).map(({ id }) => id as string))
   const started = async (headers: Record<string, string>) => {
     const leave = new AbortController()
@@ -368,7 +371,7 @@ test('who hangs up cancels it, unless a key was given under which it can be aske
   ])
 })
 
-test('a form under a key: the same one again is the same job, another one is refused', async () => {
+test('a form under a key: the same form again is the same job, another one is refused', async () => {
   const image = blob(await picture(64, 64))
   const send = (prompt: string) =>
     sendForm(
@@ -386,7 +389,7 @@ test('a form under a key: the same one again is the same job, another one is ref
   expect((await send('a bird')).body.error.code).toBe('idempotency_key_reused')
 })
 
-test('as a job: the fields are those of the endpoint, and what is wrong is said with their place', async () => {
+test('as a job: the fields are those of the endpoint, and errors name their path', async () => {
   const inputs = { prompt: 'a cat', size: '64x64', response_format: 'b64_json', stream: true }
   const made = await ask(app, '/api/jobs', { body: { task: 'std/image-generation', model_id: 'painter', inputs } })
   expect(made.status).toBe(202)

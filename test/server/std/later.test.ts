@@ -47,7 +47,7 @@ test.each<[string, object]>([
   expect(job).toMatchObject({ kind: 'async', model_id: 'far', inputs: body, status: 'completed' })
 })
 
-test('what is wrong is said at once, and nothing is made', async () => {
+test('invalid requests are refused at once, and no job is made', async () => {
   for (const [body, status] of [
     [{ model: 'none', input: 'a' }, 404],
     [{ model: 'far' }, 400],
@@ -71,7 +71,7 @@ test('a stream is answered as a stream', async () => {
   expect(await response.text()).toContain('[DONE]')
 })
 
-test('wait=1 bounds how long one waits for a free slot', async () => {
+test('wait=1 limits the wait for a free slot', async () => {
   const leave = new AbortController()
   void app
     .fetch('/std/v1/embeddings', { body: { model: 'narrow', input: 'hold the slot' }, signal: leave.signal })
@@ -86,7 +86,7 @@ test('wait=1 bounds how long one waits for a free slot', async () => {
 })
 
 test.each(['', 'handling=lenient', 'respond-asynchronously', 'wait=soon', 'x'.repeat(2000)])(
-  'anything else, %j, is no reason to refuse',
+  'any other value, %j, is ignored',
   async prefer => {
     expect((await ask('/std/v1/embeddings', { model: 'far', input: 'a' }, { prefer })).status).toBe(200)
   },

@@ -81,12 +81,12 @@ describe('voices', () => {
     'sage',
     'shimmer',
     'verse',
-  ])('OpenAI’s voice %s is one of the toy’s', async voice => {
+  ])('OpenAI’s voice %s is mapped to a voice of the toy', async voice => {
     const { status, bytes } = await say('tones', voice)
     expect([status, heardInWav(bytes)]).toEqual([200, 'Hello!'])
   })
 
-  test('voice_aliases in infer.yaml say what a name stands for, before those of the engine', async () => {
+  test('voice_aliases in infer.yaml are resolved before the engine’s voices', async () => {
     const [bass, aliased, named, soprano] = await Promise.all([
       say('aliased', 'bass'),
       say('aliased', 'alloy'),
@@ -98,7 +98,7 @@ describe('voices', () => {
     expect(Buffer.from(bass.bytes).equals(Buffer.from(soprano.bytes))).toBe(false)
   })
 
-  test('another voice is refused with those that there are', async () => {
+  test('another voice is refused with the list of voices', async () => {
     const { status, text } = await say('aliased', 'shouting')
     expect(status).toBe(400)
     expect(text).toMatch(/has no voice 'shouting'\. It has: alto, bass, soprano\. Aliases: .*narrator/)
@@ -114,7 +114,7 @@ describe('voices', () => {
     })
   })
 
-  test('an alias of a voice that the model lacks is a mistake in infer.yaml', () => {
+  test('an alias of a voice that the model lacks is an error in infer.yaml', () => {
     const model = (aliases: string) =>
       `models: [{id: a, engine: remote, url: "http://h/v1", tasks: [std/audio-speech], voices: [af_heart], voice_aliases: ${aliases}}]`
     expect(() => parseConfig(model('{alloy: af_heart}'), 'infer.yaml')).not.toThrow()
@@ -142,7 +142,7 @@ describe('a mistyped model', () => {
     ])
   })
 
-  test('one that is like no other is answered with those for the task', async () => {
+  test('a name without a similar one is answered with the models of the task', async () => {
     const { body } = await ask('/std/v1/chat/completions', { ...chat, model: 'gpt-4o' })
     expect((body.error as { message: string }).message).toMatch(/does not exist here\. For .* there is 'acme\/chat-8b'/)
     expect((body.error as { message: string }).message).not.toContain('Did you mean')
@@ -150,7 +150,7 @@ describe('a mistyped model', () => {
 })
 
 test.each(['/std/v1/responses', '/v1/responses', '/std/openai/v1/responses', '/v1/responses/resp_1'])(
-  '%s names the route that does the same',
+  '%s names the route with the same function',
   async path => {
     expect(await ask(path, { model: 'acme/chat-8b', input: 'a' })).toMatchObject({
       status: 404,

@@ -4,7 +4,7 @@ import { openPacer } from '../../../server/std/pacer.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-test('a batch goes on at once, and each further one after the pause, in the order of arrival', async () => {
+test('a batch continues at once, and each further one after the pause, in the order of arrival', async () => {
   const { wait } = openPacer({ size: 2, everyMs: 10 })
   const gone: number[] = []
   for (let at = 0; at < 5; at++) void wait().then(() => gone.push(at))

@@ -65,7 +65,7 @@ const ask = (...urls: string[]) =>
     },
   })
 
-test('a picture that is named by its address comes to the engine inside the request, redrawn', async () => {
+test('an image named by its address reaches the engine inside the request, re-encoded', async () => {
   expect((await ask(`${address}/a.png`, `${address}/b.png`)).status).toBe(200)
   const urls = seen!.messages[0]!.content.flatMap(part => (part.image_url ? [part.image_url.url] : []))
   expect(urls).toHaveLength(2)
@@ -80,7 +80,7 @@ test.for([
   ['a private address', 'http://127.0.0.1:1/a.png', 'url_fetch_failed', fetchRefusal],
   ['another scheme', 'ftp://127.0.0.2/a.png', 'invalid_value', "'messages[0].content[1].image_url.url'"],
   ['a file that is none of ours', 'file-01M808117655Q1HXFG76NCS34Q', 'not_found', 'does not exist'],
-] as const)('%s is refused, and no engine is asked', async ([, url, code, message]) => {
+] as const)('%s is refused, and no engine is called', async ([, url, code, message]) => {
   seen = undefined
   const response = await ask(url)
   const { error } = (await response.json()) as { error: { code: string; message: string; param: string } }
@@ -93,7 +93,7 @@ test.for([
   expect(seen).toBeUndefined()
 })
 
-test('what is no picture is refused', async () => {
+test('a file that is not an image is refused', async () => {
   const response = await ask(`${address}/broken`)
   expect([response.status, ((await response.json()) as { error: { code: string } }).error.code]).toEqual([
     400,
@@ -101,7 +101,7 @@ test('what is no picture is refused', async () => {
   ])
 })
 
-test('no more than sixteen are fetched', async () => {
+test('at most sixteen are fetched', async () => {
   const response = await ask(...Array.from({ length: 17 }, () => `${address}/a.png`))
   expect([response.status, ((await response.json()) as { error: { code: string } }).error.code]).toEqual([
     400,

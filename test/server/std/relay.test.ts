@@ -54,14 +54,14 @@ test('a stream is frames of the contract, then [DONE]', async () => {
   expect(chunks.some(chunk => 'usage' in chunk)).toBe(false)
 })
 
-test('usage comes right before [DONE] for who asked, and its chunk has no choices', async () => {
+test('usage comes right before [DONE] when requested, and its chunk has no choices', async () => {
   const frames = await framesOf(await ask('Hello', { stream_options: { include_usage: true } }))
   const last = JSON.parse(frames.at(-2)!) as { choices: unknown[]; usage: { completion_tokens: number } }
   expect(last.choices).toEqual([])
   expect(last.usage.completion_tokens).toBeGreaterThan(0)
 })
 
-test('the public name stands in every chunk, whatever the engine calls the model', async () => {
+test('every chunk has the public model name, whatever the engine calls the model', async () => {
   const frames = await framesOf(await ask('Hello', { model: 'renamed' }))
   const names = frames.slice(0, -1).map(frame => (JSON.parse(frame) as { model: string }).model)
   expect(new Set(names)).toEqual(new Set(['renamed']))
@@ -115,18 +115,18 @@ test.each(['garbage', 'half-json', 'wrong-type', 'long-line,mb=40', 'status,code
 
 test.each(['nan-usage', 'negative-usage'])('%s is clamped', async mode => {
   const response = await ask(`mode:${mode}`, { stream: false })
-  // NaN is no JSON: an engine that writes it has answered garbage.
+  // NaN is not JSON: an engine that writes it has sent an invalid answer.
   if (response.status === 502) return
   const { usage } = (await response.json()) as { usage: Record<string, number> }
   expect([usage.prompt_tokens, usage.completion_tokens].every(count => count! >= 0)).toBe(true)
 })
 
-test('silence is filled with comments', async () => {
+test('pauses are filled with comments', async () => {
   const response = await ask('mode:stream,tokens=2,rate=1')
   expect(await response.text()).toContain(': ping')
 })
 
-test('the engine is told when the client goes: before the answer, in the prefill, in mid-stream', async () => {
+test('a disconnect of the client aborts the engine request: before the answer, in the prefill, during the stream', async () => {
   const before = (await engine.stats()).aborted
   const moments = ['mode:silent', 'mode:slow,ms=10000', 'mode:stream,tokens=100000,rate=100']
   const taken: number[] = []
@@ -152,7 +152,7 @@ test('the engine is told when the client goes: before the answer, in the prefill
   await engine.until(stats => stats.running === 0)
 })
 
-test('nothing is kept of a stream whose client hung up', async () => {
+test('nothing is kept of a stream whose client disconnected', async () => {
   for (let at = 0; at < 5; at++) {
     const leave = new AbortController()
     const response = await app.fetch('/std/v1/chat/completions', {
@@ -167,7 +167,7 @@ test('nothing is kept of a stream whose client hung up', async () => {
 })
 
 test('a large answer may take as long as it is being read', async () => {
-  // 16 MB at a reader that pauses between pieces: longer than the deadline of one second in all, never a second idle.
+  // 16 MB to a reader that pauses between pieces: longer than the deadline of one second in total, never a second idle.
   const { port } = new URL(app.url)
   const body = JSON.stringify({
     model: 'm',
@@ -206,7 +206,7 @@ test('a large answer may take as long as it is being read', async () => {
   expect(ms).toBeGreaterThan(0)
 })
 
-test('a job that its client left is recorded as cancelled, with the tokens delivered', async () => {
+test('a job whose client disconnected is recorded as cancelled, with the tokens delivered', async () => {
   const leave = new AbortController()
   const response = await app.fetch('/std/v1/chat/completions', {
     body: { model: 'm', stream: true, messages: [{ role: 'user', content: 'mode:stream,tokens=100000,rate=200' }] },
@@ -226,7 +226,7 @@ test('a job that its client left is recorded as cancelled, with the tokens deliv
   expect(job.usage.output_tokens).toBeGreaterThan(0)
 })
 
-/** An engine that writes an endless answer as fast as it is read, and counts who has gone. */
+/** An engine that writes an endless answer as fast as it is read, and counts disconnected clients. */
 async function fireHose() {
   const frame = Buffer.from(
     `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'hose', choices: [{ index: 0, delta: { role: 'assistant', content: 'x'.repeat(8_000) }, finish_reason: null }] })}\n\n`,
@@ -249,7 +249,7 @@ async function fireHose() {
   }
 }
 
-test('200 readers that never read: memory stays bounded, all are cut, their engines told, others served', async () => {
+test('200 readers that never read: memory is bounded, all are cut, their engine requests aborted, others served', async () => {
   const hose = await fireHose()
   await using flooded = await startApp({
     models: [
@@ -274,7 +274,7 @@ test('200 readers that never read: memory stays bounded, all are cut, their engi
   })
   expect(served.status).toBe(200)
   await expect.poll(hose.gone, { timeout: 60_000 }).toBe(200)
-  // Both ends and the engine live in this process, so the figure holds three times what the server does.
+  // Both ends and the engine live in this process, so the figure is three times that of the server.
   expect((process.memoryUsage().rss - before) / 2 ** 20).toBeLessThan(512)
   for (const socket of sockets) socket.destroy()
   hose.close()

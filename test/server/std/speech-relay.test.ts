@@ -25,7 +25,7 @@ const statusOf = async (app: TestApp, answer: Response) => {
   return async () => ((await (await app.fetch(`/api/jobs/${id}`)).json()) as { status: string }).status
 }
 
-test('the engine gets what it knows and nothing else, and its sound comes back as it is', async () => {
+test('the engine gets the fields that it knows, and its audio is relayed unchanged', async () => {
   await using far = await remoteSpeaker(response => {
     response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(mp3('sound'))
   })
@@ -58,7 +58,7 @@ test('the engine gets what it knows and nothing else, and its sound comes back a
   ])
 })
 
-test('an engine that only writes WAV is asked for that, and its length need not be known beforehand', async () => {
+test('an engine that only writes WAV is asked for WAV, and its length may be unknown beforehand', async () => {
   await using far = await remoteSpeaker(response => {
     const wav = wavOf('By hand', 0xffffffff)
     response.writeHead(200, { 'content-type': 'audio/wav' })
@@ -91,7 +91,7 @@ test.each([
     const answer = await say(app, { response_format: 'pcm', ...asked })
     expect(answer.headers.get('content-type')).toBe(`audio/pcm;rate=${rate}`)
     const samples = Buffer.from(await answer.arrayBuffer())
-    // One second; the last sample of a rate that is raised has nothing to lie between.
+    // One second; the last sample of a resampled signal has no successor to interpolate with.
     expect(Math.abs(samples.length / 2 - rate)).toBeLessThanOrEqual(2)
     expect(new Set(samples)).toEqual(new Set([1]))
   },
@@ -104,7 +104,7 @@ test('a sample rate is refused for other formats', async () => {
   expect([refused.status, (await errorOf(refused)).code]).toEqual([400, 'unsupported_parameter'])
 })
 
-test('raw samples of a job say their rate and their length', async () => {
+test('raw samples of a job have their rate and their length', async () => {
   await using far = await remoteSpeaker(response => {
     response.writeHead(200, { 'content-type': 'audio/pcm; rate=16000' }).end(Buffer.alloc(32_000))
   })
@@ -119,7 +119,7 @@ test('raw samples of a job say their rate and their length', async () => {
   })
 })
 
-/** Programs that are ffmpeg until they are to convert: then they run `convert`. */
+/** Programs that behave as ffmpeg until they convert: then they run `convert`. */
 async function ffmpegThat(convert: string) {
   const folder = await mkdtemp(join(tmpdir(), 'ffmpeg-'))
   const [ffmpeg, ffprobe] = [join(folder, 'ffmpeg'), join(folder, 'ffprobe')]
@@ -129,23 +129,26 @@ async function ffmpegThat(convert: string) {
   return { ffmpeg, ffprobe, [Symbol.asyncDispose]: gone }
 }
 
-test.each(['audio', 'sse'])('a converter that fails at once is tried again, and then told: %s', async stream_format => {
-  await using far = await remoteSpeaker(
-    response => void response.writeHead(200, { 'content-type': 'audio/wav' }).end(wavOf('By hand')),
-  )
-  await using broken = await ffmpegThat('echo no such encoder >&2; exit 1')
-  const media = { ffmpeg: broken.ffmpeg, ffprobe: broken.ffprobe }
-  await using app = await startApp({ models: [far.model({ speech_formats: ['wav'] })], media })
-  const answer = await say(app, { response_format: 'opus', stream_format })
-  expect([answer.status, answer.headers.get('content-type')]).toEqual([502, expect.stringContaining('json')])
-  expect(await errorOf(answer)).toMatchObject({
-    code: 'worker_error',
-    message: expect.stringContaining('could not be made opus') as string,
-  })
-  expect(far.paths).toHaveLength(3)
-})
+test.each(['audio', 'sse'])(
+  'a converter that fails at once is tried again, and then reported: %s',
+  async stream_format => {
+    await using far = await remoteSpeaker(
+      response => void response.writeHead(200, { 'content-type': 'audio/wav' }).end(wavOf('By hand')),
+    )
+    await using broken = await ffmpegThat('echo no such encoder >&2; exit 1')
+    const media = { ffmpeg: broken.ffmpeg, ffprobe: broken.ffprobe }
+    await using app = await startApp({ models: [far.model({ speech_formats: ['wav'] })], media })
+    const answer = await say(app, { response_format: 'opus', stream_format })
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([502, expect.stringContaining('json')])
+    expect(await errorOf(answer)).toMatchObject({
+      code: 'worker_error',
+      message: expect.stringContaining('could not be made opus') as string,
+    })
+    expect(far.paths).toHaveLength(3)
+  },
+)
 
-test('what the engine refuses is told with its words', async () => {
+test('a refusal of the engine is reported with its message', async () => {
   await using far = await remoteSpeaker(response => {
     response
       .writeHead(400, { 'content-type': 'application/json' })
@@ -158,7 +161,7 @@ test('what the engine refuses is told with its words', async () => {
   expect(far.paths).toHaveLength(1)
 })
 
-test('an engine that answers something else, nothing, or breaks before its first byte is tried again', async () => {
+test('an engine that answers with another type, with no bytes, or breaks before its first byte is tried again', async () => {
   await using far = await remoteSpeaker(
     response => void response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}'),
     response => void response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(),
@@ -169,7 +172,7 @@ test('an engine that answers something else, nothing, or breaks before its first
   expect(far.paths).toHaveLength(3)
 })
 
-test('so is one whose WAV is none, and in the end that is said', async () => {
+test('so is one whose WAV is invalid, and in the end that is reported', async () => {
   await using far = await remoteSpeaker(
     response => void response.writeHead(200, { 'content-type': 'audio/wav' }).end('This is no sound at all.'),
   )
@@ -180,7 +183,7 @@ test('so is one whose WAV is none, and in the end that is said', async () => {
   expect(far.paths).toHaveLength(3)
 })
 
-test('a sound that breaks off ends the connection, and events end with the error', async () => {
+test('audio that breaks off ends the connection, and events end with the error', async () => {
   const breaks = async (response: import('node:http').ServerResponse) => {
     response.writeHead(200, { 'content-type': 'audio/mpeg' })
     response.write(mp3('the beginning'))
@@ -201,7 +204,7 @@ test('a sound that breaks off ends the connection, and events end with the error
   await expect.poll(await statusOf(app, events)).toBe('failed')
 })
 
-test('the engine hears that its caller has gone', async () => {
+test('the engine request is aborted when its caller disconnects', async () => {
   const gone = Promise.withResolvers<void>()
   await using far = await remoteSpeaker(response => {
     response.writeHead(200, { 'content-type': 'audio/mpeg' })
@@ -219,7 +222,7 @@ test('the engine hears that its caller has gone', async () => {
 
 const endless = 96 << 20
 
-/** An engine that makes as much sound as is taken of it. */
+/** An engine that makes audio as fast as it is read. */
 async function fountain() {
   const made = { bytes: 0, closed: Promise.withResolvers<void>() }
   const far = await remoteSpeaker(async response => {
@@ -237,7 +240,7 @@ async function fountain() {
 }
 
 test.each(['wav', 'pcm', 'mp3', 'sse'])(
-  'a slow reader of %s slows the engine; nothing piles up in between',
+  'a slow reader of %s slows the engine; no data accumulates between them',
   async form => {
     const { made, far: opened } = await fountain()
     await using far = opened
@@ -254,7 +257,7 @@ test.each(['wav', 'pcm', 'mp3', 'sse'])(
     asked.end(body)
     const [answer] = (await once(asked, 'response')) as [import('node:http').IncomingMessage]
     expect(answer.statusCode).toBe(200)
-    // Nobody reads: what is made settles at what sockets and pipes hold.
+    // Nobody reads: the engine stops when sockets and pipes are full.
     let before = -1
     await expect
       .poll(
@@ -266,7 +269,7 @@ test.each(['wav', 'pcm', 'mp3', 'sse'])(
         { interval: 400, timeout: 20_000 },
       )
       .toBe(true)
-    // MP3 is a sixth of what it is made of.
+    // MP3 has a sixth of the bytes of its source.
     expect(made.bytes).toBeLessThan(form === 'mp3' ? endless : 32 << 20)
     answer.destroy()
     await made.closed.promise
@@ -275,7 +278,7 @@ test.each(['wav', 'pcm', 'mp3', 'sse'])(
   40_000,
 )
 
-test('a reader who takes nothing for the write deadline is cut', async () => {
+test('a reader that reads nothing until the write deadline is cut', async () => {
   const { made, far: opened } = await fountain()
   await using far = opened
   await using app = await startApp({ models: [far.model()], limits: { write_deadline: '1s' } })
@@ -291,7 +294,7 @@ test('a reader who takes nothing for the write deadline is cut', async () => {
   answer.destroy()
 })
 
-test('the voices of an engine that tells them', async () => {
+test('voices that an engine reports', async () => {
   await using far = await remoteSpeaker(
     response => void response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(mp3('warm')),
     (response, { method, url }) => {
@@ -323,7 +326,7 @@ test('the voices of an engine that tells them', async () => {
   ])
 })
 
-test('more sound than a job may make is a fault of the engine', async () => {
+test('more audio than a job may have is an engine error', async () => {
   const { far: opened } = await fountain()
   await using far = opened
   await using app = await startApp({ models: [far.model()], limits: { output_size: '1MiB' } })
@@ -332,7 +335,7 @@ test('more sound than a job may make is a fault of the engine', async () => {
   await expect.poll(await statusOf(app, answer)).toBe('failed')
 })
 
-test('a job that is cancelled ends the request of its engine', async () => {
+test('a cancelled job aborts its engine request', async () => {
   const { made, far: opened } = await fountain()
   await using far = opened
   await using app = await startApp({ models: [far.model({ speech_formats: ['wav'] })] })

@@ -15,7 +15,7 @@ const say = (body: object, headers?: Record<string, string>) =>
   app.fetch('/std/v1/audio/speech', { body: { model: 'tones', ...body }, headers })
 const bytesOf = async (answer: Response) => new Uint8Array(await answer.arrayBuffer())
 
-test('a text is said as WAV, and what it used is on the record', async () => {
+test('a text is synthesized as WAV, and its usage is recorded', async () => {
   const answer = await say({ input: 'Grüße, 你好!', voice: 'bass', response_format: 'wav' })
   expect(answer.status).toBe(200)
   expect(answer.headers.get('content-type')).toBe('audio/wav')
@@ -34,7 +34,7 @@ test('a text is said as WAV, and what it used is on the record', async () => {
     })
 })
 
-test('speed and voice change the sound and not what it says', async () => {
+test('speed and voice change the audio and not its text', async () => {
   const said = async (more: object) => bytesOf(await say({ input: 'Hello', response_format: 'wav', ...more }))
   const [usual, fast, bass, byId] = await Promise.all([
     said({}),
@@ -48,7 +48,7 @@ test('speed and voice change the sound and not what it says', async () => {
   expect([usual, fast, bass].map(heardInWav)).toEqual(['Hello', 'Hello', 'Hello'])
 })
 
-describe.skipIf(!hasFfmpeg)('other formats are made of the WAV of the engine', () => {
+describe.skipIf(!hasFfmpeg)('other formats are converted from the WAV of the engine', () => {
   test.each([
     [undefined, 'audio/mpeg', 'mp3', []],
     ['mp3', 'audio/mpeg', 'mp3', []],
@@ -64,7 +64,7 @@ describe.skipIf(!hasFfmpeg)('other formats are made of the WAV of the engine', (
     expect(heardIn(await bytesOf(answer), [...options])).toBe('Every word of it. Twice!')
   })
 
-  test('many MP3 at once do not wait for each other', async () => {
+  test('many MP3 requests at once run in parallel', async () => {
     const texts = Array.from({ length: 12 }, (_, at) => `Text number ${at}. `.repeat(5))
     const heard = await Promise.all(texts.map(async input => heardIn(await bytesOf(await say({ input })))))
     expect(heard).toEqual(texts)
@@ -89,7 +89,7 @@ test('as server-sent events', async () => {
   expect(heardInWav(Buffer.concat(pieces.map(({ audio }) => Buffer.from(audio!, 'base64'))))).toBe('In pieces')
 })
 
-describe('what is wrong is named', () => {
+describe('errors name the field', () => {
   test.each([
     [{}, 'missing_required_parameter', 'input', /input/],
     [{ input: '' }, 'invalid_value', 'input', /empty/],
@@ -112,12 +112,12 @@ describe('what is wrong is named', () => {
     expect(answer.status).toBe(code === 'model_not_found' ? 404 : 400)
   })
 
-  test('five characters are five, however many bytes they have', async () => {
+  test('five characters are counted as five, however many bytes they have', async () => {
     expect((await say({ input: '🙂'.repeat(5), model: 'short', response_format: 'wav' })).status).toBe(200)
   })
 })
 
-test('what an idempotency key has been answered with is not said twice', async () => {
+test('a repeated idempotency key synthesizes nothing', async () => {
   const once = () => say({ input: 'Once', response_format: 'wav' }, { 'idempotency-key': 'one' })
   expect((await once()).status).toBe(200)
   await expect.poll(async () => (await once()).status).toBe(409)
@@ -142,7 +142,7 @@ test('voices are listed', async () => {
   expect((await app.fetch('/v1/audio/voices?model=nobody')).status).toBe(404)
 })
 
-test('models that speak are listed with what can be asked of them', async () => {
+test('speech models are listed with their fields', async () => {
   const { models } = (await (await app.fetch('/api/voice/models')).json()) as { models: object[] }
   expect(models).toEqual([
     {
@@ -169,7 +169,7 @@ test('models that speak are listed with what can be asked of them', async () => 
 })
 
 describe('without ffmpeg', () => {
-  test('what needs it is neither offered nor made, and the rest is', async () => {
+  test('formats that need it are neither listed nor made, and the rest works', async () => {
     await using poor = await startApp({ models: [toneModel()], media: { ffmpeg: '/nowhere/ffmpeg' } })
     const { models } = (await (await poor.fetch('/api/voice/models')).json()) as { models: { formats: string[] }[] }
     expect(models[0]!.formats).toEqual(['mp3', 'wav', 'pcm'])
@@ -208,7 +208,7 @@ describe('as a job', () => {
     return { status: answer.status, body: (await answer.json()) as Job & { error: { code: string; param: string } } }
   }
 
-  test('it makes a file, which its reader gets by an address', async () => {
+  test('it makes a file, with an address for its reader', async () => {
     const { status, body } = await submit({ input: 'Kept for later', response_format: 'wav', stream_format: 'sse' })
     expect(status).toBe(202)
     const job = await ended(body.id)
@@ -237,7 +237,7 @@ describe('as a job', () => {
     },
   )
 
-  test('what is wrong is said at once, under the names that were sent', async () => {
+  test('invalid fields are refused at once, under the names that were sent', async () => {
     const { status, body } = await submit({ input: 'x', voice: 'tenor' })
     expect(status).toBe(400)
     expect(body.error).toMatchObject({ code: 'invalid_value', param: 'inputs.voice' })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../_app.ts'
 import { openScriptedEngine, type ScriptedEngine, well } from '../_scripted-engine.ts'
 
-/** What goes through the server unchanged, what does not, and what it says about it. */
+/** What passes the server unchanged, what does not, and what the server adds. */
 let app: TestApp
 let engine: ScriptedEngine
 beforeAll(async () => {
@@ -33,7 +33,7 @@ const forwarded = async (body: object, path = '/std/v1/chat/completions') => {
   return engine.seen.at(-1)!
 }
 
-describe('what reaches the engine', () => {
+describe('the request to the engine', () => {
   test.each<[string, object, object]>([
     ['what is documented', { temperature: 0.5, seed: 7, stop: ['x'] }, { temperature: 0.5, seed: 7, stop: ['x'] }],
     ['what engines add to it', { top_k: 5, min_p: 0.1, cache_salt: 's' }, { top_k: 5, min_p: 0.1, cache_salt: 's' }],
@@ -56,13 +56,13 @@ describe('what reaches the engine', () => {
     expect(rest).toEqual({ ...chat(), ...expected })
   })
 
-  test('is what its configuration lets through besides', async () => {
+  test('has the further fields that its configuration allows', async () => {
     const { body } = await forwarded({ ...chat({ chat_template: 'x', mirostat: 2, foo: 1 }), model: 'open' })
     expect(body).toMatchObject({ chat_template: 'x', mirostat: 2 })
     expect(body).not.toHaveProperty('foo')
   })
 
-  test('is nothing of the caller’s headers', async () => {
+  test('has none of the caller’s headers', async () => {
     await ask(
       '/std/v1/embeddings',
       { model: 'far', input: 'a' },
@@ -75,8 +75,8 @@ describe('what reaches the engine', () => {
   })
 })
 
-describe('what comes back', () => {
-  test('says when it was made, by whom, and how long it took', async () => {
+describe('the answer', () => {
+  test('has the time, the model and the duration', async () => {
     const from = Math.floor(Date.now() / 1000)
     const { body, headers } = await ask('/std/v1/chat/completions', chat())
     expect(body.created).toBeGreaterThanOrEqual(from)
@@ -84,7 +84,7 @@ describe('what comes back', () => {
     expect(body).toMatchObject({ object: 'chat.completion', model: 'far' })
     expect(headers.get('x-model-status')).toBe('warm')
     expect(headers.get('x-job-id')).toMatch(/^job_/)
-    // It found a free slot.
+    // It got a free slot at once.
     expect(headers.get('x-queue-ms')).toBe('0')
   })
 
@@ -113,14 +113,14 @@ describe('what comes back', () => {
   })
 })
 
-describe('who asks', () => {
+describe('the token', () => {
   test.each([
     ['authorization', (secret: string) => `Bearer ${secret}`],
     ['authorization', (secret: string) => `bearer ${secret}`],
     ['authorization', (secret: string) => `Key ${secret}`],
     ['x-api-key', (secret: string) => secret],
     ['api-key', (secret: string) => secret],
-  ])('may say so in %s', async (name, value) => {
+  ])('may be in %s', async (name, value) => {
     const response = await app.fetch('/std/v1/models', { token: null, headers: { [name]: value(app.secret) } })
     expect(response.status).toBe(200)
   })
@@ -131,7 +131,7 @@ describe('who asks', () => {
   })
 })
 
-describe('what clients send without meaning it', () => {
+describe('what clients send unintentionally', () => {
   test.each([
     ['GET', '/std/v1/models', 200],
     ['GET', '/api/me', 200],
@@ -146,7 +146,7 @@ describe('what clients send without meaning it', () => {
     expect(response.status).toBe(status)
   })
 
-  test('any Accept is fine', async () => {
+  test('any Accept is accepted', async () => {
     for (const accept of ['application/octet-stream', 'text/plain', 'application/binary'])
       expect((await ask('/std/v1/embeddings', { model: 'far', input: 'a' }, { accept })).status).toBe(200)
   })

@@ -6,7 +6,7 @@ import { wavHead } from '../../../core/tasks/wav.ts'
 import { fakeEngine, fakeModel, fakeNeeds, startApp, type TestApp, workspacesIn } from '../../_app.ts'
 import { type OwnEngine, startEngine } from '../../_engine.ts'
 
-/** Speech to text, seen by a client: forms and JSON, every form of an answer, and what goes wrong. */
+/** Speech to text as seen by a client: forms and JSON, every form of an answer, and errors. */
 let app: TestApp
 let far: OwnEngine
 const bin = mkdtempSync(join(tmpdir(), 'infer-bin-'))
@@ -82,7 +82,7 @@ const refusal = async (response: Response) =>
 
 const heard = 'The cat sat on the mat. The dog barked.'
 
-test.each(['far', 'plain', 'whisper'])('%s: a form is answered with the text, by default', async model => {
+test.each(['far', 'plain', 'whisper'])('%s: a form is answered with the text by default', async model => {
   const response = await form({ model })
   expect(await verbose(response)).toEqual({
     text: heard,
@@ -142,7 +142,7 @@ test.each([
   expect(await response.text()).toBe(text)
 })
 
-test('diarized_json says who speaks', async () => {
+test('diarized_json has the speakers', async () => {
   expect(
     await verbose(await form({ model: 'far', response_format: 'diarized_json', prompt: 'mode:speakers' })),
   ).toEqual({
@@ -181,7 +181,7 @@ test.each([
   ['a data: URL in a form', () => form({ model: 'far', url }, { file: null })],
   ['an uploaded file by its id', async () => json({ model: 'far', file_id: await uploaded() })],
   ['an uploaded file by its id, as file', async () => json({ model: 'far', file: await uploaded() })],
-])('the sound is %s', async (_name, ask) => {
+])('the audio is %s', async (_name, ask) => {
   expect(await verbose(await ask())).toMatchObject({ text: heard, usage: { seconds: 2 } })
 })
 
@@ -194,7 +194,7 @@ async function uploaded(): Promise<string> {
   return /file-[0-9A-Z]{26}/.exec(file_url!)![0]
 }
 
-test('an engine is sent what it needs and nothing that is not known', async () => {
+test('an engine gets the fields it needs and no unknown ones', async () => {
   const fields = {
     model: 'far',
     prompt: 'mode:echo',
@@ -223,7 +223,7 @@ test('an engine is sent what it needs and nothing that is not known', async () =
 test.each([
   ['far', '/v1/audio/translations', {}],
   ['whisper', '/v1/audio/transcriptions', { translate: 'true' }],
-])('a translation: %s is asked at %s', async (model, route, more) => {
+])('a translation: %s is called at %s', async (model, route, more) => {
   const body = await verbose(
     await form({ model, prompt: 'mode:echo', response_format: 'verbose_json' }, { to: 'translations' }),
   )
@@ -232,7 +232,7 @@ test.each([
   expect([asked, Object.fromEntries(fields)]).toEqual([route, expect.objectContaining(more)])
 })
 
-describe('what is wrong is said of its field', () => {
+describe('errors name the field', () => {
   test.each<[string, () => Promise<Response>, number, string, string | null, RegExp]>([
     ['no sound', () => form({ model: 'far' }, { file: null }), 400, 'missing_required_parameter', 'file', /'file'/],
     ['two', () => form({ model: 'far', url }), 400, 'invalid_value', 'file', /as 'file' and as 'url'/],
@@ -368,7 +368,7 @@ const forged = (): Buffer => {
   return bytes
 }
 
-test('what an engine says of times and numbers is checked', async () => {
+test('times and numbers of an engine are checked', async () => {
   const body = await verbose(
     await form({
       model: 'far',
@@ -395,11 +395,11 @@ test.each([
     'mode:text',
     { text: 'The cat sat on the mat.', segments: [{ id: 0, start: 0, end: 2, text: 'The cat sat on the mat.' }] },
   ],
-])('%s is an answer too', async (prompt, expected) => {
+])('%s is a valid answer too', async (prompt, expected) => {
   expect(await verbose(await form({ model: 'far', prompt, response_format: 'verbose_json' }))).toMatchObject(expected)
 })
 
-test('an engine that hangs up once is asked again, and the call is on the record', async () => {
+test('an engine that disconnects once is called again, and the call is recorded', async () => {
   const response = await form({ model: 'far', prompt: 'mode:break-once' })
   expect(response.status).toBe(200)
   const id = response.headers.get('x-job-id')!
@@ -407,7 +407,7 @@ test('an engine that hangs up once is asked again, and the call is on the record
   expect(job.job ?? job).toMatchObject({ id, kind: 'sync', task: 'std/audio-transcription', status: 'completed' })
 })
 
-test('an engine may be silent for twice as long as the sound lasts, and no longer', async () => {
+test('an engine may be silent for twice the length of the audio, and no longer', async () => {
   expect(await verbose(await form({ model: 'hurried', prompt: 'mode:slow,ms=1500' }))).toMatchObject({ text: heard })
   const half = Buffer.concat([wavHead(16_000, 8_000), samples.subarray(0, 8_000)])
   const [status, { message }] = await refusal(await form({ model: 'hurried', prompt: 'mode:silent' }, { file: half }))
@@ -420,7 +420,7 @@ test('tokens that an engine counts are used', async () => {
   expect(job.job ?? job).toMatchObject({ usage: { input_tokens: 14, output_tokens: 7 } })
 })
 
-test('a caller who leaves frees the engine', async () => {
+test('a caller that disconnects frees the engine', async () => {
   await far.until(({ running }) => running === 0)
   const before = (await far.stats()).aborted
   const controller = new AbortController()
@@ -435,7 +435,7 @@ test('a caller who leaves frees the engine', async () => {
   await far.until(({ aborted, running }) => aborted === before + 1 && running === 0)
 })
 
-test('the same key has the same answer, of its own type', async () => {
+test('the same key returns the same answer, in its own content type', async () => {
   const headers = { 'idempotency-key': 'once' }
   const ask = () => form({ model: 'far', response_format: 'srt' }, { headers })
   const [first, second] = [await ask(), await ask()]
