@@ -6,7 +6,7 @@ test.each(['1.1.1.1', '93.184.216.34', '8.8.8.8', '2606:4700::1111', '2a00:1450:
   address => expect(isPublic(address)).toBe(true),
 )
 
-/** The registries of special addresses, and platforms' own. */
+/** The registries of special addresses, and those of cloud platforms. */
 test.each(
   [
     '0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.127.255.255 127.0.0.1 127.255.255.255 169.254.169.254',

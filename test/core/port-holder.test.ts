@@ -24,7 +24,7 @@ test.each(['127.0.0.1', '::1', '0.0.0.0'])('the process that listens on %s is fo
   expect(findPortHolder(port)).toMatchObject({ pid: process.pid, dataDir: undefined })
 })
 
-test('nobody listens', async () => {
+test('without a listener no process is found', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

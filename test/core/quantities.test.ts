@@ -9,7 +9,7 @@ test.each([
   [300_000, '5m'],
   [3_600_000, '1h'],
   [7 * 86_400_000, '7d'],
-])('%d ms is written as %s and read again', (ms, text) => {
+])('%d ms is formatted as %s and parsed again', (ms, text) => {
   expect(durationText(ms)).toBe(text)
   expect(Duration.parse(text)).toBe(ms)
 })
@@ -21,7 +21,7 @@ test.each([
   [1 << 20, '1MiB'],
   [2 ** 30, '1GiB'],
   [1_536 * 2 ** 20, '1536MiB'],
-])('%d bytes are written as %s and read again', (bytes, text) => {
+])('%d bytes are formatted as %s and parsed again', (bytes, text) => {
   expect(bytesText(bytes)).toBe(text)
   expect(Bytes.parse(text)).toBe(bytes)
 })

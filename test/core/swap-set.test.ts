@@ -7,7 +7,7 @@ interface Named extends SwapSetMember {
 const member = (name: number): Named => ({ name, setIndex: -1 })
 const names = (set: SwapSet<Named>) => [...set].map(({ name }) => name).sort((a, b) => a - b)
 
-test('holds what a Set holds, whatever comes and goes', () => {
+test('has the members that a Set has, after any changes', () => {
   const set = new SwapSet<Named>()
   const model = new Set<Named>()
   const all = Array.from({ length: 20 }, (_, at) => member(at))
@@ -19,7 +19,7 @@ test('holds what a Set holds, whatever comes and goes', () => {
       set.delete(one)
       model.delete(one)
     } else {
-      // One that is not there may be taken out: nothing happens.
+      // Deleting a member that is absent does nothing.
       set.delete(one)
       set.add(one)
       model.add(one)
@@ -29,7 +29,7 @@ test('holds what a Set holds, whatever comes and goes', () => {
   }
 })
 
-test('one that leaves while they are looked through takes nobody along', () => {
+test('a member deleted during the iteration removes no other', () => {
   const set = new SwapSet<Named>()
   const all = [0, 1, 2, 3].map(member)
   for (const one of all) set.add(one)
@@ -42,7 +42,7 @@ test('one that leaves while they are looked through takes nobody along', () => {
   expect(set.size).toBe(0)
 })
 
-test('a member of another set is not taken out of this one', () => {
+test('a member of another set is not deleted from this one', () => {
   const here = new SwapSet<Named>()
   const there = new SwapSet<Named>()
   const [one, other] = [member(1), member(2)]

@@ -10,7 +10,7 @@ function* busy(steps: number, end: () => string): Generator<void, string> {
   return end()
 }
 
-test('others are served while it goes on, and its value comes at the end', async () => {
+test('other work runs between the slices, and the value is returned at the end', async () => {
   let served = 0
   const serve = () => {
     served++
@@ -22,7 +22,7 @@ test('others are served while it goes on, and its value comes at the end', async
   expect(value).toBe('served true')
 })
 
-test('what takes no time is done at once', async () => {
+test('work that takes no time is done at once', async () => {
   let others = false
   const soon = setImmediate(() => (others = true))
   await inTimeSlices([][Symbol.iterator](), 1_000)
@@ -30,7 +30,7 @@ test('what takes no time is done at once', async () => {
   clearImmediate(soon)
 })
 
-test('what a step throws is thrown', async () => {
+test('an exception in a step is thrown', async () => {
   const broken = busy(3, () => {
     throw new Error('out of flour')
   })

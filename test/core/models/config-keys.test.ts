@@ -22,7 +22,7 @@ test('the reference has every key of the schema, those of lists and objects too'
   expect(Object.keys(sections)).toEqual([...new Set(keys.map(({ section }) => section))])
 })
 
-/** Sets a key in the text of a configuration that has one there, as JSON. */
+/** Sets a key in the text of a configuration that contains it, as JSON. */
 function withValue(example: string, key: string, value: unknown): string {
   const whole = parse(example) as Record<string, unknown>
   const path = key.replaceAll('[]', '.0').split('.')
@@ -35,12 +35,12 @@ function withValue(example: string, key: string, value: unknown): string {
 describe.each(keys)('$key', ({ key, meaning, type, unit, required, default: value, absent, example }) => {
   test('has a meaning in whole sentences', () => expect(meaning).toMatch(/^[A-Z`].{10,}\.$/))
 
-  test('is required, has a default, or says what holds without it', () => {
+  test('is required, has a default, or describes the behaviour without it', () => {
     expect([required, value !== null, absent !== null].filter(Boolean)).toHaveLength(1)
     if (absent !== null) expect(absent).toMatch(/^[a-z0-9/].*[^.]$/)
   })
 
-  test('has a unit where it is a number', () => {
+  test('has a unit if it is a number', () => {
     if (/number|duration|size/.test(type)) expect(unit).toMatch(/^[a-zG]/)
     else expect(unit).toBeNull()
   })

@@ -59,7 +59,7 @@ describe('the schema and the program agree', () => {
     const wrong = faultOf(text)
     expect(wrong.message).toContain(says)
     const [line, column] = place.split(':')
-    // The value or its name: either is what an editor jumps to.
+    // The value or its name: an editor jumps to either.
     expect(wrong.message).toMatch(new RegExp(`^/etc/infer\\.yaml:${line}:${column}: `))
   })
 })
@@ -80,15 +80,15 @@ test.each<[rule: string, text: string, says: RegExp]>([
   ['an id twice', 'models:\n  - {id: a, source: /a}\n  - {id: a, source: /b}\n', /yaml:3:6: .*'a' is used twice/],
   ['an engine that is not there', 'models:\n  - id: a\n    engine: vlm\n', /yaml:3:5: .*no engine 'vlm'.*vllm/],
   ['an engine that lacks something', 'models:\n  - id: a\n', /yaml:2:5: .*'source'/],
-])('what a schema cannot say: %s', (_, text, says) => {
+])('refused beyond the schema: %s', (_, text, says) => {
   expect(faultOf(text).message).toMatch(says)
 })
 
-test('a model that is switched off need not be complete', () => {
+test('a disabled model may be incomplete', () => {
   expect(parseConfig('models: [{id: a, enabled: false}]', 'x', traitsOf).models).toHaveLength(1)
 })
 
-test('all that is wrong is listed, each with its place', () => {
+test('all errors are listed, each with its path', () => {
   const { details } = faultOf('modles: []\nmodels:\n  - id: a\n    memory: much\n')
   expect(details?.map(({ path }) => path).toSorted((a, b) => a.localeCompare(b))).toEqual(['1:1', '4:5'])
 })
@@ -100,7 +100,7 @@ test('the schema describes itself to editors', () => {
   expect(schemaHint).toMatch(/^# yaml-language-server: \$schema=\.\/infer\.schema\.json\n$/)
 })
 
-test('the command line prints the schema and checks a file by it', async () => {
+test('the command line prints the schema and checks a file with it', async () => {
   expect(json(await infer(['config', 'schema']))).toEqual(configSchema())
   const dataDir = temporaryFolder()
   const missing = await infer(['config', 'check', join(dataDir, 'infer.yaml')])

@@ -39,7 +39,7 @@ const mineText = `- id: mine
     context_length: 512
 `
 
-/** A text with one part put in the place of another: everything else must be the same, byte for byte. */
+/** Replaces one part of a text: everything else must stay the same, byte for byte. */
 const swap = (text: string, from: string, to: string) => {
   expect(text.split(from)).toHaveLength(2)
   return text.replace(from, () => to)
@@ -71,7 +71,7 @@ test.each<[rule: string, before: string, after: string]>([
   expect(addModel(before, mine)).toBe(after)
 })
 
-test('add: whatever the form of the list, the model is in it and what was there is too', () => {
+test('add: in any form of the list the model is added and the others are kept', () => {
   for (const text of [
     'models: [{id: a, source: /a}]  # flow\n',
     '{models: [{id: a}]}\n',
@@ -161,7 +161,7 @@ test.each([
   ['listen: 127.0.0.1:9000 # mine', 'listen: 127.0.0.1:9000 # mine\ntoys: true\n'],
   ['toys: false\n', 'toys: false\n'],
   ['{listen: 127.0.0.1:9000}\n', '{listen: 127.0.0.1:9000, toys: true}\n'],
-])('the toys are offered in %j', (before, after) => {
+])('the toys are available in %j', (before, after) => {
   expect(offerToys(before)).toBe(after)
   expect(parseConfig(addModel(after, mine), 'infer.yaml').models).toHaveLength(1)
 })
@@ -179,19 +179,19 @@ test('the file is replaced as a whole, with its mode, and through a link', () =>
   expect(readdirSync(folder).toSorted((a, b) => a.localeCompare(b))).toEqual(['infer.yaml', 'real.yaml'])
 })
 
-test('what may not be written is not written, and nothing is left behind', () => {
+test('an invalid file is not written, and no temporary file is left', () => {
   const folder = temporaryFolder()
   const path = join(folder, 'infer.yaml')
   writeFileSync(path, commented)
   expect(() => editConfigFile(path, text => changeModel(text, 'small', { concurrency: 0 }))).toThrow('at least 1')
-  // What the schema allows may still be more than any engine can do.
+  // Values that the schema allows can still exceed every engine.
   const unknown = (text: string) => changeModel(text, 'small', { engine: 'vlm' })
   expect(() => editConfigFile(path, unknown, traitsOf)).toThrow(/:11:5: .*no engine 'vlm'/)
   expect(readFileSync(path, 'utf8')).toBe(commented)
   expect(readdirSync(folder)).toEqual(['infer.yaml'])
 })
 
-test('a new file is for its owner only and comes with the schema that it names', () => {
+test('a new file is readable by its owner only and names its schema', () => {
   const folder = join(temporaryFolder(), 'new')
   const path = join(folder, 'infer.yaml')
   editConfigFile(path, text => addModel(text, mine))
@@ -200,14 +200,14 @@ test('a new file is for its owner only and comes with the schema that it names',
   const [, schema] = /\$schema=(\S+)/.exec(hint!)!
   expect(JSON.parse(readFileSync(join(folder, schema!), 'utf8'))).toHaveProperty('$schema')
 
-  // One that cannot be written is no reason to lose an edit.
+  // A schema file that cannot be written does not lose the edit.
   rmSync(join(folder, schema!))
   mkdirSync(join(folder, schema!))
   editConfigFile(path, text => removeModel(text, 'mine'))
   expect(readFileSync(path, 'utf8')).toBe(`${schemaHint}models: []\n`)
 })
 
-test('an edit between reading and writing is not lost', () => {
+test('a concurrent edit between reading and writing is not lost', () => {
   const path = join(temporaryFolder(), 'infer.yaml')
   writeFileSync(path, commented)
   let others = 0
@@ -223,7 +223,7 @@ test('an edit between reading and writing is not lost', () => {
   ])
 })
 
-test('a folder that cannot be written to is said so, and the file stays', () => {
+test('an unwritable folder is reported, and the file is unchanged', () => {
   const folder = temporaryFolder()
   const path = join(folder, 'infer.yaml')
   mkdirSync(`${path}.${process.pid}.new`)

@@ -19,7 +19,7 @@ const file = (name: string, bytes: Uint8Array): string => {
   return path
 }
 
-/** Feeds the parser with pieces of at least what it wants and at most `most` bytes more; counts the bytes it saw. */
+/** Feeds the parser pieces of at least the wanted size and at most `most` bytes more; counts the bytes it received. */
 function parse(bytes: Buffer, more = 1 << 20, size = bytes.length): { contents: GgufContents; seen: number } {
   const parser = parseGguf('m.gguf', size)
   let seen = 0
@@ -80,7 +80,7 @@ test('the headers of an embedding model and of a reranker', async () => {
   })
 })
 
-test('bytes and parameters are counted, by block too', () => {
+test('bytes and parameters are counted, per block too', () => {
   expect(ggufHeader('m', [parse(small()).contents])).toMatchObject({
     parameterCount: 80,
     tensorBytes: 320,
@@ -88,7 +88,7 @@ test('bytes and parameters are counted, by block too', () => {
   })
 })
 
-test('values of each block stay what they are', () => {
+test('values of each block are kept', () => {
   const { contents } = parse(
     small({
       'llama.embedding_length': ['u32', 64],
@@ -106,7 +106,7 @@ test('values of each block stay what they are', () => {
   })
 })
 
-test('of a vocabulary only the length is kept, and long lists of numbers are not even read', () => {
+test('only the length of a vocabulary is kept, and long lists of numbers are not read', () => {
   const tokens = Array.from({ length: 20_000 }, (_, at) => `token ${at}`)
   const bytes = small({
     'tokenizer.ggml.scores': ['f32[]', Array.from({ length: 1_000_000 }, () => 0)],
@@ -118,12 +118,12 @@ test('of a vocabulary only the length is kept, and long lists of numbers are not
   expect(seen).toBeLessThan(bytes.length - 3_900_000)
 })
 
-test('whatever the pieces are, the result is the same', () => {
+test('any division into pieces has the same result', () => {
   for (const bytes of [tinyChat(), small()])
     for (const more of [0, 1, 7, 4096]) expect(parse(bytes, more).contents).toEqual(parse(bytes).contents)
 })
 
-test('version 2 is read like version 3', () => {
+test('version 2 is parsed like version 3', () => {
   const bytes = small()
   bytes.writeUInt32LE(2, 4)
   expect(parse(bytes).contents).toEqual({ ...parse(small()).contents, version: 2 })
@@ -176,13 +176,13 @@ test('a header of endless texts is not read to the end', () => {
   expect(() => parse(bytes, 0, 2 ** 40)).toThrow(/header of more than 256 MiB/)
 })
 
-test('a metadata key that comes twice is refused', () => {
+test('a repeated metadata key is refused', () => {
   const bytes = writeGguf({ 'a.b': ['u32', 1], 'a.c': ['u32', 2] }, [])
   bytes.write('a.b', bytes.indexOf('a.c'))
   expect(() => parse(bytes)).toThrow(/'a\.b' twice/)
 })
 
-test('a kind of tensor that nobody knows yet is counted by the file', () => {
+test('a tensor of an unknown type is counted by its bytes in the file', () => {
   const bytes = writeGguf(minimal, [tensor('new', [8], 0)])
   bytes.writeUInt32LE(99, bytes.indexOf('new') + 3 + 4 + 8)
   const { contents } = parse(bytes)
@@ -194,7 +194,7 @@ test('a file without an architecture is refused', () => {
   expect(() => ggufHeader('m', [parse(writeGguf({}, [])).contents])).toThrow(/general\.architecture/)
 })
 
-test('damaged headers end in a Failure or a header, never in anything else', () => {
+test('damaged headers end in a Failure or a header, never in another exception', () => {
   const bytes = writeGguf(
     { ...minimal, list: ['f32[]', [1, 2]], words: ['string[]', ['a', 'b']], 'llama.attention.causal': ['bool', true] },
     [tensor('token_embd.weight', [4, 2], 0), tensor('blk.0.a', [4], 0)],
@@ -217,7 +217,7 @@ test('damaged headers end in a Failure or a header, never in anything else', () 
 const part = (no: number, count: number, tensors: Parameters<typeof writeGguf>[1]) =>
   writeGguf({ ...(no === 0 ? minimal : {}), 'split.no': ['u32', no], 'split.count': ['u32', count] }, tensors)
 
-test('a model in parts is the sum of its parts', async () => {
+test('a model in parts has the sums of its parts', async () => {
   const first = file('big-00001-of-00003.gguf', part(0, 3, []))
   file('big-00002-of-00003.gguf', part(1, 3, [tensor('blk.0.a', [64], 0)]))
   const third = file('big-00003-of-00003.gguf', part(2, 3, [tensor('blk.1.a', [32], 0), tensor('out', [8], 0)]))
@@ -234,12 +234,12 @@ test('a model in parts is the sum of its parts', async () => {
   await expect(readGgufHeader(first)).rejects.toThrow(`There is no file '${third}'`)
 })
 
-test('a part under another name is refused', async () => {
+test('a part with another file name is refused', async () => {
   await expect(readGgufHeader(file('renamed.gguf', part(0, 2, [])))).rejects.toThrow(/one of 2 parts/)
   await expect(readGgufHeader(file('m-00001-of-00009.gguf', part(0, 2, [])))).rejects.toThrow(/one of 2 parts/)
 })
 
-test('what is no file is named', async () => {
+test('a missing file is named', async () => {
   await expect(readGgufHeader(join(directory, 'none.gguf'))).rejects.toThrow("There is no file '")
   await expect(readGgufHeader(directory)).rejects.toThrow('is not a file')
 })

@@ -28,7 +28,7 @@ test.each<[string, Partial<GgufHeader>, string[]]>([
   expect(purposeOf({ ...writer, ...header })?.tasks).toEqual(tasks)
 })
 
-test('what is no model by itself has no purpose', () => {
+test('a file that is no model by itself has no purpose', () => {
   for (const kind of ['adapter', 'mmproj', 'imatrix']) expect(purposeOf({ ...writer, kind })).toBeNull()
 })
 

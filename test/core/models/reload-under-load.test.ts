@@ -6,7 +6,7 @@ import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 
 const streamCount = 50
 const editCount = 200
-/** Words of one stream, as the fake engine sends them: one every fiftieth of a second. */
+/** Words of one stream, as the fake engine sends them: fifty a second. */
 const words = 60
 
 interface Heard {
@@ -15,7 +15,7 @@ interface Heard {
   text: string
 }
 
-/** One chat stream, read to its end, whatever that is. */
+/** One chat stream, read to its end, whatever the end is. */
 async function stream(app: TestApp, model: string): Promise<Heard> {
   const response = await app.fetch('/std/v1/chat/completions', {
     body: {
@@ -27,25 +27,25 @@ async function stream(app: TestApp, model: string): Promise<Heard> {
   return { model, engine: String(response.status), text: await response.text() }
 }
 
-/** Why a stream is not what it should be; undefined when it is. */
+/** The fault of a stream; undefined when it is complete. */
 function fault({ model, engine, text }: Heard): string | undefined {
   const tokens = [...text.matchAll(/"delta":\{"content":"(?:[^"\\]|\\.)*"/g)].length
   const whole = engine === '200' && text.endsWith('data: [DONE]\n\n') && tokens >= words && !text.includes('"error"')
   return whole ? undefined : `${model} ${engine} ${tokens} words, ends with: ${text.slice(-200)}`
 }
 
-/** What this process holds that an edit could leave behind. */
+/** The resources of this process that an edit could leak. */
 const held = (): Record<string, number> => ({
   children: process.getActiveResourcesInfo().filter(one => one === 'ProcessWrap').length,
   listeners: process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0),
 })
-/** Files, pipes and sockets that are open; those of kept connections close by themselves after some seconds. */
+/** Open files, pipes and sockets; those of kept connections close by themselves after some seconds. */
 const descriptors = (): number => readdirSync('/proc/self/fd').length
 
-/** Names that engines of this test run under, and no others. */
+/** Names of engines that only this test uses. */
 const nameOf = (what: string | number): string => `${process.pid}-${what}`
 
-/** The names of the engines whose processes are there, wrappers included. */
+/** The names of the engines with running processes, wrappers included. */
 function running(): string[] {
   const names = readdirSync('/proc')
     .filter(name => /^\d+$/.test(name))
@@ -60,7 +60,7 @@ function running(): string[] {
   return [...new Set(names)].toSorted((a, b) => a.localeCompare(b))
 }
 
-test(`${editCount} edits while ${streamCount} streams run: no stream is broken and nothing is left behind`, {
+test(`${editCount} edits while ${streamCount} streams run: no stream is broken and no resource is leaked`, {
   timeout: 300_000,
 }, async () => {
   const flags = (what: string | number) => ['--id', nameOf(what)]
@@ -131,7 +131,7 @@ test(`${editCount} edits while ${streamCount} streams run: no stream is broken a
   expect(ended.steady).toBeGreaterThanOrEqual(streamCount / 2)
   expect(ended.changing).toBeGreaterThanOrEqual(streamCount / 2)
 
-  // The model that nobody edited has had one engine all along; the other has the one of its last edit.
+  // The model that was not edited has had one engine throughout; the other has the engine of its last edit.
   await expect.poll(async () => (await engines()).length, { timeout: 20_000 }).toBe(2)
   expect((await engines()).find(({ model_id }) => model_id === 'steady')!.id).toBe(steady!.id)
   await expect.poll(held, { timeout: 20_000 }).toEqual(before)

@@ -9,7 +9,7 @@ import { openReload } from '../../../core/models/reload.ts'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 
 const limits = { min_free_disk: 0, ballast: 0 }
-/** As an editor does it: another file in the place of the old one. */
+/** As an editor writes it: a new file replaces the old one. */
 function replace(app: TestApp, config: object | string): void {
   const text = typeof config === 'string' ? config : stringify({ limits, ...config })
   writeFileSync(`${app.configPath}.swp`, text)
@@ -60,7 +60,7 @@ const enginesOf = async (app: TestApp, model?: string): Promise<Engine[]> =>
   ((await (await app.fetch('/api/system/status')).json()) as { engines: Engine[] }).engines.filter(
     ({ model_id }) => model === undefined || model_id === model,
   )
-/** Ends when it is so; asks again as fast as the server answers. */
+/** Resolves once the condition holds; polls as fast as the server answers. */
 async function until<T>(ask: () => Promise<T>, so: (value: T) => boolean): Promise<T> {
   for (;;) {
     const value = await ask()
@@ -68,7 +68,7 @@ async function until<T>(ask: () => Promise<T>, so: (value: T) => boolean): Promi
   }
 }
 
-test('what was added answers, what was taken out does not exist, what stayed is not touched', async () => {
+test('added models answer, removed ones do not exist, unchanged ones keep their engines', async () => {
   await using app = await startApp({ models: [fakeModel('stays'), fakeModel('goes')] })
   expect((await chat(app, 'stays')).status).toBe(200)
   expect((await chat(app, 'goes')).status).toBe(200)
@@ -81,7 +81,7 @@ test('what was added answers, what was taken out does not exist, what stayed is 
   expect(await codeOf(await chat(app, 'goes'))).toEqual([404, 'model_not_found'])
   expect((await app.fetch('/std/v1/models/goes')).status).toBe(404)
   expect((await enginesOf(app, 'stays'))[0]).toMatchObject({ id: before!.id, pid: before!.pid })
-  // Its engine is gone, and nobody speaks of it any more.
+  // Its engine has ended, and is listed nowhere.
   await until(
     () => enginesOf(app, 'goes'),
     engines => engines.length === 0,
@@ -92,7 +92,7 @@ test('what was added answers, what was taken out does not exist, what stayed is 
   expect(metrics).not.toContain('infer_queue_depth{model="goes"}')
 })
 
-test('a changed model: what runs ends on the old engine, what comes gets a new one', async () => {
+test('a changed model: running requests end on the old engine, new ones get a new one', async () => {
   await using app = await startApp({ models: [fakeModel('m', ['--id', 'old'])] })
   const running = await chat(app, 'm', 'mode:stream,tokens=40,rate=20', true)
   const reader = running.body!.getReader()
@@ -118,7 +118,7 @@ test('a changed model: what runs ends on the old engine, what comes gets a new o
   )
 })
 
-test('a loaded model that is changed is loaded again before anybody asks', async () => {
+test('a loaded model that is changed is loaded again before the next request', async () => {
   await using app = await startApp({ models: [fakeModel('m')] })
   await chat(app, 'm')
   const [old] = await enginesOf(app, 'm')
@@ -130,7 +130,7 @@ test('a loaded model that is changed is loaded again before anybody asks', async
   expect(fresh).toBeDefined()
 })
 
-test('what does not concern the engine is changed without a new one', async () => {
+test('settings that do not concern the engine change without a new one', async () => {
   await using app = await startApp({ models: [fakeModel('m')] })
   await chat(app, 'm')
   const [old] = await enginesOf(app, 'm')
@@ -143,7 +143,7 @@ test('what does not concern the engine is changed without a new one', async () =
   expect(await enginesOf(app, 'm')).toMatchObject([{ id: old!.id }])
 })
 
-test('switched off it does not exist for callers; switched on again it does', async () => {
+test('a disabled model does not exist for callers; enabled again it does', async () => {
   await using app = await startApp({ models: [fakeModel('m'), fakeModel('other')] })
   await chat(app, 'm')
   await edited(app, { models: [fakeModel('m', [], { enabled: false }), fakeModel('other')] })
@@ -153,7 +153,7 @@ test('switched off it does not exist for callers; switched on again it does', as
   expect((await chat(app, 'm')).status).toBe(200)
 })
 
-test('who waits for a model that is taken out is told so; who waits for one that is changed gets its new engine', async () => {
+test('requests that wait for a removed model are refused; those that wait for a changed one get its new engine', async () => {
   await using app = await startApp({ models: [fakeModel('gone', ['--hang']), fakeModel('mended', ['--hang'])] })
   const lost = chat(app, 'gone')
   const served = chat(app, 'mended')
@@ -167,7 +167,7 @@ test('who waits for a model that is taken out is told so; who waits for one that
   expect((await served).status).toBe(200)
 })
 
-test('a model that is taken out ends what it has begun, and a job that waits for it fails by name', async () => {
+test('a removed model completes running requests, and a job that waits for it fails with its name', async () => {
   await using app = await startApp({ models: [fakeModel('goes', [], { concurrency: 1 }), fakeModel('stays')] })
   const running = await chat(app, 'goes', 'mode:stream,tokens=30,rate=20', true)
   const made = await app.fetch('/api/jobs', {
@@ -181,7 +181,7 @@ test('a model that is taken out ends what it has begun, and a job that waits for
   await edited(app, { models: [fakeModel('stays')] })
   const job = (await (await app.fetch(`/api/jobs/${id}?wait=30`)).json()) as object
   expect(job).toMatchObject({ status: 'failed', error: { code: 'model_not_found', retryable: false } })
-  // Until its stream has ended, the engine is there and is seen.
+  // Until its stream has ended, the engine exists and is listed.
   expect(await enginesOf(app, 'goes')).toMatchObject([{ busy: 1 }])
   expect(await running.text()).toMatch(/data: \[DONE\]\n\n$/)
   await until(
@@ -190,7 +190,7 @@ test('a model that is taken out ends what it has begun, and a job that waits for
   )
 })
 
-test('a client that leaves while its model is being changed leaves no slot taken', async () => {
+test('a client that disconnects while its model changes leaves no slot taken', async () => {
   await using app = await startApp({ models: [fakeModel('m', ['--hang'])] })
   const client = new AbortController()
   const left = app
@@ -215,7 +215,7 @@ test('a client that leaves while its model is being changed leaves no slot taken
   expect(await enginesOf(app, 'm')).toMatchObject([{ busy: 0 }])
 })
 
-test('what is kept loaded by an edit is loaded, and what is not any more may be unloaded', async () => {
+test('a model that an edit keeps loaded is loaded, and one that it no longer keeps can be unloaded', async () => {
   await using app = await startApp({ models: [fakeModel('other')] })
   await edited(app, { models: [fakeModel('m', [], { replicas: { min: 1, max: 1 } })] })
   await until(
@@ -240,7 +240,7 @@ test.each<[string, string, RegExp]>([
   ['an unknown engine', 'models:\n  - id: m\n    engine: vlm\n', /infer\.yaml:3:5: .*no engine 'vlm'.*vllm/],
   ['an id used twice', 'models:\n  - {id: m, source: /m}\n  - {id: m, source: /m}\n', /infer\.yaml:3:6: .*used twice/],
   ['an empty file', ' \n', /empty.*models: \[\]/],
-])('a broken edit keeps what was, and says where it is wrong: %s', async (_, text, says) => {
+])('a broken edit keeps the old configuration, and reports the error: %s', async (_, text, says) => {
   await using app = await startApp({ models: [fakeModel('m')] })
   await chat(app, 'm')
   const [old] = await enginesOf(app, 'm')
@@ -258,7 +258,7 @@ test.each<[string, string, RegExp]>([
   expect(await enginesOf(app, 'm')).toMatchObject([{ id: old!.id }])
 })
 
-test('settings that need a restart are named once, and the models are changed all the same', async () => {
+test('settings that need a restart are named once, and the models change all the same', async () => {
   await using app = await startApp({ models: [fakeModel('m')] })
   const late = app.logged('next start')
   const more = { listen: '127.0.0.1:1', limits: { ...limits, drain_timeout: '7s' } }
@@ -274,7 +274,7 @@ test('settings that need a restart are named once, and the models are changed al
   expect(again).toBe(false)
 })
 
-test('however the file is changed, it is noticed', async () => {
+test('the file is watched however it is replaced', async () => {
   await using app = await startApp({ models: [fakeModel('a')] })
   const text = (id: string) => stringify({ limits, models: [fakeModel(id)] })
   const offered = async () =>
@@ -293,7 +293,7 @@ test('however the file is changed, it is noticed', async () => {
   expect(await offered()).toEqual(['written'])
   expect(await after(() => writeFileSync(app.configPath, text('made')))).toEqual(['made'])
 
-  // As Kubernetes gives a pod its ConfigMap: a link to a file behind a link to a folder that is swapped.
+  // As Kubernetes mounts a ConfigMap: a link to a file behind a link to a folder that is swapped.
   const folder = (name: string, id: string) => {
     mkdirSync(join(app.dataDir, name))
     writeFileSync(join(app.dataDir, name, 'infer.yaml'), text(id))
@@ -314,7 +314,7 @@ test('however the file is changed, it is noticed', async () => {
   expect(await after(() => writeFileSync(join(app.dataDir, '..2', 'infer.yaml'), text('through')))).toEqual(['through'])
 })
 
-test('where there never was a file none is missed, also by who asks; one that has gone is', async () => {
+test('a file that never existed is not reported missing; one that was deleted is', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'infer-reload-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const path = join(folder, 'infer.yaml')

@@ -32,7 +32,7 @@ test.each<[string, ReturnType<typeof model>, Record<string, string>, Record<stri
   expect(Object.fromEntries(everySlugOf(one))).toEqual(every)
 })
 
-test('a model that is switched off is reached by none', () => {
+test('a disabled model is reached by none', () => {
   expect([...slugTable([model('a', [t2v]), model('b', [t2v], 'b', false)]).keys()]).toEqual(['a/text-to-video'])
 })
 
@@ -50,12 +50,12 @@ test.each([
   ],
   ['a reserved part', entry('a', ', slug: requests/x'), "begins with 'requests'"],
   ['a reserved id', entry('queue', ''), "begins with 'queue'"],
-])('%s is a mistake that names both', (_, models, words) => {
+])('%s is an error that names both', (_, models, words) => {
   expect(() => parseConfig(`models:\n${models}`, 'infer.yaml')).toThrow(words)
   expect(() => parseConfig(`models:\n${models}`, 'infer.yaml')).toThrow(/^infer\.yaml:\d+:\d+: /)
 })
 
-test('one that is switched off may wait with the slug of another', () => {
+test('a disabled model may have the slug of another', () => {
   const models = entry('a', ', slug: wan') + entry('b', ', slug: wan, enabled: false')
   expect(parseConfig(`models:\n${models}`, 'infer.yaml').models).toHaveLength(2)
 })
@@ -66,7 +66,7 @@ test.each([
   ['fal-ai/demo', ['demo/text-to-image', 'demo/text-to-video']],
   ['zzz', []],
   ['', []],
-])('who asks for %s may have meant %j', (wanted, expected) => {
+])('for %s the suggestion is %j', (wanted, expected) => {
   const slugs = ['wan/text-to-video', 'wan/image-to-video', 'demo/text-to-image', 'demo/text-to-video']
   expect(closeSlugs(wanted, slugs)).toEqual(expected)
 })

@@ -4,7 +4,7 @@ import { kindsOf, kindsText, membersAt, walk } from '../../../core/schemas/schem
 import { taskRecords } from '../../../core/tasks/registry.ts'
 import type { Segment } from '../../../core/workflows/references.ts'
 
-/** What may be at a place, in words; 'missing': there is no such place. */
+/** The types allowed at a path, in words; 'missing': there is no such path. */
 function at(schema: z.ZodType, path: readonly Segment[]): string {
   const found = walk(schema, path)
   return found === 'missing' ? found : kindsText(kindsOf(found))
@@ -21,7 +21,7 @@ const kinds = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('square'), side: z.int(), radius: z.null() }),
 ])
 
-describe('a place', () => {
+describe('a path', () => {
   test.for<[about: string, schema: z.ZodType, path: Segment[], found: string]>([
     ['the whole', z.object({}), [], 'object'],
     ['a text', z.string().min(1).regex(/a/).regex(/b/), [], 'string'],
@@ -67,7 +67,7 @@ describe('a place', () => {
     ['of what holds itself', Tree, ['children', 0, 'children', 2, 'name'], 'string'],
   ])('%s', ([, schema, path, found]) => expect(at(schema, path)).toBe(found))
 
-  test('what is endless without a value in it is not followed for ever', () => {
+  test('an endless schema without a value is not followed for ever', () => {
     const Endless: z.ZodType = z.lazy(() => z.union([z.string(), Endless]))
     expect(at(Endless, [])).toBe('anything')
   })
@@ -91,7 +91,7 @@ interface Json {
   $defs?: Record<string, Json>
 }
 
-/** Every place that the JSON Schema of the same type has, and what it says of it. */
+/** Every path of the JSON Schema of the same type, and its types. */
 function* places(root: Json, of: Json[], path: Segment[] = []): Generator<[Segment[], string]> {
   const open = (one: Json): Json[] => {
     const target = one.$ref === undefined ? one : root.$defs![one.$ref.replace('#/$defs/', '')]!
@@ -115,7 +115,7 @@ test.for(
     [task, 'input', request] as const,
     [task, 'output', result] as const,
   ]),
-)('%s: %s is followed as its JSON Schema says', ([, io, schema]) => {
+)('%s: %s is followed as in its JSON Schema', ([, io, schema]) => {
   const json = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Json
   const said = [...places(json, [json])]
   expect(said.length).toBeGreaterThan(1)

@@ -32,7 +32,7 @@ export async function heard<Member extends string>(
 
 export const hasStrace = spawnSync('strace', ['-qq', '-e', 'trace=none', 'true']).status === 0
 
-/** Runs the fixture under strace to its end. Returns what it said and the lines of the trace. */
+/** Runs the fixture under strace to its end. Returns its output and the lines of the trace. */
 export function traced(spawnOptions: { strace: string[]; node?: string[]; args: string[]; trace: string }) {
   const child = spawnSync(
     'strace',

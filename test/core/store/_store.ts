@@ -10,7 +10,7 @@ import { admittedWork } from '../_admission.ts'
 
 export * from '../../store/conformance/records.ts'
 
-/** A directory that is gone at the end of the scope. */
+/** A directory that is removed at the end of the scope. */
 export function temporaryDirectory(): Disposable & { path: string } {
   const path = mkdtempSync(join(tmpdir(), 'infer-store-'))
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
@@ -24,7 +24,7 @@ export function keptLog(): { log: Log; lines: string[] } {
 
 export type TestStore = AsyncDisposable & { store: Store; dataDir: string; fatal: [Error, number][]; lines: string[] }
 
-/** A server's store with one organization, in a directory of its own unless one is given. */
+/** A server's store with one organization, in its own directory unless one is given. */
 export async function openTestStore(storeOptions: Partial<StoreOptions> = {}): Promise<TestStore> {
   const directory = temporaryDirectory()
   const dataDir = storeOptions.dataDir ?? directory.path
@@ -51,9 +51,9 @@ export async function openTestStore(storeOptions: Partial<StoreOptions> = {}): P
   }
 }
 
-/** A job as the store takes it, with the admission that the owner of jobs wants besides. */
+/** A job as the store accepts it, with the admission that the queue needs besides. */
 export function newJob(job: Partial<NewJob> = {}): NewJob & { admitted: Admitted } {
   const made = newStoredJob(job)
-  // Not a field of what is stored.
+  // Not a stored field.
   return Object.defineProperty(made, 'admitted', { value: admittedWork(made) }) as NewJob & { admitted: Admitted }
 }

@@ -5,7 +5,7 @@ import { tasks } from '../../../core/schemas/task.ts'
 import { openaiText } from '../../../core/tasks/protocols/openai-text.ts'
 import { routesOf } from '../../../gpu/presets/routes.ts'
 
-/** A catalog with one model `m` that can do everything, changed where a test says so. */
+/** A catalog with one model `m` that supports everything, changed where a test says so. */
 export function catalogOf(traits: Partial<EngineTraits> = {}, entry: Partial<CatalogEntry> = {}): Catalog {
   const full: CatalogEntry = {
     id: 'm',

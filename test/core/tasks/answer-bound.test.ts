@@ -23,5 +23,5 @@ test.each<[string, TextTask, object, number]>([
   ).toBe(bytes),
 )
 
-test('as it is set, 2,048 vectors of 4,096 numbers of 22 characters each have room', () =>
+test('at the default 2,048 vectors of 4,096 numbers of 22 characters each fit', () =>
   expect(2048 * Limits.parse({}).engine_embedding).toBeGreaterThan(2048 * 4096 * 22))

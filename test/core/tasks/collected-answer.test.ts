@@ -8,7 +8,7 @@ import { prepareCompletion } from '../../../core/tasks/completion/completion.ts'
 import { withMembers } from '../../../core/tasks/protocols/stream-options.ts'
 import { catalogOf } from './_catalog.ts'
 
-describe('for which requests the engine is asked for a stream', () => {
+describe('the requests for which the engine streams', () => {
   const chat = (more: object, how: EngineTraits['streamUsage'] = 'continuous') =>
     prepareChat({ model: 'm', messages: [{ role: 'user', content: 'a' }], ...more }, catalogOf({ streamUsage: how }))
   const completion = (more: object) =>
@@ -42,7 +42,7 @@ describe('for which requests the engine is asked for a stream', () => {
   })
 })
 
-/** An engine of which the test holds the listener. */
+/** An engine whose listener the test holds. */
 function engine() {
   const seen: { call?: EngineCall; listener?: EngineListener; aborted: number } = { aborted: 0 }
   const lease = {
@@ -64,12 +64,12 @@ const begun = (most = 1_000) => {
   const answer = new CollectedAnswer(answerFormat, most, meter)
   const leaving = new AbortSource()
   const asked = answer.ask(lease, '/v1/chat/completions', '{}', leaving)
-  // What rejects is looked at below.
+  // The rejection is checked below.
   asked.catch(() => {})
   return { answer, asked, leaving, meter, listener: seen.listener!, seen }
 }
 
-describe('what is collected', () => {
+describe('the collected answer', () => {
   const stream =
     frame({ role: 'assistant', reasoning_content: 'Hm. ' }) +
     frame({ content: 'Grüße' }, usage(3, 2)) +
@@ -77,7 +77,7 @@ describe('what is collected', () => {
     `data: ${JSON.stringify({ id: 'c', created: 5, choices: [{ index: 0, delta: {}, finish_reason: 'length' }], ...usage(3, 4) })}\n\n` +
     'data: [DONE]\n\n'
 
-  test.each([1, 7, 100_000])('in pieces of %i bytes: the answer as an engine writes it whole', async size => {
+  test.each([1, 7, 100_000])('in pieces of %i bytes: the answer that an engine writes whole', async size => {
     const { answer, asked, listener, meter } = begun()
     listener.accepted('text/event-stream; charset=utf-8')
     const bytes = Buffer.from(stream)
@@ -98,7 +98,7 @@ describe('what is collected', () => {
     expect([meter.output, answer.uncounted(answer.usage)]).toEqual([3, { inputTokens: 3, outputTokens: 1 }])
   })
 
-  test('an engine that gives a whole answer all the same', async () => {
+  test('an engine that answers whole all the same', async () => {
     const { asked, listener } = begun()
     listener.accepted('application/json')
     listener.chunk(Buffer.from('{"a":'))
@@ -107,7 +107,7 @@ describe('what is collected', () => {
     expect((await asked).toString()).toBe('{"a":1}')
   })
 
-  test('a caller who disconnects: the engine is told, and what it said that it used is known', async () => {
+  test('a caller that disconnects: the engine request is aborted, and the reported usage is known', async () => {
     const { answer, asked, leaving, listener, seen } = begun()
     listener.accepted('text/event-stream')
     listener.chunk(Buffer.from(frame({ content: 'a' }, usage(7, 1)) + frame({ content: 'b' }, usage(7, 2))))
@@ -121,7 +121,7 @@ describe('what is collected', () => {
     ['a text that is too long', 10, 'text/event-stream', frame({ content: 'x'.repeat(11) })],
     ['an event without an end', 1_000, 'text/event-stream', `data: ${'x'.repeat(1_001)}`],
     ['a whole answer that is too long', 10, 'application/json', 'x'.repeat(11)],
-  ])('%s is a fault of the engine, which is asked no more', async (_, most, type, bytes) => {
+  ])('%s is an engine error, and the engine request is aborted', async (_, most, type, bytes) => {
     const { answer, asked, listener, seen } = begun(most)
     listener.accepted(type)
     listener.chunk(Buffer.from(bytes))
@@ -129,7 +129,7 @@ describe('what is collected', () => {
     expect([seen.aborted, answer.fault?.code]).toEqual([1, 'worker_error'])
   })
 
-  test('an engine that breaks may be replaced: that is no fault of its answer', async () => {
+  test('an engine that crashes may be replaced: its answer is not at fault', async () => {
     const { answer, asked, listener } = begun()
     listener.failed(new Failure('worker_error', 'gone'))
     await expect(asked).rejects.toMatchObject({ code: 'worker_error' })

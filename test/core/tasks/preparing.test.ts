@@ -52,7 +52,7 @@ test('a failure in the thread is the same failure here', async () => {
   })
 })
 
-test('many segments whose compression is to be found out are shaped in a thread, however small they are', async () => {
+test('many segments whose compression ratio must be computed are shaped in a thread, however small they are', async () => {
   const answer = (segments: number) =>
     Buffer.from(JSON.stringify({ segments: Array.from({ length: segments }, () => ({ text: 'a' })) }))
   const answerFormat = {

@@ -7,7 +7,7 @@ test('every task has one record, in the order of the ids', () => {
   for (const id of tasks) expect(taskRecord(id).id).toBe(id)
 })
 
-test('no name stands for two tasks', () => {
+test('no name belongs to two tasks', () => {
   const names = taskRecords.flatMap(({ id, aliases }) => [id, ...aliases])
   expect(new Set(names).size).toBe(names.length)
 })

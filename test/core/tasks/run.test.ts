@@ -45,7 +45,7 @@ test.each(tasks.map(task => [task, runnerNameOf(task)] as const))(
   },
 )
 
-test('what a run left on the disk is taken back by its own runner', async () => {
+test('the files of a run are removed by its own runner', async () => {
   const undone: Record<string, RunResult[]> = { text: [], speech: [], transcription: [], generation: [] }
   const run = opened(name => runner(async () => done, undone[name]))
   await run.undo(done, job('slug/text-to-image'))

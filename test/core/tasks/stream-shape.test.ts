@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type StreamAnswerFormat, StreamShape } from '../../../core/tasks/stream-shape.ts'
 
-/** Events as engines write them: the same text, and around it what is theirs. */
+/** Events as engines write them: the same text with the members of each engine. */
 type Write = (text: string, at: number) => string
 const json = (value: object) => `data: ${JSON.stringify(value)}`
 const choice = (text: string) => ({ index: 0, delta: { content: text }, logprobs: null, finish_reason: null })
@@ -38,7 +38,7 @@ const latin1 = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
 const utf8 = (text: string) => Buffer.from(text, 'latin1').toString('utf8')
 const end = json({ id: 'c', created: 1, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
 
-/** What the caller gets for these events: every event parsed, and the end. */
+/** The caller's events for these: every event parsed, and the end. */
 function through(events: string[], answerFormat: Partial<StreamAnswerFormat> = {}) {
   const shape = new StreamShape({ task: 'std/chat-completion', modelId: 'm', includeUsage: false, ...answerFormat })
   const out = events.map(event => {
@@ -66,7 +66,7 @@ const nasty = fc.constantFrom(
   '😀',
 )
 
-test.each(Object.entries(formats))('%s: every text arrives as it was, in the one form', (_, write) =>
+test.each(Object.entries(formats))('%s: every text is unchanged, in the one form', (_, write) =>
   fc.assert(
     fc.property(
       fc.array(
@@ -108,12 +108,12 @@ test.each(Object.entries(formats))('%s: every text arrives as it was, in the one
   ),
 )
 
-test('what comes after the end of a choice is not passed on, whatever it looks like', () => {
+test('events after the end of a choice are dropped', () => {
   const { chunks } = through([...['a', 'b', 'c'].map(formats['as OpenAI']!), end, formats['as OpenAI']!('d', 3)])
   expect(chunks.map(chunk => chunk.choices[0].delta.content)).toEqual(['a', 'b', 'c', undefined])
 })
 
-test('several choices in turns keep their own texts and ends', () => {
+test('interleaved choices keep their own texts and ends', () => {
   const of = (index: number, delta: object, finish_reason: string | null = null) =>
     json({ id: 'c', created: 1, choices: [{ index, delta, finish_reason }] })
   const turns = ['a', 'b', 'c'].flatMap(text => [of(0, { content: text }), of(1, { content: text.toUpperCase() })])
@@ -129,7 +129,7 @@ test('several choices in turns keep their own texts and ends', () => {
   ])
 })
 
-test('the arguments of one call are not those of the next', () => {
+test('the arguments of one call are separate from those of the next', () => {
   const of = (call: object) => json({ id: 'c', created: 1, choices: [{ index: 0, delta: { tool_calls: [call] } }] })
   const begins = (name: string, part: string) => of({ id: `call_${name}`, function: { name, arguments: part } })
   const goes = (part: string) => of({ function: { arguments: part } })
@@ -161,7 +161,7 @@ test.each<[string, string[], RegExp]>([
   expect(() => through(events)).toThrow(message)
 })
 
-test('an end that is only said by [DONE] is made one', () => {
+test('an end marked only by [DONE] becomes a finish reason', () => {
   const { chunks } = through([formats['as OpenAI']!('a', 0), 'data: [DONE]'])
   expect(chunks.at(-1).choices[0].finish_reason).toBe('stop')
 })

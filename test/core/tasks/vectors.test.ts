@@ -14,7 +14,7 @@ function refusal(task: TextTask, body: object): [string, string | undefined] {
   }
   throw new Error('was taken')
 }
-/** Prepares, lets `answer` play the engine, shapes. */
+/** Prepares the request, answers it by `answer`, and shapes the answer. */
 function through(
   task: TextTask,
   body: object,
@@ -76,7 +76,7 @@ test.each([
   ).toMatchObject({ data: [{ embedding: expected }] }),
 )
 
-test('dimensions are cut and scaled back to length 1 where the engine cannot', () => {
+test('dimensions are truncated and normalized to length 1 where the engine cannot', () => {
   const catalog = catalogOf({ dimensions: false })
   const { body } = through('std/embeddings', { input: 'a', dimensions: 2 }, catalog, embed)
   const [{ embedding }] = body.data as [{ embedding: number[] }]
@@ -101,7 +101,7 @@ const rank = (...scores: number[]) => ({
   usage: { prompt_tokens: 4, total_tokens: 4 },
 })
 
-test('a ranking is by score, ties by place, under both names', () => {
+test('a ranking is by score, ties by index, under both names', () => {
   const { body } = through(
     'std/rerank',
     { query: 'q', documents: ['a', 'b', 'c'], return_documents: true },
@@ -214,7 +214,7 @@ test.each<[string, object, number[]]>([
   ).toEqual(expected)
 })
 
-test('sides that do not match are refused by name', () =>
+test('lists of different lengths are refused by name', () =>
   expect(refusal('std/score', { model: 'm', text_1: ['a', 'b'], text_2: ['a', 'b', 'c'] })).toEqual([
     'invalid_value',
     'text_2',

@@ -34,7 +34,7 @@ function fileOf(
 
 const samplesOf = (...values: number[]) => Buffer.from(Int16Array.from(values).buffer)
 
-/** The file, in pieces of so many bytes, through one of the two. */
+/** The file, in pieces of this many bytes, through one of the two. */
 async function through(stream: WavSamples | WavLength, file: Buffer, pieceBytes: number) {
   const out: Buffer[] = []
   stream.on('data', (piece: Buffer) => out.push(piece))
@@ -45,8 +45,8 @@ async function through(stream: WavSamples | WavLength, file: Buffer, pieceBytes:
   return Buffer.concat(out)
 }
 
-describe('the head', () => {
-  test('of our own says what it was told', () => {
+describe('the header', () => {
+  test('written here has the given values', () => {
     expect(readWavHead(wavHead(16_000, 10))).toEqual({ channels: 1, rate: 16_000, from: 44, bytes: 10 })
   })
 
@@ -54,16 +54,16 @@ describe('the head', () => {
     ['a length of nothing', 0],
     ['all ones', 0xffffffff],
     ['as much as signed numbers hold', 0x7fffffff],
-  ])('of a stream, with %s, leaves it open', (_name, length) => {
+  ])('of a stream, with %s, has an open length', (_name, length) => {
     expect(readWavHead(fileOf(samplesOf(1), { length }))?.bytes).toBe(Number.POSITIVE_INFINITY)
   })
 
-  test('may hold other things before the samples, also of odd length', () => {
+  test('may have other chunks before the samples, also of odd length', () => {
     const chunks: [string, Buffer][] = [['LIST', Buffer.from('abc')]]
     expect(readWavHead(fileOf(samplesOf(1, 2), { chunks }))).toMatchObject({ from: 12 + 24 + 12 + 8, bytes: 4 })
   })
 
-  test('is waited for as long as it is not whole', () => {
+  test('is awaited until it is complete', () => {
     const file = fileOf(samplesOf(1, 2, 3))
     for (let length = 0; length < 44; length++) expect(readWavHead(file.subarray(0, length))).toBeUndefined()
     expect(readWavHead(file.subarray(0, 44))).toBeDefined()
@@ -88,7 +88,7 @@ describe('the head', () => {
 })
 
 describe.each([1, 3, 7, 44, 45, 1000])('in pieces of %i bytes', pieceBytes => {
-  test('samples come out as they went in', async () => {
+  test('samples are unchanged', async () => {
     const samples = samplesOf(1, -2, 300, -32768, 32767)
     const stream = new WavSamples()
     expect(await through(stream, fileOf(samples), pieceBytes)).toEqual(samples)
@@ -101,12 +101,12 @@ describe.each([1, 3, 7, 44, 45, 1000])('in pieces of %i bytes', pieceBytes => {
     expect(await through(stream, file, pieceBytes)).toEqual(samplesOf(15, -20, 32767))
   })
 
-  test('what comes after the samples is not sound', async () => {
+  test('bytes after the samples are not audio', async () => {
     const file = Buffer.concat([fileOf(samplesOf(1, 2)), Buffer.from('LIST\x04\0\0\0abcd', 'latin1')])
     expect(await through(new WavSamples(), file, pieceBytes)).toEqual(samplesOf(1, 2))
   })
 
-  test('a file that passes is measured', async () => {
+  test('a file is measured while it passes', async () => {
     const file = fileOf(Buffer.alloc(4800), { length: 0xffffffff })
     const stream = new WavLength()
     expect(await through(stream, file, pieceBytes)).toEqual(file)
@@ -114,14 +114,14 @@ describe.each([1, 3, 7, 44, 45, 1000])('in pieces of %i bytes', pieceBytes => {
   })
 })
 
-test('a file of another kind passes as well, and its length is not known', async () => {
+test('a file of another type passes too, and its length is unknown', async () => {
   const stream = new WavLength()
   const file = fileOf(Buffer.alloc(8), { code: 3, bits: 32 })
   expect(await through(stream, file, 10)).toEqual(file)
   expect(stream.seconds).toBeUndefined()
 })
 
-test('a file that ends in its head is a fault', async () => {
+test('a file that ends in its header is an error', async () => {
   const stream = new WavSamples()
   const failed = once(stream, 'error')
   stream.end(fileOf(samplesOf(1)).subarray(0, 30))

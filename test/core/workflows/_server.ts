@@ -14,7 +14,7 @@ const none = () => Promise.reject(new Error('There is no such thing here'))
 const { log, lines } = keptLog()
 afterEach(() => expect(lines.filter(line => line.includes('"level":"error"'))).toEqual([]))
 
-/** A server without engines on a data directory; `ran` hears the inputs of every job that one would have got. */
+/** A server without engines on a data directory; `ran` gets the inputs of every job that an engine would run. */
 export async function openServer(
   dataDir: string,
   ran: (input: string) => Promise<void>,

@@ -87,11 +87,11 @@ test.for([
   [`\${input.${'a'.repeat(600)}}`, /it is longer than 512 characters/],
   [`\${input${'.a'.repeat(40)}}`, /more than 32 steps deep/],
   ['${input.x}'.repeat(2_001), '${input.x}: a text holds at most 2000 references, and this is one more.'],
-])('%s says what is wrong', ([template, message]) => {
+])('%s reports the error', ([template, message]) => {
   expect(() => bind({ prompt: template }, bindings)).toThrow(message)
 })
 
-test('references are found where they stand, each once, those that cannot be read too', () => {
+test('references are found at their paths, each once, invalid ones too', () => {
   const inputs = {
     prompt: 'a ${input.x}, ${nodes.a.result.text} and ${input.x}',
     messages: [{ content: '${input.y' }],
@@ -109,7 +109,7 @@ test('references are found where they stand, each once, those that cannot be rea
   ])
 })
 
-describe('whatever the text holds', () => {
+describe('any text', () => {
   const hostile = fc.string({
     unit: fc.constantFrom(
       '$',
@@ -133,7 +133,7 @@ describe('whatever the text holds', () => {
     size: 'max',
   })
 
-  test('it is taken apart without loss or refused with a sentence', () => {
+  test('is parsed without loss or refused with a sentence', () => {
     fc.assert(
       fc.property(hostile, text => {
         try {
@@ -150,7 +150,7 @@ describe('whatever the text holds', () => {
     )
   })
 
-  test('no value comes out that nobody put in', () => {
+  test('yields no value that was not in the inputs', () => {
     const put = new Set<unknown>(['cat', 1])
     fc.assert(
       fc.property(hostile, text => {
@@ -192,7 +192,7 @@ describe('whatever the text holds', () => {
   })
 })
 
-test('what references make together is bounded', () => {
+test('the total size of bound references is limited', () => {
   const inputs = { texts: Array.from({ length: 20 }, () => 'x${input.long}') }
   expect(() => bind(inputs, { input: { long: 'a'.repeat(100_000) }, nodes: {}, execution: {} })).toThrow(
     /more than 1 MiB/,

@@ -19,7 +19,7 @@ const execution = (id: string, text = '') => ({
   },
 })
 
-test('the latest are kept, however many come and however large they are; others are read again', async () => {
+test('the latest are kept within a bound on their size; others are read again', async () => {
   const asked: string[] = []
   const snapshots = openDefinitionSnapshots({
     results: () => Promise.reject(new Error('not asked here')),
@@ -34,7 +34,7 @@ test('the latest are kept, however many come and however large they are; others 
   expect((await snapshots.of('org', 'n0'))?.id).toBe('n0')
   expect(await snapshots.of('org', 'gone')).toBeUndefined()
   expect(asked).toEqual(['n0', 'gone'])
-  // Each of a third of what may be kept in all.
+  // Each of a third of the bound.
   const large = 'x'.repeat(22 << 20)
   for (let at = 0; at < 5; at++) snapshots.keep(execution(`large${at}`, large))
   expect([0, 1, 2, 3, 4].map(at => snapshots.known(`large${at}`) !== undefined)).toEqual([
@@ -47,7 +47,7 @@ test('the latest are kept, however many come and however large they are; others 
   expect(snapshots.known('n299')).toBeUndefined()
 })
 
-test('what a node gave is not read back for the nodes after it, unless it is long, or the execution is over', async () => {
+test('the result of a node is not read back for its successors, unless it is long, or the execution has ended', async () => {
   const asked: string[][] = []
   const snapshots = openDefinitionSnapshots({
     find: () => Promise.resolve(undefined),

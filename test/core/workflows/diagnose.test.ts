@@ -75,7 +75,7 @@ function found(nodes: Nodes, edges: string[] = [], parameters?: Record<string, o
   return diagnose(dag, declared, offer)
 }
 
-test('what is right is right', () => {
+test('a valid graph has no diagnostics', () => {
   const story = found(
     {
       write: write('About ${input.topic}', { outputs: ['choices[0].message.content', 'result.count'] }),
@@ -284,13 +284,13 @@ test.for<
     { path: 'inputs.model' },
     { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', model: 'n' } } },
   ],
-])('it says %s', ([, code, more, nodes, edges, parameters]) => {
+])('the message is %s', ([, code, more, nodes, edges, parameters]) => {
   const { type_issues, warnings } = found(nodes, edges, parameters)
   const all = [...type_issues, ...warnings]
   expect(all).toEqual([expect.objectContaining({ code, ...more })])
 })
 
-test('it guesses no name where none is near', () => {
+test('no name is suggested without a similar one', () => {
   const [warning] = found({ a: write('x'), b: write('${nodes.painter.result.count}') }).warnings
   expect(warning).not.toHaveProperty('suggestion')
 })
@@ -300,12 +300,12 @@ test('the same model in the inputs is fine', () => {
   expect(warnings).toEqual([])
 })
 
-test('with some of them nothing can run, with others it may', () => {
+test('some of them prevent an execution, others do not', () => {
   const { type_issues, warnings } = found({ a: write(3, { colour: 1 }), b: write('x', { model_id: null }) })
   expect(blockingOf({ type_issues, warnings }).map(({ code }) => code)).toEqual(['node_without_model', 'type_mismatch'])
 })
 
-test('200 nodes with 1,000 edges are looked over, at once or in turns', async () => {
+test('200 nodes with 1,000 edges are validated, at once or in time slices', async () => {
   const nodes = Object.fromEntries(
     Array.from({ length: 200 }, (_, at) => [
       `n${at}`,

@@ -40,7 +40,7 @@ test.for([
   expect(shortestCycle(graph(text))).toEqual(cycle)
 })
 
-describe('what references imply', () => {
+describe('edges implied by references', () => {
   const dag = (texts: Record<string, string>, edges: string[] = []) =>
     Dag.parse({
       nodes: Object.fromEntries(Object.entries(texts).map(([id, prompt]) => [id, { task: 't', inputs: { prompt } }])),
@@ -92,7 +92,7 @@ describe('of any graph', () => {
     )
   })
 
-  test('what can be reached is what a search finds, also when edges come later', () => {
+  test('reachable nodes equal those of a search, also when edges are added later', () => {
     fc.assert(
       fc.property(edges, edges, (drawn, later) => {
         const reach = reachOf(graphOf(all, drawn))
@@ -110,7 +110,7 @@ describe('of any graph', () => {
     )
   })
 
-  test('two thousand nodes whose references all lead backwards are looked over in less than it takes to notice', () => {
+  test('two thousand nodes whose references all lead backwards are validated without a noticeable delay', () => {
     const count = 2_000
     const nodes = Array.from({ length: count }, (_, at) => `n${at}`)
     const drawn = graphOf(

@@ -16,7 +16,7 @@ const node = (input: string, more: object = {}) => ({
   ...more,
 })
 
-/** Nodes one after the other. */
+/** A chain of nodes. */
 function chain(count: number, more: (name: string) => object = () => ({})) {
   const all = names(count)
   const dag = Dag.parse({
@@ -27,7 +27,7 @@ function chain(count: number, more: (name: string) => object = () => ({})) {
   return { ...execution, definition: newWorkflow({ dag }), nodes: planOf(dag) }
 }
 
-test('a chain costs a commit a node: the end of one and the beginning of the next are one', async () => {
+test('a chain costs one commit a node: the end of one and the start of the next are one', async () => {
   using directory = temporaryDirectory()
   const ran: string[] = []
   await using server = await openServer(directory.path, async input => void ran.push(input))
@@ -36,7 +36,7 @@ test('a chain costs a commit a node: the end of one and the beginning of the nex
   await server.store.executions.create(wanted)
   await server.ended(wanted.id)
   expect(ran).toEqual(names(30))
-  // The creation, the first claim, thirty ends, and room for one that missed its slot.
+  // The creation, the first claim, thirty ends, and one spare for a node that missed its slot.
   expect(server.store.stats().commits - before).toBeLessThanOrEqual(36)
   const events = await server.store.events.ofExecution(organizationId, {
     executionId: wanted.id,
@@ -52,7 +52,7 @@ test('a chain costs a commit a node: the end of one and the beginning of the nex
   expect(Object.values(await server.nodes(wanted.id)).map(({ attempts }) => attempts)).toEqual(names(30).map(() => 1))
 })
 
-test('a slot is not kept from those who wait for one', async () => {
+test('a slot is not kept from waiting jobs', async () => {
   using directory = temporaryDirectory()
   const order: string[] = []
   let ask: () => void = () => {}
@@ -106,7 +106,7 @@ test.each([
   expect(released).toEqual(handed ? [first!.jobId] : [first!.jobId, second!.jobId])
 })
 
-test('an execution that is cancelled in the same commit is told to stop after it was told to go on', async () => {
+test('an execution cancelled in the same commit is stopped after its next node was started', async () => {
   await using opened = await openTestStore()
   const { store } = opened
   const wanted = chain(2)

@@ -19,7 +19,7 @@ const content = openContent({
   publicUrl: 'https://infer.example',
 })
 
-/** What a node with these inputs takes from others and gives to them. */
+/** What a node with these inputs takes from other nodes and gives to them. */
 async function workOf(task: string, inputs: object, more: object = {}) {
   const dag = Dag.parse({ nodes: { a: { model_id: 'm', task, inputs, ...more } } })
   const snapshots = {
@@ -82,7 +82,7 @@ const look = (url: string) =>
   })
 const link = (id: string, at = origin, sig = 'good') => `${at}/files/${id}/a.png?exp=9&sig=${sig}`
 
-test('files count by what is in them, whatever they are called', async () => {
+test('files are compared by their content, whatever their names', async () => {
   for (const make of [film, look]) {
     const { key } = await make(one)
     for (const alike of [same, link(one), link(same), link(same, 'https://infer.example')])
@@ -90,7 +90,7 @@ test('files count by what is in them, whatever they are called', async () => {
     for (const unlike of [other, link(other), link(one, origin, 'bad'), newId('file')])
       expect((await make(unlike)).key, unlike).not.toBe(key)
   }
-  // In a text an address is words.
+  // An address inside a text is plain text.
   const said = await workOf('std/embeddings', { input: link(one) })
   expect((await workOf('std/embeddings', { input: link(same) })).key).not.toBe(said.key)
 })

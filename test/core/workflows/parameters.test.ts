@@ -53,12 +53,12 @@ test.for<[title: string, given: Record<string, unknown>, code: string, message: 
   expect(() => fillParameters(given, declared, new Set())).toThrow(expect.objectContaining({ code, message }))
 })
 
-test('what need not be given and is not is known as such', () => {
+test('an optional parameter that is not given is known as absent', () => {
   expect(absentParameters({ topic: 'x', n: 3, weight: null }, declared)).toEqual(new Set(['style', 'picture']))
   expect(absentParameters({ topic: 'x' }, null)).toEqual(new Set())
 })
 
-test('without a declaration everything that is used must be given, and all that lacks is said', () => {
+test('without a declaration every used parameter is required, and all missing ones are reported', () => {
   expect(fillParameters({ a: 1 }, null, new Set(['a']))).toEqual({ a: 1 })
   let failure: Failure | undefined
   try {

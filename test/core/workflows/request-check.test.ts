@@ -30,7 +30,7 @@ test.for<[about: string, schema: z.ZodType, request: Record<string, unknown>, wr
   expect(found?.issues).toEqual(schema.safeParse(request).error?.issues)
 })
 
-/** What fields are given, right and wrong. */
+/** Field values, valid and invalid. */
 const values = [undefined, null, true, 0, 1, 2.5, -7, '', 'x', '16:9', [], ['x'], [1], {}, { url: 'x' }]
 const messages = [
   [{ role: 'user', content: 'x' }],
@@ -39,7 +39,7 @@ const messages = [
   [{ role: 'nobody', content: 'x' }],
 ]
 
-test.for([...taskRecords])('$id: whatever is in a field, it is what the schema says', ({ request }) => {
+test.for([...taskRecords])('$id: any field value is judged as by the schema', ({ request }) => {
   const shape = request instanceof z.ZodObject ? request.shape : {}
   const right = Object.fromEntries(
     Object.entries(shape).flatMap(([name, field]) => {

@@ -12,7 +12,7 @@ const embed = (input: string, more: object = {}) => ({
   ...more,
 })
 
-/** Written down, and nobody is there to hear of it: as if the server had ended at that moment. */
+/** Stored without an event to the server: as if it had ended at that time. */
 async function createdBefore(dataDir: string, nodes: Record<string, object>, edges: object[] = []): Promise<string> {
   await using opened = await openTestStore({ dataDir })
   const dag = Dag.parse({ nodes, edges })
@@ -22,7 +22,7 @@ async function createdBefore(dataDir: string, nodes: Record<string, object>, edg
   return made.execution.id
 }
 
-test('after a restart what waits takes over the results of the same work, and does the same work once', async () => {
+test('after a restart waiting nodes reuse the results of equal work, and equal work is done once', async () => {
   using directory = temporaryDirectory()
   const dataDir = directory.path
   const asked: string[] = []
@@ -47,7 +47,7 @@ test('after a restart what waits takes over the results of the same work, and do
   const held = Promise.withResolvers<void>()
   await using server = await openServer(dataDir, async input => {
     await ran(input)
-    // So that the same work comes while this is being done.
+    // So that equal work arrives while this is running.
     if (input === 'two') await held.promise
   })
   await expect.poll(async () => (await server.nodes(second)).d!.status).toBe('completed')

@@ -6,14 +6,14 @@ import { newExecution, newWorkflow } from '../../store/conformance/drawn.ts'
 import { organizationId, temporaryDirectory } from '../store/_store.ts'
 import { openServer } from './_server.ts'
 
-/** An execution of one node whose result serves every other like it. */
+/** An execution of one node whose result can be reused by every equal one. */
 function ofOne(input: string) {
   const dag = Dag.parse({ nodes: { one: { model_id: 'any', task: 'std/embeddings', inputs: { input } } } })
   const { modelId: _, ...execution } = newExecution({ nodes: {} })
   return { ...execution, definition: newWorkflow({ dag }), nodes: planOf(dag) }
 }
 
-test('work that is under way is waited for without a slot, and done once', async () => {
+test('running work is awaited without a slot, and done once', async () => {
   using directory = temporaryDirectory()
   const ran: string[] = []
   const [begun, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -31,14 +31,14 @@ test('work that is under way is waited for without a slot, and done once', async
   await server.store.executions.create(first)
   await begun.promise
   for (const like of [second, third, other]) await server.store.executions.create(like)
-  // Two wait, and one of the two slots is free all the same.
+  // Two wait, and one of the two slots is free.
   await server.ended(other.id)
   held.resolve()
   for (const { id } of [first, second, third]) await server.ended(id)
   expect(ran).toEqual(['slow', 'other'])
 })
 
-test('a job that is cancelled while it is looked for in the cache keeps nobody from the same work', async () => {
+test('a job cancelled during its cache lookup does not block equal work', async () => {
   using directory = temporaryDirectory()
   const ran: string[] = []
   const [looked, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -59,7 +59,7 @@ test('a job that is cancelled while it is looked for in the cache keeps nobody f
   expect(ran).toEqual(['same'])
 })
 
-test('when the work fails, the next that waits for it does it', async () => {
+test('when the work fails, the next waiting job does it', async () => {
   using directory = temporaryDirectory()
   const [begun, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   let runs = 0
@@ -79,7 +79,7 @@ test('when the work fails, the next that waits for it does it', async () => {
   expect(runs).toBe(2)
 })
 
-test('the inputs of a node are bound once: what was found before its job was queued is kept for its run', async () => {
+test('the inputs of a node are bound once: the values found before its job was queued are kept for its run', async () => {
   using directory = temporaryDirectory()
   let bound = 0
   await using server = await openServer(directory.path, () => Promise.resolve(), {

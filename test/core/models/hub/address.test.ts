@@ -31,7 +31,7 @@ async function setUp() {
   return { folder, web, pull, events }
 }
 
-test('a file comes from any address, without the token of the hub, and once', async () => {
+test('a file is downloaded from any address, without the token of the hub, and once', async () => {
   const { folder, web, pull, events } = await setUp()
   web.play('big.gguf', { cutAfter: 1 }, { cutAfter: 100_000 })
   const { path } = await pull('big.gguf?download=true')
@@ -43,7 +43,7 @@ test('a file comes from any address, without the token of the hub, and once', as
   expect(events.at(-1)).toMatchObject({ event: 'file', present: true })
 })
 
-test('what was stopped is gone on with', async () => {
+test('a stopped download is resumed', async () => {
   const { folder, web, pull, events } = await setUp()
   web.play('big.gguf', { cutAfter: 1 }, { stallAfter: 100_000 })
   const stop = new AbortController()
@@ -55,7 +55,7 @@ test('what was stopped is gone on with', async () => {
   expect(readdirSync(folder).toSorted((a, b) => (a < b ? -1 : 1))).toEqual(['big.gguf', 'big.gguf.lock'])
 })
 
-test('what is longer than the file is begun anew', async () => {
+test('a partial download longer than the file starts again', async () => {
   const { folder, web, pull } = await setUp()
   web.play('big.gguf', { cutAfter: 1 }, { stallAfter: 100_000 })
   const stop = new AbortController()
@@ -67,7 +67,7 @@ test('what is longer than the file is begun anew', async () => {
   expect(readFileSync((await pull('big.gguf')).path)).toEqual(big)
 })
 
-test('an address with a password is refused at once, and the password not repeated', async () => {
+test('an address with a password is refused at once, and the password is not printed', async () => {
   const { folder, events } = await setUp()
   const hub = { endpoint: 'http://hub.invalid', cache: folder, token: undefined, offline: false }
   const { signal } = new AbortController()
@@ -83,21 +83,21 @@ test('an address with a password is refused at once, and the password not repeat
   })
 })
 
-test('of a model in parts all are fetched', async () => {
+test('all parts of a model are downloaded', async () => {
   const { pull } = await setUp()
   const { path, files } = await pull('p-00002-of-00002.gguf')
   expect(path).toMatch(/p-00001-of-00002\.gguf$/)
   expect(files.map(one => readFileSync(one.path).length)).toEqual([300_000, 200_000])
 })
 
-test('another file of that name is not touched', async () => {
+test('another file of the same name is not changed', async () => {
   const { folder, pull } = await setUp()
   writeFileSync(join(folder, 'big.gguf'), 'mine')
   await expect(pull('big.gguf')).rejects.toThrow(/The file '.*big\.gguf' exists with another size/)
   expect(readFileSync(join(folder, 'big.gguf'), 'utf8')).toBe('mine')
 })
 
-test('addresses that name no GGUF file are refused', async () => {
+test('addresses without a GGUF file are refused', async () => {
   const { folder, pull } = await setUp()
   for (const file of ['', 'README.md', '..%2fevil.gguf'])
     await expect(pull(file)).rejects.toThrow(/does not end in the name of a \.gguf file/)

@@ -31,11 +31,11 @@ test.each<[string, string[], string]>([
   expect(choose(paths)).toMatchObject({ kind: 'gguf', main, files: [main] })
 })
 
-test('the others are told', () => {
+test('the other builds are listed', () => {
   expect(choose(['m-Q8_0.gguf', 'm-Q4_K_M.gguf', 'mmproj.gguf']).others).toEqual(['m-Q8_0.gguf', 'mmproj.gguf'])
 })
 
-test('a model in parts is one, and is only chosen whole', () => {
+test('a model in parts is one build, and is only chosen whole', () => {
   const parts = ['m-Q4_K_M-00002-of-00002.gguf', 'm-Q4_K_M-00001-of-00002.gguf']
   const whole = { main: 'm-Q4_K_M-00001-of-00002.gguf', files: parts.toReversed() }
   expect(choose([...parts, 'm-Q8_0.gguf'])).toMatchObject({ ...whole, others: ['m-Q8_0.gguf'] })
@@ -49,17 +49,17 @@ test.each<[string, string]>([
   ['sub/m-Q8_0', 'sub/m-Q8_0.gguf'],
   ['M-Q8_0.GGUF', 'sub/m-Q8_0.gguf'],
   ['q8_0', 'sub/m-Q8_0.gguf'],
-])('a file can be asked for as %s', (asked, main) => {
+])('a file can be requested as %s', (asked, main) => {
   expect(choose(['sub/m-Q8_0.gguf', 'm-Q4_K_M.gguf'], asked).main).toBe(main)
 })
 
-test('what could be two is refused, what is none lists what there is', () => {
+test('an ambiguous name is refused, and an unknown one lists the builds', () => {
   expect(() => choose(['a/m-Q8_0.gguf', 'b/m-Q8_0.gguf'], 'Q8_0')).toThrow('a/m-Q8_0.gguf, b/m-Q8_0.gguf')
   expect(() => choose(['a.gguf', 'b.txt'], 'c.gguf')).toThrow("has no file 'c.gguf'. It has: a.gguf.")
   expect(() => choose(['pytorch_model.bin', 'README.md'])).toThrow(/neither a GGUF file nor safetensors/)
 })
 
-test('of a safetensors model what the engine reads is taken, once', () => {
+test('of a safetensors model the files that the engine reads are chosen, once', () => {
   const paths = [
     '.gitattributes',
     'README.md',

@@ -13,7 +13,7 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** A port on which nobody listens. */
+/** A port without a listener. */
 async function deadPort(): Promise<number> {
   const server = createServer()
   const port = await listen(server)
@@ -40,7 +40,7 @@ async function pull(environment: Record<string, string>, backoffMs = 1) {
   return { events, message: failure?.message ?? '' }
 }
 
-test('a hub that refuses connections is given up after three tries, with what the connection depends on', async () => {
+test('after three refused connections the download fails with the settings that the connection depends on', async () => {
   const endpoint = `http://127.0.0.1:${await deadPort()}`
   const { events, message } = await pull({ HF_ENDPOINT: endpoint, HF_HOME: '/nonexistent' })
   expect(events).toEqual([{ event: 'connect', host: endpoint.slice(7), what: 'o/m' }])
@@ -60,19 +60,19 @@ test('a proxy is named without its password', async () => {
   expect(message).not.toContain('secret')
 })
 
-test('without an answer of the network it is given up before the usual patience', async () => {
-  // A host whose packets nobody answers: the connection neither comes about nor fails.
+test('without an answer of the network the download fails before the usual timeout', async () => {
+  // A host that drops packets: the connection is neither established nor refused.
   const { message } = await pull({ HF_ENDPOINT: 'http://192.0.2.77:81', HF_HOME: '/nonexistent' }, 1_000)
   expect(message).toContain('192.0.2.77:81 cannot be reached')
 })
 
-test('a hub that is slow after the connection is waited for', async () => {
+test('a hub that answers slowly after the connection is waited for', async () => {
   const open: (() => void)[] = []
   const server = createServer(socket => open.push(() => socket.destroy()))
   const port = await listen(server)
   const pulling = pull({ HF_ENDPOINT: `http://127.0.0.1:${port}`, HF_HOME: '/nonexistent' }, 1)
   await once(server, 'connection')
-  // Breaks after the connection are tried again as often as ever.
+  // Failures after the connection have the usual number of retries.
   server.on('connection', socket => socket.destroy())
   for (const end of open) end()
   const { message } = await pulling

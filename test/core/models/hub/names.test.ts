@@ -21,11 +21,11 @@ test.each([
     { repository: 'a/b', revision: 'main', file: 's/c d.gguf' },
   ],
   ['https://huggingface.co/a/b/blob/v2/c.gguf', { repository: 'a/b', revision: 'v2', file: 'c.gguf' }],
-])('%s is read', (text, reference) => {
+])('%s is parsed', (text, reference) => {
   expect(parseReference(text, hub)).toEqual(reference)
 })
 
-test('addresses of a mirror are read by its endpoint; other addresses and paths are none', () => {
+test('addresses of a mirror are parsed by its endpoint; other addresses and paths are refused', () => {
   expect(parseReference('http://mirror:80/hub/a/b/resolve/main/c.gguf', 'http://mirror/hub')).toEqual({
     repository: 'a/b',
     revision: 'main',
@@ -70,11 +70,11 @@ test.each([
   expect(() => insidePath(path, 'o/n')).toThrow(/Nothing was downloaded/)
 })
 
-test('names that are only unusual are taken', () => {
+test('unusual but valid names are accepted', () => {
   for (const path of ['a b.gguf', '..a/b..', 'é/ü.gguf', '.hidden']) expect(insidePath(path, 'o/n')).toBe(path)
 })
 
-test('the cache is laid out as the tools of the hub expect', () => {
+test('the cache has the layout that the tools of the hub expect', () => {
   const layout = layoutOf('/c', 'a/b')
   expect(layout.blob('h')).toBe('/c/models--a--b/blobs/h')
   expect(layout.lock('h')).toBe('/c/.locks/models--a--b/h.lock')
@@ -84,7 +84,7 @@ test('the cache is laid out as the tools of the hub expect', () => {
   expect(layout.ref('main')).toBe('/c/models--a--b/refs/main')
 })
 
-test('the environment says where and as whom', () => {
+test('the environment sets the endpoint, the cache and the token', () => {
   const folder = mkdtempSync(join(tmpdir(), 'infer-hf-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   writeFileSync(join(folder, 'token'), 'saved\n')

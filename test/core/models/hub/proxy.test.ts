@@ -3,7 +3,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { behindProxy } from '../../../../core/models/hub/proxy.ts'
 
-/** A server, and a proxy that brings every name to it. */
+/** A server, and a proxy that sends every host name to it. */
 async function setUp() {
   const asked: string[] = []
   const server = createServer((request, response) => response.end(`for ${request.headers.host}`))
@@ -28,7 +28,7 @@ async function setUp() {
 const portOf = (server: ReturnType<typeof createServer>): number => (server.address() as AddressInfo).port
 const read = async (url: string) => (await fetch(url)).text()
 
-test('requests go through the proxy that the environment names, but not to this machine, and only meanwhile', async () => {
+test('requests use the proxy of the environment, except those to this machine, and only during the download', async () => {
   const { asked, local, HTTP_PROXY } = await setUp()
   await behindProxy({ HTTP_PROXY }, async () => {
     expect(await read('http://hub.test/')).toBe('for hub.test')
@@ -38,13 +38,13 @@ test('requests go through the proxy that the environment names, but not to this 
   await expect(read('http://hub.test/')).rejects.toThrow()
 })
 
-test('NO_PROXY is heeded', async () => {
+test('NO_PROXY is respected', async () => {
   const { asked, HTTP_PROXY } = await setUp()
   await expect(behindProxy({ HTTP_PROXY, no_proxy: 'hub.test' }, () => read('http://hub.test/'))).rejects.toThrow()
   expect(asked).toEqual([])
 })
 
-test('what is no proxy is named, and without one nothing changes', async () => {
+test('an invalid proxy is named, and without one nothing changes', async () => {
   await expect(behindProxy({ HTTPS_PROXY: 'not an address' }, async () => 1)).rejects.toThrow(
     /HTTPS_PROXY is not the address/,
   )

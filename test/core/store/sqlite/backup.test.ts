@@ -15,7 +15,7 @@ async function fillWith(store: Store, jobs: number, bytes: number): Promise<void
     await Promise.all(Array.from({ length: 500 }, () => store.jobs.submit(newJob({ inputs }))))
 }
 
-test('an online backup at 500 writes a second is whole, and the event loop does not feel it', {
+test('an online backup at 500 writes a second is complete, and does not block the event loop', {
   timeout: 120_000,
 }, async () => {
   using directory = temporaryDirectory()
@@ -32,7 +32,7 @@ test('an online backup at 500 writes a second is whole, and the event loop does 
       await delay(10)
     }
   })()
-  // The machine is shared: a stall that is ours comes every time, one of a neighbour does not.
+  // The machine is shared: a stall caused here occurs every time, one of another process does not.
   const stalls: number[] = []
   let file = ''
   for (let attempt = 1; attempt <= 3 && (stalls.at(-1) ?? 50) >= 50; attempt++) {
@@ -73,13 +73,13 @@ test('an online backup at 500 writes a second is whole, and the event loop does 
   )
 })
 
-test('a command makes a backup beside a busy server, from one moment', async () => {
+test('a command makes a consistent backup beside a busy server', async () => {
   using directory = temporaryDirectory()
   await using opened = await openTestStore()
   await fillWith(opened.store, 3_000, 3_000)
   const going = new AbortController()
   const writing = (async () => {
-    // A job and its end in one breath: a copy that is not of one moment has one without the other.
+    // A job and its end in one transaction: an inconsistent copy has one without the other.
     while (!going.signal.aborted) {
       await opened.store.jobs.submit(newJob({ priority: 1 }))
       const [job] = await claimWaiting(opened.store, { limit: 1 })
@@ -95,7 +95,7 @@ test('a command makes a backup beside a busy server, from one moment', async () 
   expect((await checkDatabase(join(directory.path, 'data'))).findings).toEqual([])
 })
 
-test('a file that is there is not overwritten, and a failed backup leaves nothing', async () => {
+test('an existing file is not overwritten, and a failed backup leaves no file', async () => {
   using directory = temporaryDirectory()
   await using opened = await openTestStore()
   const file = join(directory.path, 'mine.txt')
@@ -110,7 +110,7 @@ test('a file that is there is not overwritten, and a failed backup leaves nothin
   expect((await opened.store.jobs.submit(newJob())).replayed).toBe(false)
 })
 
-test('restoring is refused while a server runs, and for a file that is damaged, foreign or newer', async () => {
+test('a restore is refused while a server runs, and for a file that is damaged, foreign or newer', async () => {
   using directory = temporaryDirectory()
   await using opened = await openTestStore()
   const { job } = await opened.store.jobs.submit(newJob())
@@ -140,7 +140,7 @@ test('restoring is refused while a server runs, and for a file that is damaged, 
   expect(await again.store.jobs.find(organizationId, job.id)).toEqual(job)
 })
 
-test('restoring keeps the old database beside', async () => {
+test('a restore keeps the old database beside the new one', async () => {
   using directory = temporaryDirectory()
   const dataDir = join(directory.path, 'data')
   const file = join(directory.path, 'b.db')
@@ -163,7 +163,7 @@ test('restoring keeps the old database beside', async () => {
   }
 })
 
-test('the WAL of a damaged database does not get into the one that replaces it', async () => {
+test('the WAL of a damaged database is not applied to the one that replaces it', async () => {
   using directory = temporaryDirectory()
   const [dataDir, copy, file] = ['data', 'copy', 'b.db'].map(name => join(directory.path, name)) as [
     string,
@@ -179,7 +179,7 @@ test('the WAL of a damaged database does not get into the one that replaces it',
   {
     await using opened = await openTestStore({ dataDir })
     await opened.store.jobs.submit(after)
-    // As after a power cut: the database and the frames that were not yet taken in. By another process, because
+    // The state after a power cut: the database and the frames that were not checkpointed. By another process, because
     // closing the file here would drop the locks that SQLite holds on it.
     expect(spawnSync('cp', ['-a', dataDir, copy]).status).toBe(0)
   }

@@ -49,7 +49,7 @@ function setup() {
   }
 }
 
-test('a command that fails is undone alone, and the others are committed together', () => {
+test('a failed command is rolled back alone, and the others are committed together', () => {
   using it = setup()
   const answers = openBatch(
     it.connection,
@@ -77,7 +77,7 @@ test('a command that fails is undone alone, and the others are committed togethe
   expect(answers.failures[2]![1].cause).toContain('a bug')
 })
 
-test('what concerns the whole database undoes all of the batch and is thrown', () => {
+test('an error of the whole database rolls back the batch and is thrown', () => {
   using it = setup()
   const batch = openBatch(it.connection, it.commands, it.tally)
   expect(() =>
@@ -91,13 +91,13 @@ test('what concerns the whole database undoes all of the batch and is thrown', (
   expect([it.rows(), it.counted()]).toEqual([[5], 1])
 })
 
-/** A database that may not grow past its pages, which SQLite reports as it does a full disk. */
+/** A database that may not grow past its pages, which SQLite reports like a full disk. */
 function fill(connection: Connection): void {
   const pages = connection.pragma('page_count', { simple: true }) as number
   connection.pragma(`max_page_count = ${pages}`)
 }
 
-test('without room new work is refused, and what ends work is done with the ballast given up', () => {
+test('without space new work is refused, and the end of work is written by freeing the reserve', () => {
   using it = setup()
   it.connection.exec("CREATE TABLE big (a TEXT); CREATE TABLE ballast (a TEXT); INSERT INTO ballast VALUES ('x')")
   const grow = it.connection.prepare('INSERT INTO big VALUES (?)')
@@ -130,7 +130,7 @@ test('without room new work is refused, and what ends work is done with the ball
   expect(it.connection.prepare('SELECT count(*) FROM big').pluck().get()).toBe(1)
 })
 
-test('when even the ballast does not help, what fits is done, and nothing is half done', () => {
+test('when the reserve is not enough, commands that fit are done, and none is half done', () => {
   using it = setup()
   it.connection.exec('CREATE TABLE big (a TEXT)')
   const grow = it.connection.prepare('INSERT INTO big VALUES (?)')

@@ -23,7 +23,7 @@ import {
 
 const page = 4096
 
-/** A sound database of a few hundred jobs in every state, closed. */
+/** An intact database of a few hundred jobs in every state, closed. */
 async function sound(dataDir: string): Promise<void> {
   await using opened = await openTestStore({ dataDir })
   const { store } = opened
@@ -83,24 +83,24 @@ test('a damaged database is refused with exit code 65 or served; nothing crashes
   for (const outcome of outcomes.values()) expect(outcome).toMatch(/^(refused 65: |served$|failed shutting_down$)/)
   const of = (wanted: string) =>
     cases.filter(({ name }) => name === wanted).map(({ dataDir }) => outcomes.get(dataDir)!)
-  // A cut-off file is always noticed before anything is served from it.
+  // A truncated file is always detected before anything is served from it.
   expect(of('a truncated file').filter(outcome => !outcome.startsWith('refused 65'))).toEqual([])
   const refused = of('a zeroed page').find(outcome => outcome.startsWith('refused'))
   expect(refused).toMatch(/infer\.db is damaged: .*infer restore <backup file> --data-dir/)
 })
 
-test('a database that is refused before the disk has said how full it is, is refused like any other', async () => {
+test('a database refused before the free disk space is known is refused like any other', async () => {
   using directory = temporaryDirectory()
   const { path: dataDir } = directory
   await sound(dataDir)
   writeFileSync(join(dataDir, 'infer.db'), 'not a database at all '.repeat(500))
-  // All threads that could ask the disk are busy until the writer has answered.
+  // All threads that could read the free space are busy until the writer has answered.
   const busy = Array.from({ length: 32 }, () => promisify(pbkdf2)('a', 'b', 400_000, 64, 'sha512'))
   await expect(openTestStore({ dataDir })).rejects.toMatchObject({ exitCode: 65 })
   await Promise.all(busy)
 })
 
-test('an emptied database is not taken for a first start', async () => {
+test('an emptied database is not treated as a first start', async () => {
   using directory = temporaryDirectory()
   const { path: dataDir } = directory
   await sound(dataDir)
@@ -111,7 +111,7 @@ test('an emptied database is not taken for a first start', async () => {
   })
 })
 
-test('every bit that flips in what the ledger says is found by the check', async () => {
+test('the check finds every flipped bit in the content of the ledger', async () => {
   using directory = temporaryDirectory()
   const { path: dataDir } = directory
   {
@@ -143,7 +143,7 @@ test('every bit that flips in what the ledger says is found by the check', async
     const bytes = Buffer.from(good)
     bytes[at]! ^= 1 << random(8)
     writeFileSync(path, bytes)
-    // A flip in unused space changes nothing that the ledger says.
+    // A flip in unused space does not change the content of the ledger.
     if (read() === said) continue
     changed += 1
     if ((await checkDatabase(dataDir, { quick: true })).findings.length === 0) missed.push(at)
@@ -151,7 +151,7 @@ test('every bit that flips in what the ledger says is found by the check', async
   expect(missed).toEqual([])
 })
 
-test('a ledger row that is taken away, added or changed by hand is found', async () => {
+test('a ledger row removed, added or changed by hand is found', async () => {
   using directory = temporaryDirectory()
   const { path: dataDir } = directory
   {
@@ -179,15 +179,15 @@ test('a ledger row that is taken away, added or changed by hand is found', async
   expect(await after('DELETE FROM ledger WHERE sequence = 5')).toEqual(['1 jobs have ended and are not in the ledger.'])
 })
 
-test('damage that shows while the server runs stops it', async () => {
+test('damage found while the server runs stops it', async () => {
   using directory = temporaryDirectory()
   const { path: dataDir } = directory
   await sound(dataDir)
   await using opened = await openTestStore({ dataDir })
   const other = openDatabase(join(dataDir, 'infer.db'))
   other.pragma('user_version = 1')
-  // From another process: closing the file in this one would drop the locks that SQLite holds on it. The schema stays;
-  // a small write makes the server read everything else anew.
+  // From another process: closing the file in this one would drop the locks that SQLite holds on it. The schema is
+  // kept; a small write makes the server read everything else again.
   const script = `
     const fs = require('node:fs')
     const file = fs.openSync(process.argv[1], 'r+')
@@ -201,7 +201,7 @@ test('damage that shows while the server runs stops it', async () => {
   expect(opened.fatal).toEqual([[expect.objectContaining({ message: expect.stringContaining('SQLITE_CORRUPT') }), 74]])
 })
 
-test('what does not belong together is found: events, ledger, counts, files and library', async () => {
+test('inconsistencies are found: events, ledger, counts, files and library', async () => {
   using directory = temporaryDirectory()
   const { path: dataDir } = directory
   {

@@ -44,11 +44,11 @@ test.each([
   expect(meaningOf(failed(code))).toBe(meaning)
 })
 
-test('what SQLite did not throw concerns one command', () => {
+test('an error that SQLite did not throw concerns one command', () => {
   expect(meaningOf(new TypeError('x'))).toBe('command')
 })
 
-test('the data directory is for its owner alone, and so is every file in it', async () => {
+test('only the owner can read the data directory, and every file in it', async () => {
   const before = process.umask(0)
   try {
     await using opened = await openTestStore({ dataDir: join(temporaryDirectory().path, 'deep', 'data') })

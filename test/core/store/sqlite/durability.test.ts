@@ -10,10 +10,10 @@ import { claimWaiting, newJob, openTestStore, temporaryDirectory } from '../_sto
 
 const kills = 20
 const slots = 16
-/** One life in so many is killed however far it has come. */
+/** One run in this many is killed at any time, however far it has come. */
 const early = 5
 
-/** A generator of numbers from 0 to 1 that can be run again. */
+/** A reproducible generator of numbers from 0 to 1. */
 function seeded(seed: number): () => number {
   let state = seed
   return () => {
@@ -22,7 +22,7 @@ function seeded(seed: number): () => number {
   }
 }
 
-test('twenty kill -9 under load lose nothing, invent nothing and bill everything once', {
+test('twenty kill -9 under load lose no job, invent none and bill each once', {
   timeout: 120_000,
 }, async () => {
   using directory = temporaryDirectory()
@@ -36,7 +36,7 @@ test('twenty kill -9 under load lose nothing, invent nothing and bill everything
   let requeued = 0
   const over = new AbortController()
 
-  /** One life of the server: until it is killed, and then there is the next. */
+  /** One run of the server until it is killed; the next one follows. */
   const live = () => {
     const child = startChild('serve', dataDir)
     return { child, died: once(child, 'exit'), next: Promise.withResolvers<void>() }
@@ -61,7 +61,7 @@ test('twenty kill -9 under load lose nothing, invent nothing and bill everything
     await server.died
   }
 
-  /** One client: the next key when the last was acknowledged, the same again when the server died on it. */
+  /** One client: the next key after an acknowledgement, the same again when the server was killed. */
   async function client(name: number): Promise<void> {
     for (let n = 0; !over.signal.aborted; n++) {
       const key = `${name}:${n}`
@@ -77,7 +77,10 @@ test('twenty kill -9 under load lose nothing, invent nothing and bill everything
     }
   }
 
-  /** The server has run what it found when it started: otherwise a slow machine makes a job look like a killer. */
+  /**
+   * Resolves when the jobs found at the start have run: otherwise a slow machine makes a job look like one that crashes
+   * workers.
+   */
   async function progressed(): Promise<void> {
     const file = join(dataDir, 'executions')
     const bytes = () => (existsSync(file) ? statSync(file).size : 0)
@@ -123,7 +126,7 @@ test('twenty kill -9 under load lose nothing, invent nothing and bill everything
   expect(new Set(ledger)).toEqual(new Set(jobs.map(({ id }) => id)))
   expect(repeated).toBeLessThanOrEqual(slots * kills)
   expect((await checkDatabase(dataDir)).findings).toEqual([])
-  // The load was real: hundreds of jobs, some of them in the middle of a run when the server died.
+  // Proves that the load was real: hundreds of jobs, some of them running at a kill.
   expect(acknowledged.size).toBeGreaterThan(500)
   expect(requeued).toBeGreaterThan(0)
   process.stdout.write(
@@ -132,7 +135,7 @@ test('twenty kill -9 under load lose nothing, invent nothing and bill everything
   )
 })
 
-/** How many acknowledgements left before the WAL was synchronised, and how many there were. */
+/** How many acknowledgements were sent before the WAL was synchronised, and how many there were. */
 function violations(trace: string): { acknowledgements: number; early: number } {
   let [written, synchronised, started, acknowledgements, early, atLast] = [0, 0, 0, 0, 0, 0]
   const unfinished = new Map<string, string>()
@@ -159,7 +162,7 @@ function violations(trace: string): { acknowledgements: number; early: number } 
 
 const calls = ['-e', 'trace=fsync,fdatasync,pwrite64,write']
 
-test.skipIf(!hasStrace)('no acknowledgement leaves before the fsync of the WAL (needs strace)', () => {
+test.skipIf(!hasStrace)('no acknowledgement is sent before the fsync of the WAL (needs strace)', () => {
   using directory = temporaryDirectory()
   const trace = join(directory.path, 'trace')
   const args = ['acknowledge', join(directory.path, 'data'), '50']
@@ -168,7 +171,7 @@ test.skipIf(!hasStrace)('no acknowledgement leaves before the fsync of the WAL (
   expect(violations(trace)).toEqual({ acknowledgements: 50, early: 0 })
 })
 
-test.skipIf(!hasStrace)('with synchronous NORMAL the same trace shows it (needs strace)', () => {
+test.skipIf(!hasStrace)('with synchronous NORMAL the same trace shows such acknowledgements (needs strace)', () => {
   using directory = temporaryDirectory()
   const trace = join(directory.path, 'trace')
   const args = ['acknowledge', join(directory.path, 'data'), '50']
@@ -190,7 +193,7 @@ test.skipIf(!hasStrace)('a failed fsync stops the store: nothing is acknowledged
   expect(status).toBe(74)
 })
 
-test('a hundred thousand pending jobs start in seconds', { timeout: 120_000 }, async () => {
+test('a store with a hundred thousand pending jobs starts in seconds', { timeout: 120_000 }, async () => {
   using directory = temporaryDirectory()
   const { path: dataDir } = directory
   await (await openTestStore({ dataDir })).store.close()

@@ -4,7 +4,7 @@ import { openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { brokenLinks, ledgerLength, openLedger } from '../../../../core/store/sqlite/ledger.ts'
 import { finishedCall, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
 
-/** The same database written by two, as a server and the command line beside it do. */
+/** Two processes write the same database, as a server and the command line beside it do. */
 async function two() {
   const directory = temporaryDirectory()
   const dataDir = join(directory.path, 'data')
@@ -25,7 +25,7 @@ async function two() {
   }
 }
 
-test('rows of another process are gone on from, and the chain holds', async () => {
+test('the rows of another process are continued, and the chain is valid', async () => {
   using both = await two()
   const { first, second } = both
   first.ledger.append([finishedCall(), finishedCall()])
@@ -37,7 +37,7 @@ test('rows of another process are gone on from, and the chain holds', async () =
   expect(brokenLinks(first.connection)).toEqual([])
 })
 
-test('a call that is there already is passed over, also where its number is taken', async () => {
+test('an existing call is skipped, also where its number is taken', async () => {
   using both = await two()
   const { first, second } = both
   const [one, other] = [finishedCall(), finishedCall()]
@@ -48,7 +48,7 @@ test('a call that is there already is passed over, also where its number is take
   expect(brokenLinks(first.connection)).toEqual([])
 })
 
-test('what is undone is forgotten: the next row takes its number', async () => {
+test('a rolled-back row is forgotten: the next row gets its number', async () => {
   using both = await two()
   const { connection, ledger } = both.first
   ledger.append([finishedCall()])

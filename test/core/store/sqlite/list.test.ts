@@ -17,7 +17,7 @@ import {
   type TestStore,
 } from '../_store.ts'
 
-// Every list is held against the plainest one: all there is in memory, filtered, sorted, cut.
+// Every list is compared with the simplest one: all rows in memory, filtered, sorted, cut.
 const start = 1_700_000_000_000
 const models = ['a', 'b', 'c']
 const tasks = ['std/chat-completion', 'std/embeddings'] as const
@@ -26,7 +26,7 @@ const all: JobRecord[] = []
 const videos: NewLibraryItem[] = []
 let opened: TestStore
 
-/** A generator of whole numbers below `below` that can be run again. */
+/** A reproducible generator of whole numbers below `below`. */
 let state = 20_260_401
 const below = (limit: number): number => {
   state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
@@ -122,7 +122,7 @@ const wanted = (filter: JobFilter) => (job: JobRecord) =>
     ([name, value]) => (JSON.parse(job.metadata ?? '{}') as Record<string, unknown>)[name] === value,
   )
 
-/** Every page to the end. Each is at most as long as was asked for, and there is an end. */
+/** Every page to the end. Each is at most as long as requested, and there is an end. */
 function turned<Row>(turn: (after: string | undefined) => { rows: Row[]; next: string | null }, limit: number): Row[] {
   const found: Row[] = []
   let after: string | undefined
@@ -140,7 +140,7 @@ test.each([
   ['in one look', { rows: 2000, withMetadata: 500 }],
   ['a few rows at a time', { rows: 7, withMetadata: 3 }],
   ['one row at a time', { rows: 1, withMetadata: 1 }],
-])('pages of jobs, %s, are what a filter over all of them gives', (_, scan) => {
+])('pages of jobs, %s, equal a filter over all jobs', (_, scan) => {
   const connection = openDatabase(join(opened.dataDir, 'infer.db'), { readonly: true })
   const list = jobList(connection, scan)
   fc.assert(
@@ -160,7 +160,7 @@ test.each([
   connection.close()
 })
 
-test('a page that is not full is the last where nothing was left out', async () => {
+test('a page that is not full is the last if nothing was filtered out', async () => {
   const { jobs, next } = await opened.store.jobs.list(organizationId, { limit: 1000 })
   expect([jobs.length, next]).toEqual([all.length, null])
   const first = await opened.store.jobs.list(organizationId, { limit: all.length })
@@ -168,7 +168,7 @@ test('a page that is not full is the last where nothing was left out', async () 
   expect(await opened.store.jobs.list('org_absent', { limit: 5 })).toEqual({ jobs: [], next: null })
 })
 
-test.each([2000, 7, 1])('pages of the library, %d entries at a look, are what a filter gives', scan => {
+test.each([2000, 7, 1])('pages of the library, %d entries per query, equal a filter over all entries', scan => {
   const connection = openDatabase(join(opened.dataDir, 'infer.db'), { readonly: true })
   const library = libraryReads(connection, scan)
   const search = maybe(fc.constantFrom('red', 'FOX', 'GRÜN c', 'blue cat', 'none', ' '))

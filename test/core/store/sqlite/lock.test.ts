@@ -5,7 +5,7 @@ import { openAdminStore } from '../../../../core/store/sqlite/admin.ts'
 import { heard, startChild } from '../_children.ts'
 import { claimWaiting, newJob, newToken, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
 
-test('a second server is refused at once, by name, and the first goes on', async () => {
+test('a second server is refused at once, by name, and the first continues', async () => {
   await using opened = await openTestStore()
   const before = performance.now()
   await expect(openTestStore({ dataDir: opened.dataDir })).rejects.toMatchObject({
@@ -16,7 +16,7 @@ test('a second server is refused at once, by name, and the first goes on', async
   expect((await opened.store.jobs.submit(newJob())).job.status).toBe('pending')
 })
 
-test('a server in another process holds the directory until it dies, however it dies', async () => {
+test('a server in another process holds the directory until it ends, however it ends', async () => {
   using directory = temporaryDirectory()
   const child = startChild('serve', directory.path)
   await heard(child, 'ready')
@@ -28,7 +28,7 @@ test('a server in another process holds the directory until it dies, however it 
   expect(opened.store.recovery.requeued).toBe(0)
 })
 
-test('commands write beside a busy server, and nobody ever meets a locked database', async () => {
+test('commands write beside a busy server, and none gets a locked database', async () => {
   await using opened = await openTestStore()
   const { store, dataDir } = opened
   const going = new AbortController()
@@ -47,7 +47,7 @@ test('commands write beside a busy server, and nobody ever meets a locked databa
   expect((await store.jobs.counts()).pending).toBe(submitted.reduce((sum, one) => sum + one))
 })
 
-test('what a command revokes counts in the running server at once', async () => {
+test('a token revoked by a command is refused by the running server at once', async () => {
   await using opened = await openTestStore()
   const token = newToken()
   await opened.store.tokens.create(token)
@@ -57,7 +57,7 @@ test('what a command revokes counts in the running server at once', async () => 
   await admin.close()
 })
 
-test('a command gives back nothing that the server is running', async () => {
+test('a command releases no job that the server is running', async () => {
   await using opened = await openTestStore()
   const { job } = await opened.store.jobs.submit(newJob())
   await claimWaiting(opened.store, { limit: 1 })
@@ -66,7 +66,7 @@ test('a command gives back nothing that the server is running', async () => {
   expect((await opened.store.jobs.find(organizationId, job.id))?.status).toBe('processing')
 })
 
-test('a data directory that others can write to is refused with the command that mends it', async () => {
+test('a data directory that others can write to is refused with the command that fixes it', async () => {
   using directory = temporaryDirectory()
   chmodSync(directory.path, 0o770)
   await expect(openTestStore({ dataDir: directory.path })).rejects.toMatchObject({
@@ -75,7 +75,7 @@ test('a data directory that others can write to is refused with the command that
   })
 })
 
-test('a data directory that cannot be made is an I/O failure', async () => {
+test('a data directory that cannot be created is an I/O failure', async () => {
   await expect(openTestStore({ dataDir: '/proc/infer' })).rejects.toMatchObject({ exitCode: 74 })
   await expect(openTestStore({ dataDir: '/dev/null/infer' })).rejects.toMatchObject({ exitCode: 74 })
 })

@@ -19,7 +19,7 @@ test('versions are numbered without a gap', () => {
   expect(migrations.map(({ version }) => version)).toEqual(migrations.map((_, at) => at + 1))
 })
 
-test('a step that fails leaves the version before it, with nothing of it done', async () => {
+test('a failed step leaves the version before it, without any of its changes', async () => {
   await using opened = await openTestStore()
   await opened.store.close()
   const connection = open(opened.dataDir)
@@ -41,7 +41,7 @@ test('an upgrade keeps the data and leaves a verified copy of the old database',
   const result = JSON.stringify('x'.repeat(300_000))
   await opened.store.jobs.settle(claimed!, { ...completed(), result })
   await opened.store.close()
-  // The database of an older program: the same data, one version back.
+  // The database of an older program: the same data, one version earlier.
   const connection = open(opened.dataDir)
   connection.exec('CREATE TABLE kept AS SELECT id FROM jobs')
   connection.close()
@@ -63,14 +63,14 @@ test('an upgrade keeps the data and leaves a verified copy of the old database',
   const path = join(opened.dataDir, 'backups', copy!)
   expect(statSync(path).mode & 0o777).toBe(0o600)
   verifyCopy(path)
-  // What lies in files goes when its job does, and the copy stays whole.
+  // The result files are deleted with their jobs, and the copy stays complete.
   const old = openAsIs(path, { readonly: true })
   expect(old.prepare('SELECT result FROM job_results').pluck().all()).toEqual([result])
   old.close()
   expect(said).toEqual([expect.stringContaining('backup before the upgrade')])
 })
 
-test('jobs that were stored before there were classes get theirs: workflow for those of nodes, async for others', () => {
+test('jobs stored before there were classes get one: workflow for those of nodes, async for others', () => {
   using directory = temporaryDirectory()
   const connection = open(directory.path)
   migrate(connection, { backup() {}, steps: migrations.slice(0, 1) })
@@ -90,7 +90,7 @@ test('jobs that were stored before there were classes get theirs: workflow for t
   connection.close()
 })
 
-test('a newer database is refused with exit code 65 and left as it is', async () => {
+test('a newer database is refused with exit code 65 and not changed', async () => {
   await using opened = await openTestStore()
   await opened.store.close()
   const connection = open(opened.dataDir)
@@ -111,7 +111,7 @@ test('the database of another program is refused', async () => {
   await expect(openTestStore({ dataDir: directory.path })).rejects.toMatchObject({ exitCode: 65 })
 })
 
-test('a kill in the middle of a step leaves the version before it', async () => {
+test('a kill during a step leaves the version before it', async () => {
   await using opened = await openTestStore()
   await opened.store.close()
   const script = `
@@ -129,7 +129,7 @@ test('a kill in the middle of a step leaves the version before it', async () => 
   connection.close()
 })
 
-test('a command creates the database where no server has run, and a server then takes it over', async () => {
+test('a command creates the database before the first server start, and a server then uses it', async () => {
   using directory = temporaryDirectory()
   const dataDir = join(directory.path, 'data')
   const [one, two] = await Promise.all([openAdminStore(dataDir), openAdminStore(dataDir)])

@@ -14,7 +14,7 @@ import { workflowReads } from '../../../../core/store/sqlite/workflows.ts'
 import { openWriteContext } from '../../../../core/store/sqlite/write-context.ts'
 import { openTestStore } from '../_store.ts'
 
-/** The same connection, which writes down what is prepared on it. */
+/** The same connection, which records the statements prepared on it. */
 function watched(connection: Connection): { connection: Connection; statements: Set<string> } {
   const statements = new Set<string>()
   const prepare = (sql: string) => {
@@ -24,7 +24,7 @@ function watched(connection: Connection): { connection: Connection; statements: 
   return { connection: Object.create(connection, { prepare: { value: prepare } }) as Connection, statements }
 }
 
-/** What the planner makes of a statement: one line a step. */
+/** The planner's steps for a statement: one line a step. */
 function planOf(connection: Connection, sql: string): string[] {
   const names = [...sql.matchAll(/:(\w+)/g)].map(([, name]) => name!)
   const given =
@@ -52,7 +52,7 @@ const growing = [
   'erasable_results',
 ]
 
-/** Statements that do go through a table, each with the reason that it may. */
+/** Statements that do scan a table, each with the reason why they may. */
 const allowed: [RegExp, reason: string][] = [
   [
     /^SELECT model_id AS modelId, .* GROUP BY/,
@@ -66,7 +66,7 @@ const allowed: [RegExp, reason: string][] = [
   [/^SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1$/, 'the end of the chain is one row'],
 ]
 
-test('every statement on what can grow is a search in an index, so that none costs more when more is there', async () => {
+test('every statement on a growing table uses an index, so that its cost does not grow with the rows', async () => {
   await using opened = await openTestStore()
   const plain = openDatabase(join(opened.dataDir, 'infer.db'))
   const { connection, statements } = watched(plain)
@@ -95,7 +95,7 @@ test('every statement on what can grow is a search in an index, so that none cos
   expect(scans).toEqual([])
 })
 
-test('the queue reads its lines, its clock and its deadlines from the indexes made for them', async () => {
+test('the queue reads its entries, its start times and its deadlines from the indexes made for them', async () => {
   await using opened = await openTestStore()
   const plain = openDatabase(join(opened.dataDir, 'infer.db'))
   const { connection, statements } = watched(plain)

@@ -6,7 +6,7 @@ import { maxCrashes } from '../../../../core/store/sqlite/recovery.ts'
 import type { JobRecord, Store } from '../../../../core/store/store.ts'
 import { claimWaiting, completed, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
 
-/** Claims in one boot, then makes the rows say that the boot has died. A store that is closed gives its jobs back. */
+/** Claims in one boot, then changes the rows so that the boot has ended. Closing a store would release its jobs. */
 async function crash(dataDir: string, work: (store: Store) => Promise<unknown>): Promise<void> {
   const opened = await openTestStore({ dataDir })
   await work(opened.store)
@@ -18,7 +18,7 @@ async function crash(dataDir: string, work: (store: Store) => Promise<unknown>):
 }
 const claimAll = (store: Store): Promise<JobRecord[]> => claimWaiting(store)
 
-test('what a dead server was running is given back with its attempt charged, and its late result is dropped', async () => {
+test('jobs of a killed server are released with their attempt charged, and late results are dropped', async () => {
   using directory = temporaryDirectory()
   const { path: dataDir } = directory
   let claimed: JobRecord[] = []
@@ -36,7 +36,7 @@ test('what a dead server was running is given back with its attempt charged, and
   expect(opened.store.stats()).toMatchObject({ lateResults: 1, ledgerRows: 1 })
 })
 
-test(`a job that was running at ${maxCrashes} unclean exits ends worker_crashed, billed with nothing`, async () => {
+test(`a job that was running at ${maxCrashes} unclean exits ends worker_crashed, with nothing billed`, async () => {
   using directory = temporaryDirectory()
   const { path: dataDir } = directory
   const { id } = newJob()
@@ -72,7 +72,7 @@ test('an orderly stop is no crash and charges no attempt, however often', async 
   }
 })
 
-test('keys are forgotten oldest first, a few at a time, and a key that was used again is as new', async () => {
+test('keys expire oldest first, a few at a time, and a key that was used again is new', async () => {
   using directory = temporaryDirectory()
   const { path: dataDir } = directory
   const key = (name: string, createdAt: number) => newJob({ createdAt, idempotency: { key: name, bodyHash: 'h' } })

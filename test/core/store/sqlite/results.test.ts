@@ -23,7 +23,7 @@ import { completed, newJob, openTestStore, organizationId, temporaryDirectory } 
 
 const large = (text = 'x', bytes = 1_000_000) => JSON.stringify({ text: text.repeat(bytes / Buffer.byteLength(text)) })
 
-/** A job that has ended with the result. */
+/** An ended job with the result. */
 async function ended(store: Store, result: string | Uint8Array, more: Partial<JobRecord> = {}): Promise<JobRecord> {
   const { job } = await store.jobs.submit(newJob({ retentionMs: more.retentionMs ?? null }))
   const claimed = await store.jobs.claim(organizationId, job.id, Date.now())
@@ -34,13 +34,13 @@ async function ended(store: Store, result: string | Uint8Array, more: Partial<Jo
 const textOf = (job: JobRecord | undefined) => (job!.result as LargeResult).text()
 const pathOf = async (job: JobRecord | undefined) => (await (job!.result as LargeResult).localFile()).path
 
-/** The files of results that are there, by the names that rows would have. */
+/** The existing result files, by the names in the rows. */
 function filesIn(dataDir: string): string[] {
   const results = join(dataDir, 'results')
   return readdirSync(results).flatMap(name => readdirSync(join(results, name)).map(file => `${name}/${file}`))
 }
 
-/** The files that rows name, and those that are still to be erased. */
+/** The files that rows name, and those still to be erased. */
 function namesIn(dataDir: string): { named: string[]; erasable: string[] } {
   const connection = openDatabase(join(dataDir, 'infer.db'), { readonly: true })
   const all = (sql: string) => connection.prepare<[], string>(sql).pluck().all()
@@ -74,7 +74,7 @@ describe('a result', () => {
     expect(filesIn(opened.dataDir)).toHaveLength(inFile ? 2 : 0)
   })
 
-  test('that is not taken leaves no file: cancelled meanwhile, and a second end of one attempt', async () => {
+  test('of a refused end leaves no file: cancelled meanwhile, and a second end of one attempt', async () => {
     await using opened = await openTestStore()
     const { store, dataDir } = opened
     const claim = async () => {
@@ -103,7 +103,7 @@ describe('a result', () => {
     opened.lines.length = 0
   })
 
-  test('does not pass through the thread that writes', async () => {
+  test('does not pass through the writing thread', async () => {
     await using opened = await openTestStore()
     await ended(opened.store, large('x', 16_000_000))
     expect(statSync(join(opened.dataDir, 'infer.db-wal')).size).toBeLessThan(1_000_000)
@@ -111,7 +111,7 @@ describe('a result', () => {
 })
 
 describe('the file of a result', () => {
-  test('goes with its job, and others stay', async () => {
+  test('is removed with its job, and others are kept', async () => {
     await using opened = await openTestStore()
     const { store, dataDir } = opened
     const [gone, stays] = [await ended(store, large('a')), await ended(store, large('b'))]
@@ -121,7 +121,7 @@ describe('the file of a result', () => {
     expect(await textOf(await store.jobs.find(organizationId, stays.id))).toBe(large('b'))
   })
 
-  test('goes when its time is over, and at the next start where a command has removed the job', async () => {
+  test('is removed when its time is over, and at the next start after a command has removed the job', async () => {
     using directory = temporaryDirectory()
     const { path: dataDir } = directory
     let byCommand: JobRecord
@@ -140,7 +140,7 @@ describe('the file of a result', () => {
     await expect.poll(() => namesIn(again.dataDir)).toEqual({ named: [], erasable: [] })
   })
 
-  test('goes with its execution, unless another execution uses the result', async () => {
+  test('is removed with its execution, unless another execution uses the result', async () => {
     await using opened = await openTestStore()
     const { store, dataDir } = opened
     const first = newExecution({ nodes: { a: [], b: [] } })
@@ -161,14 +161,14 @@ describe('the file of a result', () => {
     await expect.poll(() => filesIn(dataDir)).toEqual([])
   })
 
-  test('stays while somebody makes a copy', async () => {
+  test('is kept while a copy is made', async () => {
     await using opened = await openTestStore()
     const { store, dataDir } = opened
     const [one, other] = [await ended(store, large()), await ended(store, large())]
     {
       using _held = await holdResults(dataDir)
       await store.jobs.remove(organizationId, one.id, Date.now())
-      // The sweep after a commit is over before the answer to the next.
+      // The sweep after a commit ends before the answer to the next.
       await store.jobs.submit(newJob())
       expect(namesIn(dataDir).erasable).toHaveLength(1)
       expect(filesIn(dataDir)).toHaveLength(2)
@@ -177,7 +177,7 @@ describe('the file of a result', () => {
     await expect.poll(() => filesIn(dataDir)).toEqual([])
   })
 
-  test('that a crash left without a row is removed at the start; foreign files are left alone', async () => {
+  test('left by a crash without a row is removed at the start; foreign files are kept', async () => {
     using directory = temporaryDirectory()
     const { path: dataDir } = directory
     let kept: JobRecord
@@ -197,7 +197,7 @@ describe('the file of a result', () => {
   })
 })
 
-test('kill -9 while large results are written: what was acknowledged is whole, and no other file stays', {
+test('kill -9 while large results are written: acknowledged results are whole, and no other file is left', {
   timeout: 60_000,
 }, async () => {
   using directory = temporaryDirectory()
@@ -206,7 +206,7 @@ test('kill -9 while large results are written: what was acknowledged is whole, a
   for (let life = 0; life < 5; life++) {
     const child = spawn(process.execPath, [storeProcess, 'large', dataDir], { stdio: ['ignore', 'pipe', 'inherit'] })
     const over = once(child, 'exit')
-    // Killed after so many, at whatever it is doing then.
+    // Killed after this many, at any point of its work.
     let left = 1 + life * 4
     for await (const line of createInterface(child.stdout)) {
       if (!line.startsWith('ack ')) continue
@@ -215,7 +215,7 @@ test('kill -9 while large results are written: what was acknowledged is whole, a
     }
     await over
   }
-  // What was in the middle of it when it was killed is given back, and its file is nobody's.
+  // Work running at the kill is released, and its file has no owner.
   await using opened = await openTestStore({ dataDir })
   await expect.poll(() => filesIn(dataDir).sort()).toEqual(namesIn(dataDir).named)
   for (const id of acknowledged) {
@@ -226,29 +226,32 @@ test('kill -9 while large results are written: what was acknowledged is whole, a
   expect((await checkDatabase(dataDir)).findings).toEqual([])
 })
 
-test.skipIf(!hasStrace)('file, folder, commit and acknowledgement are on the disk in this order (needs strace)', () => {
-  using directory = temporaryDirectory()
-  const trace = join(directory.path, 'trace')
-  const args = ['large', join(directory.path, 'data'), '5']
-  traced({ strace: ['-e', 'trace=fsync,fdatasync,write'], args, trace })
-  // Calls of other threads lie between; of each only where it ended counts, of an acknowledgement where it began.
-  const seen = readFileSync(trace, 'utf8')
-    .split('\n')
-    .flatMap(line => {
-      if (/ write\(1<[^>]*>, "ack /.test(line)) return ['ack']
-      const path = /f(?:data)?sync\(\d+<([^>]*)>/.exec(line)?.[1] ?? ''
-      if (path.endsWith('.json')) return ['file']
-      if (path.endsWith(`results/${organizationId}`)) return ['folder']
-      return path.endsWith('-wal') ? ['commit'] : []
-    })
-  const afterStart = seen.slice(seen.indexOf('file'))
-  const ends = afterStart.join(' ').split('ack')
-  expect(ends).toHaveLength(6)
-  for (const one of ends.slice(0, 5)) expect(one.trim()).toMatch(/file folder commit$/)
-})
+test.skipIf(!hasStrace)(
+  'file, folder, commit and acknowledgement are written to the disk in this order (needs strace)',
+  () => {
+    using directory = temporaryDirectory()
+    const trace = join(directory.path, 'trace')
+    const args = ['large', join(directory.path, 'data'), '5']
+    traced({ strace: ['-e', 'trace=fsync,fdatasync,write'], args, trace })
+    // Calls of other threads lie between; each call counts where it ended, an acknowledgement where it began.
+    const seen = readFileSync(trace, 'utf8')
+      .split('\n')
+      .flatMap(line => {
+        if (/ write\(1<[^>]*>, "ack /.test(line)) return ['ack']
+        const path = /f(?:data)?sync\(\d+<([^>]*)>/.exec(line)?.[1] ?? ''
+        if (path.endsWith('.json')) return ['file']
+        if (path.endsWith(`results/${organizationId}`)) return ['folder']
+        return path.endsWith('-wal') ? ['commit'] : []
+      })
+    const afterStart = seen.slice(seen.indexOf('file'))
+    const ends = afterStart.join(' ').split('ack')
+    expect(ends).toHaveLength(6)
+    for (const one of ends.slice(0, 5)) expect(one.trim()).toMatch(/file folder commit$/)
+  },
+)
 
 describe('a backup', () => {
-  test('is one file with all results in it; elsewhere they are in files again', async () => {
+  test('is one file that contains all results; a restore writes them to files again', async () => {
     using directory = temporaryDirectory()
     const file = join(directory.path, 'copy.db')
     const elsewhere = join(directory.path, 'elsewhere')
@@ -262,7 +265,7 @@ describe('a backup', () => {
       const fractions: number[] = []
       await store.backup(file, (done, total) => fractions.push(done / total))
       expect([Math.min(...fractions.slice(0, -3)) < 0.9, fractions.at(-1)! > 0.99]).toEqual([true, true])
-      // Whatever becomes of the originals.
+      // Whatever happens to the originals.
       for (const id of texts.keys()) await store.jobs.remove(organizationId, id, Date.now())
       await expect.poll(() => filesIn(dataDir)).toEqual([])
     }
@@ -276,7 +279,7 @@ describe('a backup', () => {
     }
   })
 
-  test('has every result that it names, though the server forgets them while it is made', async () => {
+  test('has every result that it names, though the server deletes them meanwhile', async () => {
     using directory = temporaryDirectory()
     await using opened = await openTestStore()
     const { store, dataDir } = opened
@@ -298,7 +301,7 @@ describe('a backup', () => {
     await expect.poll(() => filesIn(dataDir)).toEqual([])
   })
 
-  test('is refused when a result is missing or cut, and a check says so', async () => {
+  test('is refused when a result is missing or truncated, and a check reports it', async () => {
     using directory = temporaryDirectory()
     await using opened = await openTestStore()
     const { store, dataDir } = opened
@@ -336,7 +339,7 @@ describe('a restore', () => {
       await using opened = await openTestStore({ dataDir })
       expect(await textOf(await opened.store.jobs.find(organizationId, before.id))).toBe(large('before'))
       expect(await opened.store.jobs.find(organizationId, after.id)).toBeUndefined()
-      // What only the old one names is swept where the new one is served, and stays beside.
+      // Results that only the old one names are swept by the new server, and kept beside it.
       await expect.poll(() => filesIn(dataDir)).toEqual(namesIn(dataDir).named)
     }
     await restoreDatabase(dataDir, previous!)
@@ -345,7 +348,7 @@ describe('a restore', () => {
     expect(await textOf(await back.store.jobs.find(organizationId, after.id))).toBe(large('after'))
   })
 
-  test('of a bare database whose results are not beside it is refused, and nothing is changed', async () => {
+  test('of a bare database without its results beside it is refused, and nothing is changed', async () => {
     using directory = temporaryDirectory()
     const [dataDir, bare] = [join(directory.path, 'data'), join(directory.path, 'bare')]
     {
@@ -362,7 +365,7 @@ describe('a restore', () => {
     })
     expect(statSync(join(target, 'infer.db')).size).toBe(0)
     expect(readdirSync(target).filter(name => /restor/.test(name))).toEqual([])
-    // As it lies in its data directory it has them.
+    // In its data directory it has them.
     await restoreDatabase(target, join(dataDir, 'infer.db'))
     expect(filesIn(target)).toEqual(filesIn(dataDir))
     expect(existsSync(join(target, 'results'))).toBe(true)

@@ -27,7 +27,7 @@ test.each([
   expect(diskStateOf({ ...facts, minFree: 100, ballast: 10 })).toBe(room)
 })
 
-test('below the mark new work is refused with a time to come back, and everything else goes on', async () => {
+test('below the limit new work is refused with a time to retry, and everything else continues', async () => {
   using directory = temporaryDirectory()
   const { path: dataDir } = directory
   const before = await openTestStore({ dataDir })
@@ -48,7 +48,7 @@ test('below the mark new work is refused with a time to come back, and everythin
   expect(store.stats().ledgerRows).toBe(2)
 })
 
-/** A file system of its own, so small that a test can fill it. */
+/** A separate file system, so small that a test can fill it. */
 function smallDisk(size: number): (Disposable & { path: string }) | undefined {
   const directory = temporaryDirectory()
   const { path } = directory
@@ -64,14 +64,14 @@ function smallDisk(size: number): (Disposable & { path: string }) | undefined {
   }
 }
 
-/** Takes what is free to the last block. */
+/** Takes all free space to the last block. */
 function fill(path: string): () => void {
   const filler = join(path, 'filler')
   try {
     for (let block = 4 * MiB; block >= 4096; block = Math.floor(block / 4))
       for (;;) writeFileSync(filler, Buffer.alloc(block, 1), { flag: 'a' })
   } catch {
-    // Full at this size of block; what was written stays.
+    // Full at this size of block; written data is kept.
   }
   const { bavail, bsize } = statfsSync(path)
   if (bavail > 0) writeFileSync(`${filler}.rest`, Buffer.alloc(bavail * bsize, 1))
@@ -91,7 +91,7 @@ test.skipIf(!canMount).each([
   ['which the watch sees', { minFreeBytes: 8 * MiB }],
   ['which the writer meets first', { minFreeBytes: 0 }],
 ])(
-  'a full disk, %s: running work ends, new work waits for room, nothing is lost (needs root)',
+  'a full disk, %s: running work ends, new work waits for space, no job is lost (needs root)',
   async (_, storeOptions) => {
     using disk = smallDisk(64 * MiB)
     const { path: dataDir } = disk!
@@ -138,34 +138,31 @@ test.skipIf(!canMount).each([
   },
 )
 
-test.skipIf(!canMount)(
-  'a large result that meets a full disk is written once the ballast is given up (needs root)',
-  async () => {
-    using disk = smallDisk(64 * MiB)
-    const { path: dataDir } = disk!
-    await using opened = await openTestStore({ dataDir, ballastBytes: 8 * MiB, minFreeBytes: 0 })
-    const { store } = opened
-    const ballast = join(dataDir, 'ballast')
-    await expect.poll(() => existsSync(ballast) && statSync(ballast).size, { timeout: 20_000 }).toBe(8 * MiB)
-    const { job } = await store.jobs.submit(newJob())
-    const [claimed] = await claimWaiting(store)
-    const result = Buffer.alloc(2 * MiB, '"')
-    const outcome = { ...completed(), result }
+test.skipIf(!canMount)('a large result on a full disk is written once the reserve is freed (needs root)', async () => {
+  using disk = smallDisk(64 * MiB)
+  const { path: dataDir } = disk!
+  await using opened = await openTestStore({ dataDir, ballastBytes: 8 * MiB, minFreeBytes: 0 })
+  const { store } = opened
+  const ballast = join(dataDir, 'ballast')
+  await expect.poll(() => existsSync(ballast) && statSync(ballast).size, { timeout: 20_000 }).toBe(8 * MiB)
+  const { job } = await store.jobs.submit(newJob())
+  const [claimed] = await claimWaiting(store)
+  const result = Buffer.alloc(2 * MiB, '"')
+  const outcome = { ...completed(), result }
 
-    const free = fill(dataDir)
-    // As whoever ends an attempt does it: again, until it is written.
-    const refusals: unknown[] = []
-    await expect
-      .poll(() => store.jobs.settle(claimed!, outcome).catch((cause: unknown) => void refusals.push(cause)))
-      .toBe(true)
-    expect(refusals[0]).toMatchObject({ code: 'disk_full' })
-    expect(existsSync(ballast)).toBe(false)
-    const stored = (await store.jobs.find(organizationId, job.id))!.result as LargeResult
-    const { path } = await stored.localFile()
-    expect(statSync(path).size).toBe(2 * MiB)
-    // Of the attempts that met the full disk nothing is left.
-    expect(readdirSync(dirname(path))).toEqual([basename(path)])
-    free()
-    expect(opened.fatal).toEqual([])
-  },
-)
+  const free = fill(dataDir)
+  // The caller that ends an attempt repeats it until it is written.
+  const refusals: unknown[] = []
+  await expect
+    .poll(() => store.jobs.settle(claimed!, outcome).catch((cause: unknown) => void refusals.push(cause)))
+    .toBe(true)
+  expect(refusals[0]).toMatchObject({ code: 'disk_full' })
+  expect(existsSync(ballast)).toBe(false)
+  const stored = (await store.jobs.find(organizationId, job.id))!.result as LargeResult
+  const { path } = await stored.localFile()
+  expect(statSync(path).size).toBe(2 * MiB)
+  // Attempts on the full disk leave no file.
+  expect(readdirSync(dirname(path))).toEqual([basename(path)])
+  free()
+  expect(opened.fatal).toEqual([])
+})

@@ -17,12 +17,12 @@ function refusal(more: object, catalog = catalogOf()): [string, string | undefin
   throw new Error('was taken')
 }
 
-test('what no list names is dropped, never forwarded', () =>
+test('an unlisted field is dropped, never forwarded', () =>
   expect(
     sent({ api_base: 'http://evil', prompt_embeds: 'x', chat_template: 'x', user: 'u', metadata: { a: 'b' } }),
   ).toEqual(base))
 
-test('what the model’s configuration lists is forwarded', () =>
+test('fields that the model’s configuration lists are forwarded', () =>
   expect(
     sent({ guided_regex: 'a+', other: 1 }, catalogOf({}, { extraParams: ['guided_regex', 'constructor'] })),
   ).toEqual({ ...base, guided_regex: 'a+' }))
@@ -60,7 +60,7 @@ test.each<[string, object, object]>([
   ],
 ])('%s', (_, more, expected) => expect(sent(more)).toEqual({ ...base, ...expected }))
 
-test('the engine is asked by the name it knows', () =>
+test('the engine gets its own model name', () =>
   expect(sent({}, catalogOf({ upstreamId: 'org/real' })).model).toBe('org/real'))
 
 test.each<[string, object, string, string | undefined]>([
@@ -129,7 +129,7 @@ test.each<[string, object]>([
   ['logprobs false', { logprobs: false }],
 ])('%s needs no feature', (_, more) => expect(() => prepared(more, catalogOf({ features: new Set() }))).not.toThrow())
 
-test('a model of another task says which model does chat', () => {
+test('a model of another task is refused with the models for chat', () => {
   const catalog = new Map([
     ...catalogOf({}, { tasks: ['std/embeddings'] }),
     ...catalogOf({}, { id: 'talker', tasks: ['std/chat-completion'] }),
@@ -146,7 +146,7 @@ const shaped = (answer: unknown, more = {}) => {
   return { body: JSON.parse(body as string) as Record<string, never>, usage }
 }
 
-test('a bare answer comes out complete', () => {
+test('a minimal answer is completed', () => {
   const { body, usage } = shaped({
     choices: [{ message: { content: 'hello' } }],
     usage: { prompt_tokens: 3, completion_tokens: 2 },
@@ -212,7 +212,7 @@ test('tool calls get ids and their arguments become text', () =>
     ],
   }))
 
-test('who asked with functions is answered with function_call', () =>
+test('a request with functions is answered with function_call', () =>
   expect(
     shaped(
       {

@@ -11,7 +11,7 @@ const prepared = (...urls: string[]) =>
     catalogOf({ features: new Set(['images']) }),
   )
 
-test('an address stands nowhere in what the engine is sent', async () => {
+test('the engine’s request contains no address', async () => {
   const before = prepared('http://a/1.png', 'data:image/png;base64,AAAA', 'http://a/2.png')
   expect(before.images?.map(({ param, value }) => [param, value])).toEqual([
     ['messages[0].content[1].image_url.url', 'http://a/1.png'],
@@ -27,7 +27,7 @@ test('an address stands nowhere in what the engine is sent', async () => {
   ])
 })
 
-test('a request without any is passed on as it is', async () => {
+test('a request without images is passed on unchanged', async () => {
   const before = prepared('data:image/png;base64,AAAA')
   expect(await withImages(before, () => Promise.reject(new Error('nothing to fetch')))).toBe(before)
 })

@@ -57,7 +57,7 @@ test.each(['echo', 'suffix', 'best_of', 'logprobs', 'n', 'top_k'])('an engine wi
   expect(refusal({ [name]: value }, catalogOf({ features: new Set() }))).toEqual(['unsupported_parameter', name])
 })
 
-test('a model for vectors says which model does completions', () => {
+test('an embedding model is refused with the models for completions', () => {
   const catalog = new Map([...catalogOf({}, { tasks: ['std/embeddings'] }), ...catalogOf({}, { id: 'writer' })])
   expect(() => prepareCompletion(base, catalog)).toThrow(/does not do completions\. For completions there is 'writer'/)
 })
@@ -68,7 +68,7 @@ const answer = (text: unknown, more: object = {}) =>
   )
 const answerFormat = { task: 'std/completion' as const, modelId: 'm', includeUsage: false, choices: 1 }
 
-test('answers to several requests become one, and their use is added up', () => {
+test('answers to several requests become one, and their usage is added', () => {
   const { body, usage } = shapeCompletion([answer('x'), answer('y')], answerFormat)
   expect(JSON.parse(body as string)).toMatchObject({
     object: 'text_completion',

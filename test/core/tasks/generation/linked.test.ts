@@ -5,7 +5,7 @@ import type { GenerationResult } from '../../../../core/tasks/generation/result.
 const link = ({ id, name }: { id: string; name: string }) => `http://x/files/${id}/${name}`
 const facts = { width: 64, height: 32, seed: 7, seed_used: 7, prompt: 'a cat', timings: { inference: 1.5 } }
 
-test('pictures: every file by its address, and no id of it', () => {
+test('images: every file by its address, and without its id', () => {
   const result: GenerationResult = {
     ...facts,
     images: [

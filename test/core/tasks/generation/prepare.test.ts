@@ -21,7 +21,7 @@ const refusal = (task: GenerationTask, body: unknown, model = plain): Failure =>
   throw new Error('It was accepted')
 }
 
-test('what nobody said is that of the balanced preset', () => {
+test('absent fields have the values of the balanced preset', () => {
   expect(prepared(video, { prompt: 'a cat', colour: 'red' })).toEqual({
     task: video,
     inputs: {
@@ -50,13 +50,13 @@ test('what nobody said is that of the balanced preset', () => {
   })
 })
 
-test('a seed that is not given is drawn, and differs', () => {
+test('an absent seed is random', () => {
   const drawn = Array.from({ length: 20 }, () => prepareGeneration(video, { prompt: 'a' }, plain).inputs.seed)
   expect(new Set(drawn).size).toBeGreaterThan(15)
   expect(drawn.every(seed => Number.isInteger(seed) && seed >= 0 && seed < 2 ** 31)).toBe(true)
 })
 
-/** What is sent, and what it means to the engine. */
+/** The request, and its meaning for the engine. */
 const accepted: [GenerationTask, object, Partial<GenerationInputs>][] = [
   [video, { num_frames: 1 }, { num_frames: 1 }],
   [video, { num_frames: 300 }, { num_frames: 300 }],
@@ -115,7 +115,7 @@ test.each(accepted)('%s %j', (task, body, expected) => {
   expect(prepared(task, { prompt: 'a', ...body }).inputs).toMatchObject(expected)
 })
 
-/** What is refused, the field that is named, and the words that are in the message. */
+/** The refused request, its field, and words of the message. */
 const refused: [GenerationTask, object, string, string, string?][] = [
   [video, { prompt: undefined }, 'missing_required_parameter', 'prompt'],
   [video, { prompt: '' }, 'invalid_value', 'prompt', 'must not be empty'],
@@ -172,7 +172,7 @@ test.each([[null], [[]], ['text'], [5], [true]])('a body that is %j is refused',
   expect(refusal(video, body)).toMatchObject({ code: 'invalid_type', param: undefined })
 })
 
-test('all that is wrong is told at once, in our words and in those of FastAPI', () => {
+test("all errors are reported at once, in this API's form and in that of FastAPI", () => {
   const failure = refusal(video, { num_frames: 301, frames_per_second: 0, resolution: '8k' })
   expect(failure.details?.map(({ path, code }) => [path, code])).toEqual([
     ['prompt', 'missing_required_parameter'],
@@ -206,18 +206,18 @@ test('all that is wrong is told at once, in our words and in those of FastAPI', 
   ])
 })
 
-test('what was sent is not said back at length', () => {
+test('a long input is not repeated whole', () => {
   const { validation } = refusal(video, { prompt: 'p'.repeat(20_000), seed: { a: 'x'.repeat(5_000) } })
   expect(JSON.stringify(validation).length).toBeLessThan(1_000)
 })
 
-test('a model may take other resolutions, the first of which is the usual one', () => {
+test('a model may accept other resolutions, the first of which is the default', () => {
   const model = { extra_params: [], resolutions: ['1080p' as const] }
   expect(prepared(video, { prompt: 'a' }, model).inputs).toMatchObject({ width: 1920, height: 1088 })
   expect(() => prepared(video, { prompt: 'a', resolution: '480p' }, model)).toThrow('must be one of: 1080p')
 })
 
-test('of the unknown members, those that the configuration names are let through', () => {
+test('unknown members that the configuration names are forwarded', () => {
   const model = { extra_params: ['shift', 'absent', 'constructor'], resolutions: undefined }
   expect(prepared(video, { prompt: 'a', shift: [5], other: 1 }, model).inputs.extra).toEqual({ shift: [5] })
 })
@@ -253,12 +253,12 @@ describe('media', () => {
     ['slug/image-to-image', {}, 8000, 4000, { width: 2048, height: 1024 }],
     ['slug/image-to-image', {}, 5, 4000, { width: 64, height: 2048 }],
     ['slug/image-to-image', { image_size: 'square' }, 700, 500, { width: 512, height: 512 }],
-  ])('%s %j of a picture of %i × %i', (task, body, width, height, expected) => {
+  ])('%s %j of an image of %i × %i', (task, body, width, height, expected) => {
     const preparedRequest = prepared(task, { prompt: 'a', image_url: 'x', ...body })
     expect(fillMedia(preparedRequest, picture(width, height))).toMatchObject({ image: 'file-1', ...expected })
   })
 
-  test('a video is as long as what is spoken', () => {
+  test('a video is as long as its speech', () => {
     const speech = (body: object, durationMs: number | null) =>
       fillMedia(prepared('slug/speech-to-video', { prompt: 'a', image_url: 'x', audio_url: 'y', ...body }), {
         ...picture(640, 480),
@@ -288,7 +288,7 @@ describe('media', () => {
   })
 })
 
-test.each(generationTasks)('the stored inputs of %s are a request of their own', task => {
+test.each(generationTasks)('the stored inputs of %s are a valid request', task => {
   const preparedRequest = prepared(task, { prompt: 'a', image_url: 'x', mask_url: 'm', video_url: 'v', audio_url: 's' })
   const facts = { width: 512, height: 512, durationMs: 1_000 }
   const taken = Object.fromEntries(preparedRequest.media.map(({ kind }) => [kind, { id: `file-${kind}`, ...facts }]))
@@ -297,7 +297,7 @@ test.each(generationTasks)('the stored inputs of %s are a request of their own',
   expect(fillMedia(again, taken)).toEqual(stored)
 })
 
-test.each(generationTasks)('the JSON Schema of %s stands alone and has the bounds', task => {
+test.each(generationTasks)('the JSON Schema of %s is self-contained and has the bounds', task => {
   const schema = inputSchema(task, ['480p']) as {
     type: string
     required: string[]

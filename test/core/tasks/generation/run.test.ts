@@ -146,37 +146,34 @@ const kept = () => [
 const workspaces = () =>
   readdirSync(join(dataDir, 'work'), { recursive: true, encoding: 'utf8' }).filter(name => name.includes('job_'))
 
-test.each(['png', 'jpeg', 'webp'] as const)(
-  'pictures as %s: real ones, of the size that was asked for',
-  async format => {
-    const job = jobOf('slug/text-to-image', { num_images: 2, width: 96, output_format: format })
-    const { ran, result, fractions } = await run(job)
-    expect(result).toMatchObject({ width: 96, height: 64, seed: 7, seed_used: 7, prompt: 'a cat' })
-    expect(result.images?.map(one => [one.content_type, one.width, one.height])).toEqual([
-      [`image/${format}`, 96, 64],
-      [`image/${format}`, 96, 64],
-    ])
-    expect(result.video).toBeUndefined()
-    expect(result.timings.inference).toBeGreaterThan(0)
-    expect(fractions.at(-1)).toBe(1)
-    const outputs = ran.files.filter(({ purpose }) => purpose === 'output')
-    expect(new Set(outputs.map(({ name }) => name)).size).toBe(2)
-    for (const file of outputs)
-      expect(await sharp(readFileSync(files.pathOf(file))).metadata()).toMatchObject({ format, width: 96, height: 64 })
-    for (const thumbnail of ran.files.filter(({ purpose }) => purpose === 'thumbnail'))
-      expect(await sharp(readFileSync(files.pathOf(thumbnail))).metadata()).toMatchObject({ format: 'webp' })
-    expect(ran.files).toHaveLength(4)
-    for (const file of ran.files) {
-      expect(file).toMatchObject({ organizationId, jobId: job.id })
-      expect(Math.abs(file.expiresAt! - (Date.now() + 3_600_000))).toBeLessThan(10_000)
-    }
-    expect(ran.library).toEqual([])
-    expect(workspaces()).toEqual([])
-    const { runner } = await run(jobOf('slug/text-to-image', {}))
-    await runner.undo(ran, job)
-    for (const file of ran.files) expect(existsSync(files.pathOf(file))).toBe(false)
-  },
-)
+test.each(['png', 'jpeg', 'webp'] as const)('images as %s: valid ones, of the requested size', async format => {
+  const job = jobOf('slug/text-to-image', { num_images: 2, width: 96, output_format: format })
+  const { ran, result, fractions } = await run(job)
+  expect(result).toMatchObject({ width: 96, height: 64, seed: 7, seed_used: 7, prompt: 'a cat' })
+  expect(result.images?.map(one => [one.content_type, one.width, one.height])).toEqual([
+    [`image/${format}`, 96, 64],
+    [`image/${format}`, 96, 64],
+  ])
+  expect(result.video).toBeUndefined()
+  expect(result.timings.inference).toBeGreaterThan(0)
+  expect(fractions.at(-1)).toBe(1)
+  const outputs = ran.files.filter(({ purpose }) => purpose === 'output')
+  expect(new Set(outputs.map(({ name }) => name)).size).toBe(2)
+  for (const file of outputs)
+    expect(await sharp(readFileSync(files.pathOf(file))).metadata()).toMatchObject({ format, width: 96, height: 64 })
+  for (const thumbnail of ran.files.filter(({ purpose }) => purpose === 'thumbnail'))
+    expect(await sharp(readFileSync(files.pathOf(thumbnail))).metadata()).toMatchObject({ format: 'webp' })
+  expect(ran.files).toHaveLength(4)
+  for (const file of ran.files) {
+    expect(file).toMatchObject({ organizationId, jobId: job.id })
+    expect(Math.abs(file.expiresAt! - (Date.now() + 3_600_000))).toBeLessThan(10_000)
+  }
+  expect(ran.library).toEqual([])
+  expect(workspaces()).toEqual([])
+  const { runner } = await run(jobOf('slug/text-to-image', {}))
+  await runner.undo(ran, job)
+  for (const file of ran.files) expect(existsSync(files.pathOf(file))).toBe(false)
+})
 
 test('a video: measured, with a thumbnail and an entry in the library', async ({ skip }) => {
   skip(!hasFfmpeg)
@@ -204,7 +201,7 @@ test('a video: measured, with a thumbnail and an entry in the library', async ({
   expect(video).toMatchObject({ width: 64, height: 64, durationMs: 2_000 })
 })
 
-test('without ffprobe a video is taken by its first bytes, and its figures are marked as those asked for', async ({
+test('without ffprobe a video is recognized by its first bytes, and its figures are marked as the requested ones', async ({
   skip,
 }) => {
   skip(!hasFfmpeg)
@@ -241,14 +238,14 @@ test('the engine gets paths instead of ids, its own name for the model, and what
   expect(failure.message).toContain(file.id)
 })
 
-test('an engine that chose another seed, prompt or size is taken at its files and its word', async () => {
+test('another seed, prompt or size reported by the engine is recorded', async () => {
   const { result } = await run(jobOf('slug/text-to-image', { prompt: 'mode:seeded' }))
   expect(result).toMatchObject({ seed: 7, seed_used: 8, prompt: 'mode:seeded, but better' })
   const odd = await run(jobOf('slug/text-to-image', { prompt: 'mode:odd,width=100' }))
   expect(odd.result).toMatchObject({ width: 100, height: 64 })
 })
 
-/** What the engine does, and what is said about it. */
+/** The fault of the engine, and its message. */
 const hostile: [string, GenerationTask, string][] = [
   ['half-json', 'slug/text-to-image', 'that is not JSON'],
   ['html', 'slug/text-to-image', "that is not JSON: '<html>"],
@@ -313,12 +310,12 @@ test.each([
   ['invalid,text=too-wild', 'invalid_value', 'too-wild'],
   ['status,code=400,text=too-wild', 'invalid_value', 'too-wild'],
   ['status,code=503,text=busy', 'no_capacity', 'takes no more requests'],
-])('what an engine refuses in mode %s is %s', async (mode, code, words) => {
+])('a refusal of the engine in mode %s is %s', async (mode, code, words) => {
   const failure = await refusal(jobOf('slug/text-to-image', { prompt: `mode:${mode}` }))
   expect([failure.code, failure.message]).toEqual([code, expect.stringContaining(words)])
 })
 
-test('all files of a job together are bounded', async () => {
+test("the total size of a job's files is limited", async () => {
   const before = kept()
   const large = { prompt: 'mode:large,mb=1' }
   const { ran } = await run(jobOf('slug/text-to-image', { ...large, num_images: 3 }))
@@ -331,11 +328,11 @@ test('all files of a job together are bounded', async () => {
 describe('cancel', () => {
   const cancelled = new Failure('cancelled', 'The job was cancelled.')
 
-  /** How many of its requests the engine saw given up. */
+  /** How many of its requests the engine saw aborted. */
   const aborts = () => fleet.output.recent(model.id).filter(({ text }) => text.startsWith('aborted ')).length
 
   test.each(['hang', 'late', 'slow,ms=60000', 'ignore,ms=100'])(
-    'in mode %s: at once, the engine hears of it, and nothing is left',
+    'in mode %s: at once, the engine request is aborted, and no file is left',
     async mode => {
       const abort = new AbortController()
       const before = kept()
@@ -357,7 +354,7 @@ describe('cancel', () => {
     },
   )
 
-  test('an engine that goes on all the same is killed, and the next job has a new one', async () => {
+  test('an engine that continues is killed, and the next job gets a new one', async () => {
     const abort = new AbortController()
     const starts = () => fleet.snapshot().models[model.id]!.engineStarts
     await run(jobOf('slug/text-to-image', {}))
@@ -376,11 +373,11 @@ describe('cancel', () => {
     expect(starts()).toBe(before + 1)
   })
 
-  test('before it began', async () => {
+  test('before the start', async () => {
     expect(await refusal(jobOf('slug/text-to-image', {}), { signal: AbortSignal.abort(cancelled) })).toBe(cancelled)
   })
 })
 
-test('none of this was worth an error in the log', () => {
+test('none of this logged an error', () => {
   expect(lines.filter(line => line.includes('"level":"error"'))).toEqual([])
 })

@@ -9,7 +9,7 @@ const prepared = (task: ImageTask, body: object) => prepareImage(task, { prompt:
 const inputsOf = (body: object = {}) => prepared('std/image-generation', body).inputs
 const edited = (body: object) => prepared('std/image-edit', body)
 
-test('with nothing but a prompt everything has its default', () => {
+test('with a prompt only every field has its default', () => {
   expect(prepared('std/image-generation', {})).toEqual({
     task: 'slug/text-to-image',
     inputs: {
@@ -78,7 +78,7 @@ test.each<[body: object, expected: object]>([
   [{ steps: 7, num_inference_steps: 8 }, { num_inference_steps: 8 }],
   [{ scheduler: 'euler', other: 1 }, { extra: { scheduler: 'euler', prompt: 'a cat' } }],
   [{ model: 'whatever', stream: true, response_format: 'b64_json', output_compression: 100 }, { num_images: 1 }],
-])('%o is asked for as %o', (body, expected) => expect(inputsOf(body)).toMatchObject(expected))
+])('%o is requested as %o', (body, expected) => expect(inputsOf(body)).toMatchObject(expected))
 
 test.each<[body: object, task: string, media: object[]]>([
   [{ image: 'file-1' }, 'slug/image-to-image', [{ kind: 'image', field: 'image', value: 'file-1' }]],
@@ -112,19 +112,19 @@ test.each<[body: object, task: string, media: object[]]>([
 const taken = { image: { id: 'file-1', width: 640, height: 480, durationMs: null } }
 const mask = (width: number, height: number) => ({ ...taken, mask: { id: 'file-2', width, height, durationMs: null } })
 
-test('the size of an edit is that of its picture, unless one is given', () => {
+test('the size of an edit is that of its image, unless one is given', () => {
   expect(fillMedia(edited({ image: 'a' }), taken)).toMatchObject({ width: 640, height: 480, image: 'file-1' })
   expect(fillMedia(edited({ image: 'a', size: '64x64' }), taken)).toMatchObject({ width: 64, height: 64 })
   expect(fillMedia(edited({ image: 'a', width: 64, height: 128 }), taken)).toMatchObject({ width: 64, height: 128 })
 })
 
-test('a mask has to have the size of its picture', () => {
+test('a mask must have the size of its image', () => {
   const masked = edited({ image: 'a', mask: 'b' })
   expect(fillMedia(masked, mask(640, 480))).toMatchObject({ mask: 'file-2', strength: 1 })
   expect(() => fillMedia(masked, mask(480, 640))).toThrow(/480 × 640 pixels and the picture 640 × 480/)
 })
 
-test('what is stored is a request that makes the same again', () => {
+test('the stored inputs are a request with the same result', () => {
   const first = fillMedia(edited({ image: 'a', mask: 'b', n: 2, quality: 'high', scheduler: 'x' }), mask(640, 480))
   const again = edited(imageRequestOf(first))
   expect(again.media.map(({ kind, value, alpha }) => [kind, value, alpha])).toEqual([

@@ -6,7 +6,7 @@ import type { Lease } from '../../../../core/models/fleet.ts'
 import { Model } from '../../../../core/models/model.ts'
 import { fleetOf } from '../../../gpu/_fleet.ts'
 
-/** An HTTP answer: its status, content type and body; `cut` breaks the connection behind the body. */
+/** An HTTP answer: its status, content type and body; `cut` closes the connection after the body. */
 export interface Answer {
   status?: number
   type?: string
@@ -14,14 +14,14 @@ export interface Answer {
   cut?: boolean
 }
 
-/** What an engine was sent. */
+/** A request that the engine received. */
 export interface Sent {
   line: string
   type: string | undefined
   body: Buffer
 }
 
-/** A slot of an engine on a real socket, which gives this answer to every request; and what it was sent so far. */
+/** A slot of an engine on a real socket, which gives this answer to every request; and the requests so far. */
 export async function leaseOf({ status = 200, type, body, cut }: Answer): Promise<{ lease: Lease; sent: Sent[] }> {
   const sent: Sent[] = []
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {

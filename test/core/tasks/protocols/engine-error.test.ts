@@ -14,7 +14,7 @@ test.each([
     'prompt too long',
     'The request has 400 tokens, but the context length of this model is 256. Shorten it. The engine says: prompt too long',
   ],
-])('a prompt that is too long is said once: %s', (_rule, message, said) => {
+])('a prompt that is too long is reported once: %s', (_rule, message, said) => {
   expect(failureOfEngine(400, words(message), 'context_length_exceeded')).toMatchObject({
     message: said,
     facts: { prompt_tokens: 400, context_length: 256 },

@@ -13,7 +13,7 @@ test.for<[text: string, shown: string]>([
   ["model 'org/name' takes 3/4 of it", "model 'org/name' takes 3/4 of it"],
 ])('%j is shown as %j', ([text, shown]) => expect(withoutLocations(text)).toBe(shown))
 
-test('places are removed in linear time', () => {
+test('source locations are removed in linear time', () => {
   for (const text of ['/'.repeat(1e5), '/a'.repeat(1e5), '1.'.repeat(1e5), 'a:'.repeat(1e5), '['.repeat(1e5)])
     expect(withoutLocations(text).length).toBeLessThan(1e6)
 })

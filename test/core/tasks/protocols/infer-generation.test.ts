@@ -4,7 +4,7 @@ import type { GenerationCall, GenerationInputs } from '../../../../core/tasks/pr
 import { inferGeneration } from '../../../../core/tasks/protocols/infer-generation.ts'
 import { type Answer, leaseOf } from './_elsewhere.ts'
 
-/** What engines may answer by the protocol `infer-generation`, and what comes of it. */
+/** Answers that the protocol `infer-generation` allows, and their results. */
 const inputs = { prompt: 'a cat', seed: 7 } as GenerationInputs
 const call: GenerationCall = { task: 'slug/text-to-image', model: 'm', inputs, folder: '/nowhere' }
 const route = { protocol: 'infer-generation', path: '/v1/generate' } as const
@@ -22,7 +22,7 @@ async function generated(answer: Answer) {
   return { end, heard, sent }
 }
 
-test('the call is JSON, progress and log lines are reported, and what was made is the answer', async () => {
+test('the call is JSON, progress and log lines are reported, and the files are the answer', async () => {
   const body = lines({ type: 'progress', fraction: 0.5 }, { type: 'log', level: 'WARN', message: 'slow' }, completed)
   const { end, heard, sent } = await generated({ type: ndjson, body })
   expect(end).toEqual(completed)
@@ -31,7 +31,7 @@ test('the call is JSON, progress and log lines are reported, and what was made i
   expect(JSON.parse(sent[0]!.body.toString())).toEqual(call)
 })
 
-test('the content type does not matter', async () => {
+test('the content type is ignored', async () => {
   expect((await generated({ body: lines(completed) })).end).toEqual(completed)
 })
 

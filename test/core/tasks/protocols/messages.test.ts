@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { EngineMessage } from '../../../../core/tasks/protocols/generation-call.ts'
 import { EngineFault, MessageReader, messageBounds } from '../../../../core/tasks/protocols/messages.ts'
 
-/** What is heard of the pieces, and what is wrong with them. */
+/** The messages in the pieces, and the error. */
 function read(pieces: (string | Uint8Array)[], bounds = messageBounds): { heard: EngineMessage[]; fault?: string } {
   const heard: EngineMessage[] = []
   const reader = new MessageReader(message => heard.push(message), bounds)
@@ -26,7 +26,7 @@ const conversation = [
 ] as const
 const text = conversation.map(message => `${JSON.stringify(message)}\n`).join('')
 
-test('a conversation reads the same however it is cut', () => {
+test('a conversation is parsed the same however it is divided', () => {
   const bytes = Buffer.from(text)
   fc.assert(
     fc.property(fc.array(fc.nat(bytes.length), { maxLength: 30 }), cuts => {
@@ -42,9 +42,9 @@ test.each([
   ['lines end as on Windows', text.replaceAll('\n', '\r\n')],
   ['there are empty lines', `\n\n${text.replaceAll('\n', '\n\n')} \n`],
   ['there are members that nobody knows', text.replace('"fraction":0', '"fraction":0,"eta":5,"__proto__":{"a":1}')],
-])('it is no matter that %s', (_, said) => expect(read([said])).toEqual({ heard: conversation }))
+])('it is ignored that %s', (_, said) => expect(read([said])).toEqual({ heard: conversation }))
 
-test('a log line without a level is information', () => {
+test('a log line without a level has the level info', () => {
   expect(read([`{"type":"log","message":"x"}\n${JSON.stringify(completed)}`]).heard[0]).toMatchObject({ level: 'INFO' })
 })
 
@@ -68,13 +68,13 @@ test.each<[string, string | Uint8Array, string]>([
   ['failed twice', line({ type: 'failed', error: { message: 'a' } }).repeat(2), "went on after 'failed'"],
   ['a deep value', `${'['.repeat(100_000)}\n`, 'not JSON'],
   ['half a character', Uint8Array.of(0xe2, 0x82), 'not UTF-8'],
-])('%s is a fault', (_, said, words) => {
+])('%s is an error', (_, said, words) => {
   const { fault } = read([said])
   expect(fault).toContain(words)
   expect(fault!.length).toBeLessThan(400)
 })
 
-test('lines and all of them together are bounded to the byte', () => {
+test('the size of lines and their sum are limited to the byte', () => {
   const bounds = { line: 100, total: 250 }
   const of = (length: number) => `${JSON.stringify({ type: 'log', message: '' }).padEnd(length)}\n`
   expect(read([of(100)], bounds).fault).toContain('without saying')
@@ -86,7 +86,7 @@ test('lines and all of them together are bounded to the byte', () => {
   expect(read([of(99), of(99), of(50)], bounds).fault).toBe('sent more than 250 bytes of messages')
 })
 
-test('whatever comes, it is a message or a fault', () => {
+test('any input is a message or an error', () => {
   const piece = fc.oneof(
     fc.uint8Array({ maxLength: 200 }),
     fc.json().map(json => Buffer.from(`${json}\n`)),

@@ -7,7 +7,7 @@ import { AbortSource } from '../../../../core/abort-source.ts'
 import { openaiAudio } from '../../../../core/tasks/protocols/openai-audio.ts'
 import { type Answer, leaseOf } from './_elsewhere.ts'
 
-/** What engines may answer by the protocol `openai-audio`, and what comes of it. */
+/** Answers that the protocol `openai-audio` allows, and their results. */
 const json = 'application/json'
 const error = (message: string) => JSON.stringify({ error: { message } })
 const failed = (code: string, words: string) => ({ code, message: expect.stringContaining(words) as string })
@@ -83,7 +83,7 @@ describe('transcripts', () => {
     return { text: whole.toString(), sent: sent[0]! }
   }
 
-  test('the sound is the file of a form, as WAV of 16,000 samples a second', async () => {
+  test('the audio is the file of a form, as WAV with 16,000 samples a second', async () => {
     const { text, sent } = await transcribed({ type: json, body: '{"text":"hi"}' })
     expect([text, sent.line]).toEqual(['{"text":"hi"}', 'POST /v1/audio/transcriptions'])
     const form = await new Response(new Uint8Array(sent.body), { headers: { 'content-type': sent.type! } }).formData()

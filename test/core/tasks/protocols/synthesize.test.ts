@@ -12,11 +12,11 @@ test.each([
   ['ENOSPC', 'disk_full'],
   ['EDQUOT', 'disk_full'],
   ['EIO', 'internal_error'],
-])('a sound that breaks off with %s is %s', (code, expected) => {
+])('audio that breaks off with %s is %s', (code, expected) => {
   expect(audioFailure(Object.assign(new Error('write'), { code }), new AbortSource()).code).toBe(expected)
 })
 
-test('whoever has left is told so, whatever broke then', () => {
+test('a disconnected caller gets that reason, whatever failed then', () => {
   const gone = new AbortSource()
   gone.abort(new Error('left'))
   expect(audioFailure(Object.assign(new Error('write'), { code: 'ENOSPC' }), gone)).toMatchObject({
@@ -24,7 +24,7 @@ test('whoever has left is told so, whatever broke then', () => {
   })
 })
 
-test.runIf(process.getuid?.() === 0)('a sound that is written to a full disk breaks off with that', async context => {
+test.runIf(process.getuid?.() === 0)('audio written to a full disk breaks off with that error', async context => {
   const disk = mkdtempSync(join(tmpdir(), 'infer-disk-'))
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk]).status === 0
   try {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Cpu } from '../../../../core/cpu/cpu.ts'
 import { openConversion } from '../../../../core/tasks/speech/conversion.ts'
 
-test('the sound of an engine is let go where what converts it has gone', async () => {
+test('the audio of an engine is closed when its converter has ended', async () => {
   const ffmpeg = { found: async () => ({ missing: 'ffmpeg is not installed.' }) }
   const { convert } = openConversion({ ffmpeg, cpu: {} as Pick<Cpu, 'mp3'> })
   const sound = new PassThrough()

@@ -26,7 +26,7 @@ function catalogOf(more: object): Catalog {
 const prepared = (body: object, more: object = {}) =>
   prepareSpeech({ model: 'm', input: 'x', ...body }, catalogOf(more))
 
-describe('what the engine is asked for', () => {
+describe('the request to the engine', () => {
   test.each<[SpeechFormat | undefined, readonly SpeechFormat[] | undefined, SpeechFormat, SpeechFormat]>([
     [undefined, undefined, 'mp3', 'mp3'],
     ['opus', undefined, 'opus', 'opus'],
@@ -38,7 +38,7 @@ describe('what the engine is asked for', () => {
     expect([found.format, found.asked, JSON.parse(found.body).response_format]).toEqual([format, asked, asked])
   })
 
-  test('an engine without WAV cannot be helped', () => {
+  test('an engine without WAV cannot be used', () => {
     expect(() => prepared({ response_format: 'wav' }, { speech_formats: ['mp3', 'opus'] })).toThrow(
       expect.objectContaining({
         code: 'unsupported_parameter',
@@ -59,7 +59,7 @@ describe('what the engine is asked for', () => {
     expect(JSON.parse(prepared({ voice }, voices ? { voices } : {}).body).voice).toEqual(sent)
   })
 
-  test('where it is asked', () => {
+  test('the route', () => {
     expect(prepared({}).route.path).toBe('/v1/audio/speech')
     expect(prepared({}, { url: 'http://h/tts/v2' }).route.path).toBe('/tts/v2/audio/speech')
   })
@@ -116,7 +116,7 @@ describe('the result of a job', () => {
   const stored = { file_id: 'file-1', file_name: 'speech.wav', content_type: 'audio/wav', duration: 1.5, format: 'wav' }
   const link = ({ id, name }: { id: string; name: string }) => `at:${id}/${name}`
 
-  test('has an address where it is read', () => {
+  test('has an address when it is read', () => {
     const shown = shownResult('std/audio-speech', stored, link)
     expect(shown).toEqual({
       audio_url: 'at:file-1/speech.wav',
@@ -129,13 +129,13 @@ describe('the result of a job', () => {
     expect(filesOf('std/audio-speech', stored)).toEqual(['file-1'])
   })
 
-  test('names nothing where there is none, and other tasks keep theirs', () => {
+  test('has no address without a file, and other tasks keep theirs', () => {
     expect(shownResult('std/audio-speech', null, link)).toBeNull()
     expect(shownResult('std/chat-completion', stored, link)).toBe(stored)
     expect(filesOf('std/chat-completion', stored)).toEqual([])
   })
 
-  test('given whole to a field that takes a sound, is its address', () => {
+  test('given whole to an audio field, is its address', () => {
     const { isMediaPath } = taskRecord('slug/speech-to-video')
     expect(
       withMediaAddresses(

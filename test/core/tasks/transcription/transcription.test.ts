@@ -98,11 +98,11 @@ test.each<[string, object, Feature[], [string, string][]]>([
       ['chunking_strategy', '{"type":"server_vad","threshold":0.5}'],
     ],
   ],
-])('an engine is sent: %s', (_name, raw, features, fields) => {
+])('an engine receives: %s', (_name, raw, features, fields) => {
   expect(prepared(raw, catalog(features)).fields).toEqual([['model', 'up'], ...fields])
 })
 
-test('what the configuration lets through is passed on, and nothing else', () => {
+test('fields that the configuration names are passed on, and no others', () => {
   const { fields } = prepared({ beam_size: 5, vad: true, api_base: 'x' }, catalog(all, {}, ['beam_size', 'vad']))
   expect(fields.slice(2)).toEqual([
     ['beam_size', '5'],
@@ -213,7 +213,7 @@ test.each([
   expect(() => shapeTranscription(bytes(answer), answerFormat)).toThrow(message)
 })
 
-test('the ratio of compression is found out where the engine does not say and the answer shows it', () => {
+test('the compression ratio is computed where the engine omits it and the answer shows it', () => {
   const repeated = 'la la la la la la la la la la la la la la la la la la la la'
   const ratio = (text: string, more: Partial<TranscriptionAnswerFormat> = {}) =>
     transcriptionOf({ text }, { ...answerFormat, ...more }).segments[0]!.compression_ratio
@@ -234,7 +234,7 @@ test.each([
   expect(text.split(/\s+/)).toEqual(['x', 'y'])
 })
 
-test('a result holds all, in whatever form it was asked for; logprobs go with json', () => {
+test('a result is complete, in any requested form; logprobs need json', () => {
   const answer = bytes({ text: 'Hi', logprobs: [{ token: 'Hi', logprob: -0.1 }, { token: 5 }] })
   expect(
     JSON.parse(shapeTranscription(answer, { ...answerFormat, format: 'srt', result: true }).body as string),
@@ -272,7 +272,7 @@ test.each([
   ['text', 'a b\n'],
   ['srt', '1\n00:00:00,000 --> 00:01:00,000\na -> b\n\n2\n00:59:59,500 --> 01:01:01,007\nc\n'],
   ['vtt', 'WEBVTT\n\n00:00:00.000 --> 00:01:00.000\na -> b\n\n00:59:59.500 --> 01:01:01.007\nc\n'],
-] as const)('written as %s', (format, text) => {
+] as const)('formatted as %s', (format, text) => {
   expect(writeTranscription(spoken, { format, requestId: null })).toBe(text)
 })
 test('subtitles of silence are empty', () => {
@@ -281,7 +281,7 @@ test('subtitles of silence are empty', () => {
   expect(writeTranscription(silent, { format: 'vtt', requestId: null })).toBe('WEBVTT\n\n')
 })
 
-test('a form is read by others as it was written', async () => {
+test('a form is parsed by other parsers as it was written', async () => {
   const { head, tail, contentType } = audioForm(
     [
       ['prompt', 'Grüße,\r\n"--" 🙂'],
