@@ -33,7 +33,7 @@ export function openCallers(now: () => number) {
   function late(modelId: string, caller: Caller): void {
     if (!leave(modelId, caller)) return
     const state = residency.find(modelId)
-    // As a caller saw it that waited until now.
+    // As seen by a caller that waited until now.
     of(modelId).push(caller)
     const activity = residency.activity(state!)
     leave(modelId, caller)
@@ -68,7 +68,7 @@ export function openCallers(now: () => number) {
   return {
     queue,
     attach: (attached: Residency): void => void (residency = attached),
-    /** Waits for a slot; the answer leaves the queue. */
+    /** Waits for a slot; once answered, the caller leaves the queue. */
     ask(state: ModelState, waitMs: number, caller: Pick<Caller, 'grant' | 'refuse'>, background = false): () => void {
       const modelId = state.model.id
       const one: Caller = { ...caller, background, since: now(), deadline: now() + waitMs }
@@ -80,7 +80,7 @@ export function openCallers(now: () => number) {
         if (leave(modelId, one)) changed(modelId)
       }
     },
-    /** When the next caller has waited as long as it may. */
+    /** The time at which the next caller reaches its deadline. */
     nextDeadline: (): number => Math.min(...[...waiting.values()].flat().map(({ deadline }) => deadline)),
     refuseLate(): void {
       for (const [modelId, own] of waiting)

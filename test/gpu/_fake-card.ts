@@ -16,7 +16,7 @@ import { text } from 'node:stream/consumers'
 const checks = resolve('test/gpu/checks')
 
 /**
- * A card that is a folder, with a driver of its own: `nvidia-smi` on the PATH, NVML and the checkpoint calls of CUDA as
+ * A fake GPU in a folder, with its own driver: `nvidia-smi` on the PATH, NVML and the checkpoint calls of CUDA as
  * libraries. Engines of the checks hold its memory by locked files.
  */
 export function openFakeCard({ bytes = 150_000_000_000, freeDelayMs = 300 } = {}) {
@@ -35,15 +35,18 @@ export function openFakeCard({ bytes = 150_000_000_000, freeDelayMs = 300 } = {}
   return {
     folder,
     output,
-    /** How the driver, the card and the engines misbehave from now on: words of fake/driver.c, fake/nvidia_smi.py, engines/. */
+    /**
+     * The faults of the driver, the GPU and the engines from now on: words of fake/driver.c, fake/nvidia_smi.py,
+     * engines/.
+     */
     misbehave(...faults: string[]): void {
       writeFileSync(join(folder, 'faults'), faults.join(' '))
     },
-    /** Takes away at once what ended engines have left on the card, which it would show as free a moment later. */
+    /** Frees at once the memory that ended engines still hold on the GPU, which would be freed later. */
     clear(): void {
       for (const name of readdirSync(join(folder, 'held'))) rmSync(join(folder, 'held', name), { force: true })
     },
-    /** A PATH on which there is nothing but these programs and nvidia-smi. */
+    /** A PATH that contains only these programs and nvidia-smi. */
     pathOf(...programs: string[]): string {
       const at = mkdtempSync(join(folder, 'path-'))
       for (const name of programs) symlinkSync(fileOf(name), join(at, name))
@@ -61,7 +64,7 @@ export function openFakeCard({ bytes = 150_000_000_000, freeDelayMs = 300 } = {}
   }
 }
 
-/** Runs `run.py` with just this environment. */
+/** Runs `run.py` with only this environment. */
 export async function runChecks(args: readonly string[], environment: Record<string, string>, program?: string[]) {
   const [file = 'python3', ...before] = program ?? ['python3', join(checks, 'run.py')]
   const child = spawn(file, [...before, ...args], { env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -70,7 +73,7 @@ export async function runChecks(args: readonly string[], environment: Record<str
   return { code, err, lines: out.trim().split('\n') }
 }
 
-/** The file of a program; of Python the interpreter itself, for `python3` may be a script that chooses one. */
+/** The file of a program; for Python the interpreter itself, since `python3` may be a script that chooses one. */
 const fileOf = (name: string): string =>
   execFileSync(
     'sh',

@@ -32,7 +32,7 @@ export const cpu: Device = {
   cores: 2,
 }
 
-/** A fleet of its own that ends with the test. */
+/** A separate fleet that ends with the test. */
 export async function fleetOf(
   models: Model[],
   { wrapper, sandbox, devices, ...of }: Partial<FleetOptions & Machine> = {},
@@ -70,7 +70,7 @@ export interface Answer {
 
 export interface Sent {
   exchange: Exchange
-  /** Resolves at its end, however it ends, but not when it is aborted. */
+  /** Resolves when the request ends in any way except an abort. */
   answer: Promise<Answer>
   /** Resolves with the first bytes. */
   begun: Promise<void>
@@ -109,7 +109,7 @@ export async function chat(fleet: LeasingFleet, model: Model, text = 'Hello', wa
   return await send(lease, text).answer
 }
 
-/** What the engine of a lease says about itself. */
+/** The status that the engine of a lease reports. */
 export async function statsOf(
   fleet: LeasingFleet,
   model: Model,

@@ -10,15 +10,15 @@ import type { Fleet, Lease } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { admittedWork } from '../core/_admission.ts'
 
-/** A fleet whose slots can be asked for one by one. */
+/** A fleet whose slots can be requested one by one. */
 export type LeasingFleet = Fleet & {
   /** Waits in the queue for a slot, as a call of one organization. */
   lease(model: Model, of: { waitMs: number; signal?: CallerSignal }): Promise<Lease>
-  /** How many wait for a slot of the model. */
+  /** The number of callers that wait for a slot of the model. */
   waiting(modelId: string): number
 }
 
-/** The fleet with a queue before it, as it has in the server, of which a test holds the slots that it is given. */
+/** The fleet behind a queue, as in the server; the test holds the slots that it gets. */
 export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
   const log = openLog('error')
   const queue = openQueue({ weightOf: () => 1 })

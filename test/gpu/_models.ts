@@ -3,7 +3,7 @@ import type { PlacementRequest } from '../../gpu/place.ts'
 
 export const GiB = 2 ** 30
 
-/** A model as it would stand in infer.yaml, with no file behind it. */
+/** A model as in infer.yaml, without a file. */
 export const modelOf = (id: string, of: object = {}): Model =>
   Model.parse({ id, engine: 'custom', command: ['{port}'], idle_ttl: 60_000, ...of })
 

@@ -29,7 +29,7 @@ describe('circuitState', () => {
   )
 })
 
-test('estimates are honest: nothing known is null, a caller waits between a second and five minutes', () => {
+test('estimates are honest: null when unknown, and a caller waits between a second and five minutes', () => {
   expect(untilReady({ loadMs: null, runMs: null }, 5)).toBeNull()
   expect(untilReady({ loadMs: 100, runMs: null }, 30)).toBe(70)
   expect(untilReady({ loadMs: 100, runMs: null }, 300)).toBe(0)

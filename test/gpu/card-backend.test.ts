@@ -19,7 +19,7 @@ const card = (index: number): Device => ({
   cores: null,
 })
 
-/** The backends of a machine with these cards and, below the folder, these builds, which are empty. */
+/** The backends of a machine with these GPUs and, below the folder, these builds, which are empty. */
 function open(cards: number, builds: readonly string[], cache = 'cache') {
   const folder = mkdtempSync(join(tmpdir(), 'infer-cards-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
@@ -50,13 +50,13 @@ test.each([
   ['without a card', 0, ['linux-x64-cuda'], undefined],
   ['without builds', 1, [], undefined],
   ['switched off', 1, ['linux-x64-cuda'], 'off' as const],
-])('%s nothing is tried, and the processor computes', async (_, cards, builds, gpu) => {
+])('%s no backend is tried, and the CPU is used', async (_, cards, builds, gpu) => {
   const { backends, warnings } = open(cards, builds)
   expect(await backends.find({ gpu })).toBeNull()
   expect(warnings).toEqual([])
 })
 
-test('what does not work is tried once and said, and the processor computes', async () => {
+test('a backend that fails is tried once and reported, and the CPU is used', async () => {
   const { backends, warnings } = open(1, ['linux-x64-cuda', 'linux-x64-vulkan'])
   expect(await Promise.all([backends.find({}), backends.find({})])).toEqual([null, null])
   expect(await backends.find({ gpu: undefined })).toBeNull()
@@ -64,7 +64,7 @@ test('what does not work is tried once and said, and the processor computes', as
   expect(backends.found({})).toBeNull()
 })
 
-test('where nothing can be kept and so not be tried, the processor computes, and it is said', async () => {
+test('where results cannot be stored and so no backend is tried, the CPU is used, and that is reported', async () => {
   const ext = 'linux-x64-cuda-ext'
   const { backends, warnings, said } = open(
     1,
@@ -77,7 +77,7 @@ test('where nothing can be kept and so not be tried, the processor computes, and
   expect(await backends.find({})).toBeNull()
 })
 
-test('Vulkan is not used beside several cards, for it cannot be held to one', async () => {
+test('Vulkan is not used with several GPUs, because it cannot be limited to one', async () => {
   const { backends, warnings } = open(2, ['linux-x64-cuda', 'linux-x64-vulkan'])
   expect(await backends.find({})).toBeNull()
   expect(await backends.find({ gpu: 'vulkan' })).toBeNull()

@@ -9,7 +9,7 @@ const builds = modelCatalog().flatMap(model => model.builds.map(build => ({ mode
 const ggufBuilds = builds.filter(({ build }) => build.engine === 'gguf' || build.engine === 'llama-server')
 const ample = { kind: 'nvidia', devices: 1, capacity: 2 ** 40, slots: 4 } as const
 
-test('the engine of every build does the tasks of its model', () => {
+test('the engine of every build supports the tasks of its model', () => {
   for (const { model, build } of builds.filter(({ build }) => build.engine !== null)) {
     const entry = { id: model.name, engine: build.engine!, source: '/m', tasks: model.tasks, args: ['--mmproj', '/p'] }
     expect(() => presetOf(Model.parse(entry))).not.toThrow()
@@ -24,8 +24,8 @@ test('memory can be computed for every GGUF build, and is more than its weights'
   }
 })
 
-test('sizes that are computed agree with those that are known', () => {
-  // Rows that are no multiple of 256 numbers are kept at more bits, and small models have large vocabularies.
+test('computed sizes agree with known ones', () => {
+  // Rows that are no multiple of 256 numbers are stored with more bits, and small models have large vocabularies.
   const large = ggufBuilds.filter(({ model, build }) => build.bytes !== null && model.parameters! > 3e9)
   expect(large.length).toBeGreaterThan(20)
   for (const { model, build } of large) {
@@ -49,7 +49,7 @@ test('the cache of Qwen3 8B is 144 KiB a token', () => {
   expect(sizing!.need.weights).toBe(model.builds[0]!.bytes)
 })
 
-test('layers with a sliding window keep only that, and encoders keep no cache', () => {
+test('layers with a sliding window only cache the window, and encoders have no cache', () => {
   const cacheOf = (name: string, context: number) => {
     const model = findCatalogModel(name)!
     return ggufNeed(catalogShape(model, model.builds[0]!)!, { tasks: model.tasks, context_length: context }, ample)
@@ -60,7 +60,7 @@ test('layers with a sliding window keep only that, and encoders keep no cache', 
   expect(cacheOf('bge-m3', 8192)).toBe(0)
 })
 
-test('a model of which neither size nor parameters are known has no shape and no weight', () => {
+test('a model with neither a known size nor known parameters has no shape and no weight', () => {
   const model = { ...findCatalogModel('qwen3-8b')!, parameters: null }
   const build = { ...model.builds[0]!, bytes: null }
   expect([catalogShape(model, build), weightBytes(model, build)]).toEqual([null, null])

@@ -35,7 +35,7 @@ async function engineWith(flags: string[], of: Partial<EngineOptions> = {}) {
   return { engine, exits, dataDir, launchId: `${engineId}-1` }
 }
 
-test('it is ready when its health says so, and everyone who asks joins the same start', async () => {
+test('it is ready when its health check succeeds, and concurrent callers join the same start', async () => {
   const { engine, launchId } = await engineWith(['--ready-after', '300'])
   expect(engine.state).toBe('stopped')
   const both = [engine.ready(), engine.ready()]
@@ -50,13 +50,13 @@ test('it is ready when its health says so, and everyone who asks joins the same 
   expect(await survivors(launchId)).toEqual([])
 })
 
-test('one that does not listen at first is loading, not broken', async () => {
+test('one that does not listen at first is loading, not failed', async () => {
   const { engine } = await engineWith(['--refuse-for', '300'])
   await engine.ready()
   expect(engine.state).toBe('ready')
 })
 
-describe('a start that fails says why and leaves nothing behind', () => {
+describe('a failed start gives the reason and leaves no process behind', () => {
   const cases: [name: string, flags: string[], of: Partial<EngineOptions>, message: RegExp][] = [
     ['it ends at once', ['--exit', '3'], {}, /^Engine exited \(3\): out of memory$/],
     ['it ends while loading', ['--hang', '--exit', '1', '--exit-after', '200'], {}, /^Engine exited \(1\)/],
@@ -83,14 +83,14 @@ test('it can be started again after a failure', async () => {
   expect(engine.state).toBe('ready')
 })
 
-test('a port that somebody else took first is tried again with another', async () => {
+test('a port that another program took first is replaced by another', async () => {
   const file = join(temporary(), 'started')
   const { engine } = await engineWith(['--port-race', file], { channel: 'port' })
   await engine.ready()
   expect(engine.endpoint?.origin).toMatch(/:\d+$/)
 })
 
-test('one that dies while ready says so once, with the reason', async () => {
+test('one that crashes while ready reports it once, with the reason', async () => {
   const { engine, exits } = await engineWith(['--exit', '3', '--exit-after', '700'])
   await engine.ready()
   await until(() => exits.length > 0)
@@ -100,14 +100,14 @@ test('one that dies while ready says so once, with the reason', async () => {
   expect(exits).toHaveLength(1)
 })
 
-test('stopping is no exit', async () => {
+test('a stop is not reported as an exit', async () => {
   const { engine, exits } = await engineWith([])
   await engine.ready()
   await Promise.all([engine.stop('one'), engine.stop('two')])
   expect(exits).toEqual([])
 })
 
-test('stopping a start ends it, and whoever waits for it hears so', async () => {
+test('a stop ends a start, and its waiting callers get an error', async () => {
   const { engine, launchId } = await engineWith(['--hang'])
   const ready = engine.ready()
   const heard = expect(ready).rejects.toThrow(/stopped while it was loading: changed our mind/)
@@ -117,7 +117,7 @@ test('stopping a start ends it, and whoever waits for it hears so', async () => 
   expect(await survivors(launchId)).toEqual([])
 })
 
-test('stopping in the very tick of the start ends it too', async () => {
+test('a stop in the same tick as the start ends it too', async () => {
   const { engine, launchId } = await engineWith([])
   const heard = expect(engine.ready()).rejects.toThrow(/stopped while it was loading/)
   await engine.stop('at once')
@@ -126,7 +126,7 @@ test('stopping in the very tick of the start ends it too', async () => {
   expect(await survivors(launchId)).toEqual([])
 })
 
-test('asking for ready during a stop waits for the stop and starts again', async () => {
+test('a request for ready during a stop waits for the stop and starts again', async () => {
   const { engine } = await engineWith([])
   await engine.ready()
   const first = engine.pid
@@ -137,7 +137,7 @@ test('asking for ready during a stop waits for the stop and starts again', async
   expect(engine.pid).not.toBe(first)
 })
 
-test('one that ignores SIGTERM is killed after its grace, and at once when there is no more time', async () => {
+test('one that ignores SIGTERM is killed after its grace period, and at once when no time is left', async () => {
   const { engine, launchId } = await engineWith(['--ignore-term', '--grandchild'], { graceMs: 3_600_000 })
   await engine.ready()
   const gentle = engine.stop('please')
@@ -153,6 +153,6 @@ test.for<[status: string, lastWords: string, reason: string]>([
   ['1', "error: the prompt 'my diagnosis is …' is too long", 'Engine exited (1)'],
   ['1', 'CUDA error: out of memory for the request of org_2', 'Engine exited (1): out of memory'],
   ['127', '/bin/sh: vllm: command not found', 'Engine exited (127): a program or file is missing'],
-])('an engine that ended with %s after %j is told as %j', ([status, lastWords, reason]) =>
+])('an engine that ended with %s after %j is reported as %j', ([status, lastWords, reason]) =>
   expect(exitReason({ status, lastWords })).toBe(reason),
 )

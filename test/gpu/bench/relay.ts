@@ -1,7 +1,7 @@
 /**
- * How much the fleet relays: whole answers a second from an engine that answers at once, then the processor time of a
- * piece of a stream. The engine is a process of its own, so on two cores both sides share the machine.
- * Run: npx node test/gpu/bench/relay.ts [seconds] [slots]
+ * The throughput of the fleet's relay: whole answers a second from an engine that answers at once, then the processor
+ * time per piece of a stream. The engine is a separate process, so on two cores both sides share the machine. Run: npx
+ * node test/gpu/bench/relay.ts [seconds] [slots]
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -9,7 +9,7 @@ const machine = (files: Record<string, string>) => ({
   model: 'Processor',
 })
 
-describe('what a process may use', () => {
+describe('the resources that a process may use', () => {
   const cases: [name: string, files: Record<string, string>, bytes: number, cores: number][] = [
     ['no control groups', {}, 64 * GiB, 16],
     [

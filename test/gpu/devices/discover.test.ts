@@ -28,7 +28,7 @@ const xml = `<nvidia_smi_log><gpu id="00000000:55:00.0"><mig_devices><mig_device
 const two = `echo '${cardLine()}'
 echo '${cardLine({ index: 1, uuid: 'GPU-2', 'memory.used': 900 })}'`
 
-test('cards are found through the nvidia-smi of the PATH that was given', async () => {
+test('GPUs are found through the nvidia-smi of the given PATH', async () => {
   const found = await look(two)
   expect(found).toMatchObject({ reason: null, broken: false })
   expect(found.devices.map(({ id, cudaId, usedBytes }) => [id, cudaId, usedBytes])).toEqual([
@@ -37,7 +37,7 @@ test('cards are found through the nvidia-smi of the PATH that was given', async 
   ])
 })
 
-test('an old driver that does not know a field is asked for the short list', async () => {
+test('an old driver without one of the fields is queried for the short list', async () => {
   const found = await look(`case "$1" in
     *mig.mode*) echo 'Field "mig.mode.current" is not a valid field to query.'; exit 2;;
     *) echo '${cardLine({ name: 'Tesla K80' }, fewFields)}';;
@@ -68,14 +68,14 @@ const nothing: [name: string, script: string | undefined, broken: boolean, reaso
   ['garbage with exit 0', 'echo "<html>"', true, /no card/],
   ['a crash', 'kill -SEGV $$', true, /failed/],
 ]
-test.each(nothing)('%s gives no devices and says why', async (_name, script, broken, reason) => {
+test.each(nothing)('%s gives no devices and the reason', async (_name, script, broken, reason) => {
   const found = await look(script)
   expect(found.devices).toEqual([])
   expect(found.broken).toBe(broken)
   expect(found.reason).toMatch(reason)
 })
 
-test('a tool that hangs is given up', async () => {
+test('a hanging tool is aborted', async () => {
   const found = await look('exec /bin/sleep 600', 300)
   expect(found).toMatchObject({ devices: [], broken: true })
   expect(found.reason).toMatch(/does not answer/)

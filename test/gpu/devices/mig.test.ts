@@ -72,7 +72,7 @@ describe('parseSliceMemory', () => {
 })
 
 describe('parseSlices', () => {
-  test('without measured memory it is estimated from the profile, with caution', () => {
+  test('without measured memory it is estimated from the profile, conservatively', () => {
     expect(parseSlices(listing).map(({ card, uuid, profile, usedBytes }) => [card, profile, uuid, usedBytes])).toEqual([
       [0, '3g.20gb', 'MIG-111', null],
       [0, '1g.5gb+me', 'MIG-222', null],
@@ -82,7 +82,7 @@ describe('parseSlices', () => {
     expect(parseSlices('GPU 0: NVIDIA H200 (UUID: GPU-1)\n')).toEqual([])
   })
 
-  test('measured memory goes before the estimate, slice by slice', () => {
+  test('measured memory precedes the estimate, slice by slice', () => {
     const memory = parseSliceMemory(
       log(card('GPU-aaa', slice(1, '4864 MiB', '13 MiB')) + card('GPU-ccc', slice(0, '16384 MiB', 'N/A'))),
     )
@@ -94,7 +94,7 @@ describe('parseSlices', () => {
   })
 })
 
-test('a card in MIG mode is offered as its slices, named and pinned one by one, without readings of the card', () => {
+test('a GPU in MIG mode is offered as its slices, named and pinned one by one, without readings of the GPU', () => {
   const cards = parseCards(
     [
       cardLine({ uuid: 'GPU-aaa', name: 'A100', 'mig.mode.current': 'Enabled' }),
@@ -111,7 +111,7 @@ test('a card in MIG mode is offered as its slices, named and pinned one by one, 
   expect(devicesOf(cards.slice(0, 1), [])).toEqual([])
 })
 
-test('in a container, where the memory of the whole card may not be read, its slices are offered all the same', () => {
+test('in a container without access to the memory of the whole GPU, its slices are still offered', () => {
   const hidden = '[Insufficient Permissions]'
   const line = cardLine({
     'mig.mode.current': 'Enabled',

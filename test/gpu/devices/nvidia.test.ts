@@ -60,7 +60,7 @@ describe('parseCards', () => {
   })
 })
 
-describe('readings of a card', () => {
+describe('readings of a GPU', () => {
   const all = { utilization: 0.87, temperatureCelsius: 64, powerWatts: 412.31, powerLimitWatts: 700 }
   const values = {
     'utilization.gpu': '87',
@@ -96,7 +96,7 @@ describe('readings of a card', () => {
     expect(parseCards(line, of)).toMatchObject([{ totalBytes: 143771 * MiB, readings: expected }])
   })
 
-  test('two cards have their own', () => {
+  test('two GPUs have their own readings', () => {
     const lines = `${cardLine(values)}\n${cardLine({ index: 1, 'temperature.gpu': 30 })}`
     expect(parseCards(lines, fields).map(({ readings }) => readings.temperatureCelsius)).toEqual([64, 30])
   })
@@ -135,6 +135,6 @@ describe('meaning of a run', () => {
   })
 })
 
-test('the query asks for plain numbers', () => {
+test('the query requests plain numbers', () => {
   expect(queryArguments(['index', 'name'])).toEqual(['--query-gpu=index,name', '--format=csv,noheader,nounits'])
 })

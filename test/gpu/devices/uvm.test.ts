@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { makeUvmDevice } from '../../../gpu/devices/uvm.ts'
 import { temporary } from '../launcher/_launch.ts'
 
-test('the device for unified memory is made where a driver is and the device is not', async () => {
+test('the device for unified memory is created where a driver exists and the device does not', async () => {
   const folder = temporary()
   const dev = join(folder, 'dev')
   mkdirSync(dev)

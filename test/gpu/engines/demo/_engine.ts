@@ -23,12 +23,12 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true })
 })
 
-/** An empty folder that goes away with the test file. */
+/** An empty folder that is removed after the test file. */
 export const newFolder = (): string => mkdtempSync(join(root, 'work-'))
 
 export type Short = Exclude<GenerationTask, never> extends `slug/${infer Name}` ? Name : never
 
-/** A call as infer makes it: every field is there. */
+/** A call as infer sends it, with every field. */
 export function callOf(task: Short, inputs: Partial<GenerationInputs> = {}, folder = newFolder()): GenerationCall {
   const moving = task.endsWith('video') || task === 'video-interpolation'
   return {
@@ -99,7 +99,7 @@ export async function startDemo(flags: string[] = ['--step-ms', '0'], env: Recor
     const files = last.type === 'completed' ? last.files.map(({ name }) => join(folder, name)) : []
     return { status, messages, error: undefined, files }
   }
-  /** Begins a call; resolves with the way to hang up once its first message is there. */
+  /** Begins a call; resolves with a function that disconnects once its first message has arrived. */
   const begin = async (call: unknown) => {
     const request = httpRequest({ socketPath: socket, method: 'POST', path: '/v1/generate', agent: false })
     request.on('error', () => {})
@@ -119,7 +119,7 @@ interface Refusal {
 }
 export type Demo = Awaited<ReturnType<typeof startDemo>>
 
-/** The programs that a process has started and that still run. */
+/** The child processes that still run. */
 export function childrenOf(pid: number): string[] {
   return readdirSync('/proc')
     .filter(name => /^\d+$/.test(name))
@@ -141,13 +141,13 @@ export interface Probed {
   height: number
   frames: number
   rate: string
-  /** Seconds: of the pictures, of the sound, of the file. */
+  /** Seconds of the video stream, of the audio stream, of the file. */
   duration: number
   sound: { codec: string; duration: number } | undefined
   whole: number
 }
 
-/** What ffprobe finds in a video when it decodes all of it. */
+/** The result of ffprobe, which decodes the whole video. */
 export async function probe(path: string): Promise<Probed> {
   const { stdout } = await run('ffprobe', [
     '-v',
@@ -175,7 +175,7 @@ export async function probe(path: string): Promise<Probed> {
   }
 }
 
-/** Every frame of a video as greys, one byte a pixel. */
+/** Every frame of a video in greyscale, one byte a pixel. */
 export async function greys(path: string): Promise<Buffer[]> {
   const { width, height } = await probe(path)
   const { stdout } = await run(
@@ -188,7 +188,7 @@ export async function greys(path: string): Promise<Buffer[]> {
   )
 }
 
-/** Makes a file with ffmpeg from what it can make up itself. */
+/** Makes a file with ffmpeg's own sources. */
 export async function made(name: string, options: string): Promise<string> {
   const path = join(newFolder(), name)
   await run('ffmpeg', ['-v', 'error', ...options.split(' '), path])

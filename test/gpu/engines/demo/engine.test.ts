@@ -8,17 +8,17 @@ import { hasFfmpeg } from '../../../_ffmpeg.ts'
 import { callOf, childrenOf, type Demo, greys, newFolder, type Short, startDemo } from './_engine.ts'
 
 let demo: Demo
-/** Of which a step takes long enough to be caught in it. */
+/** A step is long enough to be interrupted. */
 let slow: Demo
 beforeAll(async () => {
   ;[demo, slow] = await Promise.all([startDemo(), startDemo(['--step-ms', '60000'])])
 }, 30_000)
 
 const children = (engine: Demo) => childrenOf(engine.child.pid!)
-/** Calls on a film of which the first frame is made and the second is not. */
+/** Calls for a video whose first frame is made and whose second is not. */
 const long = () => callOf('text-to-video', { num_frames: 2, num_inference_steps: 50 })
 
-test('progress goes up from step to step, with a line for each', async ({ skip }) => {
+test('progress increases from step to step, with a log line for each', async ({ skip }) => {
   skip(!hasFfmpeg)
   const { messages } = await demo.generate(callOf('text-to-video', { num_frames: 20, num_inference_steps: 7 }))
   const steps = messages.flatMap(message => (message.type === 'log' ? [message.message] : []))
@@ -29,14 +29,14 @@ test('progress goes up from step to step, with a line for each', async ({ skip }
   expect(messages.filter(message => message.type === 'completed')).toHaveLength(1)
 })
 
-test('steps take the time that they are given', async () => {
+test('steps take the configured time', async () => {
   const paced = await startDemo(['--step-ms', '150'])
   const began = performance.now()
   await paced.generate(callOf('text-to-image', { num_inference_steps: 4 }))
   expect(performance.now() - began).toBeGreaterThan(4 * 149)
 }, 30_000)
 
-describe('who hangs up', () => {
+describe('a caller that disconnects', () => {
   test('frees the engine within 250 ms, and no program is left', async ({ skip }) => {
     skip(!hasFfmpeg)
     const calls = await Promise.all([
@@ -49,7 +49,7 @@ describe('who hangs up', () => {
     for (const { hangUp } of calls) hangUp()
     while ((await slow.health()).running > 0) await new Promise(setImmediate)
     expect(performance.now() - hungUp).toBeLessThan(250)
-    // What counts as ended has ended: nothing is polled here.
+    // Ended processes have ended already: there is no polling here.
     expect(children(slow)).toEqual([])
     expect(slow.log.filter(line => line.includes('failed'))).toEqual([])
   }, 30_000)
@@ -69,7 +69,7 @@ describe('who hangs up', () => {
   }, 30_000)
 })
 
-test('/health answers while films are made', async ({ skip }) => {
+test('/health answers during the generation of videos', async ({ skip }) => {
   skip(!hasFfmpeg)
   const films = [1, 2].map(seed =>
     demo.generate(callOf('text-to-video', { seed, width: 1280, height: 720, num_frames: 12 })),
@@ -117,14 +117,14 @@ test.each(prompts)('a hostile prompt: %s', async (_name, prompt) => {
   }
 })
 
-test('what is said in ten languages is set, not left away', async () => {
+test('text in ten languages is drawn, not omitted', async () => {
   for (const [name, prompt] of prompts.slice(0, 4)) {
     const { messages } = await demo.generate(callOf('text-to-image', { prompt }))
     expect([name, messages.filter(message => message.type === 'log' && message.level === 'WARN')]).toEqual([name, []])
   }
 })
 
-test('on a machine without fonts and without their configuration the same type is set', async ({ skip }) => {
+test('on a machine without fonts and fontconfig the same type is drawn', async ({ skip }) => {
   skip(!hasFfmpeg)
   const folder = newFolder()
   const bare = await startDemo(['--step-ms', '0'], {
@@ -168,7 +168,7 @@ test('every task is known', () => {
   for (const task of generationTasks) expect(() => callOf(task.slice('slug/'.length) as Short)).not.toThrow()
 })
 
-test('with a key nobody else gets in, and the socket is its owner’s', async () => {
+test('with a key all others are refused, and the socket belongs to its owner', async () => {
   const locked = await startDemo([], { INFER_ENGINE_KEY: 'k'.repeat(40) })
   expect((await locked.ask('POST', '/v1/generate', callOf('text-to-image'))).status).toBe(401)
   const authorization = `Bearer ${'k'.repeat(40)}`
@@ -176,7 +176,7 @@ test('with a key nobody else gets in, and the socket is its owner’s', async ()
   expect(statSync(locked.socket).mode & 0o777).toBe(0o600)
 }, 30_000)
 
-test('SIGTERM ends what runs with its reason, and the engine well', async ({ skip }) => {
+test('SIGTERM ends running calls with the reason, and the engine with status 0', async ({ skip }) => {
   skip(!hasFfmpeg)
   const ending = await startDemo(['--step-ms', '60000'])
   const { response } = await ending.begin(long())

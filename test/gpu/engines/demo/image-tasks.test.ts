@@ -9,13 +9,13 @@ beforeAll(async () => {
   demo = await startDemo()
 }, 30_000)
 
-/** Every pixel as the test's own decoder sees it, three bytes each. */
+/** Every pixel as decoded by the test, three bytes each. */
 const pixels = (path: string) => sharp(path).removeAlpha().raw().toBuffer()
-/** How far apart two pictures are, 0 to 255. */
+/** The difference of two images, 0 to 255. */
 const distance = (one: Buffer, other: Buffer) =>
   one.reduce((sum, value, at) => sum + Math.abs(value - other[at]!), 0) / one.length
 
-/** A picture of noise, in which nothing is twice the same. */
+/** An image of noise, without repetition. */
 async function noise(width: number, height: number, channels: 3 | 4 = 3): Promise<string> {
   const path = join(newFolder(), 'given.png')
   const data = Buffer.from(Array.from({ length: width * height * channels }, (_, at) => (at * 2654435761) >>> 24))
@@ -44,7 +44,7 @@ test.each(sizes)('text-to-image %ix%i as %s in %i steps', async (width, height, 
   expect(messages.at(-1)).toMatchObject({ type: 'completed', seed_used: 42 })
 })
 
-test('the same call gives the same bytes, and every part of it counts', async () => {
+test('the same call gives the same bytes, and every field changes them', async () => {
   const bytesOf = async (inputs: object) =>
     readFileSync((await demo.generate(callOf('text-to-image', inputs))).files[0]!)
   const first = await bytesOf({})
@@ -60,19 +60,19 @@ test('the same call gives the same bytes, and every part of it counts', async ()
     expect([other, (await bytesOf(other)).equals(first)]).toEqual([other, false])
 })
 
-test('several pictures are those of the next seeds', async () => {
+test('several images are those of the next seeds', async () => {
   const seeds = (await demo.generate(callOf('text-to-image', { num_images: 3, seed: 7 }))).files
   expect(seeds).toHaveLength(3)
   const [, second, third] = await Promise.all(seeds.map(pixels))
   const print = 40
   const above = (data: Buffer) => data.subarray(0, 320 * 3 * (192 - print))
   const alone = await pixels((await demo.generate(callOf('text-to-image', { seed: 8 }))).files[0]!)
-  // The small print names the seed of the call.
+  // The caption names the seed of the call.
   expect(above(alone).equals(above(second!))).toBe(true)
   expect(above(second!).equals(above(third!))).toBe(false)
 })
 
-test('the prompt is seen', async () => {
+test('the prompt is visible', async () => {
   const [said, unsaid] = await Promise.all(
     ['WORDS', ' '].map(async prompt => pixels((await demo.generate(callOf('text-to-image', { prompt }))).files[0]!)),
   )
@@ -85,7 +85,7 @@ test('the prompt is seen', async () => {
 })
 
 describe('image-to-image', () => {
-  test('the picture is there, the less the stronger', async () => {
+  test('the source image is visible, the less the higher the strength', async () => {
     const image = await noise(320, 192)
     const given = await pixels(image)
     const far: number[] = []
@@ -101,7 +101,7 @@ describe('image-to-image', () => {
     expect(far[3]).toBeLessThan(nothingOfIt * 0.9)
   })
 
-  test('a picture of another size and with transparency', async () => {
+  test('an image of another size and with transparency', async () => {
     const image = await noise(100, 50, 4)
     const { files } = await demo.generate(callOf('image-to-image', { image, num_images: 2, output_format: 'jpeg' }))
     for (const file of files)
@@ -109,7 +109,7 @@ describe('image-to-image', () => {
     expect(files).toHaveLength(2)
   })
 
-  test('what is no picture is refused as such', async () => {
+  test('a file that is no image is refused as such', async () => {
     const { status, error } = await demo.generate(callOf('image-to-image', { image: import.meta.filename }))
     expect([status, error?.code]).toEqual([400, 'invalid_image'])
   })
@@ -129,7 +129,7 @@ describe('inpainting', () => {
   }
   const inside = (x: number, y: number) => x >= 90 && x < 250 && y >= 40 && y < 140
 
-  test.each([3, 4] as const)('outside the mask every bit is kept (%i channels)', async channels => {
+  test.each([3, 4] as const)('outside the mask every bit is unchanged (%i channels)', async channels => {
     const image = await noise(width, height, channels)
     const mask = await drawMask((x, y) => (inside(x, y) ? 255 : 0))
     const { files } = await demo.generate(callOf('inpainting', { image, mask, strength: 1 }))
@@ -149,7 +149,7 @@ describe('inpainting', () => {
     expect(changed).toBeGreaterThan(160 * 100 * 0.99)
   })
 
-  test('grey lies between, and black everywhere changes nothing', async () => {
+  test('grey is a mix, and black everywhere changes nothing', async () => {
     const image = await noise(width, height)
     const given = await pixels(image)
     const far: number[] = []

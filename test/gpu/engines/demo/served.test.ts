@@ -6,7 +6,7 @@ import { generationTasks } from '../../../../core/schemas/task.ts'
 import { fakeNeeds, startApp, type TestApp } from '../../../_app.ts'
 import { hasFfmpeg } from '../../../_ffmpeg.ts'
 
-/** Through the whole server: the preset, the protocol as infer speaks it, and what is left of a refusal. */
+/** Through the whole server: the preset, the protocol as infer speaks it, and the error that the caller gets. */
 let app: TestApp
 beforeAll(async () => {
   const entry = join(import.meta.dirname, '../../../../cli/main.ts')
@@ -37,7 +37,7 @@ const post = async (path: string, body: object) => {
 }
 const generationRequest = { prompt: 'a cat', seed: 5, image_size: { width: 320, height: 192 }, sync_mode: true }
 
-test('the same picture comes of the preset and of a command that is configured', { timeout: 60_000 }, async () => {
+test('the preset and a configured command make the same image', { timeout: 60_000 }, async () => {
   const sums = []
   for (const model of ['drawn', 'own']) {
     const { status, body } = await post(`/slug/${model}/text-to-image`, generationRequest)
@@ -49,12 +49,12 @@ test('the same picture comes of the preset and of a command that is configured',
   expect(sums[0]).toBe(sums[1])
 })
 
-test('without ffmpeg a video fails at once and says what to install', { timeout: 60_000 }, async () => {
+test('without ffmpeg a video fails at once with what to install', { timeout: 60_000 }, async () => {
   const { body } = await post('/slug/without/text-to-video', { prompt: 'a cat', sync_mode: true })
   expect(body.error).toMatchObject({ code: 'no_capacity', message: expect.stringContaining('apt install ffmpeg') })
 })
 
-test('who is cancelled leaves the slot to the next', { timeout: 60_000 }, async ({ skip }) => {
+test('a cancelled request frees its slot for the next', { timeout: 60_000 }, async ({ skip }) => {
   skip(!hasFfmpeg)
   const first = await post('/slug/slow/text-to-video', { prompt: 'one' })
   const state = async (id: string) => (await (await app.fetch(`/slug/requests/${id}/status`)).json()) as Json

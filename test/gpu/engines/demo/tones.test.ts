@@ -6,7 +6,7 @@ import { decode, encode, sampleCount } from '../../../../gpu/engines/demo/tones.
 const [alto, bass, soprano] = voices
 const text = 'Hello, world! How are you? Grüße, 你好 🙂 – 0000 ffff ~~'
 
-/** The sound at another rate, each sample from the two around its place. */
+/** The audio at another rate, each sample interpolated from its two neighbours. */
 function resampled(samples: Int16Array, to: number): Float64Array {
   return Float64Array.from({ length: Math.floor((samples.length * to) / sampleRate) }, (_, index) => {
     const place = (index * sampleRate) / to
@@ -19,7 +19,7 @@ function resampled(samples: Int16Array, to: number): Float64Array {
 const silence = (seconds: number) => new Int16Array(Math.round(seconds * sampleRate))
 const joined = (...parts: Int16Array[]) => Int16Array.from(parts.flatMap(part => [...part]))
 
-describe('what is said in tones is heard', () => {
+describe('text in tones is transcribed', () => {
   for (const voice of voices)
     for (const speed of [0.25, 0.5, 0.7, 1, 1.3, 1.7, 2, 4])
       for (const rate of [16_000, 24_000, 44_100, 48_000])
@@ -27,7 +27,7 @@ describe('what is said in tones is heard', () => {
           expect(decode(resampled(encode(text, voice, speed), rate), rate).text).toBe(text)
         })
 
-  test('quietly, as loud as it goes, and on the scale from -1 to 1', () => {
+  test('quiet, as loud as possible, and on the scale from -1 to 1', () => {
     const samples = encode(text, bass!)
     for (const factor of [0.001, 0.05, 1.1, 1 / 32768])
       expect(
@@ -79,7 +79,7 @@ describe('what is said in tones is heard', () => {
 
 const hasFfmpeg = spawnSync('ffmpeg', ['-version']).status === 0
 
-describe.skipIf(!hasFfmpeg)('what was compressed is heard', () => {
+describe.skipIf(!hasFfmpeg)('compressed audio is transcribed', () => {
   for (const voice of voices)
     for (const [speed, ...codec] of [
       [2, 'mp3', '-b:a', '64k'],
@@ -104,7 +104,7 @@ describe.skipIf(!hasFfmpeg)('what was compressed is heard', () => {
       })
 })
 
-test('sentences and words have their seconds', () => {
+test('sentences and words have their times in seconds', () => {
   const { segments, words } = decode(joined(silence(1), encode('Grüße an alle. Wie geht es?', alto)), sampleRate)
   const time = (byte: number) => expect.closeTo(1 + (2 + 4 + 8) * 0.03 + byte * 0.06, 2)
   expect(segments).toEqual([
@@ -115,7 +115,7 @@ test('sentences and words have their seconds', () => {
   expect(words[1]).toEqual({ start: time(8), end: time(10), text: 'an' })
 })
 
-test('where nothing is said, nothing is heard', () => {
+test('silence is transcribed as nothing', () => {
   const nothing = { text: '', segments: [], words: [] }
   expect(decode([], sampleRate)).toEqual(nothing)
   expect(decode(silence(2), sampleRate)).toEqual(nothing)
@@ -127,22 +127,22 @@ test('where nothing is said, nothing is heard', () => {
   expect(decode(marked.subarray(0.5 * sampleRate), sampleRate)).toEqual(nothing)
 })
 
-test('a text that breaks off is heard as far as it goes', () => {
+test('a text that breaks off is transcribed up to there', () => {
   const samples = encode('as far as it goes', alto)
   expect(decode(samples.subarray(0, samples.length / 2), sampleRate).text).toMatch(/^as far/)
 })
 
-test('the length is known before anything is said', () => {
+test('the length is known before the synthesis', () => {
   for (const speed of [0.25, 1, 1.7])
     expect(encode(text, alto, speed).length).toBe(sampleCount(Buffer.byteLength(text), speed))
 })
 
-test('the same text is the same sound, and no other voice has it', () => {
+test('the same text gives the same audio, and other voices other audio', () => {
   expect(encode(text, alto)).toEqual(encode(text, alto))
   expect(encode(text, alto)).not.toEqual(encode(text, bass!))
 })
 
-test('four minutes are heard in seconds of work, not in minutes', () => {
+test('four minutes are transcribed in seconds of work, not in minutes', () => {
   const long = 'The quick brown fox jumps over the lazy dog. '.repeat(90)
   const samples = resampled(encode(long, alto), 16_000)
   const before = process.cpuUsage()

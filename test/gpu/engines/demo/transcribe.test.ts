@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-/** 24,000 samples a second as the 16,000 that engines are sent. */
+/** 24,000 samples a second resampled to the 16,000 that engines receive. */
 function resampled(samples: Int16Array): Buffer {
   const out = Buffer.alloc(2 * Math.floor((samples.length * 2) / 3))
   for (let at = 0; at < out.length / 2; at++) out.writeInt16LE(samples[Math.floor(at * 1.5)]!, 2 * at)
@@ -33,7 +33,7 @@ async function hear(samples: Buffer, fields: [string, string][] = [['response_fo
   return { status: response.status, body: (await response.json()) as Record<string, never> }
 }
 
-test('what the toy voice has said is written down, with its times', async () => {
+test('audio of the toy voice is transcribed, with its times', async () => {
   const text = 'Grüße von der Katze! Und vom Hund.'
   const { status, body } = await hear(resampled(encode(text, voices[0])), [
     ['response_format', 'verbose_json'],
@@ -47,7 +47,7 @@ test('what the toy voice has said is written down, with its times', async () => 
   expect((await hear(resampled(encode('Hi', voices[0])), [])).body).toEqual({ text: 'Hi' })
 })
 
-test('it hears nothing in other sounds', async () => {
+test('other audio is transcribed as nothing', async () => {
   const noise = Buffer.alloc(64_000)
   let seed = 7
   for (let at = 0; at < 32_000; at++)
@@ -58,7 +58,7 @@ test('it hears nothing in other sounds', async () => {
   }
 })
 
-test('what is no form, or has no sound in it, is refused', async () => {
+test('a body that is no form, or has no audio in it, is refused', async () => {
   const url = `http://127.0.0.1:${server.port}/v1/audio/transcriptions`
   const send = (type: string, body: string) =>
     fetch(url, { method: 'POST', headers: { 'content-type': type }, body }).then(({ status }) => status)

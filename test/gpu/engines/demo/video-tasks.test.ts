@@ -43,20 +43,20 @@ test.each(videos)(
     })
     expect(found.duration).toBeCloseTo(num_frames / fps, 2)
     expect(found.sound).toBeUndefined()
-    // What a player needs to begin stands before the frames.
+    // The data that a player needs first precedes the frames.
     const bytes = readFileSync(files[0]!)
     expect(bytes.indexOf('moov')).toBeLessThan(bytes.indexOf('mdat'))
   },
   60_000,
 )
 
-test('odd sides are made even, which is said', async () => {
+test('odd sides are made even, and that is reported', async () => {
   const { files, messages } = await demo.generate(callOf('text-to-video', { width: 321, height: 193 }))
   expect(await probe(files[0]!)).toMatchObject({ width: 320, height: 192, frames: 8 })
   expect(logged(messages).join()).toContain('321x193 is made 320x192')
 })
 
-test('the same call gives the same bytes, another seed others, and every frame is new', async () => {
+test('the same call gives the same bytes, another seed others, and every frame is different', async () => {
   const film = async (inputs: object) =>
     readFileSync((await demo.generate(callOf('text-to-video', { num_frames: 20, ...inputs }))).files[0]!)
   const first = await film({})
@@ -70,13 +70,13 @@ test('the same call gives the same bytes, another seed others, and every frame i
   }
 })
 
-test('image-to-video begins with the picture and goes into it', async () => {
+test('image-to-video begins with the image and zooms into it', async () => {
   const { files } = await demo.generate(
     callOf('image-to-video', { image, width: 400, height: 300, num_frames: 12, prompt: '' }),
   )
   const [given] = (await greys(image)) as [Buffer]
   const frames = await greys(files[0]!)
-  /** Of the part that no caption and no counter covers. */
+  /** The part without caption and counter. */
   const apart = (frame: Buffer) => {
     let sum = 0
     for (let y = 60; y < 240; y++)
@@ -106,11 +106,11 @@ describe('speech-to-video', () => {
     expect(found.whole).toBeCloseTo(num_frames / fps, 1)
   })
 
-  test('what is heard is seen', async () => {
+  test('the audio is visible in the frames', async () => {
     const audio = await made('half.wav', "-f lavfi -i sine=f=300:d=4,volume=0:enable='gt(t,2)'")
     const { files } = await demo.generate(callOf('speech-to-video', { audio, image, num_frames: 32, prompt: '' }))
     const frames = await greys(files[0]!)
-    /** How much of the band of the wave is white, where the past is and where the future is. */
+    /** How much of the wave's band is white, in the part before and in the part after the current time. */
     const white = (frame: Buffer) => {
       let [past, future] = [0, 0]
       for (let y = 126; y < 180; y++)
@@ -132,13 +132,13 @@ describe('speech-to-video', () => {
     expect(quiet.past).toBeLessThan(loud.past / 2)
   })
 
-  test('what is no sound is refused as such', async () => {
+  test('a file that is not audio is refused as such', async () => {
     const { messages, status, error } = await demo.generate(callOf('speech-to-video', { audio: image, image }))
     expect([status, error?.code, messages]).toEqual([400, 'invalid_audio', []])
   })
 })
 
-test('video-interpolation finds where things are in between, and keeps the sound', async () => {
+test('video-interpolation finds intermediate positions, and keeps the audio', async () => {
   const width = 160
   // A bright square that moves 4 pixels a frame: 8 frames a second, 2 seconds.
   const video = await made(
@@ -167,12 +167,12 @@ test('video-interpolation finds where things are in between, and keeps the sound
     }
     return sum / count
   })
-  // Where it moves in the source, it moves half as far between two frames here.
+  // Its movement between two frames here is half of that in the source.
   for (let index = 4; index < 26; index++) expect(centres[index + 1]! - centres[index]!).toBeCloseTo(2, -0.3)
   expect(messages.filter(message => message.type === 'progress').length).toBeGreaterThan(1)
 }, 60_000)
 
-test('without ffmpeg pictures are made, and videos refused with what to install', async () => {
+test('without ffmpeg images are made, and videos refused with what to install', async () => {
   const without = await startDemo(['--ffmpeg', '/nowhere/ffmpeg'])
   expect((await without.generate(callOf('text-to-image'))).files).toHaveLength(1)
   const audio = join(newFolder(), 'a.wav')
@@ -189,7 +189,7 @@ test('without ffmpeg pictures are made, and videos refused with what to install'
   expect(await without.health()).toEqual({ status: 'ok', running: 0 })
 }, 30_000)
 
-test('an ffmpeg that breaks is told of with its own words', async () => {
+test('a failing ffmpeg is reported with its own message', async () => {
   const { messages } = await demo.generate(callOf('text-to-video', {}, '/proc/nowhere'))
   expect(messages.at(-1)).toMatchObject({
     type: 'failed',
@@ -197,7 +197,7 @@ test('an ffmpeg that breaks is told of with its own words', async () => {
   })
 })
 
-test('an ffmpeg without the encoder of videos is no reason to try again', async () => {
+test('an ffmpeg without the video encoder is not tried again', async () => {
   const program = join(newFolder(), 'ffmpeg')
   writeFileSync(
     program,
@@ -212,7 +212,7 @@ test('an ffmpeg without the encoder of videos is no reason to try again', async 
   })
 }, 30_000)
 
-test('a playlist in the place of a video opens no other file', async () => {
+test('a playlist in place of a video opens no other file', async () => {
   const other = await made('other.mp4', '-f lavfi -i testsrc=s=64x64:d=1')
   const video = join(dirname(other), 'list.mp4')
   writeFileSync(video, 'ffconcat version 1.0\nfile other.mp4\n')

@@ -22,7 +22,7 @@ export const file = (name: string): string => join(folder, name)
 
 export type Json = { [key: string]: any } // oxlint-disable-line typescript/no-explicit-any -- answers are looked into freely
 
-/** A child that runs the engine from source. `line` resolves with the first log line that says so. */
+/** A child process that runs the engine from source. `line` resolves with the first log line that matches. */
 export function spawnEngine(options: Partial<GgufEngineOptions> & { model: string }) {
   const child = spawn(
     process.execPath,
@@ -78,7 +78,7 @@ export async function startEngine(options: Partial<GgufEngineOptions> & { model:
     return { status: response.status, headers: response.headers, body: (await response.json()) as Json }
   }
   const chat = (fields: Json) => post('/v1/chat/completions', { model: 'toy', messages: [user('hi')], ...fields })
-  /** The chunks of a stream, without the mark at its end, which must be there. */
+  /** The chunks of a stream, without the required mark at its end. */
   const stream = async (fields: Json): Promise<Json[]> => {
     const response = await fetch(`${address}/v1/chat/completions`, {
       method: 'POST',
@@ -91,7 +91,7 @@ export async function startEngine(options: Partial<GgufEngineOptions> & { model:
     if (frames.pop() !== '' || frames.pop() !== 'data: [DONE]') throw new Error('The stream did not end as it must.')
     return frames.map(frame => JSON.parse(frame.replace(/^data: /, '')) as Json)
   }
-  /** Opens a stream and gives it once the first chunk is there. */
+  /** Opens a stream and returns it once the first chunk has arrived. */
   const open = async (fields: Json): Promise<{ request: ClientRequest; response: IncomingMessage }> => {
     const request = httpRequest(`${address}/v1/chat/completions`, { method: 'POST', agent: false })
     request.end(JSON.stringify({ model: 'toy', messages: [user('hi')], stream: true, ...fields }))

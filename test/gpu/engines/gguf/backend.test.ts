@@ -23,7 +23,7 @@ function put(path: string, text: string): void {
   writeFileSync(path, text)
 }
 
-/** Packages as npm leaves them. */
+/** Packages as npm installs them. */
 function install(folder: string, names: readonly string[], version = llamaVersion): void {
   for (const name of names) {
     const at = join(folder, 'node_modules/@node-llama-cpp', name)
@@ -35,7 +35,7 @@ function install(folder: string, names: readonly string[], version = llamaVersio
   }
 }
 
-describe('what a trial means', () => {
+describe('the result of a trial', () => {
   const run = (of: Partial<TrialRun>): TrialRun => ({
     status: '0',
     timedOut: false,
@@ -87,7 +87,7 @@ describe('a trial is a process that', () => {
   })
   test('crashes', async () => expect(await trial('crashes')).toMatchObject({ status: 'SIGABRT', timedOut: false }))
   test('refuses', async () => expect(await trial('refuses')).toMatchObject({ status: '1', timedOut: false }))
-  test('hangs, and is ended with what it has started', async () => {
+  test('hangs, and is ended with its children', async () => {
     const run = await trial('hangs', 1500)
     expect(run.timedOut).toBe(true)
     expect(run.ms).toBeLessThan(10_000)
@@ -98,7 +98,7 @@ describe('a trial is a process that', () => {
   })
 })
 
-describe('builds for cards', () => {
+describe('builds for GPUs', () => {
   const cuda = ['linux-x64-cuda']
   test.each<[what: string, prepare: (folder: string) => void, why: RegExp | null]>([
     ['are found', folder => install(folder, cuda), null],
@@ -119,7 +119,7 @@ describe('builds for cards', () => {
     expect(found.ok ? null : found.why).toEqual(why === null ? null : expect.stringMatching(why))
   })
 
-  test('the older CUDA build is the only one in its folder, which is made once', () => {
+  test('the older CUDA build is the only one in its folder, which is created once', () => {
     const [folder, cache] = [temporaryFolder(), temporaryFolder()]
     install(folder, ['linux-x64-cuda', 'linux-x64-cuda-ext'])
     const view = openOlderCuda(folder, cache)
@@ -131,7 +131,7 @@ describe('builds for cards', () => {
     )
     expect(openOlderCuda(folder, cache)).toBe(view)
     expect(findBuilds('cuda', view, llamaVersion)).toEqual({ ok: true })
-    // One of other builds takes its place.
+    // A build of other packages replaces it.
     install(folder, ['linux-x64-cuda-ext'], '0.0.1')
     expect(openOlderCuda(folder, cache)).not.toBe(view)
     expect(existsSync(view)).toBe(false)
@@ -141,7 +141,7 @@ describe('builds for cards', () => {
 describe('the search', () => {
   const card = { id: 'gpu0', name: 'H200', kind: 'nvidia' as const, totalBytes: 2 ** 37 }
 
-  /** A search whose backends end as they are told; `tried` says which were really tried, in order. */
+  /** A search whose trials end as configured; `tried` lists those that were made, in order. */
   function searching(endings: Partial<Record<BackendName, string>>, of: Partial<BackendSearch> = {}) {
     const [folder, cache] = [temporaryFolder(), temporaryFolder()]
     const record = join(cache, 'record')
@@ -176,7 +176,7 @@ describe('the search', () => {
     expect(tried()).toEqual(['cuda', 'cuda-12'])
   })
 
-  test('is not made twice, until something is another', async () => {
+  test('is not repeated until one of its inputs changes', async () => {
     const { search, tried, folder } = searching({ cuda: 'crashes', vulkan: 'works', cpu: 'none' })
     const before = await all(search)
     expect(before.map(({ name, state }) => [name, state])).toEqual([
@@ -208,7 +208,7 @@ describe('the search', () => {
     expect(findBuilds('cpu', '/nonexistent', llamaVersion, 'arm64')).toEqual({ ok: true })
   })
 
-  test('what is not installed is not tried; how to install it is said where there is a card', async () => {
+  test('a missing build is not tried; where there is a GPU the message says how to install it', async () => {
     const { search, tried } = searching({ cpu: 'none' }, { folder: '/nonexistent' })
     const [cuda, , vulkan] = await all(search)
     expect(cuda).toMatchObject({

@@ -88,7 +88,7 @@ describe('one answer, whole and in frames', () => {
     expect(answer.usage.completion_tokens_details).toMatchObject({ reasoning_tokens: 3 })
   })
 
-  test.each(answers)('the frames of %s come to the same', (_what, events, reason, message) => {
+  test.each(answers)('the frames of %s add up to the whole answer', (_what, events, reason, message) => {
     const choice = streamFrames(head, newCallId, true).choice(3)
     const chunks = chunksOf(events.map(event => choice.more([event], [], false)).join('') + choice.end(reason))
     const whole: Record<string, unknown> & { tool_calls?: { function: { arguments: string } }[] } = {}
@@ -112,7 +112,7 @@ describe('one answer, whole and in frames', () => {
   })
 })
 
-test('each probability goes out once, with the first frame after it', () => {
+test('each probability is sent once, with the first frame after it', () => {
   const choice = streamFrames(head, newCallId, false).choice(0)
   const frames =
     choice.more([], [token('<')], true) +
@@ -123,13 +123,13 @@ test('each probability goes out once, with the first frame after it', () => {
   expect(said).toEqual([undefined, '<b', '>'])
 })
 
-test('usage comes once, behind everything, where it was asked for', () => {
+test('usage is sent once, at the end, when requested', () => {
   expect(streamFrames(head, newCallId, false).last(usage)).toBe('data: [DONE]\n\n')
   const [chunk] = chunksOf(streamFrames(head, newCallId, true).last(usage))
   expect(chunk).toMatchObject({ choices: [], usage: { total_tokens: 12, prompt_tokens_details: { cached_tokens: 2 } } })
 })
 
-test('ids of calls are new each time, and short for Mistral', () => {
+test('ids of calls are unique, and short for Mistral', () => {
   expect(callId('hermes')).toMatch(/^call_[0-9A-Z]{26}$/)
   expect(callId('hermes')).not.toBe(callId('hermes'))
   expect(callId('mistral')).toMatch(/^[A-Za-z0-9]{9}$/)

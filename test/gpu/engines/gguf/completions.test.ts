@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 const complete = (engine: typeof toy, fields: Json) => engine.post('/v1/completions', { model: 'toy', ...fields })
 const texts = ({ body }: { body: Json }): string[] => body.choices.map((choice: Json) => choice.text)
-/** The frames of a stream, which must end as it should. */
+/** The frames of a stream, which must end correctly. */
 async function stream(engine: typeof toy, fields: Json): Promise<Json[]> {
   const response = await fetch(`${engine.address}/v1/completions`, {
     method: 'POST',
@@ -30,7 +30,7 @@ const wild = { temperature: 1, top_k: 0, top_p: 1, min_p: 0 }
 const once = [...Buffer.from('Once')].map(byte => byte + 3)
 
 describe('a completion', () => {
-  test('goes on with a text in the legacy shape, for 16 tokens where it is not said', async () => {
+  test('continues a text in the legacy shape, for 16 tokens by default', async () => {
     const { status, body } = await complete(toy, { prompt: '<|im_start|>assistant\n' })
     expect(status).toBe(200)
     expect(() => CompletionResponse.parse(body)).not.toThrow()
@@ -51,7 +51,7 @@ describe('a completion', () => {
     ['a list of texts', ['Once', 'upon', 'a'], 3],
     ['token ids', once, 1],
     ['lists of token ids', [once, [70, 71]], 2],
-  ])('takes %s', async (_rule, prompt, prompts) => {
+  ])('accepts %s', async (_rule, prompt, prompts) => {
     const { status, body } = await complete(noise, { prompt, n: 2, max_tokens: 3, temperature: 0 })
     expect(status).toBe(200)
     expect(body.choices.map((choice: Json) => choice.index)).toEqual(Array.from({ length: prompts * 2 }, (_, at) => at))
@@ -68,7 +68,7 @@ describe('a completion', () => {
     expect(body.usage.completion_tokens).toBeGreaterThan(45)
   })
 
-  test('several answers are others, and the same again for the same seed', async () => {
+  test('several answers differ, and repeat for the same seed', async () => {
     const fields = { prompt: 'Once', n: 3, seed: 5, max_tokens: 40, ...wild }
     const [one, two] = [await complete(noise, fields), await complete(noise, fields)]
     expect(texts(one)).toEqual(texts(two))
@@ -77,13 +77,13 @@ describe('a completion', () => {
     expect(texts(one)[0]).toBe(texts(first)[0])
   })
 
-  test('two requests that each want every slot both get their answers', async () => {
+  test('two requests that each need every slot both get their answers', async () => {
     const fields = { prompt: 'All of them', n: 4, max_tokens: 30, ...wild }
     const answers = await Promise.all([1, 2, 3].map(() => complete(noise, fields)))
     expect(answers.map(({ status, body }) => [status, body.choices.length])).toEqual([1, 2, 3].map(() => [200, 4]))
   })
 
-  test('streams: choices side by side, one reason each, usage where asked for', async () => {
+  test('streams: interleaved choices, one reason each, usage when requested', async () => {
     const fields = { prompt: ['Once', 'Twice'], n: 2, max_tokens: 20, seed: 3, ...wild }
     const frames = await stream(noise, { ...fields, stream_options: { include_usage: true } })
     const usage = frames.pop()!
@@ -99,7 +99,7 @@ describe('a completion', () => {
     expect(order.findLastIndex(index => index === 0)).toBeGreaterThan(order.indexOf(1))
   })
 
-  test('echoes the prompt, computing nothing where nothing more is asked for', async () => {
+  test('echoes the prompt, computing nothing where no token is requested', async () => {
     const echoed = await complete(noise, { prompt: 'Once upon', echo: true, max_tokens: 5, temperature: 0 })
     const plain = await complete(noise, { prompt: 'Once upon', max_tokens: 5, temperature: 0 })
     expect(texts(echoed)[0]).toBe(`Once upon${texts(plain)[0]}`)
@@ -128,7 +128,7 @@ describe('a completion', () => {
 })
 
 describe('log probabilities', () => {
-  /** What node-llama-cpp's own API says about the token that follows each of these. */
+  /** The probabilities of node-llama-cpp's own API for the token that follows each of these. */
   async function reference(tokens: readonly number[]): Promise<Map<Token, number>[]> {
     const llama = await getLlama({
       gpu: false,
@@ -150,7 +150,7 @@ describe('log probabilities', () => {
     }
   }
 
-  test('are those of the model, whatever is drawn and however', async () => {
+  test('are those of the model, whichever token is drawn', async () => {
     // 40 tokens, to be computed in several pieces.
     const prompt = [1, ...Array.from({ length: 40 }, (_, at) => 3 + ((at * 37) % 256))]
     const expected = await reference(prompt)
@@ -171,7 +171,7 @@ describe('log probabilities', () => {
     expect(text_offset.at(-1)).toBeLessThanOrEqual(body.choices[0].text.length)
   })
 
-  test('only of the prompt, computing no answer', async () => {
+  test('of the prompt only, computing no answer', async () => {
     const { body } = await complete(noise, { prompt: 'Once', echo: true, logprobs: 0, max_tokens: 0 })
     expect(body.choices[0]).toMatchObject({
       text: 'Once',
@@ -181,7 +181,7 @@ describe('log probabilities', () => {
     expect(body.choices[0].logprobs.token_logprobs.every((value: number) => value < 0)).toBe(true)
   })
 
-  test('stand beside their text in a stream, and end where a stop string cuts', async () => {
+  test('come with their text in a stream, and end where a stop string cuts', async () => {
     const endless = { logit_bias: { 2: -100, 260: -100 } }
     const fields = { prompt: 'Once', logprobs: 2, max_tokens: 30, seed: 4, ...wild, ...endless }
     const whole = await complete(noise, fields)

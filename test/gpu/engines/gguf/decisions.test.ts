@@ -28,7 +28,7 @@ describe('options', () => {
     parallel: 1,
     gpu: 'off',
   }
-  test('that can work', () => {
+  test('that are valid', () => {
     expect(() => checkOptions(good)).not.toThrow()
     expect(() => checkOptions({ ...good, port: undefined, socket: '/run/m.sock', parallel: 256 })).not.toThrow()
   })
@@ -54,7 +54,7 @@ describe('sampling', () => {
   const request = (fields: object) =>
     ChatRequest.parse({ model: 'm', messages: [{ role: 'user', content: 'hi' }], ...fields })
   const sampling = (fields: object) => samplingOf(request(fields), 100, 5)
-  test('what is left open', () =>
+  test('defaults', () =>
     expect(sampling({})).toEqual({
       temperature: 0.8,
       topK: 40,
@@ -104,17 +104,17 @@ describe('sampling', () => {
     [10, 100, 5, 5],
     [10, 100, 500, 90],
     [99, 100, 5, 1],
-  ])('a prompt of %d in a context of %d, asked %s: %d', (prompt, context, asked, limit) =>
+  ])('a prompt of %d in a context of %d, %s requested: %d', (prompt, context, asked, limit) =>
     expect(answerLimit(prompt, context, asked)).toBe(limit),
   )
-  test('no room for an answer', () => {
+  test('no space for an answer', () => {
     const failure = failing(() => answerLimit(100, 100, 1))
     expect(failure.code).toBe('context_length_exceeded')
     expect(failure.message).toMatch(/100 tokens.* 100/)
   })
 })
 
-describe('what a prompt reuses', () => {
+describe('the reused part of a prompt', () => {
   test.each([
     ['all that agrees', 40, 0, 99, 16, false, 40],
     ['never the last token of the prompt', 100, 0, 99, 16, false, 99],
@@ -162,7 +162,7 @@ describe('bytes of a piece of vocabulary', () => {
 })
 
 describe('numbers', () => {
-  test('length 1, also for nothing', () => {
+  test('length 1, also for zeros', () => {
     expect(normalized([3, 4])).toEqual([0.6, 0.8])
     expect(normalized([0, 0])).toEqual([0, 0])
     expect(shortened([0.6, 0.8], 1)).toEqual([1])
@@ -176,7 +176,7 @@ describe('numbers', () => {
     [-1, 512],
     [9, 9],
   ])('truncation %s', (asked, most) => expect(truncation(asked, 512)).toBe(most))
-  test('by score, then by place', () => {
+  test('by score, then by index', () => {
     expect(ranked([0.1, 0.9, 0.1, 0.5], 0).map(item => item.index)).toEqual([1, 3, 0, 2])
     expect(ranked([0.1, 0.9], 5)).toHaveLength(2)
   })

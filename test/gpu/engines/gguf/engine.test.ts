@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close()
 })
 
-/** The door without a model behind it. */
+/** The HTTP server without a model. */
 async function openDoor(options: { key?: string; bodyLimit?: number; handlers?: Handlers } = {}) {
   const state: { health: Health; handlers: Handlers | undefined } = {
     health: { status: 'loading', progress: 0.25 },
@@ -49,8 +49,8 @@ const echo: Handlers = {
   'GET /v1/models': (_body, reply) => reply.json([]),
 }
 
-describe('the door', () => {
-  test('tells how far loading is, refuses work meanwhile, then is ok', async () => {
+describe('the HTTP server', () => {
+  test('reports the progress of loading, refuses work meanwhile, then is ok', async () => {
     const { state, ask } = await openDoor()
     expect(await ask('GET', '/health')).toMatchObject({ status: 503, body: { status: 'loading', progress: 0.25 } })
     const early = await ask('POST', '/v1/echo', '{}')
@@ -65,7 +65,7 @@ describe('the door', () => {
     expect(await ask('POST', '/v1/echo', '{"a":1}')).toMatchObject({ status: 200, body: { got: { a: 1 } } })
   })
 
-  test('lets nobody in without the key, where there is one, but says how it is', async () => {
+  test('refuses work without the key, if one is set, but reports its health', async () => {
     const { ask } = await openDoor({ key: 'k'.repeat(40), handlers: echo })
     const as = (authorization: string) => ask('GET', '/v1/models', undefined, { authorization })
     expect((await ask('GET', '/v1/models')).body.error.code).toBe('invalid_api_key')
@@ -93,7 +93,7 @@ describe('the door', () => {
     if (status === 405) expect(answer.headers.get('allow')).toBe(path === '/v1/echo' ? 'POST' : 'GET')
   })
 
-  test('a reader who does not read is waited for', async () => {
+  test('waits for a reader that does not read', async () => {
     let written = 0
     const stalled = Promise.withResolvers<void>()
     const { server } = await openDoor({
@@ -122,7 +122,7 @@ describe('the door', () => {
     expect((await text(response)).length).toBe(1000 * (1 << 16) + 3)
   })
 
-  test('a caller who hangs up is noticed, and what fails then is nobody else’s business', async () => {
+  test('notices a disconnected caller, and later errors affect no other request', async () => {
     const noticed = Promise.withResolvers<string>()
     const begun = Promise.withResolvers<void>()
     const { server, logged } = await openDoor({
@@ -143,7 +143,7 @@ describe('the door', () => {
     expect(logged).toEqual([])
   })
 
-  test('closing ends what runs with a last frame and no mark of a good end', async () => {
+  test('ends running work on close with a last frame and without [DONE]', async () => {
     const { server } = await openDoor({
       handlers: {
         'POST /v1/stream': async (_body, reply) => {
@@ -164,7 +164,7 @@ describe('the door', () => {
 })
 
 describe('the process', () => {
-  test('listens on a socket for its user alone, replaces a stale one, and ends well on SIGTERM', async () => {
+  test('listens on a socket for its user alone, replaces a stale one, and exits with status 0 on SIGTERM', async () => {
     const socket = file('toy.sock')
     const ask = (path: string, body?: object) =>
       new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
@@ -194,7 +194,7 @@ describe('the process', () => {
     }
   })
 
-  test('ends well while it loads, and while it works', async () => {
+  test('exits with status 0 while it loads, and while it works', async () => {
     const early = spawnEngine({ model: file('tiny-chat.gguf'), port: 0 })
     const busy = await startEngine({ model: 'tiny-chat-random.gguf' })
     early.child.kill('SIGTERM')
@@ -204,7 +204,7 @@ describe('the process', () => {
     expect(await busy.exited).toEqual([0, null])
     expect((await rest).trim().split('\n\n').at(-1)).toContain('"code":"shutting_down"')
     expect(await rest).not.toContain('[DONE]')
-    // Before its handler was installed the signal itself ends it; both are an end on request.
+    // Before its handler is installed the signal itself ends it; both count as an orderly end.
     expect([0, null]).toContain((await early.exited)[0])
   })
 
@@ -213,7 +213,7 @@ describe('the process', () => {
     ['a file that is no model', 'text.gguf', 'std/chat-completion', /cannot be loaded: .* is not a GGUF file/],
     ['a model that cannot rerank', 'tiny-chat.gguf', 'std/rerank', /cannot rerank/],
     ['a model that cannot chat', 'tiny-embed.gguf', 'std/chat-completion', /cannot chat/],
-  ] as const)('cannot start with %s and says why', async (_rule, name, task, message) => {
+  ] as const)('cannot start with %s and gives the reason', async (_rule, name, task, message) => {
     writeFileSync(file('text.gguf'), 'this is not a model')
     const engine = spawnEngine({ model: file(name), tasks: [task] })
     const [code] = await engine.exited
@@ -221,7 +221,7 @@ describe('the process', () => {
     expect(engine.log.join('\n')).toMatch(message)
   })
 
-  test('answers every kind of broken body with a refusal and lives on', async () => {
+  test('refuses every kind of malformed body and keeps running', async () => {
     const engine = await startEngine({ model: 'tiny-chat.gguf', tasks: ['std/chat-completion', 'std/embeddings'] })
     const bodies = [
       '',

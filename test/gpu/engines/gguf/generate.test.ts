@@ -29,7 +29,7 @@ beforeAll(async () => {
 })
 afterAll(() => llama.dispose())
 
-/** The byte 'A' again and again, as far as nothing else is said. */
+/** The byte 'A' again and again, unless overridden. */
 const sampling = samplingOf({ temperature: 0, logit_bias: { 68: 20, 2: -100, 260: -100 } }, 1000, 0)
 async function said(more: Partial<GenerateWork>) {
   const pieces: Piece[] = []
@@ -46,12 +46,12 @@ async function said(more: Partial<GenerateWork>) {
 }
 
 describe('a grammar', () => {
-  test('holds from the first token on, and its end is the end', async () => {
+  test('constrains from the first token on, and its end ends the answer', async () => {
     const { text, reason, reasons } = await said({ grammar: 'root ::= "x" [a-c]{3} "A"?' })
     expect(text).toMatch(/^x[a-c]{3}A?$/)
     expect([reason, reasons]).toEqual(['stop', 1])
   })
-  test('stands beside probabilities and penalties', async () => {
+  test('can be combined with probabilities and penalties', async () => {
     const penalised = samplingOf({ temperature: 0, frequency_penalty: 1, logit_bias: { 68: 20 } }, 1000, 0)
     const { text, tokens } = await said({
       sampling: penalised,
@@ -62,7 +62,7 @@ describe('a grammar', () => {
     expect(tokens.map(({ token }) => token).join('')).toBe('AAxyz')
     expect(tokens.every(({ logprob, top_logprobs }) => logprob < 0 && top_logprobs.length === 3)).toBe(true)
   })
-  test('that cannot be read is refused, and nothing is lost by it', async () => {
+  test('that cannot be parsed is refused, and leaks no slot', async () => {
     await expect(said({ grammar: 'root ::= (' })).rejects.toMatchObject({ code: 'invalid_value' })
     expect(slots.free).toBe(2)
     expect((await said({})).text).toBe('A'.repeat(30))
@@ -84,7 +84,7 @@ test('several answers, each with its end, and one failure for all', async () => 
   await expect.poll(() => slots.free).toBe(2)
 })
 
-test('a caller who takes nothing holds up nobody else', async () => {
+test('a caller that does not read blocks no other', async () => {
   const room = Promise.withResolvers<void>()
   const { signal } = new AbortController()
   const work = { prompt: [1, 72] as Token[], sampling, limit: 20, stops: [], signal }

@@ -12,7 +12,7 @@ const complete = async (engine: Engine, fields: Json): Promise<Json> => {
 const endless = { logit_bias: { 2: -100, 260: -100 } }
 const shared = 'A system prompt that many conversations begin with. '.repeat(4)
 
-describe('memory that is used again', () => {
+describe('reused memory', () => {
   let engine: Engine
   let fresh: Engine
   beforeAll(async () => {
@@ -20,24 +20,24 @@ describe('memory that is used again', () => {
     ;[engine, fresh] = await Promise.all([startEngine(options), startEngine({ ...options, parallel: 1 })])
   })
 
-  test('is copied from a conversation that is going on, and the answer is the same as without', async () => {
+  test('is copied from a running conversation, and the answer is the same as without', async () => {
     const { request, response } = await engine.open({ messages: [{ role: 'user', content: shared }], ...endless })
     response.pause()
     response.on('error', () => {})
-    // The chat's prompt begins with its template; what it has in common with this is the system prompt's text.
+    // The chat's prompt begins with its template; the common part is the system prompt's text.
     const begun = `<|im_start|>user\n${shared}`
     const [copied, alone] = [
       await complete(engine, { prompt: `${begun}One`, max_tokens: 30 }),
       await complete(fresh, { prompt: `${begun}One`, max_tokens: 30 }),
     ]
     expect(copied.usage.prompt_tokens_details.cached_tokens).toBeGreaterThanOrEqual(shared.length)
-    // The token that begins every text is there from the start.
+    // The first token of every text is there from the start.
     expect(alone.usage.prompt_tokens_details.cached_tokens).toBeLessThan(2)
     expect(copied.choices[0].text).toBe(alone.choices[0].text)
     request.destroy()
   })
 
-  test('of another conversation with the same beginning is left to it', async () => {
+  test('of another conversation with the same prefix is left to it', async () => {
     const long = `${shared}and one goes on for long. `.repeat(2)
     await complete(engine, { prompt: long, max_tokens: 1 })
     const other = await complete(engine, { prompt: `${shared}Something else`, max_tokens: 1 })
@@ -54,7 +54,7 @@ describe('memory that is used again', () => {
     expect(usage).toMatchObject({ prompt_tokens: alone.usage.prompt_tokens, completion_tokens: 125 })
   })
 
-  test('serves seeded answers, which say what they say alone', async () => {
+  test('serves seeded answers, which are the same as alone', async () => {
     const fields = { prompt: `${shared}Seeded`, seed: 9, temperature: 1, top_k: 0, top_p: 1, min_p: 0, max_tokens: 60 }
     const alone = await complete(fresh, fields)
     await complete(engine, { ...fields, prompt: `${shared}Another beginning` })
@@ -64,10 +64,10 @@ describe('memory that is used again', () => {
   })
 })
 
-describe('the same text as node-llama-cpp draws by itself', () => {
+describe('the same text as node-llama-cpp generates', () => {
   test('greedily', async () => {
     const engine = await startEngine({ model: 'tiny-chat-random.gguf', tasks, context: 1024, parallel: 4 })
-    // A short prompt, one of several pieces, and one that goes on from the one before, all at once.
+    // A short prompt, one of several pieces, and one that continues the one before, all at once.
     const prompts = [7, 300, 400].map(length => [1, ...Array.from({ length }, (_, at) => 3 + ((at * 31) % 250))])
     const bodies = await Promise.all(
       prompts.map(prompt => complete(engine, { prompt, max_tokens: 60, logprobs: 0, ...endless })),
@@ -86,7 +86,7 @@ describe('the same text as node-llama-cpp draws by itself', () => {
         const sequence = context.getSequence()
         const said: string[] = []
         for await (const token of sequence.evaluate(prompt as Token[], { temperature: 0, yieldEogToken: true })) {
-          // It cannot be kept from ending; what it says until then must be the same.
+          // It cannot be kept from ending; the answer until then must be the same.
           if (model.isEogToken(token) || said.length === 60) break
           said.push(model.detokenize([token], true))
         }
@@ -100,12 +100,12 @@ describe('the same text as node-llama-cpp draws by itself', () => {
   })
 })
 
-describe('what changes the draw', () => {
+describe('parameters of sampling', () => {
   let engine: Engine
   beforeAll(async () => {
     engine = await startEngine({ model: 'tiny-chat-random.gguf', tasks, context: 512, parallel: 1 })
   })
-  /** How often the byte 'A', which has this much more than its own logit, is said before anything else. */
+  /** How often the byte 'A', with this much added to its logit, is generated before any other. */
   const repeats = async (fields: Json): Promise<number> => {
     const bias = { logit_bias: { ...endless.logit_bias, 68: 20 } }
     const { choices } = await complete(engine, { prompt: 'Once', max_tokens: 40, ...bias, ...fields })
@@ -128,7 +128,7 @@ describe('what changes the draw', () => {
     ['min_p 1', { min_p: 1 }],
     ['top_p 0', { top_p: 0 }],
     ['a tiny temperature', { temperature: 1e-6 }],
-  ])('%s leaves the likeliest only', async (_rule, fields) => {
+  ])('%s keeps the likeliest only', async (_rule, fields) => {
     const asked = { prompt: 'Once', max_tokens: 20 }
     const greedy = await complete(engine, asked)
     const drawn = await complete(engine, { ...asked, temperature: 2, top_k: 0, top_p: 1, min_p: 0, ...fields })
@@ -136,7 +136,7 @@ describe('what changes the draw', () => {
   })
 })
 
-test('nothing is lost of slots where callers come and go', async () => {
+test('no slot is lost when callers connect and disconnect', async () => {
   const engine = await startEngine({ model: 'tiny-chat-random.gguf', tasks, context: 256, parallel: 4 })
   const leaving = Array.from({ length: 40 }, async (_, at) => {
     const controller = new AbortController()
@@ -153,7 +153,7 @@ test('nothing is lost of slots where callers come and go', async () => {
       }),
       signal: controller.signal,
     }).then(response => response.text())
-    // Some while they wait, some while their prompt is read, some in the middle of their answer, some never.
+    // Some disconnect while they wait, some while their prompt is read, some during their answer, some never.
     for (let turn = 0; turn < (at % 5) * 6; turn++) await new Promise(setImmediate)
     if (at % 4 !== 3) controller.abort()
     return answer
@@ -176,7 +176,7 @@ test('256 at once', async () => {
   expect(bodies[7]!.choices[0].text).toBe(again.choices[0].text)
 })
 
-test('whoever is in the middle of an answer gets on while a long prompt is read', async () => {
+test('a running answer continues while a long prompt is read', async () => {
   const engine = await startEngine({ model: 'tiny-chat-random.gguf', tasks, context: 2048, parallel: 2 })
   const { request, response } = await engine.open({ ...endless, max_tokens: 1900 })
   let frames = 0

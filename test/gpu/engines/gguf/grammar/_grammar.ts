@@ -5,7 +5,7 @@ import { type Origin, schemaGrammar } from '../../../../../gpu/engines/gguf/gram
 
 export const origin: Origin = { param: 'response_format', path: 'schema' }
 
-/** llama.cpp without a model: enough to read grammars. */
+/** llama.cpp without a model: enough to parse grammars. */
 export const openLlama = (): Promise<Llama> =>
   getLlama({
     gpu: false,
@@ -16,7 +16,7 @@ export const openLlama = (): Promise<Llama> =>
     logLevel: LlamaLogLevel.error,
   })
 
-/** Says of texts whether llama.cpp finds that the grammar matches them. Throws when it cannot read the grammar. */
+/** Returns for texts whether llama.cpp's grammar matches them. Throws when it cannot parse the grammar. */
 export async function openMatcher(llama: Llama, grammar: string): Promise<(text: string) => boolean> {
   const read = (await llama.createGrammar({ grammar })) as LlamaGrammar & { _testText(text: string): boolean }
   return text => read._testText(text)

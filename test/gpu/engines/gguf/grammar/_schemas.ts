@@ -2,7 +2,7 @@ import fc from 'fast-check'
 
 type Schema = boolean | { [keyword: string]: unknown }
 
-/** Not the empty one: ajv takes `{}` where `required: ['']` asks for it. */
+/** Not the empty key: ajv accepts `{}` for `required: ['']`. */
 const names = fc.constantFrom('a', 'b', 'ab', 'kind', '"q"', 'é', 'a\nb', 'constructor')
 const some = <T>(value: fc.Arbitrary<T>, of = 3) => fc.option(value, { nil: undefined, freq: of })
 const between = (min: number, max: number) => fc.integer({ min, max })
@@ -36,7 +36,7 @@ const patterns = fc.constantFrom(
 const formats = fc.constantFrom('date', 'time', 'date-time', 'uuid', 'ipv4', 'email')
 const bounds = fc.oneof(between(-3, 3), between(-1500, 1500), fc.constantFrom(0.5, -2.25, 0.001, 99.995, 1e9, -1e14))
 
-/** A record with each key there or not. */
+/** A record whose keys are each optional. */
 const keywords = (record: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<{ [keyword: string]: unknown }> =>
   fc
     .record(Object.fromEntries(Object.entries(record).map(([key, value]) => [key, some(value)])))
@@ -83,7 +83,7 @@ const { schema } = fc.letrec<{ schema: Schema }>(tie => {
     fc.record({ type: fc.constantFrom('array', ['array', 'null']), items: child, maxItems: between(0, 3) }),
     keywords({ minItems: between(0, 2), prefixItems: fc.array(child, { minLength: 1, maxLength: 2 }) }),
   )
-  /** Branches that a constant tells apart, sometimes. */
+  /** Branches that differ by a constant, sometimes. */
   const branch = fc.tuple(fc.constantFrom('x', 'y', 'z'), child, fc.boolean()).map(([kind, b, required]) => ({
     type: 'object',
     properties: { kind: { const: kind }, b },
