@@ -23,7 +23,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   await Promise.all(
     sequences.slice(0, streams).map(async sequence => {
       await sequence.clearHistory()
-      // The engine's chat template, in so many words.
+      // The engine's chat template, written out.
       const prompt = model.tokenize(`<|im_start|>user\nquestion ${++seed}<|im_end|>\n<|im_start|>assistant\n`, true)
       const sampling = { temperature: 0.8, topK: 40, topP: 0.95, minP: 0.05, seed, yieldEogToken: true }
       let said = 0

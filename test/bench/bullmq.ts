@@ -17,12 +17,12 @@ const jobOf = ({ children }: Flow): FlowJob => ({
   children: children.map(jobOf),
 })
 
-/** Whether there is a Redis server to hold ours against. */
+/** Whether a Redis server is installed for the comparison. */
 export const hasRedis = spawnSync('redis-server', ['--version']).status === 0
 
 /**
- * BullMQ on a Redis of its own that synchronises its log before every answer (`appendfsync always`): as durable as
- * ours. On a Unix socket, which is the quicker way to it.
+ * BullMQ on a separate Redis that synchronises its log before every answer (`appendfsync always`): as durable as infer.
+ * Over a Unix socket, which is the faster connection.
  */
 export async function openBullmq(directory: string, concurrency: number) {
   const path = join(directory, 'redis.sock')
@@ -46,9 +46,9 @@ export async function openBullmq(directory: string, concurrency: number) {
     submit: async (id: string, inputs: string): Promise<void> => {
       await queue.add('job', { inputs }, { jobId: id, attempts: 3 })
     },
-    /** A job that runs when all its children have, and so on down. */
+    /** A job that runs after all its children, recursively. */
     flow: (children: Flow[]): Promise<unknown> => flows.add(jobOf({ children })),
-    /** Begins to run what is there, each job as nothing. */
+    /** Starts a worker whose jobs do nothing. */
     work(): void {
       worker = new Worker(name, async () => ({ ok: true }), { connection, concurrency })
       worker.on('error', quiet).on('completed', () => (completed += 1))

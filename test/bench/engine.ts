@@ -16,7 +16,7 @@ import { tinyChatRandom } from '../../bin/tiny-chat.ts'
 const counts = (process.argv[2] ?? '1,4,16,64').split(',').map(Number)
 const turns = Number(process.argv[3] ?? 7)
 const bar = 0.9
-/** Tokens that each stream says in a run. */
+/** Tokens of each stream in a run. */
 const lengthFor = (streams: number) => Math.max(150, Math.round(1200 / streams))
 const folder = mkdtempSync(join(tmpdir(), 'infer-bench-'))
 const model = join(folder, 'tiny.gguf')
@@ -40,7 +40,7 @@ const engine = start(
     model,
     id: 'tiny',
     tasks: ['std/chat-completion'],
-    // As the gateway talks to it.
+    // As the gateway calls it.
     socket,
     threads: 1,
     parallel: most,
@@ -57,7 +57,7 @@ async function ready(log: AsyncIterator<string>): Promise<void> {
   }
 }
 
-/** What a process has used of the processors, in microseconds, in steps of a hundredth of a second. */
+/** The processor time of a process, in microseconds, in steps of a hundredth of a second. */
 function processorTime(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) * 10_000
@@ -70,7 +70,7 @@ function stream(tokens: number, seed: number): Promise<void> {
     messages: [{ role: 'user', content: `question ${seed}` }],
     stream: true,
     max_tokens: tokens,
-    // The tokens with which this model would end.
+    // The tokens that end a text of this model.
     logit_bias: { 2: -100, 260: -100 },
   })
   return new Promise((resolve, reject) => {
@@ -90,7 +90,7 @@ function stream(tokens: number, seed: number): Promise<void> {
 try {
   await ready(engine.log)
   let seed = 0
-  /** Runs the one or the other. `cpu` is the processor time of its process in microseconds a token. */
+  /** Runs either engine. `cpu` is the processor time of its process in microseconds a token. */
   async function measured(pid: number, streams: number, run: (tokens: number) => Promise<unknown>) {
     const tokens = lengthFor(streams)
     const [began, spent] = [performance.now(), processorTime(pid)]

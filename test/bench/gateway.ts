@@ -81,7 +81,7 @@ try {
       ...env,
       ...more,
     })
-  // One of its own: what V8 gives back when nothing happens for seconds it has to make again under load.
+  // A separate one: memory that V8 releases while idle must be allocated again under load.
   const resting = await serve({ INFER_DATA_DIR: join(folder, 'resting') })
   await delay(10_000)
   const idle = rssOf(resting.pid)
@@ -102,7 +102,7 @@ try {
 
   const rate: Record<Name, number[]> = { direct: [], proxy: [], infer: [] }
   const alone: Record<Name, number[]> = { direct: [], proxy: [], infer: [] }
-  // What V8 has yet to compile is not what is measured: tens of thousands of requests of each go before.
+  // V8's compilation is not measured: tens of thousands of requests of each kind are sent before.
   for (let time = 0; time < 2; time++) for (const name of ['proxy', 'infer'] as const) await ask(name, 64)
   for (let round = 0; round < rounds; round++) {
     for (const name of ['proxy', 'infer'] as const) rate[name].push((await ask(name, 64)).perSecond)
@@ -149,7 +149,7 @@ try {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** A token whose organization has rate limits, high enough not to bite: the limiter is part of what is measured. */
+/** A token whose organization has rate limits too high to be reached: the limiter is part of the measurement. */
 async function limitedToken(
   port: number,
   root: string,

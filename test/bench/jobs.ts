@@ -22,7 +22,7 @@ import { hasRedis, openBullmq } from './bullmq.ts'
  */
 const submitters = 256
 const slots = 64
-/** Rounds take turns, so that a neighbour on the machine slows all; the middle one counts. */
+/** The contenders alternate, so that other load on the machine slows all; the median counts. */
 const rounds = 3
 const seconds = Number(process.argv[2] ?? 1.5)
 const [few, many] = [1_000, 100_000]
@@ -49,7 +49,7 @@ const job = (at = Date.now()): Omit<NewJob, 'rank'> => ({
   idempotency: { key: `POST /api/jobs ${randomUUID()}`, bodyHash: 'a'.repeat(64) },
 })
 
-/** Submits for the time there is, then waits until all that were submitted have come to `ended`. Jobs a second. */
+/** Submits for the given time, then waits until all submitted jobs have reached `ended`. Jobs a second. */
 async function rateOf(submit: () => Promise<unknown>, ended?: () => number): Promise<number> {
   const start = performance.now()
   const before = ended?.() ?? 0
@@ -111,7 +111,7 @@ function openOurs(store: Store, slotsHeld: number) {
   }
 }
 
-/** Microseconds a claim, `claimsAtOnce` at a time, of a queue that stays as long as it is. */
+/** Microseconds a claim, `claimsAtOnce` at a time, of a queue of constant length. */
 async function timeClaims(store: Store): Promise<number> {
   const line = {
     modelId: 'tiny-chat',

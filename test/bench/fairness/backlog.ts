@@ -30,7 +30,7 @@ export async function measureBacklog(
   for (const [name, pattern] of Object.entries(patterns)) {
     submitted = await fill(platform, { model: models.with, ms: serviceMs }, heavy, { submitted, wanted: jobs })
     const both = [models.without, models.with]
-    // What the submissions left to do and the first calls have to compile is not what is measured.
+    // Work left by the submissions and the compilation of the first calls are not measured.
     const [alone] = await Promise.all(both.map(model => patterns['one caller']!({ model, ms: serviceMs }, uncounted)))
     const seenMs = median(alone!)
     const [without, loaded] = await Promise.all(both.map(model => pattern({ model, ms: serviceMs }, calls)))
@@ -50,7 +50,7 @@ export async function measureBacklog(
 const served = async (platform: Platform, by: Organization): Promise<number> =>
   (await platform.used(models.with)).organizations[by.name]?.answers ?? 0
 
-/** Submits until so many jobs wait; resolves with how many have been submitted in all. */
+/** Submits until this many jobs wait; resolves with the number submitted in total. */
 async function fill(
   platform: Platform,
   work: Work,
@@ -70,7 +70,7 @@ async function fill(
   return all
 }
 
-/** So many callers, each of which sends again as soon as it has its answer. */
+/** This many callers, each of which sends again as soon as it has its answer. */
 async function closedLoops(callers: number, calls: number, call: () => Promise<number>): Promise<number[]> {
   const times: number[] = []
   let left = calls
@@ -81,7 +81,7 @@ async function closedLoops(callers: number, calls: number, call: () => Promise<n
   return times
 }
 
-/** Sends at the instants that the gaps make, whatever has been answered. */
+/** Sends at the times that the gaps determine, whatever has been answered. */
 async function openLoop(gaps: readonly number[], call: () => Promise<number>): Promise<number[]> {
   const began = performance.now()
   const answers: Promise<number>[] = []

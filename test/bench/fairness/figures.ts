@@ -1,4 +1,4 @@
-/** Prints a figure, and whether its bar was kept where it has one. */
+/** Prints a figure, and whether it meets its limit if it has one. */
 export type Print = (line: string, kept?: boolean) => void
 
 /** The value below which this part of the values lies. */

@@ -23,7 +23,7 @@ export async function measureShares(
   const organizations = await Promise.all(plans.map((plan, at) => platform.organization(`share-${at}`, plan)))
   const kindOf = (model: keyof typeof loads, at: number): Kind =>
     model === 'shares-of-both' ? (at % 2 === 0 ? 'chat' : 'job') : model === 'shares-of-chats' ? 'chat' : 'job'
-  // The server reads the plan of an organization when it first hears of it.
+  // The server reads the plan of an organization at its first request.
   for (const model of shareModels)
     await Promise.all(organizations.map((by, at) => send(kindOf(model, at), platform, { model, ms: serviceMs }, by)))
   const usedBy = async (model: string) => {

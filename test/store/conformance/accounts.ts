@@ -5,7 +5,7 @@ import { createOrganization, newToken, organizationId } from './records.ts'
 /** Organizations and tokens. */
 export function accountRules({ store }: Subject): void {
   describe('organizations', () => {
-    test('one that was created is found and listed, and is active', async () => {
+    test('a created one is found and listed, and is active', async () => {
       const made = await createOrganization(store, 'org_listed')
       expect(made).toMatchObject({ id: 'org_listed', status: 'active', plan: 'pro', jobsPerMinute: 0 })
       expect(await store.organizations.find('org_listed')).toEqual(made)
@@ -13,7 +13,7 @@ export function accountRules({ store }: Subject): void {
       expect(await store.organizations.find('org_absent')).toBeUndefined()
     })
 
-    test('an id and a name are given once', async () => {
+    test('an id and a name are unique', async () => {
       await createOrganization(store, 'org_twice')
       await expect(createOrganization(store, 'org_twice')).rejects.toMatchObject({ code: 'conflict' })
       await expect(
@@ -80,7 +80,7 @@ export function accountRules({ store }: Subject): void {
       expect(await store.tokens.list('org_test', { limit: 9, after: 'tok_0' })).toEqual([])
     })
 
-    test('a foreign organization neither sees, changes nor revokes a token', async () => {
+    test('another organization neither sees, changes nor revokes a token', async () => {
       const foreign = (await createOrganization(store, 'org_foreign')).id
       const token = await store.tokens.create(newToken())
       expect(await store.tokens.find(foreign, token.id)).toBeUndefined()
@@ -90,7 +90,7 @@ export function accountRules({ store }: Subject): void {
       expect(await store.tokens.find(organizationId, token.id)).toEqual(token)
     })
 
-    test('a change keeps what it does not name', async () => {
+    test('a change keeps the fields that it does not name', async () => {
       const token = await store.tokens.create(newToken({ models: ['a'], expiresAt: null }))
       expect(await store.tokens.update(organizationId, token.id, { name: 'renamed' })).toEqual({
         ...token,
@@ -104,7 +104,7 @@ export function accountRules({ store }: Subject): void {
       })
     })
 
-    test('revoking counts at once, twice is once, and nothing brings the token back', async () => {
+    test('a revocation counts at once, can be repeated, and is final', async () => {
       const token = newToken()
       await store.tokens.create(token)
       expect((await store.tokens.revoke(organizationId, token.id, 1))?.status).toBe('revoked')
@@ -115,7 +115,7 @@ export function accountRules({ store }: Subject): void {
       })
     })
 
-    test('rotation makes the next and ends the old in time; an end that is nearer stays', async () => {
+    test('a rotation creates the next token and ends the old one in time; an earlier expiry is kept', async () => {
       const at = Date.now()
       const [lasting, ending] = [newToken(), newToken({ expiresAt: at + 1000 })]
       await store.tokens.create(lasting)
@@ -146,7 +146,7 @@ export function accountRules({ store }: Subject): void {
       expect(await store.tokens.countActive(organizationId, 'admin:write', 100)).toBe(1)
     })
 
-    test('a use is written at most once a minute', async () => {
+    test('the last use is written at most once a minute', async () => {
       const token = await store.tokens.create(newToken())
       const lastUse = async (at: number) => {
         await store.tokens.touch([{ id: token.id, at }])

@@ -13,19 +13,19 @@ import { createOrganization } from './records.ts'
 import { textRules } from './text.ts'
 import { workflowRules } from './workflows.ts'
 
-/** Where a store keeps its data: empty at first, and gone when it is disposed of. */
+/** The data folder of a store: empty at first, and removed when it is disposed of. */
 export interface StorePlace extends AsyncDisposable {
-  /** Opens the store that is there. One at a time: the one before was closed. */
+  /** Opens the store. One at a time: the previous one was closed. */
   open(): Promise<Store>
-  /** What is wrong with the data, or went wrong in the store, as sentences. */
+  /** Inconsistencies of the data and errors of the store, as sentences. */
   findings(): Promise<string[]>
 }
 
-/** What the rules of a subject are given. */
+/** The arguments of the rules of a subject. */
 export interface Subject {
-  /** A store with the organization `organizationId`. What one test leaves behind, the next one finds. */
+  /** A store with the organization `organizationId`. Tests share it: data of one test is seen by the next. */
   store: Store
-  /** A store of its own for one test. */
+  /** A separate store for one test. */
   fresh: () => Promise<AsyncDisposable & { store: Store; place: StorePlace }>
 }
 
@@ -43,7 +43,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   lifetime: lifetimeRules,
 }
 
-/** The rules that every Store keeps, as tests of the store that is opened in a place. */
+/** The rules that every Store keeps, as tests of the store that is opened in a folder. */
 export function conformance(name: string, newPlace: () => Promise<StorePlace>): void {
   async function fresh() {
     const place = await newPlace()

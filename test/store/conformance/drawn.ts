@@ -25,16 +25,16 @@ export const newWorkflow = (workflow: Partial<NewWorkflow> = {}): NewWorkflow =>
 })
 
 export interface Drawn {
-  /** By name: what comes after it. */
+  /** By name: the successors. */
   nodes: Record<string, string[]>
-  /** Nodes whose failure is borne. */
+  /** Nodes with on_error continue. */
   borne?: string[]
   onFailure?: 'fail_fast' | 'continue'
-  /** The job whose result a node takes over. */
+  /** The job whose result a node reuses. */
   reuses?: Record<string, string>
 }
 
-/** An execution of the drawn graph. Its jobs are of a model of their own, so that tests do not take each other's. */
+/** An execution of the drawn graph. Its jobs have their own model, so that tests do not claim each other's. */
 export function newExecution(
   { nodes, borne = [], onFailure = 'fail_fast', reuses = {} }: Drawn,
   more: Partial<NewExecution> = {},

@@ -3,7 +3,7 @@ import type { Store } from '../../../core/store/store.ts'
 import type { Subject } from './conformance.ts'
 import { completed, createOrganization, failed, newJob, organizationId } from './records.ts'
 
-/** Checks that the numbers grow, and gives the events in short. */
+/** Checks that the numbers grow, and returns the events in short form. */
 export async function told(
   store: Store,
   jobId?: string,
@@ -18,7 +18,7 @@ export async function told(
 
 /** Events of jobs: one for each change, with numbers that grow. */
 export function eventRules({ fresh }: Subject): void {
-  test('each end has its event, and what changes nothing has none', async () => {
+  test('each end has its event, and a command without effect has none', async () => {
     await using opened = await fresh()
     const { store } = opened
     const { job: first } = await store.jobs.submit(newJob({ createdAt: 7 }))
@@ -48,7 +48,7 @@ export function eventRules({ fresh }: Subject): void {
     expect(await store.events.last()).toBe(7)
   })
 
-  test('events are read on from a number, of one organization, and of a job only by its own organization', async () => {
+  test('events are read after a number, of one organization, and of a job only by its own organization', async () => {
     await using opened = await fresh()
     const { store } = opened
     expect(await store.events.last()).toBe(0)
@@ -68,7 +68,7 @@ export function eventRules({ fresh }: Subject): void {
     expect(await store.events.after(organizationId, { sequence: 3, limit: 10 })).toEqual([])
   })
 
-  test('a number is never given twice, whatever was swept', async () => {
+  test('a number is never reused, whatever was swept', async () => {
     await using opened = await fresh()
     const { store } = opened
     const { job } = await store.jobs.submit(newJob({ createdAt: 1, retentionMs: 0 }))
@@ -80,7 +80,7 @@ export function eventRules({ fresh }: Subject): void {
     expect(await store.events.last()).toBe(3)
   })
 
-  test('events are kept for 24 hours, and what is left has no gaps, whatever the clock did', async () => {
+  test('events are kept for 24 hours, and the rest has no gaps, whatever happened to the clock', async () => {
     await using opened = await fresh()
     const { store } = opened
     const day = 24 * 3_600_000

@@ -7,7 +7,7 @@ import type { Subject } from './conformance.ts'
 import { newExecution } from './drawn.ts'
 import { completed, failed, newJob, organizationId } from './records.ts'
 
-/** Whatever happens in whatever order, some of it undone: an execution is as core/dag says. */
+/** For commands in any order, some of them rolled back, the stored execution equals that of core/dag. */
 export function executionRules({ store }: Subject): void {
   const letters = 'abcdefghij'.split('')
   const graphs = fc.record({
@@ -16,7 +16,7 @@ export function executionRules({ store }: Subject): void {
     borne: fc.subarray(letters),
     onFailure: fc.constantFrom('fail_fast' as const, 'continue' as const),
   })
-  /** What somebody does to a node, and whether another command of the same commit fails. */
+  /** A command on a node, and whether another command of the same commit fails. */
   const deeds = fc.array(
     fc.record({
       pick: fc.nat(),
@@ -35,7 +35,7 @@ export function executionRules({ store }: Subject): void {
     { minLength: 5, maxLength: 60, size: 'max' },
   )
 
-  test('any graph, any order of claims and ends, some commits undone: the store stands where the rules say', async () => {
+  test('any graph, any order of claims and ends, some commits rolled back: the store has the state of the rules', async () => {
     const taken = newJob()
     await store.jobs.submit(taken)
     const property = fc.asyncProperty(
@@ -58,7 +58,7 @@ export function executionRules({ store }: Subject): void {
         heed({ type: 'created', at: made.createdAt })
         const claims = new Map<number, JobRecord>()
 
-        /** The command, in one commit with one that fails where that is wished. */
+        /** The command, in one commit with one that fails if requested. */
         async function commit<T>(command: Promise<T>, undone: boolean): Promise<T> {
           if (undone) await expect(store.jobs.submit(taken)).rejects.toThrow()
           return command
@@ -88,7 +88,7 @@ export function executionRules({ store }: Subject): void {
               heed({ type: 'job_requeued', node, at: Date.now() })
             } else {
               const outcome = deed === 'fail' ? failed(null) : completed()
-              // Told twice in one commit, it counts once.
+              // Repeated in one commit, it counts once.
               const twice = deed === 'again' ? store.jobs.settle(claim, outcome) : undefined
               const settled = await commit(store.jobs.settle(claim, outcome), undone)
               expect([(await twice) ?? true, settled]).toEqual([true, twice === undefined])
@@ -101,7 +101,7 @@ export function executionRules({ store }: Subject): void {
           if (stop === 'cancelled') await store.executions.cancel(organizationId, made.id, Date.now())
           else await store.executions.expire(Date.now() + 10_000_000, 1_000)
           heed({ type: stop, at: Date.now() })
-          // What comes later finds it over.
+          // Later commands find it ended.
           for (const claim of claims.values()) await store.jobs.settle(claim, completed())
         }
         await compare(made.id, state)

@@ -8,7 +8,7 @@ export function fileRules({ store }: Subject): void {
   const idsOf = (rows: { id: string }[]): string[] => rows.map(({ id }) => id)
   const organization = async (name: string): Promise<string> => (await createOrganization(store, name)).id
 
-  /** Videos that a job of the organization has made. */
+  /** Videos that a job of the organization has generated. */
   async function make(owner: string, ...items: NonNullable<Parameters<typeof newVideo>[0]>[]) {
     const { job } = await store.jobs.submit(newJob({ organizationId: owner }))
     const made = items.map(item => newVideo({ organizationId: owner, jobId: job.id, ...item }))
@@ -18,7 +18,7 @@ export function fileRules({ store }: Subject): void {
     return { claim, files, library }
   }
 
-  test('a file is as it was added, and is listed newest first, by purpose, a page at a time', async () => {
+  test('a file is read as it was added, and is listed newest first, by purpose, a page at a time', async () => {
     const owner = await organization('org_files')
     const files = []
     for (const purpose of ['upload', 'input', 'upload', 'thumbnail', 'output'] as const)
@@ -33,7 +33,7 @@ export function fileRules({ store }: Subject): void {
     expect(await store.files.list('org_absent', { limit: 9 })).toEqual([])
   })
 
-  test('a removed file stays known and is not listed; a foreign one is not removed; its bytes are freed once', async () => {
+  test('a removed file stays known and is not listed; one of another organization is not removed; its bytes are freed once', async () => {
     const owner = await organization('org_removed')
     const file = await store.files.add(newFile({ organizationId: owner }))
     expect(await store.files.remove(organizationId, file.id, 5)).toBeUndefined()
@@ -47,7 +47,7 @@ export function fileRules({ store }: Subject): void {
     expect(await freed()).toBe(false)
   })
 
-  test('files whose time is over are removed, a few at a time, the longest over first', async () => {
+  test('expired files are removed, a few at a time, the earliest first', async () => {
     const owner = await organization('org_over')
     const files = []
     for (const expiresAt of [30, 10, 20, null])
@@ -65,7 +65,7 @@ export function fileRules({ store }: Subject): void {
     expect(idsOf(await store.files.list(owner, { limit: 9 }))).toEqual([files[3]!.id])
   })
 
-  test('the inputs of a job that has not ended do not run out under it', async () => {
+  test('the inputs of a job do not expire before its end', async () => {
     const now = Date.now()
     const { job } = await store.jobs.submit(newJob({ retentionMs: 50 }))
     const input = await store.files.add(newFile({ purpose: 'input', jobId: job.id, expiresAt: now }))
@@ -78,7 +78,7 @@ export function fileRules({ store }: Subject): void {
     expect(idsOf(await store.files.expire(now + 60, 10))).toContain(input.id)
   })
 
-  test('a result that comes too late leaves no file, no video and no words', async () => {
+  test('a late result leaves no file, no video and no log', async () => {
     const owner = await organization('org_late')
     const { job } = await store.jobs.submit(newJob({ organizationId: owner }))
     const claim = (await store.jobs.claim(owner, job.id, Date.now()))!
@@ -91,7 +91,7 @@ export function fileRules({ store }: Subject): void {
     expect(await store.jobs.logs(owner, job.id)).toBe('[]')
   })
 
-  test('a result of which a part is refused is refused as a whole', async () => {
+  test('a result with a refused part is refused as a whole', async () => {
     const owner = await organization('org_whole')
     const taken = await store.files.add(newFile({ organizationId: owner }))
     const { job } = await store.jobs.submit(newJob({ organizationId: owner }))
@@ -105,7 +105,7 @@ export function fileRules({ store }: Subject): void {
     expect(await store.jobs.settle(claim, { ...completed(), files: [good] })).toBe(true)
   })
 
-  test('a video is in the library with its file, and leaves it with its file, whichever is removed', async () => {
+  test('a video is in the library with its file, and both are removed when either is', async () => {
     const owner = await organization('org_library')
     const { files, library } = await make(owner, {}, {}, {})
     const [first, second, third] = library

@@ -3,7 +3,7 @@ import type { JobRecord } from '../../../core/store/store.ts'
 import type { Subject } from './conformance.ts'
 import { completed, finishedCall, newFile, newJob, newVideo, organizationId } from './records.ts'
 
-/** Logs, and what is deleted, swept and kept of jobs, keys and replies. */
+/** Logs, and the deletion and retention of jobs, keys and idempotency records. */
 export function forgettingRules({ store }: Subject): void {
   const logs = (...messages: string[]) => JSON.stringify(messages.map(message => ({ at: 1, level: 'INFO', message })))
 
@@ -22,7 +22,7 @@ export function forgettingRules({ store }: Subject): void {
   const filesOf = async (jobId: string) =>
     (await store.files.list(organizationId, { limit: 1000 })).filter(file => file.jobId === jobId)
 
-  test('what runs say adds up over the attempts, in order', async () => {
+  test('the logs of all attempts are kept, in order', async () => {
     const run = await claimed({ maxAttempts: 2 })
     expect(await store.jobs.logs(organizationId, run.id)).toBe('[]')
     const error = { code: 'worker_error' as const, message: 'No.', type: 'server_error', retryable: true, attempt: 1 }
@@ -36,7 +36,7 @@ export function forgettingRules({ store }: Subject): void {
     expect(await store.jobs.logs('org_absent', run.id)).toBe('[]')
   })
 
-  test('a deleted job is gone for good, with its files, its videos and its events; its bill stays', async () => {
+  test('a deleted job is removed with its files, its videos and its events; its ledger row is kept', async () => {
     const job = await video()
     const { ledgerRows } = store.stats()
     const before = await store.jobs.counts()
@@ -59,7 +59,7 @@ export function forgettingRules({ store }: Subject): void {
     expect(await store.jobs.wasRemoved(organizationId, newJob().id)).toBe(false)
   })
 
-  test('a job that has not ended, and the bill of a call, are not deleted', async () => {
+  test('a running job, and the ledger row of a call, cannot be deleted', async () => {
     const run = await claimed()
     const waiting = (await store.jobs.submit(newJob())).job
     for (const [{ id }, status] of [
@@ -77,7 +77,7 @@ export function forgettingRules({ store }: Subject): void {
     for (const { id } of [run, waiting]) await store.jobs.cancel(organizationId, id, 1)
   })
 
-  test('a job and its files are kept for its retention after its end, and without one until they are removed', async () => {
+  test('a job and its files are kept for its retention time after its end, and without one until they are deleted', async () => {
     const end = Date.now()
     const [brief, kept] = [await video({ retentionMs: 1000 }, end), await video({}, end)]
     expect([brief.expiresAt, kept.expiresAt]).toEqual([end + 1000, null])
@@ -93,7 +93,7 @@ export function forgettingRules({ store }: Subject): void {
     expect(await store.jobs.find(organizationId, kept.id)).toEqual(kept)
   })
 
-  test('jobs are swept a few at a time, the longest over first', async () => {
+  test('jobs are swept a few at a time, the earliest expiry first', async () => {
     const jobs = []
     for (const retentionMs of [30, 10, 20]) jobs.push(await video({ retentionMs }, 1_000))
     expect(await store.jobs.sweep(1_100, 2)).toBe(2)
@@ -102,7 +102,7 @@ export function forgettingRules({ store }: Subject): void {
     expect(await store.jobs.sweep(1_100, 2)).toBe(1)
   })
 
-  test('a key whose job has run and is not kept any more is refused: running it again is not what was asked', async () => {
+  test('a key whose job has run and is no longer kept is refused, because the caller did not ask for a second run', async () => {
     const idempotency = { key: 'POST /api/jobs gone', bodyHash: 'h' }
     const run = await claimed({ idempotency })
     await store.jobs.settle(run, completed())
@@ -124,7 +124,7 @@ export function forgettingRules({ store }: Subject): void {
     await store.jobs.cancel(organizationId, again.job.id, 1)
   })
 
-  test('a reply is kept once for its key, for 24 hours', async () => {
+  test('an idempotency record is kept once for its key, for 24 hours', async () => {
     const reply = (body: string, createdAt: number) => ({ bodyHash: 'h', status: 200, body, jobId: null, createdAt })
     const day = 24 * 3_600_000
     expect(await store.idempotency.find('d1')).toBeUndefined()

@@ -5,7 +5,7 @@ import { claimWaiting, completed, createOrganization, failed, finishedCall, newJ
 
 /** Jobs from submission to their end, idempotency keys, bills and counts. */
 export function jobRules({ store }: Subject): void {
-  /** Each test has a model of its own, so that claims of one do not take the jobs of another. */
+  /** Each test has its own model, so that it does not claim the jobs of another. */
   const alone = () => {
     const modelId = newId('evt')
     return {
@@ -15,7 +15,7 @@ export function jobRules({ store }: Subject): void {
     }
   }
 
-  test('a submitted one is pending, and what submit answers is what is stored', async () => {
+  test('a submitted one is pending, and the answer equals the stored job', async () => {
     const { submit } = alone()
     const job = await submit({ metadata: '{"ref":"1"}', priority: 5 })
     expect(job).toMatchObject({ status: 'pending', kind: 'async', attempt: 0, claims: 0, metadata: '{"ref":"1"}' })
@@ -23,7 +23,7 @@ export function jobRules({ store }: Subject): void {
     expect(await store.jobs.find('org_absent', job.id)).toBeUndefined()
   })
 
-  test('the same key is the same job for 24 hours, with another body a refusal', async () => {
+  test('the same key is the same job for 24 hours, with another body it is refused', async () => {
     const { submit } = alone()
     const key = (bodyHash = 'h1', createdAt = 1_000) => ({
       createdAt,
@@ -39,7 +39,7 @@ export function jobRules({ store }: Subject): void {
     for (const { id, organizationId } of [first, later.job]) await store.jobs.cancel(organizationId, id, 1)
   })
 
-  test('a clock that is set forward ends the time of no key', async () => {
+  test('a clock set forward expires no key', async () => {
     const { submit } = alone()
     const keyed = (at: number, createdAt: number) => ({
       createdAt,
@@ -55,7 +55,7 @@ export function jobRules({ store }: Subject): void {
       await store.jobs.cancel(organizationId, id, 1)
   })
 
-  test('a hundred at once with each of twenty keys make twenty jobs', async () => {
+  test('a hundred at once with each of twenty keys create twenty jobs', async () => {
     const { modelId } = alone()
     const submits = Array.from({ length: 20 }, (_, k) =>
       Array.from({ length: 100 }, () =>
@@ -70,7 +70,7 @@ export function jobRules({ store }: Subject): void {
     for (const job of claimed) await store.jobs.cancel(job.organizationId, job.id, 1)
   })
 
-  test('a clock that went back does not hold up a job that is due at once', async () => {
+  test('a clock set back does not delay a job that is due at once', async () => {
     const { submit, claim } = alone()
     const job = await submit()
     expect((await claim(1, Date.now() - 3_600_000)).map(({ id }) => id)).toEqual([job.id])
@@ -125,7 +125,7 @@ export function jobRules({ store }: Subject): void {
     expect(store.stats().ledgerRows).toBe(ledgerRows + 1)
   })
 
-  test('a released job is uncharged, keeps its place, and its old claim does not fit the new attempt', async () => {
+  test('a released job is uncharged, keeps its position, and its old claim does not match the new attempt', async () => {
     const { submit, claim } = alone()
     const [first, second] = [await submit(), await submit()]
     const [claimed] = await claim(1)
@@ -198,7 +198,7 @@ export function jobRules({ store }: Subject): void {
     expect(await store.jobs.cancel('org_absent', calls[1]!.id, 1)).toBeUndefined()
   })
 
-  test('one command that fails takes no other with it', async () => {
+  test('a failed command does not affect the others', async () => {
     const { modelId } = alone()
     const good = () => store.jobs.submit(newJob({ modelId }))
     const twice = newJob({ modelId })

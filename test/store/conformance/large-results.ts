@@ -4,9 +4,9 @@ import { type LargeResult, largeResultBytes } from '../../../core/store/store.ts
 import type { Subject } from './conformance.ts'
 import { completed, newJob, organizationId } from './records.ts'
 
-/** Results that are too large to be read in one go. */
+/** Results that are too large to be read at once. */
 export function largeResultRules({ store }: Subject): void {
-  /** JSON text of so many bytes, with characters of four. */
+  /** JSON text of this many bytes, with characters of four bytes. */
   const textOf = (bytes: number): string => JSON.stringify('𝄞'.repeat((bytes - 2) / 4) + 'x'.repeat((bytes - 2) % 4))
 
   async function stored(result: string | Uint8Array): Promise<{ id: string; result: string | LargeResult | null }> {
@@ -21,7 +21,7 @@ export function largeResultRules({ store }: Subject): void {
     return { id, text, result: result as LargeResult }
   }
 
-  test('a result of 256,000 bytes is text, and one of more is a handle, however it was handed in', async () => {
+  test('a result of 256,000 bytes is text, and a larger one is a handle, however it was given', async () => {
     for (const given of [textOf(largeResultBytes), Buffer.from(textOf(largeResultBytes))])
       expect((await stored(given)).result).toBe(textOf(largeResultBytes))
     const text = textOf(largeResultBytes + 1)
@@ -59,7 +59,7 @@ export function largeResultRules({ store }: Subject): void {
     expect(await readFile(first.path, 'utf8')).toBe(text)
   })
 
-  test('a job that is found has the handle of its large result, and one that is listed has none', async () => {
+  test('a job that is read has the handle of its large result, and one that is listed has none', async () => {
     const { id, text } = await large()
     const again = await store.jobs.find(organizationId, id)
     expect(await (again!.result as LargeResult).text()).toBe(text)
@@ -67,7 +67,7 @@ export function largeResultRules({ store }: Subject): void {
     expect(jobs).toMatchObject([{ id, result: null }])
   })
 
-  test('when its job is deleted it expires, and is read to its end where it is open', async () => {
+  test('when its job is deleted it expires, and open readers read it to its end', async () => {
     const { id, text, result } = await large()
     await using open = await result.open()
     await store.jobs.remove(organizationId, id, Date.now())

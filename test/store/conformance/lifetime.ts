@@ -5,14 +5,14 @@ import { completed, newJob, organizationId } from './records.ts'
 
 /** What closing a store means. */
 export function lifetimeRules({ fresh }: Subject): void {
-  test('a closed store refuses and says so', async () => {
+  test('a closed store refuses every call with that reason', async () => {
     await using opened = await fresh()
     await opened.store.close()
     await expect(opened.store.jobs.submit(newJob())).rejects.toMatchObject({ code: 'shutting_down' })
     await expect(opened.store.jobs.counts()).rejects.toMatchObject({ code: 'shutting_down' })
   })
 
-  test('a store that ends in order counts nothing as running, and goes on where it was', async () => {
+  test('a store closed in order has no running jobs, and continues after it is opened again', async () => {
     const { modelId: _, ...made } = newExecution({ nodes: { a: ['b'], b: [] } })
     const jobId = made.nodes[0]!.jobId
     await using opened = await fresh()

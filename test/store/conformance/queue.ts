@@ -4,9 +4,9 @@ import type { JobRecord } from '../../../core/store/store.ts'
 import type { Subject } from './conformance.ts'
 import { claimWaiting, completed, createOrganization, newJob, organizationId } from './records.ts'
 
-/** Jobs that wait: their order, their classes, what is due, claims and start deadlines. */
+/** Waiting jobs: their order, their classes, start times, claims and start deadlines. */
 export function queueRules({ store }: Subject): void {
-  // Each test has a model of its own.
+  // Each test has its own model.
   let modelId: string
 
   const submit = async (job: Parameters<typeof newJob>[0] = {}): Promise<JobRecord> =>
@@ -30,7 +30,7 @@ export function queueRules({ store }: Subject): void {
     expect(idsOf(await claimWaiting(store, { modelId }))).toEqual(idsOf(order))
   })
 
-  test('those that wait are read on from a rank, that one included, of one model and organization', async () => {
+  test('waiting jobs are read from a rank on, inclusive, of one model and organization', async () => {
     fresh()
     const other = (await createOrganization(store, 'org_waiting')).id
     const jobs = []
@@ -50,7 +50,7 @@ export function queueRules({ store }: Subject): void {
     expect(lines).toHaveLength(2)
   })
 
-  test('jobs of one class are read and counted apart from those of another', async () => {
+  test('jobs of one class are read and counted separately from those of another', async () => {
     fresh()
     const [batch, plain] = [await submit({ rank: 1, class: 'batch' }), await submit({ rank: 2 })]
     expect([batch.class, plain.class]).toEqual(['batch', 'async'])
@@ -69,7 +69,7 @@ export function queueRules({ store }: Subject): void {
     expect((await store.jobs.wake(2, 10)).map(job => job.class)).toEqual(['batch'])
   })
 
-  test('a delayed job is in no line until it is woken, the earliest first', async () => {
+  test('a delayed job is in no queue until it is woken, the earliest first', async () => {
     fresh()
     const now = Date.now()
     const [late, early] = [await submit({ notBefore: now + 2000 }), await submit({ notBefore: now + 1000 })]
@@ -86,7 +86,7 @@ export function queueRules({ store }: Subject): void {
     for (const { id } of [late, early]) await store.jobs.cancel(organizationId, id, now)
   })
 
-  test('a claim takes a job once, of its own organization, and never one that has ended', async () => {
+  test('a claim takes a job once, of its own organization, and never an ended one', async () => {
     fresh()
     const [job, ended] = [await submit(), await submit()]
     await store.jobs.cancel(organizationId, ended.id, 1)
@@ -107,7 +107,7 @@ export function queueRules({ store }: Subject): void {
     expect(await waiting()).toEqual([])
   })
 
-  test('a job that was given back keeps its rank, and one that is put off is out of the line meanwhile', async () => {
+  test('a released job keeps its rank, and a postponed one is not in the queue meanwhile', async () => {
     fresh()
     const now = Date.now()
     const [first, second] = [await submit({ rank: 1 }), await submit({ rank: 2 })]
@@ -153,7 +153,7 @@ export function queueRules({ store }: Subject): void {
     await store.jobs.cancel(organizationId, later.id, now)
   })
 
-  test('a start deadline is met by the first attempt; one that was given back uncharged has not begun', async () => {
+  test('the first attempt meets a start deadline; a job released uncharged has not begun', async () => {
     fresh()
     const now = Date.now()
     const [tried, given] = [await submit({ startBy: now + 10 }), await submit({ startBy: now + 10 })]
@@ -179,7 +179,7 @@ export function queueRules({ store }: Subject): void {
     expect(await store.jobs.settle(again!, completed())).toBe(true)
   })
 
-  test('deadlines pass a few at a time, the earliest first', async () => {
+  test('deadlines expire a few at a time, the earliest first', async () => {
     fresh()
     const jobs = []
     for (const startBy of [30, 10, 20]) jobs.push(await submit({ startBy, createdAt: 1 }))

@@ -95,7 +95,7 @@ export const newFile = (file: Partial<NewFile> = {}): NewFile => ({
   ...file,
 })
 
-/** The entry of a video and the files behind it, as a job hands them in. */
+/** The entry of a video and its files, as a job gives them to the store. */
 export function newVideo(item: Partial<NewLibraryItem> = {}): { files: NewFile[]; library: NewLibraryItem[] } {
   const { jobId = newId('job'), organizationId: owner = organizationId } = item
   const video = newFile({ jobId, organizationId: owner })
@@ -142,7 +142,7 @@ export const failed = (retryAt: number | null = null, code: 'worker_error' | 'ti
   logs: null,
 })
 
-/** Takes what waits by rank, of all models and organizations: a queue that knows nothing of fairness. */
+/** Claims waiting jobs by rank, of all models and organizations: a queue without fairness. */
 export async function claimWaiting(
   store: Store,
   { limit = 100, now = Date.now(), modelId }: { limit?: number; now?: number; modelId?: string } = {},

@@ -3,12 +3,12 @@ import type { Subject } from './conformance.ts'
 import { newWorkflow } from './drawn.ts'
 import { completed, newFile, newJob, organizationId } from './records.ts'
 
-/** Outside the plane of 16 bits, from right to left, combined, and what means something to databases. */
+/** Outside the 16-bit plane, right to left, combined, and with a meaning to databases. */
 const text = '😀 🏳️‍🌈 שלום e\u0301 ﷽ \u2028 \'"; DROP TABLE jobs; -- \\ % _ \t\n'
 
-/** Texts and numbers come back as they went in. */
+/** Texts and numbers are read as they were written. */
 export function textRules({ store }: Subject): void {
-  test('text comes back as it went in, whatever script it is in', async () => {
+  test('text is read as it was written, in any script', async () => {
     const inputs = JSON.stringify({ text })
     const metadata = JSON.stringify({ [text]: text })
     const logs = JSON.stringify([{ at: 1, level: 'INFO', message: text }])
@@ -35,7 +35,7 @@ export function textRules({ store }: Subject): void {
     expect(await found('ä%r')).toEqual([])
   })
 
-  test('numbers are exact as far as JavaScript is, and those below zero too', async () => {
+  test('numbers are exact as far as in JavaScript, negative ones too', async () => {
     const [lowest, highest] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]
     const modelId = 'exact-numbers'
     for (const rank of [highest, lowest, highest - 1]) await store.jobs.submit(newJob({ modelId, rank }))

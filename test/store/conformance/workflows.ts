@@ -11,7 +11,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
   await createOrganization(store, 'org_other')
   store.onCommitted(one => void effects.push(one))
 
-  /** An execution, and what can be done with its nodes by name. */
+  /** An execution, and operations on its nodes by name. */
   async function begin(drawn: Drawn, more: Parameters<typeof newExecution>[1] = {}) {
     const { modelId, ...made } = newExecution(drawn, more)
     const { execution } = await store.executions.create(made)
@@ -40,7 +40,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
   const chain = { nodes: { a: ['b'], b: [] } }
 
   describe('workflows', () => {
-    test('what was written is read, by its organization alone', async () => {
+    test('a stored one is read by its organization alone', async () => {
       const wanted = newWorkflow({ parameters: { n: { type: 'integer', default: 3 } } })
       const made = await store.workflows.create(wanted)
       expect(made).toEqual({ ...wanted, version: 1, updatedAt: wanted.createdAt })
@@ -52,7 +52,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       expect(await store.workflows.find(organizationId, wanted.id)).toEqual(made)
     })
 
-    test('every version stays, and a change of what is not the present one is refused', async () => {
+    test('every version is kept, and a change of an outdated version is refused', async () => {
       const first = await store.workflows.create(newWorkflow())
       const change = (name: string, expected?: number) =>
         store.workflows.update(organizationId, first.id, { name }, { expected, at: first.createdAt + 5 })
@@ -66,7 +66,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
     })
 
-    test('pages hold each one once, last changed first, without their graphs', async () => {
+    test('pages have each one once, last changed first, without their graphs', async () => {
       const made = []
       for (let at = 0; at < 5; at++)
         made.push(
@@ -92,7 +92,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       })
     })
 
-    test('one that is being executed stays; its executions outlive it', async () => {
+    test('one that is being executed cannot be deleted; its executions outlive it', async () => {
       const { id } = await store.workflows.create(newWorkflow())
       const run = await begin({ nodes: { a: [] } }, { workflowId: id, workflowVersion: 1 })
       await expect(store.workflows.remove(organizationId, id)).rejects.toMatchObject({ code: 'conflict' })
@@ -104,7 +104,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
   })
 
   describe('an execution', () => {
-    test('lets a node run when those before it have ended, and tells of it after the commit', async () => {
+    test('starts a node when its predecessors have ended, and reports it after the commit', async () => {
       const run = await begin(chain)
       expect(await run.now()).toMatchObject({ status: 'pending', startedAt: null, at: { a: 'ready', b: 'pending' } })
       const released = effects.flatMap(one => one.released).filter(({ executionId }) => executionId === run.id)
@@ -145,7 +145,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       ])
     })
 
-    test('is nobody else’s', async () => {
+    test('belongs to its organization only', async () => {
       const run = await begin(chain)
       expect(await store.executions.find('org_other', run.id)).toBeUndefined()
       expect(await store.executions.summary('org_other', run.id)).toBeUndefined()
@@ -157,7 +157,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       expect((await run.now()).status).toBe('pending')
     })
 
-    test('ends fast: what waits is withdrawn in the same commit, what was claimed in it goes on', async () => {
+    test('fails fast: waiting nodes are withdrawn in the same commit, those claimed in it continue', async () => {
       const run = await begin({ nodes: { bad: [], claimed: [], waits: [] } })
       const bad = await run.claim('bad')
       // One commit: the claim comes first.
@@ -180,7 +180,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       })
     })
 
-    test('a node that is tried again is no end', async () => {
+    test('a retry of a node is no end', async () => {
       const run = await begin(chain)
       await store.jobs.settle(await run.claim('a'), failed(1))
       expect(await run.now()).toMatchObject({
@@ -194,7 +194,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       expect(await run.now()).toMatchObject({ at: { a: 'completed', b: 'ready' } })
     })
 
-    test('a job that its owner cancels is a failure of the node, and says so', async () => {
+    test('a job that its owner cancels is a failure of the node, with that reason', async () => {
       const run = await begin({ nodes: { a: ['b'], b: [] } })
       await run.claim('a')
       await store.jobs.cancel(organizationId, run.jobOf('a'), Date.now())
@@ -211,7 +211,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       })
     })
 
-    test('cancelled, and what ends after that changes nothing', async () => {
+    test('cancelled, and later ends change nothing', async () => {
       const run = await begin({ nodes: { a: [], b: [], c: [], d: [] } })
       await run.finish('c')
       const a = await run.claim('a')
@@ -234,7 +234,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       expect(await claimWaiting(store, { modelId: run.modelId })).toEqual([])
     })
 
-    test('begins, ends and is due by the times of what happens to it', async () => {
+    test('has the times of its events', async () => {
       const run = await begin({ nodes: { a: [] } }, { createdAt: 1_000, timeoutMs: 50, retentionMs: 7 })
       const claim = await store.jobs.claim(organizationId, run.jobOf('a'), 2_000)
       expect(await run.now()).toMatchObject({ startedAt: 2_000, updatedAt: 2_000, timeoutAt: 2_050, finishedAt: null })
@@ -243,7 +243,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       await store.executions.remove(organizationId, run.id, 3_000)
     })
 
-    test('one that has ended is not cancelled', async () => {
+    test('cannot be cancelled after its end', async () => {
       const run = await begin({ nodes: { a: [] } })
       await run.finish('a')
       await expect(store.executions.cancel(organizationId, run.id, 1)).rejects.toMatchObject({
@@ -281,7 +281,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
   })
 
   describe('results', () => {
-    test('are taken over, once, by a node that waits', async () => {
+    test('are reused, once, by a waiting node', async () => {
       const first = await begin({ nodes: { a: [] } })
       await first.finish('a', { cacheKey: 'the same' })
       expect(await store.executions.cached(organizationId, 'the same')).toBe(first.jobOf('a'))
@@ -314,7 +314,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       expect([reused, (await second.now()).at]).toEqual([false, { a: 'cancelled', b: 'cancelled' }])
     })
 
-    test('are not found any more when a file of them is gone', async () => {
+    test('are not found when one of their files is removed', async () => {
       const run = await begin({ nodes: { a: [] } })
       const file = newFile({ jobId: run.jobOf('a') })
       await run.finish('a', { cacheKey: 'with a file', files: [file] })
@@ -343,25 +343,25 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       expect(await store.executions.cached(organizationId, 'kept')).toBeUndefined()
     })
 
-    test('that were deleted meanwhile are not built upon', async () => {
+    test('that were deleted meanwhile are not reused', async () => {
       await expect(begin({ nodes: { a: [] }, reuses: { a: 'job_gone' } })).rejects.toMatchObject({ code: 'conflict' })
     })
 
-    test('all taken over is an end', async () => {
+    test('reused for every node end the execution', async () => {
       const first = await begin({ nodes: { a: [] } })
       await first.finish('a')
       const second = await begin({ nodes: { a: [] }, reuses: { a: first.jobOf('a') } })
       expect((await second.now()).status).toBe('completed')
     })
 
-    test('a job of an execution is deleted with it alone', async () => {
+    test('a job of an execution is only deleted with it', async () => {
       const run = await begin({ nodes: { a: [] } })
       await run.finish('a')
       await expect(store.jobs.remove(organizationId, run.jobOf('a'), 1)).rejects.toMatchObject({ code: 'conflict' })
     })
   })
 
-  test('executions are forgotten when their time is over, not before and not while they go on', async () => {
+  test('executions are deleted when their time is over, not before and not while they run', async () => {
     const [old, young, forever, going] = await Promise.all([
       begin({ nodes: { a: [] } }, { retentionMs: 10 }),
       begin({ nodes: { a: [] } }, { retentionMs: 10_000_000 }),
@@ -375,7 +375,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
     for (const run of [young, forever, going]) expect(await run.now()).toBeDefined()
   })
 
-  test('executions are listed newest first, by workflow, status, time and what they carry', async () => {
+  test('executions are listed newest first, by workflow, status, time and labels', async () => {
     const made: Awaited<ReturnType<typeof begin>>[] = []
     for (let at = 0; at < 5; at++)
       made.push(
@@ -398,7 +398,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
     expect(first.executions[0]!.definition.dag).toEqual({ nodes: {}, edges: [] })
   })
 
-  test('a command that fails undoes nothing of the others in its commit', async () => {
+  test('a failed command rolls back none of the others in its commit', async () => {
     const run = await begin(chain)
     const job = await run.claim('a')
     const clash = newJob()
