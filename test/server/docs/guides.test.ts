@@ -46,7 +46,7 @@ describe.skipIf(!built)('the guides', () => {
     ['/docs/guides/job', 'Did you mean /docs/guides/jobs?'],
     ['/docs/guides/nothing-like-it', 'There is no guide with this name. /docs/guides lists all guides.'],
     ['/docs/guides/..%2f..%2fpackage', 'There is no guide with this name.'],
-  ])('%s is 404, and says where to look', async (path, message) => {
+  ])('%s is 404, with a hint where to look', async (path, message) => {
     const { status, text } = await ask(path)
     expect(status).toBe(404)
     expect((JSON.parse(text) as { error: { message: string } }).error.message).toContain(message)

@@ -375,7 +375,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
     for (const run of [young, forever, going]) expect(await run.now()).toBeDefined()
   })
 
-  test('executions are listed newest first, by workflow, status, time and labels', async () => {
+  test('executions are listed newest first, by workflow, status, time and metadata', async () => {
     const made: Awaited<ReturnType<typeof begin>>[] = []
     for (let at = 0; at < 5; at++)
       made.push(
