@@ -192,8 +192,8 @@ test('SIGTERM ends running calls with the reason, and the engine with status 0',
 }, 30_000)
 
 test.each([
-  [[], 'listen: --socket'],
-  [['--port', '1', '--socket', '/tmp/s'], 'listen: --socket'],
+  [[], 'Give either --socket'],
+  [['--port', '1', '--socket', '/tmp/s'], 'Give either --socket'],
   [['--port', '0', '--step-ms', '-1'], 'step-ms'],
 ])(
   'refuses to start with %j',

@@ -53,7 +53,7 @@ test.each(videos)(
 test('odd sides are made even, and that is reported', async () => {
   const { files, messages } = await demo.generate(callOf('text-to-video', { width: 321, height: 193 }))
   expect(await probe(files[0]!)).toMatchObject({ width: 320, height: 192, frames: 8 })
-  expect(logged(messages).join()).toContain('321x193 is made 320x192')
+  expect(logged(messages).join()).toContain('321x193 is rounded to 320x192')
 })
 
 test('the same call gives the same bytes, another seed others, and every frame is different', async () => {
@@ -193,7 +193,7 @@ test('a failing ffmpeg is reported with its own message', async () => {
   const { messages } = await demo.generate(callOf('text-to-video', {}, '/proc/nowhere'))
   expect(messages.at(-1)).toMatchObject({
     type: 'failed',
-    error: { invalid: false, message: expect.stringMatching(/^ffmpeg ended with 1: .*No such file/) },
+    error: { invalid: false, message: expect.stringMatching(/^ffmpeg exited with 1: .*No such file/) },
   })
 })
 
