@@ -179,7 +179,10 @@ test('so is one whose WAV is invalid, and in the end that is reported', async ()
   await using app = await startApp({ models: [far.model({ speech_formats: ['wav'] })] })
   const answer = await say(app)
   expect(answer.status).toBe(502)
-  expect(await errorOf(answer)).toMatchObject({ code: 'worker_error', message: expect.stringContaining('not a WAV file') })
+  expect(await errorOf(answer)).toMatchObject({
+    code: 'worker_error',
+    message: expect.stringContaining('not a WAV file'),
+  })
   expect(far.paths).toHaveLength(3)
 })
 
