@@ -42,22 +42,17 @@ export function openBench() {
     async serve(config: object): Promise<{ pid: number; port: number; rootToken: string }> {
       const path = join(folder, 'infer.yaml')
       writeFileSync(path, stringify(config))
-      const [file, before] =
-        !process.env.BENCH_NODE && existsSync('build/infer')
-          ? ['build/infer', []]
-          : [
-              process.execPath,
-              [
-                '--max-semi-space-size=8',
-                ...(process.env.BENCH_NODE ?? '').split(' ').filter(Boolean),
-                process.env.BENCH_MAIN ?? 'dist/main.cjs',
-              ],
-            ]
+      const [file, before] = existsSync('build/infer')
+        ? ['build/infer', []]
+        : [process.execPath, ['--max-semi-space-size=8', 'dist/main.cjs']]
       const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: dataDir }
       const args = [...before, 'serve', '--config', path, '--listen', '127.0.0.1:0']
       const { pid, match } = await start(file, args, /http:\/\/127\.0\.0\.1:(\d+)/, env)
       return { pid, port: Number(match), rootToken: readFileSync(join(dataDir, 'root-token'), 'utf8').trim() }
     },
+    /** Resolves when a process of this run has ended. */
+    exit: (pid: number): Promise<void> =>
+      new Promise(resolve => children.find(child => child.pid === pid)!.once('exit', () => resolve())),
     close(): void {
       for (const child of children) child.kill('SIGKILL')
       rmSync(folder, { recursive: true, force: true })

@@ -1,22 +1,16 @@
 import { once } from 'node:events'
-import { mkdirSync } from 'node:fs'
 import { createServer, get } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { openAccounts } from '../../core/accounts/accounts.ts'
-import { openKeys } from '../../core/accounts/keys.ts'
-import { newId } from '../../core/ids.ts'
-import { openLog } from '../../core/log.ts'
-import { openAdminStore } from '../../core/store/sqlite/admin.ts'
-import { scopes } from '../../core/store/store.ts'
+import { storePendingJobs } from './pending-jobs.ts'
 import { openBench, rssMb } from './server.ts'
 
 /**
- * What opening event streams at once costs everybody else, while jobs run: `/livez` over connections of its own and the memory of the
- * server, while readers open `/api/events` of an organization with many pending jobs. Prints one line, which ends with
- * MISSED when a bar was missed; the exit code is 1 then. Run: `npx node test/bench/streams.ts`, with `--count` streams
- * and `--pending` jobs.
+ * Measures what opening event streams at once costs other clients while jobs run: `/livez` over new connections and the
+ * memory of the server, while readers open `/api/events` of an organization with many pending jobs. Prints one line, which
+ * ends with MISSED when a bar was missed; the exit code is then 1. Run: `npx node test/bench/streams.ts`, with `--count`
+ * streams and `--pending` jobs.
  */
 const { values } = parseArgs({
   options: { count: { type: 'string', default: '2000' }, pending: { type: 'string', default: '70000' } },
@@ -24,49 +18,6 @@ const { values } = parseArgs({
 const [count, pending] = [Number(values.count), Number(values.pending)]
 const bars = { livezMs: 250, rssMb: 60 }
 const bench = openBench()
-
-/** Stores the pending jobs before the server starts, and makes an organization with a token. */
-async function prepare(): Promise<string> {
-  const log = openLog('error')
-  const { dataDir } = bench
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-  const store = await openAdminStore(dataDir, log)
-  try {
-    const accounts = openAccounts({ store, keys: openKeys(dataDir), log })
-    const { id } = await accounts.createOrganization({ name: 'bench', requestsPerMinute: 0, jobsPerMinute: 0 })
-    const { token, secret } = await accounts.issue({ organizationId: id, name: 'bench', scopes: [...scopes] })
-    const inputs = JSON.stringify({ input: 'x'.repeat(300) })
-    let left = pending
-    const submitter = async () => {
-      while (left-- > 0) {
-        const at = Date.now()
-        await store.jobs.submit({
-          id: newId('job'),
-          organizationId: id,
-          tokenId: token.id,
-          task: 'std/embeddings',
-          modelId: 'held',
-          slug: null,
-          inputs,
-          priority: 0,
-          rank: at * 1000,
-          maxAttempts: 3,
-          startBy: null,
-          timeoutMs: null,
-          retentionMs: null,
-          notBefore: at,
-          createdAt: at,
-          metadata: null,
-          idempotency: null,
-        })
-      }
-    }
-    await Promise.all(Array.from({ length: 256 }, submitter))
-    return secret
-  } finally {
-    await store.close()
-  }
-}
 
 /** Milliseconds of one `/livez` over a connection of its own. */
 const livez = (port: number): Promise<number> =>
@@ -91,7 +42,7 @@ const engine = createServer((_, response) => {
 }).listen(0, '127.0.0.1')
 try {
   await once(engine, 'listening')
-  const secret = await prepare()
+  const secret = await storePendingJobs(bench.dataDir, pending)
   const url = `http://127.0.0.1:${(engine.address() as AddressInfo).port}/v1`
   const { pid, port } = await bench.serve({
     models: [{ id: 'held', engine: 'remote', url, concurrency: 1, tasks: ['std/embeddings'] }],

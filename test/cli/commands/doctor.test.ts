@@ -41,7 +41,7 @@ test('a sound installation is healthy, line by line', async () => {
     expect(found(name), name).toBeDefined()
   expect(found('backend cpu')).toMatchObject({ state: 'fine', detail: expect.stringContaining('llama.cpp') as string })
   expect(found('backend cuda').detail).toContain(`is not installed in ${join(dataDir, 'backends')}`)
-  expect(found('database').detail).toContain('whole')
+  expect(found('database').detail).toContain('intact')
 
   const text = await infer(['doctor', '--data-dir', dataDir])
   expect(text.exitCode).toBe(0)

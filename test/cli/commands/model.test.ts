@@ -47,7 +47,7 @@ test('an answer of another kind of server is said so', async () => {
   const { url } = await fakeServer((_, response) => answer(response, 200, { hello: 'world' }))
   const ended = await infer(['model', 'list'], { env: { INFER_URL: url, INFER_TOKEN: 'sk-x' } })
   expect(ended.exitCode).toBe(1)
-  expect(ended.stderr).toContain('something that infer does not know')
+  expect(ended.stderr).toContain('This version of infer cannot read the response')
 })
 
 test('without a server the configuration is listed', async () => {

@@ -129,7 +129,7 @@ test.skipIf(!hasTerminal)('in a terminal it greets, and Ctrl-C ends it', async (
   await terminal.sees(`npm run infer -- chat --data-dir ${dataDir}`)
   await terminal.sees('Stop: Ctrl-C')
   terminal.types('\u0003')
-  await terminal.sees('Finishing what runs.')
+  await terminal.sees('Finishing running requests.')
   expect(await terminal.ends()).toBe(0)
 })
 

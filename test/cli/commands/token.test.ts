@@ -155,7 +155,7 @@ test('a master key other than that of the server is refused before a useless tok
   expect((await run('token', 'list')).exitCode).toBe(0)
   const wrong = await infer(['token', 'create', '--data-dir', dataDir], { env: { INFER_MASTER_KEY: key(2) } })
   expect(wrong.exitCode).toBe(1)
-  expect(wrong.stderr).toContain('not the one that the server uses')
+  expect(wrong.stderr).toContain('differs from the key of the server')
 })
 
 test('a scan tells live secrets from dead and foreign ones and shows none of them', async () => {

@@ -44,7 +44,7 @@ test('in a pipe: plain lines on the side, the path as the answer', async () => {
   const { exitCode, stdout, stderr } = await infer(['model', 'pull', 'hf:o/m'], { env })
   expect([exitCode, stdout]).toEqual([0, `${path}\n`])
   expect(readFileSync(path)).toEqual(big)
-  expect(stderr).toContain('Downloading m-Q4_K_M.gguf (2.9 MiB) from hf:o/m\nAlso there: m-Q8_0.gguf\n')
+  expect(stderr).toContain('Downloading m-Q4_K_M.gguf (2.9 MiB) from hf:o/m\nOther files: m-Q8_0.gguf\n')
   expect(stderr).toMatch(/m-Q4_K_M\.gguf: 100 % of 2\.9 MiB\n/)
   expect(stderr).toContain('Complete and verified')
   expect(stderr).not.toContain('\u001b')
