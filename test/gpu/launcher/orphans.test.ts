@@ -67,7 +67,7 @@ test('without a wrapper they stay, and the next start of the same server ends th
   expect(swept).toEqual({ ended: left.length, left: [] })
   expect(await survivors(launchId)).toEqual([])
   expect(readFileSync(join(dataDir, 'run/launches.json'), 'utf8')).toBe('[]')
-  expect(log.lines).toEqual([expect.stringContaining('Ended what an earlier run')])
+  expect(log.lines).toEqual([expect.stringContaining('Ended processes left by an earlier run')])
 })
 
 test('the sweep leaves alone what this run has started, and what only has the same number', async () => {

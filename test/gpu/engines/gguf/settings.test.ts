@@ -5,7 +5,7 @@ const sized = (log: readonly string[]) =>
   log.map(line => JSON.parse(line) as { msg?: string; why?: string }).find(({ why }) => why)!.why!
 
 test.each([
-  ['by itself', {}, /^4 × 4096 tokens, on the processor: \d+ MiB of [\d.]+ GiB \(.* of f16 cache/],
+  ['by itself', {}, /^4 × 4096 tokens, on the CPU: \d+ MiB of [\d.]+ GiB \(.* of f16 cache/],
   ['as it is told', { flashAttention: 'off', parallel: 3, context: 512, batch: 64 }, /^3 × 512 tokens/],
   ['within what was booked', { memory: 6 * 2 ** 20, mmap: false }, /of 6 MiB \(/],
 ] as const)('the engine is laid out %s, says so, and answers', async (_, settings, why) => {
@@ -34,5 +34,5 @@ test('a cache that llama.cpp cannot make is refused with the reason, which it wo
 
 test('an encoder is sized too', async () => {
   const engine = await startEngine({ model: 'tiny-embed.gguf', tasks: ['std/embeddings', 'std/score'] })
-  expect(sized(engine.log)).toMatch(/on the processor: \d+ MiB of/)
+  expect(sized(engine.log)).toMatch(/on the CPU: \d+ MiB of/)
 })
