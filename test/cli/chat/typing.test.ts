@@ -122,8 +122,8 @@ test.skipIf(!hasTerminal)('/image, /file and /save', async () => {
   writeFileSync(join(home, 'binary'), Buffer.from([1, 0, 2]))
   for (const [line, said] of [
     [`/image ${home}/none.png`, 'there is no such file'],
-    [`/file ${home}/binary`, 'is no text'],
-    [`/image`, 'Write: /image <file or address>'],
+    [`/file ${home}/binary`, 'is not text'],
+    [`/image`, 'Write: /image <file or URL>'],
     [`/image ${home}/cat.png`, 'cat.png is sent with the next message'],
   ]) {
     terminal.types(`${line}${enter}`)

@@ -84,7 +84,7 @@ test('SIGHUP has the certificate read again, and commands accept the new one', a
 
   writeFileSync(files[0]!, 'nothing')
   server.child.kill('SIGHUP')
-  await server.until(() => server.stderr().includes('holds no certificate'))
+  await server.until(() => server.stderr().includes('contains no certificate'))
   expect((await infer(['status', '--json', '--data-dir', dataDir])).exitCode).toBe(0)
 })
 

@@ -16,7 +16,7 @@ const cases: [what: string, SandboxSupport, SandboxedModel[], state: string, say
     'fine',
     [
       /^bubblewrap; 'strict' for a does not stop/,
-      /'files' for b does not stop everything on the network/,
+      /'files' for b does not stop network access/,
       /'none' for c/,
     ],
   ],
@@ -25,7 +25,7 @@ const cases: [what: string, SandboxSupport, SandboxedModel[], state: string, say
     { tool },
     Array.from({ length: 8 }, (_, at) => ({ ...files, id: `m${at}` })),
     'fine',
-    [/'files' for m0, m1, m2, m3, m4, m5, m6, m7 does not stop everything on the network/],
+    [/'files' for m0, m1, m2, m3, m4, m5, m6, m7 does not stop network access/],
   ],
   ['without models the tool is said', { tool }, [], 'fine', [/^bubblewrap$/]],
   ['without a tool engines reach everything', none, [strict, files], 'warning', [/bwrap is not installed/, /the keys/]],
@@ -41,7 +41,7 @@ const cases: [what: string, SandboxSupport, SandboxedModel[], state: string, say
     { tool: { ...tool, network: false } },
     [strict],
     'warning',
-    [/'files' for a does not stop everything on the network/, /network namespaces do not work here/],
+    [/'files' for a does not stop network access/, /network namespaces do not work here/],
   ],
   [
     'and a model that names strict is unavailable',
