@@ -34,7 +34,7 @@ test.each(ends)('%s', (_, thrown, exitCode) => {
   expect(exitCodeOf(failureOf(thrown))).toBe(exitCode)
 })
 
-test('an error of the system keeps its words and its code', () => {
+test('an error of the operating system keeps its message and its code', () => {
   let thrown: unknown
   try {
     readFileSync('/nonexistent/file')
@@ -52,6 +52,6 @@ test('an unexpected error is shown with its message and its cause', () => {
   expect(failure.cause).toBeInstanceOf(TypeError)
 })
 
-test('the codes are those of the manual', () => {
+test('the exit codes are those of the manual', () => {
   expect(exitCodes).toEqual({ fine: 0, failed: 1, usage: 64, data: 65, internal: 70, io: 74, unfinished: 75 })
 })

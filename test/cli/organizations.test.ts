@@ -25,21 +25,21 @@ test.each([
   expect(chooseOrganization(all, idOrName)).toBe(found)
 })
 
-test('with several and none of them the first, it must be named', () => {
+test('with several organizations and none of them the first, one must be named', () => {
   expect(() => chooseOrganization([acme, tricky], undefined)).toThrow('Choose one with --org: acme, org_1.')
 })
 
-test('an unknown one is refused with those that there are', () => {
+test('an unknown organization is refused with the existing ones', () => {
   expect(() => chooseOrganization([acme, first], 'acne')).toThrow(
     "There is no organization 'acne'. Available: acme, default.",
   )
 })
 
-test('a long list is cut', () => {
+test('a long list is shortened', () => {
   const many = Array.from({ length: 30 }, (_, at) => named(`org_${at}`, `n${at}`))
   expect(() => chooseOrganization(many, 'x')).toThrow(/n9 and 20 more\.$/)
 })
 
-test('without any it says how to get one', () => {
+test('without any organization the message says how to create one', () => {
   expect(() => chooseOrganization([], undefined)).toThrow('infer serve')
 })

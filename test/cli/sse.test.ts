@@ -33,7 +33,7 @@ describe.each(streams)('%s', (_, text, events) => {
     for (let at = 0; at < bytes.length; at += size) found.push(...parser.feed(bytes.subarray(at, at + size)))
     expect(found).toEqual(events)
   })
-  test('cut in two anywhere', () => {
+  test('cut in two at any position', () => {
     for (let cut = 0; cut <= bytes.length; cut++) {
       const parser = openSseParser()
       expect([...parser.feed(bytes.subarray(0, cut)), ...parser.feed(bytes.subarray(cut))]).toEqual(events)
@@ -41,7 +41,7 @@ describe.each(streams)('%s', (_, text, events) => {
   })
 })
 
-test('an event that grows past the bound is given up', () => {
+test('an event over the size limit fails', () => {
   const parser = openSseParser(1000)
   const endless = () => {
     for (let i = 0; i < 20; i++) parser.feed(Buffer.from('data: '.padEnd(100, 'x')))
@@ -49,12 +49,12 @@ test('an event that grows past the bound is given up', () => {
   expect(endless).toThrow('more than 1000 characters')
 })
 
-test('many data lines count toward the bound too', () => {
+test('many data lines count toward the limit too', () => {
   const parser = openSseParser(1000)
   expect(() => parser.feed(Buffer.from('data: x\n'.repeat(200)))).toThrow('more than 1000 characters')
 })
 
-test('a stream of events that are each small is not bounded', () => {
+test('a stream of small events is not limited', () => {
   const parser = openSseParser(1000)
   for (let i = 0; i < 100; i++) expect(parser.feed(Buffer.from(`data: ${'x'.repeat(500)}\n\n`))).toHaveLength(1)
 })

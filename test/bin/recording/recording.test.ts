@@ -20,7 +20,7 @@ test.each<[string, string[], string[]]>([
   ['a long line', ['x'.repeat(21)], ['x'.repeat(20), 'x']],
 ])('%s', (_, written, rows) => expect(shown(...written)).toEqual(rows))
 
-test('plays once, then shows the last screen, and needs nothing from elsewhere', () => {
+test('plays once, then shows the last screen, and loads nothing from elsewhere', () => {
   const svg = recordingSvg(
     [
       { at: 0, text: '$ infer ls' },

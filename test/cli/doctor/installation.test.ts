@@ -34,7 +34,7 @@ test.each([
   [1.5 * gib, 'warning'],
   [gib, 'warning'],
   [gib - 1, 'broken'],
-])('with %d bytes free and a mark of 1 GiB the disk is %s', (freeBytes, state) => {
+])('with %d bytes free and a threshold of 1 GiB the disk is %s', (freeBytes, state) => {
   expect(checkDisk({ path: '/data', freeBytes, minFreeBytes: gib }).state).toBe(state)
 })
 
@@ -75,7 +75,7 @@ test('a model whose file is missing is named', () => {
   })
 })
 
-test('a finding is one line, and what to do stands below it', () => {
+test('a finding is one line, and the advice is below it', () => {
   expect(drawFinding({ name: 'disk', state: 'fine', detail: 'enough', advice: null }, plain)).toBe(
     'fine     disk              enough',
   )

@@ -67,7 +67,7 @@ test.each(cases)('%s', (_what, support, models, state, says) => {
   expect(finding.advice === null).toBe(state === 'fine')
 })
 
-test('paths for sandboxes that do not exist are a warning with each of them', () => {
+test('sandbox paths that do not exist are one warning that names each of them', () => {
   expect(checkSandboxPaths([])).toMatchObject({ state: 'fine' })
   expect(checkSandboxPaths(['One.', 'Two.'])).toMatchObject({ state: 'warning', detail: 'One. Two.' })
 })

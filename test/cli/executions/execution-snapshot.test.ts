@@ -18,14 +18,14 @@ const snapshot = (...nodes: object[]) =>
 const ofNode = (what: string, id: string, more: object = {}) =>
   event(`workflow_execution.node.${what}`, { node_id: id, ...more })
 
-/** What is known after these events, one a second. */
+/** The snapshot after these events, one event per second. */
 function after(...events: { event: string; data: string }[]): ExecutionSnapshot {
   let run = unknownExecution
   for (const [at, one] of events.entries()) run = afterEvent(run, one, at * 1000) ?? run
   return run
 }
 
-test('states by events, elapsed time by the clock of whoever follows', () => {
+test("states come from events, elapsed time from the client's clock", () => {
   const run = after(
     snapshot(node('a', 'ready'), node('b', 'pending'), node('c', 'pending')),
     ofNode('started', 'a'),
@@ -44,7 +44,7 @@ test('states by events, elapsed time by the clock of whoever follows', () => {
   ])
 })
 
-test('progress that comes late does not bring back what has ended', () => {
+test('late progress does not change the state of an ended node', () => {
   const run = after(
     snapshot(node('a', 'running')),
     ofNode('failed', 'a', { error: { code: 'worker_error', message: 'No.' } }),
@@ -53,7 +53,7 @@ test('progress that comes late does not bring back what has ended', () => {
   expect(run.nodes.get('a')).toMatchObject({ status: 'failed', error: 'No.' })
 })
 
-test('what is not known is passed over', () => {
+test('unknown events are ignored', () => {
   expect(afterEvent(unknownExecution, { event: 'x.y', data: '{"data":{}}' }, 0)).toBeUndefined()
   expect(afterEvent(unknownExecution, { event: 'snapshot', data: 'nonsense' }, 0)).toBeUndefined()
 })
@@ -75,7 +75,7 @@ test.each<[string, object, [string, string]]>([
   expect(lines.map(line => line.trimEnd())).toEqual([name, state])
 })
 
-test('several in one box: how many are in which state', () => {
+test('several nodes in one box: the number in each state', () => {
   const run = after(snapshot(node('a', 'completed'), node('b', 'running'), node('c', 'completed')))
   expect(labelOf(['a', 'b', 'c'], run, 0).lines.map(line => line.trimEnd())).toEqual(['3 more', '✓ 2 ● 1'])
 })

@@ -23,15 +23,15 @@ const heads: [type: string, head: Buffer][] = [
   ['image/gif', Buffer.from('GIF89a')],
   ['image/webp', Buffer.from('RIFF\0\0\0\0WEBP')],
 ]
-test.each(heads)('a file is a data URL of %s by its first bytes, whatever it is called', (type, head) => {
+test.each(heads)('a file becomes a data URL of %s by its first bytes, whatever its name', (type, head) => {
   expect(imageUrl(image('photo.txt', head))).toBe(`data:${type};base64,${head.toString('base64')}`)
 })
 
-test('an address stays an address', () => {
+test('a URL stays a URL', () => {
   expect(imageUrl('https://host/cat.png')).toBe('https://host/cat.png')
 })
 
-test('with images the question has parts; without it is text', () => {
+test('with images the question has parts; without images it is text', () => {
   const url = 'data:image/png;base64,AA=='
   expect(contentOf('What?', [])).toBe('What?')
   expect(contentOf('What?', [url])).toEqual([
@@ -49,7 +49,7 @@ test.each([
     'larger than 20 MiB',
   ],
   ['what is not there', () => '/nowhere/cat.png', 'cannot be read'],
-])('%s is refused by name', (_, path, said) => {
+])('%s is refused and named', (_, path, said) => {
   const at = path()
   expect(() => imageUrl(at)).toThrow(said)
 })

@@ -51,17 +51,17 @@ test.each(texts)('%s', (_, text, found) => {
   for (const size of [bytes.length, 1, 7, 70, 71, 72]) expect(find(bytes, size), `pieces of ${size}`).toEqual(found)
 })
 
-test('only the last four characters are a hint', () => {
+test('only the last four characters are in the hint', () => {
   expect(openSecretFinder().feed(Buffer.from(secret))[0]!.hint).toBe(`…${secret.slice(-4)}`)
 })
 
-test('a line of many megabytes is no burden, and what surrounds a secret does not matter', () => {
+test('a line of many megabytes is searched in pieces, and the text around a secret does not matter', () => {
   const long = Buffer.alloc(8 << 20, 'x')
   Buffer.from(secret).copy(long, (4 << 20) - 30)
   expect(find(long, 1 << 20)).toEqual([[secret, 1]])
 })
 
-test('binary files are searched like any other', () => {
+test('binary files are searched like any others', () => {
   const bytes = Buffer.from(Array.from({ length: 4096 }, (_, at) => (at * 37) % 256))
   const newlines = bytes.subarray(0, 1000).filter(byte => byte === 10).length
   Buffer.from(secret).copy(bytes, 1000)

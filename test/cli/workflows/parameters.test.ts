@@ -14,11 +14,11 @@ test.each<[name: string, options: string[], file: string[], unused: string | und
     ['topic', 'more', 'much'],
     "The workflow does not use 'more', 'much' of the parameter file. Its parameters are 'topic', 'word'.",
   ],
-])('%s is taken', (_, options, file, unused) => {
+])('%s is accepted', (_, options, file, unused) => {
   expect(checkNames({ options, file }, dag, declared)).toBe(unused)
 })
 
-test('a mistyped name of an option is refused, with those that there are', () => {
+test('a mistyped option name is refused, with the valid ones', () => {
   expect(() => checkNames({ options: ['topc'], file: [] }, dag, declared)).toThrow(
     expect.objectContaining({
       message: "The workflow has no parameter 'topc'. Its parameters are 'topic', 'word'.",
