@@ -406,7 +406,7 @@ test('a model that is switched off is reported as switched off', async () => {
   expect([exitCode, stderr]).toEqual([1, expect.stringContaining("'draw/text-to-image' is disabled")])
 })
 
-test.skipIf(!hasTerminal)('in a terminal there is a bar with percent and what it waits for, then the path', async () => {
+test.skipIf(!hasTerminal)('in a terminal there is a bar with percent and the reason to wait, then a path', async () => {
   const url = { now: '' }
   const stream: { to?: ServerResponse } = {}
   const waiting = record({ queue_position: 2, eta_seconds: 90, waiting_for: { reason: 'model_loading', detail: '' } })

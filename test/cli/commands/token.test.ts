@@ -51,7 +51,7 @@ test('a token is created with the requested scopes, expiry and models', async ()
   expect(await list()).toEqual([token])
 })
 
-test('without flags a token may use the API and never expires; with an admin scope it expires after 90 days', async () => {
+test('without flags a token may use the API and does not expire; an admin scope expires after 90 days', async () => {
   const { create } = await installation()
   const { token } = await create()
   expect(token).toMatchObject({ scopes: ['user:read', 'user:write'], expires_at: null, models: null })

@@ -22,7 +22,7 @@ describe('openOutput', () => {
   ]
   test.each(cases)('%s', (_name, chunks, lines) => expect(fed(...chunks).lines()).toEqual(lines))
 
-  test('a line of 100 MB costs what is kept of it', () => {
+  test('a line of 100 MB uses only the memory of the part that is kept', () => {
     const output = openOutput()
     const block = Buffer.alloc(1 << 20, 'x')
     for (let at = 0; at < 100; at++) output.push(block)
@@ -30,14 +30,14 @@ describe('openOutput', () => {
     expect(output.lines().map(line => line.length)).toEqual([(64 << 10) + ' … (cut)'.length, 3])
   })
 
-  test('empty lines without an end cost what is kept of them', () => {
+  test('endless empty lines use only the memory of those that are kept', () => {
     const output = openOutput()
     const block = Buffer.alloc(1 << 16, '\n')
     for (let at = 0; at < 4; at++) output.push(block)
     expect(output.lines().length).toBeLessThan(20_000)
   })
 
-  test('secrets are blacked out before anybody sees them', () => {
+  test('secrets are masked before output is stored or sent', () => {
     const heard: string[] = []
     const output = openOutput({ secrets: ['hunter2hunter2'], onLine: line => heard.push(line.text) })
     output.push(Buffer.from('key hunter2hunter2, Bearer abc\nfrom http://me:word@host/ with sk-infer-0123456789ab\n'))

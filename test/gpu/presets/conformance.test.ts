@@ -8,9 +8,9 @@ import { cardLine, installNvidiaSmi } from '../../fixtures/nvidia-smi.ts'
 import { faults } from '../../golden/openai.ts'
 
 /**
- * What a client sees of every engine that does what engines do. The fake is started by each preset as the real one
- * would be (`llama-server` and `vllm` are found in PATH) and plays it; a request asks it for further quirks by name.
- * A row says what is to be seen, once for the answer in one piece and for the same answer streamed.
+ * What a client sees of every engine with the supported features. Each preset starts the fake like the real engine
+ * (`llama-server` and `vllm` are found in PATH), and the fake behaves like it; a request names further quirks to apply.
+ * A row lists what the client must see, both for a whole answer and for the same answer streamed.
  */
 const presets = ['llama-server', 'vllm', 'custom', 'remote'] as const
 type Preset = (typeof presets)[number]
@@ -58,7 +58,7 @@ afterAll(async () => {
   rmSync(bin, { recursive: true, force: true })
 })
 
-/** What a client makes of an answer. */
+/** The parts of an answer that a client uses. */
 interface Seen {
   status: number
   error: { code: string; message: string; param: string | null } | undefined
@@ -70,7 +70,7 @@ interface Seen {
   logprobs: unknown[]
 }
 
-/** Every member that may stand in an answer, at any depth; what stands in a free map is not looked into. */
+/** Every member that an answer may have, at any depth; members of a free map are not checked. */
 const members = new Set(
   `id object created model choices usage service_tier system_fingerprint index message delta text logprobs finish_reason
   role content refusal annotations reasoning_content tool_calls type function name arguments token logprob bytes
@@ -119,7 +119,7 @@ async function whole(route: string, body: object): Promise<Seen> {
   }
 }
 
-/** Reads a stream the way a strict client does, and is strict about the rules of the contract. */
+/** Reads a stream as a strict client does, and checks the rules of the API. */
 async function streamed(route: string, body: object): Promise<Seen> {
   const chat = route === '/chat/completions'
   const response = await app.fetch(`/std/v1${route}`, {
@@ -184,21 +184,21 @@ const chat = (model: string, said: string, more: object = {}) => ({
 })
 
 interface Row {
-  /** What the engine does, and the mode that makes the fake do it. */
+  /** The behaviour of the engine, and the mode that makes the fake show it. */
   quirk: string
   mode: string
   more?: object
-  /** Those that have it; all when left out. */
+  /** The presets that show it; all when omitted. */
   of?: readonly Preset[]
   seen: object
-  /** Where the two ways differ. */
+  /** What differs between whole and streamed answers. */
   whole?: object
   streamed?: object
-  /** Of a whole answer for which the engine is asked for a stream. */
+  /** For a whole answer for which the engine streams. */
   collected?: object
 }
 
-/** Those that are asked for a stream where the caller wants a whole answer: they say what they used as they go. */
+/** The presets that stream for whole answers too: they report usage during the answer. */
 const collecting: readonly Preset[] = ['llama-server', 'vllm']
 
 const sentence = 'Hello from the fake engine.'
@@ -217,7 +217,7 @@ const refused = (status: number, code: string, message: RegExp, more: object = {
   status,
   error: { code, message: expect.stringMatching(message) as string, ...more },
 })
-/** The same, said when the stream has begun. */
+/** The same error, after the stream has begun. */
 const late = (code: string, message: RegExp, text: string = expect.any(String) as string) => ({
   ...refused(200, code, message),
   text,
@@ -305,7 +305,7 @@ const rows: Row[] = [
     of: others,
     seen: { status: 200, text: sentence },
     whole: { usage: { prompt_tokens: 0, completion_tokens: 0 } },
-    // What came is counted by its pieces; a prompt that was never counted is not guessed at.
+    // Received tokens are counted by chunk; the length of a prompt without a count is not estimated.
     streamed: { usage: { prompt_tokens: 0, completion_tokens: 5 } },
   },
   ...(['object', 'flat', 'string', 'detail', 'fields', 'message', 'text', 'html'] as const).map(shape => ({
@@ -413,7 +413,7 @@ describe('chats', () => {
     expect(await ways[way]('/chat/completions', chat(preset, said, more))).toMatchObject({ ...seen, ...differ[how] })
   })
 
-  test('an image to a llama-server without a projector', async () => {
+  test('an image sent to a llama-server without a projector', async () => {
     const content = [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } }]
     const body = { model: 'llama-server-seeing', messages: [{ role: 'user', content }] }
     expect(await whole('/chat/completions', body)).toMatchObject(
@@ -460,7 +460,7 @@ describe('completions', () => {
     expect(await ways[way]('/completions', prompt(preset, mode))).toMatchObject(continued)
   })
 
-  test.each(presets)('%s: probabilities in the shape of completions', async preset => {
+  test.each(presets)('%s: log probabilities in the format of completions', async preset => {
     const { logprobs } = await whole('/completions', prompt(preset, 'well', { logprobs: 1 }))
     expect(logprobs).toEqual([
       {
@@ -502,7 +502,7 @@ describe('completions', () => {
     })
   })
 
-  test('what says nothing does not reach a llama-server, which refuses the name', async () => {
+  test('parameters without effect are not sent to a llama-server, which would refuse them', async () => {
     const body = prompt('llama-server', 'well', { best_of: 1, n: 1, echo: false, suffix: '' })
     expect(await whole('/completions', body)).toMatchObject(continued)
   })
@@ -537,7 +537,7 @@ describe('vectors and scores', () => {
     if (model !== 'vllm-vectors') expect([cutTo!.length, Math.hypot(...cutTo!)]).toEqual([4, expect.closeTo(1)])
   })
 
-  test('embeddings of a llama-server that was started to chat: 501 is no task of it', async () => {
+  test('embeddings of a llama-server that was started for chat: 501 means the task is not supported', async () => {
     const { status, body } = await ask('/embeddings', { model: 'llama-server', input: 'a' })
     expect([status, body.error.code]).toEqual([400, 'unsupported_task'])
   })
@@ -561,13 +561,13 @@ describe('vectors and scores', () => {
     expect(body.model).toBe(model)
   })
 
-  test('logits where probabilities are expected are not passed for such', async () => {
+  test('logits where probabilities are expected are refused', async () => {
     const { status, body } = await ranked('remote', 'cat mode:logits')
     expect([status, body.error.code]).toEqual([502, 'worker_error'])
     expect(body.error.message).toContain('rerank_scores: logit')
   })
 
-  test('pairs are scored by reranking where the engine does nothing else', async () => {
+  test('pairs are scored by reranking where the engine does not do anything else', async () => {
     const { body } = await ask('/score', { model: 'llama-server-ranker', text_1: 'cat', text_2: ['dog', 'cat'] })
     expect(body.data.map((item: Any) => item.score)).toEqual([sigmoid(-4), sigmoid(4)])
   })
@@ -575,7 +575,7 @@ describe('vectors and scores', () => {
 
 describe('more tokens than fit in the context', () => {
   test.each(presets.flatMap(model => [false, true].map(stream => [model, stream] as const)))(
-    '%s cuts the answer to as many as fit (stream: %s)',
+    '%s cuts the answer to the tokens that fit (stream: %s)',
     async (model, stream) => {
       const body = chat(model, 'one two three', { stream, max_tokens: 100_000 })
       const response = await app.fetch('/std/v1/chat/completions', { body })
@@ -586,7 +586,7 @@ describe('more tokens than fit in the context', () => {
   )
 })
 
-describe('a whole answer that its client does not wait for', () => {
+describe('a whole answer whose client disconnects', () => {
   /** Output tokens of a model since the start. */
   const tokens = async (model: string) =>
     Number(
@@ -632,12 +632,12 @@ describe('a whole answer that its client does not wait for', () => {
     expect(used.input_tokens).toBe(4)
     expect(used.output_tokens).toBeGreaterThan(4)
     expect(used.output_tokens).toBeLessThan(1000)
-    // Every piece was counted once.
+    // Every chunk was counted once.
     expect((await tokens(model)) - start).toBe(used.output_tokens)
   })
 })
 
-describe('a stream that its client leaves', () => {
+describe('a stream whose client disconnects', () => {
   const usedBy = async (model: string, mode: string) => {
     const leave = new AbortController()
     const response = await app.fetch('/std/v1/chat/completions', {

@@ -137,7 +137,7 @@ describe('commands', () => {
     for (const part of hasNot) expect(command(of, more)).not.toContain(part)
   })
 
-  test('no secret stands in any argument list', () => {
+  test('no argument list contains a secret', () => {
     for (const preset of presets.values()) {
       const one = model({ engine: preset.name, url: 'http://h', command: ['run', '{port}'] })
       expect(preset.command(one, facts).join(' ')).not.toMatch(/key/i)
@@ -145,7 +145,7 @@ describe('commands', () => {
   })
 })
 
-describe('what a configuration lacks is said with the name of the model', () => {
+describe('a missing setting is reported with the name of the model', () => {
   const cases: [of: object, message: RegExp][] = [
     [
       { engine: 'nope' },
@@ -181,7 +181,7 @@ describe('what a configuration lacks is said with the name of the model', () => 
 })
 
 describe('traits', () => {
-  test('the built-in engine promises only what it does', () => {
+  test('the built-in engine declares only what it supports', () => {
     const { features: able } = traitsOf(model({}))
     expect(features.filter(feature => !able.has(feature)).sort()).toEqual([
       'audio',
@@ -194,7 +194,7 @@ describe('traits', () => {
       'words',
     ])
   })
-  test('llama-server gives logits, and sees only with a projector', () => {
+  test('llama-server returns logits, and takes images only with a projector', () => {
     const plain = traitsOf(model({ engine: 'llama-server' }))
     expect(plain.rerankScores).toBe('logit')
     expect(plain.features.has('images')).toBe(false)
@@ -202,26 +202,26 @@ describe('traits', () => {
     const seeing = traitsOf(model({ engine: 'llama-server', args: ['--mmproj', 'f'] }))
     expect(seeing.features.has('images')).toBe(true)
   })
-  test('custom and remote are taken at their word', () => {
+  test('custom and remote have the configured features', () => {
     for (const of of [
       { engine: 'custom', command: ['{port}'] },
       { engine: 'remote', url: 'http://h' },
     ])
       expect([...traitsOf(model(of)).features]).toEqual([...features])
   })
-  test('the configuration overrides the features and the name toward the engine', () => {
+  test('the configuration overrides the features and the model name sent to the engine', () => {
     const traits = traitsOf(model({ features: ['tools'], upstream_id: 'other' }))
     expect([...traits.features]).toEqual(['tools'])
     expect(traits.upstreamId).toBe('other')
   })
-  test('a score can be had from every engine that offers one', () => {
+  test('every engine that offers scores has a route for them', () => {
     for (const preset of [...presets.values()].filter(({ name }) => name !== 'demo' && name !== 'whisper-server')) {
       const one = model({ engine: preset.name, url: 'http://h', command: ['{port}'], tasks: [...tasks] })
       const { scoreBy, routes } = preset.traits(one)
       expect(routes[`std/${scoreBy}`]!.path).toMatch(/^\//)
     }
   })
-  test('pictures and videos are had from the engines that can be for anything', () => {
+  test('image and video tasks are available from the engines that accept any task', () => {
     for (const of of [
       { engine: 'demo' },
       { engine: 'custom', command: ['{port}'] },
@@ -240,12 +240,12 @@ describe('traits', () => {
     ['http://10.0.0.5:8000', '/v1/chat/completions', 'http://10.0.0.5:8000'],
     ['https://h/openai/v2', '/openai/v2/chat/completions', 'https://h'],
   ]
-  test.each(bases)('remote %s is asked at %s', (url, path, origin) => {
+  test.each(bases)('remote %s gets requests at %s', (url, path, origin) => {
     const one = model({ engine: 'remote', url })
     expect(traitsOf(one).routes['std/chat-completion']!.path).toBe(path)
     expect(presetOf(one).address(one)).toBe(origin)
   })
-  test("remote brings the key of its variable, the others the launch's", () => {
+  test("remote uses the key of its variable, the others the launch's", () => {
     const one = model({ engine: 'remote', url: 'http://h', api_key_env: 'THEIR_KEY' })
     expect(presetOf(one).key(one, 'launch', { THEIR_KEY: 'secret' })).toBe('secret')
     expect(presetOf(one).key(one, 'launch', {})).toBeUndefined()
@@ -253,7 +253,7 @@ describe('traits', () => {
   })
 })
 
-describe('refusals', () => {
+describe('error responses', () => {
   const error = (message: string, type = '') => JSON.stringify({ error: { message, type } })
   const long = 'x'.repeat(3000)
   const cases: [engine: string, status: number, body: string, code: string, message: RegExp][] = [
@@ -335,10 +335,10 @@ describe('refusals', () => {
     ['remote', 429, error('slow down'), 'no_capacity', /slow down/],
     ['remote', 429, error('You exceeded your current quota', 'insufficient_quota'), 'worker_error', /quota/],
   ]
-  test.each(cases)('%s says %i %s', (engine, status, body, code, message) => {
+  test.each(cases)('%s with %i %s', (engine, status, body, code, message) => {
     const failure = presets.get(engine)!.failureOf(status, body)
     expect(failure.code).toBe(code)
-    // Of a fault of its own an engine's words are for the log.
+    // For an internal error the message of the engine goes only to the log.
     expect(`${failure.message} ${failure.engineText ?? ''}`.trim()).toMatch(message)
   })
 })

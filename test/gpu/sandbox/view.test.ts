@@ -26,7 +26,7 @@ const machine: ViewFacts = {
   write: [],
 }
 
-/** One word for each step: what is done, where, and from where if that is another place. */
+/** A short text for each step: the kind, the target, and the source if it is another path. */
 const steps = (facts: Partial<ViewFacts>): string[] =>
   viewOf({ ...machine, ...facts }).map(mount => {
     if (mount.kind !== 'bind') return `${mount.kind === 'empty' && mount.sealed ? 'hide' : mount.kind} ${mount.to}`
@@ -143,7 +143,7 @@ describe('bubblewrap', () => {
   })
   const text = prefix.join(' ')
 
-  test('every step is an option, in their order, and then nothing can be changed', () => {
+  test('every step is an option, in their order, and after them nothing can be changed', () => {
     expect(text).toContain('--ro-bind /usr /usr --proc /proc --dev /dev --perms 1777 --tmpfs /tmp')
     expect(text).toContain('--dev-bind /dev/nvidia0 /dev/nvidia0 --ro-bind /proc/sys /proc/sys')
     expect(text).toContain('--tmpfs /usr/data --ro-bind /tmp/a b/model.gguf /tmp/a b/model.gguf --bind /usr/data/home')
@@ -160,7 +160,7 @@ describe('bubblewrap', () => {
     expect(own).not.toContain('--unshare-net')
   })
 
-  test('the /proc of the machine is shown where no other can be had', () => {
+  test('the /proc of the machine is shown where no other is available', () => {
     const view = viewOf({ ...machine, ownProc: false })
     const all = bubblewrapped({ programs: {}, userNamespace: true }, view, { network: true }).prefix.join(' ')
     expect(all).toContain('--bind /proc /proc')
@@ -185,7 +185,7 @@ describe('the tools of util-linux', () => {
     prefix.indexOf('--', prefix.indexOf('/data/run/root')),
   )
 
-  test('what is mounted is mounted again below the new root, read-only with what is mounted below it', () => {
+  test('each mount is repeated below the new root, read-only including the mounts below it', () => {
     expect(phases[2]).toContain('/usr /data/run/root/usr none rbind,ro,nosuid,nodev,relatime 0 0')
     expect(phases[2]).toContain('again /data/run/root/usr/local none remount,bind,ro,nosuid,nodev,noatime 0 0')
     expect(phases[2]).not.toContain('sshfs')
@@ -194,7 +194,7 @@ describe('the tools of util-linux', () => {
     )
   })
 
-  test('what lies on something that is mounted is made when that is mounted', () => {
+  test('a target inside a mount is created after that mount', () => {
     expect(phases[0]!.split('\n').toSorted()).toEqual(['.old', 'dev', 'etc', 'proc', 'tmp', 'usr', 'var/tmp'])
     expect(phases[1]).toBe('etc/passwd')
     expect(phases).toHaveLength(9)
@@ -207,7 +207,7 @@ describe('the tools of util-linux', () => {
     ])
   })
 
-  test('the engine runs as the user that infer runs as, without privileges', () => {
+  test('the engine runs as the user of infer, without privileges', () => {
     expect(prefix.join(' ')).toContain('--user --map-user=1000 --map-group=100 -- setpriv --bounding-set=-all')
     expect(prefix).toContain('--net')
     const direct = rebuilt({ programs: {}, userNamespace: false }, mounts, { ...options, network: true }).prefix

@@ -67,7 +67,7 @@ const chat = (settings: Partial<SizingSettings> = {}): SizingSettings => ({
   ...settings,
 })
 
-describe('what is chosen', () => {
+describe('the chosen settings', () => {
   const cases: [name: string, Shape, AvailableMemory, SizingSettings, Partial<Sizing>][] = [
     [
       '8B Q4 on an 8 GB card: all of it, the usual context',
@@ -152,7 +152,7 @@ describe('what is chosen', () => {
     expect(chosen.need.cpu).toBeLessThanOrEqual(memory.cpu)
   })
 
-  test.each(cases)('%s; and again with no more than it needs', (_, model, memory, settings) => {
+  test.each(cases)('%s; and the same with exactly the memory that it needs', (_, model, memory, settings) => {
     const chosen = sizing(model, memory, settings)
     const booked = { gpu: chosen.need.gpu, cards: memory.cards, cpu: memory.cpu, whole: memory.gpu }
     if (memory.gpu === 0) booked.cpu = chosen.need.cpu
@@ -165,7 +165,7 @@ describe('what is chosen', () => {
 const pick = (from: Sizing, keys: readonly string[]) =>
   Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)))
 
-describe('what cannot be', () => {
+describe('settings that do not fit', () => {
   const refused = (...of: Parameters<typeof sizing>): string => {
     try {
       return `it fits: ${sizing(...of).why}`
@@ -204,7 +204,7 @@ describe('what cannot be', () => {
     for (const one of says) expect(message).toMatch(one)
   })
 
-  test('what is advised does fit', () => {
+  test('the suggested settings fit', () => {
     const settings = chat({ context: 131_072, parallel: 4 })
     const message = refused(eight, processor(16), settings)
     const context = Number(/context_length: (\d+)/.exec(message)![1])
@@ -212,7 +212,7 @@ describe('what cannot be', () => {
     expect(() => sizing(eight, processor(16), { ...settings, context: context + 256 })).toThrow(Failure)
   })
 
-  test('a quantised cache without flash attention', () => {
+  test('a quantized cache without flash attention is refused', () => {
     expect(refused(eight, card(22), chat({ kvType: 'q8_0', flashAttention: 'off' }))).toMatch(/needs flash attention/)
     const narrow = shape({ keyLength: 80, valueLength: 80 })
     expect(refused(narrow, card(22), chat({ kvType: 'q4_0' }))).toMatch(/blocks of 32, and the heads .* have 80/)
@@ -220,10 +220,10 @@ describe('what cannot be', () => {
 })
 
 /**
- * Sizes that llama.cpp v0.5.0 reported on a processor for files of these shapes with two blocks of 16-bit weights:
- * the cache, and cache with buffers. All in MiB.
+ * Sizes that llama.cpp v0.5.0 reported on a CPU for files of these shapes with two blocks of 16-bit weights:
+ * the cache alone, and the cache with buffers. All in MiB.
  */
-describe('against llama.cpp', () => {
+describe('compared with llama.cpp', () => {
   const two = { blocks: 2, gigabytes: 1, contextLength: 131_072 }
   const dense = shape({ ...two, kv: 32, feedForwardLength: 11_008, vocabularySize: 32_000 })
   const grouped = shape(two)
@@ -269,7 +269,7 @@ describe('against llama.cpp', () => {
     expect((need.cache + need.buffers) / MiB).toBeLessThan(all * 1.06 + 8)
   })
 
-  /** What it reported on a Vulkan device for eight small blocks, model and context together. */
+  /** The values that it reported on a Vulkan device for eight small blocks, model and context together. */
   const small = shape({
     blocks: 8,
     heads: 8,
@@ -292,7 +292,7 @@ describe('against llama.cpp', () => {
     expect(need.gpu / MiB).toBeGreaterThanOrEqual(gpu * 0.99)
     expect(need.gpu / MiB).toBeLessThan(gpu * 1.15 + 1)
     expect(need.cpu / MiB).toBeGreaterThanOrEqual(cpu * 0.99)
-    // The processor's own buffers are counted for all blocks, wherever they lie.
+    // CPU buffers are counted for all blocks, on whichever device they are.
     expect(need.cpu / MiB).toBeLessThan(cpu * 1.05 + 64)
   })
 })

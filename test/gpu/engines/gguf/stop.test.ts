@@ -17,7 +17,7 @@ describe('a text ends at the start of the stop string that is complete first', (
   ])('%s', (_rule, text, stops, at) => expect(stopAt(text, stops)).toBe(at))
 })
 
-describe('what may be the beginning of a stop string is held back', () => {
+describe('a possible beginning of a stop string is held back', () => {
   test.each([
     ['nothing without stops', 'hello', [], 0],
     ['one character', 'hell', ['lo'], 1],
@@ -29,7 +29,7 @@ describe('what may be the beginning of a stop string is held back', () => {
   ])('%s', (_rule, text, stops, length) => expect(heldBack(text, stops)).toBe(length))
 })
 
-/** Feeds the bytes in the given pieces and notes what came out when. */
+/** Feeds the bytes in the given pieces and records the output after each. */
 function feed(bytes: Uint8Array, sizes: number[], stops: string[], dropFirstSpace = false) {
   const text = openText({ stops, dropFirstSpace })
   const parts: string[] = []
@@ -92,7 +92,7 @@ const stops = fc.array(
 )
 const cuts = fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 8, size: 'max' })
 
-test('however the bytes are cut, the text is the same', () => {
+test('the text is the same for every split of the bytes', () => {
   fc.assert(
     fc.property(anyBytes, cuts, stops, fc.boolean(), (input, sizes, stops, drop) => {
       const cut = feed(input, sizes, stops, drop)

@@ -363,7 +363,7 @@ describe('a grammar matches', () => {
     expect(notMatched.filter(matches)).toEqual([])
   })
 
-  test('any JSON object, whose gaps are bounded', async () => {
+  test('any JSON object, with bounded white space', async () => {
     const matches = await openMatcher(llama, objectGrammar())
     const deep = `${'{"a":['.repeat(200)}${']}'.repeat(200)}`
     expect(['{}', '{ "a": 1,\n"b": [{}, null ]}', '{"a":"}"}', deep].filter(text => !matches(text))).toEqual([])
@@ -371,7 +371,7 @@ describe('a grammar matches', () => {
   })
 })
 
-describe('rules and texts together', () => {
+describe('rules and texts combined', () => {
   test('several schemas with marks around them', async () => {
     const grammar = openGrammar()
     const names = [

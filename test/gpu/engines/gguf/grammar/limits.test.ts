@@ -11,7 +11,7 @@ afterAll(() => llama.dispose())
 
 const range = (count: number) => Array.from({ length: count }, (_, at) => at)
 const to = (at: number) => ({ $ref: `#/$defs/d${at}` })
-/** The first of `count` definitions, each made with its number, and a string as the last. */
+/** The first of `count` definitions, each created from its number, with a string as the last. */
 const definitions = (count: number, make: (at: number) => unknown) => ({
   ...to(0),
   $defs: Object.fromEntries([...range(count).map(at => [`d${at}`, make(at)]), [`d${count}`, { type: 'string' }]]),
@@ -20,7 +20,7 @@ const named = (count: number, make: (at: number) => unknown) =>
   Object.fromEntries(range(count).map(at => [`property${at}`, make(at)]))
 const nested = (depth: number, wrap: (inner: unknown) => unknown) => range(depth).reduce<unknown>(wrap, {})
 
-/** What would take hours, gigabytes or the stack if it were written out. */
+/** Schemas that would take hours, gigabytes or the stack if they were expanded. */
 const hostile: [what: string, schema: unknown][] = [
   ['50,000 arrays in each other', nested(50_000, items => ({ items }))],
   ['allOf of the same twice, 60 deep', definitions(60, at => ({ allOf: [to(at + 1), to(at + 1)] }))],
@@ -59,7 +59,7 @@ const hostile: [what: string, schema: unknown][] = [
   ],
 ]
 
-describe('a hostile schema is refused or made at bounded cost', () => {
+describe('a hostile schema is refused or compiled at bounded cost', () => {
   test.each(hostile)('%s', async (_, schema) => {
     const before = process.cpuUsage()
     let outcome: string | Failure
@@ -70,7 +70,7 @@ describe('a hostile schema is refused or made at bounded cost', () => {
       outcome = error
     }
     const { user, system } = process.cpuUsage(before)
-    // Some tenths of a second on any machine; anything that multiplies would be far beyond.
+    // Some tenths of a second on any machine; anything that multiplies would take far longer.
     expect((user + system) / 1e6).toBeLessThan(5)
     if (outcome instanceof Failure) expect(outcome).toMatchObject({ status: 400, param: 'response_format' })
     else {
@@ -80,7 +80,7 @@ describe('a hostile schema is refused or made at bounded cost', () => {
   })
 })
 
-/** Shapes that client libraries write, with their annotations; none of them may be refused. */
+/** Schemas that client libraries generate, with their annotations; none of them may be refused. */
 const usual: [what: string, schema: unknown, text: string][] = [
   [
     'steps of a calculation',

@@ -4,7 +4,7 @@ import { origin, refusal } from './_grammar.ts'
 
 const inside = (schema: unknown) => ({ type: 'object', properties: { a: { type: 'array', items: schema } } })
 
-/** Keywords of JSON Schema 2020-12 and older ones, and of OpenAPI, that no grammar is made of. */
+/** Keywords of JSON Schema 2020-12 and older versions, and of OpenAPI, that grammars do not support. */
 const unknown: [keyword: string, value: unknown][] = [
   ['not', {}],
   ['if', {}],
@@ -35,14 +35,14 @@ const unknown: [keyword: string, value: unknown][] = [
   ['discriminator', {}],
   ['typo', 1],
 ]
-test.each(unknown)('%s is refused by its name and place', (keyword, value) => {
+test.each(unknown)('%s is refused with its name and position', (keyword, value) => {
   const failure = refusal(inside({ type: 'string', [keyword]: value }))
   expect(failure).toMatchObject({ code: 'unsupported_parameter', status: 400, param: 'response_format' })
   expect(failure.message).toContain(`'schema.properties.a.items.${keyword}'`)
   expect(failure.message).toContain(`'${keyword}'`)
 })
 
-test('a keyword that is refused is named wherever it takes effect', () => {
+test('an unsupported keyword is named wherever it takes effect', () => {
   const not = { not: {} }
   const places: [unknown, string][] = [
     [{ $ref: '#/$defs/x', $defs: { x: not } }, 'schema.$defs.x.not'],
@@ -127,7 +127,7 @@ test.each(invalid)('%s is invalid', (_, schema, part) => {
   expect(failure.message).toContain(part)
 })
 
-test('definitions that nothing refers to, and what can take no effect, are of no matter', () => {
+test('unused definitions and keywords without effect are ignored', () => {
   const schemas = [
     { $defs: { x: { not: {} } }, type: 'null' },
     { type: 'null', properties: { a: { not: {} } } },
@@ -136,7 +136,7 @@ test('definitions that nothing refers to, and what can take no effect, are of no
   expect(schemas.map(schema => schemaGrammar(schema, origin).length > 0)).toEqual([true, true, true])
 })
 
-test('the origin is named', () => {
+test('the parameter that contains the schema is named', () => {
   const tool = { param: 'tools', path: 'tools[3].function.parameters' }
   expect(() => schemaGrammar({ properties: { a: { not: {} } } }, tool)).toThrow(
     expect.objectContaining({

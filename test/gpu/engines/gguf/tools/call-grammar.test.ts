@@ -58,7 +58,7 @@ const two = {
   mistral: '[TOOL_CALLS][{"name": "add", "arguments": {"a": 1}}, {"name": "sum", "arguments": {"s": 2}}]',
   named: `${one.named}[TOOL_CALLS]sum[CALL_ID]abcDEF123[ARGS]{"s":2}`,
 }
-/** The arguments of one function under the name of the other. */
+/** The arguments of one function with the name of the other. */
 const wrong = (text: string) => text.replace('add', 'sum')
 
 describe.each(Object.keys(forms) as (keyof typeof forms)[])('%s', form => {
@@ -87,14 +87,14 @@ describe.each(Object.keys(forms) as (keyof typeof forms)[])('%s', form => {
     expect([text, allows(text)]).toEqual([text, expected])
   })
 
-  test('words before a call, where the call has a mark', async () => {
+  test('text is allowed before a call, where calls have a mark', async () => {
     const allows = await allowed(form, {})
     const marked = form === 'llama' ? `<|python_tag|>${one.llama}` : one[form]
     expect(allows(`I will.\n\n${marked}`)).toBe(true)
     expect(allows(`I will.\n\n${wrong(marked)}`)).toBe(false)
   })
 
-  test('thoughts come first, about calls too, and are not the answer', async () => {
+  test('reasoning comes first, may mention calls, and is not the answer', async () => {
     const may = await allowed(form, forced, mayThink)
     const must = await allowed(form, forced, thinks)
     const thought = `I could ${wrong(one[form])}, hm.\n</think>\n\n`
@@ -110,7 +110,7 @@ describe.each(Object.keys(forms) as (keyof typeof forms)[])('%s', form => {
   })
 })
 
-test('Llama: JSON that is no call stays words, a call of what is no function too', async () => {
+test('Llama: JSON that is not a call stays text, and so does a call of an unknown function', async () => {
   const allows = await allowed('llama', {})
   for (const text of ['{"name": "Rome", "size": 3}', '{"type": "city"}', '{"name": "adder"}'])
     expect(allows(text)).toBe(true)
@@ -118,7 +118,7 @@ test('Llama: JSON that is no call stays words, a call of what is no function too
   expect(allows('{"name": "add"}')).toBe(false)
 })
 
-test('a function without parameters takes none, one with open ones any object', async () => {
+test('a function without parameters takes none, one with open parameters takes any object', async () => {
   const open: Fields = {
     tools: [
       { type: 'function', function: { name: 'now' } },
@@ -132,10 +132,10 @@ test('a function without parameters takes none, one with open ones any object', 
   expect(allows('[TOOL_CALLS]any[ARGS]1')).toBe(false)
 })
 
-test('without calls and formats everything goes', () =>
+test('without tools and formats there is no grammar', () =>
   expect(grammarOf({ calling: undefined, format: { type: 'text' }, ...thinks })).toBeUndefined())
 
-describe('grammars that were made are kept', () => {
+describe('compiled grammars are cached', () => {
   const wanted = (name: string, forced: boolean): Constrained => {
     const function_ = { name, parameters: schema('a') }
     const request = {
@@ -151,12 +151,12 @@ describe('grammars that were made are kept', () => {
     ['enough room', undefined],
     ['room for one or two', 3_000],
     ['no room', 10],
-  ])('and are the same as new ones, with %s', async (_what, most) => {
+  ])('and equal new ones, with %s', async (_what, most) => {
     const constraint = openConstraints(most)
     for (const _round of [1, 2]) expect(await Promise.all(asked.map(constraint))).toEqual(asked.map(grammarOf))
   })
 
-  test('while one for a hundred tools is made, the loop serves others', async () => {
+  test('while a grammar for a hundred tools is compiled, the event loop serves others', async () => {
     const many = Array.from({ length: 100 }, (_, at) => ({
       type: 'function' as const,
       function: { name: `tool_${at}`, parameters: { ...schema('a'), description: `The tool number ${at}` } },
@@ -170,11 +170,11 @@ describe('grammars that were made are kept', () => {
     const grammar = await openConstraints()({ calling, format: undefined, marks: undefined, beginning: 'answer' })
     clearImmediate(next)
     expect(grammar).toContain('tool_99')
-    // It takes dozens of milliseconds; at once, nobody would have been served.
+    // It takes dozens of milliseconds. Without time slices nothing would have been served.
     expect(served).toBeGreaterThan(3)
   })
 
-  test('the second of the same is not made anew, also while the first is being made', async () => {
+  test('the same grammar is not compiled twice, even while the first is being compiled', async () => {
     const constraint = openConstraints()
     let read = 0
     const counted = wanted('h', true)

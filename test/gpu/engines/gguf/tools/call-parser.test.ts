@@ -33,7 +33,7 @@ function parse({ form, beginning }: Setting, pieces: readonly string[]): AnswerE
   return events
 }
 
-/** Events in short: content as text, thoughts in (), calls as name and arguments. */
+/** Events in short form: content as text, reasoning in (), calls as name and arguments. */
 const short = (events: AnswerEvent[]): string =>
   events
     .map(event =>
@@ -183,14 +183,14 @@ const cases: [string, Setting, string, string][] = [
   ['marks of thoughts in an answer without', {}, 'a <think>b</think> c', '"a <think>b</think> c"'],
 ]
 
-describe('what an answer is made of', () => {
+describe('the parts of an answer', () => {
   test.each(cases)('%s', (_what, setting, text, expected) => expect(short(parse(setting, [text]))).toBe(expected))
 
   test.each(cases)('the same character by character: %s', (_what, setting, text, expected) =>
     expect(short(parse(setting, Array.from(text)))).toBe(expected),
   )
 
-  test.each(cases)('the same cut at any two places: %s', (_what, setting, text, expected) => {
+  test.each(cases)('the same split at any two positions: %s', (_what, setting, text, expected) => {
     const characters = Array.from(text)
     for (let first = 0; first <= characters.length; first++)
       for (let second = first; second <= characters.length; second++) {
@@ -205,7 +205,7 @@ describe('what an answer is made of', () => {
       }
   })
 
-  test('any text at all, however it is cut', () => {
+  test('any text, with any split', () => {
     const words = ['<tool_call>', '</tool_call>', '[TOOL_CALLS]', '[ARGS]', '<|python_tag|>', '<think>', '</think>']
     const json = [
       '{',
