@@ -18,9 +18,9 @@ const tricky = named('org_3', 'org_1')
 test.each([
   ['by its id', [acme, first], 'org_1', acme],
   ['by its name', [acme, first], 'acme', acme],
-  ['by its id rather than by the name of another', [tricky, acme], 'org_1', acme],
-  ['unnamed when it is the only one', [acme], undefined, acme],
-  ['unnamed when it is the one of the first start', [acme, first], undefined, first],
+  ["by its id rather than by another's name", [tricky, acme], 'org_1', acme],
+  ['without a name if it is the only one', [acme], undefined, acme],
+  ['without a name if it is the one of the first start', [acme, first], undefined, first],
 ] as const)('an organization is found %s', (_, all, idOrName, found) => {
   expect(chooseOrganization(all, idOrName)).toBe(found)
 })

@@ -8,21 +8,21 @@ const streams: [rule: string, text: string, events: SseEvent[]][] = [
   ['lines may end with CRLF', 'data: a\r\n\r\ndata: b\r\n\r\n', [message('a'), message('b')]],
   ['lines may end with CR', 'data: a\r\rdata: b\r\r', [message('a'), message('b')]],
   ['line ends may be mixed', 'data: a\r\n\ndata: b\n\r\n', [message('a'), message('b')]],
-  ['comments are passed over', ': ping\n\ndata: a\n: waiting position=3\n\n', [message('a')]],
+  ['comments are ignored', ': ping\n\ndata: a\n: waiting position=3\n\n', [message('a')]],
   ['one space after the colon is not data', 'data:a\n\ndata:  b\n\n', [message('a'), message(' b')]],
   ['data lines of one event are joined', 'data: a\ndata: b\n\n', [message('a\nb')]],
-  ['an empty data line is a line', 'data\ndata\n\n', [message('\n')]],
+  ['an empty data line counts as a line', 'data\ndata\n\n', [message('\n')]],
   ['an event may have a name', 'event: done\ndata: a\n\ndata: b\n\n', [{ event: 'done', data: 'a' }, message('b')]],
-  ['a name without data is no event', 'event: done\n\ndata: a\n\n', [message('a')]],
-  ['id, retry and unknown fields are passed over', 'id: 1\nretry: 5\nfoo: bar\ndata: a\n\n', [message('a')]],
+  ['a name without data is not an event', 'event: done\n\ndata: a\n\n', [message('a')]],
+  ['id, retry and unknown fields are ignored', 'id: 1\nretry: 5\nfoo: bar\ndata: a\n\n', [message('a')]],
   ['a byte order mark at the start is dropped', '\uFEFFdata: a\n\n', [message('a')]],
-  ['characters of several bytes stay whole', 'data: grüße 🚀 日本\n\n', [message('grüße 🚀 日本')]],
+  ['characters of several bytes are not split', 'data: grüße 🚀 日本\n\n', [message('grüße 🚀 日本')]],
   [
     'an error frame is data like any other',
     'data: {"error":{"message":"no"}}\n\n',
     [message('{"error":{"message":"no"}}')],
   ],
-  ['what follows the last blank line is dropped', 'data: a\n\ndata: b', [message('a')]],
+  ['data after the last blank line is dropped', 'data: a\n\ndata: b', [message('a')]],
 ]
 
 describe.each(streams)('%s', (_, text, events) => {

@@ -63,8 +63,8 @@ test.each([
   ['an escape sequence', 'a\u001b[2Jb', 'a[2Jb'],
   ['a carriage return that would overwrite', 'safe\rbad', 'safebad'],
   ['a C1 control', 'a\u009bb', 'ab'],
-  ['newlines and tabs stay', 'a\n\tb', 'a\n\tb'],
-  ['other scripts stay', 'grüße 日本 🚀', 'grüße 日本 🚀'],
+  ['newlines and tabs are kept', 'a\n\tb', 'a\n\tb'],
+  ['other scripts are kept', 'grüße 日本 🚀', 'grüße 日本 🚀'],
 ])('untrusted text cannot control the terminal: %s', (_, text, shown) => {
   expect(printable(text)).toBe(shown)
 })

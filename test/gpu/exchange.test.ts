@@ -41,9 +41,9 @@ test('several consecutive requests in one lease use one connection', async () =>
 
 describe('an error at the engine is reported once', () => {
   const cases: [what: string, text: string, stream: boolean, code: string, message: RegExp][] = [
-    ['a refusal', 'mode:status,code=400,text=bad-value', false, 'invalid_value', /bad-value/],
-    ['a refusal of a stream', 'mode:status,code=422,text=bad-value', true, 'invalid_value', /bad-value/],
-    ['an error of its own', 'mode:status,code=500,text=ouch', false, 'worker_error', /answered 500\. Trying/],
+    ['an error status', 'mode:status,code=400,text=bad-value', false, 'invalid_value', /bad-value/],
+    ['an error status for a stream', 'mode:status,code=422,text=bad-value', true, 'invalid_value', /bad-value/],
+    ['an internal error', 'mode:status,code=500,text=ouch', false, 'worker_error', /answered 500\. Trying/],
     ['a redirect', 'mode:status,code=302', false, 'worker_error', /302/],
     ['a broken connection', 'mode:break', false, 'worker_error', /closed the connection without an answer/],
     ['an answer that is too long', 'mode:long-line,mb=3', false, 'worker_error', /more than 1048576 bytes/],
@@ -246,9 +246,9 @@ async function elsewhere(bytes: string | null): Promise<Model> {
 
 describe('a remote server', () => {
   const cases: [what: string, bytes: string | null, message: RegExp][] = [
-    ['that hangs up', null, /closed the connection without an answer/],
-    ['that speaks something else', 'SSH-2.0-OpenSSH_9.2\r\n', /did not answer in HTTP/],
-    ['that breaks off', 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf', /broke off its answer/],
+    ['that closes the connection', null, /closed the connection without an answer/],
+    ['that uses another protocol', 'SSH-2.0-OpenSSH_9.2\r\n', /did not answer in HTTP/],
+    ['that closes it in mid-answer', 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf', /broke off its answer/],
   ]
   test.each(cases)('%s', async (_what, bytes, message) => {
     const model = await elsewhere(bytes)

@@ -136,7 +136,7 @@ describe('engines', () => {
     await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toThrow(/'llama-server' .* is not installed/)
   })
 
-  test('a healthy engine that answers nothing: the request fails after no_progress, the engine is replaced', async () => {
+  test('a healthy engine that answers nothing: the request fails after no_progress, it is replaced', async () => {
     const model = fake('a', ['--unresponsive'], { no_progress: '400ms' })
     const { fleet } = await fleetOf([model])
     expect((await chat(fleet, model)).failure).toMatchObject({ code: 'timeout' })

@@ -48,14 +48,14 @@ test('chunks without a choice, a delta or usage yield nothing', async () => {
 
 test.each([
   [
-    'an error frame is thrown as what it was',
+    'an error frame is thrown as its failure',
     ['{"error":{"code":"worker_error","message":"Engine exited."}}'],
     'Engine exited.',
   ],
-  ['a stream that stops early is broken', [delta({ content: 'Hel' })], 'ended too early'],
-  ['a stream of nothing is broken', [], 'ended too early'],
-  ['what is no JSON ends it', ['{"choices'], 'not a JSON object'],
-  ['what is no object ends it', ['null'], 'not a JSON object'],
+  ['a stream that stops early is an error', [delta({ content: 'Hel' })], 'ended too early'],
+  ['an empty stream is an error', [], 'ended too early'],
+  ['data that is not JSON is an error', ['{"choices'], 'not a JSON object'],
+  ['data that is not an object is an error', ['null'], 'not a JSON object'],
 ])('%s', async (_, data, message) => {
   await expect(pieces(...data)).rejects.toThrow(message)
 })

@@ -78,9 +78,9 @@ test('the request is repeated while the model is loading', async () => {
 const error = (code: string, message: string) => ({ error: { code, message, type: 'x', param: null } })
 
 test.each([
-  ['a refusal', (url: string) => ({ env: far(url), input: 'Hi' }), 'No model'],
+  ['an error of the server', (url: string) => ({ env: far(url), input: 'Hi' }), 'No model'],
   [
-    'a refusal, with --json as an error body',
+    'an error of the server, with --json as an error body',
     (url: string) => ({ env: far(url), input: 'Hi' }),
     '"code":"model_not_found"',
   ],
@@ -149,9 +149,9 @@ test('the server of the data directory is found without a flag', async () => {
 const gonePid = 2 ** 22 + 1
 test.each([
   ['nothing', undefined],
-  ['a server that is gone', JSON.stringify({ url: 'http://127.0.0.1:9', pid: gonePid })],
-  ['an address that nobody answers', JSON.stringify({ url: 'http://127.0.0.1:9', pid: process.pid })],
-  ['half a file', '{"url":'],
+  ['a server that has stopped', JSON.stringify({ url: 'http://127.0.0.1:9', pid: gonePid })],
+  ['an address where nothing listens', JSON.stringify({ url: 'http://127.0.0.1:9', pid: process.pid })],
+  ['an incomplete file', '{"url":'],
 ])('with %s in the data directory no running server is found', async (_, file) => {
   const dataDir = join(temporaryFolder(), 'data')
   mkdirSync(dataDir)
@@ -163,9 +163,9 @@ test.each([
 })
 
 test.each([
-  ['an address that is none', { INFER_URL: 'gpu.example', INFER_TOKEN: 'x' }, 64, 'which is not a URL'],
+  ['an invalid address', { INFER_URL: 'gpu.example', INFER_TOKEN: 'x' }, 64, 'which is not a URL'],
   ['no token', { INFER_URL: 'http://127.0.0.1:9' }, 64, 'INFER_TOKEN is not'],
-  ['a server that is not there', { INFER_URL: 'http://127.0.0.1:9', INFER_TOKEN: 'x' }, 1, 'cannot be reached'],
+  ['a server that is not reachable', { INFER_URL: 'http://127.0.0.1:9', INFER_TOKEN: 'x' }, 1, 'cannot be reached'],
 ])('INFER_URL with %s', async (_, env, exitCode, said) => {
   const ended = await infer(['chat'], { env, input: 'Hi' })
   expect(ended.exitCode).toBe(exitCode)

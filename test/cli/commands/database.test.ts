@@ -96,8 +96,8 @@ test('a damaged database is repaired by a restore', async () => {
 })
 
 test.each([
-  ['is not there', undefined, 64],
-  ['is no database', Buffer.from('no database '.repeat(500)), 65],
+  ['does not exist', undefined, 64],
+  ['is not a database', Buffer.from('no database '.repeat(500)), 65],
 ])('a backup that %s is not restored, and nothing changes', async (_, content, exitCode) => {
   const { folder, dataDir, run, organizations } = await installation('acme')
   const file = join(folder, 'copy.db')

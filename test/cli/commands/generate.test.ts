@@ -148,9 +148,9 @@ test('every flag reaches the server under the field name of the API', async () =
 
 test.each([
   ['the id', ['demo/picture', 'x', '--task', 'slug/text-to-image'], 'slug/text-to-image'],
-  ['the slug that is shown', ['draw/text-to-image', 'x'], 'slug/text-to-image'],
+  ['the displayed slug', ['draw/text-to-image', 'x'], 'slug/text-to-image'],
   ['the id with the name of the task', ['demo/picture/text-to-image', 'x'], 'slug/text-to-image'],
-  ['what was given', ['demo/picture', 'x'], 'slug/text-to-image'],
+  ['the given inputs', ['demo/picture', 'x'], 'slug/text-to-image'],
   ['the only task', ['clip/fast', 'x', '--frames', '9', '--fps', '24'], 'slug/text-to-video'],
 ])('the task is chosen from %s', async (_, args, task) => {
   const { run, body } = await setUp()

@@ -180,9 +180,9 @@ test('without a server they come from the configuration of the named data direct
 })
 
 test.each([
-  ['a server that says nothing', 'silent'],
-  ['a server that refuses', 'refuses'],
-  ['a server that answers nonsense', 'nonsense'],
+  ['a server that does not answer', 'silent'],
+  ['a server that answers with an error', 'refuses'],
+  ['a server with an invalid answer', 'nonsense'],
 ])('with %s the models of the configuration are offered, without delay or error', async (_, kind) => {
   const { url } = await fakeServer((_seen, response) => {
     if (kind === 'refuses') answer(response, 401, { error: { code: 'invalid_api_key', message: 'No.' } })

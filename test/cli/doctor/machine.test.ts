@@ -79,7 +79,7 @@ test('a wrapper that works is named with its guarantee', () => {
 
 test.each([
   [
-    'cards are listed with their memory',
+    'GPUs are listed with their memory',
     {
       devices: [{ id: 'gpu0', name: 'H200', totalBytes: 141 * gib, usedBytes: 41 * gib }],
       reason: null,
@@ -89,7 +89,7 @@ test.each([
     'gpu0 H200, 100 GiB free of 141 GiB',
   ],
   [
-    'readings of a card follow its memory',
+    'sensor values of a GPU follow its memory',
     {
       devices: [
         {
@@ -110,8 +110,8 @@ test.each([
     'fine',
     '100 GiB free of 141 GiB, 87% utilization, 64 °C, 412 of 700 W; gpu1 L4, 22.0 GiB, 40 °C',
   ],
-  ['no card is fine', { devices: [], reason: 'nvidia-smi is not installed.', broken: false }, 'fine', 'processor'],
-  ['a fault is broken', { devices: [], reason: 'The driver hangs.', broken: true }, 'broken', 'The driver hangs.'],
+  ['no GPU is ok', { devices: [], reason: 'nvidia-smi is not installed.', broken: false }, 'fine', 'processor'],
+  ['a fault is an error', { devices: [], reason: 'The driver hangs.', broken: true }, 'broken', 'The driver hangs.'],
 ])('%s', (_, discovery, state, detail) => {
   const finding = checkCards(discovery)
   expect(finding.state).toBe(state)

@@ -41,7 +41,7 @@ test('the errors of an execution and of its nodes name commands, not routes', as
 
 test.each([
   ['its name and its id', 200, 'workflow   Story, wf_1, version 2\n'],
-  ['its id where it was deleted', 404, 'workflow   wf_1, version 2\n'],
+  ['its id if it was deleted', 404, 'workflow   wf_1, version 2\n'],
 ])('an execution shows the workflow by %s', async (_, status, shown) => {
   const id = 'exec_01K2ZZZZZZ7QK2M9XDAAAAAAAA'
   const execution = { id, status: 'completed', created_at: 1, workflow_id: 'wf_1', workflow_version: 2, nodes: [] }

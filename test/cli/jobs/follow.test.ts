@@ -85,9 +85,9 @@ test('with events, every change is reported, the record is read once, and there 
 
 test.each<[name: string, events: Answerer[]]>([
   ['where no events are served', noEvents],
-  ['where a proxy refuses them', [says('<html>no</html>', 405)]],
-  ['where a stream ends with nothing in it', [streams([])]],
-  ['where a stream says nothing that is known', [streams(['data: <html>\n\n', 'event: x\ndata: [1]\n\n'])]],
+  ['where a proxy rejects them', [says('<html>no</html>', 405)]],
+  ['where a stream ends without an event', [streams([])]],
+  ['where a stream has no known event', [streams(['data: <html>\n\n', 'event: x\ndata: [1]\n\n'])]],
 ])('%s the polling schedule of the specification applies: 2, 5, 10, 20, 30, 30 s', async (_, events) => {
   const answers = Array.from({ length: 7 }, () => says(record({ status: 'processing' })))
   const { job, waits, asked } = await follow({ events, job: [...answers, says(done(url))] })
@@ -119,8 +119,8 @@ test.each<[name: string, headers: Record<string, string>, second: number]>([
   ['Retry-After', { 'retry-after': '12' }, 12_000],
   ['retry-after-ms', { 'retry-after-ms': '7500' }, 7_500],
   ['openai-poll-after-ms', { 'openai-poll-after-ms': '40000', 'retry-after': '1' }, 40_000],
-  ['a time that is shorter than the schedule', { 'retry-after': '2' }, 5_000],
-  ['no time at all', { 'retry-after': 'soon' }, 5_000],
+  ['a time shorter than the schedule', { 'retry-after': '2' }, 5_000],
+  ['a value that is not a time', { 'retry-after': 'soon' }, 5_000],
 ])('%s of an answer is applied, and never shortens the wait', async (_, headers, second) => {
   const { waits } = await follow({
     events: noEvents,

@@ -109,9 +109,9 @@ describe('the check of an answer', () => {
   test.each<[string, string, unknown, string | undefined]>([
     ['sound', 'std/chat-completion', streamed, undefined],
     ['silent', 'std/chat-completion', { ...streamed, text: ' \n' }, 'is empty'],
-    ['without end', 'std/completion', { ...streamed, finished: false }, 'no finish_reason'],
+    ['without an end', 'std/completion', { ...streamed, finished: false }, 'no finish_reason'],
     ['without usage', 'std/completion', { ...streamed, completionTokens: undefined }, 'usage'],
-    ['with a usage of nothing', 'std/completion', { ...streamed, completionTokens: 0 }, 'no completion tokens'],
+    ['with an empty usage', 'std/completion', { ...streamed, completionTokens: 0 }, 'no completion tokens'],
     ['sound', 'std/embeddings', data([1, 0], [0, 1], [1, 0]), undefined],
     ['too few', 'std/embeddings', data([1, 0]), '1 vectors for three'],
     ['of different lengths', 'std/embeddings', data([1, 0], [0, 1, 0], [1, 0]), 'different lengths'],
@@ -120,7 +120,7 @@ describe('the check of an answer', () => {
     ['all the same', 'std/embeddings', data([1, 0], [1, 0], [1, 0]), 'Different texts'],
     ['sound', 'std/rerank', results([0, 0.9], [2, 0.2], [1, 0.1]), undefined],
     ['incomplete', 'std/rerank', results([0, 0.9]), '1 of 3'],
-    ['in disorder', 'std/rerank', results([0, 0.1], [1, 0.5], [2, 0.2]), 'not sorted'],
+    ['not sorted', 'std/rerank', results([0, 0.1], [1, 0.5], [2, 0.2]), 'not sorted'],
     ['wrong', 'std/rerank', results([1, 0.9], [0, 0.5], [2, 0.2]), 'answers the question'],
     ['sound', 'std/score', { data: [{ score: 1 }, { score: 0 }, { score: 0.5 }] }, undefined],
     ['wrong', 'std/score', { data: [{ score: 0 }, { score: 1 }, { score: 0.5 }] }, 'highest'],
@@ -137,7 +137,7 @@ describe('the check of an answer', () => {
   const end = { choices: [{ delta: {}, finish_reason: 'stop' }], usage: { completion_tokens: 2 } }
   test.each<[string, string, string | object, 'passed' | 'failed' | 'untested', string | null]>([
     [
-      'thinking counts as saying something',
+      'reasoning counts as output',
       'std/chat-completion',
       events({ choices: [{ delta: { reasoning_content: 'Hm' } }] }, end),
       'passed',
@@ -150,9 +150,9 @@ describe('the check of an answer', () => {
       'failed',
       'Out of memory.',
     ],
-    ['a stream of something else', 'std/chat-completion', events('hello'), 'failed', 'does not have the form'],
-    ['an answer of another form', 'std/embeddings', { hello: 1 }, 'failed', 'does not have the form'],
-    ['a task that nothing is known of', 'std/later', {}, 'untested', 'no test request'],
+    ['a stream of another format', 'std/chat-completion', events('hello'), 'failed', 'does not have the form'],
+    ['an answer of another format', 'std/embeddings', { hello: 1 }, 'failed', 'does not have the form'],
+    ['an unknown task', 'std/later', {}, 'untested', 'no test request'],
   ])('%s', async (_, task, value, result, reason) => {
     const status = { model_id: 'm', status: 'warm', tasks: [task] }
     const { url } = await fakeServer(({ path }, response) => {

@@ -42,13 +42,13 @@ test('with images the question has parts; without images it is text', () => {
 })
 
 test.each([
-  ['what is no image', () => image('cat.png', 'not an image'), 'is not an image'],
+  ['a file that is not an image', () => image('cat.png', 'not an image'), 'is not an image'],
   [
-    'what is too large',
+    'a file that is too large',
     () => image('cat.png', Buffer.concat([heads[0]![1], Buffer.alloc(21 << 20)])),
     'larger than 20 MiB',
   ],
-  ['what is not there', () => '/nowhere/cat.png', 'cannot be read'],
+  ['a missing file', () => '/nowhere/cat.png', 'cannot be read'],
 ])('%s is refused and named', (_, path, said) => {
   const at = path()
   expect(() => imageUrl(at)).toThrow(said)

@@ -39,7 +39,7 @@ test.each<[name: string, graph: string, drawn: string]>([
 `,
   ],
   [
-    'a chain of names of different length',
+    'a chain of names of different lengths',
     'write>b',
     `
 ┌───────┐
@@ -86,7 +86,7 @@ test.each<[name: string, graph: string, drawn: string]>([
 `,
   ],
   [
-    'what only one leads to is not taken for what both lead to',
+    'predecessors of one node are distinguished from those of both',
     'one>x two>y one>y',
     `
 ┌─────┐  ┌─────┐
@@ -99,7 +99,7 @@ test.each<[name: string, graph: string, drawn: string]>([
 `,
   ],
   [
-    'two that cross are drawn beside each other',
+    'two crossing edges are drawn beside each other',
     'a>y b>x',
     `
 ┌───┐  ┌───┐

@@ -149,11 +149,11 @@ test.each<[name: string, args: string[], exitCode: number, said: string]>([
     64,
     "The workflow needs the parameters 'word', 'n'. Give it: --param word=… --param n=…",
   ],
-  ['one is of another type', ['--param', 'word=x', '--param', 'n=many'], 64, "The parameter 'n' is of type string"],
-  ['one is given twice', ['--param', 'n=1', '--param', 'n=2'], 64, "'n' is given twice."],
-  ['one has another name', ['--param', 'wrd=x'], 64, "The workflow has no parameter 'wrd'."],
+  ['a type does not match', ['--param', 'word=x', '--param', 'n=many'], 64, "The parameter 'n' is of type string"],
+  ['a parameter is given twice', ['--param', 'n=1', '--param', 'n=2'], 64, "'n' is given twice."],
+  ['a parameter is unknown', ['--param', 'wrd=x'], 64, "The workflow has no parameter 'wrd'."],
   ['the time for it is none', ['--timeout', '10ms'], 64, 'The timeout of an execution is 1s to 24h.'],
-  ['a file is not there', ['--param', 'word=@/nonexistent/x', '--param', 'n=1'], 74, 'of the parameter'],
+  ['a file is missing', ['--param', 'word=@/nonexistent/x', '--param', 'n=1'], 74, 'of the parameter'],
 ])('%s', async (_, args, exitCode, text) => {
   const folder = temporaryFolder()
   const path = join(folder, 'flow.yaml')

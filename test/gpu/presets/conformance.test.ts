@@ -229,7 +229,7 @@ const either = (status: number, code: string, message: RegExp) => ({
 const others = ['custom', 'remote'] as const
 
 const rows: Row[] = [
-  { quirk: 'nothing but its own ways', mode: 'well', seen: fine },
+  { quirk: 'standard behaviour of the preset', mode: 'well', seen: fine },
   { quirk: 'lines that end in CRLF', mode: 'crlf', seen: fine },
   { quirk: 'comments, and fields besides data', mode: 'comments', seen: fine },
   { quirk: 'data: without a space', mode: 'no-space', seen: fine },
@@ -237,7 +237,7 @@ const rows: Row[] = [
   { quirk: 'no [DONE]', mode: 'no-done', seen: fine },
   { quirk: 'no blank line after the last event', mode: 'no-last-blank', seen: fine },
   {
-    quirk: 'events and characters cut anywhere',
+    quirk: 'events and characters split anywhere',
     mode: 'pieces',
     seen: { ...fine, text: 'Grüße 😀 "zitiert" \\ und\nmehr' },
   },
@@ -252,16 +252,16 @@ const rows: Row[] = [
     mode: 'reasoning,member=reasoning_content',
     seen: { ...fine, reasoning: 'Let me think.' },
   },
-  { quirk: 'members of its own', mode: 'extra', seen: fine },
+  { quirk: 'additional members', mode: 'extra', seen: fine },
   { quirk: 'another name, and ids and times that change', mode: 'other-name', seen: fine },
   ...(['null', 'eos_token', 'end_turn', 'stop_sequence', 'whatever'] as const).map(reason => ({
     quirk: `an end for the reason ${reason}`,
     mode: `finish,reason=${reason}`,
     seen: fine,
   })),
-  { quirk: 'an end for the reason max_tokens', mode: 'finish,reason=max_tokens', seen: { ...fine, finish: 'length' } },
+  { quirk: 'max_tokens as finish reason', mode: 'finish,reason=max_tokens', seen: { ...fine, finish: 'length' } },
   {
-    quirk: 'an end for the reason abort',
+    quirk: 'abort as finish reason',
     mode: 'finish,reason=abort',
     seen: {},
     ...either(502, 'worker_error', /broke its answer off/),
@@ -313,24 +313,24 @@ const rows: Row[] = [
     mode: `refuse,shape=${shape},text=temperature_is_wrong`,
     seen: refused(400, 'invalid_value', /^The engine refused the request: (temperature: |400 )?temperature is wrong$/),
   })),
-  { quirk: 'a refusal of no words', mode: 'refuse,shape=nothing', seen: refused(400, 'invalid_value', /\(400\)/) },
+  { quirk: 'an error without a message', mode: 'refuse,shape=nothing', seen: refused(400, 'invalid_value', /\(400\)/) },
   {
-    quirk: 'a refusal with 422',
+    quirk: 'an error with 422',
     mode: 'refuse,shape=fields,code=422,text=bad',
     seen: refused(400, 'invalid_value', /temperature: bad/),
   },
   {
-    quirk: 'an error of its own',
+    quirk: 'an internal error',
     mode: 'refuse,code=500,text=oops',
     seen: refused(502, 'worker_error', /answered 500\. Trying/),
   },
   {
-    quirk: 'an error of its own as HTML',
+    quirk: 'an internal error as HTML',
     mode: 'refuse,shape=html,code=502,text=Bad_Gateway',
     seen: refused(502, 'worker_error', /answered 502\. Trying/),
   },
   {
-    quirk: 'a wrong key of ours',
+    quirk: 'a wrong key that infer sends',
     mode: 'refuse,code=401,text=Unauthorized',
     seen: refused(502, 'worker_error', /answered 401/),
   },
@@ -368,7 +368,7 @@ const rows: Row[] = [
     collected: refused(502, 'worker_error', /gave up on its answer\. Trying/),
   },
   {
-    quirk: 'a refusal in mid-stream, its status in code',
+    quirk: 'an error in mid-stream, its status in code',
     mode: 'error-frame,code=400,text=bad_value',
     seen: {},
     whole: fine,
@@ -394,7 +394,7 @@ const rows: Row[] = [
     seen: refused(400, 'context_length_exceeded', /3000.*2048/, { prompt_tokens: 3000, context_length: 2048 }),
   })),
   {
-    quirk: 'half a surrogate pair: 500 for what is no JSON to it',
+    quirk: 'half a surrogate pair: 500, because it is not JSON for the engine',
     mode: '\ud800',
     of: ['llama-server'],
     seen: refused(400, 'invalid_json', /surrogate/),
@@ -656,9 +656,9 @@ describe('a stream whose client disconnects', () => {
   }
 
   test.each([
-    ['llama-server, which says at the start how long the prompt is', 'llama-server', 4],
-    ['vllm, which says it in every event', 'vllm', 4],
-    ['an engine that says it at the end: nothing is made up', 'remote', 0],
+    ['llama-server, which reports the prompt length at the start', 'llama-server', 4],
+    ['vllm, which reports it in every event', 'vllm', 4],
+    ['an engine that reports it at the end: nothing is estimated', 'remote', 0],
   ])('%s', async (_what, model, prompt) => {
     const used = await usedBy(model, 'stream,tokens=100000,rate=100')
     expect(used.input_tokens).toBe(prompt)

@@ -32,14 +32,14 @@ describe('commands', () => {
       ['--port', '--backends'],
     ],
     [
-      'the built-in engine on a card, with what was booked less what a process takes there',
+      'the built-in engine on a GPU, with the booking minus the base memory of a process',
       {},
       {},
       ['--gpu cuda --backends /backends --memory 2147483648'],
       ['--context', '--gpu-layers', '--kv-type', '--no-mmap', '--mlock'],
     ],
     [
-      'the built-in engine on two cards',
+      'the built-in engine on two GPUs',
       { memory: '6GiB' },
       { gpus: 2, backend: { gpu: 'vulkan', folder: '/b' } },
       ['--gpu vulkan --backends /b --memory 6442450944'],
@@ -61,15 +61,15 @@ describe('commands', () => {
       [],
     ],
     [
-      'llama-server on a card',
+      'llama-server on a GPU',
       { engine: 'llama-server', context_length: 4096, upstream_id: 'up' },
       {},
       ['llama-server -m /models/m --host 127.0.0.1 --port {port} --alias up -np 3 -c 12288', '-ngl 999', '--jinja'],
       ['--embeddings', 'api-key'],
     ],
-    ['llama-server on the processor', { engine: 'llama-server' }, { gpus: 0 }, ['-ngl 0', '-t 2 -tb 2'], ['-c ']],
+    ['llama-server on the CPU', { engine: 'llama-server' }, { gpus: 0 }, ['-ngl 0', '-t 2 -tb 2'], ['-c ']],
     [
-      'llama-server for vectors',
+      'llama-server for embeddings',
       { engine: 'llama-server', tasks: ['std/embeddings'], context_length: 512 },
       {},
       ['--embeddings -ub 512 -b 512'],
@@ -83,7 +83,7 @@ describe('commands', () => {
       ['--embeddings'],
     ],
     [
-      'vLLM is told the share that was booked',
+      'vLLM gets the booked share',
       { engine: 'vllm', devices: 2, context_length: 8192 },
       { gpus: 2, memoryShare: 0.456 },
       [
@@ -91,11 +91,11 @@ describe('commands', () => {
       ],
       ['--runner', 'api-key'],
     ],
-    ['vLLM never takes all', { engine: 'vllm' }, { memoryShare: 1 }, ['--gpu-memory-utilization 0.95'], []],
-    ['vLLM for vectors', { engine: 'vllm', tasks: ['std/embeddings'] }, {}, ['--runner pooling'], []],
-    ['vLLM for speech to text', { engine: 'vllm', tasks: ['std/audio-transcription'] }, {}, [], ['--runner', '--omni']],
+    ['vLLM never gets all memory', { engine: 'vllm' }, { memoryShare: 1 }, ['--gpu-memory-utilization 0.95'], []],
+    ['vLLM for embeddings', { engine: 'vllm', tasks: ['std/embeddings'] }, {}, ['--runner pooling'], []],
+    ['vLLM for transcription', { engine: 'vllm', tasks: ['std/audio-transcription'] }, {}, [], ['--runner', '--omni']],
     [
-      'whisper-server on the processor',
+      'whisper-server on the CPU',
       { engine: 'whisper-server', tasks: ['std/audio-transcription'], args: ['-bs', '1'] },
       { gpus: 0 },
       [
@@ -104,16 +104,16 @@ describe('commands', () => {
       ['key'],
     ],
     [
-      'whisper-server on a card',
+      'whisper-server on a GPU',
       { engine: 'whisper-server', tasks: ['std/audio-transcription'] },
       { gpus: 1 },
       ['-l auto'],
       ['-ng'],
     ],
     ['vLLM-Omni for speech', { engine: 'vllm', tasks: ['std/audio-speech'] }, {}, ['--omni'], ['--runner']],
-    ['vLLM takes a hub name for want of a source', { engine: 'vllm', source: undefined }, {}, ['vllm serve org/m'], []],
+    ['vLLM gets a hub name if there is no source', { engine: 'vllm', source: undefined }, {}, ['vllm serve org/m'], []],
     [
-      'custom fills in what it is given',
+      'custom replaces its placeholders',
       {
         engine: 'custom',
         command: ['run', '{model}', '--as={id}', '-t', '{threads}', '--port', '{port}'],
@@ -124,7 +124,7 @@ describe('commands', () => {
       [],
     ],
     [
-      'demo is this program, with options of its own',
+      'demo is this program with its own options',
       { engine: 'demo', tasks: ['slug/text-to-image'], args: ['--step-ms', '200'] },
       {},
       [' engine demo --id org/m --socket {socket} --step-ms 200'],

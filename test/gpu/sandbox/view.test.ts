@@ -36,30 +36,30 @@ const base = ['read /usr', 'read /srv', 'proc /proc', 'dev /dev', 'empty /tmp']
 const below = ['empty /var/tmp', 'read /etc/passwd', 'device /dev/nvidia0', 'read /proc/sys']
 
 const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
-  ['files: the machine without what is reserved', {}, [...base, ...below]],
+  ['files: the machine except reserved paths', {}, [...base, ...below]],
   [
-    'strict: programs and libraries alone',
+    'strict: programs and libraries only',
     { level: 'strict' },
     [...base.filter(step => step !== 'read /srv'), ...below],
   ],
   [
-    'what is shown already is not bound again; what is hidden is',
+    'a path that is already visible is not bound again; a hidden one is',
     { read: [folder('/srv/model'), folder('/home/u/model'), file('/usr/bin/x')] },
     [...base, ...below, 'read /home/u/model'],
   ],
   [
-    'the data directory is hidden where it would be seen, and the own folders in it are shown',
+    'the data directory is hidden where it would be visible, and the engine’s folders in it are visible',
     { secret: [folder('/srv/infer')], write: [folder('/srv/infer/home/m')], read: [folder('/srv/infer/in')] },
     [...base, ...below, 'hide /srv/infer', 'read /srv/infer/in', 'write /srv/infer/home/m'],
   ],
-  ['it is not hidden where nothing is seen', { secret: [folder('/home/u/data')] }, [...base, ...below]],
+  ['it is not hidden where nothing is visible', { secret: [folder('/home/u/data')] }, [...base, ...below]],
   [
     'it stays hidden when the configuration shows it, or a folder above it',
     { secret: [folder('/home/u/data')], read: [folder('/home/u/data'), folder('/home/u')] },
     [...base, ...below, 'read /home/u', 'hide /home/u/data'],
   ],
   [
-    'and under every name of a folder above it',
+    'also under every name of a folder above it',
     {
       system: { ...machine.system, roots: [...machine.system.roots, folder('/data', '/srv')] },
       secret: [folder('/srv/infer')],
@@ -83,12 +83,12 @@ const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
     ],
   ],
   [
-    'a home is hidden, but for what is shown of it',
+    'a home is hidden, except the visible paths in it',
     { homes: ['/srv/u'], read: [folder('/srv/u/venv')] },
     [...base, ...below, 'hide /srv/u', 'read /srv/u/venv'],
   ],
   [
-    'a home that is shown by name is shown',
+    'a home that is named is visible',
     { homes: ['/srv/u'], read: [folder('/srv/u')] },
     [...base, ...below, 'hide /srv/u', 'read /srv/u'],
   ],
@@ -98,17 +98,17 @@ const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
     [...base, ...below, 'read /srv/infer.yaml from /dev/null'],
   ],
   [
-    'a path behind a link is found under both names',
+    'a path behind a link is visible under both names',
     { read: [file('/home/u/x.gguf', '/home/disk/x.gguf')] },
     [...base, ...below, 'read /home/disk/x.gguf', 'read /home/u/x.gguf from /home/disk/x.gguf'],
   ],
   [
-    'a link in a folder that is shown leads to what is shown',
+    'a link in a visible folder leads to the visible target',
     { read: [file('/srv/server', '/home/u/server')], write: [folder('/srv/cache', '/home/u/cache')] },
     [...base, ...below, 'read /home/u/server', 'write /home/u/cache'],
   ],
   [
-    'so does one in a folder that is shown by another name',
+    'so does one in a folder that is visible under another name',
     {
       system: { ...machine.system, roots: [...machine.system.roots, folder('/lib64', '/usr/lib64')] },
       read: [file('/lib64/ld.so', '/usr/lib/x86/ld.so')],
@@ -116,11 +116,11 @@ const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
     [...base, ...below, 'read /lib64 from /usr/lib64'],
   ],
   [
-    'what may be written is bound even where it can be read',
+    'a writable path is bound even where it is readable',
     { write: [folder('/srv/cache')], read: [folder('/srv/cache')] },
     [...base, ...below, 'write /srv/cache'],
   ],
-  ['a device that is to be written is a device', { write: [file('/dev/x')] }, [...base, ...below, 'device /dev/x']],
+  ['a writable device is bound as a device', { write: [file('/dev/x')] }, [...base, ...below, 'device /dev/x']],
 ]
 
 test.each(cases)('%s', (_what, facts, expected) => {

@@ -18,13 +18,13 @@ describe('a batch', () => {
       room,
     )
   test.each<[string, number[], number[]]>([
-    ['everyone in the middle of an answer gets a token', [1, 1, 1], [1, 1, 1]],
-    ['a prompt alone fills it', [100], [64]],
-    ['a prompt among others takes no more than the room', [1, 100, 1], [1, 16, 1]],
-    ['a short prompt passes a long one, which still gets half', [1, 100, 5], [1, 11, 5]],
-    ['a short one behind two long ones', [1, 100, 90, 3], [1, 8, 5, 3]],
-    ['what fits goes whole', [10, 20], [10, 20]],
-    ['nobody asks', [], []],
+    ['each request in the middle of an answer gets a token', [1, 1, 1], [1, 1, 1]],
+    ['a prompt alone fills the batch', [100], [64]],
+    ['a prompt among others gets only the remaining tokens', [1, 100, 1], [1, 16, 1]],
+    ['a short prompt comes before a long one, which still gets half', [1, 100, 5], [1, 11, 5]],
+    ['a short prompt after two long ones', [1, 100, 90, 3], [1, 8, 5, 3]],
+    ['prompts that fit are taken whole', [10, 20], [10, 20]],
+    ['no requests', [], []],
   ])('%s', (_rule, remaining, expected) => expect(plan(remaining)).toEqual(expected))
   test('holds one token for each answer, even beyond the batch size', () =>
     expect(plan([...count(64).map(() => 1), 9])).toEqual([...count(64).map(() => 1), 0]))
@@ -35,14 +35,14 @@ describe('a batch', () => {
 describe('slots', () => {
   const candidate = (common: number, length: number, usedAt: number, free = true) => ({ common, length, usedAt, free })
   test.each<[string, ReturnType<typeof candidate>[], number, number]>([
-    ['the same conversation goes on in its slot', [candidate(90, 100, 9), candidate(0, 0, 0)], 0, 0],
-    ['another conversation with the same beginning is copied from', [candidate(90, 900, 9), candidate(0, 50, 1)], 1, 0],
-    ['so is one that is going on', [candidate(90, 100, 9, false), candidate(3, 50, 1)], 1, 0],
-    ['little is not copied', [candidate(9, 900, 9), candidate(0, 50, 1)], 1, 1],
-    ['of equally good ones the longest unused', [candidate(90, 90, 4), candidate(90, 90, 2)], 1, 1],
-    ['a free one rather than a busy one', [candidate(90, 100, 1, false), candidate(90, 100, 4)], 1, 1],
-    ['without anything in common the longest unused', [candidate(0, 40, 4), candidate(0, 40, 2)], 1, 1],
-    ['the only free one', [candidate(0, 10, 1, false), candidate(0, 700, 7)], 1, 1],
+    ['the same conversation continues in its slot', [candidate(90, 100, 9), candidate(0, 0, 0)], 0, 0],
+    ['another conversation with the same prefix is copied', [candidate(90, 900, 9), candidate(0, 50, 1)], 1, 0],
+    ['so is one that is still running', [candidate(90, 100, 9, false), candidate(3, 50, 1)], 1, 0],
+    ['a short prefix is not copied', [candidate(9, 900, 9), candidate(0, 50, 1)], 1, 1],
+    ['of equally good slots the least recently used', [candidate(90, 90, 4), candidate(90, 90, 2)], 1, 1],
+    ['a free slot rather than a busy one', [candidate(90, 100, 1, false), candidate(90, 100, 4)], 1, 1],
+    ['without a common prefix the least recently used', [candidate(0, 40, 4), candidate(0, 40, 2)], 1, 1],
+    ['the only free slot', [candidate(0, 10, 1, false), candidate(0, 700, 7)], 1, 1],
   ])('%s', (_rule, slots, slot, source) => expect(chooseSlot(slots, 16)).toEqual({ slot, source }))
 
   test('have a common prefix', () => {
@@ -170,8 +170,8 @@ describe('a prompt', () => {
     expect(fake.context.copySequenceStateFromOtherSequence).not.toHaveBeenCalled()
   })
   test.each([
-    ['cannot forget a part', { forgets: false }],
-    ['has not the whole window any more', { first: 3 }],
+    ['cannot drop a part', { forgets: false }],
+    ['no longer has the whole window', { first: 3 }],
   ])('starts from the beginning where the memory %s', async (_rule, kind) => {
     const fake = fakeContext(kind)
     const slot = slotOf(0, [0, 1, 99], 1)

@@ -70,7 +70,7 @@ const chat = (settings: Partial<SizingSettings> = {}): SizingSettings => ({
 describe('the chosen settings', () => {
   const cases: [name: string, Shape, AvailableMemory, SizingSettings, Partial<Sizing>][] = [
     [
-      '8B Q4 on an 8 GB card: all of it, the usual context',
+      '8B Q4 on an 8 GB GPU: all of it, the usual context',
       eight,
       card(7.2),
       chat(),
@@ -78,14 +78,14 @@ describe('the chosen settings', () => {
     ],
     ['8B Q4 on 24 GB: a long context', eight, card(22), chat(), { gpuLayers: 33, context: 8192, parallel: 4 }],
     [
-      '8B Q4 on 80 GB: the longest that is chosen by itself',
+      '8B Q4 on 80 GB: the longest default context',
       eight,
       card(76),
       chat(),
       { gpuLayers: 33, context: 32_768, parallel: 4 },
     ],
     [
-      '80 GB and a long context asked for',
+      '8B Q4 on 80 GB with a long configured context',
       eight,
       card(76),
       chat({ context: 131_072, parallel: 4 }),
@@ -98,47 +98,47 @@ describe('the chosen settings', () => {
       chat(),
       { gpuLayers: 33, context: 4096, parallel: 1 },
     ],
-    ['70B Q4 on 24 GB: a part of it', seventy, card(22, 64), chat({ parallel: 1 }), { gpuLayers: 43, context: 4096 }],
+    ['70B Q4 on 24 GB: some layers', seventy, card(22, 64), chat({ parallel: 1 }), { gpuLayers: 43, context: 4096 }],
     [
-      '70B Q4 on two cards',
+      '70B Q4 on two GPUs',
       seventy,
       { gpu: 46 * GiB, cards: 2, cpu: 8 * GiB },
       chat({ parallel: 1 }),
       { gpuLayers: 81, context: 16_384 },
     ],
-    ['30B of experts on 24 GB', experts, card(22), chat(), { gpuLayers: 49, context: 8192, parallel: 4 }],
-    ['experts on 12 GB: the rest in main memory', experts, card(11), chat({ parallel: 1 }), { gpuLayers: 29 }],
-    ['layers as the operator says', eight, card(22), chat({ gpuLayers: 10 }), { gpuLayers: 10 }],
-    ['more layers than there are mean all', eight, card(22), chat({ gpuLayers: 999 }), { gpuLayers: 33 }],
-    ['none, as the operator says', eight, card(22), chat({ gpuLayers: 0 }), { gpuLayers: 0 }],
-    ['layers mean nothing where there is no GPU', eight, processor(16), chat({ gpuLayers: 33 }), { gpuLayers: 0 }],
-    ['a processor with much memory', eight, processor(32), chat(), { gpuLayers: 0, context: 4096, parallel: 4 }],
+    ['30B with experts on 24 GB', experts, card(22), chat(), { gpuLayers: 49, context: 8192, parallel: 4 }],
+    ['experts on 12 GB: the rest in system memory', experts, card(11), chat({ parallel: 1 }), { gpuLayers: 29 }],
+    ['configured layers', eight, card(22), chat({ gpuLayers: 10 }), { gpuLayers: 10 }],
+    ['more layers than the model has means all', eight, card(22), chat({ gpuLayers: 999 }), { gpuLayers: 33 }],
+    ['configured to no layers', eight, card(22), chat({ gpuLayers: 0 }), { gpuLayers: 0 }],
+    ['layers have no effect without a GPU', eight, processor(16), chat({ gpuLayers: 33 }), { gpuLayers: 0 }],
+    ['a CPU with much memory', eight, processor(32), chat(), { gpuLayers: 0, context: 4096, parallel: 4 }],
     [
-      'a processor with little memory: fewer chats, shorter',
+      'a CPU with little memory: fewer slots, shorter context',
       eight,
       processor(5.2),
       chat(),
       { context: 2048, parallel: 1 },
     ],
     [
-      'a smaller cache lets more chats in',
+      'a smaller cache type allows more slots',
       eight,
       card(7.2),
       chat({ kvType: 'q4_0' }),
       { context: 8192, parallel: 4, kvType: 'q4_0' },
     ],
-    ['never longer than it was trained for', mha, card(76), chat({ context: 32_768 }), { context: 4096 }],
-    ['256 chats at once', eight, card(76), chat({ parallel: 256, context: 512 }), { context: 512, parallel: 256 }],
+    ['never longer than the training context', mha, card(76), chat({ context: 32_768 }), { context: 4096 }],
+    ['256 slots', eight, card(76), chat({ parallel: 256, context: 512 }), { context: 512, parallel: 256 }],
     [
-      'an encoder reads what it was trained for',
+      'an encoder uses its training context',
       encoder,
       processor(1),
       { tasks: ['std/embeddings'] },
       { encoderContext: 512 },
     ],
-    ['an encoder on a card', encoder, card(7), { tasks: ['std/rerank'] }, { gpuLayers: 13, encoderContext: 512 }],
+    ['an encoder on a GPU', encoder, card(7), { tasks: ['std/rerank'] }, { gpuLayers: 13, encoderContext: 512 }],
     [
-      'a chat model that also makes vectors',
+      'a chat model that also makes embeddings',
       eight,
       card(22),
       { tasks: ['std/chat-completion', 'std/embeddings'] },
@@ -178,7 +178,7 @@ describe('settings that do not fit', () => {
 
   test.each<[name: string, Shape, AvailableMemory, SizingSettings, RegExp[]]>([
     [
-      'a context that is too long says what would fit',
+      'a context that is too long: the message says what would fit',
       eight,
       processor(16),
       chat({ context: 131_072, parallel: 4 }),
@@ -188,8 +188,8 @@ describe('settings that do not fit', () => {
         /context_length: 22\d\d\d/,
       ],
     ],
-    ['fewer chats would help', eight, processor(24), chat({ context: 65_536, parallel: 4 }), [/concurrency: 2/]],
-    ['a smaller cache would help', eight, processor(12), chat({ context: 65_536, parallel: 1 }), [/kv_type: q8_0/]],
+    ['fewer slots would fit', eight, processor(24), chat({ context: 65_536, parallel: 4 }), [/concurrency: 2/]],
+    ['a smaller cache type would fit', eight, processor(12), chat({ context: 65_536, parallel: 1 }), [/kv_type: q8_0/]],
     ['weights that are too large', seventy, processor(16), chat(), [/39\.\d GiB of weights/, /a smaller model/]],
     [
       'too many layers',
@@ -198,7 +198,7 @@ describe('settings that do not fit', () => {
       chat({ gpuLayers: 60, parallel: 1 }),
       [/60 layers need/, /gpu_layers: 4\d/],
     ],
-    ['neither card nor processor', seventy, card(8, 16), chat(), [/no split with 8\.0 GiB of the GPU/]],
+    ['neither GPU nor CPU has enough', seventy, card(8, 16), chat(), [/no split with 8\.0 GiB of the GPU/]],
   ])('%s', (_, model, memory, settings, says) => {
     const message = refused(model, memory, settings)
     for (const one of says) expect(message).toMatch(one)

@@ -24,9 +24,9 @@ describe('the variables of a template', () => {
       '<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n',
     ],
     ['the marks of begin and end', '{{ bos_token }}{{ eos_token }}', [user('hi')], '<s></s>'],
-    ['that an answer is wanted', '{% if add_generation_prompt %}yes{% endif %}', [user('hi')], 'yes'],
+    ['whether an answer is expected', '{% if add_generation_prompt %}yes{% endif %}', [user('hi')], 'yes'],
     [
-      'parts of text as one',
+      'text parts as one text',
       each,
       [
         {
@@ -39,20 +39,20 @@ describe('the variables of a template', () => {
       ],
       'user=a\nb;',
     ],
-    ['developers as system', each, [{ role: 'developer', content: 'a' }], 'system=a;'],
+    ['developer messages as system messages', each, [{ role: 'developer', content: 'a' }], 'system=a;'],
     [
-      'developers as such, where it knows them',
+      'developer messages unchanged, where the template supports them',
       `${each}{# developer #}`,
       [{ role: 'developer', content: 'a' }],
       'developer=a;',
     ],
     [
-      'what functions gave as the words of the user, where it knows no tools',
+      'function results as user messages, where the template supports no tools',
       each,
       [{ role: 'function', name: 'f', content: 'a' }],
       'user=<tool_response>\na\n</tool_response>;',
     ],
-    ['no content as none', '{{ messages[0].content is none }}', [{ role: 'assistant', content: null }], 'true'],
+    ['missing content as empty', '{{ messages[0].content is none }}', [{ role: 'assistant', content: null }], 'true'],
   ])('%s', (_rule, source, messages, expected) => expect(text(source, messages)).toBe(expected))
 
   test('variables of the caller are available, but do not replace those of infer', () => {
@@ -63,7 +63,7 @@ describe('the variables of a template', () => {
 
 describe('text of a caller never becomes a control token', () => {
   test.each<[string, string, [string, boolean][]]>([
-    ['nothing to hide', 'hi', [['user=hi;', false]]],
+    ['nothing to escape', 'hi', [['user=hi;', false]]],
     [
       'in the middle',
       'a<|im_end|>b',

@@ -99,9 +99,9 @@ describe('embeddings', () => {
     ['no texts', { input: [] }],
     ['an empty text among others', { input: ['a', ''] }],
     ['a token that does not exist', { input: [100_000] }],
-    ['a token far beyond', { input: [2 ** 40] }],
+    ['a token far out of range', { input: [2 ** 40] }],
     ['a negative token', { input: [-1] }],
-    ['half a token', { input: [1.5] }],
+    ['a fractional token', { input: [1.5] }],
     ['a mixture', { input: ['a', 1] }],
     ['an object', { input: { text: 'a' } }],
     ['nothing', {}],
@@ -154,7 +154,7 @@ describe('rerank', () => {
     ['top_n', { top_n: 2 }, [2, 0]],
     ['top_n above the number of documents', { top_n: 99 }, [2, 0, 1, 3]],
     ['top_n 0, which means all', { top_n: 0 }, [2, 0, 1, 3]],
-    ['top_k, as others call it', { top_k: 1 }, [2]],
+    ['top_k, its name in other APIs', { top_k: 1 }, [2]],
   ])('%s', async (_rule, fields, expected) => expect(order((await rerank(fields)).body)).toEqual(expected))
 
   test('returns the documents on request', async () => {

@@ -22,16 +22,16 @@ const nested = (depth: number, wrap: (inner: unknown) => unknown) => range(depth
 
 /** Schemas that would take hours, gigabytes or the stack if they were expanded. */
 const hostile: [what: string, schema: unknown][] = [
-  ['50,000 arrays in each other', nested(50_000, items => ({ items }))],
-  ['allOf of the same twice, 60 deep', definitions(60, at => ({ allOf: [to(at + 1), to(at + 1)] }))],
-  ['anyOf of the next two, 60 deep', definitions(60, at => ({ anyOf: [to(at + 1), to(Math.min(60, at + 2))] }))],
+  ['50,000 nested arrays', nested(50_000, items => ({ items }))],
+  ['allOf of the same schema twice, 60 levels deep', definitions(60, at => ({ allOf: [to(at + 1), to(at + 1)] }))],
+  ['anyOf of the next two, 60 levels deep', definitions(60, at => ({ anyOf: [to(at + 1), to(Math.min(60, at + 2))] }))],
   ['choices of choices', { allOf: range(10).map(at => ({ anyOf: range(4).map(of => ({ const: [at, of] })) })) }],
   [
     'objects of choices',
     { allOf: range(9).map(at => ({ anyOf: range(4).map(of => ({ required: [`${at} ${of}`] })) })) },
   ],
   ['600 references in a row', definitions(600, at => to(at + 1))],
-  ['600 objects in each other', definitions(600, at => ({ properties: { next: to(at + 1) }, required: ['next'] }))],
+  ['600 nested objects', definitions(600, at => ({ properties: { next: to(at + 1) }, required: ['next'] }))],
   ['a oneOf of 300', { oneOf: range(300).map(at => ({ properties: { k: { const: at } }, required: ['k'] })) }],
   ['1500 optional properties', { properties: named(1500, () => ({ type: 'string' })), additionalProperties: true }],
   ['4000 values', { enum: range(4000).map(at => `value number ${(at * 7919) % 4001} of many`) }],
@@ -40,7 +40,7 @@ const hostile: [what: string, schema: unknown][] = [
   ['arrays that repeat arrays', nested(40, items => ({ items, maxItems: 1999 }))],
   ['repetitions of repetitions', { type: 'string', pattern: '^(((a{50}){50}){50}){50}$' }],
   ['repetitions of nothing', { type: 'string', pattern: '^((?:){1000000000}){1000000000}$' }],
-  ['a pattern of 2^20 cases', { type: 'string', pattern: '^(a|b)*a(a|b){20}$' }],
+  ['a pattern with 2^20 cases', { type: 'string', pattern: '^(a|b)*a(a|b){20}$' }],
   [
     'a tree of lists of lists',
     {
@@ -52,7 +52,7 @@ const hostile: [what: string, schema: unknown][] = [
     definitions(40, at => ({ anyOf: [{ items: to(at + 1) }, { items: to(at + 1), minItems: 2 }] })),
   ],
   [
-    'objects that hold each other first',
+    'objects that contain each other first',
     {
       anyOf: ['x', 'y'].map(other => ({ properties: { a: { $ref: '#' }, [other]: { const: 1 } } })),
     },
@@ -128,7 +128,7 @@ const usual: [what: string, schema: unknown, text: string][] = [
     '{"type":"form","label":"","children":[{"type":"div","label":"a","children":[],"attributes":[{"name":"a","value":"b"}]}],"attributes":[]}',
   ],
   [
-    'what Pydantic writes',
+    'a schema of Pydantic',
     {
       $defs: { Color: { enum: ['red', 'green'], title: 'Color', type: 'string' } },
       properties: {
@@ -151,7 +151,7 @@ const usual: [what: string, schema: unknown, text: string][] = [
     '{"name": "A", "age": 149, "confidence": 0.75, "color": "green", "born": "1990-01-31", "scores": {"x": 1.5}, "pair": [1, "a"]}',
   ],
   [
-    'an expression tree told apart by its operator',
+    'an expression tree distinguished by its operator',
     {
       $ref: '#/$defs/expression',
       $defs: {

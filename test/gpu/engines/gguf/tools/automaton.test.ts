@@ -46,13 +46,13 @@ describe('text that does not begin as a call', () => {
   test.each<[string, string, boolean]>([
     ['words', 'hello', true],
     ['nothing', '', true],
-    ['JSON of another kind', '{"a": 1}', true],
+    ['other JSON', '{"a": 1}', true],
     ['another name', '{"name": "adder"}', true],
-    ['a name that is not complete', ' { "name" : "ad', true],
+    ['an incomplete name', ' { "name" : "ad', true],
     ['an opening', '{"name":"add"', false],
     ['an opening with white space', '\n {\t"name" :\n"sum" , ', false],
     ['another opening', '{"type":"call"', false],
-    ['an opening behind words', 'So: {"name":"add"', true],
+    ['an opening after words', 'So: {"name":"add"', true],
   ])('%s', (_what, text, allowed) => expect(run(guarded.automaton, text) !== 'nowhere').toBe(allowed))
 
   test('a marker is found after it, and at the very beginning', () => {

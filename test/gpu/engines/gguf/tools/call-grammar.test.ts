@@ -65,13 +65,13 @@ describe.each(Object.keys(forms) as (keyof typeof forms)[])('%s', form => {
   test.each<[string, Fields, string, boolean]>([
     ['one call', forced, one[form], true],
     ['two calls', forced, two[form], true],
-    ['two where one is allowed', { ...forced, ...single }, two[form], false],
+    ['two calls where one is allowed', { ...forced, ...single }, two[form], false],
     ['the arguments of another function', forced, wrong(one[form]), false],
-    ['words where a call is wanted', forced, 'No.', false],
-    ['words behind a call', forced, `${one[form]} Done.`, false],
-    ['half a call', forced, one[form].slice(0, -4), false],
-    ['the function that is named', { tool_choice: { type: 'function', function: { name: 'add' } } }, one[form], true],
-    ['another than the named', { tool_choice: { type: 'function', function: { name: 'sum' } } }, one[form], false],
+    ['text where a call is required', forced, 'No.', false],
+    ['text after a call', forced, `${one[form]} Done.`, false],
+    ['an incomplete call', forced, one[form].slice(0, -4), false],
+    ['the named function', { tool_choice: { type: 'function', function: { name: 'add' } } }, one[form], true],
+    ['another function', { tool_choice: { type: 'function', function: { name: 'sum' } } }, one[form], false],
     ['words', {}, 'Well, it is {"a": 1} [x] <b>.\n', true],
     ['nothing', {}, '', true],
     ['a call', {}, one[form], true],
@@ -80,8 +80,8 @@ describe.each(Object.keys(forms) as (keyof typeof forms)[])('%s', form => {
     ['a call or JSON: a call', json, one[form], true],
     ['a call or JSON: JSON', json, '{"j": 1}', true],
     ['a call or JSON: other JSON', json, '{"k": 1}', false],
-    ['a call or JSON: words', json, 'Well.', false],
-    ['a call that must come, or JSON: JSON', { ...json, ...forced }, '{"j": 1}', false],
+    ['a call or JSON: text', json, 'Well.', false],
+    ['a required call, or JSON: JSON', { ...json, ...forced }, '{"j": 1}', false],
   ])('%s: %#', async (_what, fields, text, expected) => {
     const allows = await allowed(form, fields)
     expect([text, allows(text)]).toEqual([text, expected])
@@ -148,9 +148,9 @@ describe('compiled grammars are cached', () => {
   const asked = [wanted('f', true), wanted('g', true), wanted('f', false), wanted('f', true)]
 
   test.each([
-    ['enough room', undefined],
-    ['room for one or two', 3_000],
-    ['no room', 10],
+    ['a large cache', undefined],
+    ['a cache for one or two', 3_000],
+    ['no cache', 10],
   ])('and equal new ones, with %s', async (_what, most) => {
     const constraint = openConstraints(most)
     for (const _round of [1, 2]) expect(await Promise.all(asked.map(constraint))).toEqual(asked.map(grammarOf))

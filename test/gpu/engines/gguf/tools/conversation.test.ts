@@ -52,9 +52,9 @@ describe('tools in the prompt of a template', () => {
   ] as const)('%s writes calls like %s', (name, family) => expect(open(templates[name]).form.family).toBe(family))
 
   test.each([
-    ['tags of its own', '<tool_call><function={{ c.function.name }}>{{ c.function.arguments | tojson }}</function>'],
+    ['its own tags', '<tool_call><function={{ c.function.name }}>{{ c.function.arguments | tojson }}</function>'],
     ['keys and values', '<tool_call>{{ c.function.name }}<arg>{{ c.function.arguments | tojson }}</arg></tool_call>'],
-    ['nothing of earlier calls', ''],
+    ['no earlier calls', ''],
   ])('a template with the same marks that writes %s gets the call format of infer', (_what, call) => {
     const source = `{{ tools | tojson }}{# <tool_call> #}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}${call}{% endfor %}{% endfor %}`
     const text = prompt(source, { tools })
@@ -127,8 +127,8 @@ describe('tools in the prompt of a template', () => {
   })
 
   test.each<[string, Fields]>([
-    ['none were given', {}],
-    ['none may be called', { tools, tool_choice: 'none' }],
+    ['no tools are given', {}],
+    ['no tool may be called', { tools, tool_choice: 'none' }],
   ])('the prompt has no tools where %s', (_when, fields) => {
     for (const source of [templates.hermes, templates.strict])
       expect(prompt(source, { ...fields, messages: [{ role: 'user', content: 'Hi' }] })).not.toMatch(/tools|function/)
@@ -172,17 +172,17 @@ describe('reasoning', () => {
   const beginning = (source: string, fields: Fields) =>
     beginningOf(prompt(source, { messages: [{ role: 'user', content: 'Hi' }], ...fields }), thinkMarksOf(source))
   test.each<[string, string, Fields, string]>([
-    ['a model that does not', templates.hermes, {}, 'answer'],
-    ['one that may', templates.qwen3, {}, 'open'],
-    ['one that is told not to', templates.qwen3, { chat_template_kwargs: { enable_thinking: false } }, 'answer'],
-    ['no effort', templates.qwen3, { reasoning_effort: 'none' }, 'answer'],
+    ['a model without reasoning', templates.hermes, {}, 'answer'],
+    ['a model with optional reasoning', templates.qwen3, {}, 'open'],
+    ['a model with it turned off', templates.qwen3, { chat_template_kwargs: { enable_thinking: false } }, 'answer'],
+    ['effort none', templates.qwen3, { reasoning_effort: 'none' }, 'answer'],
     ['some effort', templates.qwen3, { reasoning_effort: 'low' }, 'open'],
     [
-      'the template’s own variable before the effort',
+      'the template’s own variable overrides the effort',
       templates.qwen3,
       { reasoning_effort: 'high', chat_template_kwargs: { enable_thinking: false } },
       'answer',
     ],
-    ['one whose prompt begins the thoughts', templates.thinker, {}, 'thinking'],
+    ['a template whose prompt begins the reasoning', templates.thinker, {}, 'thinking'],
   ])('%s', (_what, source, fields, expected) => expect(beginning(source, fields)).toBe(expected))
 })
