@@ -54,7 +54,7 @@ describe('place', () => {
       [gpu('a', 80), gpu('b', 24)],
       { do: 'load', devices: ['b'], evict: [] },
     ],
-    ['an idle one is evicted', want(20), [on('x', 'a', 20)], [gpu('a', 24)], { do: 'load', devices: ['a'], evict: ['x'] }],
+    ['evicts an idle one', want(20), [on('x', 'a', 20)], [gpu('a', 24)], { do: 'load', devices: ['a'], evict: ['x'] }],
     [
       'the least recently used is evicted first',
       want(10),

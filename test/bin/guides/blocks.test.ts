@@ -38,7 +38,7 @@ describe('shell blocks', () => {
 
   test('there are some', () => expect(all.length).toBeGreaterThan(5))
 
-  test.each(all)('$at says whether it is run or why not', ({ block }) => {
+  test.each(all)('$at is marked as run or with the reason why not', ({ block }) => {
     expect(block.language).toBe('sh')
     expect(['test', 'gpu', 'network', 'root']).toContain(block.marks[0])
   })
@@ -59,7 +59,7 @@ describe('shell blocks', () => {
 describe('YAML blocks', () => {
   const all = named(({ language }) => language === 'yaml')
 
-  test.each(all)('$at says what it is', ({ block }) => {
+  test.each(all)('$at is marked and is valid YAML', ({ block }) => {
     expect(block.marks.length).toBeGreaterThan(0)
     expect(() => parse(block.text) as unknown).not.toThrow()
   })

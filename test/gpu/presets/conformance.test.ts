@@ -255,7 +255,7 @@ const rows: Row[] = [
   { quirk: 'additional members', mode: 'extra', seen: fine },
   { quirk: 'another name, and ids and times that change', mode: 'other-name', seen: fine },
   ...(['null', 'eos_token', 'end_turn', 'stop_sequence', 'whatever'] as const).map(reason => ({
-    quirk: `an end for the reason ${reason}`,
+    quirk: `finish reason ${reason}`,
     mode: `finish,reason=${reason}`,
     seen: fine,
   })),
@@ -283,19 +283,19 @@ const rows: Row[] = [
     collected: refused(502, 'worker_error', /not JSON/),
   },
   ...(['', 'no-index', 'all-0', 'no-ids', 'objects', 'nulls'] as const).map(how => ({
-    quirk: `tool calls: ${how || 'in pieces'}`,
+    quirk: `tool calls: ${how || 'in chunks'}`,
     mode: `calls,how=${how || 'well'}`,
     more: { tools },
     seen: { ...fine, text: '', finish: 'tool_calls', usage: expect.anything() as object, calls },
   })),
   {
-    quirk: 'a tool_choice that names one (llama-server passes it over)',
+    quirk: 'a tool_choice that names one (llama-server ignores it)',
     mode: 'well',
     more: { tools, tool_choice: { type: 'function', function: { name: 'g' } } },
     seen: { status: 200, finish: 'tool_calls', calls: [{ ...calls[1], arguments: '{}' }] },
   },
   ...(['last', 'choice', 'groq', 'every'] as const).map(where => ({
-    quirk: `usage in its ${where}`,
+    quirk: `usage position: ${where}`,
     mode: `usage,where=${where}`,
     seen: fine,
   })),
@@ -309,7 +309,7 @@ const rows: Row[] = [
     streamed: { usage: { prompt_tokens: 0, completion_tokens: 5 } },
   },
   ...(['object', 'flat', 'string', 'detail', 'fields', 'message', 'text', 'html'] as const).map(shape => ({
-    quirk: `a refusal as ${shape}`,
+    quirk: `an error as ${shape}`,
     mode: `refuse,shape=${shape},text=temperature_is_wrong`,
     seen: refused(400, 'invalid_value', /^The engine refused the request: (temperature: |400 )?temperature is wrong$/),
   })),
@@ -388,7 +388,7 @@ const rows: Row[] = [
       ['openai', others],
     ] as const
   ).map(([as, of]) => ({
-    quirk: `a prompt too long, as ${as} says it`,
+    quirk: `a prompt too long, reported by ${as}`,
     mode: `too-long,as=${as}`,
     of,
     seen: refused(400, 'context_length_exceeded', /3000.*2048/, { prompt_tokens: 3000, context_length: 2048 }),
@@ -607,7 +607,7 @@ describe('a whole answer whose client disconnects', () => {
     ['chat', 'vllm'],
     ['completion', 'llama-server'],
     ['completion', 'vllm'],
-  ] as const)('%s of %s: what the engine had used by then is billed', async (kind, model) => {
+  ] as const)('%s of %s: the usage up to that point is billed', async (kind, model) => {
     const before = await cancelled(model)
     const start = await tokens(model)
     const said = 'one two three mode:stream,tokens=100000,rate=100'

@@ -8,7 +8,7 @@ test.each([
   ['by default', {}, /^4 × 4096 tokens, on the CPU: \d+ MiB of [\d.]+ GiB \(.* of f16 cache/],
   ['as configured', { flashAttention: 'off', parallel: 3, context: 512, batch: 64 }, /^3 × 512 tokens/],
   ['within the booked memory', { memory: 6 * 2 ** 20, mmap: false }, /of 6 MiB \(/],
-] as const)('the engine is laid out %s, says so, and answers', async (_, settings, why) => {
+] as const)('the engine sizes itself %s, logs it, and answers', async (_, settings, why) => {
   const engine = await startEngine({ model: 'tiny-chat.gguf', parallel: undefined, ...settings })
   expect(sized(engine.log)).toMatch(why)
   const { status, body } = await engine.chat({})

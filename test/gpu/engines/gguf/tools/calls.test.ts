@@ -174,7 +174,7 @@ test.each([
   ['mistral', '[TOOL_CALLS]'],
   ['mistralNamed', '[TOOL_CALLS]'],
   ['llama', '<|python_tag|>'],
-] as const)('%s: of its own accord a model calls as well, and as rightly', async (family, marker) => {
+] as const)('%s: an optional call is valid too', async (family, marker) => {
   const bias = { [tokenOf(family, marker)]: 100 }
   for (const seed of [1, 2, 3]) {
     const fields = { messages: question, ...wild, seed, logit_bias: bias, parallel_tool_calls: false }
