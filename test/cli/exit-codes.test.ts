@@ -13,11 +13,7 @@ const ends: [rule: string, thrown: unknown, exitCode: number][] = [
   ['damaged data is 65', new StoreRefusal(65, 'Damaged.'), 65],
   ['a database whose disk fails is 74', new StoreRefusal(74, 'No disk.'), 74],
   ['an invalid configuration is 65', new Failure('invalid_value', 'infer.yaml:3: no.'), 65],
-  [
-    'an unreadable configuration is 74',
-    new Failure('invalid_value', 'x', { cause: system('EACCES', 'open') }),
-    74,
-  ],
+  ['an unreadable configuration is 74', new Failure('invalid_value', 'x', { cause: system('EACCES', 'open') }), 74],
   ['an address in use is 74', new Failure('conflict', 'x', { cause: system('EADDRINUSE', 'listen') }), 74],
   ['a full disk is 74', new Failure('disk_full', 'x'), 74],
   ['a missing object is 1', new Failure('not_found', 'x'), 1],

@@ -144,22 +144,19 @@ test.skipIf(!hasTerminal)('in a terminal each has a bar, which is removed when t
   expect(readdirSync(folder)).toHaveLength(3)
 })
 
-test.skipIf(!hasTerminal)(
-  'in a terminal printed lines are above the bars, which continue',
-  async () => {
-    const open: ServerResponse[] = []
-    const { env, folder } = await setUp([clip, clip, clip], (response, at) => {
-      open[at] = response
-      const working = snapshot(record({ status: 'processing' }))
-      streams([working], { hold: true })(response, undefined as never, undefined as never)
-    })
-    const screen = inTerminal(['video', 'clip/fast', 'A cat', '--all-formats', '--out', folder], env)
-    await screen.sees('1:1   ──')
-    open[0]!.end(event('job.completed', {}))
-    await screen.sees('seed 9')
-    await screen.sees(`\u001b[J${folder}/a-cat-9-16x9.mp4\r\n`)
-    await screen.sees('9:16  ──')
-    for (const response of open.slice(1)) response.end(event('job.completed', {}))
-    expect(await screen.ends()).toBe(0)
-  },
-)
+test.skipIf(!hasTerminal)('in a terminal printed lines are above the bars, which continue', async () => {
+  const open: ServerResponse[] = []
+  const { env, folder } = await setUp([clip, clip, clip], (response, at) => {
+    open[at] = response
+    const working = snapshot(record({ status: 'processing' }))
+    streams([working], { hold: true })(response, undefined as never, undefined as never)
+  })
+  const screen = inTerminal(['video', 'clip/fast', 'A cat', '--all-formats', '--out', folder], env)
+  await screen.sees('1:1   ──')
+  open[0]!.end(event('job.completed', {}))
+  await screen.sees('seed 9')
+  await screen.sees(`\u001b[J${folder}/a-cat-9-16x9.mp4\r\n`)
+  await screen.sees('9:16  ──')
+  for (const response of open.slice(1)) response.end(event('job.completed', {}))
+  expect(await screen.ends()).toBe(0)
+})

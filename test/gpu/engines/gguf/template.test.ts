@@ -118,8 +118,7 @@ describe('errors', () => {
     expect([failure.code, failure.param]).toEqual(['invalid_value', 'messages'])
     expect(failure.message).toContain('Roles must alternate')
   })
-  test('an invalid template fails the start', () =>
-    expect(failing(() => open('{% if %}')).code).toBe('worker_error'))
+  test('an invalid template fails the start', () => expect(failing(() => open('{% if %}')).code).toBe('worker_error'))
   test('an image is refused with its position', () => {
     const picture: Messages[number] = { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:,' } }] }
     const failure = failing(() => open().render([user('hi'), picture]))

@@ -82,11 +82,7 @@ const unsupported: [what: string, schema: unknown, part: string][] = [
     { type: 'object', properties: { a: true, b: true }, oneOf: [{ required: ['a'] }, { required: ['b'] }] },
     "'schema.oneOf[1]'",
   ],
-  [
-    'a value with an ambiguous format',
-    { format: 'date', enum: ['2024-02-29'] },
-    'whether "2024-02-29" has the format',
-  ],
+  ['a value with an ambiguous format', { format: 'date', enum: ['2024-02-29'] }, 'whether "2024-02-29" has the format'],
   ['many items', { type: 'array', minItems: 2001 }, "'schema.minItems': it is more than 2000"],
   ['long strings', { type: 'string', maxLength: 1_000_001 }, "'schema.maxLength': it is more than 1000000"],
   ['a bound with many digits', { type: 'number', minimum: 0.1234567890123456 }, "'schema.minimum'"],

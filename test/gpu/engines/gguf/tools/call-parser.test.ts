@@ -166,12 +166,7 @@ const cases: [string, Setting, string, string][] = [
     '(Hm.\n\nSo.)"Yes."',
   ],
   ['empty reasoning', { beginning: 'open' }, '<think>\n\n</think>\n\nYes.', '"Yes."'],
-  [
-    'no reasoning, where it is optional',
-    { beginning: 'open' },
-    'Yes, <think> is a mark.',
-    '"Yes, <think> is a mark."',
-  ],
+  ['no reasoning, where it is optional', { beginning: 'open' }, 'Yes, <think> is a mark.', '"Yes, <think> is a mark."'],
   ['reasoning that was cut', { beginning: 'thinking' }, 'Hm. </thin', '(Hm. </thin)'],
   ['a mark that was cut', { beginning: 'open' }, '<thi', '"<thi"'],
   [
