@@ -8,10 +8,10 @@ import { openLog } from '../core/log.ts'
 const node = process.execPath
 export const fakeEngine = join(import.meta.dirname, 'fixtures', 'engine.ts')
 
-/** What the fake engine is made of: it imports from the whole repository. */
+/** The paths that the fake engine needs to read: it imports from the whole repository. */
 export const fakeNeeds = { sandbox_read: [join(import.meta.dirname, '..')] }
 
-/** A model that the fake engine plays, as an entry of infer.yaml. */
+/** A model that the fake engine serves, as an entry of infer.yaml. */
 export const fakeModel = (id: string, flags: string[] = [], more: object = {}) => ({
   id,
   engine: 'custom',
@@ -25,7 +25,7 @@ export const fakeModel = (id: string, flags: string[] = [], more: object = {}) =
   ...more,
 })
 
-/** Folders of jobs that are being run, below the data directory. The folders of their engines stay. */
+/** Folders of running jobs, below the data directory. The folders of their engines are kept. */
 export const workspacesIn = (dataDir: string): string[] =>
   readdirSync(join(dataDir, 'work'), { recursive: true, encoding: 'utf8' }).filter(name => name.includes('job_'))
 
@@ -37,9 +37,9 @@ export interface TestApp extends AsyncDisposable {
   organizationId: string
   dataDir: string
   configPath: string
-  /** The next line of the server's log with this message, once it is written. */
+  /** The next log line of the server with this message, once it is written. */
   logged(message: string | RegExp): Promise<Record<string, unknown>>
-  /** Lines that the server logged as errors; a test that expects some empties it, any left fail the test's end. */
+  /** Lines that the server logged as errors. A test that expects some empties it; any that remain fail the test. */
   errors: string[]
   fetch(
     path: string,
@@ -53,7 +53,7 @@ export interface TestApp extends AsyncDisposable {
   ): Promise<Response>
 }
 
-/** The whole program in this process: real store, real sockets, engines as real children, in a directory of its own. */
+/** The whole program in this process: real store, real sockets, engines as child processes, in its own directory. */
 export async function startApp(
   config: {
     models?: object[]
@@ -68,7 +68,7 @@ export async function startApp(
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))
   const configPath = join(dataDir, 'infer.yaml')
-  // Small disks are no reason for a test to fail: the free-space mark has tests of its own.
+  // A small disk must not fail a test: the free-space threshold has its own tests.
   writeFileSync(
     configPath,
     stringify({ models: [fakeModel('fake')], ...config, limits: { min_free_disk: 0, ballast: 0, ...config.limits } }),

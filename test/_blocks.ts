@@ -5,14 +5,14 @@ import { guidesFolder } from '../bin/guides/pages.ts'
 
 /** A fenced block of a page. ` ```yaml workflow file=story.yaml ` has the marks `workflow` and `file=story.yaml`. */
 export interface Block {
-  /** `jobs.md:12`, the line of its first fence. */
+  /** `jobs.md:12`: the page and the line of the opening fence. */
   at: string
   language: string
   marks: readonly string[]
   text: string
 }
 
-/** A page whose blocks are checked: README.md and every guide. */
+/** A page whose blocks are tested: README.md and every guide. */
 export interface WrittenPage {
   name: string
   markdown: string

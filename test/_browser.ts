@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findProgram } from '../gpu/launcher/program.ts'
 
-/** The browser that is installed here, by its path; undefined where there is none. */
+/** The path of the installed browser; undefined without one. */
 export const chromium = ['chromium', 'chromium-browser', 'google-chrome']
   .map(name => findProgram(name, process.env.PATH ?? ''))
   .find(path => path !== undefined)
@@ -21,7 +21,7 @@ export interface Pages extends AsyncDisposable {
   /** The origin of the pages. `http://localhost:<port>` is another origin of the same pages. */
   origin: string
   /**
-   * Opens a page of this origin in a browser of its own, and resolves with the value that its script returns. The script
+   * Opens a page of this origin in a new browser, and resolves with the value that its script returns. The script
    * is the body of an async function, with `input` as its argument. Rejects with what it throws.
    */
   run(origin: string, script: string, input: unknown): Promise<unknown>

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { fakeEngine } from './_app.ts'
 
-/** A fake engine of the test's own, for what must be seen from the engine's side. */
+/** A fake engine for one test, for checks from the side of the engine. */
 export interface OwnEngine extends AsyncDisposable {
   url: string
   pid: number

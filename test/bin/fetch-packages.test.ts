@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { fetchPackages } from '../../bin/fetch-packages.ts'
 
-// An npm that packs what lies beside it, and writes down what it was asked for.
+// A fake npm that packs a local folder and records its arguments.
 let folder: string
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'infer-fetch-'))
@@ -34,7 +34,7 @@ function lock(integrity: string | undefined): string {
 }
 const right = () => `sha512-${hash('sha512', readFileSync(join(folder, 'one.tgz')), 'base64')}`
 
-test('a package is fetched in the version of the lock file, and once', () => {
+test('a package is downloaded once, in the version of the lock file', () => {
   const target = join(folder, 'node_modules')
   fetchPackages(['@img/one'], target, lock(right()))
   fetchPackages(['@img/one'], target, lock(right()))
@@ -42,7 +42,7 @@ test('a package is fetched in the version of the lock file, and once', () => {
   expect(asked()).toEqual(['@img/one@1.2.3'])
 })
 
-test('a tarball that is not the one of the lock file is refused, and nothing of it stays', () => {
+test('a tarball that does not match the lock file is refused and removed', () => {
   const target = join(folder, 'node_modules')
   expect(() => fetchPackages(['@img/one'], target, lock('sha512-AAAA'))).toThrow(
     /^@img\/one@1\.2\.3 is sha512-.*, and the lock file has sha512-AAAA\.$/,
@@ -50,6 +50,6 @@ test('a tarball that is not the one of the lock file is refused, and nothing of 
   expect(readdirSync(join(target, '@img'))).toEqual([])
 })
 
-test('a package without an integrity is not fetched', () => {
+test('a package without an integrity value is not downloaded', () => {
   expect(() => fetchPackages(['@img/one'], folder, lock(undefined))).toThrow(/has no @img\/one with an integrity/)
 })

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { discover } from '../../gpu/devices/discover.ts'
 import { openFakeCard, runChecks } from '../gpu/_fake-card.ts'
 
-/** The bundle for a machine with a card, made and used: copied to an empty folder, run there, recorded here. */
+/** The bundle for a GPU machine is built, copied to an empty folder and run there; its report is recorded here. */
 let folder: string
 let card: ReturnType<typeof openFakeCard>
 const made = (): string => join(folder, 'made')
@@ -35,7 +35,7 @@ const run = (...args: string[]) =>
     [join(moved(), 'run')],
   )
 
-test('it has at most 56 MiB, and nothing that belongs to tests', () => {
+test('it has at most 56 MiB, and no fakes', () => {
   const files = readdirSync(made(), { recursive: true, encoding: 'utf8' })
   const bytes = files.reduce((sum, name) => sum + statSync(join(made(), name)).size, 0)
   expect(bytes).toBeLessThan(56 * 2 ** 20)
@@ -43,7 +43,7 @@ test('it has at most 56 MiB, and nothing that belongs to tests', () => {
   expect(files.filter(name => /fake|pycache/.test(name))).toEqual([])
 })
 
-test('its checks run where it is copied to; their report is recorded as a table and as fixtures', {
+test('its checks run in the copied folder; their report is recorded as a table and as fixtures', {
   timeout: 60_000,
 }, async () => {
   const { code, lines, err } = await run('--part', 'discovery')
@@ -68,7 +68,7 @@ test('its checks run where it is copied to; their report is recorded as a table 
   ).toHaveLength(1)
 })
 
-test('a file that was damaged on its way is named', { timeout: 60_000 }, async () => {
+test('a file that was damaged in transfer is named', { timeout: 60_000 }, async () => {
   appendFileSync(join(moved(), 'checks', 'README.md'), 'x')
   const { code, lines } = await run('--part', 'discovery', '--check', 'bundle.files')
   expect(lines[0]).toMatch(/^bundle.files: fail, \d+ files, 1 changed or missing; .*checks\/README.md$/)

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-// The launcher in a checkout of its own, whose program says how it was started and ends as it is told.
+// The launcher in a separate checkout, whose program prints how it was started and exits as requested.
 let checkout: string
 beforeEach(() => {
   checkout = realpathSync(mkdtempSync(join(tmpdir(), 'infer-launcher-')))
@@ -25,7 +25,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(checkout, { recursive: true, force: true }))
 
-/** `old` lets this Node pass for one of the years before. */
+/** `old` presents this Node as an old version. */
 function launch(args: string[], { old = false } = {}): ChildProcess {
   const disguise = `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'18.19.0'}});process.execve=undefined`
   const flags = old ? ['--import', disguise] : []
@@ -42,7 +42,7 @@ const bringNode = () => symlinkSync(realpathSync('node_modules'), join(checkout,
 test.each([
   { old: false, how: 'this process becomes the program' },
   { old: true, how: 'an old Node starts the Node that npm brought' },
-])('arguments, flags of Node and exit code pass: $how', async ({ old }) => {
+])('arguments, Node flags and exit code are passed on: $how', async ({ old }) => {
   bringNode()
   const { out, code } = await ended(launch(['exit', '17'], { old }))
   expect(JSON.parse(out)).toEqual({
@@ -62,7 +62,7 @@ test.each([false, true])('a signal reaches the program (old Node: %s)', async ol
   expect(await end).toMatchObject({ code: 43, signal: null })
 })
 
-test('a program that was killed shows in the exit code, as a shell shows it', async () => {
+test('a killed program has the exit code that a shell gives it', async () => {
   bringNode()
   expect((await ended(launch(['die'], { old: true }))).code).toBe(137)
 })

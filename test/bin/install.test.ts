@@ -15,7 +15,7 @@ test.each([[['--instal']], [['--install', 'a', 'b']], [['--install', '--force']]
   expect(() => installFolder(args, '/home/me')).toThrow('npm run pack -- --install [folder]'),
 )
 
-test('the executable is copied, replaces an older one, and the user is told where it is', () => {
+test('the executable is copied, replaces an older one, and the message says where it is', () => {
   const folder = mkdtempSync(join(tmpdir(), 'infer-install-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const executable = join(folder, 'built')

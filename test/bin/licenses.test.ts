@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, '../..')
 const text = readFileSync(join(root, 'dist/assets/licenses.txt'), 'utf8')
 const list = text.split('\n'.padEnd(80, '-'))[0]!
 
-/** The bundler says before each file where it comes from, unless it leaves out comments. */
+/** The bundler writes the origin of each file before it, unless it omits comments. */
 async function bundledPackages(): Promise<string[]> {
   const program = await bundleProgram('0.0.0', false)
   const vendored = [
@@ -26,7 +26,7 @@ const folders = await bundledPackages()
 const about = (folder: string) =>
   JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as { name: string; version: string }
 
-test('every package in the bundles is named with its version and its text', () => {
+test('every package in the bundles is named with its version and its licence text', () => {
   expect(folders.length).toBeGreaterThan(40)
   for (const folder of folders) {
     const { name, version } = about(folder)
@@ -36,7 +36,7 @@ test('every package in the bundles is named with its version and its text', () =
   }
 })
 
-test('so is what is carried as it is, and what is compiled in', () => {
+test('files that are included unchanged and compiled-in code are named too', () => {
   const vendored = readdirSync(join(root, 'dist/vendor/node_modules/@node-llama-cpp'))
   for (const name of [
     ...vendored.map(one => `@node-llama-cpp/${one}`),
@@ -51,7 +51,7 @@ test('so is what is carried as it is, and what is compiled in', () => {
   expect(text).toContain('Copyright Node.js contributors')
 })
 
-test('no licence that asks for more than its text is inside, but for libraries that stay files of their own', () => {
+test('no licence requires more than its text, except those of libraries in separate files', () => {
   expect(existsSync(join(root, 'dist/assets/licenses.txt'))).toBe(true)
   const ownFiles = /libvips|^LAME|^codec-parser|^mpg123 in/
   const lines = list.split('\n')

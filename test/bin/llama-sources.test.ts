@@ -8,7 +8,7 @@ import { writeLlamaSources } from '../../bin/llama-sources.ts'
 const folder = mkdtempSync(join(tmpdir(), 'infer-llama-sources-test-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-test('the sources are small, the same every time, and what the build reads', () => {
+test('the sources are small, reproducible, and contain the files that the build reads', () => {
   const [first, second] = [join(folder, 'first.tar.xz'), join(folder, 'second.tar.xz')]
   const size = writeLlamaSources(first)
   expect(size).toBeLessThan(1_000_000)

@@ -40,7 +40,7 @@ test('it names everything that infer licenses names, with a licence each', () =>
   }
 })
 
-test('a package of npm has its address and the hash that the lock file has of it', () => {
+test('an npm package has its URL and the hash of the lock file', () => {
   const sharp = named('@img/sharp-linux-x64')!
   expect(sharp.purl).toBe(`pkg:npm/%40img/sharp-linux-x64@${sharp.version}`)
   const locked = packages['node_modules/@img/sharp-linux-x64']!.integrity!
@@ -49,14 +49,14 @@ test('a package of npm has its address and the hash that the lock file has of it
   expect(without.map(({ name }) => name)).toEqual([])
 })
 
-test('what scanners for vulnerabilities look for is there: Node, llama.cpp and the libraries inside libvips', () => {
+test('it has what vulnerability scanners search for: Node, llama.cpp and the libraries inside libvips', () => {
   expect(named('Node.js')!.cpe).toMatch(/^cpe:2\.3:a:nodejs:node\.js:24\.\d+\.\d+:/)
   expect(named('llama.cpp')!.purl).toMatch(/^pkg:github\/ggml-org\/llama\.cpp@./)
   const inside = named('@img/sharp-libvips-linux-x64')!.components!.map(({ name }) => name)
   expect(inside).toEqual(expect.arrayContaining(['webp', 'png', 'heif', 'tiff']))
 })
 
-test('references are unique, and the executable depends on all', () => {
+test('references are unique, and the executable depends on all components', () => {
   const all = bom.components.flatMap(({ 'bom-ref': ref, components = [] }) => [
     ref,
     ...components.map(part => part['bom-ref']),

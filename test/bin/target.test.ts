@@ -10,7 +10,7 @@ interface Locked {
 const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as { packages: Record<string, Locked> }
 
 test.each(architectures)(
-  'for %s the lock file has every package with native code, in the version of the others',
+  'for %s the lock file has every package with native code, in the same version as the others',
   one => {
     const other = nativePackages('x64')
     for (const [at, name] of nativePackages(one).entries()) {
@@ -24,7 +24,7 @@ test.each(architectures)(
   },
 )
 
-test('x64 is the target without a choice; an unknown architecture is refused with those that there are', () => {
+test('x64 is the default target; an unknown architecture is refused with the known ones', () => {
   expect(targetOf(undefined)).toBe(targets.x64)
   expect(targetOf('arm64')).toBe(targets.arm64)
   expect(() => targetOf('riscv64')).toThrow("'riscv64' is not an architecture of infer. Write one of: x64, arm64")

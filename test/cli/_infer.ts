@@ -13,14 +13,14 @@ export interface Ended {
   stderr: string
 }
 
-/** An empty folder that is gone after the test. */
+/** An empty folder that is deleted after the test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'infer-cli-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 
-/** Runs the command line from source as a child, with an environment of its own, and waits for its end. */
+/** Runs the command line from source as a child process with its own environment, and waits until it exits. */
 export async function infer(
   args: readonly string[],
   { env = {}, input = '' }: { env?: Record<string, string>; input?: string | Uint8Array } = {},

@@ -31,7 +31,7 @@ export const talker = {
   slugs: {},
 }
 
-/** A record as the API gives it. */
+/** A job record as the API returns it. */
 export const record = (more: object = {}) => ({
   id: jobId,
   object: 'job',
@@ -86,18 +86,18 @@ export const failed = (message: string) =>
     error: { code: 'worker_error', message, type: 'server_error', retryable: true, attempt: 3 },
   })
 
-/** One event of a job, as it stands in a stream. */
+/** One event of a job, as a stream contains it. */
 export const event = (type: string, data: object): string =>
   `id: evt_1\nevent: ${type}\ndata: ${JSON.stringify({ id: 'evt_1', type, timestamp: '2026-11-21T12:00:00Z', created_at: 1, data })}\n\n`
 
-/** How a job stands when somebody begins to listen. */
+/** The state of the job when the stream opens. */
 export const snapshot = (job: object): string => event('snapshot', { job })
 
 export type Answerer = (response: ServerResponse, seen: Seen, request: IncomingMessage) => void
 
 export interface Script {
   models?: object[]
-  /** The n-th answer to each question; the last one is given from there on. */
+  /** The n-th answer to each request; the last answer is repeated after that. */
   submit?: Answerer[]
   events?: Answerer[]
   job?: Answerer[]
@@ -121,9 +121,9 @@ export const refuses = (
 
 /** Breaks the connection. */
 export const breaks: Answerer = response => void response.destroy()
-/** Says nothing and holds the line. */
+/** Sends nothing and keeps the connection open. */
 export const silent: Answerer = () => undefined
-/** A stream of these records, that ends after them, or is held open. */
+/** A stream of these records that then ends or is kept open. */
 export const streams =
   (records: readonly string[], { hold = false, cut = false } = {}): Answerer =>
   response => {
@@ -136,7 +136,7 @@ export const streams =
 export const file: Answerer = response =>
   void response.writeHead(200, { 'content-type': 'image/png', 'content-length': String(png.length) }).end(png)
 
-/** A server that plays the contract of jobs by a script, and remembers what it was asked. */
+/** A server that answers the job routes from a script and records the requests. */
 export async function jobServer(script: Script) {
   const counts: Record<string, number> = {}
   const next = (name: string, answers: readonly Answerer[] | undefined): Answerer => {

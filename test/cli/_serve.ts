@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { entry, temporaryFolder } from './_infer.ts'
 
-/** A server from source on a port of its own, whose one model is relayed to `upstream`. */
+/** A server from source on its own port. Its one model is relayed to `upstream`. */
 export function prepare(upstream = 'http://127.0.0.1:9'): string {
   const dataDir = temporaryFolder()
   writeFileSync(
@@ -15,7 +15,7 @@ export function prepare(upstream = 'http://127.0.0.1:9'): string {
   return dataDir
 }
 
-/** Starts the server of a data directory as a child and waits until it is ready. */
+/** Starts the server of a data directory as a child process and waits until it is ready. */
 export async function serve(dataDir: string, args: string[] = [], env: Record<string, string> = {}) {
   const child: ChildProcess = spawn(process.execPath, [entry, 'serve', '--data-dir', dataDir, ...args], {
     env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', ...env },

@@ -13,7 +13,7 @@ export interface Seen {
 
 export type Handler = (seen: Seen, response: ServerResponse, request: IncomingMessage) => void
 
-/** A tiny stand-in for a server of infer: keeps what it was asked and answers with what the test says. */
+/** A small fake of an infer server: records requests and answers with what the test gives it. */
 export async function fakeServer(handle: Handler): Promise<{ url: string; seen: Seen[] }> {
   const seen: Seen[] = []
   const server = createServer((request, response) => {
@@ -44,7 +44,7 @@ export async function fakeServer(handle: Handler): Promise<{ url: string; seen: 
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen }
 }
 
-/** The same, which offers no model by name: what is asked of it is a matter of text. That question is not kept. */
+/** The same server without any named model, so requests are for text. The model look-up is not recorded. */
 export async function chatServer(handle: Handler): Promise<{ url: string; seen: Seen[] }> {
   const server = await fakeServer((one, response, request) => {
     if (one.path !== '/api/model-status') return handle(one, response, request)

@@ -4,10 +4,10 @@ import { onTestFinished } from 'vitest'
 import { shellWord } from '../../cli/serve/try-next.ts'
 import { entry } from './_infer.ts'
 
-/** Whether this machine has `script`, which gives a child a terminal. */
+/** Whether this machine has `script`, which gives a child process a terminal. */
 export const hasTerminal = spawnSync('script', ['--version']).status === 0
 
-/** The command line in a terminal of its own, as a person sees it and types into it. */
+/** The command line in its own terminal, as a person sees it and types into it. */
 export function inTerminal(args: readonly string[], env: Record<string, string> = {}) {
   const line = [process.execPath, entry, ...args].map(shellWord).join(' ')
   const child: ChildProcess = spawn('script', ['-qfec', `stty cols 200; exec ${line}`, '/dev/null'], {
@@ -24,7 +24,7 @@ export function inTerminal(args: readonly string[], env: Record<string, string> 
   })
 
   return {
-    /** Waits until the text stands behind what was seen before. */
+    /** Waits until the text appears after the output that was read before. */
     async sees(text: string): Promise<void> {
       for (;;) {
         const at = shown.indexOf(text, read)
@@ -41,11 +41,11 @@ export function inTerminal(args: readonly string[], env: Record<string, string> 
       child.stdin!.write(text)
     },
     everything: (): string => shown,
-    /** Closes the terminal, as its window would: everything in it gets SIGHUP. */
+    /** Closes the terminal as closing its window would: every process in it gets SIGHUP. */
     closes(): void {
       child.kill('SIGKILL')
     },
-    /** Waits for the end; resolves with the exit code. */
+    /** Waits until the process exits; resolves with the exit code. */
     async ends(): Promise<number> {
       return (await ended)[0]
     },

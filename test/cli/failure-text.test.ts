@@ -4,11 +4,11 @@ import { failureJson, failureText } from '../../cli/failure-text.ts'
 import { plain } from '../../cli/paint.ts'
 import { Failure } from '../../core/failure.ts'
 
-test('a failure is its sentence', () => {
+test('a failure is printed as its message', () => {
   expect(failureText(usage('Write it so.'), plain)).toBe('Error: Write it so.\n')
 })
 
-test('wrong fields, the time to wait and the request stand below', () => {
+test('invalid fields, the time to wait and the request id are printed below', () => {
   const failure = new Failure('rate_limit', 'Too many.', {
     retryAfterMs: 1500,
     facts: { request_id: 'req_1' },
@@ -19,7 +19,7 @@ test('wrong fields, the time to wait and the request stand below', () => {
   )
 })
 
-test('what the sentence says already is not said again, nor a name twice', () => {
+test('text that is in the message already is not repeated, and a field is not named twice', () => {
   const details = ['width', 'height'].map(path => ({
     path,
     message: `'${path}' must be at least 64.`,
@@ -30,7 +30,7 @@ test('what the sentence says already is not said again, nor a name twice', () =>
   )
 })
 
-test('nor with the file and the line before it', () => {
+test('the file and the line are not repeated either', () => {
   const details = [
     { path: '1:1', message: "'models' must be an array.", code: 'invalid_value' as const },
     { path: '2:1', message: "'limits' must be an object.", code: 'invalid_value' as const },
@@ -41,7 +41,7 @@ test('nor with the file and the line before it', () => {
   )
 })
 
-test('the stack is shown for what nobody expected, and for nothing else', () => {
+test('the stack is printed for unexpected errors only', () => {
   expect(failureText(failureOf(new TypeError('odd')), plain)).toContain('TypeError: odd\n    at ')
   const expected = Object.assign(new Error('ENOENT: no'), { code: 'ENOENT', syscall: 'open' })
   expect(failureText(failureOf(expected), plain)).not.toContain('    at ')

@@ -6,18 +6,18 @@ const url = 'http://127.0.0.1:8787'
 const refuse = (status: number, body: unknown, headers: Record<string, string> = {}) =>
   refusal(url, typeof body === 'string' ? body : JSON.stringify(body), { status, headers })
 
-test('a refusal keeps the code, the sentence, the parameter and the wrong fields', () => {
+test('an API error keeps its code, message, parameter and invalid fields', () => {
   const details = [{ path: 'model', message: 'is missing', code: 'missing_required_parameter' }]
   const failure = refuse(400, { error: { code: 'invalid_value', message: 'Wrong.', param: 'model', details } })
   expect(failure).toMatchObject({ code: 'invalid_value', message: 'Wrong.', param: 'model', details })
 })
 
-test('every refusal of a server ends with 1, also one that would be wrong data here', () => {
+test('every error of a server exits with 1, even one that means invalid data locally', () => {
   expect(exitCodeOf(refuse(400, { error: { code: 'invalid_value', message: 'Wrong.' } }))).toBe(1)
   expect(exitCodeOf(refuse(500, { error: { code: 'internal_error', message: 'Oh.' } }))).toBe(1)
 })
 
-test('the time to wait comes from the finer header', () => {
+test('the time to wait comes from the more precise header', () => {
   const body = { error: { code: 'rate_limit', message: 'Slow.' } }
   expect(refuse(429, body, { 'retry-after': '2', 'retry-after-ms': '1250' }).retryAfterMs).toBe(1250)
   expect(refuse(429, body, { 'retry-after': '2' }).retryAfterMs).toBe(2000)
@@ -25,7 +25,7 @@ test('the time to wait comes from the finer header', () => {
   expect(refuse(429, body).retryAfterMs).toBeUndefined()
 })
 
-test('a code from a newer server becomes the nearest by status', () => {
+test('an unknown code of a newer server becomes the nearest one by status', () => {
   expect(refuse(404, { error: { code: 'voice_not_found', message: 'No voice.' } })).toMatchObject({
     code: 'not_found',
     message: 'No voice.',
@@ -36,7 +36,7 @@ test('a code from a newer server becomes the nearest by status', () => {
 })
 
 test.each(['', '<html>502</html>', 'null', '[]', '{"error":"text"}', '{"error":{"message":5}}'])(
-  'a body that is not ours is said so: %s',
+  'a body that is not from infer is reported as such: %s',
   body => {
     expect(refuse(502, body).message).toBe(
       `${url} answered with status 502 and no error message. Is it an infer server?`,
@@ -45,7 +45,7 @@ test.each(['', '<html>502</html>', 'null', '[]', '{"error":"text"}', '{"error":{
   },
 )
 
-test('a refusal inside a stream has no head', () => {
+test('an error inside a stream has no status or headers', () => {
   const failure = refusal(url, '{"error":{"code":"worker_error","message":"Engine exited.","request_id":"req_1"}}')
   expect(failure).toMatchObject({
     code: 'worker_error',

@@ -27,7 +27,7 @@ test('only the last column is cut to the width of the terminal', () => {
   )
 })
 
-test('a row that is wider than the terminal has several lines, and nothing of it is lost', () => {
+test('a row that is wider than the terminal wraps, and no text is lost', () => {
   const rows = [
     ['infer/demo', 'warm', 'text-to-image text-to-video', ''],
     ['mine', 'down', 'chat', 'it does not start', ''],
@@ -47,7 +47,7 @@ test('a row that is wider than the terminal has several lines, and nothing of it
   )
 })
 
-test('without rows there is a head', () => {
+test('without rows there is only the header', () => {
   expect(drawTable(['id'], [], plain)).toBe('id')
 })
 
@@ -55,7 +55,7 @@ test('missing cells are empty', () => {
   expect(drawTable(['a', 'b', 'c'], [['1']], plain)).toBe('a  b  c\n1')
 })
 
-test('a pipe gets no colours, whatever the environment says', () => {
+test('a pipe gets no colours, whatever the environment', () => {
   expect(paintFor(false).bad('x')).toBe('x')
 })
 
@@ -63,9 +63,9 @@ test.each([
   ['an escape sequence', 'a\u001b[2Jb', 'a[2Jb'],
   ['a carriage return that would overwrite', 'safe\rbad', 'safebad'],
   ['a C1 control', 'a\u009bb', 'ab'],
-  ['newlines and tabs stay', 'a\n\tb', 'a\n\tb'],
-  ['other scripts stay', 'grüße 日本 🚀', 'grüße 日本 🚀'],
-])('text from outside cannot steer the terminal: %s', (_, text, shown) => {
+  ['newlines and tabs are kept', 'a\n\tb', 'a\n\tb'],
+  ['other scripts are kept', 'grüße 日本 🚀', 'grüße 日本 🚀'],
+])('untrusted text cannot control the terminal: %s', (_, text, shown) => {
   expect(printable(text)).toBe(shown)
 })
 
@@ -88,11 +88,11 @@ test.each([
   [1234, '1.2 s'],
   [9_960, '10 s'],
   [200_000, '3 min'],
-])('%i ms of work took %s', (ms, text) => {
+])('%i ms of work are shown as %s', (ms, text) => {
   expect(tookText(ms)).toBe(text)
 })
 
-test('a time is UTC to the minute, and none is a dash', () => {
+test('a time is UTC to the minute, and a missing one is a dash', () => {
   expect(timeText(Date.UTC(2027, 0, 31, 9, 5, 59))).toBe('2027-01-31 09:05Z')
   expect(timeText(null)).toBe('-')
 })

@@ -72,7 +72,7 @@ test('embeddings', async () => {
   expect(embedding.length).toBeGreaterThan(1)
 })
 
-test('pictures, and one that is edited with a mask', async () => {
+test('images, and an image edited with a mask', async () => {
   const model = provider.imageModel('painter')
   const { images } = await generateImage({ model, prompt, n: 2, size: '64x64', maxRetries: 0 })
   expect(images.map(({ mediaType }) => mediaType)).toEqual(['image/png', 'image/png'])
@@ -92,7 +92,7 @@ const maskOf = async (side: number) =>
       .toBuffer(),
   )
 
-test('errors carry our sentence', async () => {
+test('errors contain the message of infer', async () => {
   await expect(generateText({ model: provider('none'), prompt, maxRetries: 0 })).rejects.toThrow(
     /The model 'none' does not exist here/,
   )

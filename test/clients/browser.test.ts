@@ -24,7 +24,7 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
     const failure = promise => promise.then(response => response.status, error => error.name)
   `
 
-  test('a page of an origin in cors.origins chats, reads streams and headers, and is told errors', async () => {
+  test('a page of an origin in cors.origins chats, reads streams and headers, and receives errors', async () => {
     const script = `${helpers}
       const whole = await chat({})
       const stream = await (await chat({ stream: true })).text()

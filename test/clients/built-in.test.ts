@@ -9,7 +9,7 @@ import { tinyChatRandom, tinyChatSentence, writeTinyModels } from '../../bin/tin
 import { startApp, type TestApp } from '../_app.ts'
 import { templates } from '../gpu/engines/gguf/tools/_templates.ts'
 
-/** The official clients against the built-in engine: the toy that ships, and random weights that think and call. */
+/** The official clients with the built-in engine: the toy that ships, and random weights that reason and call tools. */
 const folder = mkdtempSync(join(tmpdir(), 'infer-clients-'))
 let app: TestApp
 let client: OpenAI
@@ -55,10 +55,10 @@ const expectWeather = (value: unknown) => {
 type Call = OpenAI.ChatCompletionMessageFunctionToolCall
 
 describe.each(['toy', 'thinker'])('the official client and %s', model => {
-  // Random weights never come to the end of their thoughts.
+  // Random weights never end their reasoning.
   const quick = { reasoning_effort: 'none' as const }
 
-  test('a call that must come', async () => {
+  test('a required tool call', async () => {
     const { choices } = await client.chat.completions.create({
       ...quick,
       model,
@@ -74,7 +74,7 @@ describe.each(['toy', 'thinker'])('the official client and %s', model => {
     }
   })
 
-  test('the same in a stream, through the helper that puts it together', async () => {
+  test('the same in a stream, with the helper of the client that assembles it', async () => {
     const stream = client.chat.completions.stream({
       ...quick,
       model,
@@ -96,7 +96,7 @@ describe.each(['toy', 'thinker'])('the official client and %s', model => {
     expect(final.usage!.completion_tokens).toBeGreaterThan(10)
   })
 
-  test('what the call gave goes back into the conversation', async () => {
+  test('the result of the call goes back into the conversation', async () => {
     const first = await client.chat.completions.create({ ...quick, model, messages, tools, tool_choice: 'required' })
     const { message } = first.choices[0]!
     const results = message.tool_calls!.map(({ id }) => ({ role: 'tool' as const, tool_call_id: id, content: '21 °C' }))
@@ -124,7 +124,7 @@ describe.each(['toy', 'thinker'])('the official client and %s', model => {
   })
 })
 
-test('several answers with probabilities, whole and streamed', async () => {
+test('several answers with log probabilities, whole and streamed', async () => {
   const request = { model: 'toy', messages, n: 3, logprobs: true, top_logprobs: 2 }
   const { choices } = await client.chat.completions.create(request)
   const words = (content: readonly OpenAI.ChatCompletionTokenLogprob[] | null) =>
@@ -142,8 +142,8 @@ test('several answers with probabilities, whole and streamed', async () => {
   for (const { logprobs } of final.choices) expect(words(logprobs!.content)).toBe(tinyChatSentence)
 })
 
-test('thoughts, whole and streamed, counted in the usage', async () => {
-  // The marks of thoughts are the first two tokens behind those of the toy.
+test('reasoning, whole and streamed, counted in the usage', async () => {
+  // The reasoning marks are the first two tokens after those of the toy.
   const request = { model: 'thinker', messages, max_tokens: 80, seed: 1, logit_bias: { 377: 9, 378: 1 } }
   type Thinking = { reasoning_content?: string }
   const { choices, usage } = await client.chat.completions.create(request)
@@ -165,7 +165,7 @@ test('thoughts, whole and streamed, counted in the usage', async () => {
   expect(counted).toBe(usage!.completion_tokens_details!.reasoning_tokens)
 })
 
-test('what no grammar can be made of is refused by name', async () => {
+test('a schema that no grammar supports is refused by name', async () => {
   const request = client.chat.completions.create({
     model: 'toy',
     messages,

@@ -14,14 +14,14 @@ beforeAll(async () => {
 })
 afterAll(() => app[Symbol.asyncDispose]())
 
-/** fal's hosts as they are reached here by whoever rewrites addresses. */
+/** fal's hosts, reachable here for a client that rewrites addresses. */
 const rewritten = (url: string) =>
   url
     .replace('https://queue.fal.run', `${app.url}/fal/queue`)
     .replace('https://fal.run', `${app.url}/fal/run`)
     .replace('https://rest.fal.ai', `${app.url}/fal/rest`)
 
-/** The official client, in each of the ways in which it can be pointed at another server. */
+/** The official client, in each way of pointing it at another server. */
 const ways: Record<string, (credentials?: string) => FalClient> = {
   'through proxyUrl': (credentials = app.secret) =>
     createFalClient({ credentials, proxyUrl: { url: `${app.url}/fal/proxy`, when: 'always' } }),
@@ -51,7 +51,7 @@ const png = Buffer.from('89504e470d0a1a0a', 'hex')
 describe.each(Object.keys(ways))('fal’s client %s', way => {
   const client = (credentials?: string) => ways[way]!(credentials)
 
-  test('subscribe by polling: it is told how far the request is, and gets the picture', async () => {
+  test('subscribe by polling: reports the progress of the request and gets the image', async () => {
     const updates: QueueStatus[] = []
     const enqueued: string[] = []
     const result = await client().subscribe(slug, {
@@ -74,11 +74,11 @@ describe.each(Object.keys(ways))('fal’s client %s', way => {
     expect(last).toMatchObject({ status: 'COMPLETED', request_id: result.requestId })
     const messages = 'logs' in last ? last.logs.map(({ message }) => message) : []
     expect(messages).toEqual(expect.arrayContaining(['step 1/3', 'step 2/3', 'step 3/3']))
-    // What an engine said is passed on as it said it, and not what only it may know.
+    // The message of an engine is passed on unchanged, without its internal details.
     expect(Object.keys(result.data as object).filter(name => /request_id|status/.test(name))).toEqual([])
   })
 
-  test('subscribe by streaming: every line of the log once', async () => {
+  test('subscribe by streaming: every log line once', async () => {
     const updates: QueueStatus[] = []
     const result = await client().subscribe(slug, {
       input: { prompt: 'a cat mode:slow,ms=900,steps=3', image_size: size },
@@ -93,13 +93,13 @@ describe.each(Object.keys(ways))('fal’s client %s', way => {
     expect(messages.filter(message => message.startsWith('step'))).toEqual(['step 1/3', 'step 2/3', 'step 3/3'])
   })
 
-  test('run waits for the picture', async () => {
+  test('run waits for the image', async () => {
     const { data, requestId } = await client().run(slug, { input: { prompt: 'a cat', image_size: size } })
     expect((data as Pictures).images).toHaveLength(1)
     expect(requestId).toMatch(/^q_/)
   })
 
-  test('stream tells how far it is, and last what was made', async () => {
+  test('stream reports progress, then the result', async () => {
     const stream = await client().stream(slug, {
       input: { prompt: 'a cat mode:slow,ms=900,steps=3', image_size: size },
     })
@@ -110,7 +110,7 @@ describe.each(Object.keys(ways))('fal’s client %s', way => {
     expect(seen.some(({ progress = 0 }) => progress > 0 && progress < 1)).toBe(true)
   })
 
-  test('cancel: the request has ended, and says why it has no result', async () => {
+  test('cancel: the request ends, and the error gives the reason why it has no result', async () => {
     const fal = client()
     const { request_id: requestId } = await fal.queue.submit(slug, {
       input: { prompt: 'a cat mode:hang', image_size: size },
@@ -130,7 +130,7 @@ describe.each(Object.keys(ways))('fal’s client %s', way => {
     await expect(fal.queue.result(slug, { requestId })).rejects.toMatchObject({ status: 499, requestId })
   })
 
-  test('a wrong field is a ValidationError that names it', async () => {
+  test('an invalid field is a ValidationError that names it', async () => {
     const wrong = client().subscribe(slug, { input: { prompt: 'a cat', num_inference_steps: 500, guidance_scale: 0 } })
     await expect(wrong).rejects.toBeInstanceOf(ValidationError)
     await wrong.catch((error: ValidationError) => {
@@ -148,7 +148,7 @@ describe.each(Object.keys(ways))('fal’s client %s', way => {
     })
   })
 
-  test('a picture is uploaded, read again, and used as an input; one inside the input is uploaded by itself', async () => {
+  test('an image is uploaded, read and used as an input; an image in the input is uploaded automatically', async () => {
     const fal = client()
     const { data } = await fal.run(slug, { input: { prompt: 'a cat', image_size: size } })
     const bytes = await read((data as Pictures).images[0]!.url)
@@ -164,7 +164,7 @@ describe.each(Object.keys(ways))('fal’s client %s', way => {
     }
   })
 
-  test('an engine that fails is an error of the result, once, with fal’s word for it', async () => {
+  test('a failed engine is one error of the result, with the error type of fal', async () => {
     const fal = client()
     const failed = fal.subscribe(slug, { input: { prompt: 'a cat mode:invalid', image_size: size }, pollInterval: 50 })
     await expect(failed).rejects.toMatchObject({ status: 422 })
@@ -174,14 +174,14 @@ describe.each(Object.keys(ways))('fal’s client %s', way => {
     })
   })
 
-  test('a wrong key is refused', async () => {
+  test('an invalid key is refused', async () => {
     await expect(client('sk-infer-wrong').run(slug, { input: { prompt: 'a cat' } })).rejects.toMatchObject({
       status: 401,
     })
   })
 })
 
-test('a file that the client sends in parts arrives whole', async () => {
+test('a file that the client uploads in parts arrives whole', async () => {
   const bytes = Buffer.alloc((90 << 20) + 12_345)
   for (let at = 0; at < bytes.length; at += 4093) bytes[at] = at % 251
   const url = await ways['through proxyUrl']!().storage.upload(new File([bytes], 'film.mp4', { type: 'video/mp4' }))

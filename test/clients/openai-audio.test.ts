@@ -5,7 +5,7 @@ import { wavHead } from '../../core/tasks/wav.ts'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
 import { toneModel } from '../server/std/_speech.ts'
 
-/** Speech to text with the official client, with only the base URL changed. */
+/** Transcribes audio with the official client, with only the base URL changed. */
 let app: TestApp
 let client: OpenAI
 beforeAll(async () => {
@@ -25,7 +25,7 @@ const file = () => toFile(wav, 'speech.wav')
 const url = `data:audio/wav;base64,${wav.toString('base64')}`
 const heard = 'The cat sat on the mat. The dog barked.'
 
-test('json, and where it came from', async () => {
+test('json, with the request id', async () => {
   const { data, request_id } = await client.audio.transcriptions
     .create({ model: 'far', file: await file() })
     .withResponse()
@@ -36,7 +36,7 @@ test('json, and where it came from', async () => {
   })
 })
 
-test('verbose_json with the times of words', async () => {
+test('verbose_json with word timestamps', async () => {
   const told: TranscriptionVerbose = await client.audio.transcriptions.create({
     model: 'far',
     file: await file(),
@@ -93,7 +93,7 @@ test('a stream', async () => {
   expect([text, types.at(-1)]).toEqual([heard, 'transcript.text.done'])
 })
 
-test('an address in the place of a file, as Groq has it', async () => {
+test('a URL instead of a file, as with Groq', async () => {
   const request = { model: 'far', url } as unknown as OpenAI.Audio.TranscriptionCreateParams<'json'>
   expect(((await client.audio.transcriptions.create(request)) as { text: string }).text).toBe(heard)
 })
@@ -107,13 +107,13 @@ test('a translation', async () => {
   expect(told).toMatchObject({ text: heard, language: 'english', task: 'translate' })
 })
 
-test('an error is one of the client’s', async () => {
+test('an error has the error class of the client', async () => {
   const wrong = client.audio.transcriptions.create({ model: 'far', file: await toFile(Buffer.from('hello'), 'a.mp3') })
   await expect(wrong).rejects.toMatchObject({ status: 400, code: 'invalid_audio', param: 'file' })
   await expect(wrong).rejects.toBeInstanceOf(OpenAI.BadRequestError)
 })
 
-test('what was said is heard, in the formats that it is said in', { timeout: 60_000 }, async () => {
+test('synthesized text is transcribed back, as wav and as mp3', { timeout: 60_000 }, async () => {
   for (const response_format of ['wav', 'mp3'] as const) {
     const said = await client.audio.speech.create({
       model: 'tones',

@@ -3,7 +3,7 @@ import sharp, { type Sharp } from 'sharp'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../_app.ts'
 
-/** Pictures with the official client, on the engine that draws without a model. */
+/** Generates images with the official client, on the engine that needs no model. */
 let app: TestApp
 let client: OpenAI
 beforeAll(async () => {
@@ -20,7 +20,7 @@ const hole = { create: { width: 64, height: 128, channels: 4, background: 'black
 const masked = () => teal().composite([{ input: hole, blend: 'dest-out' }])
 const png = async (picture: Sharp, name: string) => toFile(await picture.toBuffer(), name, { type: 'image/png' })
 
-test('generate: an address that anybody can read, and the id of the job', { timeout: 60_000 }, async () => {
+test('generate: a URL without authentication, and the id of the job', { timeout: 60_000 }, async () => {
   const { data, response } = await client.images.generate({ ...asked, size, n: 2 }).withResponse()
   expect(data.data).toHaveLength(2)
   const picture = await fetch(data.data![1]!.url!)
@@ -48,14 +48,14 @@ test('generate: a stream', async () => {
   expect(seen).toEqual(['image_generation.completed'])
 })
 
-test('edit: a form with a picture, and with a mask of what is transparent', { timeout: 60_000 }, async () => {
+test('edit: a form with an image, and with a mask of what is transparent', { timeout: 60_000 }, async () => {
   const image = await png(teal(), 'teal.png')
   const whole = await client.images.edit({ ...asked, image })
   const part = await client.images.edit({ ...asked, image: [image], mask: await png(masked(), 'mask.png') })
   for (const { data } of [whole, part]) {
     const bytes = Buffer.from(await (await fetch(data![0]!.url!)).arrayBuffer())
     expect(await sharp(bytes).metadata()).toMatchObject({ width: 128, height: 128 })
-    // The mask is transparent in the middle; at its edge the picture is kept, byte for byte.
+    // The mask is transparent in the middle; at its edge the image is kept, byte for byte.
     const pixels = await sharp(bytes).removeAlpha().raw().toBuffer()
     const edge = 3 * (64 * 128 + 120)
     const kept = [...pixels.subarray(edge, edge + 3)]
@@ -64,7 +64,7 @@ test('edit: a form with a picture, and with a mask of what is transparent', { ti
   }
 })
 
-test('what is wrong is an error of the kind that the client knows', async () => {
+test('invalid input is an error of the class that the client has for it', async () => {
   const error = await client.images.generate({ ...asked, model: 'nobody' }).catch((thrown: unknown) => thrown)
   expect(error).toBeInstanceOf(OpenAI.NotFoundError)
   expect(error).toMatchObject({ code: 'model_not_found', param: 'model' })

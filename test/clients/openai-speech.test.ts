@@ -14,13 +14,13 @@ afterAll(() => app[Symbol.asyncDispose]())
 
 const speech = { model: 'tones', voice: 'alto', input: 'Said by the client.' }
 
-test('a sound, whole', async () => {
+test('audio, whole', async () => {
   const answer = await client.audio.speech.create({ ...speech, response_format: 'wav', speed: 1.5 })
   expect(answer.headers.get('content-type')).toBe('audio/wav')
   expect(heardInWav(new Uint8Array(await answer.arrayBuffer()))).toBe(speech.input)
 })
 
-test.skipIf(!hasFfmpeg)('in the format that is usual, as it comes', async () => {
+test.skipIf(!hasFfmpeg)('in the default format, streamed', async () => {
   const answer = await client.audio.speech.create({ ...speech, instructions: 'Cheerfully.' })
   expect(answer.headers.get('content-type')).toBe('audio/mpeg')
   const pieces: Uint8Array[] = []
@@ -28,7 +28,7 @@ test.skipIf(!hasFfmpeg)('in the format that is usual, as it comes', async () => 
   expect(heardIn(Buffer.concat(pieces))).toBe(speech.input)
 })
 
-test('a voice that is not there', async () => {
+test('an unknown voice', async () => {
   const error: unknown = await client.audio.speech
     .create({ ...speech, voice: 'nobody' })
     .catch((thrown: unknown) => thrown)

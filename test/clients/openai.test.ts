@@ -2,7 +2,7 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../_app.ts'
 
-/** The official client, with only the base URL changed, against an engine that has everything. */
+/** The official client, with only the base URL changed, with an engine that has every feature. */
 let app: TestApp
 let client: OpenAI
 beforeAll(async () => {
@@ -27,7 +27,7 @@ test('chat', async () => {
   expect(response.headers.get('x-job-id')).toMatch(/^job_/)
 })
 
-test('a stream, and the same text as without', async () => {
+test('a stream has the same text as a whole answer', async () => {
   const whole = await client.chat.completions.create({ model: 'fake', messages })
   let text = ''
   let usage: OpenAI.CompletionUsage | null | undefined
@@ -44,7 +44,7 @@ test('a stream, and the same text as without', async () => {
   expect(usage!.completion_tokens).toBeGreaterThan(0)
 })
 
-test('the accumulating stream helper', async () => {
+test('the helper of the client that accumulates a stream', async () => {
   const stream = client.chat.completions.stream({ model: 'fake', messages })
   const final = await stream.finalChatCompletion()
   expect(final.choices[0]!.finish_reason).toBe('stop')
@@ -89,13 +89,13 @@ test('embeddings: the client asks for base64 and decodes it', async () => {
   floats.data[0]!.embedding.forEach((value, at) => expect(data[0]!.embedding[at]).toBeCloseTo(value, 5))
 })
 
-test('models, listed and looked up', async () => {
+test('models, listed and retrieved', async () => {
   const list = await client.models.list()
   expect(list.data.map(({ id }) => id)).toEqual(['fake'])
   expect(await client.models.retrieve('fake')).toMatchObject({ id: 'fake', object: 'model', owned_by: 'local' })
 })
 
-test('errors become the client’s own classes, with their request id', async () => {
+test('errors become the classes of the client, with their request id', async () => {
   await expect(client.models.retrieve('org/none')).rejects.toSatisfy(
     error =>
       error instanceof OpenAI.NotFoundError &&
@@ -124,12 +124,12 @@ test('an error in the middle of a stream is raised', async () => {
   ).rejects.toSatisfy(error => error instanceof OpenAI.APIError && error.code === 'worker_error')
 })
 
-test('the alias /v1 works alike', async () => {
+test('the alias /v1 works the same way', async () => {
   const plain = new OpenAI({ baseURL: `${app.url}/v1`, apiKey: app.secret, maxRetries: 0 })
   expect((await plain.chat.completions.create({ model: 'fake', messages })).choices.length).toBe(1)
 })
 
-test('completions, whole and streamed, are the same text', async () => {
+test('completions, whole and streamed, have the same text', async () => {
   const request = { model: 'fake', prompt: 'Once upon a time', logprobs: 2 }
   const { data, response } = await client.completions.create(request).withResponse()
   const [choice] = data.choices

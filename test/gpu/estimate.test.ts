@@ -25,16 +25,16 @@ const file = (name: string, megabytes: number): string => {
   return path
 }
 
-test('what the configuration says counts', async () => {
+test('the configured memory is used', async () => {
   expect(await estimate(model(file('said.gguf', 10), { memory: 5 }), cpu)).toBe(5)
 })
 
-test('a file that says nothing takes a fifth more than it is, and what every engine takes', async () => {
+test('without a header the estimate is the file size plus a fifth, and the base memory of an engine', async () => {
   expect(await estimate(model(file('one.gguf', 1000)), cpu)).toBe(1200 * MiB + 256 * MiB)
   expect(await estimate(model(file('one.gguf', 1000)), nvidia)).toBe(1200 * MiB + 1024 * MiB)
 })
 
-test('a folder is the sum of its files, through links as hub caches have them', async () => {
+test('a folder is the sum of its files, also through links as in hub caches', async () => {
   const folder = join(directory, 'hub')
   mkdirSync(join(folder, 'snapshots'), { recursive: true })
   truncateSync(file('blob', 0), 500 * MiB)
@@ -43,14 +43,14 @@ test('a folder is the sum of its files, through links as hub caches have them', 
   expect(await estimate(model(folder), cpu)).toBe(600 * MiB + 256 * MiB)
 })
 
-test('a folder that contains itself does not go on for ever', async () => {
+test('a folder that contains itself does not cause an endless loop', async () => {
   const loop = join(directory, 'loop')
   mkdirSync(loop)
   symlinkSync(loop, join(loop, 'again'))
   expect(await estimate(model(loop), cpu)).toBeGreaterThan(0)
 })
 
-test('a name that is no file has no size; no source at all is only the engine', async () => {
+test('a name without a file has no size; without any source only the engine is counted', async () => {
   expect(await estimate(model('org/model'), nvidia)).toBeNull()
   expect(await estimate(model(), cpu)).toBe(256 * MiB)
 })
@@ -78,24 +78,24 @@ const header = (context: number) => {
 }
 const perToken = 2 * 2 * (64 + 64) * 2
 
-test('a GGUF file takes what its header says: weights, the cache of every slot, buffers', async () => {
+test('a GGUF file needs what its header says: weights, the cache of every slot, buffers', async () => {
   const path = header(100_000)
   const size = async (context_length: number, slots: number) =>
     (await estimate(model(path, { context_length }), { ...cpu, slots }))!
   const one = await size(4096, 1)
   expect(one).toBeGreaterThan(16 * MiB + 4096 * perToken + 256 * MiB)
   expect(one).toBeLessThan(16 * MiB + 4096 * perToken + 256 * MiB + 32 * MiB)
-  // Another slot has a cache of its own, and is said what may come next: one number for each word.
+  // Another slot has its own cache, and one number per token of the vocabulary for the next token.
   expect((await size(4096, 2)) - one).toBe(4096 * perToken + 1000 * 4)
   expect((await size(65_536, 1)) - one).toBeGreaterThan((65_536 - 4096) * perToken)
 })
 
-test('a context is not longer than the model was trained for', async () => {
+test('a context is not longer than the training context', async () => {
   const trained = await estimate(model(header(2048)), cpu)
   expect(await estimate(model(header(2048), { context_length: 50_000 }), cpu)).toBe(trained)
 })
 
-test('what fits in no way says so, and is booked for what it takes at the least', async () => {
+test('a model that cannot fit is reported, and its minimum is booked', async () => {
   const found = await readGgufHeader(header(100_000))
   const { bytes, sizing } = ggufNeed(found, model(undefined, { context_length: 65_536 }), {
     ...cpu,

@@ -9,7 +9,7 @@ const one = async (flags: string[] = [], of: object = {}) => {
   return { ...(await fleetOf([model])), model }
 }
 
-test('a whole answer is handed on as it came', async () => {
+test('a whole answer is passed on unchanged', async () => {
   const { fleet, model } = await one()
   const answer = await chat(fleet, model)
   expect(answer).toMatchObject({ contentType: 'application/json', failure: undefined })
@@ -20,7 +20,7 @@ test('a whole answer is handed on as it came', async () => {
   })
 })
 
-test('a stream arrives piece by piece', async () => {
+test('a stream arrives chunk by chunk', async () => {
   const { fleet, model } = await one()
   using lease = await fleet.lease(model, { waitMs: 30_000 })
   const answer = await send(lease, 'mode:stream,tokens=20,rate=200', { stream: true }).answer
@@ -30,7 +30,7 @@ test('a stream arrives piece by piece', async () => {
   expect(answer.text.endsWith('data: [DONE]\n\n')).toBe(true)
 })
 
-test('several requests in one lease, one after the other, go over one connection', async () => {
+test('several consecutive requests in one lease use one connection', async () => {
   const { fleet, model } = await one([], { concurrency: 1 })
   using lease = await fleet.lease(model, { waitMs: 30_000 })
   for (let at = 0; at < 5; at++) expect((await send(lease, 'Hello').answer).failure).toBeUndefined()
@@ -39,11 +39,11 @@ test('several requests in one lease, one after the other, go over one connection
   expect(JSON.parse(text)).toMatchObject({ requests: 5, finished: 5, aborted: 0 })
 })
 
-describe('what goes wrong at the engine is told once', () => {
+describe('an error at the engine is reported once', () => {
   const cases: [what: string, text: string, stream: boolean, code: string, message: RegExp][] = [
-    ['a refusal', 'mode:status,code=400,text=bad-value', false, 'invalid_value', /bad-value/],
-    ['a refusal of a stream', 'mode:status,code=422,text=bad-value', true, 'invalid_value', /bad-value/],
-    ['an error of its own', 'mode:status,code=500,text=ouch', false, 'worker_error', /answered 500\. Trying/],
+    ['an error status', 'mode:status,code=400,text=bad-value', false, 'invalid_value', /bad-value/],
+    ['an error status for a stream', 'mode:status,code=422,text=bad-value', true, 'invalid_value', /bad-value/],
+    ['an internal error', 'mode:status,code=500,text=ouch', false, 'worker_error', /answered 500\. Trying/],
     ['a redirect', 'mode:status,code=302', false, 'worker_error', /302/],
     ['a broken connection', 'mode:break', false, 'worker_error', /closed the connection without an answer/],
     ['an answer that is too long', 'mode:long-line,mb=3', false, 'worker_error', /more than 1048576 bytes/],
@@ -65,7 +65,7 @@ describe('what goes wrong at the engine is told once', () => {
   })
 })
 
-test('bytes are bytes: garbage, half answers and long streams pass through for others to judge', async () => {
+test('bytes are passed on uninterpreted: garbage, incomplete answers and long streams', async () => {
   const { fleet, model } = await one()
   using lease = await fleet.lease(model, { waitMs: 30_000 })
   expect(await send(lease, 'mode:half-json').answer).toMatchObject({
@@ -90,7 +90,7 @@ test('an abort ends the request at the engine', async () => {
   expect(silent).toBe('silent')
 })
 
-test('an abort before the first byte reaches the engine too, and the slot works on', async () => {
+test('an abort before the first byte reaches the engine too, and the slot stays usable', async () => {
   const { fleet, model } = await one([], { concurrency: 1 })
   {
     using lease = await fleet.lease(model, { waitMs: 30_000 })
@@ -102,14 +102,14 @@ test('an abort before the first byte reaches the engine too, and the slot works 
   expect((await chat(fleet, model)).failure).toBeUndefined()
 })
 
-test('an abort at once, before anything was sent, is silent', async () => {
+test('an abort before anything was sent reports nothing', async () => {
   const { fleet, model } = await one()
   using lease = await fleet.lease(model, { waitMs: 30_000 })
   send(lease, 'Hello').exchange.abort()
   expect((await send(lease, 'Hello').answer).failure).toBeUndefined()
 })
 
-test('giving a lease back ends what still runs in it, and a slot is given back once', async () => {
+test('releasing a lease ends its running requests, and a slot is released once', async () => {
   const { fleet, model } = await one([], { concurrency: 1 })
   const lease = await fleet.lease(model, { waitMs: 30_000 })
   const { begun } = send(lease, 'mode:stream,tokens=100000,rate=100', { stream: true })
@@ -122,7 +122,7 @@ test('giving a lease back ends what still runs in it, and a slot is given back o
   expect(await Promise.race([late.answer.then(() => 'told'), Promise.resolve('silent')])).toBe('silent')
 })
 
-test('a reader that pauses is not run over, and gets the rest when he goes on', async () => {
+test('a paused reader gets nothing, and the rest after it resumes', async () => {
   const { fleet, model } = await one()
   using lease = await fleet.lease(model, { waitMs: 30_000 })
   let bytes = 0
@@ -151,7 +151,7 @@ test('a reader that pauses is not run over, and gets the rest when he goes on', 
   )
   await paused.promise
   const atPause = bytes
-  // Another request on another connection goes on meanwhile; it is also the time in which nothing may arrive here.
+  // Meanwhile another request uses another connection; in that time nothing may arrive here.
   for (let at = 0; at < 20; at++) await chat(fleet, model)
   expect(bytes).toBe(atPause)
   exchange.resume()
@@ -159,7 +159,7 @@ test('a reader that pauses is not run over, and gets the rest when he goes on', 
   expect(bytes).toBeGreaterThan(30 << 20)
 })
 
-test('an engine that answers no request is stopped, and the next request finds a fresh one', async () => {
+test('an engine that answers no request is stopped, and the next request gets a new one', async () => {
   const { fleet, model, log } = await one([], { no_progress: '600ms' })
   {
     using lease = await fleet.lease(model, { waitMs: 30_000 })
@@ -174,7 +174,7 @@ test('an engine that answers no request is stopped, and the next request finds a
   expect(fleet.snapshot().models.one).toMatchObject({ engineStarts: 2, engineFailures: 1 })
 })
 
-test('one silent request does not condemn an engine that serves others', async () => {
+test('one silent request does not stop an engine that serves others', async () => {
   const { fleet, model } = await one([], { no_progress: '1500ms' })
   using quiet = await fleet.lease(model, { waitMs: 30_000 })
   const stuck = send(quiet, 'mode:silent').answer
@@ -185,7 +185,7 @@ test('one silent request does not condemn an engine that serves others', async (
   expect(fleet.snapshot().models.one).toMatchObject({ engineStarts: 1, engineFailures: 0 })
 })
 
-test('a paused reader is not the engine standing still', async () => {
+test('a paused reader does not count as an engine without progress', async () => {
   const { fleet, model } = await one([], { no_progress: '500ms' })
   using lease = await fleet.lease(model, { waitMs: 30_000 })
   const { exchange, begun, answer } = send(lease, 'mode:long-line,mb=8', { stream: true })
@@ -199,7 +199,7 @@ test('a paused reader is not the engine standing still', async () => {
   expect((await answer).failure).toBeUndefined()
 })
 
-test('all requests of an engine that dies fail at once with the reason of its death', async () => {
+test('all requests of an engine that exits fail at once with the reason of the exit', async () => {
   const { fleet, model } = await one([], { concurrency: 4 })
   const leases = await Promise.all(Array.from({ length: 4 }, () => fleet.lease(model, { waitMs: 30_000 })))
   const silent = leases.slice(0, 3).map(lease => send(lease, 'mode:silent').answer)
@@ -209,7 +209,7 @@ test('all requests of an engine that dies fail at once with the reason of its de
   for (const lease of leases) lease.release()
 })
 
-test('a listener that throws ends its own request and nothing else', async () => {
+test('a listener that throws ends only its own request', async () => {
   const { fleet, model, log } = await one()
   using lease = await fleet.lease(model, { waitMs: 30_000 })
   const thrown = new Promise<void>(resolve => {
@@ -231,7 +231,7 @@ test('a listener that throws ends its own request and nothing else', async () =>
   expect(log.lines.filter(line => line.startsWith('error A listener'))).toHaveLength(1)
 })
 
-/** A server elsewhere that says these bytes to everybody. */
+/** A remote server that sends these bytes to every client. */
 async function elsewhere(bytes: string | null): Promise<Model> {
   const server = createServer(socket => {
     socket.on('error', () => {})
@@ -244,11 +244,11 @@ async function elsewhere(bytes: string | null): Promise<Model> {
   return Model.parse({ id: 'there', engine: 'remote', url: `http://127.0.0.1:${port}/v1` })
 }
 
-describe('a server elsewhere', () => {
+describe('a remote server', () => {
   const cases: [what: string, bytes: string | null, message: RegExp][] = [
-    ['that hangs up', null, /closed the connection without an answer/],
-    ['that speaks something else', 'SSH-2.0-OpenSSH_9.2\r\n', /did not answer in HTTP/],
-    ['that breaks off', 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf', /broke off its answer/],
+    ['that closes the connection', null, /closed the connection without an answer/],
+    ['that uses another protocol', 'SSH-2.0-OpenSSH_9.2\r\n', /did not answer in HTTP/],
+    ['that closes it in mid-answer', 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf', /broke off its answer/],
   ]
   test.each(cases)('%s', async (_what, bytes, message) => {
     const model = await elsewhere(bytes)
@@ -259,13 +259,13 @@ describe('a server elsewhere', () => {
     })
   })
 
-  test('that is not there', async () => {
+  test('that does not listen', async () => {
     const model = Model.parse({ id: 'there', engine: 'remote', url: 'http://127.0.0.1:9' })
     const { fleet } = await fleetOf([model])
     expect((await chat(fleet, model)).failure?.message).toMatch(/cannot be reached/)
   })
 
-  test('whose health fails is not asked at all', async () => {
+  test('that is unhealthy gets no request', async () => {
     const model = await elsewhere('HTTP/1.1 500 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n')
     const checked = { ...model, health_path: '/up', load_timeout: 300 }
     const { fleet } = await fleetOf([checked])
@@ -275,7 +275,7 @@ describe('a server elsewhere', () => {
     })
   })
 
-  test('that answers is asked with its key, without a process of ours', async () => {
+  test('that is healthy gets requests with its key, without a local process', async () => {
     const ok = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}'
     const model = await elsewhere(ok)
     const { fleet } = await fleetOf([model])

@@ -13,15 +13,15 @@ const body = (more: object) => JSON.stringify({ model: 'm', ...more })
 test.each<[rule: string, body: string, failure: Failure, fitting: object | undefined]>([
   ['as many as fit', body({ max_tokens: 5000 }), tooLong(20, 2048), { model: 'm', max_tokens: 2028 }],
   [
-    'by its newer name',
+    'with the newer name of the parameter',
     body({ max_completion_tokens: 2029 }),
     tooLong(20, 2048),
     { model: 'm', max_completion_tokens: 2028 },
   ],
   ['the answer fits: something else is too long', body({ max_tokens: 16 }), tooLong(20, 2048), undefined],
-  ['no number of tokens was asked for', body({}), tooLong(20, 2048), undefined],
+  ['without a requested number of tokens', body({}), tooLong(20, 2048), undefined],
   ['the prompt alone is too long', body({ max_tokens: 16 }), tooLong(3000, 2048), undefined],
-  ['the engine names no figures', body({ max_tokens: 5000 }), tooLong(), undefined],
+  ['the engine gives no figures', body({ max_tokens: 5000 }), tooLong(), undefined],
   ['another failure', body({ max_tokens: 5000 }), new Failure('invalid_value', 'No.'), undefined],
 ])('%s', (_, sent, failure, fitting) => {
   const fitted = fitAnswer(sent, failure)

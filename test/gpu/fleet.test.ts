@@ -14,7 +14,7 @@ const loaded = (fleet: { snapshot(): { residents: { modelId: string; state: stri
   fleet.snapshot().residents.map(({ modelId, state }) => `${modelId} ${state}`)
 
 describe('leases', () => {
-  test('the first one loads the model and knows how long that took; the next one has it at once', async () => {
+  test('the first one loads the model and reports how long that took; the next one is immediate', async () => {
     const model = fake('a', ['--ready-after', '200'])
     const { fleet } = await fleetOf([model])
     expect(fleet.snapshot()).toMatchObject({ residents: [], models: { a: { status: 'cold', engineStarts: 0 } } })
@@ -35,14 +35,14 @@ describe('leases', () => {
     first.release()
   })
 
-  test('no more requests run at once than there are slots; the others wait for one', async () => {
+  test('at most as many requests run as there are slots; the others wait for one', async () => {
     const model = fake('a', [], { concurrency: 2 })
     const { fleet } = await fleetOf([model])
     await Promise.all(Array.from({ length: 10 }, () => chat(fleet, model, 'mode:slow,ms=20')))
     expect(await statsOf(fleet, model)).toMatchObject({ maxRunning: 2, finished: 10 })
   })
 
-  test('waiting ends with the signal, and the place goes to the next', async () => {
+  test('the signal ends a wait, and the slot goes to the next request', async () => {
     const model = fake('a', [], { concurrency: 1 })
     const { fleet } = await fleetOf([model])
     const held = await fleet.lease(model, { waitMs: 30_000 })
@@ -58,7 +58,7 @@ describe('leases', () => {
     await expect(fleet.lease(model, { waitMs: 1, signal: gone.signal })).rejects.toThrow('the caller has left')
   })
 
-  test('a wait that is too short says so, and the load goes on', async () => {
+  test('a wait that is too short fails with the reason, and the load continues', async () => {
     const model = fake('a', ['--ready-after', '300'])
     const { fleet } = await fleetOf([model])
     await expect(fleet.lease(model, { waitMs: 0 })).rejects.toMatchObject({ code: 'model_warming_up' })
@@ -66,7 +66,7 @@ describe('leases', () => {
     expect((await chat(fleet, model)).failure).toBeUndefined()
   })
 
-  test('while a model loads, its queue takes max_queue requests besides those that will have its slots', async () => {
+  test('while a model loads, its queue takes max_queue requests besides those that will get its slots', async () => {
     const model = fake('a', ['--ready-after', '500'], { concurrency: 2, max_queue: 1 })
     const { fleet } = await fleetOf([model])
     const asked = Array.from({ length: 5 }, () => fleet.lease(model, { waitMs: 30_000 }))
@@ -94,7 +94,7 @@ describe('leases', () => {
 })
 
 describe('engines', () => {
-  test('an engine gets a key of its own, which nobody can read off its arguments, and nothing of ours', async () => {
+  test('an engine gets its own key, which is not in its arguments, and no environment of the server', async () => {
     const model = fake('a')
     const { fleet } = await fleetOf([model], { environment: { ...process.env, INFER_MASTER_KEY: 'secret' } })
     const { names } = await statsOf(fleet, model)
@@ -103,7 +103,7 @@ describe('engines', () => {
     expect((await chat(fleet, model)).failure).toBeUndefined()
   })
 
-  test('one that cannot be started says why to those who wait, and more slowly tries again', async () => {
+  test('an engine that fails to start reports the reason to those who wait, and retries are delayed', async () => {
     const model = fake('a', ['--exit', '3'])
     const { fleet, log } = await fleetOf([model])
     const message = "Model 'a' cannot be started: Engine exited (3): out of memory"
@@ -112,7 +112,7 @@ describe('engines', () => {
     expect(log.lines.some(line => line.startsWith('warn An engine could not be started'))).toBe(true)
   })
 
-  test('a crash loop opens the circuit after five starts: told at once, with the reason', async () => {
+  test('a crash loop opens the circuit after five starts: later requests fail at once, with the reason', async () => {
     const model = fake('a', ['--exit', '3'])
     const { fleet } = await fleetOf([model])
     const starts = () => fleet.snapshot().models.a!.engineStarts
@@ -130,13 +130,13 @@ describe('engines', () => {
     expect(fleet.snapshot().models.a).toMatchObject({ status: 'unavailable', engineStarts: 5, engineFailures: 5 })
   })
 
-  test('a program that is not installed is said to be', async () => {
+  test('a program that is not installed is reported as such', async () => {
     const model = Model.parse({ id: 'a', engine: 'llama-server', source: '/none.gguf', memory: '1GiB' })
     const { fleet } = await fleetOf([model], { environment: { PATH: '/nowhere' } })
     await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toThrow(/'llama-server' .* is not installed/)
   })
 
-  test('health without inference: the request fails after no_progress, the engine is replaced', async () => {
+  test('a healthy engine that answers nothing: the request fails after no_progress, it is replaced', async () => {
     const model = fake('a', ['--unresponsive'], { no_progress: '400ms' })
     const { fleet } = await fleetOf([model])
     expect((await chat(fleet, model)).failure).toMatchObject({ code: 'timeout' })
@@ -144,7 +144,7 @@ describe('engines', () => {
     expect(fleet.snapshot().models.a).toMatchObject({ engineFailures: 1 })
   })
 
-  test('one that crashes under load is back after a second, and who only waited is served', async () => {
+  test('an engine that crashes under load is restarted, and a request that only waited is served', async () => {
     const model = fake('a', [], { concurrency: 1 })
     const { fleet } = await fleetOf([model])
     expect((await chat(fleet, model)).failure).toBeUndefined()
@@ -156,7 +156,7 @@ describe('engines', () => {
     expect(fleet.snapshot().models.a).toMatchObject({ engineStarts: 2, engineFailures: 1 })
   })
 
-  test('a killed engine (kill -9 from outside) is noticed and replaced', async () => {
+  test('a killed engine (kill -9 from outside) is detected and replaced', async () => {
     const model = fake('a')
     const { fleet } = await fleetOf([model])
     await fleet.load(model)
@@ -167,7 +167,7 @@ describe('engines', () => {
     expect((await chat(fleet, model)).failure).toBeUndefined()
   })
 
-  test('an idle model is unloaded after its time', async () => {
+  test('an idle model is unloaded after its idle_ttl', async () => {
     const model = fake('a', [], { idle_ttl: '300ms' })
     const { fleet } = await fleetOf([model])
     await chat(fleet, model)
@@ -175,7 +175,7 @@ describe('engines', () => {
     expect(fleet.snapshot().models.a).toMatchObject({ status: 'cold', engineFailures: 0 })
   })
 
-  test('what is kept loaded is loaded at the start, and again when it dies', async () => {
+  test('a model that is kept loaded is loaded at the start, and again after its engine exits', async () => {
     const model = fake('a', [], { replicas: { min: 1, max: 1 }, idle_ttl: '100ms' })
     const { fleet } = await fleetOf([model])
     await until(() => loaded(fleet).join() === 'a ready')
@@ -183,7 +183,7 @@ describe('engines', () => {
     await until(() => fleet.snapshot().models.a!.engineStarts === 2 && loaded(fleet).join() === 'a ready')
   })
 
-  test('a full engine gets a second beside it where the configuration allows that', async () => {
+  test('a busy engine gets a replica where the configuration allows it', async () => {
     const model = fake('a', [], { concurrency: 1, memory: '1GiB', replicas: { min: 0, max: 2 } })
     const { fleet } = await fleetOf([model])
     const leases = await Promise.all([fleet.lease(model, { waitMs: 30_000 }), fleet.lease(model, { waitMs: 30_000 })])
@@ -192,12 +192,12 @@ describe('engines', () => {
   })
 })
 
-describe('room for one', () => {
-  test('two models under load take turns; nothing fails and no running request is cut', {
+describe('memory for one model', () => {
+  test('two models under load take turns; no request fails or is interrupted', {
     timeout: 120_000,
   }, async () => {
     const models = ['a', 'b'].map(id => fake(id, [], { memory: '6GiB' }))
-    // A turn that is long enough for several requests on the slowest box: how many fit is not what is tested.
+    // Long enough for several requests on the slowest machine: how many fit is not tested here.
     const { fleet } = await fleetOf(models, { limits: { engine_backoff: 100, engine_turn: 2_000, cancel_grace: 500 } })
     const calls = Array.from({ length: 24 }, (_, at) => models[at % 2]!)
     const answers = await Promise.all(calls.map(model => chat(fleet, model, 'mode:slow,ms=40', 100_000)))
@@ -205,12 +205,12 @@ describe('room for one', () => {
     const said = answers.map(answer => (JSON.parse(answer.text) as { model: string }).model)
     expect(said).toEqual(calls.map(model => model.id))
     const { a, b } = fleet.snapshot().models
-    // Grouped by the model that is loaded: far fewer loads than changes of model in the order they came.
+    // Grouped by the loaded model: far fewer loads than changes of model in the order of arrival.
     expect(a!.engineStarts + b!.engineStarts).toBeLessThan(12)
     expect(a!.engineFailures + b!.engineFailures).toBe(0)
   })
 
-  test('an idle one makes room; booked memory never exceeds what there is', async () => {
+  test('an idle model is evicted; booked memory never exceeds the capacity', async () => {
     const models = ['a', 'b', 'c'].map(id => fake(id))
     const { fleet } = await fleetOf(models)
     for (const model of [models[0]!, models[1]!, models[0]!, models[2]!]) {
@@ -220,7 +220,7 @@ describe('room for one', () => {
     expect(loaded(fleet).sort()).toEqual(['a ready', 'c ready'])
   })
 
-  test('what is too big is refused with the figures', async () => {
+  test('a model that is too large is refused with the figures', async () => {
     const model = fake('huge', [], { memory: '64GiB' })
     const { fleet } = await fleetOf([model])
     await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toMatchObject({
@@ -232,7 +232,7 @@ describe('room for one', () => {
 })
 
 describe('load, unload, close', () => {
-  test('load and unload by hand', async () => {
+  test('load and unload on request', async () => {
     const model = fake('a')
     const { fleet } = await fleetOf([model])
     await fleet.load(model)
@@ -244,7 +244,7 @@ describe('load, unload, close', () => {
     await fleet.unload('nobody')
   })
 
-  test('unload waits for what runs', async () => {
+  test('unload waits for running requests', async () => {
     const model = fake('a')
     const { fleet } = await fleetOf([model])
     const running = chat(fleet, model, 'mode:slow,ms=400')
@@ -259,7 +259,7 @@ describe('load, unload, close', () => {
     await expect(fleet.load(model)).rejects.toThrow(/cannot be started: Engine exited \(1\)/)
   })
 
-  test('closing lets running requests end in time, takes no new ones, and leaves no process', async () => {
+  test('closing lets running requests end in time, accepts no new ones, and leaves no process', async () => {
     const models = ['a', 'b'].map(id => fake(id, ['--grandchild']))
     const { fleet } = await fleetOf(models)
     await fleet.load(models[1]!)
@@ -276,7 +276,7 @@ describe('load, unload, close', () => {
     expect(fleet.snapshot().residents).toEqual([])
   })
 
-  test('what is not done by the deadline is cut with the reason', async () => {
+  test('requests that run at the deadline are aborted with the reason', async () => {
     const model = fake('a')
     const { fleet } = await fleetOf([model])
     const lease = await fleet.lease(model, { waitMs: 30_000 })
@@ -286,7 +286,7 @@ describe('load, unload, close', () => {
     lease.release()
   })
 
-  test('closing again without patience ends the wait of the first time', async () => {
+  test('closing again with no grace ends the wait of the first call', async () => {
     const model = fake('a')
     const { fleet } = await fleetOf([model])
     const lease = await fleet.lease(model, { waitMs: 30_000 })
@@ -297,7 +297,7 @@ describe('load, unload, close', () => {
     expect((await answer).failure).toMatchObject({ code: 'shutting_down' })
   })
 
-  test('closing in the middle of a load ends it', async () => {
+  test('closing during a load ends the load', async () => {
     const model = fake('a', ['--hang'])
     const { fleet } = await fleetOf([model])
     const waiting = fleet.lease(model, { waitMs: 30_000 })
@@ -309,8 +309,8 @@ describe('load, unload, close', () => {
   })
 })
 
-describe('cards', () => {
-  /** A source of devices that reads a fake nvidia-smi, whose figures follow the number of engines that are alive. */
+describe('GPUs', () => {
+  /** A source of devices that reads a fake nvidia-smi, whose figures follow the number of running engines. */
   function cardsOf(dataDir: string, cards: string, processes?: string) {
     installNvidiaSmi(dataDir, { cards, ...(processes === undefined ? {} : { processes }) })
     const environment = { PATH: dataDir }
@@ -320,7 +320,7 @@ describe('cards', () => {
   const two = `echo '${cardLine({ ...l4, 'memory.used': 0 })}'
 echo '${cardLine({ ...l4, index: 1, uuid: 'GPU-2', 'memory.used': 2048 })}'`
 
-  test('an engine sees exactly the cards that it was given', async () => {
+  test('an engine sees exactly the GPUs that it was given', async () => {
     const devices = cardsOf(temporary(), two)
     const models = [
       fake('a', [], { memory: '20GiB' }),
@@ -339,7 +339,7 @@ echo '${cardLine({ ...l4, index: 1, uuid: 'GPU-2', 'memory.used': 2048 })}'`
     ])
   })
 
-  test('a model over two cards has both; what others use there is not given away', async () => {
+  test('a model over two GPUs has both; memory used by other processes is not assigned', async () => {
     const devices = cardsOf(temporary(), two)
     const wide = fake('a', [], { memory: '38GiB', devices: 2 })
     const wider = fake('b', [], { memory: '44GiB', devices: 2 })
@@ -348,10 +348,10 @@ echo '${cardLine({ ...l4, index: 1, uuid: 'GPU-2', 'memory.used': 2048 })}'`
     await expect(fleet.lease(wider, { waitMs: 1000 })).rejects.toThrow(/needs 22\.0 GiB of memory on each of 2 GPUs/)
   })
 
-  test('after an eviction the next load waits until the card shows the room', async () => {
+  test('after an eviction the next load waits until the GPU reports the free memory', async () => {
     const directory = temporary()
     const flag = join(directory, 'freed')
-    // The card is full until the file is there, as a real one is for a second after a process has ended.
+    // The GPU is full until the file exists, as a real one is for a second after a process has ended.
     const script = `if [ -e ${flag} ]; then used=0; else used=20000; fi
 echo "${cardLine({ ...l4, 'memory.used': '$used' })}"`
     writeFileSync(flag, '')
@@ -369,7 +369,7 @@ echo "${cardLine({ ...l4, 'memory.used': '$used' })}"`
     expect(existsSync(flag)).toBe(true)
   })
 
-  test('without a card, what can run on the processor does, and what cannot says so', async () => {
+  test('without a GPU, models for the CPU run, and the others report the reason', async () => {
     const models = [fake('a'), Model.parse({ id: 'v', engine: 'vllm', memory: '1GiB' })]
     const { fleet } = await fleetOf(models)
     expect((await chat(fleet, models[0]!)).failure).toBeUndefined()
@@ -378,7 +378,7 @@ echo "${cardLine({ ...l4, 'memory.used': '$used' })}"`
     )
   })
 
-  test('a driver that fails is a warning, not an end', async () => {
+  test('a driver that fails is a warning, not an error', async () => {
     const devices = cardsOf(temporary(), 'echo "NVIDIA-SMI has failed" >&2; exit 9')
     const model = fake('a')
     const { fleet, log } = await fleetOf([model], { devices })

@@ -48,8 +48,8 @@ async function open() {
 const residentOn = (id: string, gigabytes: number, state: Resident['state'] = 'ready'): Resident =>
   Object.assign(newResident(newModelState(modelOf(id), wantedOf(id, gigabytes), 1), id, ['gpu0'], 0), { state })
 
-describe('what may be booked', () => {
-  test('nearly all of an empty card, four fifths of the processor', async () => {
+describe('the memory that may be booked', () => {
+  test('nearly all of an empty GPU, four fifths of the system memory', async () => {
     const { memory } = await open()
     expect(memory.capacities()).toEqual([
       { id: 'gpu0', kind: 'nvidia', capacity: 97 * GiB },
@@ -57,7 +57,7 @@ describe('what may be booked', () => {
     ])
   })
 
-  test('not what others use; more of theirs counts once it stays, less at once', async () => {
+  test('excludes what other processes use; a rise counts once it lasts, a drop at once', async () => {
     used = 10
     const { memory, free } = await open()
     expect(free()).toBe(87)
@@ -71,7 +71,7 @@ describe('what may be booked', () => {
     expect(free()).toBe(92)
   })
 
-  test('what an engine of ours uses, or has left behind a moment ago, is not of others', async () => {
+  test("memory of infer's engines, or just released by them, does not count as used by others", async () => {
     const { memory, free } = await open()
     residents = [residentOn('a', 40)]
     used = 40
@@ -86,7 +86,7 @@ describe('what may be booked', () => {
     expect(free()).toBe(97)
   })
 
-  test('a driver that stops answering takes no card away', async () => {
+  test('a driver that stops answering removes no GPU', async () => {
     const { memory, free, log } = await open()
     broken = true
     await memory.measure()
@@ -101,8 +101,8 @@ describe('what may be booked', () => {
   })
 })
 
-describe('what a resident takes', () => {
-  test('is the difference to what others use and what is booked beside it', async () => {
+describe('the memory use of a resident', () => {
+  test('is the difference to what other processes use and what is booked beside it', async () => {
     used = 10
     const { memory } = await open()
     residents = [residentOn('a', 20), residentOn('b', 30)]
@@ -110,7 +110,7 @@ describe('what a resident takes', () => {
     expect(await memory.measuredUse(residents[1]!)).toBe(45 * GiB)
   })
 
-  test('is not known while another one is loading or leaving, nor where nothing is measured', async () => {
+  test('is unknown while another one is loading or stopping, and without measurements', async () => {
     const { memory } = await open()
     residents = [residentOn('a', 20, 'starting'), residentOn('b', 30)]
     used = 60
@@ -121,7 +121,7 @@ describe('what a resident takes', () => {
     expect(await memory.measuredUse(Object.assign(residentOn('c', 1), { devices: ['cpu'] }))).toBeNull()
   })
 
-  test('its share of a card counts what others use there', async () => {
+  test('its share of a GPU includes what other processes use there', async () => {
     used = 10
     const { memory } = await open()
     const resident = residentOn('a', 40)
@@ -131,7 +131,7 @@ describe('what a resident takes', () => {
   })
 })
 
-test('settling ends when the card has the room, and at once where nothing can be measured', async () => {
+test('settle ends when the GPU has the free memory, and at once without measurements', async () => {
   used = 90
   const { memory } = await open()
   const resident = residentOn('a', 40, 'starting')
@@ -148,7 +148,7 @@ test('settling ends when the card has the room, and at once where nothing can be
 })
 
 describe('released', () => {
-  test('waits until the card shows no more than others use and is booked, and takes nothing for the memory of others', async () => {
+  test('waits until the GPU shows at most others plus bookings, and counts nothing as used by others', async () => {
     used = 10
     const { memory, free } = await open()
     residents = [residentOn('stays', 20)]
@@ -163,7 +163,7 @@ describe('released', () => {
     expect(free()).toBe(87)
   })
 
-  test('does not wait on the processor, nor where nothing is measured', async () => {
+  test('does not wait for the CPU, nor without measurements', async () => {
     used = null
     const { memory } = await open()
     await memory.released(['cpu'])
@@ -171,7 +171,7 @@ describe('released', () => {
   })
 })
 
-test('the snapshot shows what is measured and what is booked', async () => {
+test('the snapshot shows measured and booked memory', async () => {
   const { memory } = await open()
   residents = [residentOn('a', 40), residentOn('b', 10, 'stopping')]
   expect(memory.snapshot()).toMatchObject([

@@ -20,7 +20,7 @@ const models = [
   { id: 'kept', gigabytes: 4, of: { replicas: { min: 1, max: 1 } }, devices: 1 },
 ]
 
-/** One thing that happens: who asks, which of the things under way goes on, and how. */
+/** One event: a request, the outcome of a pending action, an action of an operator, or time that passes. */
 const step = fc.oneof(
   fc.record({ do: fc.constant('ask' as const), which: fc.nat(4), waitMs: fc.constantFrom(0, 500, 5_000, 60_000) }),
   fc.record({ do: fc.constant('release' as const), which: fc.nat(50), well: fc.boolean() }),
@@ -34,7 +34,7 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 100, 3_000, 30_000) }),
 )
 
-test('whatever happens in whatever order: memory is never overbooked, nobody is cut off, everybody is answered', () => {
+test('in any order of events: memory is never overbooked, no request is interrupted, every request is answered', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200, size: 'max' }), steps => {
       let now = 0
@@ -76,7 +76,7 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
       const pass = (ms: number): void => {
         const end = now + ms
         for (let next = Math.min(wakeAt, callers.nextDeadline()); next <= end; ) {
-          // A timer that asks for itself again without getting anywhere would burn a processor.
+          // A timer that reschedules itself without progress would use a whole CPU core.
           expect(++ticks).toBeLessThan(20_000)
           now = Math.max(now, next)
           callers.refuseLate()
@@ -143,7 +143,7 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
           states[one.which] = stateOf(one.which, one.engine ? [String(++count)] : states[one.which]!.model.args)
           residency.refresh()
         }
-        // Whoever was given the state before goes on asking it.
+        // A caller that holds the previous state keeps using it.
         else if (one.do === 'drop') residency.removeModel(models[one.which]!.id)
         else if (one.do === 'answer' && pending.length > 0) answer(one.which, one.well)
         else if (one.do === 'crash' && ready.length > 0) end(ready[one.which % ready.length]!)
@@ -152,7 +152,7 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
         check()
       }
 
-      // From here on everything goes well, so everybody must get something within his time, and then it must be quiet.
+      // From here on nothing fails, so every request must be answered in time, and then nothing may be pending.
       for (let round = 0; round < 200; round++) {
         while (pending.length > 0) answer(0, 1)
         while (held.length > 0) residency.release(held.shift()!, 10)
@@ -163,7 +163,7 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
       while (pending.length > 0) answer(0, 1)
       for (const state of states) expect(state.loadWaiters).toEqual([])
       expect(open.size).toBe(0)
-      // What was changed or taken away has left no engine behind.
+      // A changed or removed model has no engine left.
       for (const { serves } of residency.residents()) expect(serves).toBe(residency.find(serves.model.id))
       for (const resident of residency.residents()) expect(resident.leases).toBe(0)
     }),

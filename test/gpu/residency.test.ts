@@ -7,7 +7,7 @@ import { openResidency, type Residency } from '../../gpu/residency.ts'
 import { openCallers } from './_callers.ts'
 import { GiB, modelOf, wantedOf } from './_models.ts'
 
-/** Everything that was decided, in order, as short words. */
+/** Every decision, in order, in a short form. */
 let done: string[]
 let now: number
 let wakeAt: number
@@ -41,10 +41,10 @@ beforeEach(() => {
   callers.attach(residency)
 })
 
-/** What has been decided since the last time this was asked. */
+/** The decisions since the last call. */
 const since = (): string[] => done.splice(0)
 
-/** Lets time pass, with the timer that was asked for and those of the callers. */
+/** Advances the clock, and runs the requested timer and the timers of the callers. */
 function pass(ms: number): void {
   const end = now + ms
   for (let next = Math.min(wakeAt, callers.nextDeadline()); next <= end; ) {
@@ -70,7 +70,7 @@ interface Asked {
   cancel(): void
 }
 
-/** Asks for a slot, at once or by waiting; with `slot` false for the model to be loaded. */
+/** Requests a slot, immediately or with a wait; with `slot` false, requests that the model be loaded. */
 function ask(state: ModelState, waitMs = 30_000, slot = true, background = false): Asked {
   const asked: Asked = { cancel: () => {} }
   const free = slot && callers.waiting(state.model.id) === 0
@@ -101,7 +101,7 @@ function warm(id: string, gigabytes = 20, of: object = {}, slots = 2): ModelStat
 }
 
 describe('loading', () => {
-  test('the first request loads; those that come meanwhile wait for the same engine, in their order', () => {
+  test('the first request loads; later ones wait for the same engine, in their order', () => {
     const state = stateOf('a', 20, {}, 2)
     const asked = [ask(state), ask(state), ask(state)]
     expect(since()).toEqual(['start e1 a'])
@@ -114,7 +114,7 @@ describe('loading', () => {
     expect(asked[2]).toMatchObject({ waitedMs: 900, loadedMs: 700 })
   })
 
-  test('a ready engine with a free slot is taken at once, and not before those who wait', () => {
+  test('a ready engine with a free slot is used at once, but not before requests that wait', () => {
     const state = warm('a', 20, {}, 1)
     const first = ask(state)
     expect(first.waitedMs).toBe(0)
@@ -127,7 +127,7 @@ describe('loading', () => {
     expect(residency.take('unknown')).toBeUndefined()
   })
 
-  test('asking for the model alone takes no slot', () => {
+  test('a request to load the model uses no slot', () => {
     const state = stateOf('a')
     const loaded = ask(state, 1e9, false)
     residency.ready('e1')
@@ -135,7 +135,7 @@ describe('loading', () => {
     expect(ask(state, 1e9, false).resident?.engineId).toBe('e1')
   })
 
-  test('who gives up loses his place; the load goes on', () => {
+  test('a caller that gives up leaves the queue; the load continues', () => {
     const state = stateOf('a', 20, {}, 1)
     const [first, second] = [ask(state), ask(state)]
     first.cancel()
@@ -151,7 +151,7 @@ describe('loading', () => {
     expect(since()).toEqual(['start e1 a', 'start e2 b'])
   })
 
-  test('what cannot fit anywhere is refused with the reason', () => {
+  test('a model that cannot fit anywhere is refused with the reason', () => {
     const { failure } = ask(stateOf('big', 80))
     expect(failure).toMatchObject({ code: 'no_capacity', retryable: false })
     expect(failure?.message).toMatch(/'big' needs 80\.0 GiB of memory; .* has is 24\.0 GiB/)
@@ -160,7 +160,7 @@ describe('loading', () => {
 })
 
 describe('waiting is bounded', () => {
-  test('while loading: model_warming_up, with what the last load took', () => {
+  test('while loading: model_warming_up, with the time of the last load', () => {
     const state = warm('a')
     residency.unload('a')
     residency.exited('e1', '')
@@ -172,7 +172,7 @@ describe('waiting is bounded', () => {
     expect(asked.failure).toMatchObject({ code: 'model_warming_up', retryAfterMs: 55_000 })
   })
 
-  test('while busy: no_capacity, with what a request takes', () => {
+  test('while busy: no_capacity, with the time of a request', () => {
     const state = warm('a', 20, {}, 1)
     state.durations.runMs = 8_000
     ask(state)
@@ -182,7 +182,7 @@ describe('waiting is bounded', () => {
     expect(asked.failure?.message).toMatch(/All slots of 'a' are busy/)
   })
 
-  test('everyone waits as long as he wanted, however long the others do', () => {
+  test('each caller waits for its own time limit, whatever those of the others', () => {
     const state = stateOf('a')
     const asked = [3_000, 1_000, 2_000].map(waitMs => ask(state, waitMs))
     const over: number[] = []
@@ -193,7 +193,7 @@ describe('waiting is bounded', () => {
     expect(over).toEqual([1, 2, 3])
   })
 
-  test('no wait at all still starts the load', () => {
+  test('a request without a wait still starts the load', () => {
     const asked = ask(stateOf('a'), 0)
     expect(asked.failure?.code).toBe('model_warming_up')
     expect(since()).toEqual(['start e1 a'])
@@ -201,7 +201,7 @@ describe('waiting is bounded', () => {
 })
 
 describe('eviction', () => {
-  test('an idle model makes room; the new one starts when the old one is gone and the card shows it', () => {
+  test('an idle model is evicted; the new one starts when the old one has stopped and its memory is free', () => {
     warm('a')
     const asked = ask(stateOf('b'))
     expect(since()).toEqual(["stop e1: to make room for 'b'"])
@@ -213,7 +213,7 @@ describe('eviction', () => {
     expect(asked.resident?.engineId).toBe('e2')
   })
 
-  test('the least recently used one leaves', () => {
+  test('the least recently used one is evicted', () => {
     const a = warm('a', 10)
     warm('b', 10)
     now = 100
@@ -222,7 +222,7 @@ describe('eviction', () => {
     expect(since()).toEqual(["stop e2: to make room for 'c'"])
   })
 
-  test('a busy one is waited for and never stopped before it is done', () => {
+  test('a busy model is waited for and never stopped before its requests end', () => {
     const a = warm('a')
     const running = ask(a)
     const asked = ask(stateOf('b'))
@@ -233,7 +233,7 @@ describe('eviction', () => {
     expect(asked.failure).toBeUndefined()
   })
 
-  test('a busy one that never rests must let the other have its turn', () => {
+  test('a model that is always busy must let the other have its turn', () => {
     const a = warm('a', 20, {}, 2)
     let running = ask(a)
     const other = ask(stateOf('b'), 60_000)
@@ -253,12 +253,12 @@ describe('eviction', () => {
     residency.settled('e2')
     residency.ready('e2')
     expect(other.resident?.engineId).toBe('e2')
-    // And then it is the first one's turn again.
+    // After that the first model gets a turn again.
     residency.release(other.resident!, 10)
     expect(since().at(-1)).toBe("stop e2: to make room for 'a'")
   })
 
-  test('who gives up gives the turn up', () => {
+  test('a caller that gives up also gives up the turn', () => {
     const a = warm('a', 20, {}, 2)
     ask(a)
     const other = ask(stateOf('b'), 60_000)
@@ -268,7 +268,7 @@ describe('eviction', () => {
     expect(residency.take('a')).toBeDefined()
   })
 
-  test('one that is loading is not stopped for another', () => {
+  test('a model that is loading is not stopped for another', () => {
     ask(stateOf('a'))
     const other = ask(stateOf('b'), 60_000)
     expect(since()).toEqual(['start e1 a'])
@@ -278,7 +278,7 @@ describe('eviction', () => {
     expect(other.failure).toBeUndefined()
   })
 
-  test('a model that is kept loaded stays', () => {
+  test('a model that is kept loaded is not evicted', () => {
     const state = stateOf('a', 20, { replicas: { min: 1, max: 1 } })
     residency.refresh()
     residency.ready('e1')
@@ -292,7 +292,7 @@ describe('eviction', () => {
 })
 
 describe('unload', () => {
-  test('whoever waits for the model to be loaded is told, and does not have it loaded again', () => {
+  test('a caller that waits for the load gets an error, and does not cause another load', () => {
     const loading = ask(stateOf('a'), Number.POSITIVE_INFINITY, false)
     residency.unload('a')
     expect(since()).toEqual(['start e1 a', 'stop e1: unloaded'])
@@ -301,7 +301,7 @@ describe('unload', () => {
     expect(since()).toEqual([])
   })
 
-  test('whoever waits for a slot gets a new engine', () => {
+  test('a caller that waits for a slot gets a new engine', () => {
     const state = stateOf('a')
     const asked = ask(state)
     residency.unload('a')
@@ -312,7 +312,7 @@ describe('unload', () => {
     expect(asked.resident?.engineId).toBe('e2')
   })
 
-  test('a load that waits for busy room takes nobody there out of turn any more', () => {
+  test('a load that waited for a busy model no longer affects the order of its requests', () => {
     const busy = warm('b')
     ask(busy)
     const loading = ask(stateOf('a'), Number.POSITIVE_INFINITY, false)
@@ -326,7 +326,7 @@ describe('unload', () => {
 })
 
 describe('idle', () => {
-  test('after idle_ttl without a request the model is unloaded, counted from the last one', () => {
+  test('after idle_ttl without a request the model is unloaded, measured from the last one', () => {
     const state = warm('a', 20, { idle_ttl: 1_000 })
     pass(900)
     residency.release(ask(state).resident!, 1)
@@ -360,7 +360,7 @@ describe('failure', () => {
     return { asked, id }
   }
 
-  test('those who wait are told why the start failed; the next attempt comes a second later', () => {
+  test('callers that wait get the reason of the failed start; the next attempt comes a second later', () => {
     const state = stateOf('a')
     const { asked, id } = start(state)
     residency.startFailed(id!, 'Engine exited (3): CUDA out of memory')
@@ -381,13 +381,13 @@ describe('failure', () => {
     expect(next.failure).toBeUndefined()
   })
 
-  test('who would wait in vain during the pause is told at once', () => {
+  test('a caller whose wait would end within the pause gets the error at once', () => {
     const state = stateOf('a')
     residency.startFailed(start(state).id!, 'no')
     expect(ask(state, 500).failure).toMatchObject({ code: 'no_capacity', retryAfterMs: 1_000 })
   })
 
-  test('five starts without a success open the circuit; after the pause one attempt decides', () => {
+  test('five failed starts open the circuit; after the pause one attempt decides', () => {
     const state = stateOf('a')
     for (let attempt = 1; attempt <= 5; attempt++) {
       const { id } = start(state)
@@ -413,7 +413,7 @@ describe('failure', () => {
     expect(state.failures).toBeNull()
   })
 
-  test('getting ready is no success: an engine that dies of every request opens the circuit too', () => {
+  test('readiness is not a success: an engine that exits on every request opens the circuit too', () => {
     const state = stateOf('a')
     for (let attempt = 1; attempt <= 5; attempt++) {
       const asked = ask(state)
@@ -426,7 +426,7 @@ describe('failure', () => {
     expect(ask(state).failure?.code).toBe('no_capacity')
   })
 
-  test('an engine that has served well and dies is started again after a second', () => {
+  test('an engine that has served requests and exits is restarted after a second', () => {
     const state = warm('a')
     residency.release(ask(state).resident!, 10)
     const running = ask(state)
@@ -440,7 +440,7 @@ describe('failure', () => {
     expect(state.failures?.count).toBe(1)
   })
 
-  test('a slot given back by a dead engine goes to nobody', () => {
+  test('a slot released by an exited engine is not reassigned', () => {
     const state = warm('a', 20, {}, 1)
     const running = ask(state)
     const waiting = ask(state)
@@ -450,7 +450,7 @@ describe('failure', () => {
     expect(waiting.failure).toBeUndefined()
   })
 
-  test('an engine that does nothing any more is killed, and its room is free when it is gone', () => {
+  test('an engine without progress is killed, and its memory is free once it has exited', () => {
     const state = warm('a', 20, {}, 1)
     const running = ask(state)
     const waiting = ask(state)
@@ -464,7 +464,7 @@ describe('failure', () => {
     expect(waiting.resident?.engineId).toBe('e2')
   })
 
-  test('what is kept loaded is started again and again, ever more slowly', () => {
+  test('a model that is kept loaded is restarted repeatedly, with growing delays', () => {
     stateOf('a', 20, { replicas: { min: 1, max: 1 } })
     residency.refresh()
     for (let at = 1; at <= 3; at++) {
@@ -476,7 +476,7 @@ describe('failure', () => {
 })
 
 describe('replicas', () => {
-  test('a second engine is started when the first is full and there is room, and leaves when it is idle', () => {
+  test('a second engine is started when the first is full and there is memory, and stopped when it is idle', () => {
     const state = warm('a', 10, { replicas: { min: 0, max: 2 }, idle_ttl: 1_000 }, 1)
     const first = ask(state)
     const second = ask(state)
@@ -502,7 +502,7 @@ describe('replicas', () => {
     expect(new Set([first, second])).toEqual(new Set(['e1', 'e2']))
   })
 
-  test('a second engine stops nobody', () => {
+  test('a second engine evicts nothing', () => {
     const state = warm('a', 10, { replicas: { min: 0, max: 2 } }, 1)
     warm('b', 12)
     ask(state)
@@ -512,7 +512,7 @@ describe('replicas', () => {
 })
 
 describe('unloading and closing', () => {
-  test('unload waits for what runs and takes nothing new', () => {
+  test('unload waits for running requests and accepts no new ones', () => {
     const state = warm('a')
     const running = ask(state)
     residency.unload('a')
@@ -522,7 +522,7 @@ describe('unloading and closing', () => {
     expect(since()).toEqual(['stop e1: unloaded'])
   })
 
-  test('an idle one goes at once, a loading one too, and what is kept loaded stays away until asked for', () => {
+  test('an idle engine stops at once, a loading one too, and a kept one is not reloaded until the next request', () => {
     const state = stateOf('a', 10, { replicas: { min: 1, max: 1 } })
     residency.refresh()
     residency.unload('a')
@@ -534,7 +534,7 @@ describe('unloading and closing', () => {
     residency.unload('nobody')
   })
 
-  test('closing refuses those who wait and those who come, and starts nothing any more', () => {
+  test('closing refuses waiting and new requests, and starts nothing', () => {
     const state = stateOf('a', 20, { replicas: { min: 1, max: 1 } })
     const waiting = ask(state)
     residency.close()
@@ -559,7 +559,7 @@ describe('unloading and closing', () => {
   })
 })
 
-test('a booking grows to what was measured, never shrinks', () => {
+test('a booking grows to the measured use and never shrinks', () => {
   const state = warm('a', 10)
   residency.measured('e1', 18 * GiB)
   residency.measured('e1', 2 * GiB)
@@ -568,7 +568,7 @@ test('a booking grows to what was measured, never shrinks', () => {
   expect(since()).toEqual(["stop e1: to make room for 'b'"])
 })
 
-test('when a card appears, what could not be placed can', () => {
+test('when a GPU appears, a model that could not be placed is loaded', () => {
   capacities = []
   const state = stateOf('a', 10, { replicas: { min: 1, max: 1 } })
   residency.refresh()
@@ -582,7 +582,7 @@ test('when a card appears, what could not be placed can', () => {
   expect(residency.activity(state)).toMatchObject({ status: 'loading', reason: null })
 })
 
-test('events about engines that are gone change nothing', () => {
+test('events of engines that no longer exist change nothing', () => {
   residency.ready('x')
   residency.startFailed('x', '')
   residency.exited('x', '')
@@ -593,10 +593,10 @@ test('events about engines that are gone change nothing', () => {
   expect(since()).toEqual([])
 })
 
-describe('another configuration', () => {
+describe('a changed configuration', () => {
   const changed = (id: string, of: object = {}, gigabytes = 20) => stateOf(id, gigabytes, { args: ['--new'], ...of })
 
-  test('who waits goes over to the new state, keeps his place, and can still give it up', () => {
+  test('waiting callers move to the new state, keep their order, and can still give up', () => {
     const asked = [ask(stateOf('a', 20, {}, 2)), ask(stateOf('a', 20, {}, 2)), ask(stateOf('a', 20, {}, 2))]
     expect(since()).toEqual(['start e1 a'])
     changed('a')
@@ -610,7 +610,7 @@ describe('another configuration', () => {
     expect(asked.map(one => one.resident?.engineId)).toEqual([undefined, 'e2', 'e2'])
   })
 
-  test('an engine with requests ends after them, takes no new ones, and the new one waits for its room', () => {
+  test('an engine with requests stops after them and accepts no new ones; the new one waits for memory', () => {
     warm('a')
     const running = ask(stateOf('a'))
     const next = ask(changed('a'))
@@ -627,7 +627,7 @@ describe('another configuration', () => {
     expect(next.resident?.engineId).toBe('e2')
   })
 
-  test('where there is room for both, the new one is there before the old one has ended', () => {
+  test('with memory for both, the new engine is ready before the old one has stopped', () => {
     warm('a', 8)
     const running = ask(stateOf('a', 8))
     changed('a', {}, 8)
@@ -639,7 +639,7 @@ describe('another configuration', () => {
     expect(since()).toEqual(['stop e1: unloaded'])
   })
 
-  test('one that was unloaded by hand is not loaded for it', () => {
+  test('a model that was unloaded on request is not loaded because of it', () => {
     warm('a')
     residency.unload('a')
     residency.exited('e1', 'unloaded')
@@ -648,7 +648,7 @@ describe('another configuration', () => {
     expect(since()).toEqual(['stop e1: unloaded'])
   })
 
-  test('failures of the old one do not keep the new one from being tried', () => {
+  test('failures of the old engine do not delay the new one', () => {
     const state = stateOf('a')
     ask(state)
     residency.startFailed('e1', 'no such file')
@@ -658,7 +658,7 @@ describe('another configuration', () => {
     expect(since()).toEqual(['start e2 a'])
   })
 
-  test('what is gone: who waits is refused by name, also who asks the old state later', () => {
+  test('requests for a removed model are refused by name, also through the old state', () => {
     const state = stateOf('a')
     const waiting = ask(state)
     since()
@@ -672,7 +672,7 @@ describe('another configuration', () => {
     expect(residency.find('a')).toBeUndefined()
   })
 
-  test('a change that does not concern the engine keeps it', () => {
+  test('a change that does not affect the engine keeps it', () => {
     const state = warm('a', 20, { idle_ttl: 60_000 })
     expect(stateOf('a', 20, { idle_ttl: 1_000, max_queue: 1 })).toBe(state)
     residency.tick()
@@ -682,7 +682,7 @@ describe('another configuration', () => {
 })
 
 describe('background work', () => {
-  test('lets a model with interactive requests be loaded first, however long it has waited', () => {
+  test('lets a model with interactive requests load first, however long it has waited', () => {
     warm('a')
     const running = ask(residency.find('a')!)
     ask(stateOf('b'), 300_000, true, true)
@@ -692,7 +692,7 @@ describe('background work', () => {
     expect(since()).toEqual(["stop e1: to make room for 'c'"])
   })
 
-  test('comes first all the same once it has waited half a minute', () => {
+  test('comes first once it has waited half a minute', () => {
     warm('a')
     const running = ask(residency.find('a')!)
     ask(stateOf('b'), 300_000, true, true)

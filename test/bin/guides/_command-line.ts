@@ -4,7 +4,7 @@ import { openTerminal } from '../../../cli/terminal.ts'
 
 const terminal = openTerminal({ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: {} })
 
-/** What is wrong with a command line of infer, without its first word; undefined where nothing is. Nothing is run. */
+/** The fault of a command line of infer, without its first word; undefined for a valid one. Runs nothing. */
 export async function faultOf(args: readonly string[], topics: readonly string[]): Promise<string | undefined> {
   const words = helpLast(args)
   if (words[0] === 'help')

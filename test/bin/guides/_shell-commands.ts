@@ -1,6 +1,6 @@
 /**
  * The simple commands of a shell script, each as its words without quotes. Commands inside `$(…)`, `<(…)`, pipes, lists
- * and functions are commands of their own; what stands in a here-document and comments are left out.
+ * and functions are separate commands; the text of here-documents and comments is omitted.
  */
 export function shellCommands(script: string): string[][] {
   const commands: string[][] = []
@@ -8,7 +8,7 @@ export function shellCommands(script: string): string[][] {
   return commands.map(withoutPrefix).filter(words => words.length > 0)
 }
 
-/** Words that may stand before a command. */
+/** Words that may precede a command. */
 const prefix = /^(?:[A-Za-z_]\w*=.*|!|\{|\}|\(|if|then|else|elif|fi|while|until|do|done|time|exec|nohup|env)$/s
 
 function withoutPrefix(words: readonly string[]): string[] {
@@ -22,7 +22,7 @@ function withoutPrefix(words: readonly string[]): string[] {
   }
 }
 
-/** Reads up to the `end` character and returns the position behind it. */
+/** Reads up to the `end` character and returns the position after it. */
 function parse(text: string, start: number, end: string | undefined, commands: string[][]): number {
   let words: string[] = []
   let word: string | undefined
@@ -77,7 +77,7 @@ function parse(text: string, start: number, end: string | undefined, commands: s
       endCommand()
       at++
     } else if (/[<>]/.test(sign)) {
-      // A redirection: the number before it and the file behind it are no words of the command.
+      // A redirection: the number before it and the file after it are not words of the command.
       if (/^\d$/.test(word ?? '')) word = undefined
       endWord()
       const [whole] = /^[<>]+&?\s*(?:'[^']*'|"[^"]*"|[^\s|;&()]*)/.exec(text.slice(at))!
@@ -94,7 +94,7 @@ function parse(text: string, start: number, end: string | undefined, commands: s
   return at
 }
 
-/** A text in double quotes and the position behind it. */
+/** A text in double quotes and the position after it. */
 function quoted(text: string, start: number, commands: string[][]): [inside: string, next: number] {
   let inside = ''
   let at = start

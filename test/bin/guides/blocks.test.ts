@@ -33,17 +33,17 @@ test('a block is found with its language, its marks and its line', () => {
   ])
 })
 
-describe('blocks of shell', () => {
+describe('shell blocks', () => {
   const all = named(({ language }) => shells.has(language))
 
   test('there are some', () => expect(all.length).toBeGreaterThan(5))
 
-  test.each(all)('$at says whether it is run or why not', ({ block }) => {
+  test.each(all)('$at is marked as run or with the reason why not', ({ block }) => {
     expect(block.language).toBe('sh')
     expect(['test', 'gpu', 'network', 'root']).toContain(block.marks[0])
   })
 
-  test.each(all)('$at is shell', ({ block }) => {
+  test.each(all)('$at is valid shell', ({ block }) => {
     const { status, stderr } = spawnSync('bash', ['-n'], { input: block.text, encoding: 'utf8' })
     expect([status, stderr]).toEqual([0, ''])
   })
@@ -56,10 +56,10 @@ describe('blocks of shell', () => {
   })
 })
 
-describe('blocks of YAML', () => {
+describe('YAML blocks', () => {
   const all = named(({ language }) => language === 'yaml')
 
-  test.each(all)('$at says what it is', ({ block }) => {
+  test.each(all)('$at is marked and is valid YAML', ({ block }) => {
     expect(block.marks.length).toBeGreaterThan(0)
     expect(() => parse(block.text) as unknown).not.toThrow()
   })
@@ -69,7 +69,7 @@ describe('blocks of YAML', () => {
   })
 
   test.each(all.filter(({ block }) => block.marks[0] === 'workflow'))(
-    '$at is a workflow that can be run with the toys',
+    '$at is a workflow that runs with the toy models',
     ({ block }) => {
       const path = join(folder, 'workflow.yaml')
       writeFileSync(path, block.text)
@@ -80,14 +80,14 @@ describe('blocks of YAML', () => {
   )
 })
 
-describe('blocks of programs', () => {
+describe('program blocks', () => {
   test.each(named(({ language }) => language === 'json'))('$at is JSON', ({ block }) => {
     expect(() => JSON.parse(block.text) as unknown).not.toThrow()
   })
 
   test.each(named(({ language }) => language === 'ts'))('$at is TypeScript', ({ block }) => {
     expect(() => stripTypeScriptTypes(block.text)).not.toThrow()
-    // Removing the types leaves what is wrong in the rest.
+    // Code without its types must still be valid JavaScript.
     execFileSync(process.execPath, ['--check', '--input-type=module', '-'], {
       input: stripTypeScriptTypes(block.text),
     })

@@ -7,13 +7,13 @@ import { configKeys } from '../../../core/models/config-keys.ts'
 
 const markdown = configurationMarkdown()
 
-test('the page of the configuration has every key and every environment variable', () => {
+test('the configuration page has every key and every environment variable', () => {
   for (const { key } of configKeys()) expect(markdown).toContain(`\n### \`${key}\`\n`)
   for (const name of Object.keys({ ...environmentVariables, ...engineVariables }))
     expect(markdown).toContain(`\n| \`${name}\` | `)
 })
 
-test('it is a page whose links lead to its headings, each of another name', () => {
+test('the links of the page lead to its headings, and each heading has a different name', () => {
   const html = pageHtml(pageOf('configuration', markdown), [])
   const anchors = [...html.matchAll(/<h\d id="([^"]+)"/g)].map(([, id]) => id!)
   expect(new Set(anchors).size).toBe(anchors.length)
@@ -22,6 +22,6 @@ test('it is a page whose links lead to its headings, each of another name', () =
   expect(links.filter(id => !anchors.includes(id))).toEqual([])
 })
 
-test('no cell of its tables is cut in two', () => {
+test('no cell of its tables is split', () => {
   for (const row of markdown.split('\n').filter(line => line.startsWith('| '))) expect(row.split('|')).toHaveLength(6)
 })

@@ -24,16 +24,16 @@ const anchorsOf = (markdown: string) => {
 }
 
 describe('the list of topics', () => {
-  test('each has its page', () => {
+  test('each topic has a page', () => {
     expect(guides.map(({ topic }) => topic)).toEqual(topics.map(({ topic }) => topic))
   })
 
-  test('no topic is the name of a command, whose help would be printed instead', () => {
+  test('no topic has the name of a command, whose help would be printed instead', () => {
     const commands = new Set(entries.map(({ name }) => name))
     expect(topics.filter(({ topic }) => commands.has(topic))).toEqual([])
   })
 
-  test('the help of commands names topics that there are', () => {
+  test('the help of commands names existing topics', () => {
     const commands = new Set(entries.map(({ name }) => name))
     for (const [command, guide] of Object.entries(guideOf)) {
       expect(commands).toContain(command)
@@ -41,11 +41,11 @@ describe('the list of topics', () => {
     }
   })
 
-  test('each has one short line', () => {
+  test('each topic has one short line', () => {
     for (const { summary } of topics) expect(summary).toMatch(/^\S.{8,55}$/)
   })
 
-  test('a file that it lacks is refused', () => {
+  test('a missing file is refused', () => {
     const folder = mkdtempSync(join(tmpdir(), 'infer-guides-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     writeFileSync(join(folder, 'jobs.md'), '# Jobs\n\nText.\n')
@@ -83,7 +83,7 @@ describe.each(guides)('$topic', guide => {
     expect(broken).toEqual([])
   })
 
-  test('its page loads nothing but the style of this server, and runs nothing', () => {
+  test('its page loads only the style sheet of this server, and runs no script', () => {
     const html = pageHtml(guide, guides)
     expect(html).not.toMatch(/<script|\son\w+=|<iframe|<img|@import/)
     const loaded = [...html.matchAll(/<link[^>]*href="([^"]+)"/g)].map(([, to]) => to)
@@ -100,14 +100,14 @@ describe('HTML', () => {
     expect(bodyHtml('| a | b |\n|---|---|\n| `1` | 2 |\n')).toContain('<td><code>1</code></td><td>2</td>')
   })
 
-  test('sets comments apart', () => {
+  test('comments have their own style', () => {
     expect(codeHtml("curl 'http://x/#a' # <why>\n# all", 'sh')).toBe(
       "curl 'http://x/#a' <i># &lt;why&gt;</i>\n<i># all</i>",
     )
     expect(codeHtml('# no', 'json')).toBe('# no')
   })
 
-  test('leads to the pages beside it, and lists all', () => {
+  test('links to the other pages, and lists all', () => {
     const two: Guide[] = ['a', 'b'].map(topic => ({
       group: 'G',
       topic,
@@ -131,19 +131,19 @@ describe('text for a terminal', () => {
     )
   })
 
-  test('code is indented and never broken, code in a line is not broken between its words', () => {
+  test('code is indented and never wrapped; inline code is not wrapped between its words', () => {
     expect(text('```sh test\nls  # all\n\n  x\n```')).toContain('\n\n    ls  # all\n\n      x\n')
     const words = `${'word '.repeat(14)}\`infer model add x\``
     expect(text(words)).toContain('word word\n`infer model add x`\n')
   })
 
-  test('lists hang', () => {
+  test('list items have a hanging indent', () => {
     expect(text(`- ${'word '.repeat(20)}\n  - in\n- b\n\n1. one\n2. two`)).toContain(
       `- ${'word '.repeat(14)}word\n  word word word word word\n  - in\n- b\n\n1. one\n2. two\n`,
     )
   })
 
-  test('tables take 80 columns, cells go on below themselves', () => {
+  test('tables take 80 columns, and cells wrap', () => {
     const drawn = text(`| name | what |\n|---|---|\n| \`a b\` | ${'word '.repeat(30)}|\n| c | d |`)
     expect(drawn).toContain('name   what\n-----  ---')
     expect(drawn).toContain('\n`a b`  word word')
@@ -151,7 +151,7 @@ describe('text for a terminal', () => {
     expect(drawn).toContain('\n\nc      d\n')
   })
 
-  test('code in a table is broken only where it has no room otherwise', () => {
+  test('code in a table is wrapped only where it does not fit otherwise', () => {
     const code = '`infer serve --listen 127.0.0.1:8788`'
     const drawn = text(`| a | b | c |\n|---|---|---|\n| ${code} | ${'word '.repeat(9)}| ${code} |`)
     expect(drawn.split('\n').filter(line => line.length > 80)).toEqual([])
@@ -159,7 +159,7 @@ describe('text for a terminal', () => {
     expect(text(`| a | b |\n|---|---|\n| ${code} | ${'word '.repeat(20)}|`)).toContain(`\n${code}  word`)
   })
 
-  test('what a terminal cannot show is refused', () => {
+  test('elements that a terminal cannot show are refused', () => {
     expect(() => text('<div>x</div>')).toThrow('no HTML')
     expect(() => text('[x](../README.md)')).toThrow("cannot link to '../README.md'")
   })

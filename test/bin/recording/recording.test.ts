@@ -12,15 +12,15 @@ const shown = (...written: string[]) => {
 
 test.each<[string, string[], string[]]>([
   ['lines', ['a\r\nb'], ['a', 'b']],
-  ['a line that is written again', ['50 %\r\u001b[K100 %\r\n'], ['100 %', '']],
-  ['lines that are drawn again', ['a\r\nb\r\u001b[1A\u001b[Jc'], ['c']],
+  ['a line that is overwritten', ['50 %\r\u001b[K100 %\r\n'], ['100 %', '']],
+  ['lines that are redrawn', ['a\r\nb\r\u001b[1A\u001b[Jc'], ['c']],
   ['looks', ['\u001b[1mbold\u001b[22m \u001b[32mgreen\u001b[0m'], ['bold|green']],
   ['titles and modes', ['\u001b]0;x\u0007\u001b[?25la'], ['a']],
   ['a sequence in two parts', ['a\u001b[', '1mb'], ['a|b']],
   ['a long line', ['x'.repeat(21)], ['x'.repeat(20), 'x']],
 ])('%s', (_, written, rows) => expect(shown(...written)).toEqual(rows))
 
-test('plays once, then shows the last screen, and needs nothing from elsewhere', () => {
+test('plays once, then shows the last screen, and loads nothing from elsewhere', () => {
   const svg = recordingSvg(
     [
       { at: 0, text: '$ infer ls' },

@@ -13,7 +13,7 @@ async function pieces(...data: string[]): Promise<AnswerPart[]> {
   return found
 }
 
-test('words come one by one, then the end with its reason and its tokens', async () => {
+test('words arrive one by one, then the end with its finish reason and token counts', async () => {
   expect(
     await pieces(
       delta({ role: 'assistant', content: '' }),
@@ -30,17 +30,17 @@ test('words come one by one, then the end with its reason and its tokens', async
   ])
 })
 
-test('reasoning is told from the answer', async () => {
+test('reasoning is separated from the answer', async () => {
   expect(
     await pieces(delta({ content: null, reasoning_content: 'hm' }), delta({ content: 'Yes' }), '[DONE]'),
   ).toMatchObject([{ kind: 'reasoning', text: 'hm' }, { kind: 'text', text: 'Yes' }, { kind: 'end' }])
 })
 
-test('nothing is read behind the end mark', async () => {
+test('nothing is read after the end mark', async () => {
   expect(await pieces('[DONE]', 'not json')).toHaveLength(1)
 })
 
-test('chunks without a choice, a delta or usage say nothing', async () => {
+test('chunks without a choice, a delta or usage yield nothing', async () => {
   expect(await pieces('{}', '{"choices":[]}', '{"choices":[{}],"usage":null}', '[DONE]')).toEqual([
     { kind: 'end', finishReason: 'stop', tokens: undefined },
   ])
@@ -48,14 +48,14 @@ test('chunks without a choice, a delta or usage say nothing', async () => {
 
 test.each([
   [
-    'an error frame is thrown as what it was',
+    'an error frame is thrown as its failure',
     ['{"error":{"code":"worker_error","message":"Engine exited."}}'],
     'Engine exited.',
   ],
-  ['a stream that stops early is broken', [delta({ content: 'Hel' })], 'ended too early'],
-  ['a stream of nothing is broken', [], 'ended too early'],
-  ['what is no JSON ends it', ['{"choices'], 'not a JSON object'],
-  ['what is no object ends it', ['null'], 'not a JSON object'],
+  ['a stream that stops early is an error', [delta({ content: 'Hel' })], 'ended too early'],
+  ['an empty stream is an error', [], 'ended too early'],
+  ['data that is not JSON is an error', ['{"choices'], 'not a JSON object'],
+  ['data that is not an object is an error', ['null'], 'not a JSON object'],
 ])('%s', async (_, data, message) => {
   await expect(pieces(...data)).rejects.toThrow(message)
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { openConversation } from '../../../cli/chat/conversation.ts'
 import { footer } from '../../../cli/chat/session.ts'
 
-test('a request holds the instruction, what was said and the new question', () => {
+test('a request holds the instruction, the earlier messages and the new question', () => {
   const talk = openConversation({
     model: 'm',
     system: 'Be brief.',
@@ -23,21 +23,21 @@ test('a request holds the instruction, what was said and the new question', () =
   })
 })
 
-test('asking alone keeps nothing, and an answer of nothing leaves no trace', () => {
+test('a question alone is not kept, and an empty answer is not kept', () => {
   const talk = openConversation({ model: 'm', system: undefined, settings: {} })
   talk.requestFor('Hi')
   talk.keep('Hi', '')
   expect(talk.requestFor('How?')).toEqual({ model: 'm', messages: [{ role: 'user', content: 'How?' }] })
 })
 
-test('clearing forgets what was said, not the instruction', () => {
+test('clearing removes the messages but not the instruction', () => {
   const talk = openConversation({ model: 'm', system: 'Be brief.', settings: {} })
   talk.keep('Hi', 'Hello')
   talk.clear()
   expect(talk.requestFor('How?').messages).toHaveLength(2)
 })
 
-test('model and instruction can change in between', () => {
+test('model and instruction can change between requests', () => {
   const talk = openConversation({ model: 'm', system: 'Be brief.', settings: {} })
   talk.switchModel('n')
   talk.setSystem(undefined)
@@ -48,6 +48,6 @@ test.each([
   ['stop', 30, 1500, '30 tokens · 20.0 tokens/s · 1.5 s'],
   ['length', 1, 1000, 'maximum length reached · 1 token · 1.0 tokens/s · 1.0 s'],
   ['tool_calls', undefined, 200, 'tool_calls · 0.2 s'],
-])('under an answer that ended with %s', (reason, tokens, ms, text) => {
+])('the line below an answer that ended with %s', (reason, tokens, ms, text) => {
   expect(footer(reason, tokens, ms)).toBe(text)
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { openMessageLines } from '../../../cli/chat/message-lines.ts'
 
-test('a backslash at the end carries a message on', () => {
+test('a backslash at the end continues the message on the next line', () => {
   const lines = openMessageLines()
   expect(lines.take('one\\')).toBeUndefined()
   expect(lines.isOpen()).toBe(true)
@@ -11,7 +11,7 @@ test('a backslash at the end carries a message on', () => {
   expect(lines.take('four')).toBe('four')
 })
 
-test('what was carried on can be forgotten', () => {
+test('a continued message can be discarded', () => {
   const lines = openMessageLines()
   lines.take('one\\')
   lines.forget()

@@ -18,7 +18,7 @@ async function talk(say: (seen: Seen, response: ServerResponse) => void) {
   return { terminal, asked }
 }
 
-test.skipIf(!hasTerminal)('what was said is remembered until it is cleared, and Ctrl-D leaves', async () => {
+test.skipIf(!hasTerminal)('the conversation is remembered until it is cleared, and Ctrl-D exits', async () => {
   const { terminal, asked } = await talk((_, response) => streamWords(response, ['Hi ', 'there']))
   terminal.types(`Hello${enter}`)
   await terminal.sees('Hi there')
@@ -58,7 +58,7 @@ test.skipIf(!hasTerminal)('what was said is remembered until it is cleared, and 
   ])
 })
 
-test.skipIf(!hasTerminal)('Ctrl-C stops the answer, ends the request and goes on', async () => {
+test.skipIf(!hasTerminal)('Ctrl-C stops the answer and ends the request, and the session continues', async () => {
   const gone = Promise.withResolvers<void>()
   let first = true
   const { terminal, asked } = await talk((_, response) => {
@@ -82,7 +82,7 @@ test.skipIf(!hasTerminal)('Ctrl-C stops the answer, ends the request and goes on
 })
 
 test.skipIf(!hasTerminal)(
-  'a failure is told and the talk goes on; control characters do not reach the screen',
+  'a failure is shown and the session continues; control characters do not reach the screen',
   async () => {
     let asked = 0
     const { terminal } = await talk((_, response) => {
@@ -104,7 +104,7 @@ test.skipIf(!hasTerminal)(
   },
 )
 
-test.skipIf(!hasTerminal)('what is typed during an answer is not shown and is asked next', async () => {
+test.skipIf(!hasTerminal)('text typed during an answer is not shown and is sent next', async () => {
   const { terminal, asked } = await talk((_, response) => {
     if (asked().length > 1) return streamWords(response, ['second answer'])
     response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -112,7 +112,7 @@ test.skipIf(!hasTerminal)('what is typed during an answer is not shown and is as
   })
   terminal.types(`One${enter}`)
   await terminal.sees('first')
-  // Keys are read in order: when the stop is shown, the line before it was taken.
+  // Keys are read in order: once the stop is shown, the line before it has been read.
   terminal.types(`Two${enter}${controlC}`)
   await terminal.sees('(stopped)')
   await terminal.sees('second answer')

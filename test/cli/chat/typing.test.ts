@@ -34,7 +34,7 @@ async function talk(home = temporaryFolder(), args: string[] = []) {
   return { terminal, asked, answered, leave, home }
 }
 
-test.skipIf(!hasTerminal)('what is pasted is one message, sent with Enter', async () => {
+test.skipIf(!hasTerminal)('pasted text is one message, sent with Enter', async () => {
   const { terminal, asked, answered, leave } = await talk()
   await terminal.sees('')
   expect(terminal.everything()).toContain('\u001b[?2004h')
@@ -57,7 +57,7 @@ test.skipIf(!hasTerminal)('what is pasted is one message, sent with Enter', asyn
   expect(terminal.everything()).toContain('\u001b[?2004l')
 })
 
-test.skipIf(!hasTerminal)('three quotes hold a message of several lines', async () => {
+test.skipIf(!hasTerminal)('three quotes enclose a message of several lines', async () => {
   const { terminal, asked, answered, leave } = await talk()
   terminal.types(`"""one${enter}`)
   await terminal.sees('... ')
@@ -69,7 +69,7 @@ test.skipIf(!hasTerminal)('three quotes hold a message of several lines', async 
   expect(asked()).toEqual(['one\n/exit\ntwo', 'all of it'])
 })
 
-test.skipIf(!hasTerminal)('what was typed comes back in the next session, pasted lines do not', async () => {
+test.skipIf(!hasTerminal)('typed lines are in the history of the next session, pasted lines are not', async () => {
   const first = await talk()
   first.terminal.types(`remember me${enter}`)
   await first.answered()

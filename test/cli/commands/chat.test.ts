@@ -9,7 +9,7 @@ const reply = (words: string[]) => (seen: { path: string }, response: Parameters
 
 const far = (url: string) => ({ INFER_URL: url, INFER_TOKEN: 'sk-test' })
 
-test('in a pipe the prompt is standard input and the answer standard output', async () => {
+test('in a pipe the prompt is read from standard input and the answer goes to standard output', async () => {
   const { url, seen } = await fakeServer(reply(['Hel', 'lo ', '世界']))
   const ended = await infer(['chat'], { env: far(url), input: 'Say hello\n' })
   expect(ended).toEqual({ exitCode: 0, stdout: 'Hello 世界\n', stderr: '' })
@@ -28,7 +28,7 @@ test('an answer that ends with a newline gets no second one', async () => {
   expect((await infer(['chat'], { env: far(url), input: 'x' })).stdout).toBe('Hello\n')
 })
 
-test('the flags reach the server, and a named model is not looked up', async () => {
+test('the flags reach the server, and a model named by a flag is not looked up', async () => {
   const { url, seen } = await fakeServer(reply(['x']))
   const args = ['chat', 'mine', '--system', 'Be brief.', '--temperature', '0', '--max-tokens', '5', '--seed', '7']
   expect((await infer(args, { env: far(url), input: 'Hi' })).exitCode).toBe(0)
@@ -53,7 +53,7 @@ test('--json prints the whole answer of the API', async () => {
   expect(seen[0]!.body).not.toHaveProperty('stream')
 })
 
-test('an answer that was cut at its longest is remarked on standard error only', async () => {
+test('a notice that the answer was cut at its maximum length goes to standard error only', async () => {
   const { url } = await fakeServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.end(`${chunk({ content: 'Hel' })}${chunk({}, 'length')}data: [DONE]\n\n`)
@@ -63,7 +63,7 @@ test('an answer that was cut at its longest is remarked on standard error only',
   expect(ended.stderr).toContain('--max-tokens')
 })
 
-test('a model that is being loaded is asked again', async () => {
+test('the request is repeated while the model is loading', async () => {
   let asked = 0
   const { url } = await fakeServer((_, response) => {
     if (++asked < 3)
@@ -78,13 +78,13 @@ test('a model that is being loaded is asked again', async () => {
 const error = (code: string, message: string) => ({ error: { code, message, type: 'x', param: null } })
 
 test.each([
-  ['a refusal', (url: string) => ({ env: far(url), input: 'Hi' }), 'No model'],
+  ['an error of the server', (url: string) => ({ env: far(url), input: 'Hi' }), 'No model'],
   [
-    'a refusal, with --json as an error body',
+    'an error of the server, with --json as an error body',
     (url: string) => ({ env: far(url), input: 'Hi' }),
     '"code":"model_not_found"',
   ],
-])('%s ends with 1', async (name, options, said) => {
+])('%s exits with 1', async (name, options, said) => {
   const { url } = await fakeServer((_, response) =>
     answer(response, 404, error('model_not_found', "No model 'm'."), { 'x-request-id': 'req_1' }),
   )
@@ -94,7 +94,7 @@ test.each([
   expect(ended.stderr).toContain('req_1')
 })
 
-test('a failure in mid-stream ends with 1, behind what was said', async () => {
+test('a failure in mid-stream exits with 1, after the text so far', async () => {
   const { url } = await fakeServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.end(`${chunk({ content: 'Hel' })}data: ${JSON.stringify(error('worker_error', 'Engine exited (3).'))}\n\n`)
@@ -107,7 +107,7 @@ test('a failure in mid-stream ends with 1, behind what was said', async () => {
 test.each([
   ['closed early', (socket: { destroy(): void; end(): void }) => socket.end()],
   ['broken', (socket: { destroy(): void; end(): void }) => socket.destroy()],
-])('a stream that is %s ends with 1', async (_, cut) => {
+])('a stream that is %s exits with 1', async (_, cut) => {
   const { url } = await fakeServer((_, response, request) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write(chunk({ content: 'Hel' }), () => cut(request.socket))
@@ -117,14 +117,14 @@ test.each([
   expect(ended.stderr).toContain('was lost')
 })
 
-test('no prompt is wrong usage', async () => {
+test('a missing prompt is wrong usage', async () => {
   const { url, seen } = await fakeServer(reply(['x']))
   const ended = await infer(['chat', 'm'], { env: far(url), input: '\n' })
   expect(ended.exitCode).toBe(64)
   expect(seen).toEqual([])
 })
 
-test('a server without a chat model is refused with what to do', async () => {
+test('a server without a chat model is refused, and the message says what to do', async () => {
   const { url } = await fakeServer((_, response) =>
     answer(response, 200, { data: [{ id: 'e', tasks: ['std/embeddings'] }] }),
   )
@@ -133,7 +133,7 @@ test('a server without a chat model is refused with what to do', async () => {
   expect(ended.stderr).toContain('offers no chat model')
 })
 
-test('the server of the data directory is found by itself', async () => {
+test('the server of the data directory is found without a flag', async () => {
   const { url, seen } = await fakeServer(reply(['local']))
   const dataDir = temporaryFolder()
   writeFileSync(
@@ -149,10 +149,10 @@ test('the server of the data directory is found by itself', async () => {
 const gonePid = 2 ** 22 + 1
 test.each([
   ['nothing', undefined],
-  ['a server that is gone', JSON.stringify({ url: 'http://127.0.0.1:9', pid: gonePid })],
-  ['an address that nobody answers', JSON.stringify({ url: 'http://127.0.0.1:9', pid: process.pid })],
-  ['half a file', '{"url":'],
-])('with %s in the data directory no server is running', async (_, file) => {
+  ['a server that has stopped', JSON.stringify({ url: 'http://127.0.0.1:9', pid: gonePid })],
+  ['an address where nothing listens', JSON.stringify({ url: 'http://127.0.0.1:9', pid: process.pid })],
+  ['an incomplete file', '{"url":'],
+])('with %s in the data directory no running server is found', async (_, file) => {
   const dataDir = join(temporaryFolder(), 'data')
   mkdirSync(dataDir)
   writeFileSync(join(dataDir, 'root-token'), 'sk-root\n')
@@ -163,16 +163,16 @@ test.each([
 })
 
 test.each([
-  ['an address that is none', { INFER_URL: 'gpu.example', INFER_TOKEN: 'x' }, 64, 'which is not a URL'],
+  ['an invalid address', { INFER_URL: 'gpu.example', INFER_TOKEN: 'x' }, 64, 'which is not a URL'],
   ['no token', { INFER_URL: 'http://127.0.0.1:9' }, 64, 'INFER_TOKEN is not'],
-  ['a server that is not there', { INFER_URL: 'http://127.0.0.1:9', INFER_TOKEN: 'x' }, 1, 'cannot be reached'],
+  ['a server that is not reachable', { INFER_URL: 'http://127.0.0.1:9', INFER_TOKEN: 'x' }, 1, 'cannot be reached'],
 ])('INFER_URL with %s', async (_, env, exitCode, said) => {
   const ended = await infer(['chat'], { env, input: 'Hi' })
   expect(ended.exitCode).toBe(exitCode)
   expect(ended.stderr).toContain(said)
 })
 
-test('the base address of an OpenAI client is understood, and no redirect is followed with the token', async () => {
+test('the base URL of an OpenAI client is accepted, and a redirect is not followed with the token', async () => {
   const { url, seen } = await fakeServer((_, response) =>
     response.writeHead(302, { location: 'http://127.0.0.1:9/' }).end(),
   )

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 
-test('where there is no infer.yaml the check says what is offered instead, and what to do', async () => {
+test('without infer.yaml the check says which models are offered instead, and what to do', async () => {
   const folder = temporaryFolder()
   const said = await infer(['config', 'check', '--data-dir', folder])
   expect([said.exitCode, said.stdout]).toEqual([
@@ -17,13 +17,13 @@ test('where there is no infer.yaml the check says what is offered instead, and w
   })
 })
 
-test('a file that was named must be there', async () => {
+test('a file named on the command line must exist', async () => {
   const said = await infer(['config', 'check', join(temporaryFolder(), 'other.yaml')])
   expect(said.exitCode).not.toBe(0)
   expect(said.stderr).toContain('other.yaml')
 })
 
-test('paths for sandboxes that do not exist are warned of, and the file is in order', async () => {
+test('sandbox paths that do not exist are warnings, and the file is valid', async () => {
   const folder = temporaryFolder()
   const file = join(folder, 'infer.yaml')
   const entry = (id: string, more: string) => `  - {id: ${id}, engine: custom, command: [serve, '{socket}'], ${more}}`

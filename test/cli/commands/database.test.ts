@@ -15,7 +15,7 @@ async function installation(...names: string[]) {
   return { folder, dataDir, run, organizations }
 }
 
-test('a sound database is whole', async () => {
+test('an undamaged database passes the check', async () => {
   const { run } = await installation('acme')
   const checked = await run('db', 'check', '--json')
   expect([checked.exitCode, checked.stderr]).toEqual([0, ''])
@@ -35,7 +35,7 @@ function damage(path: string) {
   writeFileSync(path, bytes)
 }
 
-test('a damaged database ends with 65 and says how to go on', async () => {
+test('a damaged database exits with 65 and says what to do', async () => {
   const { dataDir, run } = await installation('acme')
   damage(join(dataDir, 'infer.db'))
   const checked = await run('db', 'check', '--json')
@@ -55,7 +55,7 @@ test('without a database there is nothing to check', async () => {
   expect(ended.stderr).toContain('There is no database')
 })
 
-test('a backup brings back what was there, and the other database is kept', async () => {
+test('a restore brings back the data of the backup, and the replaced database is kept', async () => {
   const { folder, run, organizations } = await installation('before')
   const file = join(folder, 'copy.db')
   const copied = await run('backup', file, '--json')
@@ -71,14 +71,14 @@ test('a backup brings back what was there, and the other database is kept', asyn
   expect(await organizations()).toEqual(['before'])
 })
 
-test('a backup in words names the key that belongs to it', async () => {
+test('the text output of a backup names the master key that belongs to it', async () => {
   const { folder, dataDir, run } = await installation('acme')
   const copied = await run('backup', join(folder, 'copy.db'))
   expect(copied.stdout).toMatch(/^Copied [\d.]+ KiB to .*copy\.db and verified it\.\n$/)
   expect(copied.stderr).toContain(join(dataDir, 'master-key'))
 })
 
-test('a backup overwrites nothing', async () => {
+test('a backup does not overwrite a file', async () => {
   const { folder, run } = await installation('acme')
   const file = join(folder, 'precious')
   writeFileSync(file, 'precious')
@@ -96,8 +96,8 @@ test('a damaged database is repaired by a restore', async () => {
 })
 
 test.each([
-  ['is not there', undefined, 64],
-  ['is no database', Buffer.from('no database '.repeat(500)), 65],
+  ['does not exist', undefined, 64],
+  ['is not a database', Buffer.from('no database '.repeat(500)), 65],
 ])('a backup that %s is not restored, and nothing changes', async (_, content, exitCode) => {
   const { folder, dataDir, run, organizations } = await installation('acme')
   const file = join(folder, 'copy.db')

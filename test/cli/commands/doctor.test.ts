@@ -12,7 +12,7 @@ interface Report {
   findings: Finding[]
 }
 
-/** A port that is taken for as long as the test runs. */
+/** A port that is in use while the test runs. */
 async function takenPort(): Promise<number> {
   const server = createServer()
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -26,11 +26,11 @@ const examine = async (dataDir: string) => {
   return { ...ended, report, found: (name: string) => report.findings.find(finding => finding.name === name)! }
 }
 
-/** Offers nothing that must lie on disk, so that the doctor does not miss it. */
+/** Offers no model that needs a file on disk, so that the doctor reports none as missing. */
 const configuration = (listen: string) =>
   `listen: ${listen}\nlimits: {min_free_disk: 1MiB}\nmodels: [{id: far, engine: remote, url: 'http://127.0.0.1:1/v1'}]\n`
 
-test('a sound installation is healthy, line by line', async () => {
+test('an installation without faults passes, with one line for each check', async () => {
   const dataDir = temporaryFolder()
   writeFileSync(join(dataDir, 'infer.yaml'), configuration('127.0.0.1:0'))
   await infer(['org', 'create', 'acme', '--data-dir', dataDir])
@@ -53,7 +53,7 @@ test('a sound installation is healthy, line by line', async () => {
   ).toHaveLength(report.findings.length)
 })
 
-test('what is broken ends with 1 and says what to do, each by itself', async () => {
+test('faults exit with 1, and each one says what to do', async () => {
   const dataDir = temporaryFolder()
   const port = await takenPort()
   writeFileSync(
@@ -69,7 +69,7 @@ test('what is broken ends with 1 and says what to do, each by itself', async () 
   expect(found('address').detail).toBe(`127.0.0.1:${port} is taken by node (process ${process.pid})`)
 })
 
-test('a wrong configuration is a finding, and the other checks go on', async () => {
+test('an invalid configuration is a finding, and the other checks still run', async () => {
   const dataDir = temporaryFolder()
   writeFileSync(join(dataDir, 'infer.yaml'), 'listen: [1]\n')
   const { exitCode, found } = await examine(dataDir)
@@ -81,7 +81,7 @@ test('a wrong configuration is a finding, and the other checks go on', async () 
   expect(found('GPUs')).toBeDefined()
 })
 
-test('a server that runs is asked whether it is ready', async () => {
+test('the doctor asks a running server whether it is ready', async () => {
   const { url, seen } = await fakeServer((_, response) => response.end('ready'))
   const dataDir = temporaryFolder()
   writeFileSync(join(dataDir, 'server.json'), JSON.stringify({ url, pid: process.pid }))
@@ -92,7 +92,7 @@ test('a server that runs is asked whether it is ready', async () => {
   expect(seen.map(({ path }) => path)).toEqual(['/readyz'])
 })
 
-test('with INFER_URL it says that this machine is examined, and asks the server whether it is ready', async () => {
+test('with INFER_URL it says that it checks this machine, and asks the server whether it is ready', async () => {
   const { url, seen } = await fakeServer((_, response) => response.writeHead(503).end())
   const ended = await infer(['doctor', '--json', '--data-dir', temporaryFolder()], { env: { INFER_URL: `${url}/v1` } })
   const [first] = (json(ended) as Report).findings
@@ -105,7 +105,7 @@ test('with INFER_URL it says that this machine is examined, and asks the server 
   expect(seen.map(({ path }) => path)).toEqual(['/readyz'])
 })
 
-test('a path for sandboxes that does not exist is a warning', async () => {
+test('a sandbox path that does not exist is a warning', async () => {
   const dataDir = temporaryFolder()
   writeFileSync(
     join(dataDir, 'infer.yaml'),
@@ -121,7 +121,7 @@ test('a path for sandboxes that does not exist is a warning', async () => {
   expect(found('sandbox paths').detail).not.toContain(dataDir)
 })
 
-test('the doctor makes nothing', async () => {
+test('the doctor creates no file', async () => {
   const dataDir = join(temporaryFolder(), 'data')
   const { found } = await examine(dataDir)
   expect(found('data directory')).toMatchObject({ state: 'fine', detail: `${dataDir} is created at the first start` })

@@ -30,7 +30,7 @@ import {
 } from '../_jobs.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
 
-/** A server whose job ends as soon as it is looked at, unless the script says otherwise. */
+/** A server whose job ends at the first poll, unless the script says otherwise. */
 async function setUp(script: Script = {}) {
   const held: { url: string } = { url: '' }
   const server = await jobServer({
@@ -45,7 +45,7 @@ async function setUp(script: Script = {}) {
   return { ...server, folder, run, body }
 }
 
-test('a picture: submitted, followed, saved under a name from prompt and seed; only the path on standard output', async () => {
+test('an image is submitted, followed and saved by prompt and seed; standard output has only the path', async () => {
   const { run, folder, body, seen } = await setUp()
   const { exitCode, stdout, stderr } = await run(
     'run',
@@ -72,12 +72,12 @@ test('a picture: submitted, followed, saved under a name from prompt and seed; o
     model_id: 'demo/picture',
     inputs: { prompt: 'A Cat, sitting!' },
   })
-  // What is signed is had without the token.
+  // A signed URL is downloaded without the token.
   expect(seen.find(({ path: asked }) => asked.startsWith('/files/'))?.authorization).toBeUndefined()
   expect(readdirSync(folder)).toEqual(['a-cat-sitting-42.png'])
 })
 
-test('every flag reaches the server under its name there', async () => {
+test('every flag reaches the server under the field name of the API', async () => {
   const { run, folder, body } = await setUp()
   const picture = join(folder, 'photo')
   writeFileSync(picture, png)
@@ -148,17 +148,17 @@ test('every flag reaches the server under its name there', async () => {
 
 test.each([
   ['the id', ['demo/picture', 'x', '--task', 'slug/text-to-image'], 'slug/text-to-image'],
-  ['the slug that is shown', ['draw/text-to-image', 'x'], 'slug/text-to-image'],
+  ['the displayed slug', ['draw/text-to-image', 'x'], 'slug/text-to-image'],
   ['the id with the name of the task', ['demo/picture/text-to-image', 'x'], 'slug/text-to-image'],
-  ['what was given', ['demo/picture', 'x'], 'slug/text-to-image'],
+  ['the given inputs', ['demo/picture', 'x'], 'slug/text-to-image'],
   ['the only task', ['clip/fast', 'x', '--frames', '9', '--fps', '24'], 'slug/text-to-video'],
-])('the task follows from %s', async (_, args, task) => {
+])('the task is chosen from %s', async (_, args, task) => {
   const { run, body } = await setUp()
   expect(await run('run', ...args, '--no-wait')).toEqual({ exitCode: 0, stdout: `${jobId}\n`, stderr: '' })
   expect(body().task).toBe(task)
 })
 
-test('--size and a prompt that is piped in; --json of what was submitted', async () => {
+test('--size is sent, a piped prompt is read, and --json prints the submitted job', async () => {
   const { env, body } = await setUp()
   const ended = await infer(['run', 'draw/text-to-image', '--size', '640x480', '--no-wait', '--json'], {
     env,
@@ -168,7 +168,7 @@ test('--size and a prompt that is piped in; --json of what was submitted', async
   expect(body().inputs).toEqual({ prompt: 'a dog', image_size: { width: 640, height: 480 } })
 })
 
-test('a name that is taken is never written over; a name that was given is', async () => {
+test('a file with the chosen name is not overwritten, except when --out names it', async () => {
   const { run, folder } = await setUp()
   writeFileSync(join(folder, 'x-42.png'), 'mine')
   const first = await run('run', 'draw/text-to-image', 'x', '--out', `${folder}/`)
@@ -181,7 +181,7 @@ test('a name that is taken is never written over; a name that was given is', asy
   expect(below.stdout).toBe(`${folder}/new/deep/x-42.png\n`)
 })
 
-test('several pictures: numbered, and all of them told', async () => {
+test('several images are numbered, and every path is printed', async () => {
   const url = { now: '' }
   const { run, folder, url: own, body } = await setUp({ job: [(...args) => says(done(url.now, {}, 3))(...args)] })
   url.now = own
@@ -190,7 +190,7 @@ test('several pictures: numbered, and all of them told', async () => {
   expect(body().inputs).toEqual({ prompt: 'x', num_images: 3, output_format: 'png' })
 })
 
-test('--out - writes the picture itself', async () => {
+test('--out - writes the image itself', async () => {
   const { env } = await setUp()
   const child = spawn(process.execPath, [entry, 'run', 'draw/text-to-image', 'x', '--out', '-'], {
     env: { PATH: process.env.PATH, ...env },
@@ -202,21 +202,21 @@ test('--out - writes the picture itself', async () => {
   expect([exitCode, Buffer.concat(pieces)]).toEqual([0, png])
 })
 
-test('--json: the record and where its files are, nothing on standard error', async () => {
+test('--json prints the record and the paths of its files, and nothing on standard error', async () => {
   const { run, folder } = await setUp()
   const ended = await run('run', 'draw/text-to-image', 'x', '--out', folder, '--json')
   expect([ended.exitCode, ended.stderr]).toEqual([0, ''])
   expect(json(ended)).toMatchObject({ id: jobId, status: 'completed', saved: [join(folder, 'x-42.png')] })
 })
 
-test('a job that failed ends with 1 and its reason, and saves nothing', async () => {
+test('a failed job exits with 1 and its reason, and saves nothing', async () => {
   const { run, folder } = await setUp({ job: [says(failed('The engine ran out of memory.'))] })
   const { exitCode, stdout, stderr } = await run('run', 'draw/text-to-image', 'x', '--out', folder)
   expect([exitCode, stdout, readdirSync(folder)]).toEqual([1, '', []])
   expect(stderr).toContain(`Error: The job ${jobId} failed: The engine ran out of memory.`)
 })
 
-test('a submission that did not come through is put again under the same key', async () => {
+test('a submission without an answer is repeated with the same idempotency key', async () => {
   const { run, seen, asked } = await setUp({ submit: [breaks, says({ id: jobId, status: 'pending' }, 202)] })
   const { exitCode, stderr } = await run('run', 'draw/text-to-image', 'x', '--no-wait')
   expect([exitCode, asked('POST /api/jobs')]).toEqual([0, [expect.anything(), expect.anything()]])
@@ -226,7 +226,7 @@ test('a submission that did not come through is put again under the same key', a
   expect(new Set(keys).size).toBe(1)
 })
 
-test('what the server refuses is said in its words, once', async () => {
+test('an error of the server is printed once, with its message', async () => {
   const refused = refuses(400, 'invalid_image', "'image_url' is no picture.")
   const { run, asked } = await setUp({ submit: [refused] })
   const { exitCode, stderr } = await run('run', 'draw/text-to-image', 'x')
@@ -237,7 +237,7 @@ test('what the server refuses is said in its words, once', async () => {
   ])
 })
 
-test('a download that breaks is begun again, and leaves no piece behind', async () => {
+test('an interrupted download is restarted and leaves no partial file', async () => {
   const half = (response: ServerResponse) => {
     response.writeHead(200, { 'content-length': String(png.length) })
     response.write(png.subarray(0, 20), () => response.destroy())
@@ -250,14 +250,14 @@ test('a download that breaks is begun again, and leaves no piece behind', async 
   expect(readdirSync(folder)).toEqual(['x-42.png'])
 })
 
-test('files whose time is over are said to be, and nothing is left', async () => {
+test('expired files are reported as expired, and no file is left', async () => {
   const { run, folder } = await setUp({ files: [refuses(410, 'output_expired', 'The file is no longer kept.')] })
   const { exitCode, stdout, stderr } = await run('run', 'draw/text-to-image', 'x', '--out', join(folder, 'a.png'))
   expect([exitCode, stdout, readdirSync(folder)]).toEqual([1, '', []])
   expect(stderr).toContain('The file is no longer kept.')
 })
 
-/** What a command line is refused with, in this process: nothing is written and nobody is asked. */
+/** The error of a command line, in this process: nothing is written and no request is sent. */
 async function refusalOf(args: readonly string[], env: Record<string, string>): Promise<Failure> {
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
   const stdin = Readable.from([]) as unknown as NodeJS.ReadStream
@@ -273,7 +273,7 @@ async function refusalOf(args: readonly string[], env: Record<string, string>): 
   throw new Error('It was not refused.')
 }
 
-/** A child that makes a picture, with what it says. */
+/** A child process that generates an image, with its output. */
 function start(env: Record<string, string>, ...args: string[]) {
   const child = spawn(process.execPath, [entry, ...args], {
     env: { PATH: process.env.PATH, ...env },
@@ -292,7 +292,7 @@ function start(env: Record<string, string>, ...args: string[]) {
 
 const working = streams([snapshot(record({ status: 'processing', progress: 0.5 }))], { hold: true })
 
-test('Ctrl-C cancels the job, says so and ends with 130', async () => {
+test('Ctrl-C cancels the job, reports it and exits with 130', async () => {
   const { env, asked, folder } = await setUp({ events: [working], cancel: [says(record({ status: 'cancelled' }))] })
   const child = start(env, 'run', 'draw/text-to-image', 'x', '--out', folder)
   await child.says('50 %')
@@ -304,7 +304,7 @@ test('Ctrl-C cancels the job, says so and ends with 130', async () => {
   expect(stderr).not.toContain('Error')
 })
 
-test('a second Ctrl-C leaves it, and says how to find it', async () => {
+test('a second Ctrl-C exits without the job and says how to find it', async () => {
   const { env, asked } = await setUp({ events: [working], cancel: [silent] })
   const child = start(env, 'run', 'draw/text-to-image', 'x')
   await child.says('50 %')
@@ -315,7 +315,7 @@ test('a second Ctrl-C leaves it, and says how to find it', async () => {
   expect([exitCode, stderr]).toEqual([130, expect.stringContaining(`Follow it: infer job watch ${jobId}`)])
 })
 
-test('a job that ended before the cancel reached it is saved all the same', async () => {
+test('the files of a job that ended before the cancel reached it are saved', async () => {
   const streaming: { response?: ServerResponse } = {}
   const { env, folder } = await setUp({
     events: [
@@ -381,7 +381,7 @@ test.each<[args: string[], said: string]>([
   ])
 })
 
-test('a file that is too large or no picture is refused before anything is sent', async () => {
+test('a file that is too large or not an image is refused before anything is sent', async () => {
   const { run, folder, asked } = await setUp()
   const large = join(folder, 'large.png')
   writeFileSync(large, Buffer.concat([png, Buffer.alloc(10 << 20)]))
@@ -400,13 +400,13 @@ test('a file that is too large or no picture is refused before anything is sent'
   expect(asked('POST')).toEqual([])
 })
 
-test('a model that is switched off says so', async () => {
+test('a model that is switched off is reported as switched off', async () => {
   const { run } = await setUp({ models: [{ ...pictures, enabled: false }] })
   const { exitCode, stderr } = await run('run', 'draw/text-to-image', 'x')
   expect([exitCode, stderr]).toEqual([1, expect.stringContaining("'draw/text-to-image' is disabled")])
 })
 
-test.skipIf(!hasTerminal)('in a terminal: a bar with percent, what is waited for, the path at the end', async () => {
+test.skipIf(!hasTerminal)('in a terminal there is a bar with percent and the reason to wait, then a path', async () => {
   const url = { now: '' }
   const stream: { to?: ServerResponse } = {}
   const waiting = record({ queue_position: 2, eta_seconds: 90, waiting_for: { reason: 'model_loading', detail: '' } })

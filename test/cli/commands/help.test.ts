@@ -15,7 +15,7 @@ describe.skipIf(!built)('infer help', () => {
     expect(stdout.split('\n').filter(line => line.length > 80)).toEqual([])
   })
 
-  test('prints one, without colours in a pipe', async () => {
+  test('prints a guide, without colours in a pipe', async () => {
     const { exitCode, stdout } = await infer(['help', 'workflows'])
     expect(exitCode).toBe(0)
     expect(stdout).toMatch(/^Workflows\n=========\n\n/)
@@ -23,7 +23,7 @@ describe.skipIf(!built)('infer help', () => {
     expect(stdout).not.toContain('\u001b')
   })
 
-  test.skipIf(!hasTerminal)('prints it with colours on a terminal, unless NO_COLOR is set', async () => {
+  test.skipIf(!hasTerminal)('prints a guide with colours on a terminal, unless NO_COLOR is set', async () => {
     const coloured = inTerminal(['help', 'jobs'])
     expect(await coloured.ends()).toBe(0)
     expect(coloured.everything()).toContain('\u001b[1mJobs\u001b[22m')
@@ -42,7 +42,7 @@ describe.skipIf(!built)('infer help', () => {
     [['help', 'worklfows'], "There is no guide and no command 'worklfows'. Did you mean 'workflows'? See: infer help"],
     [['help', 'xyzzy-xyzzy'], "There is no guide and no command 'xyzzy-xyzzy'. See: infer help"],
     [['help', 'model', 'ad'], "There is no command 'model ad'. See: infer model --help"],
-  ])('%j: a wrong name is refused with the nearest one', async (args, message) => {
+  ])('%j: an unknown name is refused with the nearest one', async (args, message) => {
     const { exitCode, stdout, stderr } = await infer(args)
     expect([exitCode, stdout]).toEqual([64, ''])
     expect(stderr).toContain(message)

@@ -27,13 +27,13 @@ async function setUp(script: Script = {}) {
 }
 const page = (jobs: object[], next: string | null = null) => says({ jobs, has_more: next !== null, next_cursor: next })
 
-/** What stands in a list: neither inputs nor result. */
+/** A job as a list contains it: without inputs and result. */
 const summary = (more: object) => {
   const { inputs: _, result: __, ...rest } = record(more) as Record<string, unknown>
   return rest
 }
 
-test('list: a table with state, time and what is to be known', async () => {
+test('list: a table with state, time and details', async () => {
   const now = Math.floor(Date.now() / 1000)
   const { run, asked } = await setUp({
     list: [
@@ -76,11 +76,11 @@ test('a stored error names commands, not routes', async () => {
   const { run } = await setUp({ list: [page([summary(status)])], job: [says(record(status))] })
   expect((await run('list')).stdout).toContain("No model 'x'. infer ls lists those that are here.")
   expect((await run('show', jobId)).stdout).toContain("model_not_found: No model 'x'. infer ls lists")
-  // A program reads the record as the API gives it.
+  // A program reads the record as the API returns it.
   expect((await run('show', jobId, '--json')).stdout).toContain('GET /std/v1/models')
 })
 
-test('list: filters are the server’s, pages are read until there are enough', async () => {
+test('list: the server applies the filters, and pages are read until there are enough jobs', async () => {
   const many = Array.from({ length: 100 }, (_, at) =>
     summary({ id: `${jobId.slice(0, -3)}${String(at).padStart(3, '0')}` }),
   )
@@ -129,14 +129,14 @@ test.each<[text: string, exitCode: number, said: string]>([
   ['ABCDEF', 1, "None of the newest 3 jobs has an id that begins or ends with 'ABCDEF'"],
   ['AB', 64, 'is not a job id'],
   ['../../x', 64, 'is not a job id'],
-])('%s is no job: exit code %i', async (text, exitCode, said) => {
+])('%s is not a job: exit code %i', async (text, exitCode, said) => {
   const { run, asked } = await setUp({ list: [page([jobId, other, third].map(id => summary({ id })))] })
   const ended = await run('cancel', text)
   expect([ended.exitCode, ended.stdout, asked('POST')]).toEqual([exitCode, '', []])
   expect(ended.stderr).toContain(said)
 })
 
-test('cancel: several, each told; one that had ended makes it 1', async () => {
+test('cancel: several jobs, each reported; one that had already ended makes the exit code 1', async () => {
   const { run, asked } = await setUp({
     cancel: [says(record({ status: 'cancelled' })), refuses(409, 'job_already_finished', 'It is completed.')],
   })
@@ -151,7 +151,7 @@ test('retry prints the id of the new job', async () => {
   expect(asked('POST')[0]!.path).toBe(`/api/jobs/${jobId}/retry`)
 })
 
-test('delete asks, and where nobody can be asked wants to hear --yes', async () => {
+test('delete asks for confirmation, and without a terminal requires --yes', async () => {
   const { run, asked } = await setUp({ other: says({ deleted: true }) })
   const unasked = await run('delete', jobId)
   expect([unasked.exitCode, unasked.stderr]).toEqual([64, expect.stringContaining('--yes')])
@@ -171,7 +171,7 @@ const line = (second: number, message: string, level = 'INFO') => ({
   source: 'USER',
 })
 
-test('logs: one line each, without what could steer a terminal', async () => {
+test('logs: one line per entry, without characters that could control a terminal', async () => {
   const { run } = await setUp({ other: says({ logs: [line(1, 'step 1/2'), line(2, 'hot\u001b[2J', 'WARN')] }) })
   expect(await run('logs', jobId)).toEqual({
     exitCode: 0,
@@ -180,7 +180,7 @@ test('logs: one line each, without what could steer a terminal', async () => {
   })
 })
 
-test('logs --json: one object a line', async () => {
+test('logs --json: one object per line', async () => {
   const { run } = await setUp({ other: says({ logs: [line(1, 'one'), line(2, 'two')] }) })
   const { exitCode, stdout } = await run('logs', jobId, '--json')
   expect([
@@ -192,7 +192,7 @@ test('logs --json: one object a line', async () => {
   ]).toEqual([0, [line(1, 'one'), line(2, 'two')]])
 })
 
-test('logs --follow: every line once, until the job has ended', async () => {
+test('logs --follow: every line once, until the job ends', async () => {
   let asked = 0
   const lines = [line(1, 'one'), line(1, 'one'), line(2, 'two'), line(3, 'three')]
   const { run } = await setUp({
@@ -216,7 +216,7 @@ const each =
   (response, seen, request) =>
     answers[Object.keys(answers).find(id => seen.path.includes(id))!]!(response, seen, request)
 
-test('watch: several at once, each with its own line; one that failed makes it 1', async () => {
+test('watch: several jobs at once, each with its own line; a failed one makes the exit code 1', async () => {
   const { run } = await setUp({
     events: [
       each({
@@ -232,12 +232,12 @@ test('watch: several at once, each with its own line; one that failed makes it 1
   expect(stderr).toContain(`Error: The job ${other} failed: It broke.\n`)
 })
 
-test('watch without ids: all that wait or run, none is no mistake', async () => {
+test('watch without ids: all jobs that wait or run; none is not an error', async () => {
   const { run } = await setUp({ list: [page([])] })
   expect(await run('watch')).toEqual({ exitCode: 0, stdout: '', stderr: 'No job is pending or running.\n' })
 })
 
-test('watch --out saves what comes out under the prompt of its result, and --json tells where', async () => {
+test('watch --out saves the results under the prompt of each result, and --json prints the paths', async () => {
   const url = { now: '' }
   const folder = temporaryFolder()
   const server = await setUp({
@@ -251,7 +251,7 @@ test('watch --out saves what comes out under the prompt of its result, and --jso
   expect(readFileSync(path)).toEqual(png)
 })
 
-test('watch: a job that there is not ends it at once', async () => {
+test('watch: an unknown job ends it at once', async () => {
   const { run } = await setUp({ job: [refuses(404, 'not_found', 'Job x was not found.')] })
   expect(await run('watch', jobId)).toEqual({ exitCode: 1, stdout: '', stderr: 'Error: Job x was not found.\n' })
 })

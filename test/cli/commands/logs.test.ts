@@ -24,7 +24,7 @@ test('the end of both logs, without colours in a pipe', async () => {
   expect((await infer(['logs', '-n', '1'], { env })).stdout.trimEnd().split('\n')).toHaveLength(1)
 })
 
-test('--json is one object a line, of the model that was asked for', async () => {
+test('--json prints one object per line, for the requested model only', async () => {
   const { stdout } = await infer(['logs', 'fake', '--source', 'engine', '--json'], { env })
   const lines = stdout
     .trimEnd()
@@ -40,7 +40,7 @@ test('a model that does not exist is refused', async () => {
   expect(ended.stderr).toContain("There is no model 'ghost' here.")
 })
 
-test('--follow goes on until Ctrl-C, which ends it with 130', async () => {
+test('--follow continues until Ctrl-C, which exits with 130', async () => {
   const child = spawn(process.execPath, [entry, 'logs', 'other', '-f'], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -58,7 +58,7 @@ test('--follow goes on until Ctrl-C, which ends it with 130', async () => {
   await expect.poll(status).toBe(1)
 })
 
-test('a server that stops ends --follow with 0; a connection that breaks with 1', async () => {
+test('--follow exits with 0 when the server stops, and with 1 when the connection breaks', async () => {
   const line = { time: '2026-11-21T10:20:30.400Z', source: 'server', level: 'info', model_id: null, engine_id: null }
   const { url } = await fakeServer(({ path }, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })

@@ -26,7 +26,7 @@ const status = {
   ],
 }
 
-test('the models of the server are a table', async () => {
+test('the models of the server are printed as a table', async () => {
   const { url, seen } = await fakeServer((_, response) => answer(response, 200, status))
   const ended = await infer(['model', 'list'], { env: { INFER_URL: url, INFER_TOKEN: 'sk-x' } })
   expect([ended.exitCode, ended.stderr]).toEqual([0, ''])
@@ -37,13 +37,13 @@ test('the models of the server are a table', async () => {
   expect(second).toMatch(/^llama +unavailable +- +- +std\/chat-completion +CUDA out of memory\.\[2J$/)
 })
 
-test('--json is what the server said', async () => {
+test('--json prints the answer of the server', async () => {
   const { url } = await fakeServer((_, response) => answer(response, 200, status))
   const ended = await infer(['model', 'list', '--json'], { env: { INFER_URL: url, INFER_TOKEN: 'sk-x' } })
   expect(json(ended)).toEqual(status)
 })
 
-test('an answer of another kind of server is said so', async () => {
+test('an answer that is not from infer is reported as such', async () => {
   const { url } = await fakeServer((_, response) => answer(response, 200, { hello: 'world' }))
   const ended = await infer(['model', 'list'], { env: { INFER_URL: url, INFER_TOKEN: 'sk-x' } })
   expect(ended.exitCode).toBe(1)
@@ -65,7 +65,7 @@ test('without a server the configuration is listed', async () => {
   expect(listed).toMatchObject({ models: [{ model_id: 'mine', status: 'configured' }, { model_id: 'off' }] })
 })
 
-test('a wrong configuration ends with 65 and names the line', async () => {
+test('an invalid configuration exits with 65 and names the line', async () => {
   const dataDir = temporaryFolder()
   const path = join(dataDir, 'other.yaml')
   writeFileSync(path, 'models:\n  - id: "a b"\n')
@@ -74,7 +74,7 @@ test('a wrong configuration ends with 65 and names the line', async () => {
   expect(ended.stderr).toContain(`${path}:2`)
 })
 
-test('a configuration that is not there ends with 74', async () => {
+test('a missing configuration exits with 74', async () => {
   const dataDir = temporaryFolder()
   const ended = await infer(['model', 'list', '--data-dir', dataDir, '--config', join(dataDir, 'none.yaml')])
   expect(ended.exitCode).toBe(74)

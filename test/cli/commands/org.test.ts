@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 
-test('an organization is created on a data directory that is not there yet, and is listed', async () => {
+test('creating an organization also creates the data directory, and the organization is listed', async () => {
   const dataDir = join(temporaryFolder(), 'data')
   const created = await infer([
     'org',
@@ -34,7 +34,7 @@ test('an organization is created on a data directory that is not there yet, and 
   expect(table.stdout).toMatch(new RegExp(`^${organization.id} +acme +pro +active +\\d`, 'm'))
 })
 
-test('the name may be an option, or left out', async () => {
+test('the name may be an option, or be omitted', async () => {
   const dataDir = temporaryFolder()
   const named = json(await infer(['org', 'create', '--name', 'acme', '--json', '--data-dir', dataDir]))
   expect(named).toMatchObject({ organization: { name: 'acme' } })
@@ -44,7 +44,7 @@ test('the name may be an option, or left out', async () => {
   expect(organization.name).toBe(organization.id)
 })
 
-test('a name that is taken ends with 1', async () => {
+test('a name in use exits with 1', async () => {
   const dataDir = temporaryFolder()
   await infer(['org', 'create', 'acme', '--data-dir', dataDir])
   const again = await infer(['org', 'create', 'acme', '--data-dir', dataDir])
@@ -52,7 +52,7 @@ test('a name that is taken ends with 1', async () => {
   expect(again.stderr).toContain('acme')
 })
 
-test('what is written can be read by its owner only', async () => {
+test('created files can be read by their owner only', async () => {
   const dataDir = join(temporaryFolder(), 'data')
   await infer(['org', 'create', 'acme', '--data-dir', dataDir])
   expect(statSync(dataDir).mode & 0o777).toBe(0o700)
@@ -67,7 +67,7 @@ test('a data directory that others can write to is refused with 64', async () =>
   expect(ended.stderr).toContain('chmod 700')
 })
 
-test('a data directory that cannot be made ends with 74', async () => {
+test('a data directory that cannot be created exits with 74', async () => {
   const file = join(temporaryFolder(), 'file')
   writeFileSync(file, '')
   const ended = await infer(['org', 'list', '--data-dir', join(file, 'data')])
@@ -75,7 +75,7 @@ test('a data directory that cannot be made ends with 74', async () => {
   expect(existsSync(join(file, 'data'))).toBe(false)
 })
 
-test('a file that is no database ends with 65', async () => {
+test('a file that is not a database exits with 65', async () => {
   const dataDir = temporaryFolder()
   writeFileSync(join(dataDir, 'infer.db'), 'this is no database, whatever its name says. '.repeat(100))
   const ended = await infer(['org', 'list', '--data-dir', dataDir])

@@ -17,7 +17,7 @@ const token = (id: string) => ({
 const me = { organization: { id: 'org_1', name: 'acme' } }
 const env = (url: string) => ({ env: { INFER_URL: url, INFER_TOKEN: 'sk-admin' } })
 
-test('a token is created in the organization of the token in use', async () => {
+test('a token is created in the organization of the token that is used', async () => {
   const { url, seen } = await fakeServer(({ path }, response) =>
     path === '/api/me'
       ? answer(response, 200, me)
@@ -49,7 +49,7 @@ test('a token is created in the organization of the token in use', async () => {
   })
 })
 
-test('a pipe gets the secret alone', async () => {
+test('a pipe gets only the secret', async () => {
   const { url } = await fakeServer((_, response) =>
     answer(response, 201, { token: token('tok_1'), secret: 'sk-infer-x' }),
   )
@@ -58,7 +58,7 @@ test('a pipe gets the secret alone', async () => {
   expect(ended.stderr).toContain('cannot be shown again')
 })
 
-test('a list is followed to its end', async () => {
+test('all pages of a list are read', async () => {
   const { url, seen } = await fakeServer(({ path }, response) => {
     const after = new URL(path, 'http://x').searchParams.get('after')
     answer(
@@ -77,7 +77,7 @@ test('a list is followed to its end', async () => {
   ])
 })
 
-test('a token is revoked, by force when asked to', async () => {
+test('a token is revoked, with force when --force is given', async () => {
   const { url, seen } = await fakeServer((_, response) =>
     answer(response, 200, { id: 'tok_1', object: 'token', deleted: true }),
   )
@@ -97,7 +97,7 @@ test('a token is rotated with the overlap in seconds', async () => {
   })
 })
 
-test('a refusal of the server ends with 1 and its sentence', async () => {
+test('an error of the server exits with 1 and its message', async () => {
   const { url } = await fakeServer((_, response) =>
     answer(response, 403, { error: { code: 'insufficient_scope', message: 'This token lacks the scope admin:read.' } }),
   )

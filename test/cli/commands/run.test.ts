@@ -10,7 +10,7 @@ import { hasTerminal, inTerminal } from '../_terminal.ts'
 const far = (url: string) => ({ INFER_URL: url, INFER_TOKEN: 'sk-test' })
 const question = (body: unknown) => (body as { messages: unknown[] }).messages
 
-test('the prompt is asked and the answer streamed', async () => {
+test('the prompt is sent and the answer is streamed', async () => {
   const { url, seen } = await chatServer((_, response) => streamWords(response, ['Hel', 'lo ', '世界']))
   const ended = await infer(['run', 'm', 'Say', 'hello'], { env: far(url) })
   expect(ended).toEqual({ exitCode: 0, stdout: 'Hello 世界\n', stderr: '' })
@@ -22,7 +22,7 @@ test('the prompt is asked and the answer streamed', async () => {
   })
 })
 
-test('what is piped in stands below the prompt, and alone it is the prompt', async () => {
+test('piped text follows the prompt, and without a prompt it is the prompt', async () => {
   const { url, seen } = await chatServer((_, response) => streamWords(response, ['ok']))
   await infer(['run', 'm', 'summarise'], { env: far(url), input: 'line 1\nline 2\n' })
   await infer(['run', 'm'], { env: far(url), input: 'only this\n' })
@@ -32,7 +32,7 @@ test('what is piped in stands below the prompt, and alone it is the prompt', asy
   ])
 })
 
-test('a pipe that is left open is waited for, and remarked on', async () => {
+test('a pipe that stays open is waited for, and a notice says so', async () => {
   const { url, seen } = await chatServer((_, response) => streamWords(response, ['ok']))
   const child = spawn(process.execPath, [entry, 'run', 'm', 'summarise'], {
     env: { PATH: process.env.PATH, ...far(url) },
@@ -91,14 +91,14 @@ test('reasoning goes to standard error, or nowhere', async () => {
   expect(hidden).toEqual({ exitCode: 0, stdout: 'Yes.\n', stderr: '' })
 })
 
-test('--figures says how fast it was, on standard error', async () => {
+test('--figures prints the speed on standard error', async () => {
   const { url } = await chatServer((_, response) => streamWords(response, ['one ', 'two']))
   const ended = await infer(['run', 'm', 'Hi', '--figures'], { env: far(url) })
   expect(ended.stdout).toBe('one two\n')
   expect(ended.stderr).toMatch(/^2 tokens · [\d.]+ tokens\/s · [\d.]+ m?s\n$/)
 })
 
-test('a model that is being loaded is asked again, which is said once in a pipe', async () => {
+test('the request is repeated while the model is loading, and a pipe gets one notice', async () => {
   let asked = 0
   const { url } = await chatServer((_, response) => {
     if (++asked < 4)
@@ -109,7 +109,7 @@ test('a model that is being loaded is asked again, which is said once in a pipe'
   expect(ended).toEqual({ exitCode: 0, stdout: 'ready\n', stderr: 'Loading m…\n' })
 })
 
-test('a failure in mid-stream ends with 1, behind what was said', async () => {
+test('a failure in mid-stream exits with 1, after the text so far', async () => {
   const { url } = await chatServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.end(
@@ -121,7 +121,7 @@ test('a failure in mid-stream ends with 1, behind what was said', async () => {
   expect(ended.stderr).toContain('Engine exited (3).')
 })
 
-test('Ctrl-C ends the request and the program, with 130', async () => {
+test('Ctrl-C ends the request and exits with 130', async () => {
   const gone = Promise.withResolvers<void>()
   const { url } = await chatServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -141,7 +141,7 @@ test('Ctrl-C ends the request and the program, with 130', async () => {
   await gone.promise
 })
 
-test('a reader that goes away ends the program quietly, and the request', async () => {
+test('when the reader of the output closes, the program exits without a message and aborts the request', async () => {
   const gone = Promise.withResolvers<void>()
   const { url } = await chatServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -165,7 +165,7 @@ test('a reader that goes away ends the program quietly, and the request', async 
 })
 
 test.each([['run', 'm', 'Hi'], ['embed', 'm', 'Hi'], ['rerank', 'm', 'q', 'd'], ['status'], ['logs']])(
-  '%s without a server says in one sentence how to start one',
+  '%s without a server prints one sentence that says how to start one',
   async (...args) => {
     const folder = temporaryFolder()
     const ended = await infer([...args, '--data-dir', folder])
@@ -194,7 +194,7 @@ test.each([
   expect(stderr.trimEnd().split('\n')).toHaveLength(1)
 })
 
-test.skipIf(!hasTerminal)('in a terminal reasoning is faint and control characters of a model do nothing', async () => {
+test.skipIf(!hasTerminal)('in a terminal reasoning is faint and control characters have no effect', async () => {
   const { url } = await chatServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write(chunk({ reasoning_content: 'Hm.' }))

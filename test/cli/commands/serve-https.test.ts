@@ -16,7 +16,7 @@ const serverFile = (dataDir: string) => {
   return { path, content: JSON.parse(readFileSync(path, 'utf8')) as { url: string; pid: number; certificate?: string } }
 }
 
-test('--https speaks HTTPS, and commands accept the certificate of that server and no other', async () => {
+test('--https serves HTTPS, and commands accept only the certificate of that server', async () => {
   const { url: upstream } = await fakeServer((_, response) => streamWords(response, ['from ', 'afar']))
   const dataDir = prepare(upstream)
   const server = await serve(dataDir, ['--https'])
@@ -33,17 +33,17 @@ test('--https speaks HTTPS, and commands accept the certificate of that server a
   expect(new X509Certificate(content.certificate!).fingerprint256).not.toBe(
     new X509Certificate(serverFile(elsewhere).content.certificate!).fingerprint256,
   )
-  // Another server has taken the address, with a certificate of its own.
+  // Another server now listens on the address, with its own certificate.
   writeFileSync(path, JSON.stringify({ ...content, url: other.url }))
   const refused = await run('status')
   expect(refused.exitCode).not.toBe(0)
   expect(refused.stderr).toContain(`The server ${other.url} cannot be reached`)
-  // Without a certificate in the file the usual checks hold, which a self-signed one does not pass.
+  // Without a certificate in the file the usual checks apply, which a self-signed certificate does not pass.
   writeFileSync(path, JSON.stringify({ ...content, certificate: undefined }))
   expect((await run('status')).stderr).toContain('cannot be reached (DEPTH_ZERO_SELF_SIGNED_CERT)')
 })
 
-test('addresses of files that a server of HTTPS gives out begin with https, and commands read them', async () => {
+test('file URLs of an HTTPS server begin with https, and commands read them', async () => {
   const dataDir = temporaryFolder()
   writeFileSync(join(dataDir, 'infer.yaml'), 'listen: 127.0.0.1:0\nlimits: {min_free_disk: 1MiB, ballast: 1MiB}\n')
   await serve(dataDir, ['--https'])
@@ -54,7 +54,7 @@ test('addresses of files that a server of HTTPS gives out begin with https, and 
   expect(made.stdout).toMatch(/"https:\/\/127\.0\.0\.1:\d+\/[^"]+"/)
 })
 
-test('SIGHUP has the certificate read again, and commands accept the new one', async () => {
+test('SIGHUP reloads the certificate, and commands accept the new one', async () => {
   const folders = [temporaryFolder(), temporaryFolder()]
   for (const folder of folders) {
     writeFileSync(join(folder, 'infer.yaml'), readFileSync(join(prepare(), 'infer.yaml')))
@@ -93,12 +93,12 @@ test.each([
   [['--https', '--key', 'k.pem'], 64, '--cert and --key belong together'],
   [['--cert', '/nowhere/c.pem', '--key', '/nowhere/k.pem'], 74, 'The certificate /nowhere/c.pem cannot be read'],
   [['--listen', '127.0.0.1:6000'], 65, 'Choose another port'],
-])('%j ends with %i', async (args, exitCode, message) => {
+])('%j exits with %i', async (args, exitCode, message) => {
   const ended = await infer(['serve', '--data-dir', prepare(), ...args])
   expect([ended.exitCode, ended.stderr]).toEqual([exitCode, expect.stringContaining(message)])
 })
 
-test('--open opens the reference, and says when there is no browser', async () => {
+test('--open opens the API reference, and reports when there is no browser', async () => {
   const folder = temporaryFolder()
   const without = await serve(prepare(), ['--open'], { PATH: folder })
   await without.until(() => without.stderr().includes(`Open ${without.url}/docs yourself`))
@@ -128,13 +128,13 @@ const isReached = Object.values(networkInterfaces()).some(all =>
   all?.some(one => !one.internal && one.family === 'IPv4'),
 )
 
-test('--qr says when only this machine reaches the server', async () => {
+test('--qr reports when only this machine reaches the server', async () => {
   const server = await serve(prepare(), ['--qr'])
   await server.until(() => server.stderr().includes('so there is no QR code'))
   expect(server.stdout()).not.toContain('▄')
 })
 
-test.runIf(isReached)('--qr prints an address that other machines reach, which are listed', async () => {
+test.runIf(isReached)('--qr prints an address that other machines reach, and those addresses are listed', async () => {
   const server = await serve(prepare(), ['--qr', '--listen', '0.0.0.0:0'])
   await server.until(() => /^http.*\/docs$/m.test(server.stdout()))
   const [, listed] = /^address (http:\/\/[\d.]+:\d+)$/m.exec(server.stdout())!
@@ -146,7 +146,7 @@ test.runIf(isReached)('--qr prints an address that other machines reach, which a
 const queueLimit = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'))
 
 test.runIf(queueLimit >= 1024)(
-  '700 connections at once are held by the kernel while the server is busy',
+  'the kernel queues 700 connections while the server is busy',
   { timeout: 20_000 },
   async () => {
     const server = await serve(prepare())

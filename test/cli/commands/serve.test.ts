@@ -11,7 +11,7 @@ import { prepare, serve } from '../_serve.ts'
 import { answer, fakeServer, streamWords } from '../_server.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
 
-test('a first start says where it is, keeps the secret out of a pipe, and SIGTERM ends it with 0', async () => {
+test('a first start prints the address, keeps the secret out of a pipe, and exits with 0 on SIGTERM', async () => {
   const dataDir = prepare()
   const first = await serve(dataDir)
   const secret = readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
@@ -35,7 +35,7 @@ test('a first start says where it is, keeps the secret out of a pipe, and SIGTER
   expect(second.stdout()).not.toContain('organization')
 })
 
-test('commands find the server that runs, and tokens made beside it are accepted at once', async () => {
+test('commands find the running server, and tokens created beside it are accepted at once', async () => {
   const { url: upstream } = await fakeServer((_, response) => streamWords(response, ['from ', 'afar']))
   const dataDir = prepare(upstream)
   const server = await serve(dataDir)
@@ -55,7 +55,7 @@ test('commands find the server that runs, and tokens made beside it are accepted
   expect(doctor.findings.find(({ name }) => name === 'address')?.detail).toContain(server.url)
 })
 
-test('a second server on the same data directory is refused with 64, also where its address is taken', async () => {
+test('a second server on the same data directory is refused with 64, even if its address is in use', async () => {
   const dataDir = prepare()
   const { url } = await serve(dataDir)
   const taken = url.replace('http://', '')
@@ -67,14 +67,14 @@ test('a second server on the same data directory is refused with 64, also where 
   }
 })
 
-test('an address that is taken ends with 74', async () => {
+test('an address in use exits with 74', async () => {
   const { url } = await fakeServer(() => undefined)
   const ended = await infer(['serve', '--data-dir', prepare(), '--listen', url.replace('http://', '')])
   expect(ended.exitCode).toBe(74)
   expect(ended.stderr).toContain('--listen')
 })
 
-test('a wrong configuration ends with 65 and names the line', async () => {
+test('an invalid configuration exits with 65 and names the line', async () => {
   const dataDir = prepare()
   writeFileSync(join(dataDir, 'infer.yaml'), 'listen: 127.0.0.1:0\nmodels: 3\n')
   const ended = await infer(['serve', '--data-dir', dataDir])
@@ -82,13 +82,13 @@ test('a wrong configuration ends with 65 and names the line', async () => {
   expect(ended.stderr).toContain('infer.yaml:2')
 })
 
-test('a damaged database ends with 65', async () => {
+test('a damaged database exits with 65', async () => {
   const dataDir = prepare()
   writeFileSync(join(dataDir, 'infer.db'), 'no database '.repeat(1000))
   expect((await infer(['serve', '--data-dir', dataDir])).exitCode).toBe(65)
 })
 
-test('a drain waits for a running answer; a second signal does not', async () => {
+test('a drain waits for a running answer; a second signal ends it at once', async () => {
   const started = Promise.withResolvers<void>()
   const { url: upstream } = await fakeServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -106,7 +106,7 @@ test('a drain waits for a running answer; a second signal does not', async () =>
   expect((await chat).exitCode).toBe(1)
 })
 
-test('after an error that nobody expected the server ends with 70, and its last line says why', async () => {
+test('after an unexpected error the server exits with 70, and the last line gives the reason', async () => {
   const throwing = 'process.on("SIGUSR2",()=>{throw new Error("injected")})'
   const server = await serve(prepare(), [], {
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(throwing)}`,
@@ -119,7 +119,7 @@ test('after an error that nobody expected the server ends with 70, and its last 
   })
 })
 
-test.skipIf(!hasTerminal)('in a terminal it greets, and Ctrl-C ends it', async () => {
+test.skipIf(!hasTerminal)('in a terminal it prints a greeting, and Ctrl-C stops it', async () => {
   const dataDir = prepare()
   const terminal = inTerminal(['serve', '--data-dir', dataDir])
   await terminal.sees('is ready at ')
@@ -133,7 +133,7 @@ test.skipIf(!hasTerminal)('in a terminal it greets, and Ctrl-C ends it', async (
   expect(await terminal.ends()).toBe(0)
 })
 
-test('what the greeting says to try works as it is pasted', async () => {
+test('the commands of the greeting work when pasted', async () => {
   const { url, seen } = await fakeServer((_, response) =>
     answer(response, 200, {
       id: 'x',
@@ -162,7 +162,7 @@ test('what the greeting says to try works as it is pasted', async () => {
   expect(seen[0]!.body).toEqual({ model: 'org/far', messages: [{ role: 'user', content: 'Hello' }] })
 })
 
-test('SIGHUP has the configuration read again: what is wrong is logged, what is right is in force', async () => {
+test('SIGHUP reloads the configuration: an invalid one is logged, a valid one takes effect', async () => {
   const dataDir = prepare()
   const path = join(dataDir, 'infer.yaml')
   const { child, until, stderr } = await serve(dataDir)

@@ -16,7 +16,7 @@ test('--print prints the unit of a user, with the paths of this program', async 
   expect(stdout).toContain('Environment="INFER_DATA_DIR=/data/of me"')
 })
 
-test('--drain-timeout is given on, and a stop may take that long and a little more', async () => {
+test('--drain-timeout is passed to the server, and the stop timeout is a little longer', async () => {
   const { stdout } = await infer(['service', 'install', '--user', '--print', '--drain-timeout', '5m'])
   expect(stdout).toContain('--drain-timeout 5m')
   expect(stdout).toContain('TimeoutStopSec=330')
@@ -27,7 +27,7 @@ test.skipIf(hasSystemd).each([[['install', '--user']], [['install', '--system']]
   async args => {
     const home = temporaryFolder()
     const { exitCode, stdout, stderr } = await infer(['service', ...args], { env: { HOME: home } })
-    // Where the program itself lies in a home folder, the service of the machine is refused for that.
+    // Where the program itself is in a home folder, the system service is refused for that reason.
     expect([[1, 64].includes(exitCode), stdout]).toEqual([true, ''])
     expect(stderr).toMatch(/^Error: (systemd does not run here|A system service cannot read)/)
     expect(existsSync(`${home}/.config`)).toBe(false)

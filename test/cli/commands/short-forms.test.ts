@@ -6,7 +6,7 @@ import { fakeModel, startApp } from '../../_app.ts'
 import { openHub } from '../../fixtures/hub.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 
-test('ls lists models, ps lists the loaded ones, stop unloads', async () => {
+test('ls lists models, ps lists the loaded ones, stop unloads one', async () => {
   await using app = await startApp({ models: [fakeModel('sound'), fakeModel('other')] })
   const run = (...args: string[]) => infer(args, { env: { INFER_URL: app.url, INFER_TOKEN: app.secret } })
   expect((await run('ls')).stdout).toMatch(/^model .*\nsound +cold .*\nother +cold /)
@@ -53,7 +53,7 @@ test.each(['hf:Owner/Tiny-GGUF', 'hf.co/Owner/Tiny-GGUF:Q4_K_M', 'Owner/Tiny-GGU
   },
 )
 
-test('pull explains a name of the Ollama library', async () => {
+test('pull explains that a name is one of the Ollama library', async () => {
   const { run } = await setUp()
   const { exitCode, stderr } = await run('pull', 'nemo:12b')
   expect([exitCode, stderr]).toEqual([
@@ -92,7 +92,7 @@ test('model pull is refused too', async () => {
   ])
 })
 
-test('a data directory that is named is meant', async () => {
+test('a data directory named on the command line overrides INFER_URL', async () => {
   const dataDir = temporaryFolder()
   const env = { INFER_URL: 'https://gpu.example', INFER_TOKEN: 'x' }
   expect((await infer(['org', 'create', 'acme', '--data-dir', dataDir], { env })).exitCode).toBe(0)

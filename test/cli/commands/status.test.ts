@@ -4,14 +4,14 @@ import { infer, json } from '../_infer.ts'
 import { answer, fakeServer } from '../_server.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
 
-test('a pipe gets one JSON object, as the API gives it', async () => {
+test('a pipe gets one JSON object, as the API returns it', async () => {
   await using app = await startApp({ models: [fakeModel('fake')] })
   const ended = await infer(['status'], { env: { INFER_DATA_DIR: app.dataDir } })
   expect([ended.exitCode, ended.stderr]).toEqual([0, ''])
   expect(json(ended)).toMatchObject({ object: 'system.status', models: [{ model_id: 'fake', status: 'cold' }] })
 })
 
-test.skipIf(!hasTerminal)('a terminal gets a live view that follows the server, until q', async () => {
+test.skipIf(!hasTerminal)('a terminal gets a live view of the server, until q', async () => {
   await using app = await startApp({ models: [fakeModel('fake')] })
   const terminal = inTerminal(['status', '--every', '200ms'], { INFER_DATA_DIR: app.dataDir })
   await terminal.sees('\u001b[?1049h\u001b[?25l')
@@ -22,15 +22,15 @@ test.skipIf(!hasTerminal)('a terminal gets a live view that follows the server, 
   terminal.types('q')
   expect(await terminal.ends()).toBe(0)
   const shown = terminal.everything()
-  // The screen is given back, and the last picture stays below.
+  // The previous screen is restored, and the last frame stays below it.
   const [, after] = shown.split('\u001b[?25h\u001b[?1049l')
   expect(after).toContain('warm')
   expect(after).not.toContain('q quits')
-  // Nothing is cleared between frames, or it would flicker.
+  // Nothing is cleared between frames, because that would flicker.
   expect(shown.split('\u001b[2J')).toHaveLength(2)
 })
 
-test.skipIf(!hasTerminal)('a server that goes away is said so, and found again', async () => {
+test.skipIf(!hasTerminal)('a lost connection is reported, and the view reconnects', async () => {
   let up = true
   const snapshot = {
     version: '9.9.9',
@@ -57,7 +57,7 @@ test.skipIf(!hasTerminal)('a server that goes away is said so, and found again',
   expect(await terminal.ends()).toBe(0)
 })
 
-test.skipIf(!hasTerminal)('--once shows it once, without taking the screen', async () => {
+test.skipIf(!hasTerminal)('--once prints one frame without the full screen', async () => {
   await using app = await startApp({ models: [fakeModel('fake')] })
   const terminal = inTerminal(['status', '--once'], { INFER_DATA_DIR: app.dataDir })
   expect(await terminal.ends()).toBe(0)

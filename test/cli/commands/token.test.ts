@@ -23,7 +23,7 @@ async function installation(env: Record<string, string> = {}) {
 
 const day = 86_400
 
-test('a token is created with the scopes, the end and the models that were asked for', async () => {
+test('a token is created with the requested scopes, expiry and models', async () => {
   const { create, list } = await installation()
   const { token, secret } = await create(
     '--name',
@@ -51,7 +51,7 @@ test('a token is created with the scopes, the end and the models that were asked
   expect(await list()).toEqual([token])
 })
 
-test('without flags a token may use the API and does not end; one with an admin scope ends after 90 days', async () => {
+test('without flags a token may use the API and does not expire; an admin scope expires after 90 days', async () => {
   const { create } = await installation()
   const { token } = await create()
   expect(token).toMatchObject({ scopes: ['user:read', 'user:write'], expires_at: null, models: null })
@@ -60,7 +60,7 @@ test('without flags a token may use the API and does not end; one with an admin 
   expect((await create('--scopes', 'admin:write', '--expires', 'never')).token.expires_at).toBeNull()
 })
 
-test('in a pipe the secret alone is on standard output', async () => {
+test('in a pipe standard output has only the secret', async () => {
   const { run } = await installation()
   const { exitCode, stdout, stderr } = await run('token', 'create', '--name', 'ci')
   expect(exitCode).toBe(0)
@@ -68,7 +68,7 @@ test('in a pipe the secret alone is on standard output', async () => {
   expect(stderr).not.toContain(stdout.trim())
 })
 
-test('a list never holds a secret', async () => {
+test('a list never contains a secret', async () => {
   const { run, create } = await installation()
   const { secret } = await create()
   for (const args of [['--json'], []]) {
@@ -78,7 +78,7 @@ test('a list never holds a secret', async () => {
   }
 })
 
-test('with several organizations the token goes where it was said, by name or id', async () => {
+test('with several organizations the token goes to the named one, by name or id', async () => {
   const { run, create, list } = await installation()
   const other = json(await run('org', 'create', 'other', '--json')) as { organization: { id: string } }
   const unnamed = await run('token', 'create')
@@ -90,7 +90,7 @@ test('with several organizations the token goes where it was said, by name or id
   expect((await run('token', 'create', '--org', 'nobody')).exitCode).toBe(1)
 })
 
-test('a revoked token is found by its id alone and stays listed as revoked', async () => {
+test('a token can be revoked by its id alone, and stays listed as revoked', async () => {
   const { run, create, list } = await installation()
   await run('org', 'create', 'other')
   const { token } = await create('--org', 'other')
@@ -100,7 +100,7 @@ test('a revoked token is found by its id alone and stays listed as revoked', asy
   expect(await list('--org', 'other', '--status', 'active')).toEqual([])
 })
 
-test('the last token that manages tokens is revoked by force only', async () => {
+test('the last token that manages tokens is revoked only with --force', async () => {
   const { run, create } = await installation()
   const { token } = await create('--scopes', 'admin:write')
   const refused = await run('token', 'revoke', token.id)
@@ -130,20 +130,20 @@ test('a rotation says whether the old secret still works', async () => {
   expect(stderr).not.toContain('works until')
 })
 
-test.each(['revoke', 'rotate'])('an unknown token cannot be %sd and ends with 1', async verb => {
+test.each(['revoke', 'rotate'])('an unknown token cannot be %sd: exit code 1', async verb => {
   const { run } = await installation()
   const ended = await run('token', verb, 'tok_nobody')
   expect(ended.exitCode).toBe(1)
   expect(ended.stderr).toContain("There is no token 'tok_nobody' here.")
 })
 
-test('without an organization it says how to get one', async () => {
+test('without an organization the message says how to create one', async () => {
   const ended = await infer(['token', 'create', '--data-dir', temporaryFolder()])
   expect(ended.exitCode).toBe(1)
   expect(ended.stderr).toContain('infer serve')
 })
 
-test('a master key other than that of the server is refused before a useless token is made', async () => {
+test('a master key other than that of the server is refused before an unusable token is created', async () => {
   const key = (fill: number) => Buffer.alloc(32, fill).toString('base64')
   const { dataDir, run, create } = await installation({ INFER_MASTER_KEY: key(1) })
   const { secret } = await create()
@@ -158,7 +158,7 @@ test('a master key other than that of the server is refused before a useless tok
   expect(wrong.stderr).toContain('differs from the key of the server')
 })
 
-test('a scan tells live secrets from dead and foreign ones and shows none of them', async () => {
+test('a scan distinguishes active secrets from revoked and foreign ones, and prints none of them', async () => {
   const { dataDir, run, create } = await installation()
   const live = await create()
   const dead = await create()
@@ -193,7 +193,7 @@ test('a scan tells live secrets from dead and foreign ones and shows none of the
   ])
 })
 
-test('on a machine without a server a scan finds what is well formed, and makes nothing', async () => {
+test('on a machine without a server a scan finds well-formed secrets and creates nothing', async () => {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'env'), mintSecret().secret)
   const dataDir = join(folder, 'data')
@@ -202,7 +202,7 @@ test('on a machine without a server a scan finds what is well formed, and makes 
   expect(existsSync(dataDir)).toBe(false)
 })
 
-test('what could not be read makes a scan end with 74', async () => {
+test('an unreadable file makes a scan exit with 74', async () => {
   const folder = temporaryFolder()
   const ended = await infer(['token', 'scan', join(folder, 'missing'), '--data-dir', join(folder, 'data')])
   expect(ended.exitCode).toBe(74)

@@ -71,7 +71,7 @@ const wrong: [args: string[], said: string][] = [
   [['engine', 'gguf', '--model', 'x', '--id', 'x'], 'Give either --socket <path> or --port'],
 ]
 
-test.each(wrong)('%j is wrong usage: 64 and one sentence', async (args, said) => {
+test.each(wrong)('%j is wrong usage: exit code 64 and one sentence', async (args, said) => {
   const { exitCode, stdout, stderr } = await infer(args)
   expect(stdout).toBe('')
   expect(stderr).toContain(said)
@@ -79,13 +79,13 @@ test.each(wrong)('%j is wrong usage: 64 and one sentence', async (args, said) =>
   expect(exitCode).toBe(64)
 })
 
-test('with --json wrong usage is an error body', async () => {
+test('with --json wrong usage prints an error body', async () => {
   const { exitCode, stderr } = await infer(['token', 'create', '--scopes', 'root', '--json'])
   expect(exitCode).toBe(64)
   expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'invalid_value' } })
 })
 
-test('routes --json is the whole table with scopes', async () => {
+test('routes --json prints the whole table with scopes', async () => {
   const ended = await infer(['routes', '--json'])
   expect(ended.exitCode).toBe(0)
   const routes = json(ended) as { method: string; path: string; scope: string; summary: string }[]
@@ -97,7 +97,7 @@ test('routes --json is the whole table with scopes', async () => {
   })
 })
 
-test('a reader that goes away ends the program quietly, and what it asked for', async () => {
+test('when the reader of the output closes, the program exits without a message and aborts its request', async () => {
   const gone = Promise.withResolvers<void>()
   const { url } = await fakeServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -121,15 +121,15 @@ test('a reader that goes away ends the program quietly, and what it asked for', 
   await gone.promise
 })
 
-/** Runs with lines of JavaScript loaded first, as an environment that is out of our hands might. */
+/** Runs with lines of JavaScript preloaded, as an environment beyond our control might. */
 const injected = (code: string) => ({ NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` })
 
-test('what it writes is private, and the prototype of objects cannot be reached through JSON', async () => {
+test('files it writes are private, and JSON cannot reach the prototype of objects', async () => {
   const code = `process.on('exit', () => process.stderr.write(process.umask().toString(8) + ' ' + ('__proto__' in {})))`
   expect((await infer(['routes'], { env: injected(code) })).stderr).toBe('77 false')
 })
 
-test('an error that nobody catches ends with 70', async () => {
+test('an uncaught error exits with 70', async () => {
   const { url } = await fakeServer(() => undefined)
   const code = `process.on('newListener', name => {
     if (name === 'uncaughtException') setImmediate(() => { throw new Error('injected') })

@@ -24,7 +24,7 @@ const vectors = (stdout: string) =>
     .split('\n')
     .map(line => JSON.parse(line) as Vector)
 
-test('embed: a pipe gets one vector a line, in the order of the texts', async () => {
+test('embed: a pipe gets one vector per line, in the order of the texts', async () => {
   const { exitCode, stdout, stderr } = await infer(['embed', 'fake', 'one', 'two'], { env })
   expect([exitCode, stderr]).toEqual([0, ''])
   expect(vectors(stdout).map(({ index, text }) => [index, text])).toEqual([
@@ -34,7 +34,7 @@ test('embed: a pipe gets one vector a line, in the order of the texts', async ()
   expect(vectors(stdout).every(({ embedding }) => embedding.length > 0)).toBe(true)
 })
 
-test('embed: lines of standard input, more than one request takes', async () => {
+test('embed: more lines of standard input than one request takes', async () => {
   const texts = Array.from({ length: 150 }, (_, at) => `text ${at}`)
   const { exitCode, stdout } = await infer(['embed', 'fake'], { env, input: `${texts.join('\n')}\n\n` })
   expect(exitCode).toBe(0)
@@ -43,7 +43,7 @@ test('embed: lines of standard input, more than one request takes', async () => 
 })
 
 test.each([['embed'], ['rerank', 'a query'], ['chat', '--json']])(
-  '%s remarks on a pipe that says nothing',
+  '%s prints a notice about a pipe that sends nothing',
   async (name, ...more) => {
     const args = name === 'chat' ? [entry, name, ...more] : [entry, name, 'fake', ...more]
     const child = execa(process.execPath, args, { env: { PATH: '', HOME: '/nonexistent', ...env }, extendEnv: false })
@@ -54,7 +54,7 @@ test.each([['embed'], ['rerank', 'a query'], ['chat', '--json']])(
   },
 )
 
-test('embed --json is one answer of the API, however many requests it took', async () => {
+test('embed --json prints one API answer, however many requests it took', async () => {
   const input = Array.from({ length: 70 }, (_, at) => `text ${at}`).join('\n')
   const ended = await infer(['embed', 'fake', '--json'], { env, input })
   const answer = json(ended) as { object: string; data: { index: number }[]; usage: { total_tokens: number } }
@@ -70,7 +70,7 @@ test.skipIf(!hasTerminal)('embed: a terminal gets a summary', async () => {
   expect(terminal.everything()).toMatch(/\[-?\d\.\d{3}, .*a text/)
 })
 
-test('rerank sorts, the best first, and says which line it was', async () => {
+test('rerank sorts with the best first and prints the line numbers', async () => {
   const { exitCode, stdout } = await infer(['rerank', 'fake', 'a query'], { env, input: 'one\ntwo\nthree\n' })
   expect(exitCode).toBe(0)
   const [head, ...rows] = stdout.trimEnd().split('\n')
@@ -81,13 +81,13 @@ test('rerank sorts, the best first, and says which line it was', async () => {
   for (const row of rows) expect(['one', 'two', 'three'][Number(row.split(/ +/)[2]) - 1]).toBe(row.split(/ +/)[3])
 })
 
-test('rerank --top --json is the answer of the API', async () => {
+test('rerank --top --json prints the answer of the API', async () => {
   const ended = await infer(['rerank', 'fake', 'q', 'one', 'two', 'three', '--top', '2', '--json'], { env })
   expect(json(ended)).toMatchObject({ object: 'list', data: [{ index: expect.any(Number) as number }, {}] })
   expect((json(ended) as { data: unknown[] }).data).toHaveLength(2)
 })
 
-test('what the server refuses is said in its words', async () => {
+test('an error of the server is printed with its message', async () => {
   const ended = await infer(['embed', 'ghost', 'x'], { env })
   expect([ended.exitCode, ended.stdout]).toEqual([1, ''])
   expect(ended.stderr).toContain("'ghost'")

@@ -8,7 +8,7 @@ import { hasTerminal, inTerminal } from '../_terminal.ts'
 
 const ids = ['1', '2', '3'].map(digit => `job_01K2ZZZZZZ7QK2M9XDAAAAAAA${digit}`) as [string, string, string]
 
-/** Answers by the job whose id stands in the path. */
+/** Answers by the job whose id is in the path. */
 const each =
   (answers: readonly Answerer[]): Answerer =>
   (response, seen, request) =>
@@ -32,7 +32,7 @@ const clip = (url: string, id: string) =>
     },
   })
 
-/** A server that makes three clips, each of which goes as it is told. The shapes are given ids in their order. */
+/** A server that makes three videos; the test decides how each job ends. The aspect ratios get ids in their order. */
 async function setUp(
   ends: readonly ((url: string, id: string) => object)[],
   listening?: (response: ServerResponse, at: number) => void,
@@ -69,7 +69,7 @@ async function setUp(
 
 const broken = (_: string, id: string) => ({ ...failed('Out of memory.'), id })
 
-test('one video: its path, its size and length', async () => {
+test('one video prints its path, its size and length', async () => {
   const { env, folder, seen } = await setUp([clip])
   const { exitCode, stdout, stderr } = await infer(
     ['video', 'demo/clip', 'A cat', '--preset', 'balanced', '--out', folder],
@@ -84,7 +84,7 @@ test('one video: its path, its size and length', async () => {
   })
 })
 
-test('--all-formats: three jobs; one that fails makes it 1, the others are kept', async () => {
+test('--all-formats: three jobs; a failed one makes the exit code 1, the others are kept', async () => {
   const { env, folder, shapes } = await setUp([clip, broken, clip])
   const { exitCode, stdout, stderr } = await infer(['video', 'clip/fast', 'A cat', '--all-formats', '--out', folder], {
     env,
@@ -98,7 +98,7 @@ test('--all-formats: three jobs; one that fails makes it 1, the others are kept'
   expect(stderr.match(/Error/g)).toHaveLength(1)
 })
 
-test('--all-formats --json: the three records, with what became of each', async () => {
+test('--all-formats --json prints the three records, with the outcome of each', async () => {
   const { env, folder } = await setUp([clip, broken, clip])
   const ended = await infer(['video', 'clip/fast', 'A cat', '--all-formats', '--out', folder, '--json'], { env })
   expect(ended.exitCode).toBe(1)
@@ -111,7 +111,7 @@ test('--all-formats --json: the three records, with what became of each', async 
   expect(JSON.parse(ended.stderr)).toMatchObject({ error: { code: 'worker_error' } })
 })
 
-test('what is refused for all three is said of each', async () => {
+test('an error for all three is reported for each', async () => {
   const server = await jobServer({ submit: [refuses(429, 'queue_full', 'The queue is full.')] })
   const { exitCode, stdout, stderr } = await infer(['video', 'clip/fast', 'A cat', '--all-formats'], {
     env: server.env,
@@ -119,7 +119,7 @@ test('what is refused for all three is said of each', async () => {
   expect([exitCode, stdout, stderr.match(/The queue is full\./g)?.length]).toEqual([1, '', 3])
 })
 
-test.skipIf(!hasTerminal)('in a terminal: a bar for each, that goes when it has ended', async () => {
+test.skipIf(!hasTerminal)('in a terminal each has a bar, which is removed when the job ends', async () => {
   const open: ServerResponse[] = []
   const { env, folder } = await setUp([clip, clip, clip], (response, at) => {
     open[at] = response
@@ -133,33 +133,30 @@ test.skipIf(!hasTerminal)('in a terminal: a bar for each, that goes when it has 
   const bar = (percent: number) =>
     `${'━'.repeat((24 * percent) / 100)}${'─'.repeat(24 - (24 * percent) / 100)}  ${percent} %`
   await expect.poll(() => open.filter(Boolean).length, { timeout: 20_000 }).toBe(3)
-  // The three stand below each other in one frame.
+  // The three are below each other in one frame.
   await expect
     .poll(() => screen.everything(), { timeout: 20_000 })
     .toMatch(new RegExp(`16:9  ${bar(25)}[^\\n]*\\n9:16  ${bar(50)}[^\\n]*\\n1:1   ${bar(75)}`))
   for (const response of open) response.end(event('job.completed', {}))
   expect(await screen.ends()).toBe(0)
-  // Each frame is drawn over the one before: the cursor goes up as many lines as there are below the first.
+  // Each frame overwrites the one before: the cursor goes up as many lines as there are below the first.
   expect(screen.everything()).toContain('\u001b[2A\u001b[J')
   expect(readdirSync(folder)).toHaveLength(3)
 })
 
-test.skipIf(!hasTerminal)(
-  'in a terminal: what is printed stands on lines of its own, above the bars that go on',
-  async () => {
-    const open: ServerResponse[] = []
-    const { env, folder } = await setUp([clip, clip, clip], (response, at) => {
-      open[at] = response
-      const working = snapshot(record({ status: 'processing' }))
-      streams([working], { hold: true })(response, undefined as never, undefined as never)
-    })
-    const screen = inTerminal(['video', 'clip/fast', 'A cat', '--all-formats', '--out', folder], env)
-    await screen.sees('1:1   ──')
-    open[0]!.end(event('job.completed', {}))
-    await screen.sees('seed 9')
-    await screen.sees(`\u001b[J${folder}/a-cat-9-16x9.mp4\r\n`)
-    await screen.sees('9:16  ──')
-    for (const response of open.slice(1)) response.end(event('job.completed', {}))
-    expect(await screen.ends()).toBe(0)
-  },
-)
+test.skipIf(!hasTerminal)('in a terminal printed lines are above the bars, which continue', async () => {
+  const open: ServerResponse[] = []
+  const { env, folder } = await setUp([clip, clip, clip], (response, at) => {
+    open[at] = response
+    const working = snapshot(record({ status: 'processing' }))
+    streams([working], { hold: true })(response, undefined as never, undefined as never)
+  })
+  const screen = inTerminal(['video', 'clip/fast', 'A cat', '--all-formats', '--out', folder], env)
+  await screen.sees('1:1   ──')
+  open[0]!.end(event('job.completed', {}))
+  await screen.sees('seed 9')
+  await screen.sees(`\u001b[J${folder}/a-cat-9-16x9.mp4\r\n`)
+  await screen.sees('9:16  ──')
+  for (const response of open.slice(1)) response.end(event('job.completed', {}))
+  expect(await screen.ends()).toBe(0)
+})

@@ -10,7 +10,7 @@ import { answer, fakeServer, models } from '../_server.ts'
 const terminal = openTerminal({ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: {} })
 afterEach(() => void vi.unstubAllEnvs())
 
-/** What is offered for these words: values, and what the shell is to add. */
+/** The candidates for these words: values, and what the shell adds. */
 async function complete(words: readonly string[], env: Record<string, string> = {}) {
   vi.stubEnv('INFER_DATA_DIR', '/nonexistent/data')
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
@@ -18,7 +18,7 @@ async function complete(words: readonly string[], env: Record<string, string> = 
   return { values: all.map(({ value }) => value), paths }
 }
 
-test('infer __complete prints a candidate a line with what it is, then what the shell is to add', async () => {
+test('infer __complete prints one candidate per line with a description, then what the shell adds', async () => {
   const { exitCode, stdout, stderr } = await infer(['__complete', '--', 'serve', '--co'])
   expect({ exitCode, stdout, stderr }).toEqual({
     exitCode: 0,
@@ -27,7 +27,7 @@ test('infer __complete prints a candidate a line with what it is, then what the 
   })
 })
 
-test('what fails is said to nobody', async () => {
+test('errors are not printed', async () => {
   expect(await infer(['__complete', '--', 'chat', ''], { env: { INFER_URL: 'nonsense' } })).toMatchObject({
     exitCode: 0,
     stderr: '',
@@ -35,7 +35,7 @@ test('what fails is said to nobody', async () => {
   })
 })
 
-test('commands; those that are hidden stay so', async () => {
+test('commands are offered, except hidden ones', async () => {
   const { values, paths } = await complete([''])
   expect(values).toEqual(expect.arrayContaining(['run', 'chat', 'serve', 'status', 'model', 'help']))
   expect(values).not.toContain('__complete')
@@ -118,7 +118,7 @@ test('an option is not offered twice, unless it may be given twice', async () =>
   expect(values).toEqual(expect.arrayContaining(['--image', '--system', '--help']))
 })
 
-test('models come from the server, those that can do what the command needs', async () => {
+test('models come from the server, limited to those with a task of the command', async () => {
   const { url } = await fakeServer((_, response) => answer(response, 200, models))
   const env = { INFER_URL: url, INFER_TOKEN: 'x' }
   expect((await complete(['chat', ''], env)).values).toEqual(['tiny-chat', 'other-chat'])
@@ -127,7 +127,7 @@ test('models come from the server, those that can do what the command needs', as
   expect((await complete(['logs', '-f', ''], env)).values).toEqual(['tiny-embed', 'tiny-chat', 'other-chat'])
 })
 
-test('of what makes pictures and videos slugs are offered, those of the command', async () => {
+test('for images and videos the slugs are offered that fit the command', async () => {
   expect((await complete(['video', ''])).values).toContain('demo/text-to-video')
   const { env } = await jobServer({ other: says({ data: [] }) })
   const slugs = ['draw/text-to-image', 'draw/inpainting', 'clip/fast']
@@ -136,7 +136,7 @@ test('of what makes pictures and videos slugs are offered, those of the command'
   expect((await complete(['video', ''], env)).values).toEqual(['clip/fast'])
 })
 
-test('jobs are offered by their ids, those that the command is for', async () => {
+test('jobs are offered by id, limited to those that the command can act on', async () => {
   expect((await complete(['job', 'show', ''])).values).toEqual([])
   const running = jobId.replace('2Z', '2Y')
   const page = { jobs: [record({ id: running }), record({ status: 'failed' })], has_more: false }
@@ -147,7 +147,7 @@ test('jobs are offered by their ids, those that the command is for', async () =>
   expect(seen.every(({ path }) => path === '/api/jobs?limit=20')).toBe(true)
 })
 
-test('workflows, executions and the nodes of one', async () => {
+test('workflows, executions and the nodes of an execution are offered', async () => {
   const ids = ['exec_01K2ZZZZZZ7QK2M9XDAAAAAAAA', 'exec_01K2ZZZZZZ7QK2M9XDBBBBBBBB'] as const
   const of = (id: string, status: string) => ({ id, status, created_at: 1 })
   const { url } = await fakeServer(({ path }, response) => {
@@ -173,17 +173,17 @@ test('workflows, executions and the nodes of one', async () => {
   ])
 })
 
-test('without a server they come from the configuration of the data directory that is named', async () => {
+test('without a server they come from the configuration of the named data directory', async () => {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'infer.yaml'), 'models:\n  - { id: "qwen3:8b", engine: remote, url: "http://h/v1" }\n')
   expect((await complete(['logs', '--data-dir', folder, ''])).values).toEqual(['qwen3:8b'])
 })
 
 test.each([
-  ['a server that says nothing', 'silent'],
-  ['a server that refuses', 'refuses'],
-  ['a server that answers nonsense', 'nonsense'],
-])('%s leaves the models of the configuration, soon and quietly', async (_, kind) => {
+  ['a server that does not answer', 'silent'],
+  ['a server that answers with an error', 'refuses'],
+  ['a server with an invalid answer', 'nonsense'],
+])('with %s the models of the configuration are offered, without delay or error', async (_, kind) => {
   const { url } = await fakeServer((_seen, response) => {
     if (kind === 'refuses') answer(response, 401, { error: { code: 'invalid_api_key', message: 'No.' } })
     else if (kind === 'nonsense') response.end('<html>')
@@ -192,7 +192,7 @@ test.each([
   expect(values).toContain('infer/tiny-chat')
 })
 
-test('a configuration that cannot be read is no reason to speak', async () => {
+test('an unreadable configuration prints no error', async () => {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'infer.yaml'), 'models: [')
   expect((await complete(['chat', ''], { INFER_DATA_DIR: folder })).values).toEqual([])

@@ -35,8 +35,8 @@ describe.skipIf(!has('bash'))('bash', () => {
   beforeAll(async () => void (script = (await infer(['completion', 'bash'])).stdout))
 
   /**
-   * What Tab offers behind a line. Bash cuts the line into words itself when somebody types; here its rules are applied
-   * as the manual states them: at blanks, and at each of COMP_WORDBREAKS, which is a word of its own.
+   * The candidates after a line for Tab. Bash splits a typed line into words itself; this applies the rules of its
+   * manual: it splits at blanks and at each character of COMP_WORDBREAKS, which becomes its own word.
    */
   function tab(line: string, at = home()): string[] {
     const words: string[] = line.match(/[^\s:=]+|[:=]/g) ?? []
@@ -60,7 +60,7 @@ describe.skipIf(!has('bash'))('bash', () => {
   test.each<[line: string, offered: string[]]>([
     ['infer serve --log-level=w', ['warn']],
     ['infer logs --source=', ['server', 'engine']],
-    // What stands before the colon is in the line already.
+    // The line already has the text before the colon.
     ['infer logs qwen3:', ['8b', '30b']],
     ['infer logs q', ['qwen3:8b', 'qwen3:30b']],
     ['infer restore copy', ['copy.db']],
@@ -68,14 +68,14 @@ describe.skipIf(!has('bash'))('bash', () => {
     ['infer nonsense ', []],
   ])('%s', (line, offered) => expect(tab(line)).toEqual(offered))
 
-  test('it is bash that loads it', () => {
+  test('bash loads it', () => {
     const { env, folder } = home()
     const asked = 'source <(infer completion bash) && complete -p infer'
     const { stdout, stderr } = spawnSync('bash', ['--norc', '-c', asked], { encoding: 'utf8', cwd: folder, env })
     expect({ stdout, stderr }).toEqual({ stdout: 'complete -F _infer infer\n', stderr: '' })
   })
 
-  test.skipIf(!hasTerminal)('somebody types, presses Tab and sees the whole id', async () => {
+  test.skipIf(!hasTerminal)('a person types, presses Tab and sees the whole id', async () => {
     const { env, folder } = home()
     const child = spawn('script', ['-qfec', 'bash --norc --noprofile -i', '/dev/null'], {
       cwd: folder,
@@ -106,7 +106,7 @@ describe.skipIf(!has('zsh'))('zsh', () => {
 })
 
 describe.skipIf(!has('fish'))('fish', () => {
-  test('offers models behind a command', async () => {
+  test('offers models after a command', async () => {
     const { env, folder } = home()
     const { stdout } = await infer(['completion', 'fish'])
     const asked = `${stdout}\ncomplete -C 'infer logs org'`

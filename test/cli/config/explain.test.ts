@@ -14,7 +14,7 @@ test('without a key all keys are listed, each on one line', async () => {
   expect(json(await infer(['config', 'explain', '--json']))).toEqual(configKeys())
 })
 
-test('a key is explained, however much of it is named', async () => {
+test('a key is explained, whether it is given in full or in part', async () => {
   const { stdout } = await infer(['config', 'explain', 'memory'])
   expect(stdout).toMatch(/^models\[\]\.memory\nDevice memory .*\n/)
   expect(stdout).toMatch(/\n {2}Type +size: .*\n {2}Default +estimated .*\n {2}Changes +take effect .*new engine\n/)
@@ -23,13 +23,13 @@ test('a key is explained, however much of it is named', async () => {
   expect(json(await infer(['config', 'explain', 'models.memory', '--json']))).toMatchObject({ key: 'models[].memory' })
 })
 
-test('a part is explained with the keys in it', async () => {
+test('a section is explained with its keys', async () => {
   const { stdout } = await infer(['config', 'explain', 'cors'])
   expect(stdout).toMatch(/^cors\n/)
   expect(stdout).toMatch(/\nKEY .*\ncors\.origins +\[\] +Origins /)
 })
 
-/** What a terminal of 80 columns shows. */
+/** The text in a terminal of 80 columns. */
 async function shown(...args: string[]): Promise<string> {
   let text = ''
   const stdout = { isTTY: true, columns: 80, write: (piece: string) => void (text += piece) }
@@ -46,7 +46,7 @@ async function shown(...args: string[]): Promise<string> {
 }
 
 test.each([[[]], [['limits']], [['models']], [['sandbox']], [['allowed_hosts']], [['INFER_MASTER_KEY']]])(
-  'explain %j fits into 80 columns',
+  'the explanation of %j fits 80 columns',
   async args => {
     const lines = (await shown(...args)).split('\n')
     expect(lines.length).toBeGreaterThan(5)

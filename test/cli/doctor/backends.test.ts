@@ -12,12 +12,12 @@ const report = (of: Partial<BackendReport>): BackendReport => ({
 })
 
 test.each<[what: string, report: Partial<BackendReport>, served: boolean, state: string, advice: string | null]>([
-  ['one that works', {}, false, 'fine', null],
-  ['one that fails', { state: 'fails', advice: 'Do it.' }, false, 'warning', 'Do it.'],
-  ['one that fails where another works', { state: 'fails', advice: 'Do it.' }, true, 'fine', null],
-  ['one that is missing for a card', { state: 'missing', advice: 'npm install' }, false, 'warning', 'npm install'],
-  ['one that is missing and of no use', { state: 'missing' }, false, 'fine', null],
-  ['the processor that fails', { name: 'cpu', state: 'fails', advice: 'Report.' }, true, 'broken', 'Report.'],
+  ['a backend that works', {}, false, 'fine', null],
+  ['a backend that fails', { state: 'fails', advice: 'Do it.' }, false, 'warning', 'Do it.'],
+  ['a backend that fails where another works', { state: 'fails', advice: 'Do it.' }, true, 'fine', null],
+  ['a missing backend for a GPU', { state: 'missing', advice: 'npm install' }, false, 'warning', 'npm install'],
+  ['a missing backend that is not needed', { state: 'missing' }, false, 'fine', null],
+  ['a failing CPU backend', { name: 'cpu', state: 'fails', advice: 'Report.' }, true, 'broken', 'Report.'],
 ])('%s', (_, of, served, state, advice) => {
   expect(checkBackend(report(of), { served })).toEqual({
     name: `backend ${of.name ?? 'cuda'}`,

@@ -12,15 +12,15 @@ import { plain } from '../../../cli/paint.ts'
 const directory = { path: '/data', mode: 0o700, owner: 1000, user: 1000, fileSystem: 0xef53, readable: [] }
 
 test.each([
-  ['a private directory of ours', {}, 'fine', 'only you have access'],
-  ['one that is not there yet', { mode: undefined }, 'fine', 'first start'],
-  ['one of somebody else', { owner: 0 }, 'broken', 'belongs to user 0'],
-  ['one of somebody else, as root', { owner: 1000, user: 0 }, 'fine', 'only you have access'],
-  ['one that others can write to', { mode: 0o777 }, 'broken', 'mode 777'],
-  ['one that the group can write to', { mode: 0o770 }, 'broken', 'mode 770'],
-  ['one that others can look into', { mode: 0o755 }, 'warning', 'mode 755'],
+  ['a private directory of this user', {}, 'fine', 'only you have access'],
+  ['a directory that does not exist yet', { mode: undefined }, 'fine', 'first start'],
+  ['a directory of another user', { owner: 0 }, 'broken', 'belongs to user 0'],
+  ['a directory of another user, as root', { owner: 1000, user: 0 }, 'fine', 'only you have access'],
+  ['a directory that others can write to', { mode: 0o777 }, 'broken', 'mode 777'],
+  ['a directory that the group can write to', { mode: 0o770 }, 'broken', 'mode 770'],
+  ['a directory that others can read', { mode: 0o755 }, 'warning', 'mode 755'],
   ['secrets that others can read', { mode: 0o755, readable: ['root-token'] }, 'warning', 'root-token'],
-  ['one on NFS', { fileSystem: 0x6969 }, 'warning', 'NFS'],
+  ['a directory on NFS', { fileSystem: 0x6969 }, 'warning', 'NFS'],
 ])('the data directory: %s', (_, facts, state, detail) => {
   const finding = checkDirectory({ ...directory, ...facts })
   expect(finding.state).toBe(state)
@@ -34,17 +34,17 @@ test.each([
   [1.5 * gib, 'warning'],
   [gib, 'warning'],
   [gib - 1, 'broken'],
-])('with %d bytes free and a mark of 1 GiB the disk is %s', (freeBytes, state) => {
+])('with %d bytes free and a threshold of 1 GiB the disk is %s', (freeBytes, state) => {
   expect(checkDisk({ path: '/data', freeBytes, minFreeBytes: gib }).state).toBe(state)
 })
 
 const running = { url: 'http://127.0.0.1:8787', pid: 7, ready: true }
 test.each([
   ['free', { running: undefined, refusal: undefined }, 'fine', 'is free'],
-  ['that of the running server', { running, refusal: undefined }, 'fine', 'process 7'],
-  ['that of a server that is not ready', { running: { ...running, ready: false }, refusal: undefined }, 'warning', ''],
+  ['in use by the running server', { running, refusal: undefined }, 'fine', 'process 7'],
+  ['used by a server that is not ready', { running: { ...running, ready: false }, refusal: undefined }, 'warning', ''],
   ['taken', { running: undefined, refusal: 'EADDRINUSE' }, 'broken', 'taken by another program'],
-  ['not of this machine', { running: undefined, refusal: 'EADDRNOTAVAIL' }, 'broken', 'EADDRNOTAVAIL'],
+  ['not an address of this machine', { running: undefined, refusal: 'EADDRNOTAVAIL' }, 'broken', 'EADDRNOTAVAIL'],
 ])('the address is %s', (_, facts, state, detail) => {
   const finding = checkAddress({ listen: '127.0.0.1:8787', ...facts })
   expect(finding.state).toBe(state)
@@ -53,10 +53,10 @@ test.each([
 
 const configuration = { path: '/data/infer.yaml', exists: true, fault: undefined, models: 1 }
 test.each([
-  ['a good one', {}, 'fine', '1 model'],
+  ['a valid file', {}, 'fine', '1 model'],
   ['none', { exists: false, models: 0 }, 'fine', 'models that ship'],
-  ['one without models', { models: 0 }, 'fine', 'those that ship'],
-  ['a wrong one', { fault: 'infer.yaml:3: models.0.id: wrong' }, 'broken', 'infer.yaml:3'],
+  ['a file without models', { models: 0 }, 'fine', 'those that ship'],
+  ['an invalid file', { fault: 'infer.yaml:3: models.0.id: wrong' }, 'broken', 'infer.yaml:3'],
 ])('the configuration: %s', (_, facts, state, detail) => {
   const finding = checkConfiguration({ ...configuration, ...facts })
   expect(finding.state).toBe(state)
@@ -75,7 +75,7 @@ test('a model whose file is missing is named', () => {
   })
 })
 
-test('a finding is one line, and what to do stands below it', () => {
+test('a finding is one line, and the advice is below it', () => {
   expect(drawFinding({ name: 'disk', state: 'fine', detail: 'enough', advice: null }, plain)).toBe(
     'fine     disk              enough',
   )

@@ -40,25 +40,25 @@ test.each([
   ['Max open files            1024                 524288               files', 1024],
   ['Max open files            unlimited            unlimited            files', Number.POSITIVE_INFINITY],
   ['', Number.POSITIVE_INFINITY],
-])('the soft limit is read off "%s"', (text, limit) => {
+])('the soft limit is read from "%s"', (text, limit) => {
   expect(openFilesLimit(`Limit   Soft Limit   Hard Limit   Units\n${text}\nMax locked memory 1 1 bytes\n`)).toBe(limit)
 })
 
 const gib = 2 ** 30
 
-test('a control group that allows less is said', () => {
+test('a lower limit of the control group is reported', () => {
   const finding = checkMemory({ totalBytes: 64 * gib, limitBytes: 8 * gib, cores: 2, oomScore: 0 })
   expect(finding.state).toBe('fine')
   expect(finding.detail).toBe('8.0 GiB (control group limit; the machine has 64.0 GiB), 2 cores')
 })
 
-test('being the first to be killed is a warning', () => {
+test('a process that the OOM killer chooses first is a warning', () => {
   const facts = { totalBytes: gib, limitBytes: Number.POSITIVE_INFINITY, cores: 1 }
   expect(checkMemory({ ...facts, oomScore: 500 }).state).toBe('warning')
   expect(checkMemory({ ...facts, oomScore: undefined }).state).toBe('fine')
 })
 
-test('no wrapper is a warning that says why', () => {
+test('without a wrapper there is a warning with the reason', () => {
   const finding = checkWrapper({
     wrapper: { name: 'plain', promise: 'Engines stay.' },
     tried: [
@@ -70,7 +70,7 @@ test('no wrapper is a warning that says why', () => {
   expect(finding.detail).toContain('setpriv: operation not permitted; bwrap: bwrap is not installed')
 })
 
-test('a wrapper that works is named with its promise', () => {
+test('a wrapper that works is named with its guarantee', () => {
   expect(checkWrapper({ wrapper: { name: 'unshare', promise: 'All end.' }, tried: [] })).toMatchObject({
     state: 'fine',
     detail: 'unshare: All end.',
@@ -79,7 +79,7 @@ test('a wrapper that works is named with its promise', () => {
 
 test.each([
   [
-    'cards are listed with their memory',
+    'GPUs are listed with their memory',
     {
       devices: [{ id: 'gpu0', name: 'H200', totalBytes: 141 * gib, usedBytes: 41 * gib }],
       reason: null,
@@ -89,7 +89,7 @@ test.each([
     'gpu0 H200, 100 GiB free of 141 GiB',
   ],
   [
-    'readings of a card follow its memory',
+    'sensor values of a GPU follow its memory',
     {
       devices: [
         {
@@ -110,8 +110,8 @@ test.each([
     'fine',
     '100 GiB free of 141 GiB, 87% utilization, 64 °C, 412 of 700 W; gpu1 L4, 22.0 GiB, 40 °C',
   ],
-  ['no card is fine', { devices: [], reason: 'nvidia-smi is not installed.', broken: false }, 'fine', 'processor'],
-  ['a fault is broken', { devices: [], reason: 'The driver hangs.', broken: true }, 'broken', 'The driver hangs.'],
+  ['no GPU is ok', { devices: [], reason: 'nvidia-smi is not installed.', broken: false }, 'fine', 'processor'],
+  ['a fault is an error', { devices: [], reason: 'The driver hangs.', broken: true }, 'broken', 'The driver hangs.'],
 ])('%s', (_, discovery, state, detail) => {
   const finding = checkCards(discovery)
   expect(finding.state).toBe(state)

@@ -7,8 +7,8 @@ test.for<[title: string, facts: object, state: string, text: string]>([
   ['in the data directory', {}, 'fine', '/data/master-key'],
   ['in the environment', { inEnvironment: true }, 'warning', 'INFER_MASTER_KEY_FILE'],
   ['in a file', { file: '/key', mode: 0o100600 }, 'fine', '/key'],
-  ['in a file for everybody', { file: '/key', mode: 0o100644 }, 'warning', 'chmod 600 /key'],
-  ['in a file that is missing', { file: '/key' }, 'broken', 'there is no file /key'],
+  ['in a file that everybody can read', { file: '/key', mode: 0o100644 }, 'warning', 'chmod 600 /key'],
+  ['in a missing file', { file: '/key' }, 'broken', 'there is no file /key'],
   ['in both', { inEnvironment: true, file: '/key', mode: 0o100600 }, 'broken', 'Unset INFER_MASTER_KEY.'],
 ])('a master key %s', ([, more, state, text]) => {
   const finding = checkMasterKey({ ...facts, ...more })

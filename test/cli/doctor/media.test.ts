@@ -10,7 +10,7 @@ const found = {
   minterpolate: true,
 }
 
-test('ffmpeg is there, lacks something, or is missing', async () => {
+test('ffmpeg is complete, incomplete, or missing', async () => {
   expect(checkFfmpegFound(found)).toMatchObject({ state: 'fine', detail: '7.1 (/usr/bin/ffmpeg)', advice: null })
   expect(checkFfmpegFound({ ...found, libx264: false, minterpolate: false })).toMatchObject({
     state: 'warning',
@@ -25,7 +25,7 @@ test('ffmpeg is there, lacks something, or is missing', async () => {
   })
 })
 
-test('pictures that cannot be read are a thing to repair', () => {
+test('unreadable images are an error with advice', () => {
   expect(checkImageSupport(undefined).state).toBe('fine')
   expect(checkImageSupport('Native code could not be loaded.')).toMatchObject({
     state: 'broken',

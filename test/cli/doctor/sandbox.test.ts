@@ -10,7 +10,7 @@ const open: SandboxedModel = { id: 'c', level: 'none', required: true }
 
 const cases: [what: string, SandboxSupport, SandboxedModel[], state: string, says: RegExp[]][] = [
   [
-    'each level is said with its models and with what it does not stop',
+    'each level is listed with its models and with what it does not prevent',
     { tool },
     [strict, files, open],
     'fine',
@@ -27,30 +27,30 @@ const cases: [what: string, SandboxSupport, SandboxedModel[], state: string, say
     'fine',
     [/'files' for m0, m1, m2, m3, m4, m5, m6, m7 does not stop network access/],
   ],
-  ['without models the tool is said', { tool }, [], 'fine', [/^bubblewrap$/]],
-  ['without a tool engines reach everything', none, [strict, files], 'warning', [/bwrap is not installed/, /the keys/]],
+  ['without models the tool is named', { tool }, [], 'fine', [/^bubblewrap$/]],
+  ['without a tool there is no limit', none, [strict, files], 'warning', [/bwrap is not installed/, /the keys/]],
   [
-    'a model that names a level which cannot be enforced is unavailable',
+    'a model with a level that cannot be enforced is unavailable',
     none,
     [strict, { ...files, required: true }],
     'broken',
     [/^not available: b: 'files' cannot be enforced on this machine: bwrap is not installed$/],
   ],
   [
-    'without network namespaces strict is files',
+    'without network namespaces the level strict acts as files',
     { tool: { ...tool, network: false } },
     [strict],
     'warning',
     [/'files' for a does not stop network access/, /network namespaces do not work here/],
   ],
   [
-    'and a model that names strict is unavailable',
+    'and a model with the level strict is unavailable',
     { tool: { ...tool, network: false } },
     [{ ...strict, required: true }],
     'broken',
     [/a: 'strict' cannot be enforced/],
   ],
-  ['root is said', { tool: { ...tool, userNamespace: false } }, [], 'fine', [/engines run as root, as infer does/]],
+  ['root is reported', { tool: { ...tool, userNamespace: false } }, [], 'fine', [/engines run as root, as infer does/]],
   [
     'so is a shared list of processes',
     { tool: { ...tool, ownProc: false } },
@@ -67,7 +67,7 @@ test.each(cases)('%s', (_what, support, models, state, says) => {
   expect(finding.advice === null).toBe(state === 'fine')
 })
 
-test('paths for sandboxes that do not exist are a warning with each of them', () => {
+test('sandbox paths that do not exist are one warning that names each of them', () => {
   expect(checkSandboxPaths([])).toMatchObject({ state: 'fine' })
   expect(checkSandboxPaths(['One.', 'Two.'])).toMatchObject({ state: 'warning', detail: 'One. Two.' })
 })

@@ -18,14 +18,14 @@ const snapshot = (...nodes: object[]) =>
 const ofNode = (what: string, id: string, more: object = {}) =>
   event(`workflow_execution.node.${what}`, { node_id: id, ...more })
 
-/** What is known after these events, one a second. */
+/** The snapshot after these events, one event per second. */
 function after(...events: { event: string; data: string }[]): ExecutionSnapshot {
   let run = unknownExecution
   for (const [at, one] of events.entries()) run = afterEvent(run, one, at * 1000) ?? run
   return run
 }
 
-test('states by events, elapsed time by the clock of whoever follows', () => {
+test("states come from events, elapsed time from the client's clock", () => {
   const run = after(
     snapshot(node('a', 'ready'), node('b', 'pending'), node('c', 'pending')),
     ofNode('started', 'a'),
@@ -44,7 +44,7 @@ test('states by events, elapsed time by the clock of whoever follows', () => {
   ])
 })
 
-test('progress that comes late does not bring back what has ended', () => {
+test('late progress does not change the state of an ended node', () => {
   const run = after(
     snapshot(node('a', 'running')),
     ofNode('failed', 'a', { error: { code: 'worker_error', message: 'No.' } }),
@@ -53,7 +53,7 @@ test('progress that comes late does not bring back what has ended', () => {
   expect(run.nodes.get('a')).toMatchObject({ status: 'failed', error: 'No.' })
 })
 
-test('what is not known is passed over', () => {
+test('unknown events are ignored', () => {
   expect(afterEvent(unknownExecution, { event: 'x.y', data: '{"data":{}}' }, 0)).toBeUndefined()
   expect(afterEvent(unknownExecution, { event: 'snapshot', data: 'nonsense' }, 0)).toBeUndefined()
 })
@@ -75,7 +75,7 @@ test.each<[string, object, [string, string]]>([
   expect(lines.map(line => line.trimEnd())).toEqual([name, state])
 })
 
-test('several in one box: how many are in which state', () => {
+test('several nodes in one box: the number in each state', () => {
   const run = after(snapshot(node('a', 'completed'), node('b', 'running'), node('c', 'completed')))
   expect(labelOf(['a', 'b', 'c'], run, 0).lines.map(line => line.trimEnd())).toEqual(['3 more', '✓ 2 ● 1'])
 })
@@ -86,24 +86,24 @@ test.each<[name: string, output: { result: unknown; values: Record<string, unkno
   ['an answer', { result: answer, values: {} }, { texts: ['words'], files: [] }],
   ['a completion', { result: { choices: [{ text: 'words' }] }, values: {} }, { texts: ['words'] }],
   ['vectors', { result: { data: [1] }, values: {} }, { texts: ['{"data":[1]}'] }],
-  ['what is named', { result: {}, values: { a: 'x', b: 3, c: null } }, { texts: ['x', '3', 'null'] }],
+  ['an output with a name', { result: {}, values: { a: 'x', b: 3, c: null } }, { texts: ['x', '3', 'null'] }],
   [
-    'pictures and their seed',
+    'images and their seed',
     { result: { images: [file('a.png'), null], seed_used: 7 }, values: {} },
     { texts: [], files: [{ url: file('a.png').url, file_name: 'a.png' }], seed: 7 },
   ],
   [
-    'the address of a picture alone',
+    'the URL of an image alone',
     { result: { images: [{ url: file('a.png').url }] }, values: { 'images[0].url': file('a.png').url } },
     { texts: [], files: [{ file_name: 'a.png' }] },
   ],
   [
-    'pictures in the words of OpenAI, whole',
+    'OpenAI-compatible images, whole',
     { result: { created: 1, data: [{ url: file('a.png').url }], images: [file('a.png')], seed_used: 7 }, values: {} },
     { texts: [], files: [{ file_name: 'a.png', width: 1 }], seed: 7 },
   ],
   [
-    'and their addresses alone',
+    'and their URLs alone',
     { result: { data: [null, { url: file('b.png').url }] }, values: { 'data[1].url': file('b.png').url } },
     { texts: [], files: [{ file_name: 'b.png' }] },
   ],

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { infer } from '../_infer.ts'
 import { answer, fakeServer } from '../_server.ts'
 
-test('in a pipe too workflows are listed by their names', async () => {
+test('in a pipe, too, workflows are listed by name', async () => {
   const execution = { id: 'exec_01K2ZZZZZZ7QK2M9XDAAAAAAAA', status: 'completed', created_at: 1, duration_ms: 1500 }
   const executions = [
     { ...execution, workflow_id: 'wf_1' },
@@ -41,7 +41,7 @@ test('the errors of an execution and of its nodes name commands, not routes', as
 
 test.each([
   ['its name and its id', 200, 'workflow   Story, wf_1, version 2\n'],
-  ['its id where it was deleted', 404, 'workflow   wf_1, version 2\n'],
+  ['its id if it was deleted', 404, 'workflow   wf_1, version 2\n'],
 ])('an execution shows the workflow by %s', async (_, status, shown) => {
   const id = 'exec_01K2ZZZZZZ7QK2M9XDAAAAAAAA'
   const execution = { id, status: 'completed', created_at: 1, workflow_id: 'wf_1', workflow_version: 2, nodes: [] }

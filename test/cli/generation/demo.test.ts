@@ -9,7 +9,7 @@ import { generationTasks } from '../../../core/schemas/task.ts'
 import { startApp } from '../../_app.ts'
 import { entry, infer, json, temporaryFolder } from '../_infer.ts'
 
-/** The whole way: the command line as a child, a real server, the engine that draws; what came out is opened by others. */
+/** The command line as a child process, a real server and the demo engine; other programs open the files. */
 const demo = {
   id: 'infer/demo',
   engine: 'demo',
@@ -42,7 +42,7 @@ function probe(path: string): Probed {
   return (JSON.parse(stdout) as { streams: [Probed] }).streams[0]
 }
 
-test('a picture of the asked size; the same seed makes the same bytes, beside the first', async () => {
+test('an image has the requested size; the same seed gives the same bytes, in a second file', async () => {
   const { run, folder } = await setUp()
   const asked = ['run', 'demo/text-to-image', 'A cat', '--size', '320x192', '--seed', '7', '--out', folder]
   const [first, second] = [await run(...asked), await run(...asked)]
@@ -53,7 +53,7 @@ test('a picture of the asked size; the same seed makes the same bytes, beside th
   const { format, width, height } = await sharp(paths[0]).metadata()
   expect([format, width, height]).toEqual(['png', 320, 192])
   expect(readFileSync(paths[0])).toEqual(readFileSync(paths[1]))
-  // It is a picture of something: not one colour.
+  // The image shows something: it has more than one colour.
   expect((await sharp(paths[0]).stats()).entropy).toBeGreaterThan(1)
 
   const masked = ['--image', paths[0], '--mask', paths[0], '--seed', '8', '--out', join(folder, 'other.webp')]
@@ -63,7 +63,7 @@ test('a picture of the asked size; the same seed makes the same bytes, beside th
   expect([other.format, other.width, other.height]).toEqual(['webp', 320, 192])
 })
 
-test('a picture that is too large for a request is sent ahead', async () => {
+test('an image that is too large for a request is uploaded first', async () => {
   const { run, folder } = await setUp()
   const large = join(folder, 'noise.png')
   const raw = { width: 1300, height: 1200, channels: 3 } as const
@@ -89,7 +89,7 @@ test('a picture that is too large for a request is sent ahead', async () => {
   expect(inputs.image).toMatch(/^file-/)
 })
 
-test.skipIf(!hasFfmpeg)('three videos at once, one of each shape, of the asked length and rate', async () => {
+test.skipIf(!hasFfmpeg)('three videos at once, one per aspect ratio, have the requested length and rate', async () => {
   const { run, folder } = await setUp()
   const length = ['--frames', '6', '--fps', '12', '--steps', '2', '--seed', '3', '--resolution', '480p']
   const ended = await run(
@@ -116,7 +116,7 @@ test.skipIf(!hasFfmpeg)('three videos at once, one of each shape, of the asked l
   ])
 })
 
-test('the life of a job: submitted and left, listed, shown, followed, saved, repeated, deleted', async () => {
+test('a job is submitted without waiting, listed, shown, followed, saved, repeated and deleted', async () => {
   const { run, folder } = await setUp()
   const submitted = await run('run', 'demo/text-to-image', 'a dog', '--size', '64x64', '--seed', '5', '--no-wait')
   const id = submitted.stdout.trimEnd()
@@ -142,7 +142,7 @@ test('the life of a job: submitted and left, listed, shown, followed, saved, rep
   expect((await run('job', 'show', id)).exitCode).toBe(1)
 })
 
-/** A child of the command line, and what it says. */
+/** A child process of the command line, with its output. */
 function start(args: readonly string[], env: Record<string, string> = {}) {
   const child = spawn(process.execPath, [entry, ...args], {
     env: { PATH: process.env.PATH, ...env },
@@ -160,7 +160,7 @@ function start(args: readonly string[], env: Record<string, string> = {}) {
 
 const long = ['demo/text-to-video', 'a long one', '--frames', '300', '--fps', '30']
 
-test.skipIf(!hasFfmpeg)('Ctrl-C ends the job where it runs', async () => {
+test.skipIf(!hasFfmpeg)('Ctrl-C cancels the job on the server', async () => {
   const { env, folder, run } = await setUp()
   const child = start(['video', ...long, '--out', folder], env)
   await child.says(/: (working|\d+ %)/)
@@ -173,7 +173,7 @@ test.skipIf(!hasFfmpeg)('Ctrl-C ends the job where it runs', async () => {
 })
 
 test.skipIf(!hasFfmpeg)(
-  'a server that is killed and comes again on another port brings the video all the same',
+  'after a server is killed and restarted on another port, the video is still saved',
   async () => {
     const dataDir = temporaryFolder()
     const folder = temporaryFolder()

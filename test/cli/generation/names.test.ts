@@ -20,7 +20,7 @@ test.each([
   ['one two three four five six seven eight nine ten', 'one-two-three-four-five-six-seven-eight'],
   ['x'.repeat(300), 'x'.repeat(40)],
   ['', ''],
-])('%j is %j in a file name', (text, name) => {
+])('%j becomes %j in a file name', (text, name) => {
   expect(fileNameWords(text)).toBe(name)
   expect(Buffer.byteLength(nameFor(text, Number.MAX_SAFE_INTEGER, '16x9'))).toBeLessThan(200)
 })
@@ -32,7 +32,7 @@ test.each([
   ['!!', 0, '', 'infer-0'],
 ])('%j, seed %j, %j', (topic, seed, suffix, name) => expect(nameFor(topic, seed, suffix)).toBe(name))
 
-test('numbers of files', () => {
+test('file names are numbered', () => {
   expect([1, 2, 10].map(number => numbered('/f', 'cat', '.png', number))).toEqual([
     '/f/cat.png',
     '/f/cat-2.png',
@@ -48,7 +48,7 @@ test.each([
   ['application/octet-stream', 'no name', ''],
   [undefined, undefined, ''],
   ['x/y', 'a.png/../../evil.sh', '.sh'],
-])('%j and %j end with %j', (type, name, extension) => expect(extensionFor(type, name)).toBe(extension))
+])('%j and %j get the extension %j', (type, name, extension) => expect(extensionFor(type, name)).toBe(extension))
 
 test.each([
   ['a.PNG', 'png'],
@@ -56,9 +56,9 @@ test.each([
   ['a.mp4', 'mp4'],
   ['a.gif', undefined],
   ['png', undefined],
-])('%s asks for %j', (path, format) => expect(formatOf(path)).toBe(format))
+])('%s selects the format %j', (path, format) => expect(formatOf(path)).toBe(format))
 
-test('what --out means', () => {
+test('--out names a file, a folder or standard output', () => {
   const folder = temporaryFolder()
   expect(outputTargetOf(undefined)).toEqual({ kind: 'folder', path: '.' })
   expect(outputTargetOf('-')).toEqual({ kind: 'stdout' })

@@ -20,9 +20,9 @@ const client = { bytes } as unknown as Client
 test.each<[place: Parameters<typeof saveFiles>[1], said: string]>([
   [{ kind: 'folder', path: '/dev/null' }, 'Files cannot be saved in /dev/null: it is not a folder.'],
   [{ kind: 'folder', path: '/dev/null/deep' }, 'Files cannot be saved in /dev/null/deep: it is not a folder.'],
-  // Files cannot be made in there, whoever asks.
+  // Files cannot be created in there by any user.
   [{ kind: 'file', path: '/proc/self/a.png' }, 'Files cannot be saved in /proc/self: '],
-])('what the disk refuses is said at once, with the way to save it elsewhere: %j', async (place, said) => {
+])('a failed write is reported at once, with how to save elsewhere: %j', async (place, said) => {
   const troubles: string[] = []
   const saving = { signal: new AbortController().signal, topic: 'cat', suffix: '' }
   const saved = saveFiles(job, place, () => client, terminal, { ...saving, onTrouble: text => troubles.push(text) })

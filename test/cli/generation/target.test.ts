@@ -36,11 +36,11 @@ test.each<[name: string, given: Partial<GivenMedia>, modelId: string, task: Gene
   ['both', {}, 'both', 'slug/text-to-image'],
 ])('%s with %j', (name, given, modelId, task) => expect(target(name, given)).toEqual({ modelId, task }))
 
-test.each(['chat', 'nothing', 'demo/', 'wan/v2.2', ''])('%j makes nothing', name =>
+test.each(['chat', 'nothing', 'demo/', 'wan/v2.2', ''])('%j has no generation task', name =>
   expect(target(name)).toBeUndefined(),
 )
 
-test('what is only for videos, and what was requested for, narrow it down', () => {
+test('a command for videos and a requested task narrow the choice', () => {
   expect(target('demo', {}, { only: isVideo })?.task).toBe('slug/text-to-video')
   expect(target('demo', { image: true }, { only: isVideo })?.task).toBe('slug/image-to-video')
   expect(target('demo', { image: true }, { requested: 'slug/image-to-image' })?.task).toBe('slug/image-to-image')
@@ -56,11 +56,11 @@ test.each<[name: string, given: Partial<GivenMedia>, more: Parameters<typeof tar
   ['both', {}, { only: isVideo }, 'does not make that: its tasks are text-to-image.'],
 ])('%s with %j is refused', (name, given, more, said) => expect(() => target(name, given, more)).toThrow(said))
 
-test('a model that is switched off says so', () => {
+test('a model that is switched off is reported as disabled', () => {
   expect(() => targetOf([{ ...wan, enabled: false }], 'wan', nothing)).toThrow("The model 'wan' is disabled.")
 })
 
-test('of those that make videos no name that makes pictures', () => {
+test('for videos no name is offered that generates images', () => {
   expect(namesOf(demo, isVideo)).toEqual([
     'infer/demo',
     ...generationTasks.filter(isVideo).map(task => `demo/${short(task)}`),
@@ -71,7 +71,7 @@ test('of those that make videos no name that makes pictures', () => {
   )
 })
 
-test('names for sentences: none of a chat model', () => {
+test('a chat model has no names to offer', () => {
   expect(models.flatMap(model => namesOf(model))).toEqual([
     'infer/demo',
     ...generationTasks.map(task => `demo/${short(task)}`),

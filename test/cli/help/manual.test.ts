@@ -10,7 +10,7 @@ import { openTerminal } from '../../../cli/terminal.ts'
 const terminal = openTerminal({ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: {} })
 const shown = entries.filter(({ group }) => group !== 'hidden')
 
-/** The help of a command as it is printed, with what stands behind commander's own. */
+/** The help of a command as printed, including the text that is added after commander's own. */
 function helpOf(command: Command): string {
   let text = ''
   command.configureOutput({ writeOut: piece => void (text += piece), getOutHelpWidth: () => 80 })
@@ -29,7 +29,7 @@ for (const { name } of shown) {
   walk(program.commands.find(command => command.name() === name)!, name)
 }
 
-/** Set for engines by the server, or what the login of the hub's own tools leaves behind. */
+/** Set for engines by the server, or left by the login of the hub's own tools. */
 const internal = new Set([
   'INFER_BOOT_ID',
   'INFER_LAUNCH_ID',
@@ -38,7 +38,7 @@ const internal = new Set([
   'HF_HUB_DISABLE_IMPLICIT_TOKEN',
 ])
 
-test('every variable that the program reads has its place in the help of some command', () => {
+test('every environment variable that the program reads is in the help of some command', () => {
   const root = fileURLToPath(new URL('../../../', import.meta.url))
   const sources = globSync('{cli,core,gpu,server}/**/*.ts', { cwd: root }).map(file =>
     readFileSync(join(root, file), 'utf8'),
@@ -67,7 +67,7 @@ test.each(all)(
     for (const option of command.options) expect(option.description, option.flags).toMatch(/\S/)
     for (const argument of command.registeredArguments) expect(argument.description, argument.name()).toMatch(/\S/)
     const examples = /\nExamples:\n((?: {2}.*\n)+)/.exec(helpOf(command))![1]!
-    // What an example does stands below it where there is no room beside it.
+    // The description of an example is below it where it does not fit beside it.
     for (const line of examples
       .trimEnd()
       .split('\n')
@@ -76,7 +76,7 @@ test.each(all)(
   },
 )
 
-test.each(all)('$name: its help fits into 80 columns', ({ command }) => {
+test.each(all)('$name: its help fits 80 columns', ({ command }) => {
   expect(
     helpOf(command)
       .split('\n')
@@ -96,7 +96,7 @@ test.each([
   ],
 ])('%j is %j', (args, expected) => expect(helpLast(args)).toEqual(expected))
 
-test('what is too long for its column goes on below itself', () => {
+test('text that is too long for its column continues in the next line of the column', () => {
   expect(
     drawRows(
       [

@@ -21,7 +21,7 @@ import {
   streams,
 } from '../_jobs.ts'
 
-/** Follows a job of a scripted server, with a clock that stands still but for what is waited. */
+/** Follows a job of a scripted server, with a clock that advances only during waits. */
 async function follow(script: Script, signal = new AbortController().signal) {
   const server = await jobServer(script)
   vi.stubEnv('INFER_URL', server.url)
@@ -53,7 +53,7 @@ async function follow(script: Script, signal = new AbortController().signal) {
 const url = 'http://h'
 const noEvents: Answerer[] = [refuses(404, 'unknown_url')]
 
-test('by events: every change is told, the record is read once, nothing is waited for', async () => {
+test('with events, every change is reported, the record is read once, and there is no polling delay', async () => {
   const { job, waits, moments, asked } = await follow({
     events: [
       streams([
@@ -85,10 +85,10 @@ test('by events: every change is told, the record is read once, nothing is waite
 
 test.each<[name: string, events: Answerer[]]>([
   ['where no events are served', noEvents],
-  ['where a proxy refuses them', [says('<html>no</html>', 405)]],
-  ['where a stream ends with nothing in it', [streams([])]],
-  ['where a stream says nothing that is known', [streams(['data: <html>\n\n', 'event: x\ndata: [1]\n\n'])]],
-])('%s the schedule of the specification is kept: 2, 5, 10, 20, 30, 30 s', async (_, events) => {
+  ['where a proxy rejects them', [says('<html>no</html>', 405)]],
+  ['where a stream ends without an event', [streams([])]],
+  ['where a stream has no known event', [streams(['data: <html>\n\n', 'event: x\ndata: [1]\n\n'])]],
+])('%s the polling schedule of the specification applies: 2, 5, 10, 20, 30, 30 s', async (_, events) => {
   const answers = Array.from({ length: 7 }, () => says(record({ status: 'processing' })))
   const { job, waits, asked } = await follow({ events, job: [...answers, says(done(url))] })
   expect(job?.status).toBe('completed')
@@ -96,7 +96,7 @@ test.each<[name: string, events: Answerer[]]>([
   expect(asked('/events')).toHaveLength(1)
 })
 
-test('events that are held back are not waited for', async () => {
+test('a stream that sends no events does not delay polling', async () => {
   const { job, waits, asked } = await follow({
     events: [silent],
     job: [says(record({ status: 'processing' })), says(done(url))],
@@ -104,7 +104,7 @@ test('events that are held back are not waited for', async () => {
   expect([job?.status, waits, asked('/events').length]).toEqual(['completed', [2_000, 5_000], 1])
 })
 
-test('a stream on which nothing comes any more is given up for a new one', async () => {
+test('a stream that stops sending is replaced by a new one', async () => {
   const { job, waits, asked } = await follow({
     events: [
       streams([snapshot(record({ status: 'processing' }))], { hold: true }),
@@ -119,9 +119,9 @@ test.each<[name: string, headers: Record<string, string>, second: number]>([
   ['Retry-After', { 'retry-after': '12' }, 12_000],
   ['retry-after-ms', { 'retry-after-ms': '7500' }, 7_500],
   ['openai-poll-after-ms', { 'openai-poll-after-ms': '40000', 'retry-after': '1' }, 40_000],
-  ['a time that is shorter than the schedule', { 'retry-after': '2' }, 5_000],
-  ['no time at all', { 'retry-after': 'soon' }, 5_000],
-])('%s of an answer is honoured, and never makes it sooner', async (_, headers, second) => {
+  ['a time shorter than the schedule', { 'retry-after': '2' }, 5_000],
+  ['a value that is not a time', { 'retry-after': 'soon' }, 5_000],
+])('%s of an answer is applied, and never shortens the wait', async (_, headers, second) => {
   const { waits } = await follow({
     events: noEvents,
     job: [says(record({ status: 'processing' }), 200, headers), says(done(url))],
@@ -129,7 +129,7 @@ test.each<[name: string, headers: Record<string, string>, second: number]>([
   expect(waits).toEqual([2_000, second])
 })
 
-test('a server that is asked too often says how long to wait', async () => {
+test('on a rate limit the wait is the one that the server names', async () => {
   const { job, waits, troubles } = await follow({
     events: noEvents,
     job: [refuses(429, 'rate_limit', 'Slow down.', { 'retry-after': '25' }), says(done(url))],
@@ -137,7 +137,7 @@ test('a server that is asked too often says how long to wait', async () => {
   expect([job?.status, waits, troubles]).toEqual(['completed', [2_000, 25_000], ['Slow down.', undefined]])
 })
 
-test('after 30 minutes of asking it is given up, with the id and what to do', async () => {
+test('after 30 minutes of polling it fails, with the id of the job and what to do', async () => {
   const { failure, waits } = await follow({ events: noEvents, job: [says(record({ status: 'processing' }))] })
   expect(waits.reduce((sum, ms) => sum + ms)).toBeLessThanOrEqual(30 * 60_000)
   expect(waits.reduce((sum, ms) => sum + ms)).toBeGreaterThan(29 * 60_000)
@@ -146,7 +146,7 @@ test('after 30 minutes of asking it is given up, with the id and what to do', as
   expect(failure!.message).toContain(`infer job watch ${jobId}`)
 })
 
-test('a stream that is cut goes on after 2 s, and is said once', async () => {
+test('an interrupted stream is reopened after 2 s, and reported once', async () => {
   const working = snapshot(record({ status: 'processing', progress: 0.3 }))
   const { job, waits, troubles } = await follow({
     events: [streams([working], { cut: true }), streams([working, event('job.completed', { status: 'completed' })])],
@@ -156,7 +156,7 @@ test('a stream that is cut goes on after 2 s, and is said once', async () => {
   expect(troubles).toEqual([expect.stringContaining('was lost during the response'), undefined])
 })
 
-test('a server that goes and comes again is asked for the job by its id', async () => {
+test('after a server restart the job is read again by its id', async () => {
   const { job, waits, troubles } = await follow({
     events: [streams([snapshot(record({}))]), streams([snapshot(done(url))])],
     job: [
@@ -177,12 +177,12 @@ test.each<[code: string, answerer: Answerer]>([
   ['output_expired', refuses(410, 'output_expired')],
   ['token_revoked', refuses(401, 'token_revoked')],
   ['insufficient_scope', refuses(403, 'insufficient_scope')],
-])('what is refused for good ends it: %s', async (code, answerer) => {
+])('a permanent error ends it: %s', async (code, answerer) => {
   const { failure, waits } = await follow({ events: noEvents, job: [answerer] })
   expect([failure?.code, waits]).toEqual([code, [2_000]])
 })
 
-test('answers that nobody understands are borne twice', async () => {
+test('two unreadable answers are tolerated', async () => {
   const odd = says('<html>Maintenance</html>')
   const good = await follow({ events: noEvents, job: [odd, odd, says(done(url))] })
   expect(good.job?.status).toBe('completed')
@@ -193,7 +193,7 @@ test('answers that nobody understands are borne twice', async () => {
   ])
 })
 
-test('an end that was heard and that the record does not know is not gone by', async () => {
+test('when an event reports the end but the record does not, the record decides', async () => {
   const { job, waits } = await follow({
     events: [streams([event('job.completed', {})])],
     job: [says(record({ status: 'processing' })), says(failed('It broke.'))],
@@ -201,7 +201,7 @@ test('an end that was heard and that the record does not know is not gone by', a
   expect([job?.status, waits]).toEqual(['failed', [2_000]])
 })
 
-test('the signal ends it, whatever it waits for', async () => {
+test('the signal ends it, whatever it is waiting for', async () => {
   const abort = new AbortController()
   const following = follow({ events: [streams([snapshot(record())], { hold: true })] }, abort.signal)
   setImmediate(() => abort.abort(new Error('enough')))

@@ -30,7 +30,7 @@ test.each([20, 30, 50])('no line is wider than the terminal: %i', width => {
   expect(progressLine('a long name of a model', busy, 0, 0, width).length).toBeLessThanOrEqual(width)
 })
 
-/** What a pipe is told of moments, one every so many milliseconds. */
+/** The lines that a pipe gets for these snapshots, `everyMs` apart. */
 function told(moments: Partial<JobSnapshot>[], everyMs: number): string[] {
   const lines: string[] = []
   let reported: ReportedProgress | undefined
@@ -45,7 +45,7 @@ function told(moments: Partial<JobSnapshot>[], everyMs: number): string[] {
 const steps = (count: number) =>
   Array.from({ length: count + 1 }, (_, at) => ({ status: 'processing', progress: at / count }))
 
-test('a pipe hears of every tenth', () => {
+test('a pipe gets a line every 10 %', () => {
   expect(told([...steps(100), { status: 'completed' }], 1_000)).toEqual([
     'working',
     ...[10, 20, 30, 40, 50, 60, 70, 80, 90].map(percent => `${percent} %`),
@@ -53,12 +53,12 @@ test('a pipe hears of every tenth', () => {
   ])
 })
 
-test('of tenths that come faster than a second only some', () => {
+test('a pipe gets fewer lines when progress is fast', () => {
   const lines = told([...steps(100), { status: 'completed' }], 25)
   expect(lines).toEqual(['working', '40 %', '80 %', 'completed'])
 })
 
-test('of the queue every change of the reason, and the place every ten seconds', () => {
+test('in the queue a pipe gets every change of the reason, and the position every ten seconds', () => {
   const queue = (queuePosition: number, reason: string) => ({ queuePosition, waitingFor: waitingFor(reason) })
   const places = [9, 8, 7, 6, 5, 4, 4, 4].map(place => queue(place, 'queue'))
   expect(told([...places, queue(4, 'no_capacity'), { status: 'cancelled' }], 4_000)).toEqual([
@@ -70,7 +70,7 @@ test('of the queue every change of the reason, and the place every ten seconds',
   ])
 })
 
-test('a reason that is a sentence of its own stands behind a full stop', () => {
+test('a reason that is a whole sentence follows a full stop', () => {
   const waiting = { reason: 'model_loading', detail: "The model 'm' is being loaded." }
   expect(told([{ queuePosition: 2, waitingFor: waiting }], 1_000)).toEqual([
     "waiting, 2 ahead of it in the queue. The model 'm' is being loaded.",

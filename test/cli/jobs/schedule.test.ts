@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { pollAfterMs, requestedDelayMs } from '../../../cli/jobs/schedule.ts'
 
-test('the schedule of the specification', () => {
+test('the intervals are those of the specification', () => {
   expect([0, 1, 2, 3, 4, 5, 99].map(poll => pollAfterMs(poll))).toEqual([2e3, 5e3, 1e4, 2e4, 3e4, 3e4, 3e4])
 })
 
@@ -10,7 +10,7 @@ test.each([
   [0, 9_000, 9_000],
   [4, 9_000, 30_000],
   [4, 90_000, 90_000],
-])('poll %i, asked for %i ms: %i', (poll, asked, expected) => expect(pollAfterMs(poll, asked)).toBe(expected))
+])('poll %i, requested %i ms: %i', (poll, asked, expected) => expect(pollAfterMs(poll, asked)).toBe(expected))
 
 test.each([
   [{}, 0],

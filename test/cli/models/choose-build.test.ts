@@ -6,7 +6,7 @@ import { findCatalogModel, modelCatalog } from '../../../core/models/model-catal
 const gib = 2 ** 30
 const programs = ['llama-server', 'whisper-server', 'vllm']
 
-/** A machine with so many GPUs of so many GiB, and the programs that are installed. */
+/** A machine with this many GPUs of this many GiB, and the installed programs. */
 function machine(gpus: number, gpuGib: number, mainGib: number, installed: string[] = programs): MachineFacts {
   const gpu = { kind: 'nvidia', devices: 1, capacity: Math.floor(gpuGib * gib * 0.97) } as const
   const cpu = { kind: 'cpu', devices: 1, capacity: Math.floor(mainGib * gib * 0.8) } as const
@@ -35,7 +35,7 @@ test.each([
   // A large GPU: the best quality that leaves half of it free.
   ['qwen3-8b', h200, 'gguf', 'Q8_0', 'gpu', 'leaves half of the GPU'],
   ['qwen3-32b', h200, 'gguf', 'Q8_0', 'gpu', 'leaves half of the GPU'],
-  // A smaller one: what fits with all layers.
+  // A smaller GPU: the quality that fits with all layers.
   ['qwen3-8b', rtx4090, 'gguf', 'Q8_0', 'gpu', 'leaves half of the GPU'],
   ['qwen3-coder-30b', rtx4090, 'gguf', 'Q4_K_M', 'gpu', 'layers all fit on the GPU with a context of 8192'],
   ['qwen3-14b', rtx3060, 'gguf', 'Q4_K_M', 'split', 'a smaller file answers faster'],
@@ -57,7 +57,7 @@ test.each([
   expect(choice.why).toContain(why)
 })
 
-test('an engine that is named is kept to, on as many GPUs as it takes', () => {
+test('a named engine is used, on as many GPUs as it needs', () => {
   const model = findCatalogModel('llama-3.3-70b')!
   const choice = chooseBuild(model, h200x4, { engine: 'vllm' })!
   expect(choice.fit).toMatchObject({ grade: 'gpu', devices: 2, text: expect.stringMatching(/^2 GPUs, /) as string })
@@ -68,7 +68,7 @@ test('an engine that is named is kept to, on as many GPUs as it takes', () => {
   expect(chooseBuild(model, h200, { engine: 'whisper-server' })).toBeUndefined()
 })
 
-test('what fits is said with device, layers, memory and context', () => {
+test('the fit is described with device, layers, memory and context', () => {
   const [build] = findCatalogModel('qwen3-8b')!.builds
   expect(fitOf(findCatalogModel('qwen3-8b')!, build!, h200).text).toMatch(
     /^GPU, all 37 layers, \d+(\.\d)? GiB, 4 × 32768 tokens$/,
@@ -78,21 +78,21 @@ test('what fits is said with device, layers, memory and context', () => {
   )
 })
 
-test('the image encoder is counted', () => {
+test('the memory of the image encoder is counted', () => {
   const model = findCatalogModel('qwen2.5-vl-7b')!
   const [build] = model.builds
   const { projector: _, ...without } = build!
   expect(fitOf(model, build!, h200).memory! - fitOf(model, without, h200).memory!).toBe(build!.projector!.bytes)
 })
 
-test('every model of the catalog can be judged on every machine', () => {
+test('every model of the catalog can be assessed on every machine', () => {
   for (const where of [h200, h200x4, rtx4090, rtx3060, laptop, tiny])
     for (const model of modelCatalog()) expect(chooseBuild(model, where)?.fit.text).not.toBe('')
   const fits = modelCatalog().filter(model => chooseBuild(model, h200)!.fit.grade === 'gpu')
   expect(fits.length).toBeGreaterThan(40)
 })
 
-test('what no engine of infer runs is told with what does', () => {
+test('a model that no engine of infer runs is listed with the programs that run it', () => {
   expect(chooseBuild(findCatalogModel('sdxl')!, h200)!.fit).toMatchObject({
     grade: 'external',
     text: expect.stringContaining('run it with sd-server') as string,

@@ -23,7 +23,7 @@ const model = (...args: string[]): Promise<Ended> =>
   infer(['model', ...args], { env: { INFER_URL: app.url, INFER_TOKEN: app.secret } })
 
 describe('against a running server', () => {
-  test('load waits until the model is warm, show says what runs, unload until it is gone', async () => {
+  test('load waits until the model is warm, show prints the engine, unload waits until it has stopped', async () => {
     const loaded = await model('load', 'owner/sound')
     expect([loaded.exitCode, loaded.stdout]).toEqual([0, expect.stringMatching(/^'owner\/sound' is warm/) as string])
 
@@ -51,7 +51,7 @@ describe('against a running server', () => {
     expect((await model('unload', 'owner/sound')).stdout).toBe("'owner/sound' was not loaded.\n")
   })
 
-  test('what cannot be loaded ends with 1 and the reason', async () => {
+  test('a model that cannot be loaded exits with 1 and the reason', async () => {
     const ended = await model('load', 'broken')
     expect([ended.exitCode, ended.stdout]).toEqual([1, ''])
     expect(ended.stderr).toMatch(/'broken' cannot be started: .*out of memory/)
@@ -59,7 +59,7 @@ describe('against a running server', () => {
     expect((await model('load', 'off')).stderr).toContain('enabled: true')
   })
 
-  test('test asks something for every task, measures, and ends with 0 when all is sound', async () => {
+  test('test runs every task, measures it, and exits with 0 if all succeed', async () => {
     const ended = await model('test', 'owner/sound')
     const rows = ended.stdout.trimEnd().split('\n')
     expect(rows[0]).toMatch(/^model +task +result +latency +first token +tokens\/s +memory +note$/)
@@ -74,7 +74,7 @@ describe('against a running server', () => {
     expect(ended.exitCode).toBe(0)
   })
 
-  test('without an id every model is tested; what fails is said, and the end is 1', async () => {
+  test('without an id every model is tested; failures are printed, and the exit code is 1', async () => {
     const ended = await model('test', '--json')
     expect(ended.exitCode).toBe(1)
     const report = json(ended) as { passed: boolean; models: { model_id: string; tests: object[] }[] }
@@ -99,7 +99,7 @@ describe('against a running server', () => {
   })
 })
 
-describe('what a model answers', () => {
+describe('the check of an answer', () => {
   const data = (...vectors: number[][]) => ({ data: vectors.map(embedding => ({ embedding })) })
   const results = (...pairs: [number, number][]) => ({
     results: pairs.map(([index, relevance_score]) => ({ index, relevance_score })),
@@ -109,9 +109,9 @@ describe('what a model answers', () => {
   test.each<[string, string, unknown, string | undefined]>([
     ['sound', 'std/chat-completion', streamed, undefined],
     ['silent', 'std/chat-completion', { ...streamed, text: ' \n' }, 'is empty'],
-    ['without end', 'std/completion', { ...streamed, finished: false }, 'no finish_reason'],
+    ['without an end', 'std/completion', { ...streamed, finished: false }, 'no finish_reason'],
     ['without usage', 'std/completion', { ...streamed, completionTokens: undefined }, 'usage'],
-    ['with a usage of nothing', 'std/completion', { ...streamed, completionTokens: 0 }, 'no completion tokens'],
+    ['with an empty usage', 'std/completion', { ...streamed, completionTokens: 0 }, 'no completion tokens'],
     ['sound', 'std/embeddings', data([1, 0], [0, 1], [1, 0]), undefined],
     ['too few', 'std/embeddings', data([1, 0]), '1 vectors for three'],
     ['of different lengths', 'std/embeddings', data([1, 0], [0, 1, 0], [1, 0]), 'different lengths'],
@@ -120,7 +120,7 @@ describe('what a model answers', () => {
     ['all the same', 'std/embeddings', data([1, 0], [1, 0], [1, 0]), 'Different texts'],
     ['sound', 'std/rerank', results([0, 0.9], [2, 0.2], [1, 0.1]), undefined],
     ['incomplete', 'std/rerank', results([0, 0.9]), '1 of 3'],
-    ['in disorder', 'std/rerank', results([0, 0.1], [1, 0.5], [2, 0.2]), 'not sorted'],
+    ['not sorted', 'std/rerank', results([0, 0.1], [1, 0.5], [2, 0.2]), 'not sorted'],
     ['wrong', 'std/rerank', results([1, 0.9], [0, 0.5], [2, 0.2]), 'answers the question'],
     ['sound', 'std/score', { data: [{ score: 1 }, { score: 0 }, { score: 0.5 }] }, undefined],
     ['wrong', 'std/score', { data: [{ score: 0 }, { score: 1 }, { score: 0.5 }] }, 'highest'],
@@ -137,7 +137,7 @@ describe('what a model answers', () => {
   const end = { choices: [{ delta: {}, finish_reason: 'stop' }], usage: { completion_tokens: 2 } }
   test.each<[string, string, string | object, 'passed' | 'failed' | 'untested', string | null]>([
     [
-      'thinking counts as saying something',
+      'reasoning counts as output',
       'std/chat-completion',
       events({ choices: [{ delta: { reasoning_content: 'Hm' } }] }, end),
       'passed',
@@ -150,9 +150,9 @@ describe('what a model answers', () => {
       'failed',
       'Out of memory.',
     ],
-    ['a stream of something else', 'std/chat-completion', events('hello'), 'failed', 'does not have the form'],
-    ['an answer of another form', 'std/embeddings', { hello: 1 }, 'failed', 'does not have the form'],
-    ['a task that nothing is known of', 'std/later', {}, 'untested', 'no test request'],
+    ['a stream of another format', 'std/chat-completion', events('hello'), 'failed', 'does not have the form'],
+    ['an answer of another format', 'std/embeddings', { hello: 1 }, 'failed', 'does not have the form'],
+    ['an unknown task', 'std/later', {}, 'untested', 'no test request'],
   ])('%s', async (_, task, value, result, reason) => {
     const status = { model_id: 'm', status: 'warm', tasks: [task] }
     const { url } = await fakeServer(({ path }, response) => {
@@ -202,7 +202,7 @@ describe('remove', () => {
   }
   const remove = (dataDir: string, ...args: string[]) => infer(['model', 'remove', ...args, '--data-dir', dataDir])
 
-  test('the entry goes, the comments and the file stay', async () => {
+  test('the entry is removed, the comments and the file are kept', async () => {
     const { dataDir, config, own } = home()
     const ended = await remove(dataDir, 'a', '--yes')
     expect([ended.exitCode, ended.stdout]).toEqual([0, `Removed 'a' from ${config}.\n`])
@@ -213,7 +213,7 @@ describe('remove', () => {
     expect(existsSync(own)).toBe(true)
   })
 
-  test('with --delete-files its own files go too', async () => {
+  test('with --delete-files the files of the model are deleted too', async () => {
     const { dataDir, own } = home()
     expect(json(await remove(dataDir, 'a', '--yes', '--delete-files', '--json'))).toMatchObject({ deleted: [own] })
     expect(existsSync(own)).toBe(false)
@@ -237,7 +237,7 @@ describe('remove', () => {
     },
   )
 
-  test('all parts of a file in several', async () => {
+  test('all parts of a split file are deleted', async () => {
     const { dataDir, config } = home()
     const parts = [1, 2, 3].map(part => join(dataDir, 'models', `big-0000${part}-of-00003.gguf`))
     for (const path of [...parts, join(dataDir, 'models', 'big-00001-of-00002.gguf')]) writeFileSync(path, 'x')
@@ -247,7 +247,7 @@ describe('remove', () => {
     expect(existsSync(join(dataDir, 'models', 'big-00001-of-00002.gguf'))).toBe(true)
   })
 
-  test('nothing is changed where nobody can be asked, or where there is no such model', async () => {
+  test('nothing changes where no question can be asked, or without such a model', async () => {
     const { dataDir, config, own } = home()
     const unasked = await remove(dataDir, 'a')
     expect([unasked.exitCode, unasked.stderr]).toEqual([64, expect.stringContaining('--yes') as string])
@@ -259,8 +259,8 @@ describe('remove', () => {
   })
 })
 
-describe.skipIf(!hasTerminal)('in front of a person', () => {
-  test('load says on one line how far it is', async () => {
+describe.skipIf(!hasTerminal)('in a terminal', () => {
+  test('load prints its progress on one line', async () => {
     await using slow = await startApp({ models: [fakeModel('slow', ['--ready-after', '3000'])] })
     const terminal = inTerminal(['model', 'load', 'slow'], { INFER_URL: slow.url, INFER_TOKEN: slow.secret })
     await terminal.sees("Loading 'slow'")
@@ -268,7 +268,7 @@ describe.skipIf(!hasTerminal)('in front of a person', () => {
     expect(await terminal.ends()).toBe(0)
   })
 
-  test('Ctrl-C ends the waiting with 130, not the load', async () => {
+  test('Ctrl-C ends the wait with 130, not the load', async () => {
     await using slow = await startApp({ models: [fakeModel('slow', ['--hang'])] })
     const terminal = inTerminal(['model', 'load', 'slow'], { INFER_URL: slow.url, INFER_TOKEN: slow.secret })
     await terminal.sees("Loading 'slow'")
@@ -277,7 +277,7 @@ describe.skipIf(!hasTerminal)('in front of a person', () => {
     expect(await (await slow.fetch('/api/models/slow')).json()).toMatchObject({ status: { status: 'loading' } })
   })
 
-  test('remove asks twice: for the entry and for the file', async () => {
+  test('remove asks twice: about the entry and about the file', async () => {
     const dataDir = temporaryFolder()
     const own = join(dataDir, 'models', 'a.gguf')
     mkdirSync(join(dataDir, 'models'))
@@ -302,7 +302,7 @@ describe.skipIf(!hasTerminal)('in front of a person', () => {
   })
 })
 
-test('without a server show says what is configured', async () => {
+test('without a server show prints the configuration', async () => {
   const dataDir = temporaryFolder()
   writeFileSync(join(dataDir, 'infer.yaml'), 'models:\n  - id: mine\n    source: /m.gguf\n    env: {KEY: hunter2}\n')
   const ended = await infer(['model', 'show', 'mine', '--data-dir', dataDir])

@@ -21,7 +21,7 @@ async function setUp(more: Partial<Repository> = {}) {
   return { hub, home, path, incomplete, env: { HF_ENDPOINT: hub.endpoint, HF_HOME: home } }
 }
 
-/** A pull that is under way. */
+/** A pull in progress. */
 function start(env: Record<string, string>) {
   const child = execa(process.execPath, [entry, 'model', 'pull', 'hf:o/m'], {
     env: { PATH: process.env.PATH ?? '', ...env },
@@ -39,7 +39,7 @@ function start(env: Record<string, string>) {
   }
 }
 
-test('in a pipe: plain lines on the side, the path as the answer', async () => {
+test('in a pipe: progress as plain lines on standard error, the path on standard output', async () => {
   const { env, path } = await setUp()
   const { exitCode, stdout, stderr } = await infer(['model', 'pull', 'hf:o/m'], { env })
   expect([exitCode, stdout]).toEqual([0, `${path}\n`])
@@ -52,7 +52,7 @@ test('in a pipe: plain lines on the side, the path as the answer', async () => {
   expect([again.stdout, again.stderr]).toEqual([stdout, expect.stringContaining('All files are already here.')])
 })
 
-test('--json: one object for each thing that happens', async () => {
+test('--json: one object for each event', async () => {
   const { hub, env, path } = await setUp()
   hub.play('m-Q4_K_M.gguf', { cutAfter: 1_000_000 })
   const { stdout, stderr } = await infer(['model', 'pull', 'hf:o/m:Q4_K_M', '--json'], { env })
@@ -70,7 +70,7 @@ test('--json: one object for each thing that happens', async () => {
   expect(events.at(-1)).toMatchObject({ event: 'done', kind: 'gguf', path, repository: 'o/m' })
 })
 
-test('Ctrl-C ends it at once, says that nothing is lost, and the same command goes on', async () => {
+test('Ctrl-C ends it at once, a notice says that the part is kept, and the same command resumes', async () => {
   const { hub, env, path, incomplete } = await setUp()
   hub.play('m-Q4_K_M.gguf', { stallAfter: 2_000_000 })
   const child = start(env)
@@ -85,7 +85,7 @@ test('Ctrl-C ends it at once, says that nothing is lost, and the same command go
   expect(readFileSync(path)).toEqual(big)
 })
 
-test('killed without a word, it leaves no lock and can be gone on with', async () => {
+test('a killed pull leaves no lock and can be resumed', async () => {
   const { hub, env, path } = await setUp()
   hub.play('m-Q4_K_M.gguf', { stallAfter: 2_000_000 })
   const child = start(env)
@@ -107,7 +107,7 @@ test.runIf(hasTerminal)('on a terminal a bar moves', async () => {
   expect(terminal.everything()).toContain('━━━━━━━━━━━━━━━━━━━━━━━━ 100 %  2.9 MiB of 2.9 MiB')
 })
 
-test('the line fits its terminal', () => {
+test('the progress line fits its terminal', () => {
   const progress = { file: 'sub/a-very-long-name-of-a-model-Q4_K_M.gguf', bytes: 45e8, total: 1e10, rate: 5e7 }
   expect(progressLine(progress, 200)).toBe(
     'a-very-long-name-of-a-model-Q4_K_M.gguf  ━━━━━━━━━━──────────────  45 %  4.2 GiB of 9.3 GiB  47.7 MiB/s  1 min left',
@@ -117,7 +117,7 @@ test('the line fits its terminal', () => {
   expect(progressLine({ file: 'm', bytes: 0, total: 0, rate: undefined }, 80)).toContain('100 %')
 })
 
-test('a gated repository takes the token of the file that is named', async () => {
+test('a gated repository gets the token of the named file', async () => {
   const { env, home, path } = await setUp({ gatedFor: 'granted' })
   const without = await infer(['model', 'pull', 'hf:o/m'], { env })
   expect(without.exitCode).toBe(1)
@@ -128,12 +128,12 @@ test('a gated repository takes the token of the file that is named', async () =>
   writeFileSync(join(home, 'my-token'), 'granted\n')
   const given = await infer(['model', 'pull', 'hf:o/m', '--token-file', join(home, 'my-token')], { env })
   expect([given.exitCode, existsSync(path)]).toEqual([0, true])
-  // What the login of the hub's own tools leaves.
+  // The file that the login of the hub's own tools leaves.
   writeFileSync(join(home, 'token'), 'granted')
   expect((await infer(['model', 'pull', 'hf:o/m:Q8_0'], { env })).exitCode).toBe(0)
 })
 
-test('two processes that want the same file fetch it once', async () => {
+test('two processes that want the same file download it once', async () => {
   const { hub, env, path } = await setUp()
   const both = await Promise.all([1, 2].map(() => infer(['model', 'pull', 'hf:o/m'], { env })))
   expect(both.map(({ exitCode }) => exitCode)).toEqual([0, 0])
@@ -141,7 +141,7 @@ test('two processes that want the same file fetch it once', async () => {
   expect(readFileSync(path)).toEqual(big)
 })
 
-test('what is on no hub is refused as usage', async () => {
+test('a reference that is not on a hub is wrong usage', async () => {
   const ended = await infer(['model', 'pull', '/some/file.gguf'])
   expect(ended.exitCode).toBe(64)
   expect(ended.stderr).toContain('infer model add /some/file.gguf')

@@ -23,15 +23,15 @@ const heads: [type: string, head: Buffer][] = [
   ['image/gif', Buffer.from('GIF89a')],
   ['image/webp', Buffer.from('RIFF\0\0\0\0WEBP')],
 ]
-test.each(heads)('a file is a data URL of %s by its first bytes, whatever it is called', (type, head) => {
+test.each(heads)('a file becomes a data URL of %s by its first bytes, whatever its name', (type, head) => {
   expect(imageUrl(image('photo.txt', head))).toBe(`data:${type};base64,${head.toString('base64')}`)
 })
 
-test('an address stays an address', () => {
+test('a URL stays a URL', () => {
   expect(imageUrl('https://host/cat.png')).toBe('https://host/cat.png')
 })
 
-test('with images the question has parts; without it is text', () => {
+test('with images the question has parts; without images it is text', () => {
   const url = 'data:image/png;base64,AA=='
   expect(contentOf('What?', [])).toBe('What?')
   expect(contentOf('What?', [url])).toEqual([
@@ -42,14 +42,14 @@ test('with images the question has parts; without it is text', () => {
 })
 
 test.each([
-  ['what is no image', () => image('cat.png', 'not an image'), 'is not an image'],
+  ['a file that is not an image', () => image('cat.png', 'not an image'), 'is not an image'],
   [
-    'what is too large',
+    'a file that is too large',
     () => image('cat.png', Buffer.concat([heads[0]![1], Buffer.alloc(21 << 20)])),
     'larger than 20 MiB',
   ],
-  ['what is not there', () => '/nowhere/cat.png', 'cannot be read'],
-])('%s is refused by name', (_, path, said) => {
+  ['a missing file', () => '/nowhere/cat.png', 'cannot be read'],
+])('%s is refused and named', (_, path, said) => {
   const at = path()
   expect(() => imageUrl(at)).toThrow(said)
 })

@@ -14,7 +14,7 @@ const started: Started = {
 }
 const first: Started = { ...started, firstStart: { organizationId: 'org_1', secret: 'sk-infer-abc' } }
 
-test('a later start shows the address, the models and what to try, and no secret', () => {
+test('a later start prints the address, the models and commands to try, and no secret', () => {
   const text = greeting(started, plain)
   expect(text).toContain('infer 1.2.3 is ready at http://127.0.0.1:8787')
   expect(text).toContain('m  std/chat-completion')
@@ -23,7 +23,7 @@ test('a later start shows the address, the models and what to try, and no secret
   expect(text).not.toContain('sk-infer')
 })
 
-test('a server that other machines reach says how, with an address that is not loopback', () => {
+test('a server that other machines reach prints an address that is not loopback', () => {
   const lan = { ...started, urls: ['http://127.0.0.1:8787', 'http://192.0.2.2:8787'] }
   expect(greeting(lan, plain)).toContain('INFER_URL=http://192.0.2.2:8787 INFER_TOKEN=… infer chat')
   expect(greeting(started, plain)).not.toContain('another machine')
@@ -33,7 +33,7 @@ test('the first start shows the secret once', () => {
   expect(greeting(first, plain).split('sk-infer-abc')).toHaveLength(2)
 })
 
-test('what is told of models keeps to the width, and commands stay in one piece', () => {
+test('the text about models fits the width, and commands are not split', () => {
   const tasks = Array.from({ length: 9 }, (_, at) => `slug/a-task-with-a-name-${at}`)
   const many = { ...first, models: [{ id: 'draws', tasks, description: 'It draws a picture. '.repeat(9).trim() }] }
   const lines = greeting(many, plain, 80).split('\n')
@@ -45,7 +45,7 @@ test('without models it says how to add one', () => {
   expect(greeting({ ...started, models: [] }, plain)).toContain('infer model add')
 })
 
-test('in a pipe each fact is a line', () => {
+test('in a pipe each fact has a line', () => {
   expect(plainGreeting(first)).toBe(
     'ready http://127.0.0.1:8787\nmodel m std/chat-completion\nroot-token /data/root-token\norganization org_1',
   )
@@ -68,10 +68,10 @@ test.each([
     { time: '2026-01-01T10:20:30.000Z', level: 'odd', message: 'a\u001b[2Jb' },
     '10:20:30 odd   a[2Jb\n',
   ],
-])('a line of the log for a person: %s', (_, entry, line) => {
+])('a log line for a person: %s', (_, entry, line) => {
   expect(logLine(`${JSON.stringify(entry)}\n`, plain)).toBe(line)
 })
 
-test('what is no line of the log is passed on', () => {
+test('text that is not a log line is printed unchanged', () => {
   expect(logLine('plain text\n', plain)).toBe('plain text\n')
 })

@@ -16,7 +16,7 @@ test.each([
   expect(belongsToTerminal({ stat, usesTerminal })).toBe(expected)
 })
 
-test.skipIf(!hasTerminal)('closing the terminal ends the server that was started in it', async () => {
+test.skipIf(!hasTerminal)('closing the terminal stops the server that was started in it', async () => {
   const dataDir = prepare()
   const terminal = inTerminal(['serve', '--data-dir', dataDir])
   await terminal.sees('is ready at ')
@@ -27,7 +27,7 @@ test.skipIf(!hasTerminal)('closing the terminal ends the server that was started
   await expect.poll(() => existsSync(`/proc/${pid}`)).toBe(false)
 })
 
-test('a second start on the same address is told which infer has it', async () => {
+test('a second start on the same address names the infer that uses it', async () => {
   const dataDir = prepare()
   const first = await serve(dataDir)
   const second = await serve(prepare(), ['--listen', first.url.replace('http://', '')]).catch(String)

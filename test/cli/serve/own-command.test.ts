@@ -21,7 +21,7 @@ test.each([
   expect([own.line('chat'), own.folder]).toEqual([line, folder])
 })
 
-test('nothing sends a reader to the package that npm has under this name', () => {
+test('no text sends a reader to the npm package of this name', () => {
   const texts = globSync(['*.md', '{bin,cli,core,gpu,server}/**/*.{md,ts,js,json}'])
   expect(texts.length).toBeGreaterThan(300)
   const offending = texts.filter(path =>

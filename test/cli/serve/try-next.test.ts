@@ -9,7 +9,7 @@ const facts = {
   tokenPath: '/data/root-token',
 }
 
-test('a chat model gets curl and both OpenAI clients, two lines at most each', () => {
+test('a chat model gets curl and both OpenAI clients, at most two lines each', () => {
   const examples = tryNext({ ...facts, models: [embed, chat] })
   expect(examples.map(({ label }) => label.split(' ')[0])).toEqual(['In', 'curl', 'Python', 'JavaScript'])
   expect(examples.every(({ lines }) => lines.length <= 2)).toBe(true)
@@ -26,7 +26,7 @@ test('without a chat model, embeddings are tried', () => {
   ])
 })
 
-test('without any model the list of models is asked for', () => {
+test('without any model the list of models is requested', () => {
   expect(tryNext({ ...facts, models: [] })[0]!.lines[0]).toContain('/std/v1/models -H')
 })
 

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { openSystemd, unitPathOf } from '../../../cli/service/systemd.ts'
 import { temporaryFolder } from '../_infer.ts'
 
-/** A machine with systemd, as far as it is spoken to: `systemctl` keeps what it was asked. */
+/** A fake of a machine with systemd: `systemctl` records its arguments. */
 function machine({ refuses = '' } = {}) {
   const folder = temporaryFolder()
   const asked = join(folder, 'asked')
@@ -28,7 +28,7 @@ function machine({ refuses = '' } = {}) {
   }
 }
 
-test('everybody may read the unit, as systemd wants it, though nobody else may read what infer writes otherwise', () => {
+test('the unit is readable by everybody, as systemd requires, although other files of infer are private', () => {
   const before = process.umask(0o077)
   onTestFinished(() => void process.umask(before))
   const systemd = machine().open()
@@ -36,7 +36,7 @@ test('everybody may read the unit, as systemd wants it, though nobody else may r
   expect(statSync(systemd.unitPath).mode & 0o777).toBe(0o644)
 })
 
-test('a unit is written, then changed, then the same; systemd is told when it has to read it', () => {
+test('a unit is written, then changed, then unchanged; systemd reloads it when it changes', () => {
   const { open, asked, folder } = machine()
   const systemd = open()
   expect(systemd.unitPath).toBe(join(folder, '.config/systemd/user/infer.service'))
@@ -47,7 +47,7 @@ test('a unit is written, then changed, then the same; systemd is told when it ha
   expect(asked()).toEqual(['--user daemon-reload', '--user daemon-reload'])
 })
 
-test('removing stops and disables it first; what is not there is not removed', () => {
+test('the service is stopped and disabled before the unit is removed; a missing unit is not removed', () => {
   const { open, asked } = machine()
   const systemd = open()
   expect(systemd.remove()).toBe(false)
@@ -57,7 +57,7 @@ test('removing stops and disables it first; what is not there is not removed', (
   expect(asked().slice(1)).toEqual(['--user disable --now infer.service', '--user daemon-reload'])
 })
 
-test('when systemd cannot stop it, the unit stays and its words are said', () => {
+test('when systemd cannot stop it, the unit is kept and the message of systemd is printed', () => {
   const { open } = machine({ refuses: 'disable' })
   const systemd = open()
   systemd.put('one')
@@ -65,7 +65,7 @@ test('when systemd cannot stop it, the unit stays and its words are said', () =>
   expect(existsSync(systemd.unitPath)).toBe(true)
 })
 
-test('a machine that was not booted with systemd is told what to do instead', () => {
+test('on a machine that was not booted with systemd the message says what to do instead', () => {
   expect(() => openSystemd({ scope: 'user', environment: {}, booted: '/nowhere' })).toThrow('systemd does not run here')
 })
 

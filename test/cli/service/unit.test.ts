@@ -16,7 +16,7 @@ const facts: UnitFacts = {
 const linesOf = (unit: string) => unit.split('\n')
 const user: UnitFacts = { ...facts, scope: 'user', dataDir: '/home/me/.local/share/infer' }
 
-test('the service of the machine has what the promises ask for', () => {
+test('the system service has the settings that the guarantees need', () => {
   const lines = linesOf(unitOf(facts))
   for (const line of [
     'ExecStart=/usr/local/bin/infer serve --drain-timeout 60s',
@@ -40,11 +40,11 @@ test('the service of the machine has what the promises ask for', () => {
   ])
     expect(lines).toContain(line)
   for (const name of ['TasksMax=', 'MemoryHigh=']) expect(lines.some(line => line.startsWith(name))).toBe(true)
-  // V8 compiles at run time, and engines run in a process namespace of their own.
+  // V8 compiles at run time, and engines run in their own process namespace.
   expect(unitOf(facts)).not.toMatch(/MemoryDenyWriteExecute|RestrictNamespaces/)
 })
 
-test('it runs as a user of its own, or as the one that is named, and never as root', () => {
+test('it runs as its own user or the named one, and never as root', () => {
   expect(linesOf(unitOf(facts))).toEqual(expect.arrayContaining(['DynamicUser=yes', 'StateDirectory=infer']))
   const named = linesOf(unitOf({ ...facts, user: 'ai', dataDir: '/srv/ai' }))
   expect(named).toEqual(
@@ -54,13 +54,13 @@ test('it runs as a user of its own, or as the one that is named, and never as ro
   expect(named).not.toContain('StateDirectory=infer')
 })
 
-test('engines live until the server has drained: the stop waits for it before the group is told', async () => {
+test('engines run until the server has drained: the group gets the stop signal after that', async () => {
   const lines = linesOf(unitOf(facts))
   expect(lines).toContain('TimeoutStopSec=90')
   const [stop, ...more] = lines.filter(line => line.startsWith('ExecStop='))
   expect(more).toEqual([])
   const script = /^ExecStop=-\/bin\/sh -c "(.*)"$/.exec(stop!)![1]!
-  // A server that takes its time after SIGTERM: the stop ends when it has ended, and not before.
+  // For a server that stops slowly after SIGTERM, the stop ends when the server has exited, not earlier.
   const server = spawn('sh', ['-c', 'trap "sleep 0.5; exit 0" TERM; echo up; while :; do sleep 0.05; done'])
   await once(server.stdout, 'data')
   let over = false
@@ -71,7 +71,7 @@ test('engines live until the server has drained: the stop waits for it before th
   expect(over).toBe(true)
 })
 
-test('the service of a user asks for nothing that only the system may give', () => {
+test('the service of a user needs no setting that only the system service may have', () => {
   const unit = unitOf(user)
   expect(unit).toContain('WantedBy=default.target')
   expect(unit).not.toMatch(/User=|ProtectSystem|DevicePolicy|CapabilityBoundingSet|network-online/)
@@ -87,14 +87,14 @@ test.each([
   expect(linesOf(unitOf({ ...facts, command: [path, 'serve'] }))).toContain(`ExecStart=${written} serve`)
 })
 
-test('a dollar sign stands for itself everywhere but in a command', () => {
+test('a dollar sign is literal everywhere except in a command', () => {
   const unit = linesOf(unitOf({ ...facts, dataDir: '/srv/$AI', user: 'ai' }))
   expect(unit).toContain('Environment=INFER_DATA_DIR=/srv/$AI')
   expect(unit).toContain('ReadWritePaths=/srv/$AI')
 })
 
 const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0
-describe.skipIf(!hasAnalyze)('systemd itself', () => {
+describe.skipIf(!hasAnalyze)('systemd-analyze', () => {
   test.each<[string, UnitFacts]>([
     ['the machine', facts],
     ['a named user', { ...facts, user: 'root', dataDir: '/srv/ai' }],

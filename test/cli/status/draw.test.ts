@@ -92,7 +92,7 @@ const lines = (width: number, height = 0, of = snapshot) =>
   drawStatus(of, 'http://127.0.0.1:8787', { width, height }, plain)
 const text = (width: number) => lines(width).join('\n')
 
-test('how long things take is there as soon as one model knows', () => {
+test('durations are shown once one model has them', () => {
   const timed = { queue_wait_ms: 0.44, time_to_first_token_ms: 85.3, inter_token_latency_ms: 4.26, load_ms: 4_120 }
   const models = snapshot.models.map(model => (model.model_id === 'llama-70b' ? { ...model, ...timed } : model))
   const drawn = drawStatus({ ...snapshot, models }, 'http://127.0.0.1:8787', { width: 140, height: 40 }, plain)
@@ -103,7 +103,7 @@ test('how long things take is there as soon as one model knows', () => {
   ])
 })
 
-test('requests that wait are shown with the reason, the first five of them', () => {
+test('waiting requests are shown with the reason, the first five of them', () => {
   const waiting = Array.from({ length: 7 }, (_, at) => ({
     id: `job_${at}`,
     model_id: 'llama-70b',
@@ -120,7 +120,7 @@ test('requests that wait are shown with the reason, the first five of them', () 
   ])
 })
 
-test('a wide terminal has everything', () => {
+test('a wide terminal shows everything', () => {
   expect(text(120)).toBe(
     [
       'infer 0.1.0  http://127.0.0.1:8787  up 2 h 5 min',
@@ -144,7 +144,7 @@ test('a wide terminal has everything', () => {
   )
 })
 
-describe('readings of a card', () => {
+describe('sensor values of a GPU', () => {
   const [card, cpu] = snapshot.devices as [StatusSnapshot['devices'][0], StatusSnapshot['devices'][0]]
   const reported = { utilization: 0.87, temperature_celsius: 64, power_watts: 412.31, power_limit_watts: 700 }
   const of = (name: string) => ({ ...snapshot, engines: [], devices: [{ ...card, name, ...reported }, cpu] })
@@ -156,12 +156,12 @@ describe('readings of a card', () => {
     )
   }
 
-  test('stand beside its name where the bar has a line of its own', () => {
+  test('are beside its name where the bar has its own line', () => {
     expect(devices(79)[0]).toBe('gpu0 NVIDIA H200  87% utilization, 64 °C, 412 of 700 W')
     expect(devices(79)).toHaveLength(3)
   })
 
-  test('have a line of their own below a bar beside the name, and where the name is long', () => {
+  test('have their own line below a bar beside the name, and where the name is long', () => {
     const own = '  87% utilization, 64 °C, 412 of 700 W'
     for (const width of [80, 120]) expect(devices(width)[1]).toBe(own)
     expect(devices(79, 'NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition')[3]).toBe(own)
@@ -173,7 +173,7 @@ describe('readings of a card', () => {
 })
 
 test.each([20, 24, 33, 40, 52, 64, 80, 100, 200])(
-  'at %i columns no line is wider, and what matters most is there',
+  'at %i columns no line is wider, and the most important values are shown',
   width => {
     const drawn = lines(width)
     expect(drawn.filter(line => widthOf(line) > width)).toEqual([])
@@ -182,13 +182,13 @@ test.each([20, 24, 33, 40, 52, 64, 80, 100, 200])(
   },
 )
 
-test.each([3, 5, 10, 100])('at %i lines there are not more, and it says that some are missing', height => {
+test.each([3, 5, 10, 100])('at %i lines there are no more, and a notice says that some are missing', height => {
   const drawn = lines(80, height)
   expect(drawn.length).toBeLessThanOrEqual(height)
   expect(/… \d+ more lines/.test(drawn.at(-1)!)).toBe(drawn.length < lines(80).length)
 })
 
-test.each([40, 60, 80, 100, 120])('at %i columns it says why a model does not work', width => {
+test.each([40, 60, 80, 100, 120])('at %i columns the reason is shown why a model does not work', width => {
   expect(lines(width).join('\n')).toContain('Engine exited (3)')
 })
 
@@ -196,7 +196,7 @@ test('without models it says how to add one', () => {
   expect(lines(80, 0, { ...snapshot, models: [] }).join('\n')).toContain('infer model add')
 })
 
-test('control characters in what an engine says do not reach the terminal', () => {
+test('control characters in messages of an engine do not reach the terminal', () => {
   const evil = { ...snapshot.models[3]!, reason: '\u001b[2Jgone' }
   expect(lines(120, 0, { ...snapshot, models: [evil] }).join('\n')).not.toContain('\u001b')
 })

@@ -12,7 +12,7 @@ test.each([
   ['🚀', 2],
   ['❤️', 2],
   ['', 0],
-])('%j takes %i columns of a terminal', (text, columns) => {
+])('%j is %i columns wide in a terminal', (text, columns) => {
   expect(widthOf(text)).toBe(columns)
 })
 
@@ -22,11 +22,11 @@ test.each([
   ['日本語', 5, '日本…'],
   ['日本語', 4, '日…'],
   ['x', 0, ''],
-])('%j in %i columns is %j', (text, width, shown) => {
+])('%j cut to %i columns is %j', (text, width, shown) => {
   expect(cut(text, width)).toBe(shown)
 })
 
-test('what is filled up is as wide as asked, whatever is in it', () => {
+test('padded text has the requested width, whatever its characters', () => {
   for (const text of ['a', 'grüße', '日本語日本語', '🚀'])
     for (const width of [1, 4, 7]) expect(widthOf(padded(text, width))).toBe(width)
 })

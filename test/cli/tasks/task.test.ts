@@ -5,7 +5,7 @@ import { taskRecords } from '../../../core/tasks/registry.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 import { jobServer } from '../_jobs.ts'
 
-test('list has every task, and the models that do each where a server runs', async () => {
+test('list has every task, and with a server the models for each', async () => {
   const alone = await infer(['task', 'list', '--data-dir', temporaryFolder()])
   expect([alone.exitCode, alone.stderr]).toEqual([
     0,
@@ -42,7 +42,7 @@ test('show has the inputs and the result of a task', async () => {
   })
 })
 
-test('a task that there is not is refused with the one that was meant', async () => {
+test('an unknown task is refused with the nearest name', async () => {
   const { exitCode, stderr } = await infer(['task', 'show', 'text-to-imag'])
   expect([exitCode, stderr]).toEqual([
     64,

@@ -10,7 +10,7 @@ const texts: [rule: string, text: string, found: [secret: string, line: number][
   ['a secret alone', secret, [[secret, 1]]],
   ['its line is counted from 1', `a\nb\n${secret}\n`, [[secret, 3]]],
   [
-    'several, also in one line',
+    'several secrets, also in one line',
     `${secret} ${other}\n${secret}`,
     [
       [secret, 1],
@@ -26,16 +26,16 @@ const texts: [rule: string, text: string, found: [secret: string, line: number][
       [other, 1],
     ],
   ],
-  ['directly behind a word', `token${secret}`, [[secret, 1]]],
-  ['one whose checksum is wrong is none', wrongChecksum, []],
-  ['the beginning of one is none', `${secret.slice(0, 60)}\n`, []],
-  ['one that is broken by a newline is none', `${secret.slice(0, 30)}\n${secret.slice(30)}`, []],
+  ['directly after a word', `token${secret}`, [[secret, 1]]],
+  ['a secret with a wrong checksum is not reported', wrongChecksum, []],
+  ['the beginning of a secret is not reported', `${secret.slice(0, 60)}\n`, []],
+  ['a secret with a newline in it is not reported', `${secret.slice(0, 30)}\n${secret.slice(30)}`, []],
   [
-    'a forged beginning does not hide the real one behind it',
+    'a fake beginning does not hide the real secret after it',
     `sk-infer-${'a'.repeat(12)}-${'b'.repeat(47)}${secret}`,
     [[secret, 1]],
   ],
-  ['the prefix of other tools is none', 'sk-proj-abcdefghijklmnopqrstuvwxyz0123456789', []],
+  ['prefixes of other tools are not reported', 'sk-proj-abcdefghijklmnopqrstuvwxyz0123456789', []],
 ]
 
 const find = (bytes: Buffer, size: number) => {
@@ -51,17 +51,17 @@ test.each(texts)('%s', (_, text, found) => {
   for (const size of [bytes.length, 1, 7, 70, 71, 72]) expect(find(bytes, size), `pieces of ${size}`).toEqual(found)
 })
 
-test('only the last four characters are a hint', () => {
+test('only the last four characters are in the hint', () => {
   expect(openSecretFinder().feed(Buffer.from(secret))[0]!.hint).toBe(`…${secret.slice(-4)}`)
 })
 
-test('a line of many megabytes is no burden, and what surrounds a secret does not matter', () => {
+test('a line of many megabytes is searched in pieces, and the text around a secret does not matter', () => {
   const long = Buffer.alloc(8 << 20, 'x')
   Buffer.from(secret).copy(long, (4 << 20) - 30)
   expect(find(long, 1 << 20)).toEqual([[secret, 1]])
 })
 
-test('binary files are searched like any other', () => {
+test('binary files are searched like any others', () => {
   const bytes = Buffer.from(Array.from({ length: 4096 }, (_, at) => (at * 37) % 256))
   const newlines = bytes.subarray(0, 1000).filter(byte => byte === 10).length
   Buffer.from(secret).copy(bytes, 1000)

@@ -31,7 +31,7 @@ test('every file below a folder is read, .git and binary files included', async 
   ])
 })
 
-test('links are followed only when they are named', async () => {
+test('links are followed only when named', async () => {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'real'), secret)
   mkdirSync(join(folder, 'inner'))
@@ -41,7 +41,7 @@ test('links are followed only when they are named', async () => {
   expect((await walk(join(folder, 'inner/link'))).met).toHaveLength(1)
 })
 
-test('what cannot be read is reported, and the rest is searched', async () => {
+test('unreadable files are reported, and the rest is searched', async () => {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'real'), secret)
   const { met } = await walk(join(folder, 'missing'), join(folder, 'real'))

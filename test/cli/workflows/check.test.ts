@@ -46,7 +46,7 @@ async function check(text: string, ...args: string[]) {
   return { ...ended, path }
 }
 
-test('each mistake is one message with line, column and the name that was meant', async () => {
+test('each mistake is one message with line, column and the nearest valid name', async () => {
   const { exitCode, stderr, path } = await check(flow)
   const lines = stderr.split('\n').filter(line => line.includes(path))
   const told = lines.map(line => line.slice(line.indexOf(path) + path.length + 1))
@@ -77,7 +77,7 @@ test('as JSON each finding has its line and column', async () => {
   )
 })
 
-test('a field that no workflow has is refused at its place', async () => {
+test('an unknown field of a workflow is refused at its position', async () => {
   const { exitCode, stderr, path } = await check('nmae: a\ndag:\n  nodes: {}\n')
   expect([exitCode, stderr]).toEqual([
     65,

@@ -14,7 +14,7 @@ function written(name: string, text: string): string {
 }
 const node = { task: 'std/completion', inputs: {} }
 
-test('a whole workflow, and a graph alone that is named after its file', () => {
+test('a whole workflow is read, and a graph alone is named after its file', () => {
   const { document: whole } = readDocument(
     written('a.json', JSON.stringify({ name: 'Story', timeout: 5, dag: { nodes: { a: node } } })),
   )
@@ -43,7 +43,7 @@ test.each<[name: string, text: string, message: RegExp, exitCode: number]>([
   )
 })
 
-test('a file that is not there, and parameters that are none', () => {
+test('a missing file and invalid parameters are refused', () => {
   expect(() => readDocument('/nonexistent/a.yaml')).toThrow(expect.objectContaining({ exitCode: 74 }))
   const long = written('long.json', '')
   truncateSync(long, 1 << 30)
@@ -52,9 +52,9 @@ test('a file that is not there, and parameters that are none', () => {
   expect(readParameters(written('p.yaml', 'topic: cats\nn: 3'))).toEqual({ topic: 'cats', n: 3 })
 })
 
-test('names from outside are text in every picture, whatever they hold', () => {
+test('names from users are escaped in every image, whatever they contain', () => {
   const { nodes } = Dag.parse({ nodes: { plain: node, 'end #1;': node } })
-  // Quotes are no part of the ids that the API takes.
+  // Ids that the API accepts contain no quotes.
   const dag = { nodes: { '<script>&"]': nodes.plain!, ...nodes }, edges: [] }
   const svg = svgOf('</title><script>', dag)
   expect(svg).not.toContain('<script')

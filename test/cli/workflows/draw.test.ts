@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { drawGraph } from '../../../cli/workflows/draw.ts'
 import { graphOf } from '../../../core/workflows/graph.ts'
 
-/** `a>b b>c` as a graph; a word alone is a node without edges. */
+/** `a>b b>c` as a graph; a single name is a node without edges. */
 function graphFrom(text: string) {
   const parts = text.split(' ').map(part => part.split('>') as [string, string?])
   const edges = parts.flatMap(([from, to]) => (to === undefined ? [] : [{ from, to }]))
@@ -39,7 +39,7 @@ test.each<[name: string, graph: string, drawn: string]>([
 `,
   ],
   [
-    'a chain of names of different length',
+    'a chain of names of different lengths',
     'write>b',
     `
 ┌───────┐
@@ -86,7 +86,7 @@ test.each<[name: string, graph: string, drawn: string]>([
 `,
   ],
   [
-    'what only one leads to is not taken for what both lead to',
+    'predecessors of one node are distinguished from those of both',
     'one>x two>y one>y',
     `
 ┌─────┐  ┌─────┐
@@ -99,7 +99,7 @@ test.each<[name: string, graph: string, drawn: string]>([
 `,
   ],
   [
-    'two that cross are drawn beside each other',
+    'two crossing edges are drawn beside each other',
     'a>y b>x',
     `
 ┌───┐  ┌───┐
@@ -115,7 +115,7 @@ test.each<[name: string, graph: string, drawn: string]>([
   expect(draw(graph)).toEqual(picture(drawn))
 })
 
-test('all that leads everywhere shares its lines', () => {
+test('edges from every node to every node share their lines', () => {
   expect(draw('a>x a>y a>z b>x b>y b>z')).toHaveLength(3 + 1 + 3)
 })
 
@@ -124,7 +124,7 @@ test.each([20, 40, 79, 120])('no line is wider than the terminal, %i columns', w
     for (const line of draw(graph, { width })) expect(line.length).toBeLessThanOrEqual(width)
 })
 
-test('nodes that have no room in their rank share one box, with its edges', () => {
+test('nodes that do not fit in their rank share one box, with its edges', () => {
   const drawn = draw(fan(30), { width: 40 })
   expect(drawn.join('\n')).toContain('│ 27 more │')
   expect(drawn.filter(line => line.includes('n0'))).toEqual(['│ n0 │  │ n1 │  │ n2 │  │ 27 more │'].map(expectLine))
@@ -132,7 +132,7 @@ test('nodes that have no room in their rank share one box, with its edges', () =
 })
 const expectLine = (line: string) => expect.stringContaining(line.slice(0, 4)) as string
 
-test('a terminal that is too low for two lines in a box has one, then none', () => {
+test('a low terminal first drops the second line in each box, then the boxes', () => {
   const twice = { lines: 2 }
   expect(draw('a>b b>c', { ...twice, height: 14 }).join('\n')).toContain('state')
   const low = draw('a>b b>c', { ...twice, height: 12 })
@@ -140,7 +140,7 @@ test('a terminal that is too low for two lines in a box has one, then none', () 
   expect(draw('a>b b>c', { ...twice, height: 8 })).toEqual(['┬ a', '├ b', '└ c'])
 })
 
-test('a fan that has no height is a line a rank, those that live in sight', () => {
+test('a fan that does not fit the height has one line per rank, with the running nodes visible', () => {
   expect(draw(fan(30), { width: 40, height: 5, live: ['n20', 'n21'] })).toEqual([
     '┬ s',
     '├ n20  n21  n0  n1  n2  n3  n4  23 more',
@@ -152,7 +152,7 @@ test.each<[live: number, drawn: string[]]>([
   [0, ['┬ n0', '├ n1', '├ n2', '├ n3', '⋮ 26 more below']],
   [15, ['⋮ 14 more above', '├ n14', '├ n15', '├ n16', '⋮ 13 more below']],
   [29, ['⋮ 26 more above', '├ n26', '├ n27', '├ n28', '└ n29']],
-])('of a chain of 30 a low terminal shows what is around node %i', (live, drawn) => {
+])('in a low terminal a chain of 30 is shown around node %i', (live, drawn) => {
   expect(draw(chain(30), { height: 5, live: [`n${live}`] })).toEqual(drawn)
 })
 
@@ -160,7 +160,7 @@ test('a graph with a cycle is a list of its nodes', () => {
   expect(draw('a>b b>a')).toEqual(['┬ a', '└ b'])
 })
 
-test('200 nodes and 1,000 edges are drawn before anybody waits', () => {
+test('200 nodes and 1,000 edges are drawn within a second', () => {
   const edges = Array.from({ length: 1000 }, (_, at) => {
     const from = (at * 7) % 199
     return `n${from}>n${from + 1 + ((at * 13) % (199 - from))}`

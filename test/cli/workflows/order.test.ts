@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { crossings, ordered, targetsOf } from '../../../cli/workflows/order.ts'
 
-/** Two ranks, and the lines between them as pairs of places. */
+/** Two ranks, and the lines between them as pairs of positions. */
 const ranksOf = (lines: readonly (readonly [number, number])[]) => {
   const names = (of: string, places: number[]) => Array.from({ length: Math.max(0, ...places) + 1 }, (_, at) => of + at)
   const ranks = [
@@ -18,7 +18,7 @@ const ranksOf = (lines: readonly (readonly [number, number])[]) => {
   return { ranks, edges: lines.map(([from, to]) => ({ from: `a${from}`, to: `b${to}` })) }
 }
 
-test('lines cross where one begins before another and ends behind it', () => {
+test('two lines cross when one starts before the other and ends after it', () => {
   const place = fc.nat(12)
   fc.assert(
     fc.property(fc.uniqueArray(fc.tuple(place, place), { selector: String, maxLength: 40 }), lines => {
@@ -29,7 +29,7 @@ test('lines cross where one begins before another and ends behind it', () => {
   )
 })
 
-test('each goes where the middle of what leads to it is, and equal places keep their order', () => {
+test('each node is placed at the middle of its predecessors, and equal positions keep their order', () => {
   const { ranks, edges } = ranksOf([
     [0, 3],
     [1, 2],

@@ -6,19 +6,19 @@ const dag = Dag.parse({ nodes: { a: { task: 'std/completion', inputs: { prompt: 
 const declared = { topic: { type: 'string' as const } }
 
 test.each<[name: string, options: string[], file: string[], unused: string | undefined]>([
-  ['what is declared', ['topic'], [], undefined],
-  ['what a node refers to', ['word'], ['word'], undefined],
+  ['a declared parameter', ['topic'], [], undefined],
+  ['a parameter that a node refers to', ['word'], ['word'], undefined],
   [
-    'more in a file than is used',
+    'a file with more parameters than are used',
     ['topic'],
     ['topic', 'more', 'much'],
     "The workflow does not use 'more', 'much' of the parameter file. Its parameters are 'topic', 'word'.",
   ],
-])('%s is taken', (_, options, file, unused) => {
+])('%s is accepted', (_, options, file, unused) => {
   expect(checkNames({ options, file }, dag, declared)).toBe(unused)
 })
 
-test('a mistyped name of an option is refused, with those that there are', () => {
+test('a mistyped option name is refused, with the valid ones', () => {
   expect(() => checkNames({ options: ['topc'], file: [] }, dag, declared)).toThrow(
     expect.objectContaining({
       message: "The workflow has no parameter 'topc'. Its parameters are 'topic', 'word'.",

@@ -16,15 +16,15 @@ const fixtures = join(import.meta.dirname, '../../fixtures/workflows')
 const hasFfmpeg = spawnSync('ffprobe', ['-version']).status === 0
 const toy = 'every token of it ran through llama.cpp on your machine.'
 
-/** A data directory on which no server runs. */
+/** A data directory without a running server. */
 function emptyDirectory(models: object[] = []): string {
   const dataDir = temporaryFolder()
-  // Small disks are no reason for a test to fail.
+  // A small disk must not fail a test.
   writeFileSync(join(dataDir, 'infer.yaml'), stringify({ models, limits: { min_free_disk: 0, ballast: 0 } }))
   return dataDir
 }
 
-describe('the examples run as they are, without a server', () => {
+describe('the examples run unchanged, without a server', () => {
   async function example(name: string, ...more: string[]) {
     const [dataDir, folder] = [emptyDirectory(), temporaryFolder()]
     const args = ['workflow', 'run', join(fixtures, name), '--data-dir', dataDir, '--out', folder, ...more]
@@ -33,12 +33,12 @@ describe('the examples run as they are, without a server', () => {
       0,
       expect.stringContaining('so this command starts one until the execution has ended'),
     ])
-    // It is gone again, and says so to the next command.
+    // The server has stopped again, and the next command reports so.
     expect(existsSync(join(dataDir, 'server.json'))).toBe(false)
     return { ...ended, folder, lines: ended.stdout.trimEnd().split('\n') }
   }
 
-  test.skipIf(!hasFfmpeg)('a sentence, a picture of it, and the picture in motion', async () => {
+  test.skipIf(!hasFfmpeg)('a sentence, an image of it, and a video of the image', async () => {
     const { lines, folder, stderr } = await example('story.yaml', '--param', 'seed=5')
     expect(lines).toEqual([expect.stringContaining(toy), join(folder, 'paint-5.png'), join(folder, 'move-5.mp4')])
     const picture = await sharp(join(folder, 'paint-5.png')).metadata()
@@ -57,13 +57,13 @@ describe('the examples run as they are, without a server', () => {
     expect(stderr).toMatch(/\nwrite: completed, .*\npaint: waiting/s)
   })
 
-  test('a text, said, written down again, and answered', async () => {
+  test('a text, synthesized, transcribed again, and answered', async () => {
     const { lines, folder, stderr } = await example('listen.yaml', '--param', 'text=Two cats.')
     expect(lines).toEqual([join(folder, 'say.wav'), 'Two cats.', expect.stringContaining(toy)])
     expect(stderr).toMatch(/\nhear: completed/)
   })
 
-  test.skipIf(!hasFfmpeg)('a sentence, said, and a video in which it is heard', async () => {
+  test.skipIf(!hasFfmpeg)('a sentence, synthesized, and a video with that audio', async () => {
     const { lines, folder } = await example('narrate.yaml', '--param', 'voice=bass')
     const [text, sound, video] = lines as [string, string, string]
     expect(text).toContain(toy)
@@ -72,16 +72,16 @@ describe('the examples run as they are, without a server', () => {
     const probe = ['-v', 'error', '-show_entries', 'stream=codec_type,duration', '-of', 'csv=p=0', video]
     const streams = spawnSync('ffprobe', probe, { encoding: 'utf8' }).stdout.trim().split('\n')
     expect(streams.map(line => line.split(',')[0])).toEqual(['video', 'audio'])
-    // A byte takes two chords of 15 ms at this speed, and the marks around it 20 of them.
+    // A byte takes two chords of 15 ms at this speed, and the marks around it take 20 chords.
     expect(Math.abs(Number(streams[1]!.split(',')[1]) - (2 * text.length + 20) * 0.015)).toBeLessThan(0.6)
   })
 
-  test('documents by how well they answer, and the best summed up', async () => {
+  test('documents ranked by relevance, and a summary of the best', async () => {
     const { lines } = await example('digest.yaml')
     expect(lines).toEqual(['A cat jumps over the wall, and another cat looks on.', expect.stringContaining(toy)])
   })
 
-  test('ten at once, joined into one; the record as JSON', async () => {
+  test('ten at once, joined into one; --json prints the record', async () => {
     const { stdout } = await example('parallel.yaml', '--json')
     const execution = JSON.parse(stdout) as {
       status: string
@@ -114,7 +114,7 @@ async function setUp() {
   return { app, folder, env, write, run: (...args: string[]) => infer(args, { env }) }
 }
 
-test('a graph alone, from a pipe’s view: one plain line for each change, answers on standard output', async () => {
+test('a graph alone, in a pipe: one plain line for each change, outputs on standard output', async () => {
   const { run, write } = await setUp()
   const path = write(
     { nodes: { a: chat('one'), b: chat(`two ${said('a')}`) }, edges: [{ from: 'a', to: 'b' }] },
@@ -128,7 +128,7 @@ test('a graph alone, from a pipe’s view: one plain line for each change, answe
   expect(stderr).not.toContain('\u001b')
 })
 
-test('what cannot run is said node by node, with 65; what is odd is a warning', async () => {
+test('an invalid workflow is reported node by node, with exit code 65; oddities are warnings', async () => {
   const { run, write } = await setUp()
   const path = write({
     nodes: { a: chat('x', { model_id: 'ghost' }), b: chat(said('nobody')), c: chat(`x ${said('a')}`, { colour: 1 }) },
@@ -149,11 +149,11 @@ test.each<[name: string, args: string[], exitCode: number, said: string]>([
     64,
     "The workflow needs the parameters 'word', 'n'. Give it: --param word=… --param n=…",
   ],
-  ['one is of another type', ['--param', 'word=x', '--param', 'n=many'], 64, "The parameter 'n' is of type string"],
-  ['one is given twice', ['--param', 'n=1', '--param', 'n=2'], 64, "'n' is given twice."],
-  ['one has another name', ['--param', 'wrd=x'], 64, "The workflow has no parameter 'wrd'."],
+  ['a type does not match', ['--param', 'word=x', '--param', 'n=many'], 64, "The parameter 'n' is of type string"],
+  ['a parameter is given twice', ['--param', 'n=1', '--param', 'n=2'], 64, "'n' is given twice."],
+  ['a parameter is unknown', ['--param', 'wrd=x'], 64, "The workflow has no parameter 'wrd'."],
   ['the time for it is none', ['--timeout', '10ms'], 64, 'The timeout of an execution is 1s to 24h.'],
-  ['a file is not there', ['--param', 'word=@/nonexistent/x', '--param', 'n=1'], 74, 'of the parameter'],
+  ['a file is missing', ['--param', 'word=@/nonexistent/x', '--param', 'n=1'], 74, 'of the parameter'],
 ])('%s', async (_, args, exitCode, text) => {
   const folder = temporaryFolder()
   const path = join(folder, 'flow.yaml')
@@ -163,7 +163,7 @@ test.each<[name: string, args: string[], exitCode: number, said: string]>([
   expect([ended.exitCode, ended.stderr]).toEqual([exitCode, expect.stringContaining(text)])
 })
 
-test('the life of a workflow: checked, written down, shown, run by its name, repeated, deleted', async () => {
+test('a workflow is validated, created, shown, run by name, repeated and deleted', async () => {
   const { run, write } = await setUp()
   const workflow = {
     name: 'Two words',
@@ -213,7 +213,7 @@ test('the life of a workflow: checked, written down, shown, run by its name, rep
   expect((await run('workflow', 'run', 'Two words')).exitCode).toBe(1)
 })
 
-/** A child of the command line, and what it says. */
+/** A child process of the command line, with its output. */
 function start(args: readonly string[], env: Record<string, string> = {}) {
   const child = spawn(process.execPath, [entry, ...args], {
     env: { PATH: process.env.PATH, ...env },
@@ -230,7 +230,7 @@ function start(args: readonly string[], env: Record<string, string> = {}) {
 
 const slow = { nodes: { a: chat('mode:slow,ms=60000'), b: chat(`x ${said('a')}`) }, edges: [] }
 
-test('Ctrl-C cancels the run; begun and left, it is followed and cancelled later', async () => {
+test('Ctrl-C cancels the execution; one started without waiting is followed and cancelled later', async () => {
   const { env, write, run } = await setUp()
   const path = write(slow)
   const child = start(['workflow', 'run', path], env)
@@ -247,14 +247,14 @@ test('Ctrl-C cancels the run; begun and left, it is followed and cancelled later
   expect(executions.map(({ status }) => status)).toEqual(['cancelled', 'cancelled'])
 })
 
-test('a second Ctrl-C leaves, and says how to come back', async () => {
+test('a second Ctrl-C exits, and says how to follow the execution again', async () => {
   const id = 'exec_01K2ZZZZZZ7QK2M9XDAAAAAAAA'
   const execution = { id, status: 'running', created_at: 1, nodes: [] }
   const server = await fakeServer(({ path }, response) => {
     if (path.endsWith('/validate'))
       return answer(response, 200, { valid: true, diagnostics: { type_issues: [], warnings: [] } })
     if (path.endsWith('/run')) return answer(response, 202, { execution })
-    // It says nothing to the cancel, as a server does that hangs.
+    // Does not answer the cancel request, as a server that hangs.
     if (path.endsWith('/events'))
       streams([event('snapshot', { execution })], { hold: true })(response, {} as never, {} as never)
   })
@@ -272,7 +272,7 @@ test('a second Ctrl-C leaves, and says how to come back', async () => {
   ])
 })
 
-test('a server that is killed and comes again on another port brings the end all the same', async () => {
+test('after a server is killed and restarted on another port, the run still reaches its end', async () => {
   const dataDir = emptyDirectory([fakeModel('fake')])
   const serve = () => start(['serve', '--data-dir', dataDir, '--listen', '127.0.0.1:0', '--log-level', 'info'])
   const first = serve()
@@ -288,13 +288,13 @@ test('a server that is killed and comes again on another port brings the end all
   const { exitCode, stdout, stderr } = await child.ended
   expect([exitCode, stderr]).toEqual([0, expect.stringContaining('Connected again.')])
   expect(stdout.trimEnd().split('\n')).toHaveLength(1)
-  // What was done stays done.
+  // Finished nodes stay finished.
   expect(stderr.match(/a: completed/g)).toHaveLength(1)
   second.kill('SIGTERM')
   await second.ended
 })
 
-test('a server that one run has started serves another to its end', async () => {
+test('a server that one run has started serves another run to its end', async () => {
   const dataDir = emptyDirectory([fakeModel('fake')])
   const talk = (name: string, ms: number) => {
     const path = join(dataDir, `${name}.yaml`)
@@ -311,7 +311,7 @@ test('a server that one run has started serves another to its end', async () => 
   expect(two.stderr).not.toContain('Reconnecting to')
 })
 
-test.skipIf(!hasTerminal)('in a terminal the graph is drawn, and its last picture stays', async () => {
+test.skipIf(!hasTerminal)('in a terminal the graph is drawn, and the last frame stays', async () => {
   const { env, write } = await setUp()
   const nodes = { a: chat('one mode:slow,ms=500'), b: chat(`two ${said('a')}`), c: chat(`three ${said('a')}`) }
   const path = write({ name: 'Fork', dag: { nodes, edges: ['b', 'c'].map(to => ({ from: 'a', to })) } })
@@ -325,7 +325,7 @@ test.skipIf(!hasTerminal)('in a terminal the graph is drawn, and its last pictur
   expect(last).toContain('✓ c')
 })
 
-test('pictures of a graph', async () => {
+test('a graph is printed as SVG, Mermaid and DOT', async () => {
   const path = join(fixtures, 'story.yaml')
   const [svg, mermaid, dot] = await Promise.all(
     ['--svg', '--mermaid', '--dot'].map(how => infer(['workflow', 'graph', path, how])),

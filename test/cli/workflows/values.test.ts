@@ -28,11 +28,11 @@ test.each<[type: Parameter['type'] | undefined, text: string, value: unknown]>([
   [undefined, 'a cat', 'a cat'],
   [undefined, '', ''],
   [undefined, 'a=b', 'a=b'],
-])('a %s given as %j', (type, text, value) => {
+])('a %s from %j', (type, text, value) => {
   expect(valueOf({ name: 'x', text }, declared(type))).toEqual(value)
 })
 
-test('a file: its text, its JSON where that is the type, a picture as a data: URL', () => {
+test('a file becomes its text, its JSON where that is the type, or an image as a data: URL', () => {
   const folder = temporaryFolder()
   const file = (name: string, content: string | Uint8Array) => {
     writeFileSync(join(folder, name), content)
@@ -43,7 +43,7 @@ test('a file: its text, its JSON where that is the type, a picture as a data: UR
   expect(valueOf({ name: 'x', text: file('b.txt', '["a"]') }, declared('string'))).toBe('["a"]')
   const url = `data:image/png;base64,${png.toString('base64')}`
   expect(valueOf({ name: 'x', text: file('cat.png', png) }, declared('image'))).toBe(url)
-  // By its first bytes, because names lie.
+  // The type is detected from the first bytes, because names are unreliable.
   const lie = { name: 'x', text: file('lie.png', 'text') }
   expect(() => valueOf(lie, declared('image'))).toThrow(/is not a PNG or JPEG image, which --param x needs\./)
   expect(() => valueOf({ name: 'x', text: 'cat.png' }, declared('image'))).toThrow(/Give a file as --param x=@path/)
@@ -51,7 +51,7 @@ test('a file: its text, its JSON where that is the type, a picture as a data: UR
   expect(valueOf({ name: 'x', text: file('large.png', noise) }, declared('image'))).toMatchObject({ type: 'image/png' })
 })
 
-test('what is typed wins over what stands in a file', () => {
+test('values on the command line override those of a file', () => {
   const given = readParameter('b=2', readParameter('a=x'))
   expect(valuesOf({ b: 1, c: 3 }, given, { a: { type: 'string' } })).toEqual({ a: 'x', b: 2, c: 3 })
   expect(() => readParameter('b')).toThrow(/name=value/)

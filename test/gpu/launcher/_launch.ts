@@ -25,7 +25,7 @@ export const temporary = (): string => {
   return directory
 }
 
-/** A log that keeps its lines, to look at. */
+/** A log that keeps its lines for the test. */
 export function keptLog(): Log & { lines: string[] } {
   const lines: string[] = []
   const at =
@@ -35,7 +35,7 @@ export function keptLog(): Log & { lines: string[] } {
   return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
-/** A launcher in a directory of its own; what it started is ended with the test. */
+/** A launcher in its own directory; everything it started is killed after the test. */
 export async function launcherIn(
   dataDir: string,
   wrapper: Wrapper,
@@ -63,11 +63,11 @@ export const launchOptions = (launchId: string, flags: string[], more: Partial<L
   ...more,
 })
 
-/** Every process that belongs to a launch, also those in sessions of their own. */
+/** Every process that belongs to a launch, including those in their own sessions. */
 export const survivors = async (launchId: string): Promise<number[]> =>
   (await processesWith({ INFER_LAUNCH_ID: new Set([launchId]) })).map(({ pid }) => pid).sort((a, b) => a - b)
 
-/** Waits until something holds. The test's own timeout is the bound. */
+/** Waits until a condition holds. The test's own timeout is the limit. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await new Promise(next => setTimeout(next, 10))
 }

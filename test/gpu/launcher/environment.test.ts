@@ -4,7 +4,7 @@ import { engineEnvironment } from '../../../gpu/launcher/environment.ts'
 const built = (host: Record<string, string | undefined>, more: Record<string, string> = {}) =>
   engineEnvironment({ host, home: '/data/home', bootId: 'boot', launchId: 'launch', visibleDevices: '0,1', more })
 
-test('an engine gets what it needs and nothing of ours', () => {
+test('an engine gets the environment that it needs and nothing else of the server', () => {
   const host = {
     INFER_MASTER_KEY: 'secret',
     AWS_SECRET_ACCESS_KEY: 'x',
@@ -29,7 +29,7 @@ test('an engine gets what it needs and nothing of ours', () => {
   })
 })
 
-test('the way to programs and libraries is passed on', () => {
+test('the search paths of programs and libraries are passed on', () => {
   const host = {
     PATH: '/opt/bin',
     LD_LIBRARY_PATH: '/opt/lib',
@@ -40,12 +40,12 @@ test('the way to programs and libraries is passed on', () => {
   expect(built(host)).toMatchObject(host)
 })
 
-test("the model's configuration may change everything but the marks that the sweep goes by", () => {
+test("the model's configuration may change every variable except the marks that the sweep uses", () => {
   const env = built({}, { OMP_WAIT_POLICY: 'ACTIVE', MINE: '1', INFER_BOOT_ID: 'forged', INFER_LAUNCH_ID: 'forged' })
   expect(env).toMatchObject({ OMP_WAIT_POLICY: 'ACTIVE', MINE: '1', INFER_BOOT_ID: 'boot', INFER_LAUNCH_ID: 'launch' })
 })
 
-test('an engine on the processor sees no card at all', () => {
+test('an engine on the CPU sees no GPU', () => {
   const env = engineEnvironment({ host: {}, home: '/h', bootId: 'b', launchId: 'l', visibleDevices: '', more: {} })
   expect(env.CUDA_VISIBLE_DEVICES).toBe('')
 })

@@ -18,7 +18,7 @@ import {
 
 const listening = (lines: string[]) => lines.some(line => line.startsWith('listening'))
 
-/** Without a sandbox, and with each way to make one. The fake engine imports from the whole repository. */
+/** Without a sandbox, and with each way to create one. The fake engine imports from the whole repository. */
 const ways = [
   ...wrappersHere.map(wrapper => ({ name: wrapper.name as string, wrapper, support: noSandbox, sandbox: unconfined })),
   ...toolsHere.flatMap(tool =>
@@ -31,11 +31,11 @@ const ways = [
   ),
 ]
 
-describe.each(ways)('through $name', ({ wrapper, support, sandbox }) => {
+describe.each(ways)('with $name', ({ wrapper, support, sandbox }) => {
   const launcherAt = (dataDir: string) => launcherIn(dataDir, wrapper, 'boot-1', support)
   const launchOptions = (launchId: string, flags: string[]) => orderOf(launchId, flags, { sandbox })
 
-  test('an engine is started, answers at its socket and ends when asked', async () => {
+  test('an engine is started, answers at its socket and exits on request', async () => {
     const dataDir = temporary()
     const launcher = await launcherAt(dataDir)
     const launched = await launcher.start(launchOptions('one', []))
@@ -46,7 +46,7 @@ describe.each(ways)('through $name', ({ wrapper, support, sandbox }) => {
     expect(readFileSync(join(dataDir, 'run/launches.json'), 'utf8')).toContain('"one"')
 
     const { body } = await fetchHealth(launched.endpoint, '/stats', [], 5_000)
-    // The engine numbers itself inside its namespace; from here it has the number that we know it by.
+    // The engine's pid inside its namespace differs; outside it has the pid that infer knows.
     await until(() => readFileSync(`/proc/${launched.pid()}/cmdline`, 'utf8').startsWith(process.execPath))
     expect(JSON.parse(body)).toMatchObject({ environment: { CUDA_VISIBLE_DEVICES: '', OMP_WAIT_POLICY: 'PASSIVE' } })
 
@@ -59,19 +59,19 @@ describe.each(ways)('through $name', ({ wrapper, support, sandbox }) => {
     await launcher.stop('one', 0)
   })
 
-  test('an engine that ends by itself leaves how and why', async () => {
+  test('an engine that exits by itself leaves its exit status and the reason', async () => {
     const launcher = await launcherAt(temporary())
     const { exited } = await launcher.start(launchOptions('dies', ['--exit', '3']))
     expect(await exited).toMatchObject({ status: '3', lastWords: 'RuntimeError: CUDA out of memory', hint: '' })
   })
 
-  test('a segmentation fault is told as such', async () => {
+  test('a segmentation fault is reported as such', async () => {
     const launcher = await launcherAt(temporary())
     const { exited } = await launcher.start(launchOptions('faults', ['--segfault-after', '50']))
     expect((await exited).status).toBe('SIGSEGV')
   })
 
-  test('one that ignores SIGTERM is killed after its grace, with a grandchild in a session of its own', async () => {
+  test('an engine that ignores SIGTERM is killed after its grace period, with its detached grandchild', async () => {
     const launcher = await launcherAt(temporary())
     const { exited } = await launcher.start(launchOptions('stubborn', ['--ignore-term', '--grandchild']))
     await until(() => listening(launcher.logs('stubborn')))
@@ -82,7 +82,7 @@ describe.each(ways)('through $name', ({ wrapper, support, sandbox }) => {
     expect(await survivors('stubborn')).toEqual([])
   })
 
-  test('a stopped (SIGSTOP) one is killed all the same', async () => {
+  test('a stopped (SIGSTOP) engine is killed too', async () => {
     const launcher = await launcherAt(temporary())
     const launched = await launcher.start(launchOptions('frozen', []))
     await until(() => listening(launcher.logs('frozen')))
@@ -91,7 +91,7 @@ describe.each(ways)('through $name', ({ wrapper, support, sandbox }) => {
     expect((await launched.exited).status).toBe('SIGKILL')
   })
 
-  test('a grandchild does not outlive an engine that ends by itself', async () => {
+  test('a grandchild does not outlive an engine that exits by itself', async () => {
     const launcher = await launcherAt(temporary())
     const { exited } = await launcher.start(
       launchOptions('parent', ['--grandchild', '--exit', '1', '--exit-after', '300']),
@@ -101,7 +101,7 @@ describe.each(ways)('through $name', ({ wrapper, support, sandbox }) => {
     expect(await survivors('parent')).toEqual([])
   })
 
-  test('asking to kill during the grace does not wait for it', async () => {
+  test('a kill request during the grace period takes effect at once', async () => {
     const launcher = await launcherAt(temporary())
     await launcher.start(launchOptions('hurry', ['--ignore-term']))
     await until(() => listening(launcher.logs('hurry')))
@@ -113,7 +113,7 @@ describe.each(ways)('through $name', ({ wrapper, support, sandbox }) => {
   })
 })
 
-test('a port is found for those that cannot listen on a socket', async () => {
+test('engines that cannot listen on a socket get a port', async () => {
   const launcher = await launcherIn(temporary(), plain)
   const argv = [process.execPath, join(import.meta.dirname, '../../fixtures/engine.ts'), '--port', '{port}']
   const { endpoint } = await launcher.start(orderOf('port', [], { argv, channel: 'port' }))
@@ -128,7 +128,7 @@ test('a data directory with a long name still gets sockets', async () => {
   await until(async () => (await fetchHealth(endpoint, '/health', [], 5_000)).health === 'ready')
 })
 
-test('a program that is not there is named', async () => {
+test('a missing program is named', async () => {
   const launcher = await launcherIn(temporary(), plain)
   const started = launcher.start(orderOf('none', [], { argv: ['no-such-engine', '{socket}'] }))
   await expect(started).rejects.toMatchObject({
@@ -137,7 +137,7 @@ test('a program that is not there is named', async () => {
   })
 })
 
-test('engines are not started from a worker thread, with which they would die', async () => {
+test('engines are not started from a worker thread, because they would end with it', async () => {
   const dataDir = temporary()
   const script = join(dataDir, 'worker.mts')
   const local = join(import.meta.dirname, '../../../gpu/launcher/local.ts')

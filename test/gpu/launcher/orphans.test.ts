@@ -11,7 +11,7 @@ const script = join(import.meta.dirname, '../fixtures/parent.ts')
 const rounds = process.env.CI ? 20 : 6
 const protectedHere = wrappersHere.some(wrapper => wrapper.name !== 'plain')
 
-/** A parent that has an engine and its grandchild running. */
+/** A parent with a running engine and its grandchild. */
 async function parentWith(dataDir: string, bootId: string, launchId: string, how = ''): Promise<ChildProcess> {
   onTestFinished(async () => {
     for (const pid of await survivors(launchId)) process.kill(pid, 'SIGKILL')
@@ -39,7 +39,7 @@ test.skipIf(!protectedHere).each(toolsHere.length > 0 ? ['', 'sandbox'] : [''])(
       const launchId = `round-${how}-${process.pid}-${round}`
       const parent = await parentWith(temporary(), `boot-${round}`, launchId, how)
       const before = await survivors(launchId)
-      // The engine, its grandchild, and the shell above them; the wrapper itself does not carry the mark everywhere.
+      // The engine, its grandchild, and the shell above them; the wrapper itself does not have the mark everywhere.
       expect(before.length).toBeGreaterThanOrEqual(2)
       await killed(parent)
       const deadline = performance.now() + 2_000
@@ -51,7 +51,7 @@ test.skipIf(!protectedHere).each(toolsHere.length > 0 ? ['', 'sandbox'] : [''])(
   },
 )
 
-test('without a wrapper they stay, and the next start of the same server ends them before anything else', async () => {
+test('without a wrapper they keep running, and the next start of the same server kills them first', async () => {
   const dataDir = temporary()
   const launchId = `plain-${process.pid}`
   const parent = await parentWith(dataDir, 'boot-1', launchId, 'plain')
@@ -59,7 +59,7 @@ test('without a wrapper they stay, and the next start of the same server ends th
   const left = await survivors(launchId)
   expect(left.length).toBeGreaterThanOrEqual(2)
 
-  // A server with another data directory has no business with them.
+  // A server with another data directory leaves them alone.
   await launcherIn(temporary(), plain, 'boot-2')
   expect(await survivors(launchId)).toEqual(left)
 
@@ -70,7 +70,7 @@ test('without a wrapper they stay, and the next start of the same server ends th
   expect(log.lines).toEqual([expect.stringContaining('Ended processes left by an earlier run')])
 })
 
-test('the sweep leaves alone what this run has started, and what only has the same number', async () => {
+test('the sweep keeps processes of this run, and others that only have the same pid', async () => {
   const dataDir = temporary()
   const launcher = await launcherIn(dataDir, plain, 'boot-1')
   const launchId = `mine-${process.pid}`

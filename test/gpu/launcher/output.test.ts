@@ -14,15 +14,15 @@ describe('openOutput', () => {
     ['a line over several chunks', ['a', 'b', 'c\n', 'd\n'], ['abc', 'd']],
     ['a last line without an end', ['a\nb'], ['a', 'b']],
     ['empty lines count', ['\n\na\n'], ['', '', 'a']],
-    ['windows line ends', ['a\r\nb\r\n'], ['a', 'b']],
+    ['Windows line ends', ['a\r\nb\r\n'], ['a', 'b']],
     ['a long line is cut', ['0123456789ABC\nx\n'], ['0123456789 … (cut)', 'x']],
     ['a long line in many chunks is cut once', ['01234', '56789', 'AB', 'CD', '\nx\n'], ['0123456789 … (cut)', 'x']],
     ['a character over two chunks', [Buffer.from([0xc3]), Buffer.from([0xa4, 10])], ['ä']],
-    ['the oldest lines go first', ['aaaaaaaaaa\nbbbbbbbbbb\ncccccccccc\nd\n'], ['bbbbbbbbbb', 'cccccccccc', 'd']],
+    ['the oldest lines are dropped', ['aaaaaaaaaa\nbbbbbbbbbb\ncccccccccc\nd\n'], ['bbbbbbbbbb', 'cccccccccc', 'd']],
   ]
   test.each(cases)('%s', (_name, chunks, lines) => expect(fed(...chunks).lines()).toEqual(lines))
 
-  test('a line of 100 MB costs what is kept of it', () => {
+  test('a line of 100 MB uses only the memory of the part that is kept', () => {
     const output = openOutput()
     const block = Buffer.alloc(1 << 20, 'x')
     for (let at = 0; at < 100; at++) output.push(block)
@@ -30,14 +30,14 @@ describe('openOutput', () => {
     expect(output.lines().map(line => line.length)).toEqual([(64 << 10) + ' … (cut)'.length, 3])
   })
 
-  test('empty lines without an end cost what is kept of them', () => {
+  test('endless empty lines use only the memory of those that are kept', () => {
     const output = openOutput()
     const block = Buffer.alloc(1 << 16, '\n')
     for (let at = 0; at < 4; at++) output.push(block)
     expect(output.lines().length).toBeLessThan(20_000)
   })
 
-  test('secrets are blacked out before anybody sees them', () => {
+  test('secrets are masked before output is stored or sent', () => {
     const heard: string[] = []
     const output = openOutput({ secrets: ['hunter2hunter2'], onLine: line => heard.push(line.text) })
     output.push(Buffer.from('key hunter2hunter2, Bearer abc\nfrom http://me:word@host/ with sk-infer-0123456789ab\n'))
@@ -55,20 +55,20 @@ describe('openOutput', () => {
 
 describe('lastWords', () => {
   const cases: [name: string, lines: string[], expected: string][] = [
-    ['nothing was said', [], ''],
+    ['no output', [], ''],
     ['the last line', ['loading', 'bye', ''], 'bye'],
     [
-      'the last line that speaks of a fault',
+      'the last line that reports an error',
       ['RuntimeError: CUDA out of memory', 'cleaning up', 'done'],
       'RuntimeError: CUDA out of memory',
     ],
     [
-      'not a stack',
+      'not a stack trace',
       ['TypeError: x is not a function', '    at main.js:1:1', '', 'Node.js v24.21.0'],
       'TypeError: x is not a function',
     ],
-    ['not what the shell adds', ['GGML_ASSERT failed: n > 0', 'Segmentation fault'], 'GGML_ASSERT failed: n > 0'],
-    ['colours and control characters go', ['\u001b[31merror: no\u001b[0m\u0007 memory'], 'error: no memory'],
+    ['not the lines of the shell', ['GGML_ASSERT failed: n > 0', 'Segmentation fault'], 'GGML_ASSERT failed: n > 0'],
+    ['colours and control characters are removed', ['\u001b[31merror: no\u001b[0m\u0007 memory'], 'error: no memory'],
   ]
   test.each(cases)('%s', (_name, lines, expected) => expect(lastWords(lines)).toBe(expected))
 

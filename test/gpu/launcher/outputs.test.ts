@@ -4,7 +4,7 @@ import { openOutputs } from '../../../gpu/launcher/outputs.ts'
 
 const said = (lines: EngineLine[]) => lines.map(({ modelId, engineId, text }) => `${modelId} ${engineId} ${text}`)
 
-test('what is printed is kept for each launch and told to those who follow', () => {
+test('output is kept for each launch and sent to subscribers', () => {
   const outputs = openOutputs()
   const heard: EngineLine[] = []
   const stop = outputs.follow(line => heard.push(line))
@@ -24,7 +24,7 @@ test('what is printed is kept for each launch and told to those who follow', () 
   expect(outputs.lines('unknown')).toEqual([])
 })
 
-test('of launches that are over the last eight stay, of those that run all', () => {
+test('of ended launches the last eight are kept, of running ones all', () => {
   const outputs = openOutputs()
   for (let at = 0; at < 20; at++) {
     outputs.open({ launchId: `wkr_${at}-1`, modelId: 'a', secrets: [] }).push(Buffer.from(`line ${at}\n`))

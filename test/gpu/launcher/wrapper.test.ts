@@ -15,7 +15,7 @@ test('the order of preference: a process namespace by setpriv and unshare, bubbl
   ])
 })
 
-test('every wrapper but plain dies with us and has a process namespace', () => {
+test('every wrapper except plain ends with the server and has a process namespace', () => {
   for (const { prefix } of candidates) {
     const all = prefix.join(' ')
     expect(all).toMatch(/--pdeathsig KILL|--die-with-parent/)
@@ -23,7 +23,7 @@ test('every wrapper but plain dies with us and has a process namespace', () => {
   }
 })
 
-test("an engine's arguments go through unchanged, whatever is in them", () => {
+test("an engine's arguments are passed on unchanged, whatever they contain", () => {
   const argv = ['vllm', 'serve', '; rm -rf /', '$(id)', '--', '"']
   for (const wrapper of [...candidates, plain]) {
     const { file, args } = wrapped(wrapper, argv)
@@ -49,7 +49,7 @@ describe('statusOf', () => {
   })
 })
 
-test('the probe says for each wrapper whether it works here, and falls back to plain', async () => {
+test('the probe reports for each wrapper whether it works here, and falls back to plain', async () => {
   const { wrapper, tried } = await probeWrapper(process.env)
   expect(tried.length).toBeGreaterThan(0)
   expect(tried.slice(0, -1).every(one => one.why)).toBe(true)

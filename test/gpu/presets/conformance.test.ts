@@ -8,9 +8,9 @@ import { cardLine, installNvidiaSmi } from '../../fixtures/nvidia-smi.ts'
 import { faults } from '../../golden/openai.ts'
 
 /**
- * What a client sees of every engine that does what engines do. The fake is started by each preset as the real one
- * would be (`llama-server` and `vllm` are found in PATH) and plays it; a request asks it for further quirks by name.
- * A row says what is to be seen, once for the answer in one piece and for the same answer streamed.
+ * What a client sees of every engine with the supported features. Each preset starts the fake like the real engine
+ * (`llama-server` and `vllm` are found in PATH), and the fake behaves like it; a request names further quirks to apply.
+ * A row lists what the client must see, both for a whole answer and for the same answer streamed.
  */
 const presets = ['llama-server', 'vllm', 'custom', 'remote'] as const
 type Preset = (typeof presets)[number]
@@ -58,7 +58,7 @@ afterAll(async () => {
   rmSync(bin, { recursive: true, force: true })
 })
 
-/** What a client makes of an answer. */
+/** The parts of an answer that a client uses. */
 interface Seen {
   status: number
   error: { code: string; message: string; param: string | null } | undefined
@@ -70,7 +70,7 @@ interface Seen {
   logprobs: unknown[]
 }
 
-/** Every member that may stand in an answer, at any depth; what stands in a free map is not looked into. */
+/** Every member that an answer may have, at any depth; members of a free map are not checked. */
 const members = new Set(
   `id object created model choices usage service_tier system_fingerprint index message delta text logprobs finish_reason
   role content refusal annotations reasoning_content tool_calls type function name arguments token logprob bytes
@@ -119,7 +119,7 @@ async function whole(route: string, body: object): Promise<Seen> {
   }
 }
 
-/** Reads a stream the way a strict client does, and is strict about the rules of the contract. */
+/** Reads a stream as a strict client does, and checks the rules of the API. */
 async function streamed(route: string, body: object): Promise<Seen> {
   const chat = route === '/chat/completions'
   const response = await app.fetch(`/std/v1${route}`, {
@@ -184,21 +184,21 @@ const chat = (model: string, said: string, more: object = {}) => ({
 })
 
 interface Row {
-  /** What the engine does, and the mode that makes the fake do it. */
+  /** The behaviour of the engine, and the mode that makes the fake show it. */
   quirk: string
   mode: string
   more?: object
-  /** Those that have it; all when left out. */
+  /** The presets that show it; all when omitted. */
   of?: readonly Preset[]
   seen: object
-  /** Where the two ways differ. */
+  /** What differs between whole and streamed answers. */
   whole?: object
   streamed?: object
-  /** Of a whole answer for which the engine is asked for a stream. */
+  /** For a whole answer for which the engine streams. */
   collected?: object
 }
 
-/** Those that are asked for a stream where the caller wants a whole answer: they say what they used as they go. */
+/** The presets that stream for whole answers too: they report usage during the answer. */
 const collecting: readonly Preset[] = ['llama-server', 'vllm']
 
 const sentence = 'Hello from the fake engine.'
@@ -217,7 +217,7 @@ const refused = (status: number, code: string, message: RegExp, more: object = {
   status,
   error: { code, message: expect.stringMatching(message) as string, ...more },
 })
-/** The same, said when the stream has begun. */
+/** The same error, after the stream has begun. */
 const late = (code: string, message: RegExp, text: string = expect.any(String) as string) => ({
   ...refused(200, code, message),
   text,
@@ -229,7 +229,7 @@ const either = (status: number, code: string, message: RegExp) => ({
 const others = ['custom', 'remote'] as const
 
 const rows: Row[] = [
-  { quirk: 'nothing but its own ways', mode: 'well', seen: fine },
+  { quirk: 'standard behaviour of the preset', mode: 'well', seen: fine },
   { quirk: 'lines that end in CRLF', mode: 'crlf', seen: fine },
   { quirk: 'comments, and fields besides data', mode: 'comments', seen: fine },
   { quirk: 'data: without a space', mode: 'no-space', seen: fine },
@@ -237,7 +237,7 @@ const rows: Row[] = [
   { quirk: 'no [DONE]', mode: 'no-done', seen: fine },
   { quirk: 'no blank line after the last event', mode: 'no-last-blank', seen: fine },
   {
-    quirk: 'events and characters cut anywhere',
+    quirk: 'events and characters split anywhere',
     mode: 'pieces',
     seen: { ...fine, text: 'Grüße 😀 "zitiert" \\ und\nmehr' },
   },
@@ -252,16 +252,16 @@ const rows: Row[] = [
     mode: 'reasoning,member=reasoning_content',
     seen: { ...fine, reasoning: 'Let me think.' },
   },
-  { quirk: 'members of its own', mode: 'extra', seen: fine },
+  { quirk: 'additional members', mode: 'extra', seen: fine },
   { quirk: 'another name, and ids and times that change', mode: 'other-name', seen: fine },
   ...(['null', 'eos_token', 'end_turn', 'stop_sequence', 'whatever'] as const).map(reason => ({
-    quirk: `an end for the reason ${reason}`,
+    quirk: `finish reason ${reason}`,
     mode: `finish,reason=${reason}`,
     seen: fine,
   })),
-  { quirk: 'an end for the reason max_tokens', mode: 'finish,reason=max_tokens', seen: { ...fine, finish: 'length' } },
+  { quirk: 'max_tokens as finish reason', mode: 'finish,reason=max_tokens', seen: { ...fine, finish: 'length' } },
   {
-    quirk: 'an end for the reason abort',
+    quirk: 'abort as finish reason',
     mode: 'finish,reason=abort',
     seen: {},
     ...either(502, 'worker_error', /broke its answer off/),
@@ -283,19 +283,19 @@ const rows: Row[] = [
     collected: refused(502, 'worker_error', /not JSON/),
   },
   ...(['', 'no-index', 'all-0', 'no-ids', 'objects', 'nulls'] as const).map(how => ({
-    quirk: `tool calls: ${how || 'in pieces'}`,
+    quirk: `tool calls: ${how || 'in chunks'}`,
     mode: `calls,how=${how || 'well'}`,
     more: { tools },
     seen: { ...fine, text: '', finish: 'tool_calls', usage: expect.anything() as object, calls },
   })),
   {
-    quirk: 'a tool_choice that names one (llama-server passes it over)',
+    quirk: 'a tool_choice that names one (llama-server ignores it)',
     mode: 'well',
     more: { tools, tool_choice: { type: 'function', function: { name: 'g' } } },
     seen: { status: 200, finish: 'tool_calls', calls: [{ ...calls[1], arguments: '{}' }] },
   },
   ...(['last', 'choice', 'groq', 'every'] as const).map(where => ({
-    quirk: `usage in its ${where}`,
+    quirk: `usage position: ${where}`,
     mode: `usage,where=${where}`,
     seen: fine,
   })),
@@ -305,32 +305,32 @@ const rows: Row[] = [
     of: others,
     seen: { status: 200, text: sentence },
     whole: { usage: { prompt_tokens: 0, completion_tokens: 0 } },
-    // What came is counted by its pieces; a prompt that was never counted is not guessed at.
+    // Received tokens are counted by chunk; the length of a prompt without a count is not estimated.
     streamed: { usage: { prompt_tokens: 0, completion_tokens: 5 } },
   },
   ...(['object', 'flat', 'string', 'detail', 'fields', 'message', 'text', 'html'] as const).map(shape => ({
-    quirk: `a refusal as ${shape}`,
+    quirk: `an error as ${shape}`,
     mode: `refuse,shape=${shape},text=temperature_is_wrong`,
     seen: refused(400, 'invalid_value', /^The engine refused the request: (temperature: |400 )?temperature is wrong$/),
   })),
-  { quirk: 'a refusal of no words', mode: 'refuse,shape=nothing', seen: refused(400, 'invalid_value', /\(400\)/) },
+  { quirk: 'an error without a message', mode: 'refuse,shape=nothing', seen: refused(400, 'invalid_value', /\(400\)/) },
   {
-    quirk: 'a refusal with 422',
+    quirk: 'an error with 422',
     mode: 'refuse,shape=fields,code=422,text=bad',
     seen: refused(400, 'invalid_value', /temperature: bad/),
   },
   {
-    quirk: 'an error of its own',
+    quirk: 'an internal error',
     mode: 'refuse,code=500,text=oops',
     seen: refused(502, 'worker_error', /answered 500\. Trying/),
   },
   {
-    quirk: 'an error of its own as HTML',
+    quirk: 'an internal error as HTML',
     mode: 'refuse,shape=html,code=502,text=Bad_Gateway',
     seen: refused(502, 'worker_error', /answered 502\. Trying/),
   },
   {
-    quirk: 'a wrong key of ours',
+    quirk: 'a wrong key that infer sends',
     mode: 'refuse,code=401,text=Unauthorized',
     seen: refused(502, 'worker_error', /answered 401/),
   },
@@ -368,7 +368,7 @@ const rows: Row[] = [
     collected: refused(502, 'worker_error', /gave up on its answer\. Trying/),
   },
   {
-    quirk: 'a refusal in mid-stream, its status in code',
+    quirk: 'an error in mid-stream, its status in code',
     mode: 'error-frame,code=400,text=bad_value',
     seen: {},
     whole: fine,
@@ -388,13 +388,13 @@ const rows: Row[] = [
       ['openai', others],
     ] as const
   ).map(([as, of]) => ({
-    quirk: `a prompt too long, as ${as} says it`,
+    quirk: `a prompt too long, reported by ${as}`,
     mode: `too-long,as=${as}`,
     of,
     seen: refused(400, 'context_length_exceeded', /3000.*2048/, { prompt_tokens: 3000, context_length: 2048 }),
   })),
   {
-    quirk: 'half a surrogate pair: 500 for what is no JSON to it',
+    quirk: 'half a surrogate pair: 500, because it is not JSON for the engine',
     mode: '\ud800',
     of: ['llama-server'],
     seen: refused(400, 'invalid_json', /surrogate/),
@@ -413,7 +413,7 @@ describe('chats', () => {
     expect(await ways[way]('/chat/completions', chat(preset, said, more))).toMatchObject({ ...seen, ...differ[how] })
   })
 
-  test('an image to a llama-server without a projector', async () => {
+  test('an image sent to a llama-server without a projector', async () => {
     const content = [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } }]
     const body = { model: 'llama-server-seeing', messages: [{ role: 'user', content }] }
     expect(await whole('/chat/completions', body)).toMatchObject(
@@ -460,7 +460,7 @@ describe('completions', () => {
     expect(await ways[way]('/completions', prompt(preset, mode))).toMatchObject(continued)
   })
 
-  test.each(presets)('%s: probabilities in the shape of completions', async preset => {
+  test.each(presets)('%s: log probabilities in the format of completions', async preset => {
     const { logprobs } = await whole('/completions', prompt(preset, 'well', { logprobs: 1 }))
     expect(logprobs).toEqual([
       {
@@ -502,7 +502,7 @@ describe('completions', () => {
     })
   })
 
-  test('what says nothing does not reach a llama-server, which refuses the name', async () => {
+  test('parameters without effect are not sent to a llama-server, which would refuse them', async () => {
     const body = prompt('llama-server', 'well', { best_of: 1, n: 1, echo: false, suffix: '' })
     expect(await whole('/completions', body)).toMatchObject(continued)
   })
@@ -537,7 +537,7 @@ describe('vectors and scores', () => {
     if (model !== 'vllm-vectors') expect([cutTo!.length, Math.hypot(...cutTo!)]).toEqual([4, expect.closeTo(1)])
   })
 
-  test('embeddings of a llama-server that was started to chat: 501 is no task of it', async () => {
+  test('embeddings of a llama-server that was started for chat: 501 means the task is not supported', async () => {
     const { status, body } = await ask('/embeddings', { model: 'llama-server', input: 'a' })
     expect([status, body.error.code]).toEqual([400, 'unsupported_task'])
   })
@@ -561,13 +561,13 @@ describe('vectors and scores', () => {
     expect(body.model).toBe(model)
   })
 
-  test('logits where probabilities are expected are not passed for such', async () => {
+  test('logits where probabilities are expected are refused', async () => {
     const { status, body } = await ranked('remote', 'cat mode:logits')
     expect([status, body.error.code]).toEqual([502, 'worker_error'])
     expect(body.error.message).toContain('rerank_scores: logit')
   })
 
-  test('pairs are scored by reranking where the engine does nothing else', async () => {
+  test('pairs are scored by reranking where the engine does not do anything else', async () => {
     const { body } = await ask('/score', { model: 'llama-server-ranker', text_1: 'cat', text_2: ['dog', 'cat'] })
     expect(body.data.map((item: Any) => item.score)).toEqual([sigmoid(-4), sigmoid(4)])
   })
@@ -575,7 +575,7 @@ describe('vectors and scores', () => {
 
 describe('more tokens than fit in the context', () => {
   test.each(presets.flatMap(model => [false, true].map(stream => [model, stream] as const)))(
-    '%s cuts the answer to as many as fit (stream: %s)',
+    '%s cuts the answer to the tokens that fit (stream: %s)',
     async (model, stream) => {
       const body = chat(model, 'one two three', { stream, max_tokens: 100_000 })
       const response = await app.fetch('/std/v1/chat/completions', { body })
@@ -586,7 +586,7 @@ describe('more tokens than fit in the context', () => {
   )
 })
 
-describe('a whole answer that its client does not wait for', () => {
+describe('a whole answer whose client disconnects', () => {
   /** Output tokens of a model since the start. */
   const tokens = async (model: string) =>
     Number(
@@ -607,7 +607,7 @@ describe('a whole answer that its client does not wait for', () => {
     ['chat', 'vllm'],
     ['completion', 'llama-server'],
     ['completion', 'vllm'],
-  ] as const)('%s of %s: what the engine had used by then is billed', async (kind, model) => {
+  ] as const)('%s of %s: the usage up to that point is billed', async (kind, model) => {
     const before = await cancelled(model)
     const start = await tokens(model)
     const said = 'one two three mode:stream,tokens=100000,rate=100'
@@ -632,12 +632,12 @@ describe('a whole answer that its client does not wait for', () => {
     expect(used.input_tokens).toBe(4)
     expect(used.output_tokens).toBeGreaterThan(4)
     expect(used.output_tokens).toBeLessThan(1000)
-    // Every piece was counted once.
+    // Every chunk was counted once.
     expect((await tokens(model)) - start).toBe(used.output_tokens)
   })
 })
 
-describe('a stream that its client leaves', () => {
+describe('a stream whose client disconnects', () => {
   const usedBy = async (model: string, mode: string) => {
     const leave = new AbortController()
     const response = await app.fetch('/std/v1/chat/completions', {
@@ -656,9 +656,9 @@ describe('a stream that its client leaves', () => {
   }
 
   test.each([
-    ['llama-server, which says at the start how long the prompt is', 'llama-server', 4],
-    ['vllm, which says it in every event', 'vllm', 4],
-    ['an engine that says it at the end: nothing is made up', 'remote', 0],
+    ['llama-server, which reports the prompt length at the start', 'llama-server', 4],
+    ['vllm, which reports it in every event', 'vllm', 4],
+    ['an engine that reports it at the end: nothing is estimated', 'remote', 0],
   ])('%s', async (_what, model, prompt) => {
     const used = await usedBy(model, 'stream,tokens=100000,rate=100')
     expect(used.input_tokens).toBe(prompt)

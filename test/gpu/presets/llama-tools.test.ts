@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fakeNeeds, startApp, type TestApp } from '../../_app.ts'
 
 /**
- * A llama-server whose chat template knows no tools, as llama.cpp v0.5.0's does with SmolLM2: it passes over `tools`. It
- * answers with what it was sent, or, held by a grammar, with a call. A slot whose request was given up goes on for 300 ms.
+ * A llama-server whose chat template ignores `tools`, as llama.cpp v0.5.0's does with SmolLM2. It answers with the
+ * request that it received or, with a grammar, with a call. The slot of an aborted request stays busy for 300 ms.
  */
 const script = `
 const { createServer } = require('node:http')
@@ -26,7 +26,7 @@ createServer((req, res) => {
     const last = String(body.messages.at(-1).content)
     if (last.includes('hang')) return req.socket.once('close', () => setTimeout(() => working--, 300))
     working--
-    // What it was sent, in a form in which nobody looks for calls.
+    // The received request, encoded so that no part of it is parsed as a call.
     const mirror = Buffer.from(text).toString('base64')
     const pieces = process.env.MIRROR ? [mirror] : body.grammar ? call : [last.includes('most') ? 'most ' + most : JSON.stringify(body)]
     const usage = { prompt_tokens: 5, completion_tokens: 4, total_tokens: 9 }
@@ -90,13 +90,13 @@ const ask = (model: string, more: object, content = 'Is it warm in Oslo?', signa
   })
 const chat = async (model: string, more: object, content?: string): Promise<Json> =>
   (await ask(model, more, content)).json()
-/** What the engine was sent. */
+/** The request that the engine received. */
 const sent = async (model: string, more: object): Promise<Json> =>
   JSON.parse((await chat(model, more)).choices[0].message.content)
 
-describe('a chat template that knows no tools', () => {
+describe('a chat template without tool support', () => {
   test.each(['auto', 'required', { type: 'function', function: { name: 'get_weather' } }])(
-    'with tool_choice %j the prompt describes the tools, a grammar holds the answer, and calls are read from it',
+    'with tool_choice %j the prompt describes the tools, a grammar constrains the answer, and calls are parsed from it',
     async tool_choice => {
       const { choices, usage } = await chat('plain', { tools, tool_choice })
       expect(choices[0]).toMatchObject({
@@ -110,12 +110,12 @@ describe('a chat template that knows no tools', () => {
     },
   )
 
-  test('so it is with a large request', async () => {
+  test('a large request works the same way', async () => {
     const { choices } = await chat('plain', { tools, tool_choice: 'required' }, 'Is it warm? '.repeat(400_000))
     expect(choices[0].message.tool_calls).toHaveLength(1)
   })
 
-  test('a streamed call comes as tool_calls', async () => {
+  test('a streamed call arrives as tool_calls', async () => {
     const text = await (await ask('plain', { tools, stream: true, stream_options: { include_usage: true } })).text()
     const events: Json[] = text
       .split('\n')
@@ -132,7 +132,7 @@ describe('a chat template that knows no tools', () => {
     expect(text).toContain('[DONE]')
   })
 
-  test('earlier calls and their results are told in plain turns', async () => {
+  test('earlier calls and their results are sent as plain messages', async () => {
     const call = { id: 'c1', type: 'function', function: { name: 'get_weather', arguments: '{"city":"Oslo"}' } }
     const messages = [
       { role: 'user', content: 'Warm?' },
@@ -145,7 +145,7 @@ describe('a chat template that knows no tools', () => {
     expect(body.messages[2].content).toContain('12 degrees')
   })
 
-  test('images stay in their places when the tools are described', async () => {
+  test('images keep their positions when the tools are described', async () => {
     const look = [
       { type: 'text', text: 'What is this?' },
       { type: 'image_url', image_url: { url: pixel } },
@@ -190,7 +190,7 @@ describe('a chat template that knows no tools', () => {
     expect(await sent('plain', {})).toMatchObject({ messages: [{ role: 'user', content: 'Is it warm in Oslo?' }] })
   })
 
-  test('a schema of which no grammar can be made is refused, and the slot is free afterwards', async () => {
+  test('a schema that grammars do not support is refused, and the slot is free afterwards', async () => {
     const bad = { type: 'function', function: { name: 'f', parameters: { type: 'string' } } }
     const refused = await ask('narrow', { tools: [bad], tool_choice: 'required' })
     expect([refused.status, (await refused.json()) as Json]).toMatchObject([400, { error: { code: 'invalid_value' } }])
@@ -198,18 +198,18 @@ describe('a chat template that knows no tools', () => {
   })
 })
 
-test('a chat template that knows tools gets them', async () => {
+test('a chat template with tool support gets the tools', async () => {
   const body = await sent('knows', { tools })
   expect(body.tools).toHaveLength(2)
   expect(body).not.toHaveProperty('grammar')
 })
 
-test('json_object is asked for as the schema of an object', async () => {
+test('json_object is sent as the schema of an object', async () => {
   const { response_format } = await sent('plain', { response_format: { type: 'json_object' } })
   expect(response_format).toMatchObject({ type: 'json_schema', json_schema: { schema: { type: 'object' } } })
 })
 
-test('the slot of a request whose caller left is given to nobody while the server works on it', async () => {
+test('the slot of an aborted request is not reused while the server works on it', async () => {
   const leave = new AbortController()
   const hanging = ask('narrow', {}, 'hang', leave.signal).catch(() => undefined)
   const running = async () => {
@@ -217,7 +217,7 @@ test('the slot of a request whose caller left is given to nobody while the serve
     return Number(/^infer_leases\{.*model="narrow"\} (\d+)/m.exec(text)?.[1] ?? 0)
   }
   await expect.poll(running).toBe(1)
-  // The engine must have read it, too: before that there is nothing to go on with.
+  // The engine must have read the request before there is anything to continue.
   await expect.poll(async () => (await chat('plain', {}, 'anything')).choices.length).toBe(1)
   leave.abort()
   await hanging

@@ -32,14 +32,14 @@ describe('commands', () => {
       ['--port', '--backends'],
     ],
     [
-      'the built-in engine on a card, with what was booked less what a process takes there',
+      'the built-in engine on a GPU, with the booking minus the base memory of a process',
       {},
       {},
       ['--gpu cuda --backends /backends --memory 2147483648'],
       ['--context', '--gpu-layers', '--kv-type', '--no-mmap', '--mlock'],
     ],
     [
-      'the built-in engine on two cards',
+      'the built-in engine on two GPUs',
       { memory: '6GiB' },
       { gpus: 2, backend: { gpu: 'vulkan', folder: '/b' } },
       ['--gpu vulkan --backends /b --memory 6442450944'],
@@ -61,15 +61,15 @@ describe('commands', () => {
       [],
     ],
     [
-      'llama-server on a card',
+      'llama-server on a GPU',
       { engine: 'llama-server', context_length: 4096, upstream_id: 'up' },
       {},
       ['llama-server -m /models/m --host 127.0.0.1 --port {port} --alias up -np 3 -c 12288', '-ngl 999', '--jinja'],
       ['--embeddings', 'api-key'],
     ],
-    ['llama-server on the processor', { engine: 'llama-server' }, { gpus: 0 }, ['-ngl 0', '-t 2 -tb 2'], ['-c ']],
+    ['llama-server on the CPU', { engine: 'llama-server' }, { gpus: 0 }, ['-ngl 0', '-t 2 -tb 2'], ['-c ']],
     [
-      'llama-server for vectors',
+      'llama-server for embeddings',
       { engine: 'llama-server', tasks: ['std/embeddings'], context_length: 512 },
       {},
       ['--embeddings -ub 512 -b 512'],
@@ -83,7 +83,7 @@ describe('commands', () => {
       ['--embeddings'],
     ],
     [
-      'vLLM is told the share that was booked',
+      'vLLM gets the booked share',
       { engine: 'vllm', devices: 2, context_length: 8192 },
       { gpus: 2, memoryShare: 0.456 },
       [
@@ -91,11 +91,11 @@ describe('commands', () => {
       ],
       ['--runner', 'api-key'],
     ],
-    ['vLLM never takes all', { engine: 'vllm' }, { memoryShare: 1 }, ['--gpu-memory-utilization 0.95'], []],
-    ['vLLM for vectors', { engine: 'vllm', tasks: ['std/embeddings'] }, {}, ['--runner pooling'], []],
-    ['vLLM for speech to text', { engine: 'vllm', tasks: ['std/audio-transcription'] }, {}, [], ['--runner', '--omni']],
+    ['vLLM never gets all memory', { engine: 'vllm' }, { memoryShare: 1 }, ['--gpu-memory-utilization 0.95'], []],
+    ['vLLM for embeddings', { engine: 'vllm', tasks: ['std/embeddings'] }, {}, ['--runner pooling'], []],
+    ['vLLM for transcription', { engine: 'vllm', tasks: ['std/audio-transcription'] }, {}, [], ['--runner', '--omni']],
     [
-      'whisper-server on the processor',
+      'whisper-server on the CPU',
       { engine: 'whisper-server', tasks: ['std/audio-transcription'], args: ['-bs', '1'] },
       { gpus: 0 },
       [
@@ -104,16 +104,16 @@ describe('commands', () => {
       ['key'],
     ],
     [
-      'whisper-server on a card',
+      'whisper-server on a GPU',
       { engine: 'whisper-server', tasks: ['std/audio-transcription'] },
       { gpus: 1 },
       ['-l auto'],
       ['-ng'],
     ],
     ['vLLM-Omni for speech', { engine: 'vllm', tasks: ['std/audio-speech'] }, {}, ['--omni'], ['--runner']],
-    ['vLLM takes a hub name for want of a source', { engine: 'vllm', source: undefined }, {}, ['vllm serve org/m'], []],
+    ['vLLM gets a hub name if there is no source', { engine: 'vllm', source: undefined }, {}, ['vllm serve org/m'], []],
     [
-      'custom fills in what it is given',
+      'custom replaces its placeholders',
       {
         engine: 'custom',
         command: ['run', '{model}', '--as={id}', '-t', '{threads}', '--port', '{port}'],
@@ -124,7 +124,7 @@ describe('commands', () => {
       [],
     ],
     [
-      'demo is this program, with options of its own',
+      'demo is this program with its own options',
       { engine: 'demo', tasks: ['slug/text-to-image'], args: ['--step-ms', '200'] },
       {},
       [' engine demo --id org/m --socket {socket} --step-ms 200'],
@@ -137,7 +137,7 @@ describe('commands', () => {
     for (const part of hasNot) expect(command(of, more)).not.toContain(part)
   })
 
-  test('no secret stands in any argument list', () => {
+  test('no argument list contains a secret', () => {
     for (const preset of presets.values()) {
       const one = model({ engine: preset.name, url: 'http://h', command: ['run', '{port}'] })
       expect(preset.command(one, facts).join(' ')).not.toMatch(/key/i)
@@ -145,7 +145,7 @@ describe('commands', () => {
   })
 })
 
-describe('what a configuration lacks is said with the name of the model', () => {
+describe('a missing setting is reported with the name of the model', () => {
   const cases: [of: object, message: RegExp][] = [
     [
       { engine: 'nope' },
@@ -181,7 +181,7 @@ describe('what a configuration lacks is said with the name of the model', () => 
 })
 
 describe('traits', () => {
-  test('the built-in engine promises only what it does', () => {
+  test('the built-in engine declares only what it supports', () => {
     const { features: able } = traitsOf(model({}))
     expect(features.filter(feature => !able.has(feature)).sort()).toEqual([
       'audio',
@@ -194,7 +194,7 @@ describe('traits', () => {
       'words',
     ])
   })
-  test('llama-server gives logits, and sees only with a projector', () => {
+  test('llama-server returns logits, and takes images only with a projector', () => {
     const plain = traitsOf(model({ engine: 'llama-server' }))
     expect(plain.rerankScores).toBe('logit')
     expect(plain.features.has('images')).toBe(false)
@@ -202,26 +202,26 @@ describe('traits', () => {
     const seeing = traitsOf(model({ engine: 'llama-server', args: ['--mmproj', 'f'] }))
     expect(seeing.features.has('images')).toBe(true)
   })
-  test('custom and remote are taken at their word', () => {
+  test('custom and remote have the configured features', () => {
     for (const of of [
       { engine: 'custom', command: ['{port}'] },
       { engine: 'remote', url: 'http://h' },
     ])
       expect([...traitsOf(model(of)).features]).toEqual([...features])
   })
-  test('the configuration overrides the features and the name toward the engine', () => {
+  test('the configuration overrides the features and the model name sent to the engine', () => {
     const traits = traitsOf(model({ features: ['tools'], upstream_id: 'other' }))
     expect([...traits.features]).toEqual(['tools'])
     expect(traits.upstreamId).toBe('other')
   })
-  test('a score can be had from every engine that offers one', () => {
+  test('every engine that offers scores has a route for them', () => {
     for (const preset of [...presets.values()].filter(({ name }) => name !== 'demo' && name !== 'whisper-server')) {
       const one = model({ engine: preset.name, url: 'http://h', command: ['{port}'], tasks: [...tasks] })
       const { scoreBy, routes } = preset.traits(one)
       expect(routes[`std/${scoreBy}`]!.path).toMatch(/^\//)
     }
   })
-  test('pictures and videos are had from the engines that can be for anything', () => {
+  test('image and video tasks are available from the engines that accept any task', () => {
     for (const of of [
       { engine: 'demo' },
       { engine: 'custom', command: ['{port}'] },
@@ -240,12 +240,12 @@ describe('traits', () => {
     ['http://10.0.0.5:8000', '/v1/chat/completions', 'http://10.0.0.5:8000'],
     ['https://h/openai/v2', '/openai/v2/chat/completions', 'https://h'],
   ]
-  test.each(bases)('remote %s is asked at %s', (url, path, origin) => {
+  test.each(bases)('remote %s gets requests at %s', (url, path, origin) => {
     const one = model({ engine: 'remote', url })
     expect(traitsOf(one).routes['std/chat-completion']!.path).toBe(path)
     expect(presetOf(one).address(one)).toBe(origin)
   })
-  test("remote brings the key of its variable, the others the launch's", () => {
+  test("remote uses the key of its variable, the others the launch's", () => {
     const one = model({ engine: 'remote', url: 'http://h', api_key_env: 'THEIR_KEY' })
     expect(presetOf(one).key(one, 'launch', { THEIR_KEY: 'secret' })).toBe('secret')
     expect(presetOf(one).key(one, 'launch', {})).toBeUndefined()
@@ -253,7 +253,7 @@ describe('traits', () => {
   })
 })
 
-describe('refusals', () => {
+describe('error responses', () => {
   const error = (message: string, type = '') => JSON.stringify({ error: { message, type } })
   const long = 'x'.repeat(3000)
   const cases: [engine: string, status: number, body: string, code: string, message: RegExp][] = [
@@ -335,10 +335,10 @@ describe('refusals', () => {
     ['remote', 429, error('slow down'), 'no_capacity', /slow down/],
     ['remote', 429, error('You exceeded your current quota', 'insufficient_quota'), 'worker_error', /quota/],
   ]
-  test.each(cases)('%s says %i %s', (engine, status, body, code, message) => {
+  test.each(cases)('%s with %i %s', (engine, status, body, code, message) => {
     const failure = presets.get(engine)!.failureOf(status, body)
     expect(failure.code).toBe(code)
-    // Of a fault of its own an engine's words are for the log.
+    // For an internal error the message of the engine goes only to the log.
     expect(`${failure.message} ${failure.engineText ?? ''}`.trim()).toMatch(message)
   })
 })

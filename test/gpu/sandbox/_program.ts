@@ -6,9 +6,9 @@ import { join } from 'node:path'
 export const hasCompiler = spawnSync('gcc', ['--version']).status === 0
 
 /**
- * Builds `<folder>/build/server`, which prints `linked` where it finds its libraries: `libone.so` beside it by
- * `$ORIGIN`, and `deep/libtwo.so`, which only libone names, by an absolute RPATH as build systems write it. Returns its
- * path.
+ * Builds `<folder>/build/server`, which prints `linked` if it finds its libraries: `libone.so` beside it by
+ * `$ORIGIN`, and `deep/libtwo.so`, which only libone names, by an absolute RPATH as build systems write it. Returns the
+ * path of the program.
  */
 export function buildProgram(folder: string): string {
   const [build, deep] = [join(folder, 'build'), join(folder, 'deep')]

@@ -6,7 +6,7 @@ import type { SandboxTool } from '../../../gpu/sandbox/level.ts'
 import { probeSandbox } from '../../../gpu/sandbox/probe.ts'
 import { rebuildPrograms } from '../../../gpu/sandbox/rebuilt.ts'
 
-/** What the probe finds on a machine where only these programs are installed. */
+/** The result of the probe on a machine where only these programs are installed. */
 export async function probeWith(programs: readonly string[]) {
   const folder = mkdtempSync(join(tmpdir(), 'infer-path-'))
   try {
@@ -20,7 +20,7 @@ export async function probeWith(programs: readonly string[]) {
   }
 }
 
-/** How sandboxes can be made here: with bubblewrap and with the tools of util-linux. Empty where neither works. */
+/** The tools that can create sandboxes here: bubblewrap and util-linux. Empty where neither works. */
 export const toolsHere: SandboxTool[] = (await Promise.all([probeWith(['bwrap']), probeWith(rebuildPrograms)])).flatMap(
   ({ tool }) => (tool ? [tool] : []),
 )

@@ -9,7 +9,7 @@ import { unconfined } from '../../../gpu/sandbox/level.ts'
 import { launcherIn, launchOptions, temporary } from '../launcher/_launch.ts'
 import { toolsHere } from './_tools.ts'
 
-/** What an engine tries, run for real, at each level and with each way to make a sandbox. */
+/** Attempts of an engine to escape, really executed, at each level and with each tool that creates a sandbox. */
 const intruder = join(import.meta.dirname, '../../fixtures/intruder.ts')
 
 let server: Server
@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => void server.close())
 
-/** A data directory as a server has it, with secrets in it, that can be reached by a link as well. */
+/** A data directory like that of a server, with secrets in it, which is also reachable through a link. */
 function dataDirectory() {
   const folder = temporary()
   const dataDir = join(folder, 'data')
@@ -79,7 +79,7 @@ const onFiles = (folder: string, dataDir: string): Record<string, [string, strin
   'the server, to kill it': ['kill', String(process.pid)],
 })
 
-/** By which root would own the machine. Only whether they may be written is asked: nothing is changed. */
+/** Paths with which root would control the machine. Only their write permission is tested: nothing is changed. */
 const controls: Record<string, [string, string]> = {
   'controls of the kernel': ['run', '[ -w /proc/sys/kernel/core_pattern ] && echo writable'],
   'the reset of the machine': ['run', '[ -w /proc/sysrq-trigger ] && echo writable'],
@@ -99,7 +99,7 @@ describe.each(toolsHere)('with $name', tool => {
     const reached = Object.entries(results).filter(([, result]) => result.startsWith('done') && result !== 'done')
     expect(reached).toEqual([])
     expect(results['the server, to kill it']).not.toMatch(/^done/)
-    // The directory lies in /tmp here, of which an engine has its own: what it writes there is not written anywhere.
+    // The directory is in /tmp here. An engine has its own /tmp, so its writes do not reach this one.
     for (const name of ['infer.db', 'root-token', 'master-key'])
       expect(readFileSync(join(dataDir, name), 'utf8')).toBe('secret')
   })
@@ -113,7 +113,7 @@ describe.each(toolsHere)('with $name', tool => {
     expect(files['the port of the server']).toBe('done connected')
   })
 
-  test('what it needs works: its home, a private /tmp, shared memory, its folders for jobs', async () => {
+  test('allowed access works: its home, a private /tmp, shared memory, its job folders', async () => {
     const { dataDir } = dataDirectory()
     const launchId = `own-${process.pid}`
     writeFileSync(join(dataDir, '..', 'beside'), 'beside')
@@ -154,7 +154,7 @@ describe.each(toolsHere)('with $name', tool => {
     expect(readFileSync(join(out, 'made.png'), 'utf8')).toBe('x')
   })
 
-  test('what the configuration names is there, to read or to write, and no secret comes with it', async () => {
+  test('configured paths are readable or writable, and no secret is visible with them', async () => {
     const { folder, dataDir } = dataDirectory()
     mkdirSync(join(folder, 'written'))
     writeFileSync(join(folder, 'beside'), 'beside')
@@ -183,7 +183,7 @@ describe.each(toolsHere)('with $name', tool => {
   })
 })
 
-test('without a sandbox the same attempts succeed, so that they test something', async () => {
+test('without a sandbox the same attempts succeed, which shows that they are effective', async () => {
   const { folder, dataDir } = dataDirectory()
   const results = await tried(
     { ...onFiles(folder, dataDir), 'the port of the server': ['connect', String(port)] },

@@ -10,7 +10,7 @@ import { toolsHere } from './_tools.ts'
 const repository = join(import.meta.dirname, '../../..')
 const none: SandboxSupport = { tool: null, why: 'bwrap is not installed' }
 
-test('a model whose configuration names a sandbox that cannot be enforced is unavailable, and says why', async () => {
+test('a model whose configured sandbox cannot be enforced is unavailable, with the reason', async () => {
   const model = fake('confined', [], { sandbox: 'files' })
   const { fleet } = await fleetOf([model], { sandbox: none })
   const message =
@@ -20,7 +20,7 @@ test('a model whose configuration names a sandbox that cannot be enforced is una
   expect(fleet.activity(model.id)).toMatchObject({ status: 'unavailable', reason: message, engineStarts: 0 })
 })
 
-test('a model that names none runs without, and the log says so', async () => {
+test('a model without a configured sandbox runs without one, and the log says so', async () => {
   const model = fake('open')
   const { fleet, log } = await fleetOf([model], { sandbox: none })
   expect((await chat(fleet, model)).text).toContain('Hello')
@@ -29,7 +29,7 @@ test('a model that names none runs without, and the log says so', async () => {
   )
 })
 
-test('a path for the sandbox that does not exist is logged when the engine starts', async () => {
+test('a sandbox path that does not exist is logged when the engine starts', async () => {
   const model = fake('sparse', [], { sandbox_read: ['/no/such/folder', repository], sandbox_write: ['/dev/null'] })
   const { fleet, log } = await fleetOf([model], { sandbox: none })
   expect((await chat(fleet, model)).text).toContain('Hello')
@@ -41,7 +41,7 @@ test('a path for the sandbox that does not exist is logged when the engine start
   ])
 })
 
-test('strict needs an engine that listens on a Unix socket', () => {
+test('strict requires an engine that listens on a Unix socket', () => {
   const model = fake('port', [], { sandbox: 'strict', command: ['serve', '{port}'] })
   expect(() => presetOf(model)).toThrow("'sandbox: strict' allows no network, but this engine listens on a port")
   expect(() => presetOf({ ...model, engine: 'remote', url: 'http://x', command: undefined })).toThrow(
@@ -50,7 +50,7 @@ test('strict needs an engine that listens on a Unix socket', () => {
 })
 
 describe.each(toolsHere)('with $name', tool => {
-  test('an engine without a network answers at its socket, and leaves no folder of its own', async () => {
+  test('an engine without a network answers at its socket, and leaves no folder behind', async () => {
     const model = fake('strict', [], { sandbox: 'strict', sandbox_read: [repository] })
     const { fleet, dataDir } = await fleetOf([model], { sandbox: { tool } })
     expect((await chat(fleet, model)).text).toContain('Hello')
@@ -60,7 +60,7 @@ describe.each(toolsHere)('with $name', tool => {
     expect(readdirSync(join(dataDir, 'work'))).toEqual([])
   })
 
-  test('an engine that does not find its files says that it runs in a sandbox', async () => {
+  test('an engine that does not find its files reports that it runs in a sandbox', async () => {
     const folder = join(temporary(), 'engine')
     mkdirSync(folder)
     writeFileSync(join(folder, 'serve'), `#!/bin/sh\nexec ${folder}/../hidden/program\n`, {

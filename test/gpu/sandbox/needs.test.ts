@@ -11,7 +11,7 @@ import { temporary } from '../launcher/_launch.ts'
 import { buildProgram, hasCompiler } from './_program.ts'
 import { toolsHere } from './_tools.ts'
 
-/** What engines of others need to work, each with a fake of it, in the home of an operator. */
+/** The files that third-party engines need, each with a fake of it, in the home of an operator. */
 
 const put = (path: string, text: string, mode = 0o644): string => {
   mkdirSync(dirname(path), { recursive: true })
@@ -38,7 +38,7 @@ interface Options {
 }
 
 describe.each(toolsHere)('with $name', tool => {
-  /** What a command prints that runs in the sandbox of a model, at the level `files` where nothing else is said. */
+  /** The output of a command in the sandbox of a model, at the level `files` by default. */
   function printed(
     { home, dataDir }: { home: string; dataDir: string },
     argv: readonly string[],
@@ -61,7 +61,7 @@ describe.each(toolsHere)('with $name', tool => {
   }
   const show = (...paths: string[]) => ['/bin/sh', '-c', paths.map(path => `cat '${path}' 2>&1`).join('; '), 'sh']
 
-  test('a virtual environment, with the Python that it was made from, and nothing beside them', () => {
+  test('a virtual environment is visible, with the Python that it is based on, and nothing beside them', () => {
     const { home, ...rest } = operator()
     // The program is a script whose interpreter is a link to an interpreter elsewhere in the home.
     const base = join(home, '.local/share/uv/python/cpython-3.12')
@@ -77,7 +77,7 @@ describe.each(toolsHere)('with $name', tool => {
     const program = join(environment, 'bin', 'vllm')
     expect(printed({ home, ...rest }, [program])).toContain('library')
     expect(printed({ home, ...rest }, [program])).toContain('program')
-    // By its name on the PATH, and by way of a link, as pipx and uv have it.
+    // By its name on the PATH, and through a link, as pipx and uv create it.
     symlinkSync(program, put(join(home, '.local', 'bin', 'x'), '').replace(/x$/, 'vllm'))
     const env = { PATH: `${join(home, '.local', 'bin')}:/usr/bin:/bin` }
     expect(printed({ home, ...rest }, ['vllm'], { env })).toContain('program')
@@ -93,14 +93,14 @@ describe.each(toolsHere)('with $name', tool => {
   })
 
   test.skipIf(!hasCompiler)(
-    'a program with its shared libraries, by its own name and by a link in another folder',
+    'a program with its shared libraries, by its own name and through a link in another folder',
     () => {
       const facts = operator()
       const program = buildProgram(join(facts.home, 'llama'))
       const link = join(facts.home, 'tools', 'server')
       mkdirSync(dirname(link))
       symlinkSync(program, link)
-      // In a home itself nothing is shown but the program and the libraries that it names.
+      // Of a home itself only the program and the libraries that it names are visible.
       const inHome = join(facts.home, 'server')
       copyFileSync(program, inHome)
       symlinkSync(join(facts.home, 'llama', 'build', 'libone.so'), join(facts.home, 'libone.so'))
@@ -108,7 +108,7 @@ describe.each(toolsHere)('with $name', tool => {
         for (const path of [program, link, inHome]) expect(printed(facts, [path], { level }), path).toBe('linked')
       const env = { PATH: `${dirname(link)}:/usr/bin:/bin` }
       expect(printed(facts, ['server'], { env })).toBe('linked')
-      // An absolute link in a folder that is shown, as in /usr/local/bin.
+      // An absolute link in a visible folder, as in /usr/local/bin.
       for (const level of ['files', 'strict'] as const)
         expect(printed(facts, [link], { level, read: [dirname(link)] })).toBe('linked')
       expect(printed(facts, show(join(facts.home, '.ssh', 'id_ed25519')), { programs: [inHome] })).not.toContain(
@@ -117,7 +117,7 @@ describe.each(toolsHere)('with $name', tool => {
     },
   )
 
-  test('a script that the command names, with what lies beside it', () => {
+  test('a script that the command names is visible, with the files beside it', () => {
     const facts = operator()
     const script = put(join(facts.home, 'engine', 'serve.sh'), '. "$(dirname "$0")/beside.sh"\n')
     put(join(facts.home, 'engine', 'beside.sh'), 'echo both\n')
@@ -128,7 +128,7 @@ describe.each(toolsHere)('with $name', tool => {
     ).toMatch(/^configured/)
   })
 
-  test('the cache of models, without the token of the hub', () => {
+  test('the cache of models is visible, without the token of the hub', () => {
     const facts = operator()
     const hub = join(facts.home, '.cache', 'huggingface')
     put(join(hub, 'hub', 'models--a--b', 'blobs', 'x'), 'weights')
@@ -141,7 +141,7 @@ describe.each(toolsHere)('with $name', tool => {
     expect(seen).not.toContain('private')
   })
 
-  test('CUDA and other libraries that the environment names', () => {
+  test('CUDA and other libraries that the environment names are visible', () => {
     const facts = operator()
     const library = put(join(facts.home, 'cuda', 'lib64', 'libcudart.so'), 'library')
     const shown = show(library)
@@ -159,7 +159,7 @@ describe.each(toolsHere)('with $name', tool => {
     expect(printed(facts, show(kept), { env, level: 'strict' })).toBe('kernel')
   })
 
-  test('a model behind links, in parts, in the data directory', () => {
+  test('a model behind links, in several files, in the data directory is visible', () => {
     const facts = operator()
     const first = put(join(facts.folder, 'disk', 'big-00001-of-00002.gguf'), 'one')
     put(join(facts.folder, 'disk', 'big-00002-of-00002.gguf'), 'two')
@@ -175,7 +175,7 @@ describe.each(toolsHere)('with $name', tool => {
     expect(seen).not.toContain('private')
   })
 
-  test('a folder to write to, by a link in a folder that is shown', () => {
+  test('a configured folder is writable through a link in a visible folder', () => {
     const facts = operator()
     const disk = join(facts.folder, 'disk', 'cache')
     mkdirSync(disk, { recursive: true })
@@ -189,7 +189,7 @@ describe.each(toolsHere)('with $name', tool => {
     expect(readFileSync(join(disk, 'x'), 'utf8')).toBe('kept\n')
   })
 
-  test('cards: what lies in /dev is a device there', () => {
+  test('GPUs: files in /dev are devices there', () => {
     const dev = temporary()
     mkdirSync(join(dev, 'dri'))
     for (const name of ['nvidia0', 'nvidiactl', 'nvidia-uvm', 'dri/renderD128', 'kfd', 'sda'])

@@ -42,11 +42,11 @@ test('a path is known by every name that links on the way give it', () => {
   )
 })
 
-test.each([['relative/path'], ['/nowhere/at/all'], ['/tmp\n/x'], ['']])('%j is no place', path => {
+test.each([['relative/path'], ['/nowhere/at/all'], ['/tmp\n/x'], ['']])('%j has no path', path => {
   expect(resolvedPathsOf(path)).toEqual([])
 })
 
-test('links that lead in a circle are no place', () => {
+test('links that form a cycle have no path', () => {
   const folder = temporary()
   symlinkSync(join(folder, 'b'), join(folder, 'a'))
   symlinkSync(join(folder, 'a'), join(folder, 'b'))
@@ -82,7 +82,7 @@ test('a program comes with its environment, and never with a whole home', () => 
   expect(new Set(seen(loop))).toEqual(new Set([loop]))
 })
 
-test('a program in a folder of another name comes with that folder, behind a link with both', () => {
+test('a program in a folder with another name comes with that folder, and behind a link with both', () => {
   const home = realpathSync(temporary())
   const dataDir = join(home, '.local', 'share', 'infer')
   const seen = (program: string) =>
@@ -93,7 +93,7 @@ test('a program in a folder of another name comes with that folder, behind a lin
   const link = put(join(home, 'tools', 'x')).replace(/x$/, 'llama-server')
   symlinkSync('../llama-b1/llama-server', link)
   expect(seen(link)).toEqual(new Set([link, real, dirname(link), dirname(real)]))
-  // Not the data directory, nor a folder that holds it.
+  // Not the data directory, nor a folder that contains it.
   for (const folder of [dataDir, join(dataDir, 'engines'), dirname(dataDir), home]) {
     const program = put(join(folder, 'server'), '', 0o755)
     expect(seen(program), program).toEqual(new Set([program]))
@@ -111,13 +111,13 @@ test.skipIf(!hasCompiler)('shared libraries are found by the RPATH of the progra
     ]),
   )
   expect(sharedLibraries(put(join(folder, 'script'), '#!/bin/sh\n'))).toEqual([])
-  // A header that says more than there is.
+  // A header that declares more than the file contains.
   const header = Buffer.from('7f454c4602010100', 'hex')
   writeFileSync(join(folder, 'broken'), Buffer.concat([header, Buffer.alloc(56, 0xff)]))
   expect(sharedLibraries(join(folder, 'broken'))).toEqual([])
 })
 
-test('what a command names counts, but never the data directory or a home', () => {
+test('paths in the command are visible, except the data directory and a home', () => {
   const home = realpathSync(temporary())
   const dataDir = join(home, 'data')
   const secret = put(join(dataDir, 'infer.db'))
@@ -141,11 +141,11 @@ test('what a command names counts, but never the data directory or a home', () =
     join(home, 'engine', 'link'),
   ])
     expect(seen(path), path).toEqual([])
-  // A script that lies in a home itself does not open the home.
+  // A script directly in a home does not make the home visible.
   expect(seen(put(join(home, 'serve.sh')))).toEqual([join(home, 'serve.sh')])
 })
 
-test('of /dev only cards are taken', () => {
+test('in /dev only GPUs are included', () => {
   const dev = temporary()
   for (const name of ['nvidia0', 'nvidiactl', 'nvidia-uvm', 'nvidia-caps', 'dri', 'kfd', 'dxg', 'infiniband'])
     mkdirSync(join(dev, name))
@@ -158,7 +158,7 @@ test('of /dev only cards are taken', () => {
   expect(readSystem({ dev: '/nowhere' }).devices).toEqual([])
 })
 
-test('the mount that a path lies on, and what it must keep', () => {
+test('the mount of a path, and the flags that it must keep', () => {
   const table = mountTable(
     '1 0 8:1 / / rw - ext4 a rw\n2 1 8:2 / /mnt rw,nosuid,relatime master:1 - ext4 b rw\n3 1 8:3 / /mnt ro,noatime - ext4 c rw\n',
   )
@@ -190,7 +190,7 @@ test.each([
   expect(sandboxRefusal('m', { level, required: false }, support)).toBeUndefined()
 })
 
-test('what cannot be enforced is logged once, at the start', () => {
+test('a sandbox that cannot be enforced is logged once, at the start', () => {
   expect(sandboxWarning(all)).toBeUndefined()
   expect(sandboxWarning(withoutNetworkNamespace)).toMatch(/can reach the network/)
   expect(sandboxWarning(none)).toMatch(/without a sandbox and can read the data directory/)
@@ -213,7 +213,7 @@ test.each([
   expect(sandboxHint(level, status, words) !== '').toBe(expected)
 })
 
-test('the probe says what is missing where nothing works', async () => {
+test('the probe names what is missing where nothing works', async () => {
   const support = await probeWith([])
   if (support.tool !== null) return expect(support.tool.name).toBe('unshare')
   expect(support.why).toContain('bwrap is not installed')

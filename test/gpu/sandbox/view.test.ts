@@ -26,7 +26,7 @@ const machine: ViewFacts = {
   write: [],
 }
 
-/** One word for each step: what is done, where, and from where if that is another place. */
+/** A short text for each step: the kind, the target, and the source if it is another path. */
 const steps = (facts: Partial<ViewFacts>): string[] =>
   viewOf({ ...machine, ...facts }).map(mount => {
     if (mount.kind !== 'bind') return `${mount.kind === 'empty' && mount.sealed ? 'hide' : mount.kind} ${mount.to}`
@@ -36,30 +36,30 @@ const base = ['read /usr', 'read /srv', 'proc /proc', 'dev /dev', 'empty /tmp']
 const below = ['empty /var/tmp', 'read /etc/passwd', 'device /dev/nvidia0', 'read /proc/sys']
 
 const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
-  ['files: the machine without what is reserved', {}, [...base, ...below]],
+  ['files: the machine except reserved paths', {}, [...base, ...below]],
   [
-    'strict: programs and libraries alone',
+    'strict: programs and libraries only',
     { level: 'strict' },
     [...base.filter(step => step !== 'read /srv'), ...below],
   ],
   [
-    'what is shown already is not bound again; what is hidden is',
+    'a path that is already visible is not bound again; a hidden one is',
     { read: [folder('/srv/model'), folder('/home/u/model'), file('/usr/bin/x')] },
     [...base, ...below, 'read /home/u/model'],
   ],
   [
-    'the data directory is hidden where it would be seen, and the own folders in it are shown',
+    'the data directory is hidden where it would be visible, and the engine’s folders in it are visible',
     { secret: [folder('/srv/infer')], write: [folder('/srv/infer/home/m')], read: [folder('/srv/infer/in')] },
     [...base, ...below, 'hide /srv/infer', 'read /srv/infer/in', 'write /srv/infer/home/m'],
   ],
-  ['it is not hidden where nothing is seen', { secret: [folder('/home/u/data')] }, [...base, ...below]],
+  ['it is not hidden where nothing is visible', { secret: [folder('/home/u/data')] }, [...base, ...below]],
   [
     'it stays hidden when the configuration shows it, or a folder above it',
     { secret: [folder('/home/u/data')], read: [folder('/home/u/data'), folder('/home/u')] },
     [...base, ...below, 'read /home/u', 'hide /home/u/data'],
   ],
   [
-    'and under every name of a folder above it',
+    'also under every name of a folder above it',
     {
       system: { ...machine.system, roots: [...machine.system.roots, folder('/data', '/srv')] },
       secret: [folder('/srv/infer')],
@@ -83,12 +83,12 @@ const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
     ],
   ],
   [
-    'a home is hidden, but for what is shown of it',
+    'a home is hidden, except the visible paths in it',
     { homes: ['/srv/u'], read: [folder('/srv/u/venv')] },
     [...base, ...below, 'hide /srv/u', 'read /srv/u/venv'],
   ],
   [
-    'a home that is shown by name is shown',
+    'a home that is named is visible',
     { homes: ['/srv/u'], read: [folder('/srv/u')] },
     [...base, ...below, 'hide /srv/u', 'read /srv/u'],
   ],
@@ -98,17 +98,17 @@ const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
     [...base, ...below, 'read /srv/infer.yaml from /dev/null'],
   ],
   [
-    'a path behind a link is found under both names',
+    'a path behind a link is visible under both names',
     { read: [file('/home/u/x.gguf', '/home/disk/x.gguf')] },
     [...base, ...below, 'read /home/disk/x.gguf', 'read /home/u/x.gguf from /home/disk/x.gguf'],
   ],
   [
-    'a link in a folder that is shown leads to what is shown',
+    'a link in a visible folder leads to the visible target',
     { read: [file('/srv/server', '/home/u/server')], write: [folder('/srv/cache', '/home/u/cache')] },
     [...base, ...below, 'read /home/u/server', 'write /home/u/cache'],
   ],
   [
-    'so does one in a folder that is shown by another name',
+    'so does one in a folder that is visible under another name',
     {
       system: { ...machine.system, roots: [...machine.system.roots, folder('/lib64', '/usr/lib64')] },
       read: [file('/lib64/ld.so', '/usr/lib/x86/ld.so')],
@@ -116,11 +116,11 @@ const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
     [...base, ...below, 'read /lib64 from /usr/lib64'],
   ],
   [
-    'what may be written is bound even where it can be read',
+    'a writable path is bound even where it is readable',
     { write: [folder('/srv/cache')], read: [folder('/srv/cache')] },
     [...base, ...below, 'write /srv/cache'],
   ],
-  ['a device that is to be written is a device', { write: [file('/dev/x')] }, [...base, ...below, 'device /dev/x']],
+  ['a writable device is bound as a device', { write: [file('/dev/x')] }, [...base, ...below, 'device /dev/x']],
 ]
 
 test.each(cases)('%s', (_what, facts, expected) => {
@@ -143,7 +143,7 @@ describe('bubblewrap', () => {
   })
   const text = prefix.join(' ')
 
-  test('every step is an option, in their order, and then nothing can be changed', () => {
+  test('every step is an option, in their order, and after them nothing can be changed', () => {
     expect(text).toContain('--ro-bind /usr /usr --proc /proc --dev /dev --perms 1777 --tmpfs /tmp')
     expect(text).toContain('--dev-bind /dev/nvidia0 /dev/nvidia0 --ro-bind /proc/sys /proc/sys')
     expect(text).toContain('--tmpfs /usr/data --ro-bind /tmp/a b/model.gguf /tmp/a b/model.gguf --bind /usr/data/home')
@@ -160,7 +160,7 @@ describe('bubblewrap', () => {
     expect(own).not.toContain('--unshare-net')
   })
 
-  test('the /proc of the machine is shown where no other can be had', () => {
+  test('the /proc of the machine is shown where no other is available', () => {
     const view = viewOf({ ...machine, ownProc: false })
     const all = bubblewrapped({ programs: {}, userNamespace: true }, view, { network: true }).prefix.join(' ')
     expect(all).toContain('--bind /proc /proc')
@@ -185,7 +185,7 @@ describe('the tools of util-linux', () => {
     prefix.indexOf('--', prefix.indexOf('/data/run/root')),
   )
 
-  test('what is mounted is mounted again below the new root, read-only with what is mounted below it', () => {
+  test('each mount is repeated below the new root, read-only including the mounts below it', () => {
     expect(phases[2]).toContain('/usr /data/run/root/usr none rbind,ro,nosuid,nodev,relatime 0 0')
     expect(phases[2]).toContain('again /data/run/root/usr/local none remount,bind,ro,nosuid,nodev,noatime 0 0')
     expect(phases[2]).not.toContain('sshfs')
@@ -194,7 +194,7 @@ describe('the tools of util-linux', () => {
     )
   })
 
-  test('what lies on something that is mounted is made when that is mounted', () => {
+  test('a target inside a mount is created after that mount', () => {
     expect(phases[0]!.split('\n').toSorted()).toEqual(['.old', 'dev', 'etc', 'proc', 'tmp', 'usr', 'var/tmp'])
     expect(phases[1]).toBe('etc/passwd')
     expect(phases).toHaveLength(9)
@@ -207,7 +207,7 @@ describe('the tools of util-linux', () => {
     ])
   })
 
-  test('the engine runs as the user that infer runs as, without privileges', () => {
+  test('the engine runs as the user of infer, without privileges', () => {
     expect(prefix.join(' ')).toContain('--user --map-user=1000 --map-group=100 -- setpriv --bounding-set=-all')
     expect(prefix).toContain('--net')
     const direct = rebuilt({ programs: {}, userNamespace: false }, mounts, { ...options, network: true }).prefix

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
 import { file, type Json, startEngine } from './_engine.ts'
 
-/** llama.cpp's own server, where one is installed: named by INFER_TEST_LLAMA_SERVER or found on PATH. */
+/** llama.cpp's own server, where it is installed: named by INFER_TEST_LLAMA_SERVER or found on PATH. */
 const program = process.env.INFER_TEST_LLAMA_SERVER ?? 'llama-server'
 const there = spawnSync(program, ['--version'], { env: process.env }).status === 0
 const running: (() => Promise<unknown>)[] = []
@@ -19,7 +19,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** Gives what posts to it, once it is healthy. */
+/** Returns a function that posts to it, once it is healthy. */
 async function startServer(model: string, more: string[]): Promise<(path: string, body: Json) => Promise<Json>> {
   const port = await freePort()
   const args = ['-m', file(model), '--host', '127.0.0.1', '--port', String(port), '-t', '1', '-tb', '1', '-np', '1']
@@ -65,7 +65,7 @@ describe.skipIf(!there)(`the same as ${program}${there ? '' : ' (not installed: 
     expect(body.choices[0].message.content).toBe(theirs.choices[0].message.content)
   })
 
-  test('the token counts of answers that end by themselves', async () => {
+  test('the token counts of answers that end without a limit', async () => {
     const server = await startServer('tiny-chat.gguf', ['--jinja'])
     const ours = await startEngine({ model: 'tiny-chat.gguf', tasks: ['std/chat-completion'], context: 512 })
     const messages = [{ role: 'user', content: 'Say something.' }]

@@ -4,7 +4,7 @@ import { startEngine } from './_engine.ts'
 test.each([
   ['/v1/chat/completions', { messages: [{ role: 'user', content: 'Hello' }] }],
   ['/v1/completions', { prompt: ['Once', 'upon a time'] }],
-])('a stream of %s says first how long its prompt is, to who asks for it', async (path, fields) => {
+])('on request a stream of %s begins with the length of its prompt', async (path, fields) => {
   const engine = await startEngine({
     model: 'tiny-chat.gguf',
     tasks: ['std/chat-completion', 'std/completion'],

@@ -8,8 +8,8 @@ const bert: PairMarks = { bos: bos!, eos: null, sep: sep!, addBos: true, addEos:
 /** Source: `format_prompt_rerank` of llama.cpp v0.5.0. */
 test.each<[model: string, marks: PairMarks, tokens: number[]]>([
   ['plain BERT', bert, [1, 10, 3, 20]],
-  ['BERT whose file names an end that is not to be added', { ...bert, eos: eos! }, [1, 10, 3, 20]],
+  ['BERT whose file names an end token that is not added', { ...bert, eos: eos! }, [1, 10, 3, 20]],
   ['XLM-RoBERTa', { bos: bos!, eos: eos!, sep: eos!, addBos: true, addEos: true, addSep: true }, [1, 10, 2, 2, 20, 2]],
-  ['no end token: the separator stands for it', { ...bert, addEos: true }, [1, 10, 3, 3, 20, 3]],
+  ['no end token: the separator replaces it', { ...bert, addEos: true }, [1, 10, 3, 3, 20, 3]],
   ['nothing is added', { ...bert, addBos: false, addSep: false }, [10, 20]],
 ])('%s', (_, marks, tokens) => expect(pairOf([query!], [document!], marks)).toEqual(tokens))

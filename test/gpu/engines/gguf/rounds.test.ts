@@ -18,40 +18,40 @@ describe('a batch', () => {
       room,
     )
   test.each<[string, number[], number[]]>([
-    ['everyone in the middle of an answer gets a token', [1, 1, 1], [1, 1, 1]],
-    ['a prompt alone fills it', [100], [64]],
-    ['a prompt among others takes no more than the room', [1, 100, 1], [1, 16, 1]],
-    ['a short prompt passes a long one, which still gets half', [1, 100, 5], [1, 11, 5]],
-    ['a short one behind two long ones', [1, 100, 90, 3], [1, 8, 5, 3]],
-    ['what fits goes whole', [10, 20], [10, 20]],
-    ['nobody asks', [], []],
+    ['each request in the middle of an answer gets a token', [1, 1, 1], [1, 1, 1]],
+    ['a prompt alone fills the batch', [100], [64]],
+    ['a prompt among others gets only the remaining tokens', [1, 100, 1], [1, 16, 1]],
+    ['a short prompt comes before a long one, which still gets half', [1, 100, 5], [1, 11, 5]],
+    ['a short prompt after two long ones', [1, 100, 90, 3], [1, 8, 5, 3]],
+    ['prompts that fit are taken whole', [10, 20], [10, 20]],
+    ['no requests', [], []],
   ])('%s', (_rule, remaining, expected) => expect(plan(remaining)).toEqual(expected))
-  test('holds as many tokens as there are answers, whatever the room', () =>
+  test('holds one token for each answer, even beyond the batch size', () =>
     expect(plan([...count(64).map(() => 1), 9])).toEqual([...count(64).map(() => 1), 0]))
-  test('keeps to what an asker can take at once', () =>
+  test('has at most the tokens that a request can take at once', () =>
     expect(planBatch([{ remaining: 100, most: 32 }], 64, 16)).toEqual([32]))
 })
 
 describe('slots', () => {
   const candidate = (common: number, length: number, usedAt: number, free = true) => ({ common, length, usedAt, free })
   test.each<[string, ReturnType<typeof candidate>[], number, number]>([
-    ['the same conversation goes on in its slot', [candidate(90, 100, 9), candidate(0, 0, 0)], 0, 0],
-    ['another conversation with the same beginning is copied from', [candidate(90, 900, 9), candidate(0, 50, 1)], 1, 0],
-    ['so is one that is going on', [candidate(90, 100, 9, false), candidate(3, 50, 1)], 1, 0],
-    ['little is not copied', [candidate(9, 900, 9), candidate(0, 50, 1)], 1, 1],
-    ['of equally good ones the longest unused', [candidate(90, 90, 4), candidate(90, 90, 2)], 1, 1],
-    ['a free one rather than a busy one', [candidate(90, 100, 1, false), candidate(90, 100, 4)], 1, 1],
-    ['without anything in common the longest unused', [candidate(0, 40, 4), candidate(0, 40, 2)], 1, 1],
-    ['the only free one', [candidate(0, 10, 1, false), candidate(0, 700, 7)], 1, 1],
+    ['the same conversation continues in its slot', [candidate(90, 100, 9), candidate(0, 0, 0)], 0, 0],
+    ['another conversation with the same prefix is copied', [candidate(90, 900, 9), candidate(0, 50, 1)], 1, 0],
+    ['so is one that is still running', [candidate(90, 100, 9, false), candidate(3, 50, 1)], 1, 0],
+    ['a short prefix is not copied', [candidate(9, 900, 9), candidate(0, 50, 1)], 1, 1],
+    ['of equally good slots the least recently used', [candidate(90, 90, 4), candidate(90, 90, 2)], 1, 1],
+    ['a free slot rather than a busy one', [candidate(90, 100, 1, false), candidate(90, 100, 4)], 1, 1],
+    ['without a common prefix the least recently used', [candidate(0, 40, 4), candidate(0, 40, 2)], 1, 1],
+    ['the only free slot', [candidate(0, 10, 1, false), candidate(0, 700, 7)], 1, 1],
   ])('%s', (_rule, slots, slot, source) => expect(chooseSlot(slots, 16)).toEqual({ slot, source }))
 
-  test('have a common start', () => {
+  test('have a common prefix', () => {
     expect(commonStart([1, 2, 3], [1, 2, 4])).toBe(2)
     expect(commonStart([1, 2], [1, 2, 4])).toBe(2)
     expect(commonStart([], [1])).toBe(0)
   })
 
-  test('are given first come, first served', async () => {
+  test('are assigned first come, first served', async () => {
     const slots = openSlots({ count: 1, queue: 10, worth: 16 })
     const { slot } = await slots.take([], stays)
     const order: string[] = []
@@ -64,7 +64,7 @@ describe('slots', () => {
     expect(order).toEqual(['a', 'b', 'c'])
   })
 
-  test('pass over who has left', async () => {
+  test('skip aborted requests', async () => {
     const slots = openSlots({ count: 1, queue: 10, worth: 16 })
     const { slot } = await slots.take([], stays)
     const leaver = new AbortController()
@@ -77,7 +77,7 @@ describe('slots', () => {
     await expect(slots.take([], leaver.signal)).rejects.toThrow('gone')
   })
 
-  test('are refused when too many wait, but not to another answer of who was let in', async () => {
+  test('are refused when too many requests wait, but not to another answer of an accepted request', async () => {
     const slots = openSlots({ count: 1, queue: 1, worth: 16 })
     const { slot } = await slots.take([], stays)
     const waiting = slots.take([], stays)
@@ -90,7 +90,7 @@ describe('slots', () => {
   })
 })
 
-/** A context that only remembers which tokens were computed. `forgets` is whether it can drop a part. */
+/** A fake context that only records the computed tokens. `forgets` is whether it can drop a part. */
 function fakeContext({ forgets = true, first = 0 } = {}) {
   const batches: [sequence: number, position: number, tokens: number[]][][] = []
   let batch: [number, number, number[]][] = []
@@ -113,7 +113,7 @@ function fakeContext({ forgets = true, first = 0 } = {}) {
 }
 const slotOf = (sequence: number, tokens: number[], exact = 0): Slot => ({ sequence, tokens, usedAt: 0, exact })
 
-test('works under a mutex run one after another, whatever becomes of them', async () => {
+test('tasks under a mutex run one after another, even if one fails', async () => {
   const exclusive = openMutex()
   const order: string[] = []
   const first = Promise.withResolvers<void>()
@@ -144,35 +144,35 @@ describe('a prompt', () => {
       { prompt: count(length), piece: 4, reproducible: more.reproducible ?? false },
       0,
     )
-  test('goes on from what the slot holds', async () => {
+  test('continues after the tokens in the slot', async () => {
     const slot = slotOf(0, [0, 1, 2, 99, 98])
     expect(await settled(slot, 6)).toBe(3)
     expect(slot.tokens).toEqual([0, 1, 2])
   })
-  test('keeps its last token to be computed', async () => expect(await settled(slotOf(0, count(9)), 6)).toBe(5))
-  test('with a seed goes on from whole pieces only, and from the same prompt', async () => {
+  test('computes its last token again', async () => expect(await settled(slotOf(0, count(9)), 6)).toBe(5))
+  test('with a seed continues after whole pieces only, and only for the same prompt', async () => {
     expect(await settled(slotOf(0, count(6)), 10, { reproducible: true })).toBe(0)
     expect(await settled(slotOf(0, count(12), 9), 10, { reproducible: true })).toBe(9)
     const longer = slotOf(0, count(12), 9)
     expect(await settled(longer, 12, { reproducible: true })).toBe(8)
     expect(longer.exact).toBe(8)
   })
-  test('goes on from another slot, whose memory is copied', async () => {
+  test('continues after the tokens of another slot, whose memory is copied', async () => {
     const fake = fakeContext()
     const [slot, source] = [slotOf(0, [7]), slotOf(1, count(20), 8)]
     expect(await settled(slot, 10, { source }, fake)).toBe(9)
     expect(fake.context.copySequenceStateFromOtherSequence).toHaveBeenCalledWith(0, 1)
     expect([slot.exact, source.tokens.length]).toEqual([8, 20])
   })
-  test('does not copy what that slot has forgotten meanwhile', async () => {
+  test('does not copy tokens that the other slot has dropped since', async () => {
     const fake = fakeContext()
     expect(await settled(slotOf(0, [0, 1]), 10, { source: slotOf(1, [0, 9]) }, fake)).toBe(2)
     expect(fake.context.copySequenceStateFromOtherSequence).not.toHaveBeenCalled()
   })
   test.each([
-    ['cannot forget a part', { forgets: false }],
-    ['has not the whole window any more', { first: 3 }],
-  ])('starts anew where the memory %s', async (_rule, kind) => {
+    ['cannot drop a part', { forgets: false }],
+    ['no longer has the whole window', { first: 3 }],
+  ])('starts from the beginning where the memory %s', async (_rule, kind) => {
     const fake = fakeContext(kind)
     const slot = slotOf(0, [0, 1, 99], 1)
     expect(await settled(slot, 4, {}, fake)).toBe(0)
@@ -182,7 +182,7 @@ describe('a prompt', () => {
 })
 
 describe('rounds', () => {
-  /** Wants `answers` tokens behind its prompt. */
+  /** Generates `answers` tokens after its prompt. */
   function memberOf(sequence: number, length: number, answers: number, more: Partial<Member> = {}) {
     const done = Promise.withResolvers<string>()
     const slot = slotOf(sequence, [])
@@ -220,7 +220,7 @@ describe('rounds', () => {
   const open = (fake: ReturnType<typeof fakeContext>) =>
     openRounds({ native: fake.native, batchSize: 16, piece: 4, window: 0, exclusive: noMutex })
 
-  test('bring together who asks at the same time, and whoever comes later', async () => {
+  test('batch requests that arrive at the same time, and later ones', async () => {
     const fake = fakeContext()
     const rounds = open(fake)
     const [a, b, late] = [memberOf(0, 2, 3), memberOf(1, 3, 3), memberOf(2, 1, 1)]
@@ -241,7 +241,7 @@ describe('rounds', () => {
     await rounds.idle()
   })
 
-  test('compute a long prompt in pieces beside an answer, and a seeded one for itself', async () => {
+  test('compute a long prompt in pieces beside an answer, and a seeded one in batches without others', async () => {
     const fake = fakeContext()
     const rounds = open(fake)
     const [answer, long, seeded] = [memberOf(0, 1, 4), memberOf(1, 7, 1), memberOf(2, 6, 2, { alone: true })]
@@ -254,7 +254,7 @@ describe('rounds', () => {
     expect(seeded.slot.exact).toBe(5)
   })
 
-  test('leave out who waits for his caller', async () => {
+  test('skip a request whose client is slow', async () => {
     const fake = fakeContext()
     const rounds = open(fake)
     const waits = memberOf(0, 1, 1, { blocked: true })
@@ -268,7 +268,7 @@ describe('rounds', () => {
     expect(await waits.done).toBe('done')
   })
 
-  test('tell what was said while the next batch is computed', async () => {
+  test('send text while the next batch is computed', async () => {
     const fake = fakeContext()
     const rounds = open(fake)
     const order: string[] = []
@@ -280,7 +280,7 @@ describe('rounds', () => {
     expect(order).toEqual(['compute', 'compute', 'tell', 'tell'])
   })
 
-  test('survive an error of one, and of a whole batch', async () => {
+  test('continue after an error of one request, and of a whole batch', async () => {
     const fake = fakeContext()
     const rounds = open(fake)
     const bad = memberOf(0, 1, 1, { draw: () => Promise.reject(new Error('broken')) })

@@ -67,10 +67,10 @@ const chat = (settings: Partial<SizingSettings> = {}): SizingSettings => ({
   ...settings,
 })
 
-describe('what is chosen', () => {
+describe('the chosen settings', () => {
   const cases: [name: string, Shape, AvailableMemory, SizingSettings, Partial<Sizing>][] = [
     [
-      '8B Q4 on an 8 GB card: all of it, the usual context',
+      '8B Q4 on an 8 GB GPU: all of it, the usual context',
       eight,
       card(7.2),
       chat(),
@@ -78,14 +78,14 @@ describe('what is chosen', () => {
     ],
     ['8B Q4 on 24 GB: a long context', eight, card(22), chat(), { gpuLayers: 33, context: 8192, parallel: 4 }],
     [
-      '8B Q4 on 80 GB: the longest that is chosen by itself',
+      '8B Q4 on 80 GB: the longest default context',
       eight,
       card(76),
       chat(),
       { gpuLayers: 33, context: 32_768, parallel: 4 },
     ],
     [
-      '80 GB and a long context asked for',
+      '8B Q4 on 80 GB with a long configured context',
       eight,
       card(76),
       chat({ context: 131_072, parallel: 4 }),
@@ -98,47 +98,47 @@ describe('what is chosen', () => {
       chat(),
       { gpuLayers: 33, context: 4096, parallel: 1 },
     ],
-    ['70B Q4 on 24 GB: a part of it', seventy, card(22, 64), chat({ parallel: 1 }), { gpuLayers: 43, context: 4096 }],
+    ['70B Q4 on 24 GB: some layers', seventy, card(22, 64), chat({ parallel: 1 }), { gpuLayers: 43, context: 4096 }],
     [
-      '70B Q4 on two cards',
+      '70B Q4 on two GPUs',
       seventy,
       { gpu: 46 * GiB, cards: 2, cpu: 8 * GiB },
       chat({ parallel: 1 }),
       { gpuLayers: 81, context: 16_384 },
     ],
-    ['30B of experts on 24 GB', experts, card(22), chat(), { gpuLayers: 49, context: 8192, parallel: 4 }],
-    ['experts on 12 GB: the rest in main memory', experts, card(11), chat({ parallel: 1 }), { gpuLayers: 29 }],
-    ['layers as the operator says', eight, card(22), chat({ gpuLayers: 10 }), { gpuLayers: 10 }],
-    ['more layers than there are mean all', eight, card(22), chat({ gpuLayers: 999 }), { gpuLayers: 33 }],
-    ['none, as the operator says', eight, card(22), chat({ gpuLayers: 0 }), { gpuLayers: 0 }],
-    ['layers mean nothing where there is no GPU', eight, processor(16), chat({ gpuLayers: 33 }), { gpuLayers: 0 }],
-    ['a processor with much memory', eight, processor(32), chat(), { gpuLayers: 0, context: 4096, parallel: 4 }],
+    ['30B with experts on 24 GB', experts, card(22), chat(), { gpuLayers: 49, context: 8192, parallel: 4 }],
+    ['experts on 12 GB: the rest in system memory', experts, card(11), chat({ parallel: 1 }), { gpuLayers: 29 }],
+    ['configured layers', eight, card(22), chat({ gpuLayers: 10 }), { gpuLayers: 10 }],
+    ['more layers than the model has means all', eight, card(22), chat({ gpuLayers: 999 }), { gpuLayers: 33 }],
+    ['configured to no layers', eight, card(22), chat({ gpuLayers: 0 }), { gpuLayers: 0 }],
+    ['layers have no effect without a GPU', eight, processor(16), chat({ gpuLayers: 33 }), { gpuLayers: 0 }],
+    ['a CPU with much memory', eight, processor(32), chat(), { gpuLayers: 0, context: 4096, parallel: 4 }],
     [
-      'a processor with little memory: fewer chats, shorter',
+      'a CPU with little memory: fewer slots, shorter context',
       eight,
       processor(5.2),
       chat(),
       { context: 2048, parallel: 1 },
     ],
     [
-      'a smaller cache lets more chats in',
+      'a smaller cache type allows more slots',
       eight,
       card(7.2),
       chat({ kvType: 'q4_0' }),
       { context: 8192, parallel: 4, kvType: 'q4_0' },
     ],
-    ['never longer than it was trained for', mha, card(76), chat({ context: 32_768 }), { context: 4096 }],
-    ['256 chats at once', eight, card(76), chat({ parallel: 256, context: 512 }), { context: 512, parallel: 256 }],
+    ['never longer than the training context', mha, card(76), chat({ context: 32_768 }), { context: 4096 }],
+    ['256 slots', eight, card(76), chat({ parallel: 256, context: 512 }), { context: 512, parallel: 256 }],
     [
-      'an encoder reads what it was trained for',
+      'an encoder uses its training context',
       encoder,
       processor(1),
       { tasks: ['std/embeddings'] },
       { encoderContext: 512 },
     ],
-    ['an encoder on a card', encoder, card(7), { tasks: ['std/rerank'] }, { gpuLayers: 13, encoderContext: 512 }],
+    ['an encoder on a GPU', encoder, card(7), { tasks: ['std/rerank'] }, { gpuLayers: 13, encoderContext: 512 }],
     [
-      'a chat model that also makes vectors',
+      'a chat model that also makes embeddings',
       eight,
       card(22),
       { tasks: ['std/chat-completion', 'std/embeddings'] },
@@ -152,7 +152,7 @@ describe('what is chosen', () => {
     expect(chosen.need.cpu).toBeLessThanOrEqual(memory.cpu)
   })
 
-  test.each(cases)('%s; and again with no more than it needs', (_, model, memory, settings) => {
+  test.each(cases)('%s; and the same with exactly the memory that it needs', (_, model, memory, settings) => {
     const chosen = sizing(model, memory, settings)
     const booked = { gpu: chosen.need.gpu, cards: memory.cards, cpu: memory.cpu, whole: memory.gpu }
     if (memory.gpu === 0) booked.cpu = chosen.need.cpu
@@ -165,7 +165,7 @@ describe('what is chosen', () => {
 const pick = (from: Sizing, keys: readonly string[]) =>
   Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)))
 
-describe('what cannot be', () => {
+describe('settings that do not fit', () => {
   const refused = (...of: Parameters<typeof sizing>): string => {
     try {
       return `it fits: ${sizing(...of).why}`
@@ -178,7 +178,7 @@ describe('what cannot be', () => {
 
   test.each<[name: string, Shape, AvailableMemory, SizingSettings, RegExp[]]>([
     [
-      'a context that is too long says what would fit',
+      'a context that is too long: the message says what would fit',
       eight,
       processor(16),
       chat({ context: 131_072, parallel: 4 }),
@@ -188,8 +188,8 @@ describe('what cannot be', () => {
         /context_length: 22\d\d\d/,
       ],
     ],
-    ['fewer chats would help', eight, processor(24), chat({ context: 65_536, parallel: 4 }), [/concurrency: 2/]],
-    ['a smaller cache would help', eight, processor(12), chat({ context: 65_536, parallel: 1 }), [/kv_type: q8_0/]],
+    ['fewer slots would fit', eight, processor(24), chat({ context: 65_536, parallel: 4 }), [/concurrency: 2/]],
+    ['a smaller cache type would fit', eight, processor(12), chat({ context: 65_536, parallel: 1 }), [/kv_type: q8_0/]],
     ['weights that are too large', seventy, processor(16), chat(), [/39\.\d GiB of weights/, /a smaller model/]],
     [
       'too many layers',
@@ -198,13 +198,13 @@ describe('what cannot be', () => {
       chat({ gpuLayers: 60, parallel: 1 }),
       [/60 layers need/, /gpu_layers: 4\d/],
     ],
-    ['neither card nor processor', seventy, card(8, 16), chat(), [/no split with 8\.0 GiB of the GPU/]],
+    ['neither GPU nor CPU has enough', seventy, card(8, 16), chat(), [/no split with 8\.0 GiB of the GPU/]],
   ])('%s', (_, model, memory, settings, says) => {
     const message = refused(model, memory, settings)
     for (const one of says) expect(message).toMatch(one)
   })
 
-  test('what is advised does fit', () => {
+  test('the suggested settings fit', () => {
     const settings = chat({ context: 131_072, parallel: 4 })
     const message = refused(eight, processor(16), settings)
     const context = Number(/context_length: (\d+)/.exec(message)![1])
@@ -212,7 +212,7 @@ describe('what cannot be', () => {
     expect(() => sizing(eight, processor(16), { ...settings, context: context + 256 })).toThrow(Failure)
   })
 
-  test('a quantised cache without flash attention', () => {
+  test('a quantized cache without flash attention is refused', () => {
     expect(refused(eight, card(22), chat({ kvType: 'q8_0', flashAttention: 'off' }))).toMatch(/needs flash attention/)
     const narrow = shape({ keyLength: 80, valueLength: 80 })
     expect(refused(narrow, card(22), chat({ kvType: 'q4_0' }))).toMatch(/blocks of 32, and the heads .* have 80/)
@@ -220,10 +220,10 @@ describe('what cannot be', () => {
 })
 
 /**
- * Sizes that llama.cpp v0.5.0 reported on a processor for files of these shapes with two blocks of 16-bit weights:
- * the cache, and cache with buffers. All in MiB.
+ * Sizes that llama.cpp v0.5.0 reported on a CPU for files of these shapes with two blocks of 16-bit weights:
+ * the cache alone, and the cache with buffers. All in MiB.
  */
-describe('against llama.cpp', () => {
+describe('compared with llama.cpp', () => {
   const two = { blocks: 2, gigabytes: 1, contextLength: 131_072 }
   const dense = shape({ ...two, kv: 32, feedForwardLength: 11_008, vocabularySize: 32_000 })
   const grouped = shape(two)
@@ -269,7 +269,7 @@ describe('against llama.cpp', () => {
     expect((need.cache + need.buffers) / MiB).toBeLessThan(all * 1.06 + 8)
   })
 
-  /** What it reported on a Vulkan device for eight small blocks, model and context together. */
+  /** The values that it reported on a Vulkan device for eight small blocks, model and context together. */
   const small = shape({
     blocks: 8,
     heads: 8,
@@ -292,7 +292,7 @@ describe('against llama.cpp', () => {
     expect(need.gpu / MiB).toBeGreaterThanOrEqual(gpu * 0.99)
     expect(need.gpu / MiB).toBeLessThan(gpu * 1.15 + 1)
     expect(need.cpu / MiB).toBeGreaterThanOrEqual(cpu * 0.99)
-    // The processor's own buffers are counted for all blocks, wherever they lie.
+    // CPU buffers are counted for all blocks, on whichever device they are.
     expect(need.cpu / MiB).toBeLessThan(cpu * 1.05 + 64)
   })
 })

@@ -8,28 +8,28 @@ describe('a text ends at the start of the stop string that is complete first', (
     ['no match', 'hello', ['x'], -1],
     ['at the start', 'hello', ['h'], 0],
     ['in the middle', 'hello', ['ll'], 2],
-    ['the first of several places', 'abcabc', ['c'], 2],
-    ['the one complete first, though the other begins earlier', 'abcd', ['abcd', 'bc'], 1],
-    ['of two complete together, the longer', 'abcd', ['bc', 'abc'], 0],
-    ['the same whatever their order', 'abcd', ['abc', 'bc'], 0],
-    ['characters of two units', 'x😀y', ['😀'], 1],
+    ['the first of several positions', 'abcabc', ['c'], 2],
+    ['the one complete first, although the other begins earlier', 'abcd', ['abcd', 'bc'], 1],
+    ['the longer of two complete at the same position', 'abcd', ['bc', 'abc'], 0],
+    ['the same in either order', 'abcd', ['abc', 'bc'], 0],
+    ['characters of two UTF-16 units', 'x😀y', ['😀'], 1],
     ['line breaks', 'a\n\nb', ['\n\n'], 1],
   ])('%s', (_rule, text, stops, at) => expect(stopAt(text, stops)).toBe(at))
 })
 
-describe('what may be the beginning of a stop string is held back', () => {
+describe('a possible beginning of a stop string is held back', () => {
   test.each([
-    ['nothing without stops', 'hello', [], 0],
+    ['nothing without stop strings', 'hello', [], 0],
     ['one character', 'hell', ['lo'], 1],
-    ['as much as fits', 'hello wor', ['world'], 3],
+    ['as much as matches', 'hello wor', ['world'], 3],
     ['the longest beginning', 'aab', ['aabc', 'bx'], 3],
-    ['not a whole stop string: that is a match', 'abc', ['abc'], 0],
+    ['not a complete stop string, which is a match', 'abc', ['abc'], 0],
     ['a beginning that repeats', 'aaaa', ['aaab'], 3],
-    ['nothing that cannot go on', 'hello!', ['lo'], 0],
+    ['nothing that cannot continue', 'hello!', ['lo'], 0],
   ])('%s', (_rule, text, stops, length) => expect(heldBack(text, stops)).toBe(length))
 })
 
-/** Feeds the bytes in the given pieces and notes what came out when. */
+/** Feeds the bytes in the given pieces and records the output after each. */
 function feed(bytes: Uint8Array, sizes: number[], stops: string[], dropFirstSpace = false) {
   const text = openText({ stops, dropFirstSpace })
   const parts: string[] = []
@@ -45,21 +45,21 @@ function feed(bytes: Uint8Array, sizes: number[], stops: string[], dropFirstSpac
 describe('text from tokens', () => {
   const bytes = (text: string) => Buffer.from(text)
   test.each([
-    ['a character split over tokens waits for its end', bytes('é'), [1], [], ['', 'é', '']],
+    ['a character split over tokens waits for its last byte', bytes('é'), [1], [], ['', 'é', '']],
     ['four bytes, one at a time', bytes('😀'), [1], [], ['', '', '', '😀', '']],
-    ['an impossible byte is replaced at once', Uint8Array.of(0x80, 0x41), [1], [], ['\ufffd', 'A', '']],
+    ['an invalid byte is replaced at once', Uint8Array.of(0x80, 0x41), [1], [], ['\ufffd', 'A', '']],
     [
-      'half a character is replaced when another begins',
+      'an incomplete character is replaced when another begins',
       Uint8Array.of(0xf0, 0x9f, 0x41),
       [1],
       [],
       ['', '', '\ufffdA', ''],
     ],
-    ['half a character at the end is replaced', Uint8Array.of(0x41, 0xc3), [1], [], ['A', '', '\ufffd']],
+    ['an incomplete character at the end is replaced', Uint8Array.of(0x41, 0xc3), [1], [], ['A', '', '\ufffd']],
     ['a byte order mark is text', bytes('\ufeffa'), [1], [], ['', '', '\ufeff', 'a', '']],
-    ['a stop string split over tokens is never begun', bytes('one END two'), [3], ['END'], ['one', ' ', '', '']],
-    ['what only looked like one comes later', bytes('ENtry'), [2], ['END'], ['', 'ENtr', 'y', '']],
-    ['what was held comes at the end', bytes('the E'), [5], ['END'], ['the ', 'E']],
+    ['no part of a stop string split over tokens is output', bytes('one END two'), [3], ['END'], ['one', ' ', '', '']],
+    ['text that only looked like a stop string comes later', bytes('ENtry'), [2], ['END'], ['', 'ENtr', 'y', '']],
+    ['held-back text comes at the end', bytes('the E'), [5], ['END'], ['the ', 'E']],
     ['a stop string that ends with the replaced end', Uint8Array.of(0x41, 0xc3), [1], ['A\ufffd'], ['', '', '']],
   ])('%s', (_rule, input, sizes, stops, parts) => expect(feed(input, sizes, stops).parts).toEqual(parts))
 
@@ -92,7 +92,7 @@ const stops = fc.array(
 )
 const cuts = fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 8, size: 'max' })
 
-test('however the bytes are cut, the text is the same', () => {
+test('the text is the same for every split of the bytes', () => {
   fc.assert(
     fc.property(anyBytes, cuts, stops, fc.boolean(), (input, sizes, stops, drop) => {
       const cut = feed(input, sizes, stops, drop)

@@ -15,7 +15,7 @@ const text = (source: string | undefined, messages: Messages, variables?: Record
 const user = (content: string): Messages[number] => ({ role: 'user', content })
 const each = '{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}'
 
-describe('what a template sees', () => {
+describe('the variables of a template', () => {
   test.each<[string, string | undefined, Messages, string]>([
     [
       'ChatML where the model has none',
@@ -24,9 +24,9 @@ describe('what a template sees', () => {
       '<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n',
     ],
     ['the marks of begin and end', '{{ bos_token }}{{ eos_token }}', [user('hi')], '<s></s>'],
-    ['that an answer is wanted', '{% if add_generation_prompt %}yes{% endif %}', [user('hi')], 'yes'],
+    ['whether an answer is expected', '{% if add_generation_prompt %}yes{% endif %}', [user('hi')], 'yes'],
     [
-      'parts of text as one',
+      'text parts as one text',
       each,
       [
         {
@@ -39,31 +39,31 @@ describe('what a template sees', () => {
       ],
       'user=a\nb;',
     ],
-    ['developers as system', each, [{ role: 'developer', content: 'a' }], 'system=a;'],
+    ['developer messages as system messages', each, [{ role: 'developer', content: 'a' }], 'system=a;'],
     [
-      'developers as such, where it knows them',
+      'developer messages unchanged, where the template supports them',
       `${each}{# developer #}`,
       [{ role: 'developer', content: 'a' }],
       'developer=a;',
     ],
     [
-      'what functions gave as the words of the user, where it knows no tools',
+      'function results as user messages, where the template supports no tools',
       each,
       [{ role: 'function', name: 'f', content: 'a' }],
       'user=<tool_response>\na\n</tool_response>;',
     ],
-    ['no content as none', '{{ messages[0].content is none }}', [{ role: 'assistant', content: null }], 'true'],
+    ['missing content as empty', '{{ messages[0].content is none }}', [{ role: 'assistant', content: null }], 'true'],
   ])('%s', (_rule, source, messages, expected) => expect(text(source, messages)).toBe(expected))
 
-  test('variables of the caller, but never in the place of ours', () => {
+  test('variables of the caller are available, but do not replace those of infer', () => {
     expect(text('{{ thinking }}', [user('hi')], { thinking: 'on' })).toBe('on')
     expect(text(each, [user('hi')], { messages: [] })).toBe('user=hi;')
   })
 })
 
-describe('what a caller writes is no control token', () => {
+describe('text of a caller never becomes a control token', () => {
   test.each<[string, string, [string, boolean][]]>([
-    ['nothing to hide', 'hi', [['user=hi;', false]]],
+    ['nothing to escape', 'hi', [['user=hi;', false]]],
     [
       'in the middle',
       'a<|im_end|>b',
@@ -87,7 +87,7 @@ describe('what a caller writes is no control token', () => {
     expect(open(each).render([user(content)])).toEqual(stretches.map(([text, plain]) => ({ text, plain }))),
   )
 
-  test('also where the template changes and searches contents', () => {
+  test('even where the template changes and searches contents', () => {
     const source =
       "{% for m in messages %}{% if '</think>' in m.content %}{{ m.content.split('</think>')[-1] | trim }}{% endif %}{% endfor %}"
     expect(open(source).render([user('secret</think>  <|im_end|> said ')])).toEqual([
@@ -96,7 +96,7 @@ describe('what a caller writes is no control token', () => {
     ])
   })
 
-  test('in names, calls and variables too, and in none that the template itself writes', () => {
+  test('also in names, calls and variables, but not in text of the template itself', () => {
     const source = '<s>{{ messages[0].name }}{{ kind }}'
     const stretches = open(source).render([{ role: 'user', content: '', name: '<s>' }], { kind: '<|im_end|>' })
     expect(stretches.filter(stretch => stretch.plain).map(stretch => stretch.text)).toEqual(['<s>', '<|im_end|>'])
@@ -104,7 +104,7 @@ describe('what a caller writes is no control token', () => {
   })
 })
 
-describe('what goes wrong', () => {
+describe('errors', () => {
   const failing = (run: () => unknown) => {
     try {
       run()
@@ -113,14 +113,13 @@ describe('what goes wrong', () => {
     }
     throw new Error('It did not fail.')
   }
-  test('a template that refuses the messages says why', () => {
+  test('a template that refuses the messages gives the reason', () => {
     const failure = failing(() => open("{{ raise_exception('Roles must alternate') }}").render([user('hi')]))
     expect([failure.code, failure.param]).toEqual(['invalid_value', 'messages'])
     expect(failure.message).toContain('Roles must alternate')
   })
-  test('a template that cannot be read fails the start', () =>
-    expect(failing(() => open('{% if %}')).code).toBe('worker_error'))
-  test('a picture is refused at its place', () => {
+  test('an invalid template fails the start', () => expect(failing(() => open('{% if %}')).code).toBe('worker_error'))
+  test('an image is refused with its position', () => {
     const picture: Messages[number] = { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:,' } }] }
     const failure = failing(() => open().render([user('hi'), picture]))
     expect([failure.code, failure.param]).toEqual(['unsupported_parameter', 'messages[1].content[0]'])

@@ -32,7 +32,7 @@ describe('embeddings', () => {
     expect(await vectors({ input: 'the cat sat on the street' })).toEqual([one])
   })
 
-  test('of texts that share words are nearer than of others', async () => {
+  test('of texts that share words are more similar than of others', async () => {
     const [cat, kitten, market] = await vectors({
       input: ['a cat in the street', 'the cat and the street', 'market prices'],
     })
@@ -51,7 +51,7 @@ describe('embeddings', () => {
     expect(decoded).toEqual(numbers.map(vector => vector.map(Math.fround)))
   })
 
-  test('are shortened and brought to length 1 again', async () => {
+  test('are shortened and normalized to length 1 again', async () => {
     const [whole] = await vectors({ input: 'paris' })
     const [short] = await vectors({ input: 'paris', dimensions: 8 })
     expect(short).toHaveLength(8)
@@ -62,14 +62,14 @@ describe('embeddings', () => {
   })
 
   test('of tokens are those of their text', async () => {
-    // [CLS] and [SEP] are put around tokens that lack them.
+    // [CLS] and [SEP] are added to tokens that lack them.
     const [cat] = await vectors({ input: [101] })
     expect(await vectors({ input: [[101], [101]] })).toEqual([cat, cat])
     expect(await vectors({ input: [2, 101, 3] })).toEqual([cat])
     expect(await vectors({ input: [102] })).not.toEqual([cat])
   })
 
-  test('count every token, with those that the model adds', async () => {
+  test('count every token, including those that the model adds', async () => {
     const usage = async (input: unknown) => (await embed.post('/v1/embeddings', { model: 'toy', input })).body.usage
     expect(await usage('cat')).toEqual({ prompt_tokens: 3, total_tokens: 3 })
     expect(await usage(['cat', 'cat street'])).toEqual({ prompt_tokens: 7, total_tokens: 7 })
@@ -81,7 +81,7 @@ describe('embeddings', () => {
     expect(dot(blank!, blank!)).toBeCloseTo(1, 10)
   })
 
-  test('a text may fill the model and not more', async () => {
+  test('a text may fill the context but not exceed it', async () => {
     const words = (count: number) => Array.from({ length: count }, () => 'cat').join(' ')
     expect(await vectors({ input: words(510) })).toHaveLength(1)
     const { status, body } = await embed.post('/v1/embeddings', { model: 'toy', input: ['fine', words(511)] })
@@ -99,9 +99,9 @@ describe('embeddings', () => {
     ['no texts', { input: [] }],
     ['an empty text among others', { input: ['a', ''] }],
     ['a token that does not exist', { input: [100_000] }],
-    ['a token far beyond', { input: [2 ** 40] }],
+    ['a token far out of range', { input: [2 ** 40] }],
     ['a negative token', { input: [-1] }],
-    ['half a token', { input: [1.5] }],
+    ['a fractional token', { input: [1.5] }],
     ['a mixture', { input: ['a', 1] }],
     ['an object', { input: { text: 'a' } }],
     ['nothing', {}],
@@ -111,7 +111,7 @@ describe('embeddings', () => {
     expect(body.error.param).toMatch(/^input/)
   })
 
-  test('of many callers at once are each their own', async () => {
+  test('of many concurrent callers are not mixed up', async () => {
     const texts = Array.from(
       { length: 24 },
       (_, at) => `text number ${at} about ${'cat dog street market'.split(' ')[at % 4]}`,
@@ -138,7 +138,7 @@ describe('rerank', () => {
   }
   const order = (body: Json) => body.results.map((item: Json) => item.index)
 
-  test('puts first what shares most with the query, and equal scores in their order', async () => {
+  test('orders by words shared with the query, and keeps the order of equal scores', async () => {
     const { body } = await rerank({})
     expect(order(body)).toEqual([2, 0, 1, 3])
     const scores: number[] = body.results.map((item: Json) => item.relevance_score)
@@ -154,22 +154,22 @@ describe('rerank', () => {
     ['top_n', { top_n: 2 }, [2, 0]],
     ['top_n above the number of documents', { top_n: 99 }, [2, 0, 1, 3]],
     ['top_n 0, which means all', { top_n: 0 }, [2, 0, 1, 3]],
-    ['top_k, as others call it', { top_k: 1 }, [2]],
+    ['top_k, its name in other APIs', { top_k: 1 }, [2]],
   ])('%s', async (_rule, fields, expected) => expect(order((await rerank(fields)).body)).toEqual(expected))
 
-  test('gives the documents back where asked to', async () => {
+  test('returns the documents on request', async () => {
     const { body } = await rerank({ return_documents: true, top_n: 1, documents: documents.map(text => ({ text })) })
     expect(body.results).toEqual([{ index: 2, relevance_score: expect.any(Number), document: { text: documents[2] } }])
     expect(body.data[0].document).toBe(documents[2])
   })
 
-  test('raw scores are what the probabilities were made of', async () => {
+  test('raw scores are the logits of the probabilities', async () => {
     const { body } = await rerank({ documents: [documents[2]!] })
     const raw = (await rerank({ documents: [documents[2]!], raw_scores: true })).body.results[0].relevance_score
     expect(1 / (1 + Math.exp(-raw))).toBeCloseTo(body.results[0].relevance_score, 6)
   })
 
-  test('counts query and document with the marks around them', async () => {
+  test('counts query and document with their special tokens', async () => {
     // [CLS] cat [SEP] cat street, and the same with one word.
     expect((await rerank({ query: 'cat', documents: ['cat street', 'cat'] })).body.usage).toMatchObject({
       prompt_tokens: 9,
@@ -177,7 +177,7 @@ describe('rerank', () => {
     })
   })
 
-  test('refuses a pair that does not fit, by name, unless it may be cut', async () => {
+  test('refuses a pair that does not fit, by name, unless truncation is allowed', async () => {
     const long = 'cat '.repeat(600)
     const { status, body } = await rerank({ documents: ['a', long] })
     expect([status, body.error.code, body.error.param]).toEqual([400, 'context_length_exceeded', 'documents[1]'])

@@ -5,7 +5,7 @@ import { type Origin, schemaGrammar } from '../../../../../gpu/engines/gguf/gram
 
 export const origin: Origin = { param: 'response_format', path: 'schema' }
 
-/** llama.cpp without a model: enough to parse grammars. */
+/** llama.cpp without a model: sufficient to parse grammars. */
 export const openLlama = (): Promise<Llama> =>
   getLlama({
     gpu: false,
@@ -16,13 +16,13 @@ export const openLlama = (): Promise<Llama> =>
     logLevel: LlamaLogLevel.error,
   })
 
-/** Returns for texts whether llama.cpp's grammar matches them. Throws when it cannot parse the grammar. */
+/** Returns a function that tells whether llama.cpp's grammar matches a text. Throws for a grammar it cannot parse. */
 export async function openMatcher(llama: Llama, grammar: string): Promise<(text: string) => boolean> {
   const read = (await llama.createGrammar({ grammar })) as LlamaGrammar & { _testText(text: string): boolean }
   return text => read._testText(text)
 }
 
-/** The Failure with which the schema is refused. */
+/** The Failure that refuses the schema. */
 export function refusal(schema: unknown): Failure {
   try {
     schemaGrammar(schema, origin)

@@ -31,7 +31,7 @@ export async function openWriter(llama: Llama, limit: number) {
     for (let id = 0; id < vocabulary.size; id++) {
       const token = id as Token
       if (refused.has(token)) bias.set(token, 'never')
-      // Closing tokens are a little likelier, so that most answers are finished.
+      // Closing tokens are slightly more likely, so that most answers are finished.
       else if (['"', '}', ']'].includes(Buffer.from(vocabulary.bytes(token)).toString())) bias.set(token, { logit: 1 })
     }
     biases.set(refused, bias)

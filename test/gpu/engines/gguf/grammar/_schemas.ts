@@ -36,7 +36,7 @@ const patterns = fc.constantFrom(
 const formats = fc.constantFrom('date', 'time', 'date-time', 'uuid', 'ipv4', 'email')
 const bounds = fc.oneof(between(-3, 3), between(-1500, 1500), fc.constantFrom(0.5, -2.25, 0.001, 99.995, 1e9, -1e14))
 
-/** A record whose keys are each optional. */
+/** An object whose keys are all optional. */
 const keywords = (record: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<{ [keyword: string]: unknown }> =>
   fc
     .record(Object.fromEntries(Object.entries(record).map(([key, value]) => [key, some(value)])))
@@ -83,7 +83,7 @@ const { schema } = fc.letrec<{ schema: Schema }>(tie => {
     fc.record({ type: fc.constantFrom('array', ['array', 'null']), items: child, maxItems: between(0, 3) }),
     keywords({ minItems: between(0, 2), prefixItems: fc.array(child, { minLength: 1, maxLength: 2 }) }),
   )
-  /** Branches that differ by a constant, sometimes. */
+  /** Branches that in some cases differ by a constant. */
   const branch = fc.tuple(fc.constantFrom('x', 'y', 'z'), child, fc.boolean()).map(([kind, b, required]) => ({
     type: 'object',
     properties: { kind: { const: kind }, b },
@@ -114,7 +114,7 @@ const { schema } = fc.letrec<{ schema: Schema }>(tie => {
   }
 })
 
-/** Schemas over all keywords that grammars are made of, with two definitions that may refer to each other. */
+/** Schemas over all supported keywords, with two definitions that may refer to each other. */
 export const schemas: fc.Arbitrary<{ [keyword: string]: unknown }> = fc
   .record({ root: schema, one: schema, two: schema })
   .map(({ root, one, two }) => ({ ...(typeof root === 'boolean' ? {} : root), $defs: { one, two } }))

@@ -4,7 +4,7 @@ import { accepts, allBut, automatonOf, bothOf, withLength } from '../../../../..
 import { NotSimple, parsePattern } from '../../../../../gpu/engines/gguf/grammar/pattern.ts'
 
 const of = (source: string) => automatonOf(parsePattern(source))
-/** Undefined for what is refused, as some expressions are that may match anywhere. */
+/** Undefined for an expression that is refused, such as some that may match anywhere. */
 const ofSimple = (source: string) => {
   try {
     return of(source)
@@ -17,7 +17,7 @@ const few = fc
   .array(fc.constantFrom(...Array.from('abAé😀0_ \n\t-."\\/^$\u2028')), { maxLength: 6 })
   .map(all => all.join(''))
 
-/** Expressions with everything that is understood. */
+/** Expressions with every supported construct. */
 const { expression } = fc.letrec<{ expression: string; atom: string }>(tie => ({
   atom: fc.oneof(
     { maxDepth: 3, depthIdentifier: 'nested' },
@@ -87,7 +87,7 @@ describe('the automaton of a pattern', () => {
     )
   })
 
-  test('both, and both within a length', () => {
+  test('an intersection accepts what both accept, and within a length limit', () => {
     fc.assert(
       fc.property(
         fc.constantFrom('^a', '[ab]+$', 'é|0'),
@@ -105,7 +105,7 @@ describe('the automaton of a pattern', () => {
     )
   })
 
-  test('all texts but some', () => {
+  test('the complement of some texts accepts all others', () => {
     fc.assert(
       fc.property(fc.uniqueArray(few, { maxLength: 5 }), few, (names, text) => {
         const automaton = allBut(names)

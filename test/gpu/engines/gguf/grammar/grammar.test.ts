@@ -14,7 +14,7 @@ type Row = [name: string, schema: unknown, matched: string[], notMatched: string
 const list = { $ref: '#', type: 'object' }
 const rows: Row[] = [
   ['true', true, ['1', '"a"', '{"a":[null]}', '[]', '-1.5e-10'], ['', 'a', '01', '{a:1}', '1.', '"\n"', '1e999']],
-  ['nothing said', {}, ['null', '[1, 2]', '{ }'], ['nul', '[1,]']],
+  ['no keywords', {}, ['null', '[1, 2]', '{ }'], ['nul', '[1,]']],
   [
     'annotations',
     {
@@ -58,7 +58,7 @@ const rows: Row[] = [
     ['"b"', '2', '"'],
   ],
   [
-    'enum beside other keywords',
+    'enum with other keywords',
     { enum: ['a', 'abc', 3, 30], type: ['string', 'integer'], maxLength: 2, minimum: 10 },
     ['"a"', '30'],
     ['"abc"', '3'],
@@ -123,7 +123,7 @@ const rows: Row[] = [
     [`"${'a'.repeat(2499)}"`],
   ],
   [
-    'both large',
+    'both bounds large',
     { type: 'string', minLength: 2100, maxLength: 5050 },
     [2100, 3000, 3100, 5050].map(n => `"${'é'.repeat(n)}"`),
     [2099, 5051].map(n => `"${'é'.repeat(n)}"`),
@@ -181,13 +181,13 @@ const rows: Row[] = [
   ],
   ['no properties', { type: 'object', properties: {} }, ['{}'], ['{"a":1}']],
   [
-    'required alone',
+    'required only',
     { type: 'object', required: ['b', 'a'] },
     ['{"b":1,"a":[]}', '{"b":1,"a":2,"c":3}'],
     ['{"a":1}', '{}'],
   ],
   [
-    'required, not declared',
+    'required but not declared',
     { properties: { a: { type: 'null' } }, required: ['b'], additionalProperties: { type: 'integer' } },
     ['{"b":1}', '{"a":null,"b":2,"z":3}'],
     ['{"b":null}', '{"a":null}'],
@@ -242,7 +242,7 @@ const rows: Row[] = [
     ['"ab"', 'null'],
   ],
   [
-    'anyOf beside keywords',
+    'anyOf with other keywords',
     {
       type: 'object',
       properties: { id: { type: 'integer' } },
@@ -262,7 +262,7 @@ const rows: Row[] = [
     ['true'],
   ],
   [
-    'oneOf told apart by a constant',
+    'oneOf distinguished by a constant',
     {
       oneOf: [
         { type: 'object', properties: { k: { const: 'a' }, x: { type: 'integer' } }, required: ['k', 'x'] },
@@ -273,7 +273,7 @@ const rows: Row[] = [
     ['{"k":"a"}', '{"k":"b","x":1}'],
   ],
   [
-    'oneOf told apart by what is required',
+    'oneOf distinguished by required properties',
     {
       type: 'object',
       oneOf: [
@@ -331,7 +331,7 @@ const rows: Row[] = [
     ['{"v":1}', '{"v":1,"next":{}}'],
   ],
   [
-    'two definitions in a circle',
+    'two definitions that refer to each other',
     {
       $ref: '#/$defs/a',
       $defs: {
@@ -349,7 +349,7 @@ const rows: Row[] = [
     ['{"x":null}', '{"x":{"x":null}}'],
   ],
   [
-    'false within',
+    'false inside a schema',
     { type: 'object', properties: { a: false, b: { type: 'null' } } },
     ['{}', '{"b":null}'],
     ['{"a":1}'],
@@ -363,7 +363,7 @@ describe('a grammar matches', () => {
     expect(notMatched.filter(matches)).toEqual([])
   })
 
-  test('any JSON object, whose gaps are bounded', async () => {
+  test('any JSON object, with bounded white space', async () => {
     const matches = await openMatcher(llama, objectGrammar())
     const deep = `${'{"a":['.repeat(200)}${']}'.repeat(200)}`
     expect(['{}', '{ "a": 1,\n"b": [{}, null ]}', '{"a":"}"}', deep].filter(text => !matches(text))).toEqual([])
@@ -371,7 +371,7 @@ describe('a grammar matches', () => {
   })
 })
 
-describe('rules and texts together', () => {
+describe('rules and texts combined', () => {
   test('several schemas with marks around them', async () => {
     const grammar = openGrammar()
     const names = [

@@ -11,7 +11,7 @@ afterAll(() => llama.dispose())
 
 const range = (count: number) => Array.from({ length: count }, (_, at) => at)
 const to = (at: number) => ({ $ref: `#/$defs/d${at}` })
-/** The first of `count` definitions, each made with its number, and a string as the last. */
+/** The first of `count` definitions, each created from its number, with a string as the last. */
 const definitions = (count: number, make: (at: number) => unknown) => ({
   ...to(0),
   $defs: Object.fromEntries([...range(count).map(at => [`d${at}`, make(at)]), [`d${count}`, { type: 'string' }]]),
@@ -20,18 +20,18 @@ const named = (count: number, make: (at: number) => unknown) =>
   Object.fromEntries(range(count).map(at => [`property${at}`, make(at)]))
 const nested = (depth: number, wrap: (inner: unknown) => unknown) => range(depth).reduce<unknown>(wrap, {})
 
-/** What would take hours, gigabytes or the stack if it were written out. */
+/** Schemas that would take hours, gigabytes or the stack if they were expanded. */
 const hostile: [what: string, schema: unknown][] = [
-  ['50,000 arrays in each other', nested(50_000, items => ({ items }))],
-  ['allOf of the same twice, 60 deep', definitions(60, at => ({ allOf: [to(at + 1), to(at + 1)] }))],
-  ['anyOf of the next two, 60 deep', definitions(60, at => ({ anyOf: [to(at + 1), to(Math.min(60, at + 2))] }))],
+  ['50,000 nested arrays', nested(50_000, items => ({ items }))],
+  ['allOf of the same schema twice, 60 levels deep', definitions(60, at => ({ allOf: [to(at + 1), to(at + 1)] }))],
+  ['anyOf of the next two, 60 levels deep', definitions(60, at => ({ anyOf: [to(at + 1), to(Math.min(60, at + 2))] }))],
   ['choices of choices', { allOf: range(10).map(at => ({ anyOf: range(4).map(of => ({ const: [at, of] })) })) }],
   [
     'objects of choices',
     { allOf: range(9).map(at => ({ anyOf: range(4).map(of => ({ required: [`${at} ${of}`] })) })) },
   ],
   ['600 references in a row', definitions(600, at => to(at + 1))],
-  ['600 objects in each other', definitions(600, at => ({ properties: { next: to(at + 1) }, required: ['next'] }))],
+  ['600 nested objects', definitions(600, at => ({ properties: { next: to(at + 1) }, required: ['next'] }))],
   ['a oneOf of 300', { oneOf: range(300).map(at => ({ properties: { k: { const: at } }, required: ['k'] })) }],
   ['1500 optional properties', { properties: named(1500, () => ({ type: 'string' })), additionalProperties: true }],
   ['4000 values', { enum: range(4000).map(at => `value number ${(at * 7919) % 4001} of many`) }],
@@ -40,7 +40,7 @@ const hostile: [what: string, schema: unknown][] = [
   ['arrays that repeat arrays', nested(40, items => ({ items, maxItems: 1999 }))],
   ['repetitions of repetitions', { type: 'string', pattern: '^(((a{50}){50}){50}){50}$' }],
   ['repetitions of nothing', { type: 'string', pattern: '^((?:){1000000000}){1000000000}$' }],
-  ['a pattern of 2^20 cases', { type: 'string', pattern: '^(a|b)*a(a|b){20}$' }],
+  ['a pattern with 2^20 cases', { type: 'string', pattern: '^(a|b)*a(a|b){20}$' }],
   [
     'a tree of lists of lists',
     {
@@ -52,14 +52,14 @@ const hostile: [what: string, schema: unknown][] = [
     definitions(40, at => ({ anyOf: [{ items: to(at + 1) }, { items: to(at + 1), minItems: 2 }] })),
   ],
   [
-    'objects that hold each other first',
+    'objects that contain each other first',
     {
       anyOf: ['x', 'y'].map(other => ({ properties: { a: { $ref: '#' }, [other]: { const: 1 } } })),
     },
   ],
 ]
 
-describe('a hostile schema is refused or made at bounded cost', () => {
+describe('a hostile schema is refused or compiled at bounded cost', () => {
   test.each(hostile)('%s', async (_, schema) => {
     const before = process.cpuUsage()
     let outcome: string | Failure
@@ -70,7 +70,7 @@ describe('a hostile schema is refused or made at bounded cost', () => {
       outcome = error
     }
     const { user, system } = process.cpuUsage(before)
-    // Some tenths of a second on any machine; anything that multiplies would be far beyond.
+    // Some tenths of a second on any machine; anything that multiplies would take far longer.
     expect((user + system) / 1e6).toBeLessThan(5)
     if (outcome instanceof Failure) expect(outcome).toMatchObject({ status: 400, param: 'response_format' })
     else {
@@ -80,7 +80,7 @@ describe('a hostile schema is refused or made at bounded cost', () => {
   })
 })
 
-/** Shapes that client libraries write, with their annotations; none of them may be refused. */
+/** Schemas that client libraries generate, with their annotations; none of them may be refused. */
 const usual: [what: string, schema: unknown, text: string][] = [
   [
     'steps of a calculation',
@@ -128,7 +128,7 @@ const usual: [what: string, schema: unknown, text: string][] = [
     '{"type":"form","label":"","children":[{"type":"div","label":"a","children":[],"attributes":[{"name":"a","value":"b"}]}],"attributes":[]}',
   ],
   [
-    'what Pydantic writes',
+    'a schema of Pydantic',
     {
       $defs: { Color: { enum: ['red', 'green'], title: 'Color', type: 'string' } },
       properties: {
@@ -151,7 +151,7 @@ const usual: [what: string, schema: unknown, text: string][] = [
     '{"name": "A", "age": 149, "confidence": 0.75, "color": "green", "born": "1990-01-31", "scores": {"x": 1.5}, "pair": [1, "a"]}',
   ],
   [
-    'an expression tree told apart by its operator',
+    'an expression tree distinguished by its operator',
     {
       $ref: '#/$defs/expression',
       $defs: {

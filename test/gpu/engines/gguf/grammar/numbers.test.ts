@@ -16,7 +16,7 @@ const whole = fc.oneof(
   fc.constantFrom(0, 9, 10, 99, 100, 999, 1000, -9, -10, -99, -100),
 )
 
-test('integers within bounds, and only those', async () => {
+test('integers within bounds match, and no others', async () => {
   await fc.assert(
     fc.asyncProperty(whole, whole, fc.array(whole), async (a, b, others) => {
       const [minimum, maximum] = [Math.min(a, b), Math.max(a, b)]
@@ -34,12 +34,12 @@ test('integers within bounds, and only those', async () => {
   )
 })
 
-/** Decimal numbers of at most 15 digits, as they are written. */
+/** Decimal numbers of at most 15 digits, in the usual notation. */
 const decimal = fc
   .tuple(fc.integer({ min: -2000, max: 2000 }), fc.integer({ min: 0, max: 4 }))
   .map(([digits, places]) => Number((digits / 10 ** places).toFixed(places)))
 
-test('numbers within bounds, and only those', async () => {
+test('numbers within bounds match, and no others', async () => {
   await fc.assert(
     fc.asyncProperty(
       decimal,

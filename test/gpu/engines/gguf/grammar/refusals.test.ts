@@ -4,7 +4,7 @@ import { origin, refusal } from './_grammar.ts'
 
 const inside = (schema: unknown) => ({ type: 'object', properties: { a: { type: 'array', items: schema } } })
 
-/** Keywords of JSON Schema 2020-12 and older ones, and of OpenAPI, that no grammar is made of. */
+/** Keywords of JSON Schema 2020-12 and older versions, and of OpenAPI, that grammars do not support. */
 const unknown: [keyword: string, value: unknown][] = [
   ['not', {}],
   ['if', {}],
@@ -35,14 +35,14 @@ const unknown: [keyword: string, value: unknown][] = [
   ['discriminator', {}],
   ['typo', 1],
 ]
-test.each(unknown)('%s is refused by its name and place', (keyword, value) => {
+test.each(unknown)('%s is refused with its name and position', (keyword, value) => {
   const failure = refusal(inside({ type: 'string', [keyword]: value }))
   expect(failure).toMatchObject({ code: 'unsupported_parameter', status: 400, param: 'response_format' })
   expect(failure.message).toContain(`'schema.properties.a.items.${keyword}'`)
   expect(failure.message).toContain(`'${keyword}'`)
 })
 
-test('a keyword that is refused is named wherever it takes effect', () => {
+test('an unsupported keyword is named wherever it takes effect', () => {
   const not = { not: {} }
   const places: [unknown, string][] = [
     [{ $ref: '#/$defs/x', $defs: { x: not } }, 'schema.$defs.x.not'],
@@ -63,30 +63,26 @@ const unsupported: [what: string, schema: unknown, part: string][] = [
   ['a remote reference', { $ref: 'https://example.com/x' }, "'schema.$ref': 'https://example.com/x' is outside"],
   ['a reference to an anchor', { $ref: '#x' }, "'schema.$ref': '#x' is no JSON Pointer"],
   ['items as a list', { items: [{}] }, "'schema.items'"],
-  ['looking ahead', { pattern: '(?=a)b' }, "'schema.pattern': the pattern is not simple enough"],
-  ['looking behind', { pattern: '(?<!a)b' }, "'schema.pattern'"],
+  ['a lookahead', { pattern: '(?=a)b' }, "'schema.pattern': the pattern is not simple enough"],
+  ['a lookbehind', { pattern: '(?<!a)b' }, "'schema.pattern'"],
   ['a back reference', { pattern: '(a)\\1' }, "it uses '\\1'"],
   ['a word boundary', { pattern: '\\bx' }, "it uses '\\b'"],
   ['a Unicode property', { pattern: '\\p{L}' }, "it uses '\\p'"],
   ['an anchor in the middle', { pattern: 'a^b' }, "'^' stands elsewhere"],
   ['an anchor in a group', { pattern: '^(a$|b)' }, "'$' stands elsewhere"],
-  ['half a pair', { pattern: '\\ud800' }, 'half of a surrogate pair'],
-  ['branches of oneOf that meet', { oneOf: [{ type: 'integer' }, { type: 'number' }] }, "'schema.oneOf[1]'"],
+  ['half a surrogate pair', { pattern: '\\ud800' }, 'half of a surrogate pair'],
+  ['overlapping branches of oneOf', { oneOf: [{ type: 'integer' }, { type: 'number' }] }, "'schema.oneOf[1]'"],
   [
-    'branches that an optional property tells apart',
+    'branches that only an optional property distinguishes',
     { oneOf: ['a', 'b'].map(k => ({ type: 'object', properties: { k: { const: k } } })) },
     "'schema.oneOf[1]'",
   ],
   [
-    'branches of which both may be required',
+    'branches that may both be required',
     { type: 'object', properties: { a: true, b: true }, oneOf: [{ required: ['a'] }, { required: ['b'] }] },
     "'schema.oneOf[1]'",
   ],
-  [
-    'a value of which the format is uncertain',
-    { format: 'date', enum: ['2024-02-29'] },
-    'whether "2024-02-29" has the format',
-  ],
+  ['a value with an ambiguous format', { format: 'date', enum: ['2024-02-29'] }, 'whether "2024-02-29" has the format'],
   ['many items', { type: 'array', minItems: 2001 }, "'schema.minItems': it is more than 2000"],
   ['long strings', { type: 'string', maxLength: 1_000_001 }, "'schema.maxLength': it is more than 1000000"],
   ['a bound with many digits', { type: 'number', minimum: 0.1234567890123456 }, "'schema.minimum'"],
@@ -99,27 +95,27 @@ test.each(unsupported)('%s is refused', (_, schema, part) => {
 })
 
 const invalid: [what: string, schema: unknown, part: string][] = [
-  ['no object', 5, "'schema' is no JSON Schema"],
+  ['not an object', 5, "'schema' is no JSON Schema"],
   ['null', null, "'schema' is no JSON Schema"],
   ['a list', [], "'schema' is no JSON Schema"],
-  ['a property that is no schema', { properties: { a: 'string' } }, "'schema.properties.a' is no JSON Schema"],
+  ['a property that is not a schema', { properties: { a: 'string' } }, "'schema.properties.a' is no JSON Schema"],
   ['an unknown type', { type: 'text' }, '\'schema.type\' holds "text"'],
   ['no types', { type: [] }, "'schema.type' is empty"],
-  ['an enum that is no list', { enum: 'a' }, "'schema.enum' is no array"],
+  ['an enum that is not a list', { enum: 'a' }, "'schema.enum' is no array"],
   ['an empty anyOf', { anyOf: [] }, "'schema.anyOf' is empty"],
-  ['a length below zero', { minLength: -1 }, "'schema.minLength'"],
-  ['a length that is not whole', { type: 'string', maxLength: 1.5 }, "'schema.maxLength'"],
+  ['a negative length', { minLength: -1 }, "'schema.minLength'"],
+  ['a length that is not a whole number', { type: 'string', maxLength: 1.5 }, "'schema.maxLength'"],
   ['a bound of draft 4', { minimum: 1, exclusiveMinimum: true }, "'schema.exclusiveMinimum' is no number"],
   ['required of draft 3', { required: true }, "'schema.required' is no array"],
-  ['a pattern that is none', { pattern: '(' }, "'schema.pattern' is no regular expression"],
-  ['a reference to nothing', { $ref: '#/$defs/x' }, "'schema.$ref' refers to '#/$defs/x', which is not there"],
+  ['an invalid pattern', { pattern: '(' }, "'schema.pattern' is no regular expression"],
+  ['a dangling reference', { $ref: '#/$defs/x' }, "'schema.$ref' refers to '#/$defs/x', which is not there"],
   ['a reference to itself', { $ref: '#' }, "'schema' refers to itself"],
-  ['a circle of references', { anyOf: [{ allOf: [{ $ref: '#' }] }, { type: 'null' }] }, 'refers to itself'],
+  ['a cycle of references', { anyOf: [{ allOf: [{ $ref: '#' }] }, { type: 'null' }] }, 'refers to itself'],
   ['false', false, "No finite value satisfies the schema at 'schema'"],
   ['contradictions', { type: 'string', const: 1 }, 'No finite value'],
-  ['bounds the wrong way round', { type: 'integer', minimum: 2, maximum: 1 }, 'No finite value'],
-  ['required, not allowed', { required: ['a'], properties: {}, additionalProperties: false }, 'No finite value'],
-  ['an object in itself', { type: 'object', properties: { a: { $ref: '#' } }, required: ['a'] }, 'No finite value'],
+  ['a minimum above the maximum', { type: 'integer', minimum: 2, maximum: 1 }, 'No finite value'],
+  ['required but not allowed', { required: ['a'], properties: {}, additionalProperties: false }, 'No finite value'],
+  ['an infinite object', { type: 'object', properties: { a: { $ref: '#' } }, required: ['a'] }, 'No finite value'],
 ]
 test.each(invalid)('%s is invalid', (_, schema, part) => {
   const failure = refusal(schema)
@@ -127,7 +123,7 @@ test.each(invalid)('%s is invalid', (_, schema, part) => {
   expect(failure.message).toContain(part)
 })
 
-test('definitions that nothing refers to, and what can take no effect, are of no matter', () => {
+test('unused definitions and keywords without effect are ignored', () => {
   const schemas = [
     { $defs: { x: { not: {} } }, type: 'null' },
     { type: 'null', properties: { a: { not: {} } } },
@@ -136,7 +132,7 @@ test('definitions that nothing refers to, and what can take no effect, are of no
   expect(schemas.map(schema => schemaGrammar(schema, origin).length > 0)).toEqual([true, true, true])
 })
 
-test('the origin is named', () => {
+test('the parameter that contains the schema is named', () => {
   const tool = { param: 'tools', path: 'tools[3].function.parameters' }
   expect(() => schemaGrammar({ properties: { a: { not: {} } } }, tool)).toThrow(
     expect.objectContaining({

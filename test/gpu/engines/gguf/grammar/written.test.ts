@@ -20,7 +20,7 @@ afterAll(async () => {
   await llama.dispose()
 })
 
-/** A property counts only if it is the object's own, which `constructor` is not otherwise. */
+/** A property counts only if it is the object's own; otherwise `constructor` would count. */
 const ajv = new Ajv2020({ strict: false, ownProperties: true, logger: false })
 const withFormats = addFormats as unknown as (ajv: Ajv2020) => Ajv2020
 withFormats(ajv)
@@ -36,7 +36,7 @@ function grammarOf(schema: unknown): string | undefined {
   }
 }
 
-test(`${cases} schemas: all that a model with random weights writes to its end is JSON and validates`, async () => {
+test(`${cases} schemas: every finished answer of a model with random weights is JSON and validates`, async () => {
   let finished = 0
   let refused = 0
   await fc.assert(
@@ -51,14 +51,14 @@ test(`${cases} schemas: all that a model with random weights writes to its end i
       const validate = ajv.compile(schema)
       expect(validate(value), `${JSON.stringify(value)}: ${JSON.stringify(validate.errors)}`).toBe(true)
     }),
-    // Half a minute on a machine of its own. Looking for a smaller example of a failure ends with the time for the test.
+    // Half a minute on an idle machine. The search for a smaller counterexample ends with the time for the test.
     { numRuns: cases, interruptAfterTimeLimit: 220_000, markInterruptAsFailure: true },
   )
   expect(finished).toBeGreaterThanOrEqual(cases * 0.95)
   expect(refused).toBeLessThan(cases)
 }, 240_000)
 
-test('json_object: every answer that ends is an object', async () => {
+test('json_object: every finished answer is an object', async () => {
   const grammar = objectGrammar()
   let finished = 0
   for (let seed = 0; seed < 20; seed++) {

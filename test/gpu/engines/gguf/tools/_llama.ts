@@ -9,7 +9,7 @@ const llama = await getLlama({
   logLevel: LlamaLogLevel.error,
 })
 
-/** Whether a text, from its first to its last character, is one that llama.cpp allows under a grammar. */
+/** Whether llama.cpp accepts the whole text under a grammar. */
 export async function reader(grammar: string): Promise<(text: string) => boolean> {
   const read = (await llama.createGrammar({ grammar })) as unknown as { _testText(text: string): boolean }
   return text => read._testText(text)

@@ -12,7 +12,7 @@ import { reader } from './_llama.ts'
 
 const found = { rule: 'found' }
 
-/** Where a text leads, or what it came to before its end. */
+/** The state after a text, or the target that it reached earlier. */
 function run(automaton: Automaton, text: string): Target {
   let state: Target = 0
   for (const character of text) {
@@ -46,22 +46,22 @@ describe('text that does not begin as a call', () => {
   test.each<[string, string, boolean]>([
     ['words', 'hello', true],
     ['nothing', '', true],
-    ['JSON of another kind', '{"a": 1}', true],
+    ['other JSON', '{"a": 1}', true],
     ['another name', '{"name": "adder"}', true],
-    ['a name that is not complete', ' { "name" : "ad', true],
+    ['an incomplete name', ' { "name" : "ad', true],
     ['an opening', '{"name":"add"', false],
     ['an opening with white space', '\n {\t"name" :\n"sum" , ', false],
     ['another opening', '{"type":"call"', false],
-    ['an opening behind words', 'So: {"name":"add"', true],
+    ['an opening after words', 'So: {"name":"add"', true],
   ])('%s', (_what, text, allowed) => expect(run(guarded.automaton, text) !== 'nowhere').toBe(allowed))
 
-  test('a marker is found in what follows, also at the very beginning', () => {
+  test('a marker is found after it, and at the very beginning', () => {
     for (const text of ['<!>', '{<!>', '{"name": "<!>', 'well <!>']) expect(run(guarded.automaton, text)).toBe(found)
   })
 })
 
 describe('as a grammar of llama.cpp', () => {
-  test('text until a marker, and what must come behind it', async () => {
+  test('text until a marker, and the text that must follow it', async () => {
     const open = untilMarker('</t>', found, true)
     const allows = await reader(['root ::= t-0', 'found ::= "!"', ...rulesOf(open, 't')].join('\n'))
     for (const text of ['', 'a\nb', '<', '</t', '</t>!', '<</t>!', 'ä€😀"\\]^-</t>!'])
@@ -73,7 +73,7 @@ describe('as a grammar of llama.cpp', () => {
     expect([closed('a'), closed('a</t>!')]).toEqual([false, true])
   })
 
-  test('text that does not begin as a call is what the automaton says it is', async () => {
+  test('text that does not begin as a call: the grammar matches what the automaton accepts', async () => {
     const allows = await reader(['root ::= s-0', 'found ::= "!"', ...rulesOf(guarded.automaton, 's')].join('\n'))
     fc.assert(
       fc.property(

@@ -58,20 +58,20 @@ const two = {
   mistral: '[TOOL_CALLS][{"name": "add", "arguments": {"a": 1}}, {"name": "sum", "arguments": {"s": 2}}]',
   named: `${one.named}[TOOL_CALLS]sum[CALL_ID]abcDEF123[ARGS]{"s":2}`,
 }
-/** The arguments of one function under the name of the other. */
+/** The arguments of one function with the name of the other. */
 const wrong = (text: string) => text.replace('add', 'sum')
 
 describe.each(Object.keys(forms) as (keyof typeof forms)[])('%s', form => {
   test.each<[string, Fields, string, boolean]>([
     ['one call', forced, one[form], true],
     ['two calls', forced, two[form], true],
-    ['two where one is allowed', { ...forced, ...single }, two[form], false],
+    ['two calls where one is allowed', { ...forced, ...single }, two[form], false],
     ['the arguments of another function', forced, wrong(one[form]), false],
-    ['words where a call is wanted', forced, 'No.', false],
-    ['words behind a call', forced, `${one[form]} Done.`, false],
-    ['half a call', forced, one[form].slice(0, -4), false],
-    ['the function that is named', { tool_choice: { type: 'function', function: { name: 'add' } } }, one[form], true],
-    ['another than the named', { tool_choice: { type: 'function', function: { name: 'sum' } } }, one[form], false],
+    ['text where a call is required', forced, 'No.', false],
+    ['text after a call', forced, `${one[form]} Done.`, false],
+    ['an incomplete call', forced, one[form].slice(0, -4), false],
+    ['the named function', { tool_choice: { type: 'function', function: { name: 'add' } } }, one[form], true],
+    ['another function', { tool_choice: { type: 'function', function: { name: 'sum' } } }, one[form], false],
     ['words', {}, 'Well, it is {"a": 1} [x] <b>.\n', true],
     ['nothing', {}, '', true],
     ['a call', {}, one[form], true],
@@ -80,21 +80,21 @@ describe.each(Object.keys(forms) as (keyof typeof forms)[])('%s', form => {
     ['a call or JSON: a call', json, one[form], true],
     ['a call or JSON: JSON', json, '{"j": 1}', true],
     ['a call or JSON: other JSON', json, '{"k": 1}', false],
-    ['a call or JSON: words', json, 'Well.', false],
-    ['a call that must come, or JSON: JSON', { ...json, ...forced }, '{"j": 1}', false],
+    ['a call or JSON: text', json, 'Well.', false],
+    ['a required call, or JSON: JSON', { ...json, ...forced }, '{"j": 1}', false],
   ])('%s: %#', async (_what, fields, text, expected) => {
     const allows = await allowed(form, fields)
     expect([text, allows(text)]).toEqual([text, expected])
   })
 
-  test('words before a call, where the call has a mark', async () => {
+  test('text is allowed before a call, where calls have a mark', async () => {
     const allows = await allowed(form, {})
     const marked = form === 'llama' ? `<|python_tag|>${one.llama}` : one[form]
     expect(allows(`I will.\n\n${marked}`)).toBe(true)
     expect(allows(`I will.\n\n${wrong(marked)}`)).toBe(false)
   })
 
-  test('thoughts come first, about calls too, and are not the answer', async () => {
+  test('reasoning comes first, may mention calls, and is not the answer', async () => {
     const may = await allowed(form, forced, mayThink)
     const must = await allowed(form, forced, thinks)
     const thought = `I could ${wrong(one[form])}, hm.\n</think>\n\n`
@@ -110,7 +110,7 @@ describe.each(Object.keys(forms) as (keyof typeof forms)[])('%s', form => {
   })
 })
 
-test('Llama: JSON that is no call stays words, a call of what is no function too', async () => {
+test('Llama: JSON that is not a call stays text, and so does a call of an unknown function', async () => {
   const allows = await allowed('llama', {})
   for (const text of ['{"name": "Rome", "size": 3}', '{"type": "city"}', '{"name": "adder"}'])
     expect(allows(text)).toBe(true)
@@ -118,7 +118,7 @@ test('Llama: JSON that is no call stays words, a call of what is no function too
   expect(allows('{"name": "add"}')).toBe(false)
 })
 
-test('a function without parameters takes none, one with open ones any object', async () => {
+test('a function without parameters takes none, one with open parameters takes any object', async () => {
   const open: Fields = {
     tools: [
       { type: 'function', function: { name: 'now' } },
@@ -132,10 +132,10 @@ test('a function without parameters takes none, one with open ones any object', 
   expect(allows('[TOOL_CALLS]any[ARGS]1')).toBe(false)
 })
 
-test('without calls and formats everything goes', () =>
+test('without tools and formats there is no grammar', () =>
   expect(grammarOf({ calling: undefined, format: { type: 'text' }, ...thinks })).toBeUndefined())
 
-describe('grammars that were made are kept', () => {
+describe('compiled grammars are cached', () => {
   const wanted = (name: string, forced: boolean): Constrained => {
     const function_ = { name, parameters: schema('a') }
     const request = {
@@ -148,15 +148,15 @@ describe('grammars that were made are kept', () => {
   const asked = [wanted('f', true), wanted('g', true), wanted('f', false), wanted('f', true)]
 
   test.each([
-    ['enough room', undefined],
-    ['room for one or two', 3_000],
-    ['no room', 10],
-  ])('and are the same as new ones, with %s', async (_what, most) => {
+    ['a large cache', undefined],
+    ['a cache for one or two', 3_000],
+    ['no cache', 10],
+  ])('and equal new ones, with %s', async (_what, most) => {
     const constraint = openConstraints(most)
     for (const _round of [1, 2]) expect(await Promise.all(asked.map(constraint))).toEqual(asked.map(grammarOf))
   })
 
-  test('while one for a hundred tools is made, the loop serves others', async () => {
+  test('while a grammar for a hundred tools is compiled, the event loop serves others', async () => {
     const many = Array.from({ length: 100 }, (_, at) => ({
       type: 'function' as const,
       function: { name: `tool_${at}`, parameters: { ...schema('a'), description: `The tool number ${at}` } },
@@ -170,11 +170,11 @@ describe('grammars that were made are kept', () => {
     const grammar = await openConstraints()({ calling, format: undefined, marks: undefined, beginning: 'answer' })
     clearImmediate(next)
     expect(grammar).toContain('tool_99')
-    // It takes dozens of milliseconds; at once, nobody would have been served.
+    // It takes dozens of milliseconds. Without time slices nothing would have been served.
     expect(served).toBeGreaterThan(3)
   })
 
-  test('the second of the same is not made anew, also while the first is being made', async () => {
+  test('the same grammar is not compiled twice, even while the first is being compiled', async () => {
     const constraint = openConstraints()
     let read = 0
     const counted = wanted('h', true)

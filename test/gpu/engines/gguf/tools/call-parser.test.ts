@@ -33,7 +33,7 @@ function parse({ form, beginning }: Setting, pieces: readonly string[]): AnswerE
   return events
 }
 
-/** Events in short: content as text, thoughts in (), calls as name and arguments. */
+/** Events in short form: content as text, reasoning in (), calls as name and arguments. */
 const short = (events: AnswerEvent[]): string =>
   events
     .map(event =>
@@ -48,7 +48,7 @@ const short = (events: AnswerEvent[]): string =>
     .join('')
 
 const cases: [string, Setting, string, string][] = [
-  ['words only', { form: hermes }, 'It is <b>warm</b> today.\n', '"It is <b>warm</b> today.\n"'],
+  ['text only', { form: hermes }, 'It is <b>warm</b> today.\n', '"It is <b>warm</b> today.\n"'],
   ['nothing', { form: hermes }, '', ''],
   ['white space only', { form: hermes }, ' \n', '" \n"'],
   [
@@ -58,19 +58,19 @@ const cases: [string, Setting, string, string][] = [
     '|get_weather {"city": "Paris"}',
   ],
   [
-    'Qwen 3, which says something first, and calls twice',
+    'Qwen 3, with text first and two calls',
     { form: hermes },
     'Let me see.\n\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris", "days": 2}}\n</tool_call>\n<tool_call>\n{"name": "add", "arguments": {"a": [1, {"b": "}"}]}}\n</tool_call>',
     '"Let me see."|get_weather {"city": "Paris", "days": 2}|add {"a": [1, {"b": "}"}]}',
   ],
   [
-    'Hermes 2, which puts the arguments first',
+    'Hermes 2, with the arguments first',
     { form: hermes },
     '<tool_call>\n{"arguments": {"city": "Rome"}, "name": "get_weather"}\n</tool_call>\n',
     '|get_weather {"city": "Rome"}',
   ],
   [
-    'marks and quotes inside of arguments',
+    'marks and quotes inside arguments',
     { form: hermes },
     '<tool_call>{"name":"add","arguments":{"a":"</tool_call> \\"}{ <tool_call>"}}</tool_call>',
     '|add {"a":"</tool_call> \\"}{ <tool_call>"}',
@@ -83,7 +83,7 @@ const cases: [string, Setting, string, string][] = [
   ],
   ['no arguments', { form: hermes }, '<tool_call>{"name": "add"}</tool_call>', '|add {}'],
   [
-    'a call and then words',
+    'a call and then text',
     { form: hermes },
     '<tool_call>{"name":"add","arguments":{}}</tool_call>\nDone.',
     '|add {}"Done."',
@@ -96,7 +96,7 @@ const cases: [string, Setting, string, string][] = [
   ],
   ['an answer cut in its mark', { form: hermes }, 'So <tool_', '"So <tool_"'],
   ['an answer cut in its name', { form: hermes }, '<tool_call>\n{"name": "ad', ''],
-  ['no call behind the mark', { form: hermes }, '<tool_call>nothing', '"nothing"'],
+  ['no call after the mark', { form: hermes }, '<tool_call>nothing', '"nothing"'],
   [
     'Llama 3.1',
     { form: form('llama') },
@@ -104,32 +104,32 @@ const cases: [string, Setting, string, string][] = [
     '|get_weather {"city": "Paris"}',
   ],
   [
-    'Llama 3.1 with the tag of its tools',
+    'Llama 3.1 with the tag for tools',
     { form: form('llama') },
     '<|python_tag|>{"name": "get_weather", "parameters": {"city": "Paris"}}',
     '|get_weather {"city": "Paris"}',
   ],
   [
-    'Llama 3.2, which says what it is',
+    'Llama 3.2, with a type',
     { form: form('llama') },
     '{"type": "function", "name": "add", "parameters": {"a": 1}}',
     '|add {"a": 1}',
   ],
   [
-    'Llama 3, several',
+    'Llama 3, several calls',
     { form: form('llama') },
     '{"name": "add", "parameters": {"a": 1}}; {"name": "add", "parameters": {"a": 2}}',
     '|add {"a": 1}|add {"a": 2}',
   ],
   [
-    'Llama 3, JSON that is no call',
+    'Llama 3, JSON that is not a call',
     { form: form('llama') },
     '\n{"name": "Paris", "size": 2}',
     '"\n{"name": "Paris", "size": 2}"',
   ],
   ['Llama 3, JSON cut short', { form: form('llama') }, '{"name": "get_', '"{"name": "get_"'],
   [
-    'Llama 3, words before the tag',
+    'Llama 3, text before the tag',
     { form: form('llama') },
     'I will.\n<|python_tag|>{"name": "add", "parameters": {}}',
     '"I will."|add {}',
@@ -160,37 +160,32 @@ const cases: [string, Setting, string, string][] = [
   ],
   ['thoughts', { beginning: 'open' }, '<think>\nLet me think.\n</think>\n\nYes.\n', '(Let me think.)"Yes.\n"'],
   [
-    'thoughts that began in the prompt',
+    'reasoning that began in the prompt',
     { beginning: 'thinking' },
     'Hm.\n\nSo.\n</think>\n\nYes.',
     '(Hm.\n\nSo.)"Yes."',
   ],
-  ['an empty thought', { beginning: 'open' }, '<think>\n\n</think>\n\nYes.', '"Yes."'],
-  [
-    'no thoughts, where there may be some',
-    { beginning: 'open' },
-    'Yes, <think> is a mark.',
-    '"Yes, <think> is a mark."',
-  ],
-  ['thoughts that were cut', { beginning: 'thinking' }, 'Hm. </thin', '(Hm. </thin)'],
+  ['empty reasoning', { beginning: 'open' }, '<think>\n\n</think>\n\nYes.', '"Yes."'],
+  ['no reasoning, where it is optional', { beginning: 'open' }, 'Yes, <think> is a mark.', '"Yes, <think> is a mark."'],
+  ['reasoning that was cut', { beginning: 'thinking' }, 'Hm. </thin', '(Hm. </thin)'],
   ['a mark that was cut', { beginning: 'open' }, '<thi', '"<thi"'],
   [
-    'thoughts about calls, then a call',
+    'reasoning about calls, then a call',
     { form: hermes, beginning: 'open' },
     '<think>I could write <tool_call>{"name":"add"}.</think>\n\n<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>',
     '(I could write <tool_call>{"name":"add"}.)|add {"a": 1}',
   ],
-  ['marks of thoughts in an answer without', {}, 'a <think>b</think> c', '"a <think>b</think> c"'],
+  ['reasoning marks in an answer without reasoning', {}, 'a <think>b</think> c', '"a <think>b</think> c"'],
 ]
 
-describe('what an answer is made of', () => {
+describe('the parts of an answer', () => {
   test.each(cases)('%s', (_what, setting, text, expected) => expect(short(parse(setting, [text]))).toBe(expected))
 
   test.each(cases)('the same character by character: %s', (_what, setting, text, expected) =>
     expect(short(parse(setting, Array.from(text)))).toBe(expected),
   )
 
-  test.each(cases)('the same cut at any two places: %s', (_what, setting, text, expected) => {
+  test.each(cases)('the same split at any two positions: %s', (_what, setting, text, expected) => {
     const characters = Array.from(text)
     for (let first = 0; first <= characters.length; first++)
       for (let second = first; second <= characters.length; second++) {
@@ -205,7 +200,7 @@ describe('what an answer is made of', () => {
       }
   })
 
-  test('any text at all, however it is cut', () => {
+  test('any text, with any split', () => {
     const words = ['<tool_call>', '</tool_call>', '[TOOL_CALLS]', '[ARGS]', '<|python_tag|>', '<think>', '</think>']
     const json = [
       '{',

@@ -6,7 +6,7 @@ import { ChatResponse } from '../../../../../core/schemas/chat.ts'
 import { file, type Json, startEngine } from '../_engine.ts'
 import { templates } from './_templates.ts'
 
-/** Random weights: whatever they call, they call only because the grammar makes them. */
+/** Random weights: they make calls only because the grammar requires them. */
 const families = {
   hermes: ['<tool_call>', '</tool_call>'],
   qwen3: ['<think>', '</think>', '<tool_call>', '</tool_call>'],
@@ -21,7 +21,7 @@ const all = Object.keys(families) as Family[]
 const calling = all.filter(family => family !== 'thinker')
 
 const started = new Map<Family, ReturnType<typeof startEngine>>()
-/** The engine of a family, started when it is needed first. */
+/** The engine of a family, started at its first use. */
 function engineOf(family: Family): ReturnType<typeof startEngine> {
   const known = started.get(family)
   if (known) return known
@@ -33,7 +33,7 @@ function engineOf(family: Family): ReturnType<typeof startEngine> {
   return engine
 }
 
-/** The number of a family's control token; they come behind all others of the toy. */
+/** The number of a family's control token; control tokens follow all others of the toy model. */
 const tokenOf = (family: Family, text: string): number => 377 + (families[family] as readonly string[]).indexOf(text)
 
 const schemas: Record<string, object> = {
@@ -56,7 +56,7 @@ const schemas: Record<string, object> = {
   },
   now: { type: 'object', properties: {}, additionalProperties: false },
 }
-/** Random weights never come to the end of their thoughts; theirs is made likely. */
+/** Random weights rarely end their reasoning, so the end mark is made likely. */
 const brief = (family: Family): Record<string, number> =>
   (families[family] as readonly string[]).includes('</think>') ? { [tokenOf(family, '</think>')]: 5 } : {}
 const ajv = new Ajv({ strict: false })
@@ -83,7 +83,7 @@ function checkCalls(calls: Json[], family: Family): void {
   expect(new Set(calls.map(({ id }) => id as string)).size).toBe(calls.length)
 }
 
-/** A stream put together again as clients do. */
+/** Assembles a stream as clients do. */
 function assembled(chunks: Json[]): { message: Json; reason: string } {
   const message: Json = { content: null }
   let reason = ''
@@ -109,7 +109,7 @@ describe.each(calling)('%s', family => {
   const chat = async (fields: Json) => (await engineOf(family)).chat({ ...base, ...fields })
 
   test.each([1, 2, 3, 4, 5, 6])(
-    'an answer that must be calls is, and their arguments validate (seed %d)',
+    'with required calls an answer is calls, and their arguments validate (seed %d)',
     async seed => {
       const { status, body } = await chat({ tool_choice: 'required', seed, parallel_tool_calls: seed % 2 === 0 })
       expect([status, body.error]).toEqual([200, undefined])
@@ -123,7 +123,7 @@ describe.each(calling)('%s', family => {
     },
   )
 
-  test('the function that is named is called, once', async () => {
+  test('the named function is called, once', async () => {
     for (const name of Object.keys(schemas)) {
       const { body } = await chat({ tool_choice: { type: 'function', function: { name } } })
       const { tool_calls } = body.choices[0].message
@@ -132,21 +132,21 @@ describe.each(calling)('%s', family => {
     }
   })
 
-  test('a stream says the same as a whole answer', async () => {
+  test('a stream has the same content as a whole answer', async () => {
     const fields = { tool_choice: 'required', seed: 42 }
     const { body } = await chat(fields)
     const chunks = await (await engineOf(family)).stream({ ...base, ...fields })
     const { message, reason } = assembled(chunks)
     const named = (calls: Json[]) => calls.map(({ function: called }) => called)
     expect(reason).toBe('tool_calls')
-    // Behind thoughts it is too late to say that there is no content.
+    // After reasoning it is too late to report that there is no content.
     expect(message.content).toBe(message.reasoning_content === undefined ? null : '')
     expect(named(message.tool_calls)).toEqual(named(body.choices[0].message.tool_calls))
     expect(chunks[0]!.choices[0].delta).toMatchObject({ role: 'assistant' })
     checkCalls(message.tool_calls, family)
   })
 
-  test('an answer that may be calls is words where the model says words, which are cut where asked', async () => {
+  test('with optional calls an answer is text where the model writes text, cut at the stop string', async () => {
     const marks = families[family].map(text => [tokenOf(family, text), -100])
     const logit_bias = Object.fromEntries(marks) as Record<string, number>
     const { body } = await chat({ max_tokens: 30, seed: 5, logit_bias })
@@ -156,13 +156,13 @@ describe.each(calling)('%s', family => {
     expect(['length', 'stop']).toContain(finish_reason)
   })
 
-  test('an answer cut short has a call that is cut short', async () => {
+  test('an answer cut short has an incomplete call', async () => {
     const { body } = await chat({
       tool_choice: { type: 'function', function: { name: 'get_weather' } },
       max_tokens: 55,
     })
     const [{ finish_reason }] = body.choices
-    // The token that ends a whole call is counted too, so it may be the last that was allowed.
+    // The token that ends a complete call is counted too, so it may be the last allowed one.
     if (body.usage.completion_tokens < 55) expect(finish_reason).toBe('tool_calls')
     else expect(['length', 'tool_calls']).toContain(finish_reason)
   })
@@ -174,7 +174,7 @@ test.each([
   ['mistral', '[TOOL_CALLS]'],
   ['mistralNamed', '[TOOL_CALLS]'],
   ['llama', '<|python_tag|>'],
-] as const)('%s: of its own accord a model calls as well, and as rightly', async (family, marker) => {
+] as const)('%s: an optional call is valid too', async (family, marker) => {
   const bias = { [tokenOf(family, marker)]: 100 }
   for (const seed of [1, 2, 3]) {
     const fields = { messages: question, ...wild, seed, logit_bias: bias, parallel_tool_calls: false }
@@ -188,7 +188,7 @@ test.each([
   }
 })
 
-test('several answers at once each have calls of their own', async () => {
+test('several answers at once have their own calls', async () => {
   const fields = { messages: question, ...wild, tool_choice: 'required', n: 3, seed: 1 }
   const { body } = await (await engineOf('hermes')).chat(fields)
   const messages: Json[] = body.choices.map((choice: Json) => choice.message)
@@ -206,7 +206,7 @@ test('several answers at once each have calls of their own', async () => {
   }
 })
 
-describe('what cannot be', () => {
+describe('unsupported requests', () => {
   test.each([
     [
       'tools[1].function.parameters',
@@ -261,7 +261,7 @@ describe('JSON', () => {
   })
 
   test('any object', async () => {
-    // Random weights seldom come to an end; the closing bracket is made likely.
+    // Random weights seldom end, so the closing bracket is made likely.
     const bias = { [262 + '}'.charCodeAt(0) - 33]: 6 }
     for (const seed of [1, 2, 3]) {
       const { body } = await (await engineOf('hermes')).chat({
@@ -275,7 +275,7 @@ describe('JSON', () => {
     }
   })
 
-  test('JSON or calls, where both are asked for', async () => {
+  test('JSON or calls, where both are requested', async () => {
     let called = 0
     for (const seed of [1, 2, 3, 4, 5, 6, 7, 8]) {
       const { body } = await (await engineOf('mistral')).chat({
@@ -293,10 +293,10 @@ describe('JSON', () => {
   })
 })
 
-describe('thoughts', () => {
+describe('reasoning', () => {
   const biased = { ...wild, tools: undefined, max_tokens: 60, logit_bias: { [tokenOf('thinker', '</think>')]: 2 } }
 
-  test('are told apart, whole and streamed, and counted', async () => {
+  test('is separated, whole and streamed, and counted', async () => {
     let thought = 0
     for (const seed of [1, 2, 3, 4]) {
       const { body } = await (await engineOf('thinker')).chat({ seed, ...biased })
@@ -312,7 +312,7 @@ describe('thoughts', () => {
     expect(thought).toBeGreaterThan(0)
   })
 
-  test('may come before a call that must come', async () => {
+  test('may precede a required call', async () => {
     const bias = { [tokenOf('qwen3', '<think>')]: 8, [tokenOf('qwen3', '</think>')]: 5 }
     for (const seed of [1, 2, 3]) {
       const fields = { messages: question, ...wild, tool_choice: 'required', seed, logit_bias: bias }

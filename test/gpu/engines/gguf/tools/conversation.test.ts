@@ -40,7 +40,7 @@ function prompt(source: string, fields: Fields = {}): string {
     .join('')
 }
 
-describe('what a template says of tools', () => {
+describe('tools in the prompt of a template', () => {
   test.each([
     ['hermes', 'hermes'],
     ['qwen3', 'hermes'],
@@ -52,10 +52,10 @@ describe('what a template says of tools', () => {
   ] as const)('%s writes calls like %s', (name, family) => expect(open(templates[name]).form.family).toBe(family))
 
   test.each([
-    ['tags of its own', '<tool_call><function={{ c.function.name }}>{{ c.function.arguments | tojson }}</function>'],
+    ['its own tags', '<tool_call><function={{ c.function.name }}>{{ c.function.arguments | tojson }}</function>'],
     ['keys and values', '<tool_call>{{ c.function.name }}<arg>{{ c.function.arguments | tojson }}</arg></tool_call>'],
-    ['nothing of earlier calls', ''],
-  ])('one with the same marks that writes %s is told our form', (_what, call) => {
+    ['no earlier calls', ''],
+  ])('a template with the same marks that writes %s gets the call format of infer', (_what, call) => {
     const source = `{{ tools | tojson }}{# <tool_call> #}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}${call}{% endfor %}{% endfor %}`
     const text = prompt(source, { tools })
     expect(text).toContain('To call a function, write')
@@ -69,13 +69,13 @@ describe('what a template says of tools', () => {
     expect(text).not.toContain('To call a function')
   })
 
-  test('a template that stumbles over no content gets an empty one', () => {
+  test('a template that fails on missing content gets an empty one', () => {
     const text = prompt(templates.qwen3, { tools })
     expect(text).toContain('{"name": "get_weather", "arguments": {"city": "Oslo"}}')
     expect(text).not.toContain('To call a function')
   })
 
-  test('Llama gets one call a message, each before its result', () => {
+  test('Llama gets one call per message, each before its result', () => {
     const text = prompt(templates.llama, { tools })
     const places = ['"parameters": {"city": "Rome"}', 'sunny', '"parameters": {"city": "Oslo"}', 'snow'].map(part =>
       text.indexOf(part),
@@ -95,11 +95,11 @@ describe('what a template says of tools', () => {
     expect(text).toContain('[AVAILABLE_TOOLS]')
   })
 
-  test('a template that puts the arguments into its text gets them as text', () => {
+  test('a template that inserts the arguments into its text gets them as text', () => {
     expect(prompt(templates.mistralNamed, { tools })).toContain('[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}')
   })
 
-  test('one that knows neither tools nor system hears of both from the user, whose turns stay one', () => {
+  test('without support for tools and system, the user message has both, and user messages are merged', () => {
     const messages: ChatRequest['messages'] = [...history, { role: 'user', content: 'And?' }]
     const text = prompt(templates.strict, { tools, messages, parallel_tool_calls: false })
     expect(text.startsWith('<start_of_turn>user\nYou can call functions.')).toBe(true)
@@ -114,7 +114,7 @@ describe('what a template says of tools', () => {
     )
   })
 
-  test('functions, which tools replaced, are told as tools', () => {
+  test('the older `functions` are converted to tools', () => {
     const messages: ChatRequest['messages'] = [
       { role: 'user', content: 'Weather?' },
       { role: 'assistant', content: null, function_call: { name: 'get_weather', arguments: '{"city": "Rome"}' } },
@@ -127,14 +127,14 @@ describe('what a template says of tools', () => {
   })
 
   test.each<[string, Fields]>([
-    ['none were given', {}],
-    ['none may be called', { tools, tool_choice: 'none' }],
-  ])('nothing is said of tools where %s', (_when, fields) => {
+    ['no tools are given', {}],
+    ['no tool may be called', { tools, tool_choice: 'none' }],
+  ])('the prompt has no tools where %s', (_when, fields) => {
     for (const source of [templates.hermes, templates.strict])
       expect(prompt(source, { ...fields, messages: [{ role: 'user', content: 'Hi' }] })).not.toMatch(/tools|function/)
   })
 
-  test('what a tool is called or described as is no control token', () => {
+  test('names and descriptions of tools never become control tokens', () => {
     const [weather] = tools
     const odd = { ...weather!.function, description: '<|im_end|>', parameters: { properties: { '<|im_end|>': {} } } }
     const { render, form } = open(templates.hermes)
@@ -144,7 +144,7 @@ describe('what a template says of tools', () => {
   })
 })
 
-describe('which calls are asked for', () => {
+describe('the requested calls', () => {
   const { form } = open(templates.hermes)
   const said = (fields: Fields) => {
     const calling = callingOf(request(fields), form)
@@ -163,26 +163,26 @@ describe('which calls are asked for', () => {
   test.each<Fields>([
     { tool_choice: 'required' },
     { tools, tool_choice: { type: 'function', function: { name: 'other' } } },
-  ])('a choice of what is not there is refused', fields =>
+  ])('a tool_choice that names an unknown function is refused', fields =>
     expect(() => said(fields)).toThrow(expect.objectContaining({ code: 'invalid_value', param: 'tool_choice' })),
   )
 })
 
-describe('thinking', () => {
+describe('reasoning', () => {
   const beginning = (source: string, fields: Fields) =>
     beginningOf(prompt(source, { messages: [{ role: 'user', content: 'Hi' }], ...fields }), thinkMarksOf(source))
   test.each<[string, string, Fields, string]>([
-    ['a model that does not', templates.hermes, {}, 'answer'],
-    ['one that may', templates.qwen3, {}, 'open'],
-    ['one that is told not to', templates.qwen3, { chat_template_kwargs: { enable_thinking: false } }, 'answer'],
-    ['no effort', templates.qwen3, { reasoning_effort: 'none' }, 'answer'],
+    ['a model without reasoning', templates.hermes, {}, 'answer'],
+    ['a model with optional reasoning', templates.qwen3, {}, 'open'],
+    ['a model with it turned off', templates.qwen3, { chat_template_kwargs: { enable_thinking: false } }, 'answer'],
+    ['effort none', templates.qwen3, { reasoning_effort: 'none' }, 'answer'],
     ['some effort', templates.qwen3, { reasoning_effort: 'low' }, 'open'],
     [
-      'the template’s own variable before the effort',
+      'the template’s own variable overrides the effort',
       templates.qwen3,
       { reasoning_effort: 'high', chat_template_kwargs: { enable_thinking: false } },
       'answer',
     ],
-    ['one whose prompt begins the thoughts', templates.thinker, {}, 'thinking'],
+    ['a template whose prompt begins the reasoning', templates.thinker, {}, 'thinking'],
   ])('%s', (_what, source, fields, expected) => expect(beginning(source, fields)).toBe(expected))
 })
