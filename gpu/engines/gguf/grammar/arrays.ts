@@ -13,8 +13,8 @@ export interface ArrayParts {
 }
 
 /**
- * How many items arrays have as they are generated. After `prefixItems`, JSON Schema allows any items where nothing is
- * said, and arrays that end early; what is meant is a tuple, and that is what is generated, unless `items` or
+ * Returns how many items generated arrays have. After `prefixItems`, JSON Schema by default allows any further items,
+ * and arrays that end early. Authors of such a schema mean a tuple, so a tuple is generated, unless `items` or
  * `minItems` say otherwise.
  */
 export function lengthsOf(shape: Shape): { min: number; max: number } {

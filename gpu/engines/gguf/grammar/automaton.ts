@@ -56,7 +56,7 @@ export function automatonOf(pattern: Pattern): Automaton {
     }
     loose[at]!.free.push(to)
     for (let count = part.min; count < part.max; count++) {
-      // A state of its own, so that nothing that loops back to `at` comes into the next round.
+      // A separate state, so that no loop back to `at` enters the next repetition.
       at = add(part.of, at)
       loose[at]!.free.push(to)
     }

@@ -1,6 +1,6 @@
 import type { SchemaNode } from './schema.ts'
 
-/** JSON's types, numbers told apart by whether they are whole. */
+/** JSON's types, with integers and other numbers distinguished. */
 export type Kind = 'null' | 'boolean' | 'integer' | 'fraction' | 'string' | 'array' | 'object'
 export const kinds: readonly Kind[] = ['null', 'boolean', 'integer', 'fraction', 'string', 'array', 'object']
 

@@ -16,9 +16,9 @@ export interface ObjectParts {
 }
 
 /**
- * What is said of properties that are not declared, for objects as they are generated: schemas, or undefined when
- * there are none. Where nothing is said, JSON Schema allows any, and so does a schema that declares none; one that
- * does means those that it declares.
+ * Returns the schemas for undeclared properties of generated objects; undefined if there are none. By default JSON
+ * Schema allows any further properties. A schema without declared properties keeps that default; authors of a schema
+ * with declared ones mean only those.
  */
 export const furtherProperties = ({ additional, propertiesGiven }: Shape): readonly SchemaNode[] | undefined =>
   additional ?? (propertiesGiven ? undefined : [])

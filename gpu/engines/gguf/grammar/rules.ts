@@ -28,7 +28,7 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
   const rules = new Map<string, readonly Sequence[]>()
   const names = new Map<string, string>()
   const counts = new Map<string, number>()
-  const asked: { name: string; make: () => readonly Sequence[] }[] = []
+  const pending: { name: string; make: () => readonly Sequence[] }[] = []
   const distinct = new Set<string>()
 
   const reserve = (hint: string): string => {
@@ -85,12 +85,12 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
       if (known !== undefined) return known
       const name = reserve(hint)
       names.set(key, name)
-      asked.push({ name, make })
+      pending.push({ name, make })
       return name
     },
-    /** Makes the rules that were asked for, and those that they ask for, one a step. */
+    /** Makes the pending rules and those that they need, one per step. */
     *settle(): Generator<void, void> {
-      for (let next = asked.pop(); next; next = asked.pop()) {
+      for (let next = pending.pop(); next; next = pending.pop()) {
         fill(next.name, next.make())
         yield
       }
@@ -102,7 +102,7 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
 
 export type Rules = ReturnType<typeof openRules>
 
-/** The sequence with its first character, if it begins with text, as a part of its own. */
+/** Returns the sequence with its first character as a separate part, if it begins with text. */
 function split(sequence: Sequence): Sequence {
   const [first, ...rest] = sequence
   if (first?.kind !== 'text') return sequence

@@ -45,7 +45,7 @@ export function openDocument(root: unknown, { param, path }: Origin, nextId: () 
       return invalid(where, 'is no JSON Schema, which is an object or a boolean')
     const known = schemaNodes.get(schema)
     if (known) return known
-    // What says the same is the same, and is told by where it stands first.
+    // Equal schemas share one node, which is named by the path of the first.
     const text = JSON.stringify(schema)
     const made = texts.get(text) ?? { id: nextId(), schema: schema as Record<string, unknown>, path: where, document }
     texts.set(text, made)

@@ -6,7 +6,7 @@ export interface Shape {
   /** The schema that has this keyword, to name it in a refusal. */
   with(keyword: string): SchemaNode
   kinds: ReadonlySet<Kind>
-  /** Whether a `type`, `enum` or `const` said so. */
+  /** Whether `kinds` comes from a `type`, `enum` or `const`. */
   kindsGiven: boolean
   values: readonly unknown[] | undefined
   low: Bound | undefined
@@ -15,12 +15,12 @@ export interface Shape {
   maxLength: number
   patterns: readonly { source: string; schemaNode: SchemaNode }[]
   formats: readonly { name: string; schemaNode: SchemaNode }[]
-  /** How many items stand at places of their own. */
+  /** How many items have a schema for their position. */
   prefixLength: number
   item(index: number): readonly SchemaNode[]
-  /** Whether anything is said about items after the prefix. */
+  /** Whether a schema states anything about items after the prefix. */
   itemsGiven: boolean
-  /** Undefined when nothing is said about it. */
+  /** Undefined if no schema states it. */
   minItems: number | undefined
   maxItems: number
   /** Declared ones in their order. */
@@ -28,7 +28,7 @@ export interface Shape {
   propertiesGiven: boolean
   required: ReadonlySet<string>
   property(name: string): readonly SchemaNode[]
-  /** What is said of properties that are not declared; undefined when nothing is. */
+  /** Schemas for undeclared properties; undefined if no schema states any. */
   additional: readonly SchemaNode[] | undefined
 }
 

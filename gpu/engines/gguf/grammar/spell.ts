@@ -21,14 +21,14 @@ export function spell(automaton: Automaton, rules: Rules, hint: string, end: Seq
   arrivals[0]!++
 
   const names = new Map<number, string>()
-  const asked: number[] = []
+  const pending: number[] = []
   const nameOf = (state: number): string => {
     const known = names.get(state)
     if (known !== undefined) return known
     const name = rules.reserve(hint)
     rules.distinct.add(name)
     names.set(state, name)
-    asked.push(state)
+    pending.push(state)
     return name
   }
   /** The step and, as long as there is only one way on, those after it. */
@@ -45,7 +45,7 @@ export function spell(automaton: Automaton, rules: Rules, hint: string, end: Seq
   }
 
   const start = rule(nameOf(0))
-  for (let at = asked.pop(); at !== undefined; at = asked.pop())
+  for (let at = pending.pop(); at !== undefined; at = pending.pop())
     rules.fill(nameOf(at), [...steps[at]!.map(along), ...(automaton[at]!.ends ? [end] : [])])
   return [start]
 }

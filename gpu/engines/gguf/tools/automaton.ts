@@ -48,8 +48,8 @@ interface Node {
 
 /**
  * Any text that does not begin with one of the openings. An opening is a row of words between which, and before which,
- * there may be white space; no opening is the beginning of another. Whatever is none goes on as `rest` says, whose
- * numbers must begin behind those of this automaton: it is given the first free number.
+ * there may be white space; no opening is the beginning of another. Other text continues as `rest` defines, whose state
+ * numbers must begin after those of this automaton: it gets the first free number.
  */
 export function notBeginningWith(
   openings: readonly (readonly string[])[],

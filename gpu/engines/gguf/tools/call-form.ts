@@ -44,8 +44,8 @@ const mistral: CallForm = {
 }
 
 /**
- * The form in which a chat template seems to write calls, told by the words of its family; undefined for templates
- * that know nothing of tools, or a form that we do not.
+ * Returns the form in which a chat template seems to write calls, detected by the typical texts of a model family.
+ * Undefined for templates without tools, or with a form that infer does not support.
  */
 export function callFormOf(template: string): CallForm | undefined {
   if (!/\btools\b/.test(template)) return undefined

@@ -52,7 +52,7 @@ export function openCallParser(form: CallForm, names: readonly string[]) {
       }
       return true
     },
-    /** What is not said yet is what may belong to a mark, and the white space before it. */
+    /** Holds back what may belong to a marker, and the white space before it. */
     text(character) {
       held += character
       if (held.endsWith(form.marker)) {
@@ -69,7 +69,7 @@ export function openCallParser(form: CallForm, names: readonly string[]) {
       }
       return true
     },
-    /** Behind a marker: the first character tells how the call is written. */
+    /** After a marker: the first character determines the form of the call. */
     body(character) {
       if (isSpace(character)) return true
       if (form.family.startsWith('mistral') && character === '[') {
@@ -151,9 +151,9 @@ export function openCallParser(form: CallForm, names: readonly string[]) {
   }
 
   function taken(): AnswerEvent[] {
-    const said = events
+    const pending = events
     events = []
-    return said
+    return pending
   }
 
   return {
