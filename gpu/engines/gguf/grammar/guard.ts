@@ -1,19 +1,20 @@
 import type { Token } from 'node-llama-cpp'
 import type { Vocabulary } from '../vocabulary.ts'
 
-/** The bytes that cannot follow a lead byte, since the character has a shorter form; llama.cpp takes some of them. */
+/** Bytes that must not follow a lead byte, because the character has a shorter form. llama.cpp accepts some of them. */
 const tooLong: Readonly<Record<number, readonly [low: number, high: number]>> = {
   0xe0: [0x80, 0x9f],
   0xf0: [0x80, 0x8f],
 }
 
 /**
- * The tokens that a grammar would let through although what they say is not what it has seen, and which must
- * therefore get no chance beside one:
- *  - Control tokens count as their names there, `<|im_start|>` as twelve characters of a string, and say nothing.
- *  - Characters in bytes of their own may be written in more bytes than they need. llama.cpp decodes them, everybody
- *    else reads three or four broken ones.
- * Looks at every token once, a few dozen a step: about 0.2 s for a vocabulary of 150,000.
+ * Finds the tokens that a grammar would accept although their output differs from the text that the grammar checks.
+ * They must not be sampled with a grammar:
+ *  - A grammar checks control tokens by their names, `<|im_start|>` as twelve characters of a string, but their output
+ *    is empty.
+ *  - Byte tokens can encode a character in more bytes than it needs. llama.cpp decodes such bytes; all other readers
+ *    see three or four invalid characters.
+ * Checks every token once, a few dozen per step: about 0.2 s for a vocabulary of 150,000.
  */
 export function* openGuard(
   vocabulary: Pick<Vocabulary, 'size' | 'bytes' | 'endsText'>,

@@ -39,7 +39,7 @@ export function* productiveRules(rules: RuleMap, from: Iterable<string>): Genera
 function* finiteRules(rules: RuleMap, from: readonly string[]): Generator<void, ReadonlySet<string>> {
   const finite = new Set<string>()
   const waiting = new Map<string, { name: string; missing: number }[]>()
-  // A set gives also what is added to it meanwhile.
+  // Iteration over a Set includes entries that are added meanwhile.
   const reached = new Set(from)
   for (const name of reached) {
     for (const sequence of rules.get(name)!) {

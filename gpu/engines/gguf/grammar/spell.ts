@@ -9,8 +9,8 @@ interface Step {
 }
 
 /**
- * What an automaton accepts, in JSON: each character in one way only, escaped if it must be, and `end` after the last
- * one. A rule for each state, but for those that only lead from one state to one other.
+ * Writes the texts of an automaton in JSON: each character in one way only, escaped if necessary, and `end` after the
+ * last one. Creates a rule for each state, except those that only lead from one state to one other.
  */
 export function spell(automaton: Automaton, rules: Rules, hint: string, end: Sequence): Sequence {
   const steps = automaton.map(({ moves }) =>
@@ -31,7 +31,7 @@ export function spell(automaton: Automaton, rules: Rules, hint: string, end: Seq
     pending.push(state)
     return name
   }
-  /** The step and, as long as there is only one way on, those after it. */
+  /** Returns the step and those after it, as long as there is only one way to continue. */
   const along = (first: Step): Sequence => {
     const parts = [first.part]
     for (let at = first.to; ; ) {
@@ -50,7 +50,7 @@ export function spell(automaton: Automaton, rules: Rules, hint: string, end: Seq
   return [start]
 }
 
-/** A set of characters as JSON writes them within strings. */
+/** Returns a set of characters as JSON writes them in strings. */
 function spellings(over: Ranges, rules: Rules): Part[] {
   const plain = intersection(over, plainCharacters)
   const others = intersection(over, mustBeEscaped)

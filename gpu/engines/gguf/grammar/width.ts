@@ -52,8 +52,8 @@ export function* widthOf(rules: RuleMap, distinct: ReadonlySet<string>, budget: 
 }
 
 /**
- * How many steps llama.cpp takes to look for rules that begin with themselves: it walks every way along first parts,
- * and those of two rules that lead to a third twice.
+ * Returns the steps that llama.cpp takes to search for left-recursive rules: it follows every path along first parts,
+ * also several times to the same rule.
  */
 export function stepsToCheck(rules: RuleMap): number {
   const known = new Map<string, number>()

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ChatRequest } from '../../../../core/schemas/chat.ts'
 import type { Tool } from './calling.ts'
 
-/** A message as templates get it: its content is one text, its role one of four. */
+/** A message as templates expect it: its content is one text, its role one of four. */
 export type Message = Omit<ChatRequest['messages'][number], 'content' | 'role'> & {
   role: string
   content: string | null
@@ -20,7 +20,7 @@ export function withoutFunctions({ function_call, ...message }: Message): Messag
   return { ...message, tool_calls: [{ id: function_call.name, type: 'function', function: function_call }] }
 }
 
-/** Most templates write the arguments of earlier calls themselves and want them as objects. */
+/** Most templates write the arguments of earlier calls themselves and require them as objects. */
 export const withObjects = (messages: readonly Message[]): Message[] =>
   withCalls(messages, call => ({
     ...call,
@@ -55,8 +55,8 @@ export function oneCallEach(messages: readonly Message[]): Message[] {
 }
 
 /**
- * Calls and results as ordinary turns, for templates that know of neither: calls in the form of Hermes, results as
- * what the user says.
+ * Converts calls and results to ordinary messages, for templates that support neither: calls to the form of Hermes,
+ * results to user messages.
  */
 export function inProse(messages: readonly Message[]): Message[] {
   const rewritten: Message[] = []
