@@ -120,7 +120,7 @@ export const Segment = z.object({
     .number()
     .describe('Length of the text divided by its compressed length. A high value points to repetition.'),
   no_speech_prob: z.number().describe('Probability that nobody speaks, 0 to 1; 0 if the engine does not report it.'),
-  speaker: z.string().optional().describe('Who speaks, if speakers are told apart.'),
+  speaker: z.string().optional().describe('Who speaks, if the engine distinguishes speakers.'),
 })
 export type Segment = z.output<typeof Segment>
 

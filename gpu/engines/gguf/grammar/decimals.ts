@@ -15,10 +15,10 @@ interface Decimal {
 }
 
 /**
- * The decimal forms, without exponents, of the numbers between two bounds of which one may be missing, each with at
- * most 15 digits on either side of the point. A form within closed bounds is also within them once it is read as a
- * binary number, since reading keeps the order; next to an open bound so few digits are written that none is read as
- * the bound itself. Undefined for bounds of more than 15 digits, for which that does not hold.
+ * Returns the decimal forms, without exponents, of the numbers between two bounds, one of which may be missing. Each
+ * form has at most 15 digits on either side of the point. A form within closed bounds is also within them when it is
+ * read as a binary number, because reading keeps the order. Next to an open bound, forms have so few digits that none is
+ * read as the bound itself. Undefined for bounds of more than 15 digits, for which this does not hold.
  */
 export function decimals(low: Bound | undefined, high: Bound | undefined): Sequence[] | undefined {
   const from = low ?? { value: Math.min(-furthest, high?.value ?? 0), open: false }
