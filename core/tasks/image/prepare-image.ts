@@ -91,13 +91,9 @@ function mediaOf({ image, images, mask, mask_mode }: ImageRequest): MediaReferen
   const sent = image ?? images
   const [first, ...more] = Array.isArray(sent) ? sent : sent == null ? [] : [sent]
   if (more.length > 0)
-    throw new Failure(
-      'unsupported_parameter',
-      `'${field}' has ${more.length + 1} images, but models work on one.`,
-      {
-        param: `${field}[1]`,
-      },
-    )
+    throw new Failure('unsupported_parameter', `'${field}' has ${more.length + 1} images, but models work on one.`, {
+      param: `${field}[1]`,
+    })
   return [
     ...(first === undefined ? [] : [mediaReferenceOf('image', Array.isArray(sent) ? `${field}[0]` : field, first)]),
     ...(mask == null ? [] : [{ ...mediaReferenceOf('mask', 'mask', mask), alpha: mask_mode !== 'luma' }]),
