@@ -128,7 +128,7 @@ const onlyWhatIsUsed: Plugin[] = [
   instead(/\/listhen\/dist\/index\.mjs$/, `export { l as listen } from './shared/listhen.tqe5I1Rl.mjs'`),
   // Follows every request for a way of closing that is not used: drain has its own. Loads TLS.
   instead(/\/http-shutdown\/index\.js$/, `export default server => server`),
-  // What listhen could do and is not asked for: tunnels, the clipboard, WebSockets, a browser: 100 kB.
+  // Features of listhen that infer does not use: tunnels, the clipboard, WebSockets, a browser: 100 kB.
   instead(/\/untun\/dist\/index\.mjs$/, notInBundle('untun')),
   instead(/\/tinyclip\/dist\/index\.js$/, notInBundle('tinyclip')),
   instead(/\/crossws\/dist\/adapters\/node\.mjs$/, notInBundle('crossws')),

@@ -1,4 +1,4 @@
-/** One metadata value of a GGUF file with its type, which the format wants to be told. */
+/** One metadata value of a GGUF file with its type, which the format requires. */
 export type GgufValue =
   | readonly ['u32' | 'f32', number]
   | readonly ['bool', boolean]

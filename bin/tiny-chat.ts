@@ -14,7 +14,7 @@ const sentencePieces = (
   '▁through ▁llama.cpp ▁on ▁your ▁machine.'
 ).split(' ')
 
-/** What the hand-made chat model answers, whatever it is asked. */
+/** The answer of the hand-made chat model to every request. */
 export const tinyChatSentence: string = sentencePieces.join('').replaceAll('▁', ' ')
 
 /** ChatML for any role, with content that may be null. */

@@ -46,8 +46,8 @@ const sided = first * second
 
 /** Each token learns whether it stands before or after a [SEP]: −1.5 or +1.5 in `side`. */
 const findSide: Partial<Attention> = {
-  // The score of a [SEP] at m seen from i is steep × (i − m), of [CLS] 0, of everything else far below: whoever has
-  // a [SEP] behind him looks at it (the first one is the furthest behind and wins), all others look at [CLS].
+  // The score of a [SEP] at m seen from i is steep × (i − m), of [CLS] 0, of everything else far below: a token
+  // with a [SEP] before it attends to it (the first one is the furthest and wins), all others attend to [CLS].
   query: (set, bias) => {
     set(0, position, 60 / first)
     bias(1, 60)

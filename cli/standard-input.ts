@@ -34,7 +34,7 @@ export async function readAll(stream: NodeJS.ReadStream): Promise<string> {
     .replace(/\r?\n$/, '')
 }
 
-/** Delay before the user is told that the command waits for standard input. Milliseconds. */
+/** Delay before the message that the command waits for standard input. Milliseconds. */
 const silentMs = 3_000
 
 /** Awaits the reading, and prints a remark after 3 s: another program may hold the pipe open without writing to it. */

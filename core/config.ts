@@ -117,7 +117,7 @@ export const Limits = z
     }),
     sync_wait: Duration.default(120_000).meta({
       description:
-        'Longest time that `sync_mode`, /fal/run and the OpenAI-compatible image routes hold a request. Then the answer names the job, which goes on.',
+        'Longest time that `sync_mode`, /fal/run and the OpenAI-compatible image routes hold a request. Then the answer names the job, which continues.',
       example: '5m',
     }),
     job_retention: Duration.default(7 * 86_400_000).meta({

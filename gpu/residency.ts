@@ -67,7 +67,7 @@ export function openResidency(
     advanceAll()
   }
 
-  /** Loads the model and tells the waiter when it is ready. Returns a function that ends the wait. */
+  /** Loads the model and notifies the waiter when it is ready. Returns a function that ends the wait. */
   function load(requested: ModelState, waiter: Omit<LoadWaiter, 'since'>): () => void {
     const state = requested.retired ? all.get(requested.model.id) : requested
     if (closing || !state) {

@@ -165,7 +165,7 @@ export class EventStream implements WatchedStream {
     this.#changed()
   }
 
-  /** Returns the `retry` field for the first event. In a block of its own some readers report an event without data. */
+  /** Returns the `retry` field for the first event. Sent alone, some clients report it as an event without data. */
   #retry(): string {
     if (this.#begun) return ''
     this.#begun = true

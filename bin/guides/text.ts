@@ -66,7 +66,7 @@ function code({ text, lang = '' }: Tokens.Code): string {
   const lines = text
     .split('\n')
     .map(line =>
-      lang === '' ? line : line.replace(comment, (_, before: string, said: string) => before + faint(said)),
+      lang === '' ? line : line.replace(comment, (_, before: string, remark: string) => before + faint(remark)),
     )
   // Wide code moves to the left, because a broken line could not be copied.
   const longest = Math.max(...text.split('\n').map(widthOf))

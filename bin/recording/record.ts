@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { root } from '../bundle.ts'
 import { type Piece, recordingSvg } from './svg.ts'
 
-/** Records the packed executable in a terminal, in an empty home, and writes the picture of the README. */
+/** Records the packed executable in a terminal, in an empty home, and writes the image in the README. */
 const output = join(root, 'server/docs/recording.svg')
 const columns = 96
 /** bash writes this before its prompt; terminals show nothing of it. */
@@ -105,7 +105,7 @@ async function record(): Promise<Piece[]> {
   const seen = pieces.length
   shell.stdin!.write('kill %1; wait; exit\n')
   await once(shell, 'close')
-  // Job control tells of the background process, which is nothing to see.
+  // Leaves out the message of job control about the background process.
   return pieces.slice(0, seen)
 }
 

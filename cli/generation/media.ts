@@ -115,7 +115,7 @@ const fits = (what: Medium, type: string): boolean =>
       ? type.startsWith('audio/') || type === 'video/mp4' || type === 'video/webm'
       : type.startsWith('video/')
 
-/** Detects the type by the first bytes, because names can be wrong. The name only tells M4A audio from MP4 video. */
+/** Detects the type by the first bytes, because names can be wrong. The name only separates M4A audio from MP4 video. */
 function mediaType(bytes: Buffer, path: string): string | undefined {
   const head = bytes.subarray(0, 16).toString('latin1')
   if (head.startsWith('\u0089PNG\r\n\u001a\n')) return 'image/png'

@@ -204,7 +204,7 @@ function assembled(
 
 /**
  * Groups lines to bundles: items with the same targets share one. Bundles that would overlap get different tracks, and
- * bundles to one box reach it in different columns, so that they can be told apart.
+ * bundles to one box reach it in different columns, so that they can be distinguished.
  */
 function bundlesOf(
   row: readonly Item[],

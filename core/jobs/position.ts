@@ -3,8 +3,8 @@ import { indexIn, type Lane, waitingIn } from './lane.ts'
 import { accountOf, type ModelQueue } from './windows.ts'
 
 /**
- * How many entries of its own lane are before a job. Exact in the window; beyond it, assumes that jobs arrived evenly.
- * Undefined: the job does not wait there.
+ * Returns how many entries of its lane are before a job. Exact in the window; beyond it, assumes that jobs arrived
+ * evenly. Undefined if the job does not wait in the lane.
  */
 export function positionInLane(lane: Lane, job: WaitingJob): number | undefined {
   const at = indexIn(lane, job)

@@ -33,7 +33,7 @@ export interface GgufHeader {
   valueLength: number | null
   /** Window of blocks with sliding window attention, in tokens; null if every block attends to the whole context. */
   slidingWindow: number | null
-  /** Which blocks have sliding window attention, if the file tells. */
+  /** Which blocks have sliding window attention, if the file states it. */
   slidingBlocks: readonly boolean[] | null
   vocabularySize: number | null
   expertCount: number | null

@@ -60,7 +60,7 @@ export const ToolCall = z
   })
   .meta({ id: 'ToolCall', description: 'A call of a tool that the model asks for.' })
 
-const name = z.string().max(256).optional().describe('Name that tells participants of the same role apart.')
+const name = z.string().max(256).optional().describe('Name that distinguishes participants of the same role.')
 const Message = z
   .discriminatedUnion('role', [
     z.object({ role: z.literal('developer'), content: Content, name }),

@@ -180,7 +180,7 @@ export interface Store {
     remove(organizationId: string, id: string, at: number): Promise<FileRecord | undefined>
     /** Removes expired files, and returns the files whose bytes can be erased: at most `limit`. */
     expire(now: number, limit: number): Promise<FileRecord[]>
-    /** Marks these files' bytes as erased. The rows stay, so that an old URL can be told from a wrong one. */
+    /** Marks these files' bytes as erased. The rows stay, so that an old URL can be distinguished from a wrong one. */
     erased(ids: readonly string[]): Promise<void>
   }
   /** The videos of an organization, added when their job ends. */

@@ -13,7 +13,7 @@ import { dataOf, eventOf, latin1, type Template, template } from './stream-text.
 export interface StreamAnswerFormat {
   task: 'std/chat-completion' | 'std/completion'
   modelId: string
-  /** Whether the caller asked for the usage chunk of a stream. */
+  /** Whether the caller requested the usage chunk of a stream. */
   includeUsage: boolean
 }
 

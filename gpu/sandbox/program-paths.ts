@@ -10,10 +10,10 @@ import { sharedLibraries } from './shared-libraries.ts'
 const maxInterpreters = 4
 
 /**
- * Returns the paths that a program needs to run, as far as its location tells: its environment (a virtual environment
- * with its base Python, a conda environment, a folder of shims), else its folder and the library folders beside it; its
- * shared libraries; and the same for its interpreter. For a symbolic link, both the link and its target are included.
- * `program` is a name or a path.
+ * Returns the paths that a program needs to run, as far as its location shows them: its environment (a virtual
+ * environment with its base Python, a conda environment, a folder of shims), else its folder and the library folders
+ * beside it; its shared libraries; and the same for its interpreter. For a symbolic link, both the link and its target
+ * are included. `program` is a name or a path.
  */
 export function programPaths(program: string, path: string, guarded: Guarded): ResolvedPath[] {
   const found: ResolvedPath[] = []

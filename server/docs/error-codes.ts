@@ -55,6 +55,6 @@ export const errorCodes: Readonly<Record<FailureCode, string>> = {
   no_capacity: 'There is no free memory or slot now. Wait for `Retry-After` seconds.',
   disk_full: 'The disk of the server is full.',
   shutting_down: 'The server is stopping. Send the request again after `Retry-After` seconds.',
-  timeout: 'The time for the request is over. A job with an id goes on: read it later.',
+  timeout: 'The time for the request is over. A job with an id continues: read it later.',
   worker_crashed: 'The engine or the server crashed several times on this request. Do not send it again unchanged.',
 }

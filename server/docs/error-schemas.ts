@@ -45,7 +45,7 @@ export function errorSchemas(): Record<string, object> {
         description: 'Expected seconds until the model is loaded, with `model_warming_up`; null if unknown.',
       },
       failed_starts: seconds('How many times in a row the engine of the model failed to start.'),
-      job_id: text('Id of the job that goes on, with `timeout`.'),
+      job_id: text('Id of the job that continues, with `timeout`.'),
       status_url: text('Where to read that job.'),
     },
     required: ['code', 'message', 'type', 'param', 'request_id'],

@@ -46,7 +46,7 @@ export const falRunRoutes = (owners: SubmitOwners) => [
     tag: 'fal',
     summary: 'Run fal request',
     description:
-      'Creates an image or a video and answers with the result. The path is a slug; with `/stream` after it the answer is a stream of server-sent events, and the last event is the result. A request that has not ended after `sync_wait` (120 s by default) is answered with 504 and goes on in the background.',
+      'Creates an image or a video and answers with the result. The path is a slug; with `/stream` after it the answer is a stream of server-sent events, and the last event is the result. A request that has not ended after `sync_wait` (120 s by default) is answered with 504 and continues in the background.',
     events: 'FalRunEvent',
     errorCodes: [...errorGroups.submit, ...errorGroups.media, ...errorGroups.wait],
     largeBody: true,

@@ -28,7 +28,7 @@ const uploadQuery = query.extend({
 })
 const part = z.string().describe('Number of the part, from 1.')
 
-/** Allows pages of any origin: whoever has the signed URL may use it. */
+/** Allows pages of any origin: anyone who has the signed URL may use it. */
 const open = (call: Call) =>
   call
     .header('access-control-allow-origin', '*')

@@ -95,7 +95,7 @@ export const generateRoutes = (owners: GenerateOwners) => [
     ...submitFacts,
     path: '/slug/**:slug',
     summary: 'Create image or video',
-    description: `Creates an image or a video in the background and answers at once. With \`sync_mode: true\` or \`Prefer: wait=30\` the answer comes with the result, or as 504 with the ids if it is not there in time; the request goes on then. ${how}`,
+    description: `Creates an image or a video in the background and answers at once. With \`sync_mode: true\` or \`Prefer: wait=30\` the answer comes with the result, or as 504 with the ids if it is not there in time; the request then continues. ${how}`,
     otherAnswers: {
       200: { response: GenerationRequestView, description: 'The result, with `sync_mode: true` or `Prefer: wait`.' },
     },

@@ -101,7 +101,7 @@ const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQImWNgaGgAAAGEAQEDkg2VAAAAAElFTkSuQmCC'
 
 const how =
-  'The answer has the images in `data`, as URLs or in base64, and in `images` with their sizes. It comes when they are there, or after 120 s as 504 with the id of the job, which goes on. The id of the job is in the header `x-job-id`; with `Prefer: respond-async` the job is the answer. A client that disconnects cancels the job, unless it sent an `Idempotency-Key`. With `stream: true` the images come as server-sent events.'
+  'The answer has the images in `data`, as URLs or in base64, and in `images` with their sizes. It comes when they are there, or after 120 s as 504 with the id of the job, which continues. The id of the job is in the header `x-job-id`; with `Prefer: respond-async` the job is the answer. A client that disconnects cancels the job, unless it sent an `Idempotency-Key`. With `stream: true` the images come as server-sent events.'
 
 /** The OpenAI-compatible routes for images. */
 export const imageRoutes = (owners: ImageOwners) => [

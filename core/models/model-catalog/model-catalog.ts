@@ -13,13 +13,13 @@ export const modelCatalog = (): readonly CatalogModel[] => (models ??= Catalog.p
 /** The alias of the model that is offered for a first start. */
 export const starterName = 'starter'
 
-/** The model with this short name or alias, in any case; `qwen3:8b` is `qwen3-8b`. Undefined when there is none. */
+/** Returns the model with this short name or alias, in any case; `qwen3:8b` is `qwen3-8b`. Undefined for others. */
 export function findCatalogModel(name: string): CatalogModel | undefined {
   const wanted = name.toLowerCase().replace(':', '-')
   return modelCatalog().find(model => model.name === wanted || model.aliases.includes(wanted))
 }
 
-/** Short names that were probably meant, nearest first. */
+/** Returns the most similar short names and aliases, nearest first. */
 export const nearestCatalogNames = (name: string): string[] =>
   nearestModels(
     name,

@@ -17,13 +17,13 @@ import type { CatalogBuild, CatalogModel } from './catalog-model.ts'
 export interface RepositoryCheck {
   model: string
   repository: string
-  /** `changed`: a fact of the catalog is not what the hub says. `missing`: no such repository or file. */
+  /** `changed`: a fact of the catalog differs from the hub. `missing`: no such repository or file. */
   result: 'confirmed' | 'changed' | 'missing'
   /** What differs, and what the catalog does not know. */
   notes: string[]
 }
 
-/** How the catalog's licenses are called on the hub, where that is not the name in lower case. */
+/** The hub's names of licenses, where they are not the catalog's name in lower case. */
 const hubLicenses: Readonly<Record<string, string>> = {
   'Llama 3.1 Community License': 'llama3.1',
   'Llama 3.2 Community License': 'llama3.2',
@@ -51,12 +51,12 @@ export async function* verifyCatalog(
         silenceMs: retryRules.silenceMs,
         signal: AbortSignal.any([signal, cancel.signal]),
       })
-      const look = () => lookAt(repository, hub.endpoint, ask)
+      const read = () => readRepository(repository, hub.endpoint, ask)
       const builds = model.builds.filter(build => build.repository === repository)
       try {
         const found = isReached
-          ? await withRetries(look, { retryRules, signal })
-          : await firstRequest(look, { target: new URL(hub.endpoint), hub, retryRules, signal, cancel })
+          ? await withRetries(read, { retryRules, signal })
+          : await firstRequest(read, { target: new URL(hub.endpoint), hub, retryRules, signal, cancel })
         isReached = true
         yield compare(model, repository, builds, found)
       } catch (thrown) {
@@ -74,7 +74,7 @@ interface Found {
   files: HubFile[]
 }
 
-async function lookAt(repository: string, endpoint: string, ask: HubFetch): Promise<Found> {
+async function readRepository(repository: string, endpoint: string, ask: HubFetch): Promise<Found> {
   const url = `${endpoint}/api/models/${repository}/revision/main`
   const { response, done } = await ask(url)
   let card: { gated?: unknown; cardData?: { license?: unknown } }
@@ -104,14 +104,14 @@ function compare(
 ): RepositoryCheck {
   const changed: string[] = []
   const missing: string[] = []
-  const learned: string[] = []
+  const added: string[] = []
   const expected = hubLicenses[license] ?? license.toLowerCase()
-  // Copies in other formats often state none, or `other`.
+  // Repositories with converted files often state no license, or `other`.
   if (found.license !== null && found.license !== 'other' && found.license !== expected)
     changed.push(`license is ${found.license}, not ${expected}`)
   for (const { gated, engine, file, quantization, bytes, sha256, projector } of builds) {
     if (gated !== null && gated !== found.gated) changed.push(found.gated ? 'is gated now' : 'is not gated any more')
-    else if (gated === null && found.gated) learned.push('is gated')
+    else if (gated === null && found.gated) added.push('is gated')
     if (projector && !found.files.some(({ path }) => path === projector.file)) missing.push(`no file ${projector.file}`)
     if (engine === null) continue
     const files = filesFor(repository, found.files, engine === 'vllm' ? null : (file ?? quantization))
@@ -121,7 +121,7 @@ function compare(
     }
     const size = files.reduce((sum, one) => sum + one.size, 0)
     const what = file ?? quantization ?? 'all files'
-    if (bytes === null) learned.push(`${what} has ${size} bytes`)
+    if (bytes === null) added.push(`${what} has ${size} bytes`)
     else if (bytes !== size) changed.push(`${what} has ${size} bytes, not ${bytes}`)
     const [only, ...more] = files
     if (sha256 !== null && more.length === 0 && only!.hash.kind === 'sha256' && only!.hash.hex !== sha256)
@@ -131,7 +131,7 @@ function compare(
     model: name,
     repository,
     result: missing.length > 0 ? 'missing' : changed.length > 0 ? 'changed' : 'confirmed',
-    notes: [...missing, ...changed, ...learned],
+    notes: [...missing, ...changed, ...added],
   }
 }
 

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { createInflateRaw } from 'node:zlib'
 import { Failure } from '../../failure.ts'
 
-/** A file inside a ZIP archive, as its directory describes it. Sizes in bytes. */
+/** A file inside a ZIP archive, as the directory of the archive describes it. Sizes in bytes. */
 interface Member {
   path: string
   method: number
@@ -14,13 +14,13 @@ interface Member {
   headerAt: number
 }
 
-/** Longest comment at the end of an archive, and the record before it. */
+/** Bytes of the longest comment at the end of an archive, and of the record before it. */
 const tailBytes = 65_535 + 22
-/** A directory that is longer than this is no wheel's. */
-const longestDirectory = 16 << 20
+/** Maximum bytes of the directory of a wheel. */
+const maxDirectoryBytes = 16 << 20
 
 /**
- * Writes one file of a wheel (a ZIP archive) to `target` and returns its SHA-256. Takes stored and deflated files of
+ * Writes one file of a wheel (a ZIP archive) to `target` and returns its SHA-256. Supports stored and deflated files of
  * archives below 4 GB. Throws Failure `worker_error` for an archive that is damaged or has no such file.
  */
 export async function extractMember(
@@ -50,7 +50,7 @@ export async function extractMember(
     for await (const piece of pieces) {
       bytes += piece.length
       // An archive of a few bytes could otherwise fill the disk.
-      if (bytes > member.bytes) throw damaged(wheel, `'${path}' is longer than it says`)
+      if (bytes > member.bytes) throw damaged(wheel, `'${path}' is longer than the archive states`)
       digest.update(piece)
       yield piece
     }
@@ -78,7 +78,7 @@ async function directoryOf(file: FileHandle, wheel: string): Promise<Member[]> {
   if (end < 0 || end + 22 > tail.length) throw damaged(wheel, 'it is no ZIP archive')
   const length = tail.readUInt32LE(end + 12)
   const start = tail.readUInt32LE(end + 16)
-  if (length > longestDirectory || start + length > size) throw damaged(wheel, 'its directory lies outside of it')
+  if (length > maxDirectoryBytes || start + length > size) throw damaged(wheel, 'its directory is not inside the file')
   const directory = await readAt(file, start, length, wheel)
   const members: Member[] = []
   for (let at = 0; at + 46 <= directory.length && directory.readUInt32LE(at) === 0x02014b50; ) {

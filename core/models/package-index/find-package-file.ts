@@ -5,8 +5,8 @@ import type { HubFetch } from '../hub/requests.ts'
 const accepted = 'application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1'
 
 /**
- * The address of a file of a package, as its index lists it. Throws Failure: the refusals of `ask`, `model_not_found` when
- * the index lists no such file, and `invalid_value` when it states another SHA-256 than `sha256`.
+ * Returns the address of a file of a package, as its index lists it. Throws Failure: those of `ask`, `model_not_found`
+ * if the index lists no such file, and `invalid_value` if it states another SHA-256 than `sha256`.
  */
 export async function findPackageFile(
   { index, name, file, sha256 }: { index: string; name: string; file: string; sha256: string },
@@ -20,7 +20,11 @@ export async function findPackageFile(
     const text = await response.text()
     links = /json/.test(response.headers.get('content-type') ?? '') ? linksOfJson(text) : linksOfHtml(text)
   } catch (cause) {
-    throw new Failure('worker_error', `${host} answered with something that is no list of packages.`, { cause })
+    throw new Failure(
+      'worker_error',
+      `${host} did not answer with a list of package files. Set INFER_PYPI_INDEX to another index.`,
+      { cause },
+    )
   } finally {
     done()
   }
@@ -47,7 +51,7 @@ function linksOfJson(text: string): Link[] {
   return files.map(({ filename, url, hashes }) => ({ file: filename, url, sha256: hashes?.sha256 ?? null }))
 }
 
-/** The links of a page: the text of each is the name of the file, and its address ends in `#sha256=…`. */
+/** Returns the links of a page. The text of a link is the name of the file; its address ends in `#sha256=…`. */
 const linksOfHtml = (text: string): Link[] =>
   [...text.matchAll(/<a\b[^>]*?\bhref\s*=\s*(?:"([^"]*)"|'([^']*)')[^>]*>([^<]*)<\/a>/gi)].map(match => {
     const url = unescaped(match[1] ?? match[2] ?? '')

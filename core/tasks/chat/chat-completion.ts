@@ -29,7 +29,7 @@ export const chatCompletion = { id: 'std/chat-completion', title: 'chat completi
 export interface ChatAnswerFormat {
   task: 'std/chat-completion'
   modelId: string
-  /** Whether the caller asked for the usage chunk of a stream. */
+  /** Whether the caller requested the usage chunk of a stream. */
   includeUsage: boolean
   /** Whether the caller spoke the legacy `functions` dialect and is answered in it. */
   legacyFunctions: boolean

@@ -21,12 +21,12 @@ export function markImages(messages: ChatRequest['messages']): {
       if (part.type !== 'image_url' || part.image_url.url.startsWith('data:')) return part
       const param = `messages[${at}].content[${place}].image_url.url`
       // Random, so that no text of the caller can contain it.
-      const mark = `picture:${randomBytes(16).toString('hex')}`
+      const mark = `image:${randomBytes(16).toString('hex')}`
       images.push({ mark, param, value: part.image_url.url })
       if (images.length > maxFetched)
         throw new Failure(
           'invalid_value',
-          `More than ${maxFetched} pictures are named by their addresses; send others as data: URLs.`,
+          `More than ${maxFetched} images are sent as http(s) URLs. Send the others as data: URLs.`,
           { param },
         )
       return { ...part, image_url: { ...part.image_url, url: mark } }

@@ -55,7 +55,7 @@ export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
 /** Parses vectors in either encoding as 32-bit floats, in the order of the input. */
 export function vectorsOf(answer: Record<string, unknown>, count: number): Float32Array[] {
   if (!Array.isArray(answer.data) || answer.data.length !== count)
-    throw engineFault(`with another number of embeddings than the ${count} asked for`)
+    throw engineFault(`with another number of embeddings than the ${count} inputs`)
   const vectors: Float32Array[] = []
   for (const [at, item] of (answer.data as { index?: unknown; embedding?: unknown }[]).entries()) {
     const place = typeof item?.index === 'number' ? item.index : at

@@ -2,7 +2,7 @@ import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { FillContext, GenerationTaskRecord } from '../task.ts'
 import { fillMedia, type TakenMedia } from './media.ts'
 
-/** Checks a request and returns the inputs that its job is stored with: defaults filled in, media as files. Rejects with Failure. */
+/** Checks a request and returns the inputs of its job: with defaults, and media as files. Rejects with Failure. */
 export async function fillInputs(
   prepare: GenerationTaskRecord['prepare'],
   inputs: object,

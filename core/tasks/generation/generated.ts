@@ -13,13 +13,13 @@ const made = {
     .describe('How long it took.'),
 }
 
-/** The wire shape of the result of a task below /slug that makes images. */
+/** The wire shape of the result of a task under /slug that makes images. */
 export const GeneratedImages = z.object({
   images: z.array(MadeFile).describe('The images.'),
   ...made,
 })
 
-/** The wire shape of the result of a task below /slug that makes a video. */
+/** The wire shape of the result of a task under /slug that makes a video. */
 export const GeneratedVideo = z.object({
   video: MadeFile.describe('The video.'),
   thumbnail_url: z.string().optional().describe('Where to read a small image of the video (WebP).'),

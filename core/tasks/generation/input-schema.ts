@@ -13,32 +13,33 @@ interface Schema {
   [name: string]: unknown
 }
 
-const made = new Map<string, object>()
+const cache = new Map<string, object>()
 
-/** What a request for the task may hold, as a JSON Schema (2020-12) that stands alone: for forms and for workflows. */
+/** Returns the request of a task as a self-contained JSON Schema (2020-12), for forms and workflows. */
 export function inputSchema(task: GenerationTask, resolutions: readonly Resolution[] = defaultResolutions): object {
   const key = `${task} ${resolutions.join()}`
-  const known = made.get(key)
+  const known = cache.get(key)
   if (known) return known
-  const whole = z.toJSONSchema(generationRequests[task], { io: 'input' }) as unknown as {
+  const document = z.toJSONSchema(generationRequests[task], { io: 'input' }) as unknown as {
     $schema: string
     $defs: Record<string, Schema>
   }
-  const schema = Object.values(whole.$defs)[0]!
+  const schema = Object.values(document.$defs)[0]!
   const properties = Object.fromEntries(
     Object.entries(schema.properties ?? {}).map(([name, property]) => [name, simple(property)]),
   )
   if (properties.resolution) properties.resolution.enum = [...resolutions]
-  const alone = { $schema: whole.$schema, ...schema, properties }
-  made.set(key, alone)
-  return alone
+  const schemaOfTask = { $schema: document.$schema, ...schema, properties }
+  cache.set(key, schemaOfTask)
+  return schemaOfTask
 }
 
-/** Null means absent everywhere here, and the bounds of JavaScript's whole numbers say nothing: neither helps a form. */
+/** Removes null, which always means absent, and the largest safe integer as a maximum: neither helps a form. */
 function simple(property: Schema): Schema {
   const { anyOf, ...rest } = property
-  const given = anyOf?.filter(one => one.type !== 'null')
-  const plain: Schema = given?.length === 1 ? { ...given[0], ...rest } : given ? { ...rest, anyOf: given } : rest
+  const variants = anyOf?.filter(one => one.type !== 'null')
+  const plain: Schema =
+    variants?.length === 1 ? { ...variants[0], ...rest } : variants ? { ...rest, anyOf: variants } : rest
   if (Array.isArray(plain.type)) plain.type = plain.type.find(one => one !== 'null')
   if (plain.maximum === Number.MAX_SAFE_INTEGER) delete plain.maximum
   return plain

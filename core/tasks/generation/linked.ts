@@ -1,21 +1,21 @@
 import type { Link } from '../task.ts'
 import type { GenerationResult, ResultFile } from './result.ts'
 
-/** A file of a result as a reader gets it. */
+/** A file in a result, as API clients read it. */
 export interface LinkedFile extends Omit<ResultFile, 'file_id' | 'thumbnail_id'> {
   url: string
   thumbnail_url?: string
 }
 
-/** The result of a generation as a reader gets it. */
+/** The result of a generation, as API clients read it. */
 export interface LinkedResult extends Omit<GenerationResult, 'images' | 'video'> {
   images?: LinkedFile[]
   video?: LinkedFile
-  /** Of the video. */
+  /** Thumbnail of the video. */
   thumbnail_url?: string
 }
 
-/** Every thumbnail is one: nobody saves it under a name of its own. */
+/** All thumbnails have the same file name, because clients do not save them by name. */
 const thumbnail = 'thumbnail.webp'
 
 /** Returns a file with its address instead of its id. */
@@ -27,13 +27,13 @@ export function linkedFile({ file_id, thumbnail_id, ...facts }: ResultFile, link
   }
 }
 
-/** Returns a stored result as a reader gets it: files by address instead of by id. */
+/** Returns a stored result as API clients read it: files by address instead of by id. */
 export function linked({ images, video, ...facts }: GenerationResult, link: Link): LinkedResult {
-  const shown = video && linkedFile(video, link)
+  const linkedVideo = video && linkedFile(video, link)
   return {
     ...(images ? { images: images.map(image => linkedFile(image, link)) } : {}),
-    ...(shown ? { video: shown } : {}),
-    ...(shown?.thumbnail_url === undefined ? {} : { thumbnail_url: shown.thumbnail_url }),
+    ...(linkedVideo ? { video: linkedVideo } : {}),
+    ...(linkedVideo?.thumbnail_url === undefined ? {} : { thumbnail_url: linkedVideo.thumbnail_url }),
     ...facts,
   }
 }

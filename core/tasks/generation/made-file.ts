@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A file that a task has made, as its result shows it to whoever reads it. */
+/** A file in the result of a task, as API clients read it. */
 export const MadeFile = z.object({
   url: z
     .string()

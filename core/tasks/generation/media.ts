@@ -9,13 +9,13 @@ import { ratioLike, type Size, sizeLike, sizeOf } from './size.ts'
 
 export type TakenMedia = Partial<Record<MediaKind, Pick<FileRecord, 'id' | 'width' | 'height' | 'durationMs'>>>
 
-/** What is made of a video that is sent: a minute at 30 frames a second. */
+/** Maximum frames of an interpolated video: one minute at 30 frames per second. */
 const maxInterpolated = 1_800
 
 /**
- * The inputs as they are stored with the job: with the ids of the files that have been taken, and with the size and
- * length that follow from them where the caller gave none. Throws Failure `invalid_audio` or `invalid_video` for what
- * is too long, and `invalid_image` for a mask that does not fit.
+ * Returns the inputs to store with the job: with the ids of the stored files, and with the size and length of these
+ * files where the caller sent none. Throws Failure `invalid_audio` or `invalid_video` for media that are too long, and
+ * `invalid_image` for a mask whose size differs from that of the image.
  */
 export function fillMedia(prepared: PreparedGeneration, taken: TakenMedia): GenerationInputs {
   const { task, inputs } = prepared
@@ -36,7 +36,7 @@ export function fillMedia(prepared: PreparedGeneration, taken: TakenMedia): Gene
     if (!image || !mask || (image.width === mask.width && image.height === mask.height)) return
     throw new Failure(
       'invalid_image',
-      `The mask in '${field('mask')}' is ${mask.width} × ${mask.height} pixels and the picture ${image.width} × ${image.height}: they must be the same.`,
+      `The mask in '${field('mask')}' is ${mask.width} × ${mask.height} pixels and the image ${image.width} × ${image.height}: they must be the same.`,
       { param: field('mask') },
     )
   }
@@ -56,8 +56,8 @@ export function fillMedia(prepared: PreparedGeneration, taken: TakenMedia): Gene
     const durationMs = taken[kind]?.durationMs
     if (!durationMs) return inputs.num_frames
     const frames = Math.max(1, Math.round((durationMs / 1000) * inputs.fps))
-    const most = kind === 'video' ? maxInterpolated : maxFrames
-    if (frames <= most) return frames
+    const maxAllowed = kind === 'video' ? maxInterpolated : maxFrames
+    if (frames <= maxAllowed) return frames
     const seconds = Math.round(durationMs / 100) / 10
     const instead =
       kind === 'video'
@@ -65,7 +65,7 @@ export function fillMedia(prepared: PreparedGeneration, taken: TakenMedia): Gene
         : "Send a lower 'fps', or 'num_frames' for its beginning"
     throw new Failure(
       kind === 'video' ? 'invalid_video' : 'invalid_audio',
-      `'${field(kind)}' lasts ${seconds} s; at ${inputs.fps} frames a second this is ${frames} frames, and ${most} is the most. ${instead}.`,
+      `'${field(kind)}' lasts ${seconds} s; at ${inputs.fps} frames a second this is ${frames} frames, but at most ${maxAllowed} are allowed. ${instead}.`,
       { param: field(kind) },
     )
   }

@@ -1,23 +1,23 @@
 import type { Metering } from '../task.ts'
 
-/** Meters tasks that write files: engines count nothing, and the work of a job follows from its inputs. */
+/** Meters generation tasks. Engines report no usage, so the cost is 0 and the work is computed from the inputs. */
 export const generationMetering: Metering = { unit: 'nothing', cost: () => 0, work: workOfInputs }
 
 const factors = ['width', 'height', 'num_images', 'num_frames', 'num_inference_steps'] as const
 
-/** Pixels × images or frames × steps, of inputs that have every default filled in. */
+/** Returns pixels × images or frames × steps. The inputs must have all defaults. */
 function workOfInputs(inputs: string | null): number | null {
   if (!inputs) return null
-  let asked: Partial<Record<(typeof factors)[number], unknown>> | null
+  let parsed: Partial<Record<(typeof factors)[number], unknown>> | null
   try {
-    asked = JSON.parse(inputs) as typeof asked
+    parsed = JSON.parse(inputs) as typeof parsed
   } catch {
     return null
   }
-  if (!asked || !factors.some(name => name in asked)) return null
+  if (!parsed || !factors.some(name => name in parsed)) return null
   let work = 1
   for (const name of factors) {
-    const factor = asked[name] ?? 1
+    const factor = parsed[name] ?? 1
     if (typeof factor !== 'number' || !(factor > 0) || !Number.isFinite(factor)) return null
     work *= factor
   }

@@ -21,10 +21,10 @@ export interface OutputOwners {
   log: Log
 }
 
-/** What an engine has made, checked and in its place; the rows are still to be written. */
+/** The validated output files of an engine, copied to the file store. Their database rows are not written yet. */
 export interface Outputs {
   files: NewFile[]
-  /** One for each picture, or one for the video. */
+  /** One for each image, or one for the video. */
   results: ResultFile[]
 }
 
@@ -34,9 +34,9 @@ interface Run {
   inputs: GenerationInputs
   /** Where the engine wrote. */
   folder: string
-  /** A folder that the engine cannot reach, for what is made of its files. */
+  /** A folder that the engine cannot access, for thumbnails. */
   ownFolder: string
-  /** Bytes of everything that one job may make. */
+  /** Maximum bytes of all output files of one job. */
   maxBytes: number
   expiresAt: number | null
 }
@@ -45,16 +45,16 @@ const imageRules: Omit<ImageRules, 'formats'> = { maxBytes: 512 << 20, maxPixels
 const thumbnailSide = 320
 
 /**
- * Takes over the files that the engine has named: each is copied out of its reach first and then judged by its content,
- * so that what was judged is what is kept. Rejects with Failure `worker_error` that says what is wrong with them, and
- * then nothing is kept.
+ * Stores the files that the engine named. Each file is first copied to where the engine cannot change it and then
+ * validated by its content, so the stored bytes are the validated ones. Rejects with Failure `worker_error` that names
+ * the fault; then no file is kept.
  */
 export async function takeOutputs(run: Run, completed: Completed, owners: OutputOwners): Promise<Outputs> {
   const { job, task, inputs } = run
   const fault = (what: string) => workerError(job.modelId, what)
   checkNames(completed.files, task, inputs, fault)
   const kept: NewFile[] = []
-  let left = run.maxBytes
+  let remainingBytes = run.maxBytes
 
   async function adopt(path: string, contentType: string, as: 'output' | 'thumbnail', shownName: string) {
     const file = await owners.files.adopt(job.organizationId, path, {
@@ -63,26 +63,26 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
       purpose: as,
       jobId: job.id,
       expiresAt: run.expiresAt,
-      maxBytes: left,
+      maxBytes: remainingBytes,
     })
-    left -= file.bytes
+    remainingBytes -= file.bytes
     kept.push(file)
     return file
   }
 
-  /** A small picture of a file; none is no reason to lose what it shows. */
+  /** Stores a thumbnail and returns its id. If that fails, the output is kept without a thumbnail. */
   async function thumbnail(draw: () => Promise<Uint8Array>): Promise<string | undefined> {
     try {
       const path = join(run.ownFolder, `thumbnail-${ulid()}.webp`)
       await writeFile(path, await draw(), { flag: 'wx' })
       return (await adopt(path, 'image/webp', 'thumbnail', 'thumbnail.webp')).id
     } catch (cause) {
-      owners.log.warn('A thumbnail could not be made', { job: job.id }, cause)
+      owners.log.warn('A thumbnail could not be created', { job: job.id }, cause)
       return undefined
     }
   }
 
-  async function picture(name: string, at: number): Promise<ResultFile> {
+  async function image(name: string, at: number): Promise<ResultFile> {
     const format = inputs.output_format as 'png' | 'jpeg' | 'webp'
     const ending = format === 'jpeg' ? 'jpg' : format
     const file = await adopt(
@@ -94,11 +94,11 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
     const path = owners.files.pathOf(file)
     const facts = await owners.cpu.image(path, { ...imageRules, formats: [format] }).catch((cause: unknown) => {
       if (!(cause instanceof Failure) || cause.code !== 'invalid_image') throw cause
-      throw fault(`made '${name}', which is no ${format.toUpperCase()} picture: ${cause.message}`)
+      throw fault(`made '${name}', which is no ${format.toUpperCase()} image: ${cause.message}`)
     })
     Object.assign(file, { width: facts.width, height: facts.height })
-    const small = await thumbnail(() => owners.cpu.thumbnail(path, thumbnailSide))
-    return shown(file, small)
+    const thumbnailId = await thumbnail(() => owners.cpu.thumbnail(path, thumbnailSide))
+    return resultFileOf(file, thumbnailId)
   }
 
   async function video(name: string): Promise<ResultFile> {
@@ -109,7 +109,7 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
       if (!(await isMp4(path))) throw fault(`made '${name}', which is no MP4 video`)
       const durationMs = Math.round((1000 * inputs.num_frames) / inputs.fps)
       Object.assign(file, { width: inputs.width, height: inputs.height, durationMs })
-      return { ...shown(file), fps: inputs.fps, num_frames: inputs.num_frames, figures: 'requested' }
+      return { ...resultFileOf(file), fps: inputs.fps, num_frames: inputs.num_frames, figures: 'requested' }
     }
     const facts = await owners.ffmpeg.probe(path).catch((cause: unknown) => {
       throw fault(`made '${name}', which is no MP4 video: ${Failure.from(cause).message}`)
@@ -117,15 +117,17 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
     if (facts.kind !== 'video' || !facts.width || !facts.height || !(await isMp4(path)))
       throw fault(`made '${name}', which is no MP4 video but ${facts.kind === 'video' ? 'another kind' : facts.kind}`)
     Object.assign(file, { width: facts.width, height: facts.height, durationMs: facts.durationMs })
-    const small = await thumbnail(async () => owners.cpu.thumbnail(await owners.ffmpeg.frame(path), thumbnailSide))
+    const thumbnailId = await thumbnail(async () =>
+      owners.cpu.thumbnail(await owners.ffmpeg.frame(path), thumbnailSide),
+    )
     const fps = facts.fps ?? inputs.fps
-    return { ...shown(file, small), fps, num_frames: facts.frames ?? inputs.num_frames }
+    return { ...resultFileOf(file, thumbnailId), fps, num_frames: facts.frames ?? inputs.num_frames }
   }
 
   try {
     const results: ResultFile[] = []
     for (const [at, { name }] of completed.files.entries())
-      results.push(await (makesImages(task) ? picture(name, at) : video(name)))
+      results.push(await (makesImages(task) ? image(name, at) : video(name)))
     return { files: kept, results }
   } catch (thrown) {
     await owners.files.discard(kept)
@@ -133,7 +135,7 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
   }
 }
 
-/** That the engine speaks of what was asked for, under names that can only lie in its folder. */
+/** Throws unless the engine named files of the requested number and kind, with names that can only be in its folder. */
 function checkNames(
   files: readonly EngineFile[],
   task: GenerationTask,
@@ -144,12 +146,12 @@ function checkNames(
   const strange = files.find(({ name }) => !/^[A-Za-z0-9][\w.-]*$/.test(name))
   if (strange) throw fault(`named ${JSON.stringify(strange.name)}, which is not the plain name of a file in its folder`)
   const other = files.find(file => file.kind !== kind)
-  if (other) throw fault(`made '${other.name}', of kind ${other.kind}, where ${kind} was asked for`)
+  if (other) throw fault(`made '${other.name}', of kind ${other.kind} instead of ${kind}`)
   if (new Set(files.map(({ name }) => name)).size < files.length) throw fault('named one file twice')
-  if (files.length !== num_images) throw fault(`made ${files.length} files where ${num_images} were asked for`)
+  if (files.length !== num_images) throw fault(`made ${files.length} files instead of ${num_images}`)
 }
 
-/** Whether it begins as MP4 files do: a box of type `ftyp`. */
+/** Whether the file begins with a box of type `ftyp`, as MP4 files do. */
 async function isMp4(path: string): Promise<boolean> {
   const file = await open(path)
   try {
@@ -160,7 +162,7 @@ async function isMp4(path: string): Promise<boolean> {
   }
 }
 
-const shown = (file: NewFile, thumbnailId?: string): ResultFile => ({
+const resultFileOf = (file: NewFile, thumbnailId?: string): ResultFile => ({
   file_id: file.id,
   file_name: file.name,
   content_type: file.contentType,

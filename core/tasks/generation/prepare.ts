@@ -10,44 +10,44 @@ import type { ModelFacts } from '../task.ts'
 import { type GenerationRequest, generationRequests, maxFrames, otherNames, presets } from './request.ts'
 import { defaultResolutions, imageSize, rounded, type Size, sizeOf } from './size.ts'
 
-/** A picture, video or sound that the request names and that is not here yet. */
+/** An image, mask, video or audio file that the request names and that has not been loaded yet. */
 export interface MediaReference {
   kind: MediaKind
-  /** The field as the caller has called it. */
+  /** Name of the field as the caller sent it. */
   field: string
   value: string
-  /** Of a mask: what is transparent is meant, not what is white. */
+  /** For a mask: the transparent area is edited, not the white one. */
   alpha?: boolean
 }
 
-/** A request that has been checked: everything but what its media decide. */
+/** A validated request. Values that depend on its media are still missing. */
 export interface PreparedGeneration {
-  /** What the engine is asked to do. */
+  /** The task for the engine. */
   task: GenerationTask
-  /** With every default; `image`, `mask`, `video` and `audio` are null until they have been taken. */
+  /** With all defaults. `image`, `mask`, `video` and `audio` are null until `fillMedia` sets them. */
   inputs: GenerationInputs
   media: MediaReference[]
-  /** Whether the size follows from the picture or video, because the caller gave none. */
+  /** Whether the size follows from the image or video, because the caller sent none. */
   sizeFromMedia: boolean
-  /** Whether the mask has to have the size of the picture. */
+  /** Whether the mask must have the size of the image. */
   maskFits?: boolean
-  /** Whether the number of frames follows from the sound or video. */
+  /** Whether the number of frames follows from the audio or video. */
   lengthFromMedia: boolean
   syncMode: boolean
 }
 
-/** What is asked of a model besides the fields that infer knows. */
+/** The settings of a model that requests are checked against. */
 export type GenerationModel = Pick<Model, 'extra_params' | 'resolutions'>
 
 type Issue = z.core.$ZodIssue
 type Body = Record<string, unknown>
 
-/** Returns a random seed that every engine takes. */
+/** Returns a random seed that every engine accepts. */
 export const drawnSeed = (): number => randomInt(2 ** 31)
 
 /**
- * Checks a request and fills in the defaults. Pure but for the seed, which is drawn where none is given. Throws Failure
- * with every wrong field, under the names that the caller used.
+ * Checks a request and fills in the defaults. Pure except for the seed, which is random if the request has none. Throws
+ * Failure with every invalid field, under the names that the caller used.
  */
 export function prepareGeneration(
   task: GenerationTask,
@@ -72,7 +72,7 @@ export function prepareGeneration(
     wrong.push({
       code: 'custom',
       path: ['duration'],
-      message: `at ${length.fps} frames a second this is ${length.frames} frames, and ${maxFrames} is the most.`,
+      message: `at ${length.fps} frames a second this is ${length.frames} frames, but at most ${maxFrames} are allowed.`,
     })
   if (wrong.length > 0) {
     const issues = wrong.map(issue => ({
@@ -81,10 +81,10 @@ export function prepareGeneration(
     }))
     throw failureOf({ issues }, body)
   }
-  const { size, fromMedia } = wantedSize(task, request, allowed[0] ?? '480p')
+  const { size, fromMedia } = sizeFor(task, request, allowed[0] ?? '480p')
   const chosen = presets[request.preset ?? 'balanced']
-  const isPicture = makesImages(task)
-  const format = request.output_format ?? (isPicture ? 'png' : 'mp4')
+  const isImage = makesImages(task)
+  const format = request.output_format ?? (isImage ? 'png' : 'mp4')
   return {
     task,
     inputs: {
@@ -92,7 +92,7 @@ export function prepareGeneration(
       negative_prompt: request.negative_prompt ?? null,
       seed: request.seed ?? drawSeed(),
       ...size,
-      num_images: isPicture ? (request.num_images ?? 1) : 1,
+      num_images: isImage ? (request.num_images ?? 1) : 1,
       num_frames: length.frames,
       fps: length.fps,
       num_inference_steps: request.num_inference_steps ?? chosen.num_inference_steps,
@@ -115,7 +115,7 @@ export function prepareGeneration(
   }
 }
 
-/** Returns which sizes and lengths of these inputs the model cannot make. */
+/** Returns the sizes and lengths in these inputs that the model cannot generate. */
 export function sizeFaults(task: GenerationTask, inputs: Body, { resolutions }: ModelFacts): FailureDetail[] {
   try {
     prepareGeneration(task, inputs, { extra_params: [], resolutions }, () => 0)
@@ -127,11 +127,11 @@ export function sizeFaults(task: GenerationTask, inputs: Body, { resolutions }: 
   }
 }
 
-/** Whether it makes pictures; the others make a video. */
+/** Whether the task creates images; all others create a video. */
 export const makesImages = (task: GenerationTask): boolean =>
   task === 'slug/text-to-image' || task === 'slug/image-to-image' || task === 'slug/inpainting'
 
-/** The body under our own names, and what the caller called each field that he called otherwise. */
+/** Returns the body with infer's field names, and for each renamed field the name that the caller used. */
 function renamed(body: unknown, fields: readonly string[]): { named: unknown; sent: Record<PropertyKey, string> } {
   const sent: Record<PropertyKey, string> = {}
   if (body === null || typeof body !== 'object' || Array.isArray(body)) return { named: body, sent }
@@ -167,16 +167,16 @@ function lengthOf(
   return { frames: chosen.num_frames, fps, fromMedia: task === 'slug/speech-to-video' }
 }
 
-function wantedSize(
+function sizeFor(
   task: GenerationTask,
   request: GenerationRequest,
-  usual: (typeof defaultResolutions)[number],
+  fallback: (typeof defaultResolutions)[number],
 ): { size: Size; fromMedia: boolean } {
-  const { image_size: asked, width, height, resolution } = request
+  const { image_size: requested, width, height, resolution } = request
   const ratio = request.aspect_ratio === 'auto' ? undefined : (request.aspect_ratio ?? undefined)
-  const table = sizeOf(resolution ?? (makesImages(task) ? '720p' : usual), ratio ?? '16:9')
-  if (typeof asked === 'string') return { size: imageSize(asked), fromMedia: false }
-  if (asked) return { size: rounded(asked), fromMedia: false }
+  const table = sizeOf(resolution ?? (makesImages(task) ? '720p' : fallback), ratio ?? '16:9')
+  if (typeof requested === 'string') return { size: imageSize(requested), fromMedia: false }
+  if (requested) return { size: rounded(requested), fromMedia: false }
   if (width != null || height != null)
     return { size: rounded({ width: width ?? height!, height: height ?? width! }), fromMedia: false }
   if (task === 'slug/text-to-image' && !ratio && !resolution) return { size: imageSize('square_hd'), fromMedia: false }

@@ -4,14 +4,14 @@ import type { GenerationTask } from '../../schemas/task.ts'
 import { imageSizes } from './size.ts'
 
 /**
- * The wire shapes of requests for pictures and videos, one for each task, under one name for each field. Bounds are
- * the specification's; names are fal's where the specification has none.
+ * The request schemas of the generation tasks under /slug, one for each task. A field has the same name in all of
+ * them. Bounds and names come from the specification; names that it does not define come from fal's API.
  */
 
-/** Of a video that is made. */
+/** Maximum frames of a generated video. */
 export const maxFrames = 300
 
-/** Steps, frames and frames a second. */
+/** Steps, frames and frames per second of each preset. */
 export const presets = {
   fast_draft: { num_inference_steps: 10, num_frames: 41, fps: 16 },
   balanced: { num_inference_steps: 30, num_frames: 81, fps: 16 },
@@ -19,7 +19,7 @@ export const presets = {
 } as const
 export const presetNames = Object.keys(presets) as (keyof typeof presets)[]
 
-/** No model here rewrites prompts yet: asking for it is refused, so that nobody takes it for done. */
+/** No model rewrites prompts yet, so `true` is refused instead of ignored. */
 const PromptExpansion = z
   .boolean()
   .refine(value => !value, { params: { notImplemented: true } })
@@ -63,7 +63,7 @@ const common = {
 }
 const prompt = z.string().min(1).max(10_000).meta({ description: 'What to create.' })
 
-const sized = {
+const sizeFields = {
   resolution: z.enum(resolutions).nullish().meta({
     description:
       'Size class. Which are offered depends on the model. Default: 720p for images, the first of the model for videos.',
@@ -82,20 +82,19 @@ const sized = {
     .meta({ description: 'Pixels; rounded to a multiple of 16. Default: as `width`, or by `resolution`.' }),
 }
 const aspectRatio = z.enum(['16:9', '9:16', '1:1']).nullish().meta({ description: 'Width to height. Default: 16:9.' })
-/** Also that of the picture that was sent. */
 const aspectRatioOrAuto = z
   .enum(['16:9', '9:16', '1:1', 'auto'])
   .nullish()
   .meta({ description: 'Width to height; `auto` is that of the input image. Default: `auto`.' })
 
-const pictures = {
+const imageFields = {
   num_images: z.int().min(1).max(4).nullish().meta({ description: 'How many images to create. Default: 1.' }),
   output_format: z
     .enum(['png', 'jpeg', 'jpg', 'webp'])
     .nullish()
     .meta({ description: 'Format of the files. Default: png.' }),
 }
-const moving = {
+const videoFields = {
   num_frames: z
     .int()
     .min(1)
@@ -116,52 +115,52 @@ const media = (what: string) =>
     .string()
     .min(1)
     .meta({ description: `${what} An http(s) URL, a \`data:\` URL, or the id of a file (\`file-…\`).` })
-const picture = media('Input image: JPEG or PNG, 10 MB at most.')
+const imageUrl = media('Input image: JPEG or PNG, 10 MB at most.')
 const strength = z.number().min(0).max(1).nullish().meta({
   description: 'How far the output may differ from the input image; 0 keeps it. Default: 0.8, with a mask 1.',
 })
 
 export const TextToImageRequest = z
-  .object({ prompt, ...common, ...sized, aspect_ratio: aspectRatio, ...pictures })
+  .object({ prompt, ...common, ...sizeFields, aspect_ratio: aspectRatio, ...imageFields })
   .meta({ id: 'TextToImageRequest', description: 'Images from a text.' })
 export const ImageToImageRequest = z
   .object({
     prompt,
-    image_url: picture,
+    image_url: imageUrl,
     strength,
     ...common,
-    ...sized,
+    ...sizeFields,
     aspect_ratio: aspectRatioOrAuto,
-    ...pictures,
+    ...imageFields,
   })
   .meta({ id: 'ImageToImageRequest', description: 'Images from an image and a text.' })
 export const InpaintingRequest = z
   .object({
     prompt,
-    image_url: picture,
+    image_url: imageUrl,
     mask_url: media('Mask image: white areas are created anew, black areas are kept.'),
     strength,
     ...common,
-    ...sized,
+    ...sizeFields,
     aspect_ratio: aspectRatioOrAuto,
-    ...pictures,
+    ...imageFields,
   })
   .meta({ id: 'InpaintingRequest', description: 'Images in which a masked area is created anew.' })
 export const TextToVideoRequest = z
-  .object({ prompt, ...common, ...sized, aspect_ratio: aspectRatio, ...moving })
+  .object({ prompt, ...common, ...sizeFields, aspect_ratio: aspectRatio, ...videoFields })
   .meta({ id: 'TextToVideoRequest', description: 'A video from a text.' })
 export const ImageToVideoRequest = z
-  .object({ prompt, image_url: picture, ...common, ...sized, aspect_ratio: aspectRatioOrAuto, ...moving })
+  .object({ prompt, image_url: imageUrl, ...common, ...sizeFields, aspect_ratio: aspectRatioOrAuto, ...videoFields })
   .meta({ id: 'ImageToVideoRequest', description: 'A video from an image and a text.' })
 export const SpeechToVideoRequest = z
   .object({
     prompt,
-    image_url: picture,
+    image_url: imageUrl,
     audio_url: media('Audio that is spoken. The video is as long, unless `num_frames` or `duration` is sent.'),
     ...common,
-    ...sized,
+    ...sizeFields,
     aspect_ratio: aspectRatioOrAuto,
-    ...moving,
+    ...videoFields,
   })
   .meta({ id: 'SpeechToVideoRequest', description: 'A video of a person who speaks, from an image and audio.' })
 export const VideoInterpolationRequest = z
@@ -169,8 +168,8 @@ export const VideoInterpolationRequest = z
     prompt: prompt.nullish().meta({ description: 'Not used; kept with the result.' }),
     video_url: media('The video that gets more frames. Its size and length stay.'),
     ...common,
-    fps: moving.fps.meta({ description: 'Frames per second of the new video. Default: 60.' }),
-    output_format: moving.output_format,
+    fps: videoFields.fps.meta({ description: 'Frames per second of the new video. Default: 60.' }),
+    output_format: videoFields.output_format,
   })
   .meta({ id: 'VideoInterpolationRequest', description: 'A video with more frames per second.' })
 
@@ -184,14 +183,14 @@ export const generationRequests = {
   'slug/video-interpolation': VideoInterpolationRequest,
 } as const satisfies Record<GenerationTask, z.ZodType>
 
-/** A request of any task, checked: a field that the task does not have is absent. */
+/** A validated request of any task. A field that the task does not have is absent. */
 export type GenerationRequest = { prompt?: string | null } & Partial<
   Omit<z.output<typeof InpaintingRequest>, 'prompt' | 'output_format'> &
     Omit<z.output<typeof SpeechToVideoRequest>, 'prompt' | 'output_format'> &
     Omit<z.output<typeof VideoInterpolationRequest>, 'prompt' | 'output_format'>
 > & { output_format?: 'png' | 'jpeg' | 'jpg' | 'webp' | 'mp4' | null }
 
-/** What the same field is called elsewhere: by fal's models, and in the inputs of a job as it is read back. */
+/** Other accepted names of a field: those of fal's models, and those in the stored inputs of a job. */
 export const otherNames: Readonly<Record<string, readonly string[]>> = {
   fps: ['frames_per_second'],
   image_url: ['image', 'input_image_url', 'image_urls'],

@@ -3,7 +3,7 @@ import type { Completed } from '../protocols/infer-generation.ts'
 
 /**
  * A file in the stored result of a job. It has no address: addresses are signed, they expire, and they begin with the
- * origin that the reader used, so they are written when the result is read (`linked`).
+ * origin that the client used, so `linked` adds them when the result is read.
  */
 export interface ResultFile {
   file_id: string
@@ -17,18 +17,19 @@ export interface ResultFile {
   duration?: number
   fps?: number
   num_frames?: number
-  /** Present where size and length are those that were asked for: no ffprobe was there to measure them. */
+  /** Present if size and length are the requested ones, because ffprobe is not installed to measure them. */
   figures?: 'requested'
-  /** A small picture of it. */
+  /** Id of the thumbnail. */
   thumbnail_id?: string
 }
 
-/** What a generation job stores as its result: `images` for pictures, `video` for videos. Field names are the wire's. */
+/** The stored result of a generation job: `images` or `video`. Field names are those of the API. */
 export interface GenerationResult {
   images?: ResultFile[]
   video?: ResultFile
-  /** Of the video; also of the pictures, where all have one size. */
+  /** Duration of the video. */
   duration_seconds?: number
+  /** Pixels of the video or of the first image. */
   width: number
   height: number
   num_frames?: number
@@ -40,7 +41,7 @@ export interface GenerationResult {
   timings: { inference: number }
 }
 
-/** Returns the result that is stored for a generation; `inference` is in seconds. */
+/** Returns the result to store for a generation; `inference` is in seconds. */
 export function resultOf(
   kind: 'images' | 'video',
   inputs: GenerationInputs,

@@ -37,7 +37,7 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
       if (id === null) continue
       const file = await files.find(job.organizationId, id)
       if (!file)
-        throw new Failure('not_found', `The file ${id}, the ${kind} of this job, is no longer there. Send it again.`, {
+        throw new Failure('not_found', `The file ${id}, the ${kind} of this job, no longer exists. Send it again.`, {
           param: `${kind}_url`,
         })
       inputs[kind] = await workspace.share(files.pathOf(file))
@@ -58,9 +58,9 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
       await using workspace = await files.workspaceFor(job.id, lease.engineId)
       const { folder } = workspace
       const inputs = await inputsOf(job, stored, workspace)
-      // If the folder disappeared while the engine writes, the engine could crash with all its other requests.
-      const stay = () => workspace.linger(2 * limits.cancel_grace)
-      signal.addEventListener('abort', stay, { once: true })
+      // An engine that writes into a deleted folder could crash and fail all its other requests.
+      const keepFolder = () => workspace.linger(2 * limits.cancel_grace)
+      signal.addEventListener('abort', keepFolder, { once: true })
       const call: GenerationCall = { task, model: entry.traits.upstreamId, inputs, folder }
       const began = performance.now()
       const route = entry.traits.routes[task]!
@@ -83,7 +83,7 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
         files: outputs.files,
         library: record.inLibrary ? [libraryItem(job, stored, completed, outputs)] : [],
       }
-      // The job was cancelled at the last moment, so its files are removed.
+      // The job was cancelled after the engine had finished, so its files are removed.
       if (signal.aborted) {
         await files.discard(ran.files)
         throw signal.reason

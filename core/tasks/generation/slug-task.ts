@@ -12,11 +12,11 @@ import { type GenerationResult, resultOf } from './result.ts'
 
 const mediaField = /^(image|mask|video|audio)(_url)?$/
 
-/** Whether media are named there: in a field of their own, or as the `url` of an object in one. */
+/** Whether a value at this path names media: the path is a media field, or the `url` of an object in one. */
 const isMediaPath = (path: Path): boolean =>
   path.length === 1 ? mediaField.test(String(path[0])) : path.at(-1) === 'url' && mediaField.test(String(path.at(-2)))
 
-/** Returns the record of a task below /slug: its stored inputs are GenerationInputs, its result is files. */
+/** Returns the record of a task under /slug: its stored inputs are GenerationInputs, its result is files. */
 export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'video'): GenerationTaskRecord {
   const prepare: GenerationTaskRecord['prepare'] = (request, model, drawSeed) =>
     prepareGeneration(id, request, model, drawSeed)

@@ -4,8 +4,8 @@ import { MadeFile } from '../generation/made-file.ts'
 import { imageSize, type Size } from '../generation/size.ts'
 
 /**
- * The wire shapes of requests for pictures in the words of an OpenAI-style API, with the extensions that such servers
- * share. Unknown members are passed over; what would be taken in silence and not done is refused by name.
+ * The request schemas of the OpenAI-compatible image routes, with the extensions that other such servers share. Unknown
+ * fields are ignored. A value that would otherwise be accepted silently without effect is refused and named.
  */
 
 const notImplemented = { params: { notImplemented: true } }
@@ -13,28 +13,28 @@ const maxPrompt = 32_000
 export const maxImages = 10
 export const maxSources = 16
 
-const least = 64
-const most = 2048
-/** Width and height of `<width>x<height>`; undefined for anything else. */
+const minSide = 64
+const maxSide = 2048
+/** Returns width and height from `<width>x<height>`; undefined for other text. */
 const pixelsOf = (size: string): Size | undefined => {
   const [, width, height] = /^(\d{1,5})x(\d{1,5})$/.exec(size) ?? []
   return width === undefined || height === undefined ? undefined : { width: Number(width), height: Number(height) }
 }
-const fits = (side: number) => side >= least && side <= most && side % 8 === 0
+const fits = (side: number) => side >= minSide && side <= maxSide && side % 8 === 0
 
 const SizeText = z
   .string()
   .refine(size => size === 'auto' || [pixelsOf(size)].some(one => one && fits(one.width) && fits(one.height)), {
-    error: `must be 'auto' or <width>x<height>, both multiples of 8 from ${least} to ${most}.`,
+    error: `must be 'auto' or <width>x<height>, both multiples of 8 from ${minSide} to ${maxSide}.`,
   })
   .nullish()
   .meta({
-    description: `\`<width>x<height>\` in pixels, multiples of 8 from ${least} to ${most}; rounded to multiples of 16. Default: \`auto\`.`,
+    description: `\`<width>x<height>\` in pixels, multiples of 8 from ${minSide} to ${maxSide}; rounded to multiples of 16. Default: \`auto\`.`,
   })
 
 const Side = z
   .int()
-  .refine(fits, { error: `must be a multiple of 8 from ${least} to ${most}.` })
+  .refine(fits, { error: `must be a multiple of 8 from ${minSide} to ${maxSide}.` })
   .nullish()
   .meta({
     description: 'Pixels. `width` and `height` together are the same as `size`; of one alone the other is 1024.',
@@ -46,7 +46,7 @@ interface Sides {
   height?: number | null | undefined
 }
 
-/** Returns the size that a request names in either way, in pixels; undefined where it names none. */
+/** Returns the size in pixels from `size`, or from `width` and `height`; undefined if a request has none. */
 export function requestedSize({ size, width, height }: Sides): Size | undefined {
   const pixels = size == null ? undefined : pixelsOf(size)
   if (width == null && height == null) return pixels
@@ -80,7 +80,7 @@ export const qualities = {
 export type Quality = keyof typeof qualities
 
 const model = z.string().min(1).max(128).meta({ description: 'Id of the model, as in `GET /std/v1/models`.' })
-const asked = {
+const generationFields = {
   model,
   prompt: z.string().min(1).max(maxPrompt).meta({ description: 'What to create.' }),
   n: z.int().min(1).max(maxImages).nullish().meta({ description: 'How many images to create. Default: 1.' }),
@@ -147,7 +147,7 @@ const asked = {
     .meta({ description: 'How closely to follow the prompt. Default: 5.' }),
 }
 
-/** A picture that is sent: as OpenAI's clients write it, or the address or id alone. */
+/** A reference to an image: an object as OpenAI's clients send it, or the URL or id alone. */
 const named = z.string().min(1).meta({ description: 'An http(s) URL, a `data:` URL, or the id of a file (`file-…`).' })
 const ImageInput = z
   .union([
@@ -168,12 +168,12 @@ const ImageInput = z
 export type ImageInput = z.output<typeof ImageInput>
 
 export const ImageGenerationRequest = z
-  .object(asked)
+  .object(generationFields)
   .superRefine(sameSize)
   .meta({ id: 'ImageGenerationRequest', description: 'Images from a text.' })
 
-const edited = {
-  ...asked,
+const editFields = {
+  ...generationFields,
   mask_mode: z.enum(['alpha', 'luma']).nullish().meta({
     description:
       'Which area of the mask is created anew. `alpha`: the transparent one. `luma`: the white one. Default: `alpha`.',
@@ -188,7 +188,7 @@ const edited = {
 }
 export const ImageEditRequest = z
   .object({
-    ...edited,
+    ...editFields,
     image: z
       .union([ImageInput, z.array(ImageInput).min(1).max(maxSources)])
       .nullish()
@@ -206,10 +206,10 @@ export const ImageEditRequest = z
   .meta({ id: 'ImageEditRequest', description: 'An image to edit.' })
 
 const File = z.file().meta({ description: 'JPEG or PNG, 10 MB at most.' })
-/** The same as a form; pictures that are not sent as files are named as in JSON. */
+/** The same request as a form. Images that are not sent as files are named as in JSON. */
 export const ImageEditForm = z
   .object({
-    ...edited,
+    ...editFields,
     image: z
       .union([File, z.array(File).max(maxSources)])
       .meta({ description: 'The image to edit. Accepted as `image[]` too.' }),
@@ -224,10 +224,10 @@ export const imageRequests = {
   'std/image-edit': ImageEditRequest,
 } as const satisfies Record<ImageTask, z.ZodType>
 
-/** A request of either task, checked. */
+/** A validated request of either task. */
 export type ImageRequest = z.output<typeof ImageGenerationRequest> & Partial<z.output<typeof ImageEditRequest>>
 
-/** What has been made, as the endpoint answers and as the result of a job is read. */
+/** The created images: the answer of the routes and the result of a job. */
 export const ImagesResponse = z
   .object({
     created: z.int().describe('Unix seconds.'),

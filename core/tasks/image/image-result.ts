@@ -4,22 +4,22 @@ import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { Completed } from '../protocols/infer-generation.ts'
 import type { Link } from '../task.ts'
 
-/** What a job for pictures in the words of an OpenAI-style API stores as its result: files without addresses. */
+/** The stored result of a job of the OpenAI-compatible image tasks: files without addresses. */
 export interface ImageResult {
   /** Unix seconds. */
   created: number
   images: ResultFile[]
   output_format: string
-  /** `<width>x<height>` of the first, as it is. */
+  /** `<width>x<height>` of the first image, as measured. */
   size: string
   seed_used: number
-  /** What the engine worked with, where that is not what was sent. */
+  /** The prompt that the engine used, if it differs from the request. */
   revised_prompt?: string
   /** Seconds. */
   timings: { inference: number }
 }
 
-/** What of a generation is stored for such a job. */
+/** Returns the result to store for such a job; `inference` is in seconds, `now` in milliseconds since 1970. */
 export function imageResultOf(
   inputs: GenerationInputs,
   { seed_used, prompt }: Completed,
@@ -38,7 +38,7 @@ export function imageResultOf(
   }
 }
 
-/** No engine that makes pictures counts tokens. */
+/** No image engine counts tokens. */
 export const imageUsage = {
   input_tokens: 0,
   output_tokens: 0,
@@ -46,10 +46,10 @@ export const imageUsage = {
   input_tokens_details: { text_tokens: 0, image_tokens: 0 },
 } as const
 
-/** Returns a stored result as a reader gets it: files by address, under `data` as OpenAI has them and under `images`. */
+/** Returns a stored result as API clients read it: files by address, under `data` as in OpenAI's API and `images`. */
 export function linkedImages({ created, images, revised_prompt, ...facts }: ImageResult, link: Link) {
-  const shown = images.map(image => linkedFile(image, link))
+  const linkedFiles = images.map(image => linkedFile(image, link))
   const revised = revised_prompt === undefined ? {} : { revised_prompt }
-  const data = shown.map(({ url }) => ({ url, ...revised, seed: facts.seed_used }))
-  return { created, data, images: shown, ...facts, usage: imageUsage }
+  const data = linkedFiles.map(({ url }) => ({ url, ...revised, seed: facts.seed_used }))
+  return { created, data, images: linkedFiles, ...facts, usage: imageUsage }
 }

@@ -8,7 +8,7 @@ import { ImagesResponse, imageRequests } from './image-request.ts'
 import { type ImageResult, imageResultOf, linkedImages } from './image-result.ts'
 import { engineTaskOf, imageRequestOf, prepareImage } from './prepare-image.ts'
 
-/** Whether an image is named there: `image`, `mask`, `image.url`, `images[0].image_url`. */
+/** Whether a value at this path names an image, such as `image`, `mask`, `image.url` or `images[0].image_url`. */
 function isMediaPath(path: Path): boolean {
   const [first] = path
   if (path.length === 1) return first === 'image' || first === 'mask'
@@ -44,7 +44,7 @@ function openAiImageTask(id: ImageTask, title: string, aliases: string[]): Gener
   }
 }
 
-/** The records of the tasks that make images. */
+/** The records of the tasks that create images. */
 export const imageTasks: readonly GenerationTaskRecord[] = [
   openAiImageTask('std/image-generation', 'image generation', ['std/image-generations', 'std/images-generations']),
   openAiImageTask('std/image-edit', 'image editing', ['std/image-edits', 'std/images-edits']),

@@ -7,13 +7,13 @@ import { imageSize, rounded } from '../generation/size.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import { type ImageInput, type ImageRequest, imageRequests, qualities, requestedSize } from './image-request.ts'
 
-/** What the engine is asked for: an edit with a mask is inpainting. */
+/** Returns the task for the engine: an edit with a mask is inpainting. */
 export const engineTaskOf = (task: ImageTask, { masked }: { masked: boolean }): GenerationTask =>
   task === 'std/image-generation' ? 'slug/text-to-image' : masked ? 'slug/inpainting' : 'slug/image-to-image'
 
 /**
- * Checks a request for pictures in the words of an OpenAI-style API, as `prepareGeneration` does it for those below
- * /slug. Throws Failure with every wrong field.
+ * Checks a request of the OpenAI-compatible image routes, as `prepareGeneration` does for the routes under /slug.
+ * Throws Failure with every invalid field.
  */
 export function prepareImage(
   task: ImageTask,
@@ -56,7 +56,7 @@ export function prepareImage(
   }
 }
 
-/** The stored inputs of such a job as a request that makes the same again. */
+/** Returns the stored inputs of such a job as a request that creates the same images again. */
 export function imageRequestOf(inputs: GenerationInputs): Record<string, unknown> {
   const { prompt, negative_prompt, seed, width, height, num_images, num_inference_steps } = inputs
   const { guidance_scale, strength, output_format, image, mask, extra } = inputs
@@ -70,13 +70,13 @@ export function imageRequestOf(inputs: GenerationInputs): Record<string, unknown
     num_inference_steps,
     guidance_scale,
     output_format,
-    // A stored mask is white where something new may appear, whatever it came as.
+    // In a stored mask the white areas are edited, whatever the mask mode of the request was.
     ...(image === null ? {} : { image, strength }),
     ...(mask === null ? {} : { mask, mask_mode: 'luma' }),
   }
 }
 
-/** Who asks has named the model already; what the body says besides is not looked at. */
+/** The model is chosen before: the `model` of the body is ignored and replaced by a value that passes the check. */
 const withoutModel = (body: unknown): unknown =>
   body !== null && typeof body === 'object' && !Array.isArray(body) ? { ...body, model: 'any' } : body
 
@@ -85,27 +85,23 @@ const extraOf = (body: unknown, names: readonly string[]): Record<string, unknow
   return Object.fromEntries(names.filter(name => Object.hasOwn(sent, name)).map(name => [name, sent[name]]))
 }
 
-/** The picture and its mask, each with the place at which it was sent. Throws Failure for more pictures than one. */
+/** Returns the image and its mask, each with the path of its field. Throws Failure for more than one image. */
 function mediaOf({ image, images, mask, mask_mode }: ImageRequest): MediaReference[] {
   const field = image == null ? 'images' : 'image'
   const sent = image ?? images
   const [first, ...more] = Array.isArray(sent) ? sent : sent == null ? [] : [sent]
   if (more.length > 0)
-    throw new Failure(
-      'unsupported_parameter',
-      `'${field}' has ${more.length + 1} pictures, and models here work on one.`,
-      {
-        param: `${field}[1]`,
-      },
-    )
+    throw new Failure('unsupported_parameter', `'${field}' has ${more.length + 1} images, but models work on one.`, {
+      param: `${field}[1]`,
+    })
   return [
     ...(first === undefined ? [] : [mediaReferenceOf('image', Array.isArray(sent) ? `${field}[0]` : field, first)]),
     ...(mask == null ? [] : [{ ...mediaReferenceOf('mask', 'mask', mask), alpha: mask_mode !== 'luma' }]),
   ]
 }
 
-function mediaReferenceOf(kind: 'image' | 'mask', field: string, picture: ImageInput): MediaReference {
-  if (typeof picture === 'string') return { kind, field, value: picture }
-  const name = (['image_url', 'file_id', 'url'] as const).find(one => picture[one] !== undefined)!
-  return { kind, field: `${field}.${name}`, value: picture[name]! }
+function mediaReferenceOf(kind: 'image' | 'mask', field: string, image: ImageInput): MediaReference {
+  if (typeof image === 'string') return { kind, field, value: image }
+  const name = (['image_url', 'file_id', 'url'] as const).find(one => image[one] !== undefined)!
+  return { kind, field: `${field}.${name}`, value: image[name]! }
 }

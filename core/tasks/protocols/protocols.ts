@@ -9,10 +9,10 @@ const audioProtocols: readonly AudioProtocol[] = [openaiAudio]
 /** Protocols that generate files; a new one is one file and one entry here. */
 const generationProtocols: readonly GenerationProtocol[] = [inferGeneration]
 
-/** Returns the protocol by which an engine is asked for audio or transcripts. */
+/** Returns the protocol for audio and transcription requests to an engine. */
 export const audioProtocol = (route: Pick<EngineRoute, 'protocol'>): AudioProtocol => found(audioProtocols, route)
 
-/** Returns the protocol by which an engine is asked for images and videos. */
+/** Returns the protocol for image and video requests to an engine. */
 export const generationProtocol = (route: Pick<EngineRoute, 'protocol'>): GenerationProtocol =>
   found(generationProtocols, route)
 

@@ -49,13 +49,13 @@ export function synthesize(
     const listener: EngineListener = {
       accepted(type) {
         contentType = type
-        if (noSound.test(type)) sound.destroy(engineFault(`'${type.slice(0, 60)}' where sound was asked for`))
+        if (noSound.test(type)) sound.destroy(engineFault(`'${type.slice(0, 60)}' instead of audio`))
       },
       chunk(bytes) {
         if (over) return
         received += bytes.length
         if (received > maxBytes)
-          return void sound.destroy(engineFault(`with more sound than ${Math.floor(maxBytes / 2 ** 20)} MiB`))
+          return void sound.destroy(engineFault(`with more audio than ${Math.floor(maxBytes / 2 ** 20)} MiB`))
         if (!sound.push(bytes)) exchange?.pause()
         resolve({ contentType, sound })
       },

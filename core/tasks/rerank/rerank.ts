@@ -82,7 +82,7 @@ function textOf(
 export function scoresOf(answer: Record<string, unknown>, count: number): number[] {
   const items = Array.isArray(answer.results) ? answer.results : answer.data
   if (!Array.isArray(items) || items.length !== count)
-    throw engineFault(`with another number of scores than the ${count} asked for`)
+    throw engineFault(`with another number of scores than the ${count} documents`)
   const scores: number[] = []
   for (const item of items as { index?: unknown; relevance_score?: unknown; score?: unknown }[]) {
     const place = item?.index

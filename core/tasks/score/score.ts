@@ -108,7 +108,7 @@ function rerankCalls(left: string[], right: string[]): { query: string; document
   if (sizeOf(left) + sizeOf(right) > maxRepeated)
     throw new Failure(
       'payload_too_large',
-      `This engine is asked once for each pair, and the texts together are longer than ${maxRepeated >> 20} MiB. Send fewer pairs.`,
+      `This engine needs one request for each pair, and all requests together are larger than ${maxRepeated >> 20} MiB. Send fewer pairs.`,
       { param: 'text_2' },
     )
   return left.map((query, at) => ({ query, documents: [right[right.length === 1 ? 0 : at]!] }))

@@ -11,47 +11,47 @@ import type { PreparedSpeech } from './speech.ts'
 
 export interface Converted {
   sound: Readable
-  /** Samples a second, where that is known: of raw samples nothing else says so. */
+  /** Samples per second, if known. Raw samples do not state it themselves. */
   rate?: number
-  /** How long what has passed so far lasts; undefined where it is not counted. */
+  /** Duration of the audio that has passed so far; undefined if it is not counted. */
   seconds(): number | undefined
 }
 
-/** What ffmpeg is told to write. One thread: speech takes a hundredth of its own length. */
+/** Output arguments of ffmpeg. One thread is enough: encoding takes a hundredth of the duration of the speech. */
 const encodings = {
   opus: ['-c:a', 'libopus', '-b:a', '64k', '-f', 'ogg'],
   aac: ['-c:a', 'aac', '-b:a', '96k', '-f', 'adts'],
   flac: ['-c:a', 'flac', '-f', 'flac'],
 } as const
 
-/** Nothing of ours is in the environment of a program that reads what an engine made. */
+/** ffmpeg reads the output of an engine, so it inherits none of infer's environment variables. */
 const environment = { PATH: '/usr/local/bin:/usr/bin:/bin', LANG: 'C.UTF-8', HOME: '/nonexistent' }
 
-/** Speech in another form than its engine writes: raw samples and MP3 always, the others with ffmpeg. */
+/** Converts speech to formats that its engine does not write: to raw samples and MP3 always, to others with ffmpeg. */
 export function openConversion({ cpu, ffmpeg }: { cpu: Pick<Cpu, 'mp3'>; ffmpeg: Pick<Ffmpeg, 'found'> }) {
-  /** Throws Failure `unsupported_parameter` for what cannot be made here, before anything is asked of an engine. */
-  async function check(asked: SpeechFormat, wanted: SpeechFormat): Promise<void> {
-    if (asked === wanted || !(wanted in encodings)) return
+  /** Throws Failure `unsupported_parameter` if infer cannot convert to the format. Called before an engine works. */
+  async function check(from: SpeechFormat, to: SpeechFormat): Promise<void> {
+    if (from === to || !(to in encodings)) return
     const found = await ffmpeg.found()
     if ('missing' in found)
       throw new Failure(
         'unsupported_parameter',
-        `'response_format': ${wanted} is made of the engine's WAV with ffmpeg, and ${found.missing} mp3, wav and pcm work without.`,
+        `'response_format': infer converts the engine's WAV to ${to} with ffmpeg, but ${found.missing} mp3, wav and pcm work without ffmpeg.`,
         { param: 'response_format' },
       )
   }
 
-  /** What callers can have of an engine that writes these. */
+  /** Returns the formats that callers can request from an engine that writes `written`. */
   async function offered(written: readonly SpeechFormat[]): Promise<SpeechFormat[]> {
-    const isHere = written.includes('wav') && !('missing' in (await ffmpeg.found()))
+    const hasFfmpeg = written.includes('wav') && !('missing' in (await ffmpeg.found()))
     return speechFormats.filter(
-      format => written.includes(format) || (written.includes('wav') && (isHere || !(format in encodings))),
+      format => written.includes(format) || (written.includes('wav') && (hasFfmpeg || !(format in encodings))),
     )
   }
 
   /**
-   * The audio as it comes, of an engine that was asked for `asked`; raw samples in `sampleRate`, whatever rate the engine
-   * writes. Resolves when it is known what it is. Where it rejects, nothing more is taken of the engine.
+   * Converts the audio of an engine from `asked` to `format` while it arrives; raw samples get `sampleRate`, whatever
+   * rate the engine writes. Resolves when the form of the audio is known. If it rejects, the engine's stream is closed.
    */
   async function convert(
     { sound, contentType }: EngineAudio,
@@ -71,13 +71,14 @@ export function openConversion({ cpu, ffmpeg }: { cpu: Pick<Cpu, 'mp3'>; ffmpeg:
     }
   }
 
-  async function converted(sound: Readable, asked: SpeechFormat, wanted: SpeechFormat): Promise<Converted> {
-    if (asked === wanted) return { sound, seconds: () => undefined }
-    if (wanted in encodings) {
+  async function converted(sound: Readable, from: SpeechFormat, to: SpeechFormat): Promise<Converted> {
+    if (from === to) return { sound, seconds: () => undefined }
+    if (to in encodings) {
       const found = await ffmpeg.found()
-      if ('missing' in found) throw new Failure('worker_error', `ffmpeg was here a moment ago: ${found.missing}`)
+      if ('missing' in found)
+        throw new Failure('worker_error', `ffmpeg was found before but is missing now: ${found.missing}`)
       const counted = joined(sound, new WavLength())
-      const format = wanted as keyof typeof encodings
+      const format = to as keyof typeof encodings
       return { sound: encoded(found.ffmpeg, counted, format), seconds: () => counted.seconds }
     }
     const samples = new WavSamples()
@@ -88,21 +89,21 @@ export function openConversion({ cpu, ffmpeg }: { cpu: Pick<Cpu, 'mp3'>; ffmpeg:
     joined(sound, samples)
     const { rate } = await facts
     const seconds = () => samples.seconds
-    return { sound: wanted === 'mp3' ? joined(samples, cpu.mp3(rate)) : samples, rate, seconds }
+    return { sound: to === 'mp3' ? joined(samples, cpu.mp3(rate)) : samples, rate, seconds }
   }
 
   return { check, convert, offered }
 }
 export type Conversion = ReturnType<typeof openConversion>
 
-/** What breaks on one side breaks the other, and whoever reads the last hears of it. */
+/** Pipes one stream to another and returns the second. An error on either side destroys both and reaches its reader. */
 function joined<To extends NodeJS.WritableStream & Readable>(from: Readable, to: To): To {
   to.on('error', () => {})
   pipeline(from, to, () => {})
   return to
 }
 
-/** What ffmpeg makes of a WAV file that comes and goes piece by piece. The program ends with either side. */
+/** Encodes a WAV stream with ffmpeg. The program ends when either side ends. */
 function encoded(program: string, sound: Readable, format: keyof typeof encodings): Readable {
   const args = ['-v', 'error', '-nostdin', '-threads', '1', '-protocol_whitelist', 'pipe', '-f', 'wav', '-i', 'pipe:0']
   const child = spawn(program, [...args, '-map_metadata', '-1', ...encodings[format], 'pipe:1'], {
@@ -114,21 +115,21 @@ function encoded(program: string, sound: Readable, format: keyof typeof encoding
   child.stderr.on('data', (piece: Buffer) => {
     errorText = (errorText + piece.toString('utf8')).slice(-4096)
   })
-  // The end of what it writes is the end of the sound only when it has ended well.
+  // The end of stdout is the end of the audio only if ffmpeg exits with code 0.
   const output = new PassThrough()
   output.on('error', () => {})
   const broken = (cause: unknown) =>
     output.destroy(
       cause instanceof Failure
         ? cause
-        : new Failure('worker_error', `The speech could not be made ${format}.`, { cause }),
+        : new Failure('worker_error', `The speech could not be converted to ${format}.`, { cause }),
     )
   child.stdout.pipe(output, { end: false })
   child.once('error', broken)
   child.once('close', code => (code === 0 ? output.end() : broken(errorText)))
   output.once('close', () => child.kill('SIGKILL'))
   pipeline(sound, child.stdin, error => {
-    // That the program ended early is told by how it ended.
+    // EPIPE means that the program ended early: its exit code is reported instead.
     if (error && error.code !== 'EPIPE') broken(error)
   })
   return output

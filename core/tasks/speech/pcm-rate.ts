@@ -1,7 +1,7 @@
 import { Transform, type TransformCallback } from 'node:stream'
 import { openResampler } from '../../cpu/resample.ts'
 
-/** Changes the rate of 16-bit little-endian mono samples as they pass. A minute of speech takes about 30 ms. */
+/** Resamples a stream of 16-bit little-endian mono samples. A minute of speech takes about 30 ms. */
 export class PcmRate extends Transform {
   #odd = Buffer.alloc(0)
   #out: number[] = []

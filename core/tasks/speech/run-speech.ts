@@ -30,7 +30,8 @@ interface SpeechRunnerOptions {
 export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }: SpeechRunnerOptions): RunJob {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<RunResult> {
     const record = taskRecord(job.task)
-    if (record.runner !== 'speech') throw new Failure('unsupported_task', `The task ${job.task} makes no speech.`)
+    if (record.runner !== 'speech')
+      throw new Failure('unsupported_task', `The task ${job.task} does not create speech.`)
     const model = registry.find(job.modelId)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
     const prepared = record.prepare(JSON.parse(job.inputs), registry.catalog())
@@ -81,7 +82,7 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
       files: [file],
       library: [],
     }
-    // The job was cancelled at the last moment, so its files are removed.
+    // The job was cancelled after the engine had finished, so its files are removed.
     if (signal.aborted) {
       await files.discard(ran.files)
       throw signal.reason
@@ -91,7 +92,7 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
   return Object.assign(run, { undo: (ran: RunResult) => files.discard(ran.files) })
 }
 
-/** Returns the duration of a file in seconds; undefined if only ffprobe could tell and it is not installed. */
+/** Returns the duration of a file in seconds; undefined if only ffprobe can measure it and it is not installed. */
 async function lengthOf(
   path: string,
   { format, rate }: { format: SpeechFormat; rate: number },
@@ -102,7 +103,7 @@ async function lengthOf(
   const { size } = await file.stat()
   const { buffer, bytesRead } = await file.read(Buffer.alloc(64 << 10), 0, 64 << 10, 0)
   const begin = buffer.subarray(0, bytesRead)
-  if (!isOfFormat(begin, format)) throw engineFault(`something else where ${format} was asked for`)
+  if (!isOfFormat(begin, format)) throw engineFault(`something other than ${format}`)
   if (format === 'pcm') return size / 2 / rate
   if (format === 'wav') {
     const head = plainWav(begin)
@@ -117,7 +118,7 @@ async function lengthOf(
   return durationMs ? durationMs / 1000 : undefined
 }
 
-/** Returns undefined for WAV with other samples, which is a valid answer whose duration ffprobe must find. */
+/** Returns undefined for WAV with other samples: a valid answer, whose duration only ffprobe can measure. */
 function plainWav(begin: Buffer) {
   try {
     return readWavHead(begin)

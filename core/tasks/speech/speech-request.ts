@@ -3,7 +3,7 @@ import { notImplemented } from '../../schemas/not-implemented.ts'
 import { speechFormats } from '../../schemas/speech-format.ts'
 import { defaultSpeechInput } from '../../schemas/speech-input.ts'
 
-/** The wire shape of text-to-speech. Source: OpenAI's CreateSpeechRequest, with the extensions that servers share. */
+/** A text-to-speech request. Source: OpenAI's CreateSpeechRequest, with the extensions that other servers share. */
 export const SpeechRequest = z
   .object({
     model: z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.'),

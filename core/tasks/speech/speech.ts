@@ -22,7 +22,7 @@ export interface PreparedSpeech {
   format: SpeechFormat
   /** The format that is requested from the engine. */
   asked: SpeechFormat
-  /** Samples a second of `pcm`. */
+  /** Samples per second of `pcm`. */
   sampleRate: number
   /** Whether to answer with server-sent events. */
   events: boolean
@@ -50,7 +50,7 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
     model: traits.upstreamId,
     input,
     voice: voiceFor(entry, known, voice),
-    response_format: askedFormat(entry, known, format),
+    response_format: engineFormat(entry, known, format),
     speed: speed ?? undefined,
     instructions: instructions ?? undefined,
     language: language ?? undefined,
@@ -70,8 +70,8 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
 }
 
 /**
- * The inputs of a durable job: of a request that has been checked, what is known here and what the model's configuration
- * lets through. Sound that is told in events is for those who listen.
+ * Returns the inputs to store for a job, from a validated request: its known fields and the extra fields that the
+ * model's configuration allows. `stream_format` is omitted, because only synchronous callers can read a stream.
  */
 export function speechInputs(raw: unknown, entry: Pick<CatalogEntry, 'extraParams'>): Record<string, unknown> {
   const { stream_format: _, ...known } = SpeechRequest.parse(raw)
@@ -90,21 +90,21 @@ function lengthOf(input: string, max: number): number {
 
 function voiceFor(entry: CatalogEntry, { voices, aliases }: SpeechTraits, voice: SpeechRequest['voice']): unknown {
   if (voice == null) return voices?.[0]
-  const asked = typeof voice === 'string' ? voice : voice.id
-  const known = knownVoice(asked, voices, aliases)
+  const name = typeof voice === 'string' ? voice : voice.id
+  const known = knownVoice(name, voices, aliases)
   if (known !== undefined) return known
   if (voices === null) return voice
-  throw new Failure('invalid_value', noVoice(entry.id, asked, voices, aliases), { param: 'voice' })
+  throw new Failure('invalid_value', noVoice(entry.id, name, voices, aliases), { param: 'voice' })
 }
 
 /** Returns the voice for a name or an alias; undefined if the engine is not known to have it. */
 function knownVoice(
-  asked: string,
+  name: string,
   voices: readonly string[] | null,
   aliases: SpeechTraits['aliases'],
 ): string | undefined {
-  if (voices?.includes(asked)) return asked
-  const meant = Object.hasOwn(aliases, asked) ? aliases[asked] : undefined
+  if (voices?.includes(name)) return name
+  const meant = Object.hasOwn(aliases, name) ? aliases[name] : undefined
   return meant !== undefined && (voices === null || voices.includes(meant)) ? meant : undefined
 }
 
@@ -116,7 +116,7 @@ function noVoice(modelId: string, voice: string, voices: readonly string[], alia
   return `'voice': '${modelId}' has no voice '${voice.slice(0, 64)}'.${hint} It has: ${voices.slice(0, 100).join(', ')}.${also}`
 }
 
-/** Returns the voice of these inputs as a fault where the model is known to lack it. */
+/** Returns a fault if the model is known not to have the voice of these inputs. */
 export function voiceFaults(
   { voice }: Readonly<Record<string, unknown>>,
   { id, voices, voiceAliases }: ModelFacts,
@@ -128,15 +128,15 @@ export function voiceFaults(
 }
 
 /** Returns the format to request from the engine: the same, or WAV, from which infer converts. */
-function askedFormat(entry: CatalogEntry, { formats }: SpeechTraits, format: SpeechFormat): SpeechFormat {
+function engineFormat(entry: CatalogEntry, { formats }: SpeechTraits, format: SpeechFormat): SpeechFormat {
   if (formats.includes(format)) return format
   if (formats.includes('wav')) return 'wav'
   throw new Failure(
     'unsupported_parameter',
-    `'response_format': the engine of '${entry.id}' writes ${formats.join(', ')} and no WAV, of which ${format} could be made.`,
+    `'response_format': the engine of '${entry.id}' writes ${formats.join(', ')} and no WAV, and infer converts only WAV to ${format}. Choose a format that the engine writes.`,
     { param: 'response_format' },
   )
 }
 
-/** Returns the use of a text with so many characters: they are metered as input tokens. */
+/** Returns the usage for a number of characters, which are metered as input tokens. */
 export const speechUsage = (characters: number): Usage => ({ inputTokens: characters, outputTokens: 0 })

@@ -26,7 +26,7 @@ export function openTranscriptionRunner({
     const { task, organizationId, id } = job
     const record = taskRecord(task)
     if (record.runner !== 'transcription')
-      throw new Failure('unsupported_task', `The task ${task} is not about a sound.`)
+      throw new Failure('unsupported_task', `The task ${task} does not take audio.`)
     const model = registry.find(job.modelId)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
     const request = jobRequest(JSON.parse(job.inputs) as TranscriptionRequest)

@@ -2,23 +2,23 @@ import { z } from 'zod'
 import type { TranscriptionTask } from '../../schemas/task.ts'
 import { languageCode } from './languages.ts'
 
-/** Forms in which a transcription is answered. */
+/** Response formats of a transcription. */
 export const transcriptionFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const
 export type TranscriptionFormat = (typeof transcriptionFormats)[number]
 
-/** Where a sound may be named; exactly one of them. */
+/** Fields that can name the audio. A request has exactly one of them. */
 export const audioFields = ['file', 'url', 'file_id'] as const
 
-const sound = z.string().min(1)
+const audioReference = z.string().min(1)
 const fields = {
   model: z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.'),
-  file: sound
+  file: audioReference
     .nullish()
     .describe(
       'The audio: an http(s) URL, a `data:` URL or the id of a file. Send exactly one of `file`, `url` and `file_id`.',
     ),
-  url: sound.nullish().describe('The audio as an http(s) URL or a `data:` URL.'),
-  file_id: sound.nullish().describe('The audio as the id of a file of the organization: `file-…`.'),
+  url: audioReference.nullish().describe('The audio as an http(s) URL or a `data:` URL.'),
+  file_id: audioReference.nullish().describe('The audio as the id of a file of the organization: `file-…`.'),
   prompt: z.string().max(8192).nullish().describe('Words and names that occur in the audio.'),
   temperature: z
     .number()
@@ -53,7 +53,7 @@ const onlyTranscription = {
   language: z
     .string()
     .max(32)
-    .refine(text => languageCode(text) !== undefined, 'is no language that is known here; send a code such as en.')
+    .refine(text => languageCode(text) !== undefined, 'is not a known language; send a code such as en.')
     .nullish()
     .describe('Language of the audio: a code of ISO 639-1, such as `en`. Default: the engine detects it.'),
   timestamp_granularities: z
@@ -64,10 +64,10 @@ const onlyTranscription = {
   diarize: z.boolean().nullish().describe('Whether to tell speakers apart, for engines that can. Default: false.'),
 }
 
-type Sounds = Partial<Record<(typeof audioFields)[number], string | null | undefined>>
+type AudioReferences = Partial<Record<(typeof audioFields)[number], string | null | undefined>>
 
-/** Exactly one sound. What else is wrong with a request is said besides. */
-function oneSound(request: Sounds, context: z.RefinementCtx): void {
+/** Requires exactly one reference to audio. Other faults of a request are reported as well. */
+function oneAudio(request: AudioReferences, context: z.RefinementCtx): void {
   const [first, second] = audioFields.filter(name => request[name] != null)
   if (first === undefined)
     context.addIssue({ code: 'invalid_type', expected: 'nonoptional', path: ['file'], input: undefined })
@@ -75,22 +75,22 @@ function oneSound(request: Sounds, context: z.RefinementCtx): void {
     context.addIssue({
       code: 'custom',
       path: ['file'],
-      message: `the sound is sent twice, as '${first}' and as '${second}'; send one of ${audioFields.join(', ')}.`,
+      message: `the audio is sent twice, as '${first}' and as '${second}'; send one of ${audioFields.join(', ')}.`,
     })
 }
 
 export const TranscriptionRequest = z
   .object({ ...fields, ...onlyTranscription })
-  .superRefine(oneSound)
+  .superRefine(oneAudio)
   .meta({ id: 'TranscriptionRequest', description: 'Audio to transcribe.' })
 export type TranscriptionRequest = z.output<typeof TranscriptionRequest>
 
 export const TranslationRequest = z
   .object(fields)
-  .superRefine(oneSound)
+  .superRefine(oneAudio)
   .meta({ id: 'TranslationRequest', description: 'Audio to translate to English text.' })
 
-/** The same as forms. */
+/** The same requests as forms. */
 const file = z
   .file()
   .meta({ description: 'The audio file: FLAC, MP3, MP4, M4A, OGG, WAV or WebM; 25 MB and one hour at most.' })
@@ -120,7 +120,7 @@ export const Segment = z.object({
     .number()
     .describe('Length of the text divided by its compressed length. A high value points to repetition.'),
   no_speech_prob: z.number().describe('Probability that nobody speaks, 0 to 1; 0 if the engine does not report it.'),
-  speaker: z.string().optional().describe('Who speaks, if speakers are told apart.'),
+  speaker: z.string().optional().describe('Who speaks, if the engine distinguishes speakers.'),
 })
 export type Segment = z.output<typeof Segment>
 
@@ -131,7 +131,7 @@ export const Word = z.object({
 })
 export type Word = z.output<typeof Word>
 
-/** What `verbose_json` answers, and the result of a job and of a node. */
+/** The answer in `verbose_json`, and the result of a job or a workflow node. */
 export const Transcription = z
   .object({
     task: z.enum(['transcribe', 'translate']).describe('What was done.'),

@@ -10,34 +10,36 @@ import { writeTranscription } from './transcription-text.ts'
 
 type Answer = Record<string, unknown>
 
-/** An engine's answer in the form that the caller asked for. */
+/** Converts an engine's answer to the response format of the caller. */
 export function shapeTranscription(bytes: Uint8Array, answerFormat: TranscriptionAnswerFormat): Shaped {
   const answer = parseAnswer(bytes)
-  const heard = transcriptionOf(answer, answerFormat)
+  const transcription = transcriptionOf(answer, answerFormat)
   const body = answerFormat.result
-    ? JSON.stringify(heard)
-    : writeTranscription(heard, answerFormat, answerFormat.logprobs ? answer.logprobs : undefined)
+    ? JSON.stringify(transcription)
+    : writeTranscription(transcription, answerFormat, answerFormat.logprobs ? answer.logprobs : undefined)
   return { body, usage: usageOf(answer) }
 }
 
 /**
- * What an engine has heard, with everything that it says about it checked: times lie within the sound, which was
- * measured when it was decoded, and text is text. Throws Failure `worker_error` for an answer that holds no text, and
- * `unsupported_parameter` where speakers were asked for and the engine told none.
+ * Returns the validated transcription of an engine's answer: times are within the duration that was measured when the
+ * audio was decoded, and texts are strings. Throws Failure `worker_error` for an answer without text, and
+ * `unsupported_parameter` if speakers were requested and the engine reports none.
  */
 export function transcriptionOf(answer: Answer, answerFormat: TranscriptionAnswerFormat): Transcription {
   const duration = Math.round(answerFormat.seconds * 1000) / 1000
   const engineSegments = listOf(answer.segments)
   const shown = showsCompression(answerFormat)
-  const heard = engineSegments.flatMap(one => segmentOf(one, duration, shown))
-  const text = inOneLine(typeof answer.text === 'string' ? answer.text : heard.map(one => one.text).join(''))
+  const reportedSegments = engineSegments.flatMap(one => segmentOf(one, duration, shown))
+  const text = inOneLine(typeof answer.text === 'string' ? answer.text : reportedSegments.map(one => one.text).join(''))
   if (typeof answer.text !== 'string' && !Array.isArray(answer.segments)) throw engineFault('without a text')
   const segments =
-    heard.length > 0 || text === '' ? heard : segmentOf({ text, start: 0, end: duration }, duration, shown)
+    reportedSegments.length > 0 || text === ''
+      ? reportedSegments
+      : segmentOf({ text, start: 0, end: duration }, duration, shown)
   if (answerFormat.format === 'diarized_json' && segments.some(one => one.speaker === undefined))
     throw new Failure(
       'unsupported_parameter',
-      `The engine of '${answerFormat.modelId}' tells no speakers apart. Leave 'response_format' diarized_json out or choose another model.`,
+      `The engine of '${answerFormat.modelId}' does not distinguish speakers. Choose another 'response_format' than diarized_json, or another model.`,
       { param: 'response_format' },
     )
   return {
@@ -53,8 +55,8 @@ export function transcriptionOf(answer: Answer, answerFormat: TranscriptionAnswe
 }
 
 /**
- * whisper.cpp begins a line with each segment; a line says nothing about what was said. By one pattern for the spaces
- * on both sides it would take the square of their number.
+ * Joins lines, because whisper.cpp begins a line with each segment. A single pattern for the spaces on both sides of a
+ * line break would take time quadratic in their number.
  */
 const inOneLine = (text: string): string =>
   text
@@ -67,7 +69,7 @@ const listOf = (value: unknown): Answer[] =>
   Array.isArray(value)
     ? (value as unknown[]).filter((one): one is Answer => one !== null && typeof one === 'object').slice(0, maxParts)
     : []
-/** An hour of quick speech has 12,000 words. */
+/** Maximum segments or words. An hour of fast speech has 12,000 words. */
 const maxParts = 100_000
 
 const numberOf = (value: unknown, otherwise: number): number => {
@@ -75,14 +77,14 @@ const numberOf = (value: unknown, otherwise: number): number => {
   return typeof number === 'number' && Number.isFinite(number) ? number : otherwise
 }
 
-/** Where something lies in the sound. */
+/** Returns the times of a segment or word, limited to the duration of the audio. */
 function spanOf({ start, end }: Answer, duration: number): { start: number; end: number } {
   const within = (seconds: number) => Math.round(Math.min(Math.max(seconds, 0), duration) * 1000) / 1000
   const from = within(numberOf(start, 0))
   return { start: from, end: Math.max(from, within(numberOf(end, duration))) }
 }
 
-/** How far the text can be compressed is found out where that is shown; elsewhere it may be 0. */
+/** The compression ratio is computed only if it is `shown`; otherwise it may be 0. */
 function segmentOf(engineSegment: Answer, duration: number, shown: boolean): Segment[] {
   if (typeof engineSegment.text !== 'string') return []
   const text = engineSegment.text.replaceAll(/[\r\n]+/g, ' ').trimEnd()
@@ -106,10 +108,10 @@ function segmentOf(engineSegment: Answer, duration: number, shown: boolean): Seg
   ]
 }
 
-/** As Whisper finds it: bytes of the text by bytes of it compressed. */
+/** By Whisper's definition: bytes of the text divided by bytes of the compressed text. */
 function compressionIn(engineSegment: Answer, text: string, shown: boolean): number {
-  const engineSegments = numberOf(engineSegment.compression_ratio, Number.NaN)
-  if (!Number.isNaN(engineSegments)) return engineSegments
+  const reported = numberOf(engineSegment.compression_ratio, Number.NaN)
+  if (!Number.isNaN(reported)) return reported
   if (!shown) return 0
   const bytes = Buffer.from(text)
   return Math.round((bytes.length / deflateSync(bytes).length) * 1000) / 1000
@@ -119,18 +121,18 @@ function languageOf(
   { language, detected_language: detected }: Answer,
   answerFormat: TranscriptionAnswerFormat,
 ): string {
-  for (const engineSegment of [language, detected]) {
-    const name = typeof engineSegment === 'string' ? languageName(engineSegment) : undefined
+  for (const reported of [language, detected]) {
+    const name = typeof reported === 'string' ? languageName(reported) : undefined
     if (name !== undefined) return name
   }
   return answerFormat.language === null ? 'unknown' : languageName(answerFormat.language)!
 }
 
-/** Scripts that put no space between words: a piece that begins with none of its own is a word all the same there. */
+/** Scripts without spaces between words: in them a piece without a leading space is a word too. */
 const unspaced =
   /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}]/u
 
-/** Of the answer itself, or of its segments, where whisper.cpp has pieces of words that are joined here. */
+/** Returns the words of the answer, or of its segments, where whisper.cpp reports pieces of words. */
 function wordsOf(answer: Answer, segments: readonly Answer[], duration: number): Word[] {
   const own = listOf(answer.words)
   const words = own.length > 0 ? own.map(one => [one]) : segments.flatMap(({ words: inside }) => joined(listOf(inside)))
@@ -142,22 +144,23 @@ function wordsOf(answer: Answer, segments: readonly Answer[], duration: number):
   })
 }
 
+/** Joins pieces to words: a piece that begins with white space begins a word. */
 function joined(pieces: readonly Answer[]): Answer[][] {
   const words: Answer[][] = []
   for (const piece of pieces) {
     const text = typeof piece.word === 'string' ? piece.word : ''
-    const goesOn = words.length > 0 && text !== '' && !/^\s/.test(text) && !unspaced.test(text)
-    if (goesOn) words.at(-1)!.push(piece)
+    const continuesWord = words.length > 0 && text !== '' && !/^\s/.test(text) && !unspaced.test(text)
+    if (continuesWord) words.at(-1)!.push(piece)
     else words.push([piece])
   }
   return words
 }
 
-/** Tokens, where the engine counts them. */
+/** Returns the token counts that the engine reports. */
 function usageOf({ usage }: Answer): Usage {
-  const engineSegment = (usage ?? {}) as Answer
+  const counts = (usage ?? {}) as Answer
   return {
-    inputTokens: tokenCount(engineSegment.input_tokens ?? engineSegment.prompt_tokens),
-    outputTokens: tokenCount(engineSegment.output_tokens ?? engineSegment.completion_tokens),
+    inputTokens: tokenCount(counts.input_tokens ?? counts.prompt_tokens),
+    outputTokens: tokenCount(counts.output_tokens ?? counts.completion_tokens),
   }
 }

@@ -17,7 +17,7 @@ const aliases: Record<TranscriptionTask, string[]> = {
   'std/audio-translation': ['std/translation'],
 }
 
-/** Where the audio is named by its address. */
+/** Fields that can name the audio by a URL. */
 const mediaFields: ReadonlySet<unknown> = new Set(['file', 'url'])
 
 /** The records of the tasks that turn audio into text. */
@@ -42,7 +42,7 @@ export const transcriptionTasks: readonly TranscriptionTaskRecord[] = ids.map(ta
   shape: (answers, answerFormat: TranscriptionAnswerFormat) => shapeTranscription(answers[0]!, answerFormat),
 }))
 
-/** The inputs that a job is stored with, its audio as a file of the organization. */
+/** Returns the inputs to store with a job, with its audio as a file of the organization. */
 async function withAudioFile(
   task: TranscriptionTask,
   inputs: Record<string, unknown>,

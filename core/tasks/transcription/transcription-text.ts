@@ -1,11 +1,11 @@
 import type { TranscriptionAnswerFormat } from './transcription.ts'
 import type { Segment, Transcription, TranscriptionFormat } from './transcription-request.ts'
 
-/** What the answer is sent as. */
+/** Returns the content type of an answer. */
 export const transcriptionType = (format: TranscriptionFormat): string =>
   format.endsWith('json') ? 'application/json' : 'text/plain; charset=utf-8'
 
-/** A transcription in the form that was asked for. */
+/** Returns a transcription in the requested format. */
 export function writeTranscription(
   transcription: Transcription,
   { format, requestId }: Pick<TranscriptionAnswerFormat, 'format' | 'requestId'>,
@@ -38,12 +38,12 @@ const spoken = ({ start, end, text, speaker }: Segment, at: number) => ({
   speaker,
 })
 
-/** Subtitles: a block for each segment, an empty line behind each. */
+/** Returns subtitles: one block per segment, each followed by an empty line. */
 function linesOf(segments: readonly Segment[], point: string, head: (at: number) => string[]): string {
   if (segments.length === 0) return ''
   return segments
     .map(({ start, end, text }, at) => {
-      // An arrow in a text would be read as one between times.
+      // An arrow in a text would be read as the separator of two times.
       const shown = text.trim().replaceAll('-->', '->')
       return [...head(at), `${clock(start, point)} --> ${clock(end, point)}`, shown, ''].join('\n')
     })
@@ -58,7 +58,7 @@ function clock(seconds: number, point: string): string {
   return `${two(hours)}:${two(minutes)}:${two(whole)}${point}${String(ms % 1000).padStart(3, '0')}`
 }
 
-/** OpenAI's shape of them; what an engine says otherwise is left out. */
+/** Returns the log probabilities in OpenAI's form. Entries in other forms are omitted. */
 function logprobsOf(given: unknown): { logprobs?: object[] } {
   if (!Array.isArray(given)) return {}
   const logprobs = (given as { token?: unknown; logprob?: unknown; bytes?: unknown }[])

@@ -21,41 +21,41 @@ export const transcriptions = {
   'std/audio-translation': { id: 'std/audio-translation', title: 'speech to English text' },
 } as const satisfies Record<TranscriptionTask, TaskName>
 
-/** What `shapeTranscription` must know to put an engine's answer into the caller's words. */
+/** What `shapeTranscription` needs to convert an engine's answer to the caller's response format. */
 export interface TranscriptionAnswerFormat {
   task: TranscriptionTask
   modelId: string
   format: TranscriptionFormat
   words: boolean
   logprobs: boolean
-  /** The code that was asked for; null where it is to be found out. */
+  /** The requested language code; null if the engine detects the language. */
   language: string | null
-  /** How long the sound is that was decoded; known once it is. */
+  /** Duration of the decoded audio; 0 until it is decoded. */
   seconds: number
   /** The request, for clients that read it in the body; null for a job. */
   requestId: string | null
-  /** Whether it is a result, which holds all that was heard in whatever form it was asked for. */
+  /** Whether it is the result of a job, which has the whole transcription whatever format was requested. */
   result?: boolean
 }
 
-/** Whether each segment is shown with how far its text can be compressed, which engines leave to be found out. */
+/** Whether segments show their compression ratio, which infer computes where the engine does not report it. */
 export const showsCompression = ({ format, result }: Pick<TranscriptionAnswerFormat, 'format' | 'result'>): boolean =>
   result === true || format === 'verbose_json'
 
-/** A request that has been checked and put into the engine's words, but for the sound. */
+/** A request that was checked and translated for the engine, without its audio. */
 export interface PreparedTranscription {
   task: TranscriptionTask
   modelId: string
   route: EngineRoute
-  /** Of the form that the engine is sent, without the file. */
+  /** Form fields for the engine, without the file. */
   fields: [name: string, value: string][]
-  /** Where the sound is named, and how; what stands there does not matter where it came as a file of a form. */
+  /** The field that names the audio, and its value. The value is not used if the audio is a file of a form. */
   sound: { field: (typeof audioFields)[number]; value: string }
   stream: boolean
   answerFormat: TranscriptionAnswerFormat
 }
 
-/** A request of the right form, and the sound that it names. Pure. Throws Failure with every wrong field. */
+/** Returns the validated request and its reference to the audio. Pure. Throws Failure with every invalid field. */
 export function audioIn(
   task: TranscriptionTask,
   raw: unknown,
@@ -67,7 +67,7 @@ export function audioIn(
   return { request, sound: { field, value: request[field]! } }
 }
 
-/** Checks a request. Pure. Throws Failure for everything that is wrong with it but the sound. */
+/** Checks a request, except its audio, and translates it for the engine. Pure. Throws Failure. */
 export function prepareTranscription(task: TranscriptionTask, raw: unknown, catalog: Catalog): PreparedTranscription {
   const { request, sound } = audioIn(task, raw)
   const entry = modelFor(transcriptions[task], request.model, catalog)
@@ -76,12 +76,12 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
   if (request.timestamp_granularities?.length && format !== 'verbose_json')
     throw new Failure(
       'invalid_value',
-      `'timestamp_granularities' goes with the response_format verbose_json only, not with ${format}.`,
+      `'timestamp_granularities' works with the response_format verbose_json only, not with ${format}.`,
       { param: 'timestamp_granularities' },
     )
   const logprobs = (request.include?.length ?? 0) > 0
   if (logprobs && format !== 'json')
-    throw new Failure('invalid_value', `'include' goes with the response_format json only, not with ${format}.`, {
+    throw new Failure('invalid_value', `'include' works with the response_format json only, not with ${format}.`, {
       param: 'include',
     })
   const speakers = format === 'diarized_json' || request.diarize === true
@@ -92,7 +92,7 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
   if (logprobs) used.push(['logprobs', 'include'])
   checkFeatures(used, entry)
   const language = request.language == null ? null : languageCode(request.language)!
-  const asked = logprobs
+  const engineFormat = logprobs
     ? 'json'
     : format === 'diarized_json'
       ? format
@@ -105,7 +105,7 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
     route: entry.traits.routes[task]!,
     fields: fieldsOf({
       model: entry.traits.upstreamId,
-      response_format: asked,
+      response_format: engineFormat,
       language: language ?? undefined,
       prompt: request.prompt,
       temperature: request.temperature,
@@ -123,9 +123,9 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
 }
 
 /**
- * The inputs of a durable job but for the sound, whose file is to stand there as `file_id`: of the request, what is known
- * here and what the model's configuration lets through. A job is not streamed, and its result has one form. Throws
- * Failure with every wrong field.
+ * Returns the inputs to store for a job, without the audio, whose file the caller adds as `file_id`: the known fields
+ * of the request and the extra fields that the model's configuration allows. A job is not streamed, and its result has
+ * one form. Throws Failure with every invalid field.
  */
 export function transcriptionInputs(
   task: TranscriptionTask,
@@ -142,14 +142,14 @@ export function transcriptionInputs(
   return inputs
 }
 
-/** The request of such a job: whatever form was asked for, all of it is kept. What is no form is left to be refused. */
+/** Returns the request of a job, whose result is always complete. An unknown format stays, to be refused later. */
 export function jobRequest(inputs: TranscriptionRequest): TranscriptionRequest {
   const format = inputs.response_format ?? 'json'
-  const isLess = format !== 'diarized_json' && transcriptionFormats.includes(format)
-  return { ...inputs, stream: false, include: null, response_format: isLess ? 'verbose_json' : format }
+  const isIncomplete = format !== 'diarized_json' && transcriptionFormats.includes(format)
+  return { ...inputs, stream: false, include: null, response_format: isIncomplete ? 'verbose_json' : format }
 }
 
-/** Lists are repeated, objects are JSON; what is absent is left out. */
+/** Lists become repeated fields, and objects JSON. Absent values are omitted. */
 function fieldsOf(values: Record<string, unknown>): [string, string][] {
   return Object.entries(values).flatMap(([name, value]) => {
     if (value === undefined || value === null) return []

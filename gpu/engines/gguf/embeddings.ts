@@ -105,8 +105,8 @@ export function boundedText(text: string, context: number, param: string): strin
 }
 
 /** The limit by `truncate_prompt_tokens`: null refuses texts that are too long, −1 means the context length. */
-export const truncation = (asked: number | null | undefined, context: number): number | null =>
-  asked == null || asked === 0 ? null : asked < 0 ? context : asked
+export const truncation = (requested: number | null | undefined, context: number): number | null =>
+  requested == null || requested === 0 ? null : requested < 0 ? context : requested
 
 /** Answers POST /v1/embeddings. */
 export function openEmbeddings(parts: EmbeddingParts, { tokensOf, count, embed }: Embedder) {

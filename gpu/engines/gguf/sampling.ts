@@ -101,7 +101,7 @@ export function stopsOf(stop: ChatRequest['stop']): string[] {
 export function answerLimit(
   promptTokens: number,
   context: number,
-  asked: number | null | undefined,
+  requested: number | null | undefined,
   param = 'messages',
 ): number {
   const room = context - promptTokens
@@ -111,7 +111,7 @@ export function answerLimit(
       `'${param}' has ${promptTokens} tokens, but the context length of this model is ${context}, the answer included. Shorten it.`,
       { param },
     )
-  return Math.min(asked ?? room, room)
+  return Math.min(requested ?? room, room)
 }
 
 /**

@@ -142,7 +142,7 @@ test.each(['audio', 'sse'])(
     expect([answer.status, answer.headers.get('content-type')]).toEqual([502, expect.stringContaining('json')])
     expect(await errorOf(answer)).toMatchObject({
       code: 'worker_error',
-      message: expect.stringContaining('could not be made opus') as string,
+      message: expect.stringContaining('could not be converted to opus') as string,
     })
     expect(far.paths).toHaveLength(3)
   },

@@ -293,7 +293,7 @@ describe('errors name the field', () => {
       400,
       'unsupported_parameter',
       'response_format',
-      /tells no speakers/,
+      /does not distinguish speakers/,
     ],
     [
       'no sound at all',

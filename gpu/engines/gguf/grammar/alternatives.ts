@@ -2,18 +2,18 @@ import type { Budget } from './budget.ts'
 import { type Keywords, readKeywords } from './keywords.ts'
 import type { SchemaNode } from './schema.ts'
 
-/** One way to satisfy a schema: everything that `schemaNodes` say by themselves, and none of `excluded`. */
+/** One way to satisfy a schema: satisfy the own keywords of all `schemaNodes`, and none of `excluded`. */
 export interface Alternative {
   schemaNodes: readonly SchemaNode[]
-  /** The other branches of each `oneOf` that was decided. */
+  /** The branches that were not chosen of each `oneOf`. */
   excluded: readonly SchemaNode[]
 }
 
 const deepest = 100
 
 /**
- * Takes schemas apart: `$ref` and `allOf` are conjunctions, `anyOf` and `oneOf` are choices, and multiplied out they
- * leave alternatives of schemas that are read for what they say by themselves.
+ * Splits schemas into alternatives: `$ref` and `allOf` are conjunctions, `anyOf` and `oneOf` are choices. Multiplied
+ * out, they leave alternatives of schemas of which only their own keywords count.
  */
 export function openAlternatives(budget: Budget) {
   const keywords = new Map<SchemaNode, Keywords>()
@@ -27,7 +27,7 @@ export function openAlternatives(budget: Budget) {
     return found
   }
 
-  /** Throws Failure `invalid_value` for a schema that is itself before any object or array begins. */
+  /** Throws Failure `invalid_value` for a schema that refers to itself before any object or array begins. */
   const of = (schemaNode: SchemaNode): readonly Alternative[] => {
     const found = known.get(schemaNode)
     if (found) return found
@@ -52,7 +52,7 @@ export function openAlternatives(budget: Budget) {
         oneOf.flatMap((branch, at) =>
           of(branch).map(({ schemaNodes, excluded }) => ({
             schemaNodes,
-            // By its number: two branches may be the same schema, which nothing satisfies then.
+            // Compared by index: two branches may be the same schema, and then no value satisfies the `oneOf`.
             excluded: [...excluded, ...oneOf.filter((_, other) => other !== at)],
           })),
         ),
@@ -72,7 +72,7 @@ export function openAlternatives(budget: Budget) {
     )
   }
 
-  /** Without those that are another one with further conditions. */
+  /** Removes alternatives that are another one with further conditions. */
   const distinct = (all: readonly Alternative[]): Alternative[] => {
     const byKey = [...new Map(all.map(one => [keyOfAlternative(one), one])).values()]
     budget.steps(byKey.length ** 2)
@@ -85,7 +85,7 @@ export function openAlternatives(budget: Budget) {
   return {
     read,
     of,
-    /** The alternatives of satisfying all of the schemas at once. */
+    /** Returns the alternatives for satisfying all of the schemas at once. */
     ofAll: (schemaNodes: readonly SchemaNode[]): readonly Alternative[] =>
       schemaNodes.map(of).reduce(both, [{ schemaNodes: [], excluded: [] }]),
   }
@@ -96,10 +96,10 @@ export type Alternatives = ReturnType<typeof openAlternatives>
 const sizeOf = (alternatives: readonly Alternative[]): number =>
   Math.max(0, ...alternatives.map(({ schemaNodes, excluded }) => schemaNodes.length + excluded.length))
 const ids = (schemaNodes: readonly SchemaNode[]) => schemaNodes.map(({ id }) => id).toSorted((a, b) => a - b)
-/** Tells alternatives apart. */
+/** Returns a key that identifies an alternative. */
 export const keyOfAlternative = ({ schemaNodes, excluded }: Alternative) =>
   `${ids(schemaNodes).join()}-${ids(excluded).join()}`
 const conditionsOf = ({ schemaNodes, excluded }: Alternative): ReadonlySet<string> =>
   new Set([...schemaNodes.map(({ id }) => `is ${id}`), ...excluded.map(({ id }) => `is not ${id}`)])
-/** Tells conjunctions of schemas apart. */
+/** Returns a key that identifies a conjunction of schemas. */
 export const keyOfSchemas = (schemaNodes: readonly SchemaNode[]): string => ids([...new Set(schemaNodes)]).join()

@@ -5,16 +5,16 @@ import type { Shape } from './shape.ts'
 
 export interface ArrayParts {
   shape: Shape
-  /** Tells this shape from others. */
+  /** Identifies the shape. */
   key: string
   rules: Rules
-  /** The rule of what satisfies all the schemas. */
+  /** Returns the rule of values that satisfy all the schemas. */
   node: (schemaNodes: readonly SchemaNode[]) => string
 }
 
 /**
- * How many items arrays have as they are generated. After `prefixItems`, JSON Schema allows any items where nothing is
- * said, and arrays that end early; what is meant is a tuple, and that is what is generated, unless `items` or
+ * Returns how many items generated arrays have. After `prefixItems`, JSON Schema by default allows any further items,
+ * and arrays that end early. Authors of such a schema mean a tuple, so a tuple is generated, unless `items` or
  * `minItems` say otherwise.
  */
 export function lengthsOf(shape: Shape): { min: number; max: number } {
@@ -23,7 +23,7 @@ export function lengthsOf(shape: Shape): { min: number; max: number } {
   return { min, max: prefixLength > 0 && !itemsGiven ? Math.min(maxItems, Math.max(prefixLength, min)) : maxItems }
 }
 
-/** The arrays of a shape. Throws Failure `unsupported_parameter` for bounds that llama.cpp cannot count to. */
+/** Writes the arrays of a shape. Throws Failure `unsupported_parameter` for bounds that llama.cpp cannot count to. */
 export function arrayOf({ shape, key, rules, node }: ArrayParts): Sequence[] {
   const { min, max } = lengthsOf(shape)
   for (const keyword of ['minItems', 'maxItems'] as const) {
@@ -35,7 +35,7 @@ export function arrayOf({ shape, key, rules, node }: ArrayParts): Sequence[] {
   const prefix = shape.prefixLength
   const item = (at: number) => rule(node(shape.item(at)))
 
-  /** What follows `at` items, of which there is at least one. */
+  /** What may follow `at` items, where `at` is at least 1. */
   const from = (at: number): Sequence => {
     if (at >= max) return closing(']')
     if (at >= prefix) {

@@ -5,12 +5,12 @@ import { NotSimple, parsePattern } from './pattern.ts'
 import type { SchemaNode } from './schema.ts'
 import type { Shape } from './shape.ts'
 
-/** What a state costs to find, in steps of the budget: a dozen patterns of the largest kind are the most. */
+/** Cost of computing one state, in steps of the budget, which allows a dozen patterns of the largest kind. */
 const stateSteps = 40
 
 /**
- * The automata of the patterns and formats of a grammar, each made once. All functions throw the Failure that names
- * the keyword for what is no pattern, not simple enough or not known.
+ * Creates the automata of the patterns and formats of a grammar, each once. All functions throw a Failure that names
+ * the keyword if a pattern is invalid or not simple enough, or a format unknown.
  */
 export function openAutomata(budget: Budget) {
   const patterns = new Map<string, Automaton>()
@@ -34,10 +34,10 @@ export function openAutomata(budget: Budget) {
   return {
     pattern,
     format,
-    /** What all patterns of a shape accept; undefined when it has none. */
+    /** Returns the strings that all patterns of a shape accept; undefined if it has none. */
     patternsOf: (shape: Shape): Automaton | undefined =>
       together(shape.patterns.map(pattern), shape.with('pattern'), 'pattern'),
-    /** What all patterns and formats of a shape accept, of its lengths; undefined when it has neither. */
+    /** Returns the strings of allowed length that all patterns and formats accept; undefined if there are neither. */
     stringsOf(shape: Shape): Automaton | undefined {
       const { minLength, maxLength } = shape
       const keyword = shape.patterns.length ? 'pattern' : 'format'

@@ -18,7 +18,7 @@ interface Loose {
   free: number[]
 }
 
-/** The automaton that accepts what the pattern matches. Throws NotSimple when it would be too large. */
+/** Returns the automaton that accepts what the pattern matches. Throws NotSimple if it would be too large. */
 export function automatonOf(pattern: Pattern): Automaton {
   const loose: Loose[] = []
   let steps = 0
@@ -56,7 +56,7 @@ export function automatonOf(pattern: Pattern): Automaton {
     }
     loose[at]!.free.push(to)
     for (let count = part.min; count < part.max; count++) {
-      // A state of its own, so that nothing that loops back to `at` comes into the next round.
+      // A separate state, so that no loop back to `at` enters the next repetition.
       at = add(part.of, at)
       loose[at]!.free.push(to)
     }
@@ -86,7 +86,7 @@ export function automatonOf(pattern: Pattern): Automaton {
   })
 }
 
-/** What both accept. Throws NotSimple when it would be too large. */
+/** Returns the intersection of two automata. Throws NotSimple if it would be too large. */
 export const bothOf = (left: Automaton, right: Automaton): Automaton =>
   explore<[number, number]>([0, 0], {
     keyOf: pair => pair.join(),
@@ -100,7 +100,7 @@ export const bothOf = (left: Automaton, right: Automaton): Automaton =>
       ).filter(({ over }) => over.length > 0),
   })
 
-/** What it accepts, as far as it has from `min` to `max` characters. Throws NotSimple when that is too large. */
+/** Returns the automaton limited to texts of `min` to `max` characters. Throws NotSimple if it would be too large. */
 export function withLength(automaton: Automaton, min: number, max: number): Automaton {
   const last = max === Number.POSITIVE_INFINITY ? min : max
   return explore<[number, number]>([0, 0], {
@@ -116,7 +116,7 @@ export function withLength(automaton: Automaton, min: number, max: number): Auto
   })
 }
 
-/** Whether it accepts the text. */
+/** Whether the automaton accepts the text. */
 export function accepts(automaton: Automaton, characters: string): boolean {
   let at: number | undefined = 0
   for (const character of characters) {
@@ -127,10 +127,10 @@ export function accepts(automaton: Automaton, characters: string): boolean {
   return automaton[at]!.ends
 }
 
-/** Whether it accepts nothing at all. */
+/** Whether the automaton accepts no text. */
 export const acceptsNothing = (automaton: Automaton): boolean => !automaton.some(({ ends }) => ends)
 
-/** The tree of the names, as an automaton in which every text has its own way; `at` says where each name ends. */
+/** Returns an automaton that is a tree of the names; `at` has the state in which each name ends. */
 export function treeOf(names: readonly string[]): { tree: Automaton; at: ReadonlyMap<string, number> } {
   const states: { moves: { over: Ranges; to: number }[]; ends: boolean }[] = [{ moves: [], ends: false }]
   const at = new Map<string, number>()
@@ -151,7 +151,7 @@ export function treeOf(names: readonly string[]): { tree: Automaton; at: Readonl
   return { tree: states, at }
 }
 
-/** Every text but the names. */
+/** Returns the automaton that accepts every text except the names. */
 export function allBut(names: readonly string[]): Automaton {
   const { tree } = treeOf(names.filter(name => name.isWellFormed()))
   const rest = tree.length
@@ -168,7 +168,7 @@ interface Way<S> {
   movesOf: (state: S) => { over: Ranges; to: S }[]
 }
 
-/** The states that are reached from the first one and from which an end is reached. */
+/** Returns the states that are reachable from the first and from which an end is reachable. */
 function explore<S>(first: S, { keyOf, ends, movesOf }: Way<S>): Automaton {
   const numbers = new Map([[keyOf(first), 0]])
   const states = [first]
@@ -197,7 +197,7 @@ function withoutDeadEnds(automaton: Automaton): Automaton {
   return automaton.map(({ moves, ends }) => ({ moves: moves.filter(({ to }) => alive.has(to)), ends }))
 }
 
-/** The largest sets of characters that lie wholly inside or wholly outside each of the given ones. */
+/** Returns the largest character sets that are wholly inside or wholly outside each of the given sets. */
 function cuts(sets: readonly Ranges[]): Ranges[] {
   const edges = [...new Set(sets.flatMap(set => set.flatMap(([low, high]) => [low, high + 1])))].toSorted(
     (a, b) => a - b,

@@ -1,12 +1,12 @@
-/** How much one grammar may cost. A schema of a stranger must not keep the engine from its work. */
+/** Limits of the cost of one grammar, so that no request can block the engine with its schema. */
 const most = {
-  /** Characters and references in the rules: llama.cpp reads about a million a second, anew for every answer. */
+  /** Characters and references in the rules. llama.cpp parses about a million a second, again for every answer. */
   parts: 100_000,
-  /** Steps of ours; a few hundred thousand a second at worst. */
+  /** Steps of the conversion; a few hundred thousand per second at worst. */
   steps: 1_000_000,
 }
 
-/** Counts what a grammar costs and calls `refuse` with the reason once it is too much. */
+/** Counts the cost of a grammar and calls `refuse` with the reason when it exceeds a limit. */
 export function openBudget(refuse: (reason: string) => never) {
   let parts = 0
   let steps = 0

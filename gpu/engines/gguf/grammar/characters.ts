@@ -1,6 +1,6 @@
 import type { Ranges } from './rules.ts'
 
-/** The highest code point, and the gap in which halves of UTF-16 pairs live, which are no characters. */
+/** The highest code point, and the range of UTF-16 surrogates, which are no characters. */
 const highest = 0x10ffff
 export const everything: Ranges = [
   [0, 0xd7ff],
@@ -16,7 +16,7 @@ export const characters = (...pairs: string[]): Ranges =>
     }),
   )
 
-/** The ranges in any order, overlapping or not, as sorted and disjoint ones. */
+/** Returns ranges, in any order and possibly overlapping, as sorted and disjoint ones. */
 export function union(ranges: Ranges): Ranges {
   const merged: [number, number][] = []
   for (const [low, high] of ranges.toSorted(([a], [b]) => a - b)) {
@@ -39,7 +39,7 @@ export function intersection(left: Ranges, right: Ranges): Ranges {
   return both
 }
 
-/** What is a character and not in the ranges. */
+/** Returns all characters that are not in the ranges. */
 export function complement(ranges: Ranges): Ranges {
   const outside: [number, number][] = []
   let next = 0

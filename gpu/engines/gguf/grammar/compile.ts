@@ -23,7 +23,7 @@ interface Way {
 
 const int32 = { value: 2 ** 31, open: true }
 
-/** Makes rules of schemas. The function gives the rule of what satisfies all of the schemas. */
+/** Converts schemas to rules. The function returns the rule of values that satisfy all of the schemas. */
 export function openCompiler(rules: Rules, json: Json, budget: Budget): (schemaNodes: readonly SchemaNode[]) => string {
   const alternatives = openAlternatives(budget)
   const automata = openAutomata(budget)
@@ -34,12 +34,12 @@ export function openCompiler(rules: Rules, json: Json, budget: Budget): (schemaN
   const node = (schemaNodes: readonly SchemaNode[]): string => {
     const all = ofAll(schemaNodes)
     if (all.length === 1 && all[0]!.schemaNodes.length === 0 && all[0]!.excluded.length === 0) return json.value()
-    // References to the same schema are the same rule, so that objects which begin with them begin alike.
+    // References to the same schema share one rule, so that objects that begin with them have the same beginning.
     return rules.once(`schemas ${all.map(keyOfAlternative).join('|')}`, 'schema', () => {
       const ways = all.flatMap(waysOf)
       const alone = (kind: Kind | 'value') => ways.filter(way => way.kind === kind).length === 1
       return ways.flatMap(({ kind, key, make }) =>
-        // Several objects or arrays are written out, so that they share what they begin with.
+        // Several objects or arrays are written inline, so that they share their common beginning.
         (kind === 'object' || kind === 'array' || kind === 'string') && alone(kind)
           ? [[rule(rules.once(key, kind, make))]]
           : make(),

@@ -1,7 +1,7 @@
 import type { RuleMap, Sequence } from './rules.ts'
 
 /**
- * The rules in groups, each of those that refer to each other in a circle; a group comes after all that it refers to.
+ * Returns the rules in strongly connected groups; a group comes after all groups that it refers to.
  * Source: Tarjan, Depth-first search and linear graph algorithms (1972), without recursion.
  */
 export function* componentsOf(rules: RuleMap, referred: (sequence: Sequence) => string[]): Generator<string[], void> {

@@ -3,7 +3,7 @@ import { anyDigits, unsigned } from './integers.ts'
 import type { Bound } from './keywords.ts'
 import { type Sequence, set, text } from './rules.ts'
 
-/** This many significant digits tell two numbers apart after they were read as binary ones. */
+/** Decimal numbers with this many significant digits stay distinct when they are read as binary numbers. */
 const exact = 15
 const furthest = 10 ** exact - 1
 
@@ -15,10 +15,10 @@ interface Decimal {
 }
 
 /**
- * The decimal forms, without exponents, of the numbers between two bounds of which one may be missing, each with at
- * most 15 digits on either side of the point. A form within closed bounds is also within them once it is read as a
- * binary number, since reading keeps the order; next to an open bound so few digits are written that none is read as
- * the bound itself. Undefined for bounds of more than 15 digits, for which that does not hold.
+ * Returns the decimal forms, without exponents, of the numbers between two bounds, one of which may be missing. Each
+ * form has at most 15 digits on either side of the point. A form within closed bounds is also within them when it is
+ * read as a binary number, because reading keeps the order. Next to an open bound, forms have so few digits that none is
+ * read as the bound itself. Undefined for bounds of more than 15 digits, for which this does not hold.
  */
 export function decimals(low: Bound | undefined, high: Bound | undefined): Sequence[] | undefined {
   const from = low ?? { value: Math.min(-furthest, high?.value ?? 0), open: false }
@@ -42,7 +42,7 @@ function magnitude({ value, open }: Bound): Decimal | undefined {
   return { whole: Number(whole), fraction, open }
 }
 
-/** The shortest decimal form that means this number, without an exponent. */
+/** Returns the shortest decimal form of this number, without an exponent. */
 function plain(value: number): string {
   const [digits = '', exponent] = String(value).split('e')
   if (exponent === undefined) return digits
@@ -66,7 +66,7 @@ function magnitudes(low: Decimal, high: Decimal, places: number): Sequence[] {
 const anyFraction = (whole: Sequence, places: number): Sequence[] =>
   places > 0 ? [whole, [...whole, text('.'), ...anyDigits(1, places)]] : [whole]
 
-/** What may follow a whole number so that the fraction is between the two: nothing, or a point and digits. */
+/** Returns what may follow an integer so that the fraction is between the two: nothing, or a point and digits. */
 function fractions(low: Decimal | undefined, high: Decimal | undefined, places: number): Sequence[] {
   const result: Sequence[] = []
   // Without any digits the fraction is zero.
@@ -79,7 +79,7 @@ interface Rest {
   open: boolean
 }
 
-/** From `least` to `places` digits that, as digits after a point, are between the two. */
+/** Returns `least` to `places` digits that, as digits after a point, are between the two. */
 function digitsBetween(low: Rest | undefined, high: Rest | undefined, places: number, least = 0): Sequence[] {
   const bound = low && (low.fraction !== '' || low.open) ? low : undefined
   if (places < least) return []

@@ -10,8 +10,8 @@ import { type Shape, shapeOf } from './shape.ts'
 import { kindOf, type Validator } from './validator.ts'
 
 /**
- * Whether it is certain that no value satisfies schemas together. What is not certain counts as possible: a `oneOf`
- * is kept to only where its branches are certain to be apart.
+ * Decides whether it is certain that no value satisfies several schemas together. Uncertain cases count as possible: a
+ * `oneOf` is supported only if its branches are certainly disjoint.
  */
 export function openDisjointness({ read, ofAll }: Alternatives, holds: Validator, automata: Automata, budget: Budget) {
   const known = new Map<string, boolean>()
@@ -21,7 +21,7 @@ export function openDisjointness({ read, ofAll }: Alternatives, holds: Validator
     const found = known.get(key)
     if (found !== undefined) return found
     budget.steps(schemaNodes.length + 1)
-    // Until it is known, and where it depends on itself: not certain.
+    // Not certain until it is known, or if it depends on itself.
     known.set(key, false)
     const result = ofAll(schemaNodes).every(one =>
       contradictory(one.schemaNodes, shapeOf(one.schemaNodes, read).kinds, undefined),
@@ -30,7 +30,7 @@ export function openDisjointness({ read, ofAll }: Alternatives, holds: Validator
     return result
   }
 
-  /** Whether no value of these kinds can be what all of the schemas say by themselves, with no other names. */
+  /** Whether no value of these kinds can satisfy the own keywords of all schemas, without other property names. */
   const contradictory = (
     schemaNodes: readonly SchemaNode[],
     kinds: ReadonlySet<Kind>,

@@ -1,16 +1,16 @@
-/** 01 to 12 with as many days as the month has in every year: the 29th of February is left out. */
+/** Months 01 to 12 with the days that they have in every year, so without the 29th of February. */
 const day =
   '(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))'
 const date = `[0-9]{4}-${day}`
-/** RFC 3339; the 60th second of a minute is left out, and fractions are at most nanoseconds. */
+/** RFC 3339, without leap seconds (second 60); fractions are at most nanoseconds. */
 const time = '(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])'
 const byte = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])'
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
 const word = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,32}"
 
 /**
- * Formats of strings as patterns. Each matches only what is of the format, but not all of it: what a pattern cannot
- * say, such as leap years, is left out. Source: section 7.3 of JSON Schema Validation 2020-12.
+ * Formats of strings as patterns. Each matches only values of the format, but not all of them: values that a pattern
+ * cannot express, such as leap days, are left out. Source: section 7.3 of JSON Schema Validation 2020-12.
  */
 export const formats: Readonly<Record<string, string>> = {
   date: `^${date}$`,

@@ -1,7 +1,7 @@
 import type { Part, Ranges, RuleMap } from './rules.ts'
 
 /**
- * Rules as llama.cpp reads them, one a line and one a step.
+ * Writes rules in the syntax of llama.cpp, one per line and one per step.
  * Source: grammars/README.md and src/llama-grammar.cpp of llama.cpp.
  */
 export function* gbnfOf(rules: RuleMap): Generator<void, string> {
@@ -14,7 +14,7 @@ export function* gbnfOf(rules: RuleMap): Generator<void, string> {
   return lines.join('')
 }
 
-/** Characters that stand for themselves, as a part of a grammar: `"a\n"`. */
+/** Returns literal text as a part of a grammar: `"a\n"`. */
 export const literal = (characters: string): string => `"${written(characters)}"`
 
 function partOf(part: Part): string {
@@ -22,7 +22,7 @@ function partOf(part: Part): string {
   if (part.kind === 'set') return setOf(part.set)
   if (part.kind === 'rule') return part.rule
   const of = partOf(part.of)
-  // What stands before the sign is what is repeated, and of a text that is all of it.
+  // The operator repeats the item before it: a quoted text is one item.
   if (part.max === Number.POSITIVE_INFINITY)
     return part.min === 0 ? `${of}*` : part.min === 1 ? `${of}+` : `${of}{${part.min},}`
   return part.min === 0 && part.max === 1 ? `${of}?` : `${of}{${part.min},${part.max}}`
@@ -33,7 +33,7 @@ function setOf(ranges: Ranges): string {
   return `[${ranges.map(([low, high]) => (low === high ? character(low) : `${character(low)}-${character(high)}`)).join('')}]`
 }
 
-/** Anything but letters, digits and harmless signs by its number, because signs mean something here and there. */
+/** Writes characters by number, except letters, digits and safe signs, because other signs may have a meaning. */
 const written = (characters: string): string => characters.replace(/[^a-zA-Z0-9 :,.{}_/<>|=@#+*]/gu, escaped)
 
 function escaped(character: string): string {

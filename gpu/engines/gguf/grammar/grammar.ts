@@ -12,40 +12,40 @@ import { stepsToCheck, widthOf } from './width.ts'
 export { literal } from './gbnf.ts'
 export type { Origin } from './schema.ts'
 
-/** All of it in small steps, because a schema that hardly passes for small enough takes half a second. */
+/** Runs in small steps, because a schema just below the size limit takes half a second. */
 export interface Grammar {
   /**
-   * Adds what a schema allows and gives the name of its rule, for use in `text`. Each call gives a rule that may be
-   * used any number of times.
-   * Throws Failure `unsupported_parameter` that names the keyword and its JSON path for what no grammar is made of,
-   * `invalid_value` for what is no schema, that no value satisfies or that is too large, all with `origin.param`.
-   * The grammar is of no use after that.
+   * Adds a rule for the values that a schema allows and returns its name, for use in `text`. The rule may be used any
+   * number of times.
+   * Throws Failure `unsupported_parameter`, which names the keyword and its JSON path, for keywords that cannot be
+   * converted, and `invalid_value` for schemas that are invalid, unsatisfiable or too large, all with `origin.param`.
+   * The grammar cannot be used after that.
    */
   rule(schema: unknown, origin: Origin): Generator<void, string>
-  /** The name of the rule that matches any JSON object. */
+  /** Returns the name of the rule that matches any JSON object. */
   object(): Generator<void, string>
   /**
-   * The whole grammar in GBNF, for `createGrammar({ grammar })`. `root` is the right side of the rule `root`, in
-   * GBNF: names that `rule` gave and texts in quotes, which `literal` writes:
+   * Returns the whole grammar in GBNF, for `createGrammar({ grammar })`. `root` is the right side of the rule `root`,
+   * in GBNF: names that `rule` returned, and quoted texts, which `literal` writes:
    * `${literal('<tool_call>\n')} ${name} ${literal('\n</tool_call>')}`.
    */
   text(root: string): Generator<void, string>
 }
 
-/** Readings that are followed at once, and steps of llama.cpp's own check of a grammar. */
+/** Maximum parallel readings of a text, and maximum steps of llama.cpp's own check of a grammar. */
 const most = { width: 200, checkSteps: 5_000_000 }
 
 /**
- * A grammar for llama.cpp that is made of JSON Schemas and of what is written around them. Whatever it matches, once
- * read, satisfies the schema; but it does not match all that would:
- *  - Properties come in the order in which they are declared. Objects that declare any hold no others, unless
- *    `additionalProperties` says so: by JSON Schema they might, but nobody means it.
- *  - Schemas without `type` are for the type that their keywords are about; after `prefixItems` come other items only
- *    if `items` or `minItems` say so.
- *  - Numbers have at most 16 digits before and after the point, integers and what has bounds 15. Between the parts of a
- *    value stands one space or line break at most.
+ * A grammar for llama.cpp that is built from JSON Schemas and the text around them. All text that it matches satisfies
+ * the schema once parsed, but it does not match all text that would:
+ *  - Properties are in the order in which they are declared. Objects with declared properties have no others, unless
+ *    `additionalProperties` allows them: JSON Schema allows others by default, but authors rarely intend that.
+ *  - Schemas without `type` apply to the type that their keywords are about. After `prefixItems` other items follow
+ *    only if `items` or `minItems` say so.
+ *  - Numbers have at most 16 digits before and after the point; integers and bounded numbers have at most 15. Between
+ *    the parts of a value there is at most one space or line break.
  *  - `format` leaves out rare values, such as the 29th of February.
- *  - `oneOf` is taken where the branches are certain to be apart, and refused elsewhere.
+ *  - `oneOf` is supported if its branches are certainly disjoint, and refused otherwise.
  */
 export function openGrammar(): Grammar {
   let from: Origin = { param: 'response_format', path: 'response_format' }
@@ -107,13 +107,13 @@ export function openGrammar(): Grammar {
   }
 }
 
-/** The grammar of one schema: what `response_format: {type: 'json_schema'}` asks for. Throws as `Grammar.rule` does. */
+/** Returns the grammar of one schema, for `response_format: {type: 'json_schema'}`. Throws as `Grammar.rule` does. */
 export function schemaGrammar(schema: unknown, origin: Origin): string {
   const grammar = openGrammar()
   return runSteps(grammar.text(runSteps(grammar.rule(schema, origin))))
 }
 
-/** The grammar of any JSON object: what `response_format: {type: 'json_object'}` asks for. */
+/** Returns the grammar of any JSON object, for `response_format: {type: 'json_object'}`. */
 export function objectGrammar(): string {
   const grammar = openGrammar()
   return runSteps(grammar.text(runSteps(grammar.object())))

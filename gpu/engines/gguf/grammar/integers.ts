@@ -3,11 +3,11 @@ import { digit } from './json.ts'
 import type { Bound } from './keywords.ts'
 import { repeat, type Sequence, set, text } from './rules.ts'
 
-/** Integers of up to 15 digits are exact in every reader of JSON. Bounds may reach a little further. */
+/** Every JSON parser reads integers of up to 15 digits exactly. Bounds may be slightly larger. */
 const maxDigits = 15
 const furthest = 10 ** maxDigits - 1
 
-/** The whole numbers between the bounds, or undefined when they lie where whole numbers are not exact. */
+/** Returns the integers between the bounds; undefined if the bounds are where integers are not exact. */
 export function integerRange(
   low: Bound | undefined,
   high: Bound | undefined,
@@ -16,19 +16,19 @@ export function integerRange(
   const highest = high && (Number.isInteger(high.value) && high.open ? high.value - 1 : Math.floor(high.value))
   const from = lowest === undefined ? Math.min(-furthest, highest ?? 0) : Math.max(lowest, Number.MIN_SAFE_INTEGER)
   const to = highest === undefined ? Math.max(furthest, lowest ?? 0) : Math.min(highest, Number.MAX_SAFE_INTEGER)
-  // A bound far outside bounds nothing; one on the wrong side leaves no number that could be written exactly.
+  // A lower bound above the exact range, or an upper bound below it, leaves no number that can be written exactly.
   if ((lowest ?? 0) > Number.MAX_SAFE_INTEGER || (highest ?? 0) < Number.MIN_SAFE_INTEGER) return undefined
   return { from, to }
 }
 
-/** The decimal forms of the whole numbers from `from` to `to`, none of them twice. */
+/** Returns the decimal forms of the integers from `from` to `to`, each once. */
 export function integers(from: number, to: number): Sequence[] {
   if (from > to) return []
   const negative = from < 0 ? unsigned(Math.max(1, -to), -from) : []
   return [...negative.map(sequence => [text('-'), ...sequence]), ...(to >= 0 ? unsigned(Math.max(0, from), to) : [])]
 }
 
-/** The same for numbers from 0, length by length. */
+/** The same for numbers from 0, by number of digits. */
 export function unsigned(from: number, to: number): Sequence[] {
   const result: Sequence[] = []
   if (from === 0) result.push([text('0')])
@@ -46,10 +46,10 @@ export function unsigned(from: number, to: number): Sequence[] {
   return result
 }
 
-/** The number of digits of the longest numbers that are all below or at `to`. */
+/** Returns the largest number of digits for which all numbers are at most `to`. */
 const fullLengths = (to: number) => (/^9+$/.test(String(to)) ? String(to).length : String(to).length - 1)
 
-/** Strings of digits, as long as both, that are not before `low` nor after `high`. */
+/** Returns the digit strings from `low` to `high`, which have the same length. */
 export function between(low: string, high: string): Sequence[] {
   if (low === '') return [[]]
   const rest = low.length - 1

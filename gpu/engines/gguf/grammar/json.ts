@@ -1,19 +1,19 @@
 import { characters, difference, everything } from './characters.ts'
 import { type Part, type Ranges, type Rules, repeat, rule, type Sequence, set, text } from './rules.ts'
 
-/** What a JSON string may hold unescaped. */
+/** The characters that a JSON string may have unescaped. */
 export const plainCharacters: Ranges = difference(everything, characters('\u0000\u001f', '"', '\\'))
 export const digit: Ranges = characters('09')
 const hexDigit = characters('09', 'AF', 'af')
 
-/** After `{`, `[` and `,` and before `}` and `]`: nothing, a space or a line break. More could go on for ever. */
+/** After `{`, `[` and `,` and before `}` and `]`: nothing, a space or a line break. More could be endless. */
 export const gap: Part = repeat(set(characters('\n', ' ')), 0, 1)
 export const colon: Sequence = [text(':'), repeat(set(characters(' ')), 0, 1)]
 export const comma: Sequence = [text(','), gap]
 export const closing = (bracket: '}' | ']'): Sequence => [gap, text(bracket)]
 
 /**
- * The rules of any JSON, made on first use. Strings may use every escape but half of a surrogate pair alone. Numbers
+ * The rules for any JSON, created on first use. Strings may use every escape except single surrogates. Numbers
  * have at most 16 digits before and after the point and two in the exponent: with more they could be read as infinite.
  */
 export function openJson(rules: Rules) {

@@ -1,6 +1,6 @@
 import type { SchemaNode } from './schema.ts'
 
-/** JSON's types, numbers told apart by whether they are whole. */
+/** JSON's types, with integers and other numbers distinguished. */
 export type Kind = 'null' | 'boolean' | 'integer' | 'fraction' | 'string' | 'array' | 'object'
 export const kinds: readonly Kind[] = ['null', 'boolean', 'integer', 'fraction', 'string', 'array', 'object']
 
@@ -10,7 +10,7 @@ export interface Bound {
   open: boolean
 }
 
-/** What one schema object says by itself, read and checked. What it leaves out is undefined or empty. */
+/** The own keywords of one schema object, parsed and validated. Missing ones are undefined or empty. */
 export interface Keywords {
   kinds: ReadonlySet<Kind> | undefined
   values: readonly unknown[] | undefined
@@ -31,7 +31,7 @@ export interface Keywords {
   allOf: readonly SchemaNode[]
   anyOf: readonly SchemaNode[] | undefined
   oneOf: readonly SchemaNode[] | undefined
-  /** Whether it says anything by itself, apart from `$ref`, `allOf`, `anyOf` and `oneOf`. */
+  /** Whether the schema has keywords besides `$ref`, `allOf`, `anyOf` and `oneOf`. */
   asserts: boolean
 }
 
@@ -55,8 +55,8 @@ const kindsOf: Record<string, readonly Kind[]> = {
 }
 
 /**
- * Reads one schema object; booleans say nothing here. Throws Failure `unsupported_parameter` for keywords that no
- * grammar is made of and `invalid_value` for values that no keyword may have.
+ * Reads one schema object; boolean schemas have no keywords. Throws Failure `unsupported_parameter` for keywords that
+ * cannot be converted to a grammar, and `invalid_value` for invalid values of keywords.
  */
 export function readKeywords({ schema, path, document }: SchemaNode): Keywords {
   const given = typeof schema === 'boolean' ? {} : schema
@@ -150,18 +150,18 @@ export function readKeywords({ schema, path, document }: SchemaNode): Keywords {
   }
 }
 
-/** The stricter of two lower bounds. */
+/** Returns the stricter of two lower bounds. */
 export function higher(a: Bound | undefined, b: Bound | undefined): Bound | undefined {
   if (!a || !b) return a ?? b
   return a.value > b.value || (a.value === b.value && a.open) ? a : b
 }
-/** The stricter of two upper bounds. */
+/** Returns the stricter of two upper bounds. */
 export function lower(a: Bound | undefined, b: Bound | undefined): Bound | undefined {
   if (!a || !b) return a ?? b
   return a.value < b.value || (a.value === b.value && a.open) ? a : b
 }
 
-/** Whether two JSON values are the same. */
+/** Whether two JSON values are equal. */
 export function equal(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false

@@ -7,27 +7,27 @@ import { spell } from './spell.ts'
 
 export interface ObjectParts {
   shape: Shape
-  /** Tells this shape from others. */
+  /** Identifies the shape. */
   key: string
   rules: Rules
   json: Json
-  /** The rule of what satisfies all the schemas. */
+  /** Returns the rule of values that satisfy all the schemas. */
   node: (schemaNodes: readonly SchemaNode[]) => string
 }
 
 /**
- * What is said of properties that are not declared, for objects as they are generated: schemas, or undefined when
- * there are none. Where nothing is said, JSON Schema allows any, and so does a schema that declares none; one that
- * does means those that it declares.
+ * Returns the schemas for undeclared properties of generated objects; undefined if there are none. By default JSON
+ * Schema allows any further properties. A schema without declared properties keeps that default; authors of a schema
+ * with declared ones mean only those.
  */
 export const furtherProperties = ({ additional, propertiesGiven }: Shape): readonly SchemaNode[] | undefined =>
   additional ?? (propertiesGiven ? undefined : [])
 
-/** All names that an object may or must have: declared ones in their order, then what is only required. */
+/** Returns all names that an object may or must have: declared ones in their order, then those only required. */
 export const namesOf = ({ properties, required }: Shape): string[] => [...new Set([...properties, ...required])]
 
 /**
- * The objects of a shape: the declared properties in their order, optional ones present or not, then further ones.
+ * Writes the objects of a shape: declared properties in their order, optional ones present or not, then further ones.
  * Each place between two properties is a rule, so that the grammar grows with the number of properties only.
  */
 export function objectOf({ shape, key, rules, json, node }: ObjectParts): Sequence[] {
@@ -41,7 +41,7 @@ export function objectOf({ shape, key, rules, json, node }: ObjectParts): Sequen
     return [text(JSON.stringify(name)), ...colon, rule(node(shape.property(name)))]
   }
 
-  /** What follows when the properties before `at` are decided: what must come is written down, the rest is a rule. */
+  /** What follows the decided properties before `at`: required properties inline, the rest as a rule. */
   const from = (at: number, first: boolean): Sequence => {
     if (required[at]) return [...(first ? [] : comma), ...member(at), ...from(at + 1, false)]
     if (at === names.length && !further) return first ? [text('}')] : closing('}')
@@ -51,7 +51,7 @@ export function objectOf({ shape, key, rules, json, node }: ObjectParts): Sequen
     [...(first ? [] : comma), rule(nextFrom(at))],
     ...(at > lastRequired ? [first ? [text('}')] : closing('}')] : []),
   ]
-  /** One of the properties from `at` on and all that follows it. */
+  /** One of the properties from `at` on and everything after it. */
   const nextFrom = (at: number): string => {
     const name = rules.once(`${key} next ${at}`, 'next', () => {
       if (at < names.length) {

@@ -8,7 +8,7 @@ export type Pattern =
   | { kind: 'any'; parts: readonly Pattern[] }
   | { kind: 'repeat'; of: Pattern; min: number; max: number }
 
-/** Says why a pattern is not simple enough. */
+/** The reason why a pattern is not simple enough. */
 export class NotSimple extends Error {}
 
 const lineEnds = characters('\n', '\r', '\u2028\u2029')
@@ -39,8 +39,8 @@ const maxNested = 50
 
 /**
  * Reads an ECMAScript regular expression with the flag `u`: literals, classes, groups, alternatives, repetitions, and
- * `^` and `$` at the ends of the whole or of its alternatives. Where they are missing, anything may stand there.
- * Throws NotSimple for all else, SyntaxError for what is no regular expression.
+ * `^` and `$` at the ends of the whole or of its alternatives. Where they are missing, any text may be there.
+ * Throws NotSimple for everything else, and SyntaxError for invalid regular expressions.
  */
 export function parsePattern(source: string): Pattern {
   if (source.length > longest) throw new NotSimple(`it is longer than ${longest} characters`)
@@ -78,7 +78,7 @@ export function parsePattern(source: string): Pattern {
       min = Number(times[1])
       max = times[3] ? Number(times[3]) : times[2] ? Number.POSITIVE_INFINITY : min
     } else return of
-    // Lazy or not, the same texts match.
+    // Lazy and greedy repetitions match the same texts.
     take('?')
     return { kind: 'repeat', of, min, max }
   }
@@ -100,7 +100,7 @@ export function parsePattern(source: string): Pattern {
     if (peek('^') || peek('$')) throw new NotSimple(`'${input[at]}' stands elsewhere than at its ends`)
     return { kind: 'one', of: character() }
   }
-  /** What follows a backslash or stands for itself. */
+  /** Reads an escape after a backslash, or a literal character. */
   const character = (): Ranges => {
     const sign = input[at++]!
     if (sign !== '\\') return characters(sign)

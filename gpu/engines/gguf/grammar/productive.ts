@@ -1,6 +1,6 @@
 import type { Part, RuleMap, Sequence } from './rules.ts'
 
-/** The rules that a sequence refers to; `needed` leaves out what may be repeated no times. */
+/** Returns the rules that a sequence refers to; `needed` omits parts that may be repeated zero times. */
 export function referred(sequence: Sequence, needed = false): string[] {
   const names: string[] = []
   for (const part of sequence) {
@@ -11,14 +11,14 @@ export function referred(sequence: Sequence, needed = false): string[] {
 }
 
 /**
- * The rules that `from` lead to, without alternatives that never end, such as an object that must hold another one
- * like itself: a model that took one could not find out again. A rule that has none left is not among them. A step
- * looks at one rule.
+ * Returns the rules that are reachable from `from`, without alternatives that never end, such as an object that must
+ * contain another one of the same kind: a model that began one could not finish. Rules without remaining alternatives
+ * are omitted. A step processes one rule.
  */
 export function* productiveRules(rules: RuleMap, from: Iterable<string>): Generator<void, RuleMap> {
-  const asked = [...from]
-  const finite = yield* finiteRules(rules, asked)
-  const reached = new Set(asked.filter(name => finite.has(name)))
+  const names = [...from]
+  const finite = yield* finiteRules(rules, names)
+  const reached = new Set(names.filter(name => finite.has(name)))
   const made = new Map<string, Sequence[]>()
   for (const name of reached) {
     const alternatives = rules
@@ -33,13 +33,13 @@ export function* productiveRules(rules: RuleMap, from: Iterable<string>): Genera
 }
 
 /**
- * Of the rules that `from` lead to, those that match some text: of which an alternative needs only such rules. No others
- * are looked at, since each of many tools asks this with the rules of all those before it beside its own.
+ * Returns the rules reachable from `from` that match some text: those with an alternative that needs only such rules.
+ * Other rules are not processed, because this runs for each of many tools with the rules of all tools before it.
  */
 function* finiteRules(rules: RuleMap, from: readonly string[]): Generator<void, ReadonlySet<string>> {
   const finite = new Set<string>()
   const waiting = new Map<string, { name: string; missing: number }[]>()
-  // A set gives also what is added to it meanwhile.
+  // Iteration over a Set includes entries that are added meanwhile.
   const reached = new Set(from)
   for (const name of reached) {
     for (const sequence of rules.get(name)!) {

@@ -3,12 +3,12 @@ import type { Budget } from './budget.ts'
 /** Sorted, disjoint ranges of code points, both ends included. */
 export type Ranges = readonly (readonly [low: number, high: number])[]
 
-/** A part of a rule. `text` stands for itself, `set` for one of its characters, `rule` for what that rule matches. */
+/** A part of a rule. `text` matches itself, `set` one of its characters, `rule` what that rule matches. */
 export type Part =
   | { kind: 'text'; text: string }
   | { kind: 'set'; set: Ranges }
   | { kind: 'rule'; rule: string }
-  /** `of` again and again, at least `min` and at most `max` times; `max` may be Infinity. */
+  /** `of`, repeated at least `min` and at most `max` times; `max` may be Infinity. */
   | { kind: 'repeat'; of: Part; min: number; max: number }
 
 export type Sequence = readonly Part[]
@@ -20,7 +20,7 @@ export const set = (ranges: Ranges): Part => ({ kind: 'set', set: ranges })
 export const rule = (name: string): Part => ({ kind: 'rule', rule: name })
 export const repeat = (of: Part, min: number, max: number): Part => ({ kind: 'repeat', of, min, max })
 
-/** llama.cpp refuses to repeat more often, and silently reads a larger maximum as none. */
+/** llama.cpp refuses more repetitions, and silently ignores a larger maximum. */
 export const maxRepetitions = 2000
 
 /** The rules of a grammar under construction. */
@@ -28,7 +28,7 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
   const rules = new Map<string, readonly Sequence[]>()
   const names = new Map<string, string>()
   const counts = new Map<string, number>()
-  const asked: { name: string; make: () => readonly Sequence[] }[] = []
+  const pending: { name: string; make: () => readonly Sequence[] }[] = []
   const distinct = new Set<string>()
 
   const reserve = (hint: string): string => {
@@ -40,7 +40,7 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
     return name
   }
 
-  /** Alternatives that begin alike share that beginning, so that a reader of the text need not follow many at once. */
+  /** Alternatives with the same beginning share it, so that llama.cpp need not follow many readings at once. */
   const factored = (name: string, alternatives: readonly Sequence[]): Sequence[] => {
     const groups = new Map<string, { head: Part | undefined; rests: Sequence[] }>()
     for (const sequence of alternatives) {
@@ -61,13 +61,13 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
     })
   }
 
-  /** Gives a reserved rule its alternatives. */
+  /** Sets the alternatives of a reserved rule. */
   const fill = (name: string, alternatives: readonly Sequence[]): void => {
     budget.parts(alternatives.reduce((sum, sequence) => sum + 1 + sizeOf(sequence), 1))
     const simple = alternatives.map(joined)
     rules.set(name, simple.length > 1 ? factored(name.replace(/-\d+$/, ''), simple) : simple)
   }
-  /** Adds a rule and gives its name, which is the hint or like it. */
+  /** Adds a rule and returns its name, which is the hint, with a number if it is taken. */
   const define = (hint: string, alternatives: readonly Sequence[]): string => {
     const name = reserve(hint)
     fill(name, alternatives)
@@ -79,30 +79,30 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
     reserve,
     fill,
     define,
-    /** The rule for this key. It is made later and once, so that rules may refer to each other and to themselves. */
+    /** Returns the rule for this key. It is built later, once, so that rules can refer to each other and themselves. */
     once(key: string, hint: string, make: () => readonly Sequence[]): string {
       const known = names.get(key)
       if (known !== undefined) return known
       const name = reserve(hint)
       names.set(key, name)
-      asked.push({ name, make })
+      pending.push({ name, make })
       return name
     },
-    /** Makes the rules that were asked for, and those that they ask for, one a step. */
+    /** Makes the pending rules and those that they need, one per step. */
     *settle(): Generator<void, void> {
-      for (let next = asked.pop(); next; next = asked.pop()) {
+      for (let next = pending.pop(); next; next = pending.pop()) {
         fill(next.name, next.make())
         yield
       }
     },
-    /** Rules of which the alternatives are known to begin differently, by how they were made. */
+    /** Rules whose alternatives begin differently by construction. */
     distinct,
   }
 }
 
 export type Rules = ReturnType<typeof openRules>
 
-/** The sequence with its first character, if it begins with text, as a part of its own. */
+/** Returns the sequence with its first character as a separate part, if it begins with text. */
 function split(sequence: Sequence): Sequence {
   const [first, ...rest] = sequence
   if (first?.kind !== 'text') return sequence
@@ -111,14 +111,14 @@ function split(sequence: Sequence): Sequence {
   return first.text === character ? sequence : [text(character), text(first.text.slice(character.length)), ...rest]
 }
 
-/** The first part, if all sequences have the same. */
+/** Returns the first part, if all sequences have the same. */
 function commonHead(sequences: readonly Sequence[]): Part | undefined {
   const heads = sequences.map(sequence => split(sequence)[0])
   const [first] = heads
   return first && heads.every(head => head && keyOf(head) === keyOf(first)) ? first : undefined
 }
 
-/** Neighbouring texts become one, and what is empty or repeated once is written plainly. */
+/** Joins adjacent texts, and removes empty parts and repetitions of exactly one. */
 function joined(sequence: Sequence): Sequence {
   const parts: Part[] = []
   for (const given of sequence) {

@@ -1,6 +1,6 @@
 import { Failure } from '../../../../core/failure.ts'
 
-/** Where a schema stands in the request, for the sentences of refusals. */
+/** Where a schema is in the request, for error messages. */
 export interface Origin {
   /** The `param` of the Failure: `response_format` or `tools`. */
   param: string
@@ -8,7 +8,7 @@ export interface Origin {
   path: string
 }
 
-/** A schema that stands somewhere in the request. */
+/** A schema and its location in the request. */
 export interface SchemaNode {
   id: number
   schema: Record<string, unknown> | boolean
@@ -16,19 +16,19 @@ export interface SchemaNode {
   document: SchemaDocument
 }
 
-/** One schema of the request with what it refers to. */
+/** One schema of the request and the schemas that it refers to. */
 export interface SchemaDocument {
   root: SchemaNode
-  /** The schema under a keyword of another. Throws Failure `invalid_value` for what is none. */
+  /** Returns the schema under a keyword of another. Throws Failure `invalid_value` if it is no schema. */
   schemaNode(schema: unknown, path: string): SchemaNode
-  /** What `$ref` means: local pointers only. Throws Failure. */
+  /** Returns the schema that `$ref` refers to; local pointers only. Throws Failure. */
   target(reference: string, path: string): SchemaNode
-  /** Throws the Failure that says what is wrong where. */
+  /** Throws a Failure that states the fault and its location. */
   invalid(path: string, what: string): never
   unsupported(path: string, what: string): never
 }
 
-/** `nextId` numbers the places over all schemas of a grammar. */
+/** `nextId` numbers the nodes of all schemas of a grammar. */
 export function openDocument(root: unknown, { param, path }: Origin, nextId: () => number): SchemaDocument {
   const schemaNodes = new Map<object, SchemaNode>()
   const texts = new Map<string, SchemaNode>()
@@ -45,7 +45,7 @@ export function openDocument(root: unknown, { param, path }: Origin, nextId: () 
       return invalid(where, 'is no JSON Schema, which is an object or a boolean')
     const known = schemaNodes.get(schema)
     if (known) return known
-    // What says the same is the same, and is told by where it stands first.
+    // Equal schemas share one node, which is named by the path of the first.
     const text = JSON.stringify(schema)
     const made = texts.get(text) ?? { id: nextId(), schema: schema as Record<string, unknown>, path: where, document }
     texts.set(text, made)
@@ -76,7 +76,7 @@ export function openDocument(root: unknown, { param, path }: Origin, nextId: () 
   return document
 }
 
-/** The keys that a URI fragment with a JSON Pointer leads along; undefined for other fragments. */
+/** Returns the keys of a JSON Pointer in a URI fragment; undefined for other fragments. */
 function pointerOf(reference: string): string[] | undefined {
   let pointer: string
   try {

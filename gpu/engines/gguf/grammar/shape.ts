@@ -1,12 +1,12 @@
 import { type Bound, equal, higher, type Keywords, type Kind, kinds, lower } from './keywords.ts'
 import type { SchemaNode } from './schema.ts'
 
-/** What several schemas say together, `$ref` and its like left aside. Schemas of parts are lists: all must hold. */
+/** The combined own keywords of several schemas. Schemas of items and properties are lists, all of which apply. */
 export interface Shape {
-  /** The schema that has this keyword, to name it in a refusal. */
+  /** Returns the schema that has this keyword, to name it in an error message. */
   with(keyword: string): SchemaNode
   kinds: ReadonlySet<Kind>
-  /** Whether a `type`, `enum` or `const` said so. */
+  /** Whether `kinds` comes from a `type`, `enum` or `const`. */
   kindsGiven: boolean
   values: readonly unknown[] | undefined
   low: Bound | undefined
@@ -15,12 +15,12 @@ export interface Shape {
   maxLength: number
   patterns: readonly { source: string; schemaNode: SchemaNode }[]
   formats: readonly { name: string; schemaNode: SchemaNode }[]
-  /** How many items stand at places of their own. */
+  /** How many items have a schema for their position. */
   prefixLength: number
   item(index: number): readonly SchemaNode[]
-  /** Whether anything is said about items after the prefix. */
+  /** Whether a schema states anything about items after the prefix. */
   itemsGiven: boolean
-  /** Undefined when nothing is said about it. */
+  /** Undefined if no schema states it. */
   minItems: number | undefined
   maxItems: number
   /** Declared ones in their order. */
@@ -28,11 +28,11 @@ export interface Shape {
   propertiesGiven: boolean
   required: ReadonlySet<string>
   property(name: string): readonly SchemaNode[]
-  /** What is said of properties that are not declared; undefined when nothing is. */
+  /** Schemas for undeclared properties; undefined if no schema states any. */
   additional: readonly SchemaNode[] | undefined
 }
 
-/** The conjunction of what schemas say by themselves. */
+/** Combines the own keywords of schemas, all of which apply. */
 export function shapeOf(schemaNodes: readonly SchemaNode[], read: (schemaNode: SchemaNode) => Keywords): Shape {
   const all = schemaNodes.map(schemaNode => ({ schemaNode, ...read(schemaNode) }))
   const given = all.flatMap(({ kinds: some }) => (some ? [some] : []))
@@ -70,8 +70,8 @@ export function shapeOf(schemaNodes: readonly SchemaNode[], read: (schemaNode: S
 }
 
 /**
- * The kinds of values that are generated. Schemas without a type are mostly meant for the type that their keywords
- * are about: `{properties: …}` for objects, although every string satisfies it.
+ * Returns the kinds of values to generate. A schema without a type is mostly meant for the type that its keywords are
+ * about: `{properties: …}` for objects, although every string satisfies it.
  */
 export function meantKinds(shape: Shape): ReadonlySet<Kind> {
   if (shape.kindsGiven) return shape.kinds
@@ -85,7 +85,7 @@ export function meantKinds(shape: Shape): ReadonlySet<Kind> {
   return meant.length ? new Set(meant) : shape.kinds
 }
 
-/** OpenAPI's formats of numbers are about numbers, all others about strings. */
+/** OpenAPI's number formats apply to numbers, all others to strings. */
 export function kindsOfFormat(name: string): readonly Kind[] {
   if (name === 'int32' || name === 'int64') return ['integer']
   return name === 'float' || name === 'double' ? ['integer', 'fraction'] : ['string']

@@ -9,8 +9,8 @@ interface Step {
 }
 
 /**
- * What an automaton accepts, in JSON: each character in one way only, escaped if it must be, and `end` after the last
- * one. A rule for each state, but for those that only lead from one state to one other.
+ * Writes the texts of an automaton in JSON: each character in one way only, escaped if necessary, and `end` after the
+ * last one. Creates a rule for each state, except those that only lead from one state to one other.
  */
 export function spell(automaton: Automaton, rules: Rules, hint: string, end: Sequence): Sequence {
   const steps = automaton.map(({ moves }) =>
@@ -21,17 +21,17 @@ export function spell(automaton: Automaton, rules: Rules, hint: string, end: Seq
   arrivals[0]!++
 
   const names = new Map<number, string>()
-  const asked: number[] = []
+  const pending: number[] = []
   const nameOf = (state: number): string => {
     const known = names.get(state)
     if (known !== undefined) return known
     const name = rules.reserve(hint)
     rules.distinct.add(name)
     names.set(state, name)
-    asked.push(state)
+    pending.push(state)
     return name
   }
-  /** The step and, as long as there is only one way on, those after it. */
+  /** Returns the step and those after it, as long as there is only one way to continue. */
   const along = (first: Step): Sequence => {
     const parts = [first.part]
     for (let at = first.to; ; ) {
@@ -45,12 +45,12 @@ export function spell(automaton: Automaton, rules: Rules, hint: string, end: Seq
   }
 
   const start = rule(nameOf(0))
-  for (let at = asked.pop(); at !== undefined; at = asked.pop())
+  for (let at = pending.pop(); at !== undefined; at = pending.pop())
     rules.fill(nameOf(at), [...steps[at]!.map(along), ...(automaton[at]!.ends ? [end] : [])])
   return [start]
 }
 
-/** A set of characters as JSON writes them within strings. */
+/** Returns a set of characters as JSON writes them in strings. */
 function spellings(over: Ranges, rules: Rules): Part[] {
   const plain = intersection(over, plainCharacters)
   const others = intersection(over, mustBeEscaped)

@@ -5,10 +5,10 @@ import type { Shape } from './shape.ts'
 import { spell } from './spell.ts'
 
 const longest = 1_000_000
-/** Characters that are repeated as one, where there are more of them than llama.cpp repeats anything. */
+/** Characters per repeated group, for lengths above the maximum repetition of llama.cpp. */
 const piece = 1000
 
-/** The strings of a shape. Throws Failure that names the keyword for what cannot be kept to. */
+/** Writes the strings of a shape. Throws Failure that names a keyword that cannot be satisfied. */
 export function stringOf(shape: Shape, rules: Rules, json: Json, automata: Automata): Sequence[] {
   const { minLength, maxLength } = shape
   if (minLength > maxLength) return []
@@ -18,7 +18,7 @@ export function stringOf(shape: Shape, rules: Rules, json: Json, automata: Autom
   return [[text('"'), ...repeated(rule(json.character()), minLength, maxLength, shape, rules), text('"')]]
 }
 
-/** From `min` to `max` characters; `max` may be Infinity. */
+/** Writes `min` to `max` characters; `max` may be Infinity. */
 function repeated(character: Part, min: number, max: number, shape: Shape, rules: Rules): Sequence {
   const bounded = max < Number.POSITIVE_INFINITY
   for (const [keyword, length] of [

@@ -7,12 +7,12 @@ import { equal, type Kind } from './keywords.ts'
 import type { SchemaNode } from './schema.ts'
 import { kindsOfFormat } from './shape.ts'
 
-/** Whether a value satisfies a schema, exactly; for the values of `enum` and `const` beside other keywords. */
+/** Checks exactly whether a value satisfies a schema, for values of `enum` and `const` with other keywords. */
 export function openValidator({ read, of }: Alternatives, automata: Automata, budget: Budget) {
   const holds = (value: unknown, schemaNode: SchemaNode): boolean => {
     budget.steps(1)
     if (typeof schemaNode.schema === 'boolean') return schemaNode.schema
-    // Refuses references that lead nowhere but to themselves, before they are followed.
+    // Refuses references that only lead to themselves, before they are followed.
     of(schemaNode)
     const { reference, allOf, anyOf, oneOf, ...own } = read(schemaNode)
     return (
@@ -28,7 +28,7 @@ export function openValidator({ read, of }: Alternatives, automata: Automata, bu
   const ownHolds = (value: unknown, schemaNode: SchemaNode): boolean => {
     const { low, high, format, ...own } = read(schemaNode)
     if (format !== undefined && kindsOfFormat(format).includes(kindOf(value))) {
-      // What is generated leaves some values of a format out, so that the pattern says yes for sure but not no.
+      // The pattern of a format leaves some values out: a match is certain, a mismatch is not.
       if (typeof value === 'string' && !accepts(automata.format({ name: format, schemaNode }), value))
         schemaNode.document.unsupported(
           `${schemaNode.path}.format`,
@@ -74,6 +74,6 @@ export function kindOf(value: unknown): Kind {
   return typeof value as 'boolean' | 'string' | 'object'
 }
 
-/** Whether the format is one of those that are known, of strings or of numbers. */
+/** Whether the format is a known one, of strings or of numbers. */
 export const isKnownFormat = (name: string): boolean =>
   Object.hasOwn(formats, name) || !kindsOfFormat(name).includes('string')

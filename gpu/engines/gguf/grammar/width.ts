@@ -11,10 +11,10 @@ interface Opening {
 }
 
 /**
- * About how many readings of one text llama.cpp must follow at once, at most. It keeps each as a stack of its own, so
- * what doubles them with every bracket, such as a list of this or a list of that, takes all memory within some thirty
- * brackets. Infinity where they grow with the depth of the text. Alternatives of the rules in `distinct` are known to
- * begin differently. A step looks at one group of rules.
+ * Estimates how many readings of one text llama.cpp must follow at once, at most. It keeps a stack for each, so a
+ * grammar that doubles them with every bracket, such as a list of this or a list of that, takes all memory within some
+ * thirty brackets. Infinity where they grow with the depth of the text. Alternatives of the rules in `distinct` are
+ * known to begin differently. A step looks at one group of rules.
  */
 export function* widthOf(rules: RuleMap, distinct: ReadonlySet<string>, budget: Budget): Generator<void, number> {
   const openings = openOpenings(rules, budget)
@@ -52,8 +52,8 @@ export function* widthOf(rules: RuleMap, distinct: ReadonlySet<string>, budget: 
 }
 
 /**
- * How many steps llama.cpp takes to look for rules that begin with themselves: it walks every way along first parts,
- * and those of two rules that lead to a third twice.
+ * Returns the steps that llama.cpp takes to search for left-recursive rules: it follows every path along first parts,
+ * also several times to the same rule.
  */
 export function stepsToCheck(rules: RuleMap): number {
   const known = new Map<string, number>()
@@ -94,7 +94,7 @@ function openOpenings(rules: RuleMap, budget: Budget) {
   return { of }
 }
 
-/** Whether some text begins as both may and goes on in both. What ends at once cannot multiply. */
+/** Whether some text is a beginning of both and continues in both. Readings that end at once cannot multiply. */
 function overlap(left: readonly Opening[], right: readonly Opening[], budget: Budget): boolean {
   budget.steps(left.length * right.length)
   return left.some(a => a.goesOn && right.some(b => b.goesOn && alike(a.begins, b.begins)))

@@ -1,26 +1,26 @@
-/** Where a character leads: to a state, to a grammar rule that takes over behind it, or to 'nowhere': not allowed. */
+/** Target of a character: a state, a grammar rule for the text after it, or 'nowhere' if it is not allowed. */
 export type Target = number | { rule: string } | 'nowhere'
 
 export interface State {
   steps: ReadonlyMap<string, Target>
-  /** Where all other characters lead. */
+  /** Target of all other characters. */
   otherwise: Target
   /** Whether the text may end here. */
   mayEnd: boolean
 }
 
-/** Free text that must not contain, or not begin with, certain words. State 0 is where it begins. */
+/** Free text that must not contain, or not begin with, certain words. State 0 is the first. */
 export type Automaton = readonly State[]
 
-/** Where the character leads from a state. */
+/** Returns the target of a character in a state. */
 export const step = (automaton: Automaton, state: number, character: string): Target => {
   const { steps, otherwise } = automaton[state]!
   return steps.get(character) ?? otherwise
 }
 
 /**
- * Any text until the marker is complete, which leads to `found`. State n has seen the first n characters of the
- * marker, the construction of Knuth, Morris and Pratt. `offset` is the number that state 0 gets.
+ * Accepts any text until the marker is complete, and continues with `found`. State n means that the first n characters
+ * of the marker were read, by the construction of Knuth, Morris and Pratt. `offset` is the number that state 0 gets.
  */
 export function untilMarker(marker: string, found: Target, mayEnd: boolean, offset = 0): State[] {
   return Array.from(marker, (_, seen) => {
@@ -33,7 +33,7 @@ export function untilMarker(marker: string, found: Target, mayEnd: boolean, offs
   })
 }
 
-/** Length of the longest end of the text that is a beginning of the marker. */
+/** Returns the length of the longest suffix of the text that is a prefix of the marker. */
 function overlap(text: string, marker: string): number {
   let length = Math.min(text.length, marker.length)
   while (!text.endsWith(marker.slice(0, length))) length--
@@ -47,9 +47,9 @@ interface Node {
 }
 
 /**
- * Any text that does not begin with one of the openings. An opening is a row of words between which, and before which,
- * there may be white space; no opening is the beginning of another. Whatever is none goes on as `rest` says, whose
- * numbers must begin behind those of this automaton: it is given the first free number.
+ * Accepts any text that does not begin with one of the openings. An opening is a sequence of words with optional white
+ * space before each; no opening is a prefix of another. Other text continues as `rest` defines, whose state
+ * numbers must begin after those of this automaton: it gets the first free number.
  */
 export function notBeginningWith(
   openings: readonly (readonly string[])[],
@@ -90,7 +90,7 @@ function child(node: Node, character: string): Node {
 
 const whiteSpace = ' \t\r\n'
 
-/** The automaton as rules of a GBNF grammar, `name-0` first. */
+/** Returns the automaton as rules of a GBNF grammar, `name-0` first. */
 export function rulesOf(automaton: Automaton, name: string): string[] {
   return automaton.map(({ steps, otherwise, mayEnd }, at) => {
     const ways = new Map<string, { target: Target; characters: string }>()
@@ -111,7 +111,7 @@ export function rulesOf(automaton: Automaton, name: string): string[] {
 const wordFor = (target: Target, name: string): string =>
   typeof target === 'number' ? `${name}-${target}` : target === 'nowhere' ? '' : target.rule
 
-/** Characters inside the brackets of a GBNF class, by number where they might mean something there. */
+/** Writes characters for a GBNF class, by number where a character may have a special meaning. */
 const classOf = (characters: string): string =>
   Array.from(characters, character =>
     /[A-Za-z0-9]/.test(character)

@@ -1,18 +1,18 @@
 /**
- * How a family of models writes down that it calls a function. `native` forms are those that the model's own chat
- * template explains to it; where it does not, we do that ourselves and use the form of Hermes.
+ * How a family of models writes function calls. A `native` form is explained to the model by its own chat template. For
+ * templates without such an explanation infer adds one, for the form of Hermes.
  */
 export interface CallForm {
   family: 'hermes' | 'llama' | 'mistral' | 'mistral-named'
-  /** What announces a call. */
+  /** Text before a call. */
   marker: string
-  /** What ends one, where that is not the end of its JSON. */
+  /** Text after a call, if a call does not end with its JSON. */
   close: string | undefined
-  /** Whether a call may also stand at the beginning of the answer without its marker. */
+  /** Whether an answer may begin with a call without its marker. */
   bare: boolean
-  /** The member that holds the arguments. */
+  /** The JSON member with the arguments. */
   argumentsKey: 'arguments' | 'parameters'
-  /** What stands between two calls, besides white space. */
+  /** Text between two calls, besides white space. */
   separator: string
 }
 
@@ -44,8 +44,8 @@ const mistral: CallForm = {
 }
 
 /**
- * The form in which a chat template seems to write calls, told by the words of its family; undefined for templates
- * that know nothing of tools, or a form that we do not.
+ * Returns the form in which a chat template seems to write calls, detected by the typical texts of a model family.
+ * Undefined for templates without tools, or with a form that infer does not support.
  */
 export function callFormOf(template: string): CallForm | undefined {
   if (!/\btools\b/.test(template)) return undefined
@@ -64,7 +64,7 @@ export const marksOf = ({ family, marker, close }: CallForm): string[] => [
   ...(family === 'mistral-named' ? ['[ARGS]', '[CALL_ID]'] : []),
 ]
 
-/** The ways in which an answer without a marker begins to be a call, as rows of words with white space between. */
+/** Returns the possible beginnings of a call without a marker, as sequences of words with white space between. */
 export const openingsOf = (names: readonly string[]): string[][] =>
   names.flatMap(name => [
     ['{', '"name"', ':', JSON.stringify(name)],

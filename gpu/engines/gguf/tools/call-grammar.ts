@@ -4,19 +4,19 @@ import { rulesOf, untilMarker } from './automaton.ts'
 import { openingOf } from './call-parser.ts'
 import type { Calling, Tool } from './calling.ts'
 
-/** The API takes no more calls in one answer, and clients give up at more. */
+/** The API allows no more calls in one answer, and clients fail at more. */
 const maxCalls = 128
 
-/** Models write at most a line break and some spaces here; without a bound, a bad one would write nothing else. */
+/** Models write at most a line break and some spaces here. Without a limit a bad model could write only white space. */
 const gap = '[ \\n]{0,4}'
 
-/** A function without parameters takes none. */
+/** The schema of a function without parameters: it has no arguments. */
 const noParameters = { type: 'object', properties: {}, additionalProperties: false }
 
 /**
- * Rules for calls whose arguments validate, to be put behind a grammar that holds the rules of their schemas. The
- * rule `calls` is one call, or several where that is allowed, behind the marker where the family has one; unless the
- * answer must be a call, `said` is free text in which such calls may come. In steps, several for each tool.
+ * Returns rules for calls with valid arguments, to be appended to the grammar, which has the rules of their schemas.
+ * The rule `calls` is one call, or several if allowed, after the marker if the family has one. Unless the answer must
+ * be a call, the rule `said` is free text that may contain such calls. Runs in steps, several for each tool.
  * Throws Failure as `Grammar.rule` does, with the tool's `parameters` as its param.
  */
 export function* callRules(calling: Calling, grammar: Grammar): Generator<void, string[]> {

@@ -3,24 +3,24 @@ import { type Automaton, notBeginningWith, step, untilMarker } from './automaton
 import { type CallForm, openingsOf } from './call-form.ts'
 import { isSpace, openJsonCall, openValue } from './json-call.ts'
 
-/** A call begins with its name; the arguments that follow are its. */
+/** A call begins with its name; the following arguments belong to it. */
 export type CallEvent = { kind: 'call'; name: string } | { kind: 'arguments'; text: string }
 export type AnswerEvent = CallEvent | { kind: 'content'; text: string } | { kind: 'reasoning'; text: string }
 
-/** What a parser is in the middle of. */
+/** What the parser is reading. */
 type Stage = 'opening' | 'text' | 'body' | 'call' | 'list' | 'named' | 'arguments' | 'after'
 
 /**
- * Takes an answer apart into what it says and the calls it makes. Marks and the white space around them are in
- * neither. What begins like a call and turns out to be none is content. However the text is cut into pieces, the
- * events are the same when neighbours of one kind are joined.
+ * Parses an answer into content and calls. Markers and the white space around them are in neither. Text that begins
+ * like a call but is none is content. The events do not depend on how the text is split into pieces, once adjacent
+ * events of one kind are joined.
  */
 export function openCallParser(form: CallForm, names: readonly string[]) {
   const opening = form.bare ? openingOf(form, names) : undefined
   let stage: Stage = opening ? 'opening' : 'text'
   let held = ''
   let calls = 0
-  /** The calls before the one that is being read. */
+  /** Number of calls before the current one. */
   let before = 0
   let state = 0
   let inList = false
@@ -33,9 +33,9 @@ export function openCallParser(form: CallForm, names: readonly string[]) {
     append(events, event)
   }
 
-  /** Every stage takes one character and says whether it has used it. */
+  /** Every stage takes one character and returns whether it consumed it. */
   const stages: Record<Stage, (character: string) => boolean> = {
-    /** The beginning of an answer that may be a call without a mark. */
+    /** The beginning of an answer, which may be a call without a marker. */
     opening(character) {
       held += character
       const target = step(opening!.automaton, state, character)
@@ -52,7 +52,7 @@ export function openCallParser(form: CallForm, names: readonly string[]) {
       }
       return true
     },
-    /** What is not said yet is what may belong to a mark, and the white space before it. */
+    /** Holds back what may belong to a marker, and the white space before it. */
     text(character) {
       held += character
       if (held.endsWith(form.marker)) {
@@ -62,14 +62,14 @@ export function openCallParser(form: CallForm, names: readonly string[]) {
         return true
       }
       const sure = held.slice(0, held.length - heldBack(held, [form.marker])).trimEnd()
-      // White space behind a call is not the beginning of a text.
+      // White space after a call does not begin content.
       if (sure !== '') {
         say({ kind: 'content', text: sure })
         held = held.slice(sure.length)
       }
       return true
     },
-    /** Behind a marker: the first character tells how the call is written. */
+    /** After a marker: the first character determines the form of the call. */
     body(character) {
       if (isSpace(character)) return true
       if (form.family.startsWith('mistral') && character === '[') {
@@ -120,7 +120,7 @@ export function openCallParser(form: CallForm, names: readonly string[]) {
       if (value(character) === 'last') stage = 'after'
       return true
     },
-    /** Behind a call: what closes it, another one, or text after all. */
+    /** After a call: its closing text, another call, or content. */
     after(character) {
       held += character
       const whole = held.trimStart()
@@ -130,7 +130,7 @@ export function openCallParser(form: CallForm, names: readonly string[]) {
         if (text === form.marker) stage = 'body'
         return true
       }
-      // Nothing yet is the beginning of every mark.
+      // An empty text is a prefix of every marker.
       if (form.close?.startsWith(text) || form.marker.startsWith(text)) return true
       held = ''
       if (form.bare && text === '{') {
@@ -151,9 +151,9 @@ export function openCallParser(form: CallForm, names: readonly string[]) {
   }
 
   function taken(): AnswerEvent[] {
-    const said = events
+    const pending = events
     events = []
-    return said
+    return pending
   }
 
   return {
@@ -161,7 +161,7 @@ export function openCallParser(form: CallForm, names: readonly string[]) {
       for (const character of text) while (!stages[stage](character));
       return taken()
     },
-    /** What is left when no text follows. Of a call that broke off, what was not understood is dropped. */
+    /** Ends the answer and returns the remaining events. Of an incomplete call the unparsed rest is dropped. */
     end(): AnswerEvent[] {
       if (stage === 'opening' || (stage === 'text' && (calls === 0 || held.trim() !== '')))
         say({ kind: 'content', text: held })
@@ -171,14 +171,14 @@ export function openCallParser(form: CallForm, names: readonly string[]) {
     get calls(): number {
       return calls
     },
-    /** Whether a call has begun whose end has not come. */
+    /** Whether a call has begun and not ended. */
     get calling(): boolean {
       return !['opening', 'text', 'after'].includes(stage)
     },
   }
 }
 
-/** Adds an event, to the last one where that says more of the same. */
+/** Adds an event, or extends the last one if it is of the same kind. */
 export function append(events: AnswerEvent[], event: AnswerEvent): void {
   const last = events.at(-1)
   if (event.kind === 'call') events.push(event)
@@ -187,7 +187,7 @@ export function append(events: AnswerEvent[], event: AnswerEvent): void {
   else events.push({ ...event })
 }
 
-/** Text in which a call may come behind its marker, and which may not itself begin as one. */
+/** Text that may contain a call after its marker, and that must not begin like a call. */
 export function openingOf(
   form: CallForm,
   names: readonly string[],

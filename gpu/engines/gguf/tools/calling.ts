@@ -4,20 +4,20 @@ import type { CallForm } from './call-form.ts'
 
 export type Tool = NonNullable<ChatRequest['tools']>[number]
 
-/** What an answer may or must call. */
+/** The functions that an answer may or must call. */
 export interface Calling {
   form: CallForm
-  /** The tools of the request with their places in it; the one that is named, where one is. */
+  /** The tools of the request with their indexes; only the named one if the request names one. */
   tools: readonly { tool: Tool; at: number }[]
   /** Whether the answer must be a call. */
   forced: boolean
-  /** Whether it may be several. */
+  /** Whether an answer may have several calls. */
   parallel: boolean
 }
 
 /**
- * What the request says about calls; undefined when there are to be none. Throws Failure `invalid_value` for a choice
- * of what is not there.
+ * Returns what the request allows and requires of calls; undefined if it allows none. Throws Failure `invalid_value` if
+ * `tool_choice` requires a tool that the request does not have.
  */
 export function callingOf(request: ChatRequest, form: CallForm): Calling | undefined {
   const choice = request.tool_choice ?? 'auto'
@@ -29,6 +29,6 @@ export function callingOf(request: ChatRequest, form: CallForm): Calling | undef
   if (typeof choice === 'string') return { form, tools: all, forced: choice === 'required', parallel }
   const tools = all.filter(({ tool }) => tool.function.name === choice.function.name)
   if (tools.length === 0) throw wrong(`'tool_choice' names '${choice.function.name}', which is not among 'tools'.`)
-  // Whoever names the function wants its arguments, once.
+  // A request that names the function needs its arguments once.
   return { form, tools, forced: true, parallel: false }
 }

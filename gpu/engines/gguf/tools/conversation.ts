@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ChatRequest } from '../../../../core/schemas/chat.ts'
 import type { Tool } from './calling.ts'
 
-/** A message as templates get it: its content is one text, its role one of four. */
+/** A message as templates expect it: its content is one text, its role one of four. */
 export type Message = Omit<ChatRequest['messages'][number], 'content' | 'role'> & {
   role: string
   content: string | null
@@ -13,14 +13,14 @@ export type Message = Omit<ChatRequest['messages'][number], 'content' | 'role'> 
 }
 type Call = { id: string; type: 'function'; function: { name: string; arguments: unknown } }
 
-/** A message in the words of tools, which replaced those of functions. The name of a function was all that told calls apart. */
+/** Converts the deprecated function fields of a message to tool fields. The function name becomes the call id. */
 export function withoutFunctions({ function_call, ...message }: Message): Message {
   if (message.role === 'tool') return { ...message, tool_call_id: message.tool_call_id ?? message.name ?? '' }
   if (!function_call || message.tool_calls) return message
   return { ...message, tool_calls: [{ id: function_call.name, type: 'function', function: function_call }] }
 }
 
-/** Most templates write the arguments of earlier calls themselves and want them as objects. */
+/** Most templates write the arguments of earlier calls themselves and require them as objects. */
 export const withObjects = (messages: readonly Message[]): Message[] =>
   withCalls(messages, call => ({
     ...call,
@@ -36,7 +36,7 @@ export function withShortIds(messages: readonly Message[]): Message[] {
   )
 }
 
-/** Some templates know one call a message only: each is put into one of its own, before its result. */
+/** Some templates support one call per message: each call is put into a separate message, before its result. */
 export function oneCallEach(messages: readonly Message[]): Message[] {
   const left = [...messages]
   const rewritten: Message[] = []
@@ -55,8 +55,8 @@ export function oneCallEach(messages: readonly Message[]): Message[] {
 }
 
 /**
- * Calls and results as ordinary turns, for templates that know of neither: calls in the form of Hermes, results as
- * what the user says.
+ * Converts calls and results to ordinary messages, for templates that support neither: calls to the form of Hermes,
+ * results to user messages.
  */
 export function inProse(messages: readonly Message[]): Message[] {
   const rewritten: Message[] = []
@@ -80,7 +80,7 @@ export function inProse(messages: readonly Message[]): Message[] {
 const written = ({ function: { name, arguments: given } }: Call): string =>
   `<tool_call>\n{"name": ${JSON.stringify(name)}, "arguments": ${String(given)}}\n</tool_call>`
 
-/** The messages with something said before them: in the system's words, or the user's where a model knows no system. */
+/** Adds a text to the system message, or before the first user message if the model has no system role. */
 export function introduced(messages: readonly Message[], text: string, hasSystem: boolean): Message[] {
   const first = messages.findIndex(({ role }) => role === (hasSystem ? 'system' : 'user'))
   if (first < 0 || (hasSystem && first > 0))
@@ -92,7 +92,7 @@ export function introduced(messages: readonly Message[], text: string, hasSystem
   )
 }
 
-/** Tells a model whose template does not how to call functions. */
+/** Returns a text that explains how to call functions, for models whose template does not. */
 export function toolIntroduction(tools: readonly Tool[], forced: boolean, parallel: boolean): string {
   return [
     'You can call functions. Each line between <tools> and </tools> describes one, its parameters as JSON Schema:',

@@ -31,12 +31,12 @@ export function openValue() {
 
 export const isSpace = (character: string): boolean => /\s/.test(character)
 
-/** What came of a character: more is needed, the object is complete, or this is no call after all. */
+/** The result of a character: more is needed, the object is complete, or the text is not a call. */
 export type CallProgress = 'more' | 'complete' | 'broken'
 
 /**
  * Reads one call as models write it, `{"name": "f", "arguments": {…}}`, character by character. The arguments are
- * passed on as they stand and as they come, once the name is known. `say` hears the events.
+ * passed on unchanged as they arrive, once the name is known. `say` receives the events.
  */
 export function openJsonCall(say: (event: CallEvent) => void) {
   let state: 'open' | 'key' | 'key-text' | 'colon' | 'value' | 'next' = 'open'
@@ -44,7 +44,7 @@ export function openJsonCall(say: (event: CallEvent) => void) {
   let text = ''
   let value = openValue()
   let name: string | undefined
-  /** Arguments that came before the name. */
+  /** Arguments that were read before the name. */
   let early = ''
   let hadArguments = false
 

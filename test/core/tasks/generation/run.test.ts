@@ -272,15 +272,15 @@ const hostile: [string, GenerationTask, string][] = [
   ['fifo', 'slug/text-to-image', 'not a regular file'],
   ['missing', 'slug/text-to-image', 'cannot be read'],
   ['empty', 'slug/text-to-image', 'it is empty'],
-  ['text', 'slug/text-to-image', 'which is no PNG picture'],
-  ['other-format', 'slug/text-to-image', 'which is no PNG picture'],
-  ['wrong-kind', 'slug/text-to-image', 'of kind audio, where image was asked for'],
-  ['more', 'slug/text-to-image', 'made 2 files where 1 were asked for'],
+  ['text', 'slug/text-to-image', 'which is no PNG image'],
+  ['other-format', 'slug/text-to-image', 'which is no PNG image'],
+  ['wrong-kind', 'slug/text-to-image', 'of kind audio instead of image'],
+  ['more', 'slug/text-to-image', 'made 2 files instead of 1'],
   ['large,mb=5', 'slug/text-to-image', 'larger than'],
   ['text', 'slug/text-to-video', 'which is no MP4 video'],
   ['other-format', 'slug/text-to-video', 'which is no MP4 video'],
   ['large,mb=5', 'slug/text-to-video', 'larger than'],
-  ['wrong-kind', 'slug/text-to-video', 'of kind audio, where video was asked for'],
+  ['wrong-kind', 'slug/text-to-video', 'of kind audio instead of video'],
 ]
 /** Whether the fake engine first makes a video in this mode. */
 const needsFfmpeg = (mode: string, task: GenerationTask) =>
@@ -299,7 +299,7 @@ test.each(hostile.filter(([mode, task]) => hasFfmpeg || !needsFfmpeg(mode, task)
 )
 
 test.each([
-  ['fewer', { num_images: 3 }, 'made 2 files where 3 were asked for'],
+  ['fewer', { num_images: 3 }, 'made 2 files instead of 3'],
   ['same-name', { num_images: 2 }, 'named one file twice'],
 ])('an engine in mode %s has failed', async (mode, body, words) => {
   const failure = await refusal(jobOf('slug/text-to-image', { prompt: `mode:${mode}`, ...body }))

@@ -121,7 +121,7 @@ test('the size of an edit is that of its image, unless one is given', () => {
 test('a mask must have the size of its image', () => {
   const masked = edited({ image: 'a', mask: 'b' })
   expect(fillMedia(masked, mask(640, 480))).toMatchObject({ mask: 'file-2', strength: 1 })
-  expect(() => fillMedia(masked, mask(480, 640))).toThrow(/480 × 640 pixels and the picture 640 × 480/)
+  expect(() => fillMedia(masked, mask(480, 640))).toThrow(/480 × 640 pixels and the image 640 × 480/)
 })
 
 test('the stored inputs are a request with the same result', () => {

@@ -33,10 +33,10 @@ describe('speech', () => {
   })
 
   test.each<[string, Answer, object]>([
-    ['JSON', { type: json, body: '{}' }, failed('worker_error', 'where sound was asked for')],
-    ['a page', { type: 'text/html', body: '<html>' }, failed('worker_error', 'where sound was asked for')],
+    ['JSON', { type: json, body: '{}' }, failed('worker_error', 'instead of audio')],
+    ['a page', { type: 'text/html', body: '<html>' }, failed('worker_error', 'instead of audio')],
     ['nothing', { type: 'audio/wav', body: '' }, failed('worker_error', 'without any sound')],
-    ['more than was allowed', { type: 'audio/wav', body: Buffer.alloc(65) }, failed('worker_error', 'more sound than')],
+    ['more than was allowed', { type: 'audio/wav', body: Buffer.alloc(65) }, failed('worker_error', 'more audio than')],
     ['audio that is cut off', { type: 'audio/wav', body: bytes, cut: true }, failed('worker_error', '')],
     ['400', { status: 400, type: json, body: error('no voice x') }, failed('invalid_value', 'no voice x')],
     [
