@@ -21,8 +21,7 @@ export interface DebOptions {
   compression: number
 }
 
-export const dpkgMissing =
-  'dpkg-deb is missing, which writes Debian packages. Install it with: apt-get install dpkg'
+export const dpkgMissing = 'dpkg-deb is missing, which writes Debian packages. Install it with: apt-get install dpkg'
 
 const debianNames: Record<Architecture, string> = { x64: 'amd64', arm64: 'arm64' }
 

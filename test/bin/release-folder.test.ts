@@ -13,7 +13,13 @@ function setUp() {
 test('the folder is created, and an earlier release is removed from it', () => {
   const folder = join(setUp(), 'new')
   emptyReleaseFolder(folder)
-  const names = ['infer-linux-x64', 'infer-linux-x64.cdx.json', 'infer_1.0~rc.1_amd64.deb', 'Containerfile', 'SHA256SUMS']
+  const names = [
+    'infer-linux-x64',
+    'infer-linux-x64.cdx.json',
+    'infer_1.0~rc.1_amd64.deb',
+    'Containerfile',
+    'SHA256SUMS',
+  ]
   for (const name of names) writeFileSync(join(folder, name), '')
   emptyReleaseFolder(folder)
   expect(readdirSync(folder)).toEqual([])
