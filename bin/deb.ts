@@ -21,6 +21,8 @@ export interface DebOptions {
   compression: number
 }
 
+export const dpkgMissing = 'dpkg-deb is missing, which writes Debian packages. Install it with: apt-get install dpkg'
+
 const debianNames: Record<Architecture, string> = { x64: 'amd64', arm64: 'arm64' }
 
 /** The file name that Debian expects of a package. */
@@ -62,10 +64,9 @@ export function writeDeb({ architecture, version, executable, output, compressio
       stdio: ['ignore', 'pipe', 'inherit'],
     })
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause
-    throw new Error('dpkg-deb is missing, which writes Debian packages. Install it with: apt-get install dpkg', {
-      cause,
-    })
+    const { code, syscall } = cause as NodeJS.ErrnoException
+    if (code !== 'ENOENT' || !syscall?.startsWith('spawn')) throw cause
+    throw new Error(dpkgMissing, { cause })
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

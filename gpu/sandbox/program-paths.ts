@@ -34,11 +34,13 @@ export function programPaths(program: string, path: string, guarded: Guarded): R
 function environmentOf(program: string, guarded: Guarded): string[] {
   const folder = dirname(program)
   const above = dirname(folder)
+  // Of an environment that is a home, only its programs and libraries are shown.
+  const tree = isSafeFolder(above, guarded) ? [above] : [...beside(folder), join(above, 'pyvenv.cfg')]
   // Shims of pyenv, asdf and mise find the real program in the tree above.
-  if (basename(folder) === 'shims') return [above]
-  if (existsSync(join(above, 'conda-meta'))) return [above]
+  if (basename(folder) === 'shims') return tree
+  if (existsSync(join(above, 'conda-meta'))) return tree
   const pythonFolders = virtualEnvironment(join(above, 'pyvenv.cfg'))
-  if (pythonFolders) return [above, ...pythonFolders.flatMap(home => beside(home))]
+  if (pythonFolders) return [...tree, ...pythonFolders.flatMap(home => beside(home))]
   // Release archives and build folders contain the libraries beside the program; llama.cpp loads its backends there.
   return isFolderOfPrograms(folder) ? beside(folder) : [folder].filter(one => isSafeFolder(one, guarded))
 }

@@ -1,10 +1,11 @@
 /**
  * Releases `size` waiting callers every `everyMs` milliseconds, in their order; the first after a pause at once.
  * Between batches the event loop serves all others: Node accepts one connection per iteration, so a request on a new
- * connection waits for as many iterations as connections came before it.
+ * connection waits for as many iterations as connections came before it. Callers whose client has disconnected do not
+ * count towards a batch, so that connections that are opened and closed at once delay nobody.
  */
 export function openPacer({ size, everyMs }: { size: number; everyMs: number }) {
-  const waiting: (() => void)[] = []
+  const waiting: { resolve: () => void; isGone: () => boolean }[] = []
   /** When the last batch was released, monotonic milliseconds. */
   let lastAt = Number.NEGATIVE_INFINITY
   let scheduled = false
@@ -12,7 +13,10 @@ export function openPacer({ size, everyMs }: { size: number; everyMs: number }) 
   function releaseBatch(): void {
     scheduled = false
     lastAt = performance.now()
-    for (const resolve of waiting.splice(0, size)) resolve()
+    let count = 0
+    let present = 0
+    while (count < waiting.length && present < size) if (!waiting[count++]!.isGone()) present++
+    for (const { resolve } of waiting.splice(0, count)) resolve()
     if (waiting.length > 0) schedule()
   }
 
@@ -29,10 +33,10 @@ export function openPacer({ size, everyMs }: { size: number; everyMs: number }) 
     get waiting(): number {
       return waiting.length
     },
-    /** Resolves when the caller may continue. */
-    wait: (): Promise<void> =>
+    /** Resolves when the caller may continue. `isGone`: whether its client has disconnected. */
+    wait: (isGone: () => boolean = () => false): Promise<void> =>
       new Promise(resolve => {
-        waiting.push(resolve)
+        waiting.push({ resolve, isGone })
         schedule()
       }),
   }

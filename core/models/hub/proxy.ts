@@ -1,5 +1,6 @@
 import { setGlobalProxyFromEnv } from 'node:http'
 import { Failure } from '../../failure.ts'
+import { withoutLogin } from './without-login.ts'
 
 /** Variables that curl and the tools of the hub read, in lower or upper case. */
 const names = ['http_proxy', 'https_proxy', 'no_proxy'] as const
@@ -24,10 +25,7 @@ export async function behindProxy<T>(
   } catch (cause) {
     throw new Failure(
       'invalid_value',
-      `HTTP_PROXY or HTTPS_PROXY is not the address of a proxy: ${(cause as Error).message}.`,
-      {
-        cause,
-      },
+      `HTTP_PROXY or HTTPS_PROXY is not the address of a proxy: ${withoutLogin((cause as Error).message)}.`,
     )
   }
   try {

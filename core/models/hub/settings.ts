@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
+import { withoutLogin } from './without-login.ts'
 
 /** How to reach a hub and where to keep its files. */
 export interface HubSettings {
@@ -35,7 +36,7 @@ export function hubSettings(
   if (!URL.canParse(endpoint) || !/^https?:$/.test(new URL(endpoint).protocol))
     throw new Failure(
       'invalid_value',
-      `HF_ENDPOINT must be an address such as https://huggingface.co, not '${endpoint}'.`,
+      `HF_ENDPOINT must be an address such as https://huggingface.co, not '${withoutLogin(endpoint)}'.`,
     )
   const { username, password } = new URL(endpoint)
   if (username !== '' || password !== '')
@@ -58,7 +59,10 @@ function proxyOf(endpoint: string, variableOf: (name: string) => string | undefi
   const variable = names.find(name => variableOf(name) !== undefined)
   if (variable === undefined) return undefined
   const address = variableOf(variable)!
-  return { address: URL.canParse(address) ? new URL(address).host || address : address, variable }
+  return {
+    address: URL.canParse(address) ? new URL(address).host || withoutLogin(address) : withoutLogin(address),
+    variable,
+  }
 }
 
 /** Returns the token of the environment, else the token that a login has saved. */

@@ -1,12 +1,12 @@
 import { Failure } from '../../failure.ts'
-import type { HubFetch } from '../hub/requests.ts'
+import { type HubFetch, unreachable } from '../hub/requests.ts'
 
 /** Both forms of the simple repository API, the machine-readable one first. Source: PEP 503 and PEP 691. */
 const accepted = 'application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1'
 
 /**
- * Returns the address of a file of a package, as its index lists it. Throws Failure: those of `ask`, `model_not_found`
- * if the index lists no such file, and `invalid_value` if it states another SHA-256 than `sha256`.
+ * Returns the address of a file of a package, as its index lists it. Throws Failure: those of `ask`, `model_not_found` if
+ * the index lists no such file, and `invalid_value` if it is no index or states another SHA-256 than `sha256`.
  */
 export async function findPackageFile(
   { index, name, file, sha256 }: { index: string; name: string; file: string; sha256: string },
@@ -15,18 +15,23 @@ export async function findPackageFile(
   const page = `${index}/${name}/`
   const { host } = new URL(index)
   const { response, done } = await ask(page, { accept: accepted })
+  let text: string
+  try {
+    text = await response.text()
+  } catch (thrown) {
+    throw thrown instanceof Failure ? thrown : unreachable(new URL(page), thrown)
+  } finally {
+    done()
+  }
   let links: Link[]
   try {
-    const text = await response.text()
     links = /json/.test(response.headers.get('content-type') ?? '') ? linksOfJson(text) : linksOfHtml(text)
   } catch (cause) {
     throw new Failure(
-      'worker_error',
-      `${host} did not answer with a list of package files. Set INFER_PYPI_INDEX to another index.`,
+      'invalid_value',
+      `${host} answered with something that is not a list of files. Set INFER_PYPI_INDEX to a Python package index.`,
       { cause },
     )
-  } finally {
-    done()
   }
   const found = links.find(link => link.file === file)
   if (!found) throw new Failure('model_not_found', `The package index ${host} has no file '${file}' of ${name}.`)

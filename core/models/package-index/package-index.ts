@@ -1,4 +1,5 @@
 import { Failure } from '../../failure.ts'
+import { withoutLogin } from '../hub/without-login.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -13,7 +14,10 @@ export function packageIndex(environment: Environment): string {
   if (variable === undefined) return defaultIndex
   const address = environment[variable]!.trim().replace(/\/+$/, '')
   if (!URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol))
-    throw new Failure('invalid_value', `${variable} must be an address such as ${defaultIndex}, not '${address}'.`)
+    throw new Failure(
+      'invalid_value',
+      `${variable} must be an address such as ${defaultIndex}, not '${withoutLogin(address)}'.`,
+    )
   const { username, password } = new URL(address)
   if (username !== '' || password !== '')
     throw new Failure(

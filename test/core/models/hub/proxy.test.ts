@@ -2,6 +2,7 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { behindProxy } from '../../../../core/models/hub/proxy.ts'
+import { hubSettings } from '../../../../core/models/hub/settings.ts'
 
 /** A server, and a proxy that sends every host name to it. */
 async function setUp() {
@@ -49,4 +50,12 @@ test('an invalid proxy is named, and without one nothing changes', async () => {
     /HTTPS_PROXY is not the address/,
   )
   expect(await behindProxy({ NO_PROXY: 'x' }, async () => 1)).toBe(1)
+})
+
+test('the password of an invalid proxy is not shown', async () => {
+  const HTTPS_PROXY = 'http://me:secret@proxy.example:port'
+  await expect(behindProxy({ HTTPS_PROXY }, async () => 1)).rejects.toThrow(
+    /^(?!.*secret).*not the address of a proxy: .*proxy\.example:port/,
+  )
+  expect(hubSettings({ HTTPS_PROXY: 'me:secret@proxy.example:3128' }).proxy?.address).toBe('proxy.example:3128')
 })

