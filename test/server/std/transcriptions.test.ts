@@ -252,7 +252,7 @@ describe('errors name the field', () => {
       400,
       'invalid_value',
       'language',
-      /no language/,
+      /not a known language/,
     ],
     ['too hot', () => form({ model: 'far', temperature: '2' }), 400, 'invalid_value', 'temperature', /at most 1/],
     [
