@@ -14,7 +14,11 @@ const addends = ({
   cost = 0,
   ...usage
 }: CountChange): number[] => [
-  ...[running, completed, failed, skipped, cost],
+  running,
+  completed,
+  failed,
+  skipped,
+  cost,
   ...usageValues({ ...noUsage, ...usage }).map(value => value ?? 0),
 ]
 
