@@ -1,6 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { hostname, networkInterfaces } from 'node:os'
+import { isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { Failure } from '../core/failure.ts'
 import type { Config } from '../core/models/config.ts'
@@ -43,7 +44,7 @@ export function openCertificate(
   { dataDir, files }: { dataDir: string; files: KeyPairFiles | undefined },
   config: Config,
 ) {
-  const stored = files ? readKeyPair(files) : storedKeyPair(dataDir)
+  const stored = files ? readKeyPair(files) : storedKeyPair(dataDir, configuredNames(config))
   let current = stored?.cert
   return {
     /** What the server starts with: a key pair, or the options to generate one. */
@@ -84,11 +85,16 @@ function readKeyPair(files: KeyPairFiles): KeyPair {
   return { cert, key }
 }
 
-/** Returns the self-signed key pair that an earlier start stored; undefined if there is none or it expires too soon. */
-function storedKeyPair(dataDir: string): KeyPair | undefined {
+/**
+ * Returns the self-signed key pair that an earlier start stored; undefined if there is none, it expires too soon, or it
+ * lacks one of the names. Further names do not matter: a new certificate must be copied to every client again.
+ */
+function storedKeyPair(dataDir: string, names: readonly string[]): KeyPair | undefined {
   try {
     const pair = readKeyPair(selfSignedFiles(dataDir))
-    return new X509Certificate(pair.cert).validToDate.getTime() > Date.now() + renewMs ? pair : undefined
+    const certificate = new X509Certificate(pair.cert)
+    const hasName = (name: string) => (isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name))
+    return certificate.validToDate.getTime() > Date.now() + renewMs && names.every(hasName) ? pair : undefined
   } catch {
     return undefined
   }
@@ -105,24 +111,21 @@ function storeKeyPair(dataDir: string, pair: KeyPair): void {
   }
 }
 
-/** Returns the names and addresses at which clients may reach this server, for a self-signed certificate. */
-function ownNames({ public_url, allowed_hosts, listen }: Config): string[] {
+/** Returns the names and addresses of a new self-signed certificate; the addresses of the machine change later. */
+function ownNames(config: Config): string[] {
   const addresses = Object.values(networkInterfaces())
     .flatMap(all => all ?? [])
     .filter(({ internal, address }) => !internal && !address.startsWith('fe80:'))
     .map(({ address }) => address)
-  const named = public_url ? hostName(new URL(public_url).host) : undefined
-  const names = [
-    'localhost',
-    '127.0.0.1',
-    '::1',
-    hostname(),
-    hostName(listen),
-    named,
-    ...allowed_hosts.map(hostName),
-    ...addresses,
-  ]
-  return [...new Set(names.flatMap(name => (name && name !== '0.0.0.0' && name !== '::' ? [name] : [])))]
+  return [...new Set([...configuredNames(config), ...addresses])]
+}
+
+/** Returns the names that the Host check accepts and the address of `listen`: what a certificate must have. */
+function configuredNames({ public_url, allowed_hosts, listen }: Config): string[] {
+  const named = [public_url && hostName(new URL(public_url).host), ...allowed_hosts.map(hostName)]
+  const address = hostName(listen)
+  if (address && isIP(address) && address !== '0.0.0.0' && address !== '::') named.push(address)
+  return [...new Set(['localhost', '127.0.0.1', '::1', ...named.flatMap(name => (name ? [name] : []))])]
 }
 
 /** Returns the text of a PEM file from its first block on, because some programs write a description before it. */

@@ -64,7 +64,8 @@ test('a self-signed certificate has the names and addresses of the server, and o
     allowed_hosts: ['gpu.lan'],
     public_url: 'https://infer.example/base',
   })
-  for (const name of ['localhost', 'gpu.lan', 'infer.example', hostname()]) expect(first.checkHost(name)).toBe(name)
+  for (const name of ['localhost', 'gpu.lan', 'infer.example']) expect(first.checkHost(name)).toBe(name)
+  expect(first.checkHost(hostname())).toBeUndefined()
   for (const address of ['127.0.0.1', '::1']) expect(first.checkIP(address)).toBe(address)
   expect(first.subject).toBe('CN=infer\nO=infer')
   expect(first.validToDate.getTime() - Date.now()).toBeGreaterThan(800 * 86_400_000)
@@ -74,6 +75,27 @@ test('a self-signed certificate has the names and addresses of the server, and o
 
   const again = await served(dataDir)
   expect(again.fingerprint256).toBe(first.fingerprint256)
+})
+
+test('a self-signed certificate is replaced when a host name or the listen address is added, and kept when one is removed', async () => {
+  const dataDir = join(folder, 'added')
+  const none = await served(dataDir)
+  const one = await served(dataDir, undefined, { allowed_hosts: ['gpu.lan:8443'] })
+  expect(one.fingerprint256).not.toBe(none.fingerprint256)
+  expect(one.checkHost('gpu.lan')).toBe('gpu.lan')
+  const two = await served(dataDir, undefined, { allowed_hosts: ['gpu.lan'], public_url: 'https://[fd00::7]/' })
+  expect(two.fingerprint256).not.toBe(one.fingerprint256)
+  expect(two.checkIP('fd00::7')).toBe('fd00::7')
+  expect((await served(dataDir)).fingerprint256).toBe(two.fingerprint256)
+  const listening = await served(dataDir, undefined, { listen: '127.0.0.2:0' })
+  expect(listening.fingerprint256).not.toBe(two.fingerprint256)
+  expect(listening.checkIP('127.0.0.2')).toBe('127.0.0.2')
+})
+
+test('a self-signed certificate has only names that the server accepts', async () => {
+  const certificate = await served(join(folder, 'accepted'), undefined, { listen: 'localhost:0' })
+  const names = certificate.subjectAltName!.split(', ').filter(name => name.startsWith('DNS:'))
+  expect(names).toEqual(['DNS:localhost'])
 })
 
 test.each<[string, (files: KeyPairFiles) => void]>([
