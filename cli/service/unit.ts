@@ -32,6 +32,7 @@ export function unitOf({ scope, command, dataDir, user, stopSeconds }: UnitFacts
     'Type=exec',
     `ExecStart=${command.map(word => quoted(word).replaceAll('$', () => '$$')).join(' ')}`,
     'ExecStop=-/bin/sh -c "kill -TERM ${MAINPID} && while kill -0 ${MAINPID} 2>/dev/null; do sleep 0.2; done"',
+    'ExecReload=/bin/sh -c "kill -HUP ${MAINPID}"',
     `TimeoutStopSec=${stopSeconds}`,
     'KillMode=control-group',
     'Restart=on-failure',

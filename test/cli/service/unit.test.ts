@@ -71,6 +71,18 @@ test('engines run until the server has drained: the group gets the stop signal a
   expect(over).toBe(true)
 })
 
+test('systemctl reload sends SIGHUP to the server, which reads configuration and certificate again', async () => {
+  const [reload, ...more] = linesOf(unitOf(facts)).filter(line => line.startsWith('ExecReload='))
+  expect(more).toEqual([])
+  const script = /^ExecReload=\/bin\/sh -c "(.*)"$/.exec(reload ?? '')![1]!
+  const server = spawn('sh', ['-c', 'trap "echo again; exit 0" HUP; echo up; while :; do sleep 0.05; done'])
+  onTestFinished(() => void server.kill('SIGKILL'))
+  await once(server.stdout, 'data')
+  const heard = once(server.stdout, 'data')
+  spawn('sh', ['-c', script.replaceAll('${MAINPID}', String(server.pid))])
+  expect(String(await heard)).toBe('again\n')
+})
+
 test('the service of a user needs no setting that only the system service may have', () => {
   const unit = unitOf(user)
   expect(unit).toContain('WantedBy=default.target')
