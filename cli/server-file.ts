@@ -6,6 +6,8 @@ export interface ServerFile {
   /** Base URL without a trailing slash, such as `http://127.0.0.1:8787`. */
   url: string
   pid: number
+  /** The address of its socket, such as `0.0.0.0:8787`. */
+  listen?: string | undefined
   /** PEM: the only certificate that commands accept from it. Undefined for HTTP. */
   certificate?: string | undefined
 }
@@ -13,9 +15,9 @@ export interface ServerFile {
 const filePath = (dataDir: string): string => join(dataDir, 'server.json')
 
 /** Writes the file for this process's server. Renames it into place, so that a command never reads half of it. */
-export function writeServerFile(dataDir: string, { url, certificate }: Omit<ServerFile, 'pid'>): void {
+export function writeServerFile(dataDir: string, { url, listen, certificate }: Omit<ServerFile, 'pid'>): void {
   const path = filePath(dataDir)
-  writeFileSync(`${path}.new`, JSON.stringify({ url, pid: process.pid, certificate }), { mode: 0o600 })
+  writeFileSync(`${path}.new`, JSON.stringify({ url, pid: process.pid, listen, certificate }), { mode: 0o600 })
   renameSync(`${path}.new`, path)
 }
 
@@ -27,9 +29,14 @@ export function removeServerFile(dataDir: string): void {
 /** Reads the file, even if its process has ended; undefined when there is no readable file. */
 function readServerFile(dataDir: string): ServerFile | undefined {
   try {
-    const { url, pid, certificate } = JSON.parse(readFileSync(filePath(dataDir), 'utf8')) as Partial<ServerFile>
+    const { url, pid, listen, certificate } = JSON.parse(readFileSync(filePath(dataDir), 'utf8')) as Partial<ServerFile>
     return typeof url === 'string' && URL.canParse(url) && Number.isInteger(pid)
-      ? { url, pid: pid!, ...(typeof certificate === 'string' ? { certificate } : {}) }
+      ? {
+          url,
+          pid: pid!,
+          ...(typeof listen === 'string' ? { listen } : {}),
+          ...(typeof certificate === 'string' ? { certificate } : {}),
+        }
       : undefined
   } catch {
     return undefined

@@ -33,8 +33,8 @@ const backlog = 4096
 const listenCalled = 'tracing:net.server.listen:asyncStart'
 
 /**
- * Opens a socket with listhen. Resolves with the node server, its addresses (the first is for this machine), and the
- * key pair that it uses. Throws Failure `invalid_value` or `conflict`, with the reason.
+ * Opens a socket with listhen. Resolves with the node server, the address of its socket (`0.0.0.0:8787`), its URLs (the first
+ * is for this machine), and the key pair that it uses. Throws Failure `invalid_value` or `conflict`, with the reason.
  */
 export async function openListener({ handler, at, https, configure }: ListenOptions) {
   const { host, port } = readAddress(at)
@@ -71,6 +71,7 @@ export async function openListener({ handler, at, https, configure }: ListenOpti
   const urls = (await listener.getURLs({ extraURLs: [] })).map(({ url }) => reachable(url))
   return {
     server,
+    listen: `${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`,
     urls: [...new Set(urls)] as [string, ...string[]],
     keyPair: listener.https || undefined,
   }

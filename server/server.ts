@@ -136,7 +136,7 @@ export async function openServer({
   const certificate = https && openCertificate(https, config)
   // Loaded lazily, because no other command needs it.
   const { openListener } = await import('./listen.ts')
-  const { server, urls, keyPair } = await openListener({
+  const { server, listen, urls, keyPair } = await openListener({
     handler,
     at: config.listen,
     https: certificate?.source,
@@ -168,6 +168,8 @@ export async function openServer({
     url: urls[0],
     /** All base URLs of the server, `url` first. */
     urls,
+    /** The address of its socket, such as `0.0.0.0:8787`. */
+    listen,
     /** The certificate that clients see, PEM; undefined for HTTP. */
     get certificate(): string | undefined {
       return certificate?.current

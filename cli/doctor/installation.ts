@@ -76,7 +76,7 @@ export function checkDisk({
 export interface AddressFacts {
   listen: string
   /** The server of this data directory, when its process is alive. */
-  running: { url: string; pid: number; ready: boolean } | undefined
+  running: { url: string; pid: number; listen?: string | undefined; ready: boolean } | undefined
   /** The system's error for listening on the address; undefined when it is free. */
   refusal: string | undefined
   /** The process that listens there, if it could be found. */
@@ -86,7 +86,7 @@ export interface AddressFacts {
 export function checkAddress({ listen, running, refusal, holder }: AddressFacts): Finding {
   if (running)
     return running.ready
-      ? fine('address', `the server runs at ${running.url} (process ${running.pid})`)
+      ? fine('address', `the server ${addressText(running)} (process ${running.pid})`)
       : warning(
           'address',
           `the server at ${running.url} (process ${running.pid}) is not ready`,
@@ -106,6 +106,10 @@ export function checkAddress({ listen, running, refusal, holder }: AddressFacts)
   }
   return broken('address', `${listen} cannot be listened on (${refusal})`, 'Choose another with --listen.')
 }
+
+/** Names the socket too if it accepts connections to every address of the machine, because the URL does not show that. */
+const addressText = ({ url, listen }: NonNullable<AddressFacts['running']>): string =>
+  listen && /^(?:0\.0\.0\.0|\[::\]):/.test(listen) ? `listens on ${listen}, here ${url}` : `runs at ${url}`
 
 export interface ConfigurationFacts {
   path: string

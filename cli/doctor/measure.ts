@@ -31,13 +31,13 @@ export function freeBytes(path: string): number {
 export async function addressFacts(listen: string, dataDir: string): Promise<AddressFacts> {
   const server = runningServer(dataDir)
   if (server) {
-    const { url, pid, certificate } = server
+    const { url, pid, listen: socket, certificate } = server
     const signal = AbortSignal.timeout(2_000)
     const ready = await send({ method: 'GET', url: `${url}/readyz`, token: undefined, signal, certificate }).then(
       answer => answer.resume().statusCode === 200,
       () => false,
     )
-    return { listen, running: { url, pid, ready }, refusal: undefined }
+    return { listen, running: { url, pid, listen: socket, ready }, refusal: undefined }
   }
   const refusal = await tryToListen(listen)
   const holder = refusal === 'EADDRINUSE' ? findPortHolder(Number(listen.split(':').at(-1))) : undefined

@@ -55,6 +55,17 @@ test('commands find the running server, and tokens created beside it are accepte
   expect(doctor.findings.find(({ name }) => name === 'address')?.detail).toContain(server.url)
 })
 
+test('infer doctor says that a server listens on all addresses', async () => {
+  const dataDir = prepare()
+  const { url } = await serve(dataDir, ['--listen', '0.0.0.0:0'])
+  const doctor = json(await infer(['doctor', '--json', '--data-dir', dataDir])) as {
+    findings: { name: string; detail: string }[]
+  }
+  expect(doctor.findings.find(({ name }) => name === 'address')?.detail).toContain(
+    `the server listens on 0.0.0.0:${new URL(url).port}, here ${url} (process `,
+  )
+})
+
 test('a second server on the same data directory is refused with 64, even if its address is in use', async () => {
   const dataDir = prepare()
   const { url } = await serve(dataDir)

@@ -42,6 +42,12 @@ const running = { url: 'http://127.0.0.1:8787', pid: 7, ready: true }
 test.each([
   ['free', { running: undefined, refusal: undefined }, 'fine', 'is free'],
   ['in use by the running server', { running, refusal: undefined }, 'fine', 'process 7'],
+  [
+    'that of a server for all addresses of the machine',
+    { running: { ...running, listen: '0.0.0.0:8787' }, refusal: undefined },
+    'fine',
+    'the server listens on 0.0.0.0:8787, here http://127.0.0.1:8787 (process 7)',
+  ],
   ['used by a server that is not ready', { running: { ...running, ready: false }, refusal: undefined }, 'warning', ''],
   ['taken', { running: undefined, refusal: 'EADDRINUSE' }, 'broken', 'taken by another program'],
   ['not an address of this machine', { running: undefined, refusal: 'EADDRNOTAVAIL' }, 'broken', 'EADDRNOTAVAIL'],
