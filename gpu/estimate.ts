@@ -83,6 +83,10 @@ export function ggufNeed(
   }
 }
 
+/** Returns the least memory that a model can need, in bytes, without reading its files; 0 when nothing is known. */
+export const leastBytes = async ({ memory, source }: Pick<Model, 'memory' | 'source'>): Promise<number> =>
+  memory ?? (source === undefined ? null : await sizeOf(source, { left: maxEntries })) ?? 0
+
 /** Bytes of a file, or of all files below a folder. Links are followed, because hub caches consist of them. */
 async function sizeOf(path: string, budget: { left: number }): Promise<number | null> {
   if (budget.left-- <= 0) return 0

@@ -10,19 +10,17 @@ import { openCardBackends } from './card-backend.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
 import { defaultRules } from './effects.ts'
-import { estimate } from './estimate.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { EngineLease } from './lease.ts'
 import { openMemory } from './memory.ts'
+import { openModelPlacement } from './model-placement.ts'
 import { type ModelState, notOffered, type Resident, shuttingDown } from './model-state.ts'
 import { openNeededPrograms } from './needed-programs.ts'
-import { bytesOfUnknown, devicesFor, placementTargetFor } from './placement-target.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
-import { wantedLevel } from './presets/sandbox-requirements.ts'
 import { type Machine, probeMachine } from './probe-machine.ts'
 import { openResidency, type Residency } from './residency.ts'
 import { openRunning } from './running.ts'
-import { sandboxRefusal, sandboxWarning } from './sandbox/level.ts'
+import { sandboxWarning } from './sandbox/level.ts'
 
 export interface FleetOptions {
   /** Returns the currently configured models. */
@@ -64,6 +62,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     changed: () => opened?.refresh(),
   })
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
+  const placements = openModelPlacement({ memory, backends, sandbox })
   const engines = openRunning({
     launcher,
     memory,
@@ -118,23 +117,10 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       return model
     }
     for (let model = configured(); ; model = configured()) {
-      const preset = presetOf(model)
-      const slots = model.concurrency ?? preset.slots
+      const slots = model.concurrency ?? presetOf(model).slots
       const known = find(modelId)
-      const runsOn = preset.needsBackend && !(await backends.find(model)) ? 'cpu' : preset.runsOn
-      const placement: ModelState['placement'] = {
-        modelId,
-        bytes: 0,
-        ...devicesFor(model, runsOn, memory.devices()),
-        impossible: sandboxRefusal(modelId, wantedLevel(model, preset), sandbox),
-      }
-      if (known && known.residents.length > 0 && sameEngine(known.model, model)) placement.bytes = known.placement.bytes
-      else {
-        const target = placementTargetFor(placement, slots, memory.capacities())
-        const sized = { ...model, memory: model.memory ?? preset.memory }
-        const bytes = target ? await estimate(sized, target) : 0
-        placement.bytes = bytes ?? bytesOfUnknown(placement, memory.capacities())
-      }
+      const booked = known && known.residents.length > 0 && sameEngine(known.model, model)
+      const placement = await placements.placementOf(model, slots, booked ? known.placement.bytes : undefined)
       // The configuration may have changed while the files were read.
       if (configured() === model) return residency.upsert(model, placement, slots)
     }
@@ -144,15 +130,18 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   async function applyConfiguration(): Promise<void> {
     const offered = new Map(models().flatMap(model => (model.enabled ? [[model.id, model]] : [])))
     for (const id of residency.known()) if (!offered.has(id)) residency.removeModel(id)
+    const update = ({ id }: Model) =>
+      stateOf(id).catch((thrown: unknown) => {
+        if (!closing) log.warn('A model cannot be offered', { model: id }, thrown)
+      })
     for (const model of offered.values()) {
       const known = find(model.id)
-      if (known ? known.model !== model : model.replicas.min > 0)
-        await stateOf(model.id).catch((thrown: unknown) => {
-          if (!closing) log.warn('A model cannot be offered', { model: model.id }, thrown)
-        })
+      if (known ? known.model !== model : model.replicas.min > 0) await update(model)
     }
     residency.tick()
     residency.refresh()
+    // Other models get a state with their first request; those that cannot run here get one now, which says why.
+    for (const model of offered.values()) if (!find(model.id) && (await placements.isUnfit(model))) await update(model)
   }
 
   const onReleased = (resident: Resident, ranMs: number | null): void => {

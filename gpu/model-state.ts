@@ -204,12 +204,13 @@ export const shuttingDown = (): Failure =>
 export const loadedDuring = (resident: Resident, from: number, now: number): number =>
   resident.readyAt === null ? 0 : Math.max(0, Math.min(resident.readyAt, now) - Math.max(resident.startedAt, from))
 
-/** A model's status for users and for the queue. */
+/** A model's status for users and for the queue. `unfit`: why it fits nowhere on this machine; null when it fits. */
 export function activityOf(
   state: ModelState,
   demand: Demand | undefined,
   now: number,
   rules: BackoffRules,
+  unfit: string | null,
 ): ModelActivity {
   const open = circuitState(state.failures, now, rules) === 'open'
   const ready = state.residents.some(resident => resident.state === 'ready')
@@ -219,12 +220,12 @@ export function activityOf(
       ? 'warm'
       : loading(state)
         ? 'loading'
-        : open || state.isUnplaceable
+        : open || state.isUnplaceable || unfit !== null
           ? 'unavailable'
           : 'cold'
   return {
     status,
-    reason: ready ? null : (state.failures?.reason ?? state.reason),
+    reason: ready ? null : (state.failures?.reason ?? state.reason ?? unfit),
     etaMs: demand || state.loadWaiters.length > 0 || loading(state) ? etaOf(state, demand, now) : null,
     engineStarts: state.engineStarts,
     engineFailures: state.engineFailures,

@@ -85,6 +85,15 @@ export function place(
   return { do: 'load', devices: chosen.map(option => option.device.id), evict: evicted.map(other => other.engineId) }
 }
 
+/** Returns why a model fits nowhere even if every other engine is unloaded, as a sentence; null when it fits. */
+export function unfitReason(
+  placement: Omit<PlacementRequest, 'mayEvict'>,
+  capacities: readonly DeviceCapacity[],
+): string | null {
+  const decision = place({ ...placement, mayEvict: true }, [], capacities)
+  return decision.do === 'refuse' ? decision.reason : null
+}
+
 const shareOf = (other: Occupant): number => other.bytes / other.devices.length
 const on = (device: DeviceCapacity, occupants: readonly Occupant[]): Occupant[] =>
   occupants.filter(other => other.devices.includes(device.id))

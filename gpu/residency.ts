@@ -7,7 +7,7 @@ import { defaultRules, type Effects } from './effects.ts'
 import type { LoadWaiter, ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import { openModelStates } from './model-states.ts'
-import type { DeviceCapacity } from './place.ts'
+import { type DeviceCapacity, unfitReason } from './place.ts'
 
 /**
  * Decides which models are loaded where: a state machine and the only writer of model states and residents. Events are
@@ -319,7 +319,14 @@ export function openResidency(
     residents: (): readonly Resident[] => [...residents.values()],
     find: (modelId: string): ModelState | undefined => all.get(modelId),
     known: all.ids,
-    activity: (state: ModelState) => states.activityOf(state, demandOf(state), effects.now(), rules.backoff),
+    activity: (state: ModelState) =>
+      states.activityOf(
+        state,
+        demandOf(state),
+        effects.now(),
+        rules.backoff,
+        unfitReason(state.placement, capacities()),
+      ),
     /** Milliseconds of the last `waitedMs` in which this resident was loading. */
     loadedMs(resident: Resident, waitedMs: number): number {
       const now = effects.now()

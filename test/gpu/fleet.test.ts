@@ -1,4 +1,4 @@
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { Failure } from '../../core/failure.ts'
@@ -12,6 +12,29 @@ import { survivors, temporary, until } from './launcher/_launch.ts'
 
 const loaded = (fleet: { snapshot(): { residents: { modelId: string; state: string }[] } }) =>
   fleet.snapshot().residents.map(({ modelId, state }) => `${modelId} ${state}`)
+
+test('a model that cannot run on this machine is unavailable with the reason before its first request', async () => {
+  const folder = temporary()
+  const large = join(folder, 'large.gguf')
+  writeFileSync(large, '')
+  truncateSync(large, 12 * 2 ** 30)
+  const models = [
+    fake('fits'),
+    fake('configured', [], { memory: '9GiB' }),
+    fake('file', [], { memory: undefined, source: large }),
+    fake('off', [], { memory: '9GiB', enabled: false }),
+    Model.parse({ id: 'card', engine: 'vllm', source: folder, tasks: ['std/chat-completion'] }),
+  ]
+  const { fleet } = await fleetOf(models)
+  await until(() => fleet.activity('card').status === 'unavailable')
+  expect(fleet.snapshot().models).toMatchObject({
+    fits: { status: 'cold', reason: null },
+    configured: { status: 'unavailable', reason: expect.stringContaining("'configured' needs 9.0 GiB of memory") },
+    file: { status: 'unavailable', reason: expect.stringContaining("'file' needs 14.7 GiB of memory") },
+    off: { status: 'disabled', reason: null },
+    card: { status: 'unavailable', reason: expect.stringContaining("'card' needs a GPU") },
+  })
+})
 
 describe('leases', () => {
   test('the first one loads the model and reports how long that took; the next one is immediate', async () => {

@@ -155,7 +155,22 @@ describe('loading', () => {
     const { failure } = ask(stateOf('big', 80))
     expect(failure).toMatchObject({ code: 'no_capacity', retryable: false })
     expect(failure?.message).toMatch(/'big' needs 80\.0 GiB of memory; .* has is 24\.0 GiB/)
-    expect(residency.activity(residency.find('big')!)).toMatchObject({ status: 'unavailable' })
+    ask(stateOf('a', 10))
+    expect(residency.activity(residency.find('big')!)).toMatchObject({
+      status: 'unavailable',
+      reason: expect.stringContaining("'big' needs 80.0 GiB of memory") as string,
+    })
+  })
+})
+
+test.each([
+  [80, 'unavailable'],
+  [24, 'cold'],
+])('a model of %d GiB that nobody requested is %s on a card of 24 GiB with another model', (gigabytes, status) => {
+  warm('other', 20, { replicas: { min: 1 } })
+  expect(residency.activity(stateOf('a', gigabytes))).toMatchObject({
+    status,
+    reason: status === 'cold' ? null : expect.stringMatching(/'a' needs 80\.0 GiB of memory; .* has is 24\.0 GiB/),
   })
 })
 
