@@ -53,7 +53,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .argument(
       '<model>',
-      'a short name of the catalog, hf:owner/name[:file], a .gguf file, the folder of a safetensors model, or a URL',
+      'a short name of the catalog, hf:owner/name[:file], a .gguf file, a Whisper file of whisper.cpp, the folder of a safetensors model, or a URL',
     )
     .option('--id <id>', 'the id under which it is offered')
     .option('--task <tasks>', `tasks of the model, separated by commas: ${tasks.join(', ')}`, readTasks)
@@ -259,7 +259,7 @@ function isOurs(dataDir: string): boolean {
   return owner === undefined || owner === process.getuid?.()
 }
 
-/** Commands to try a model, by task; the first task that the model has is used. */
+/** Commands to try a model, by task; the first task that the model has is used, and `infer model test` if none is. */
 const tries: Partial<Record<Task, (model: string) => string>> = {
   'std/chat-completion': model => `infer run ${model} "Hello"`,
   'std/completion': model => `infer run ${model} "Hello"`,
@@ -268,8 +268,8 @@ const tries: Partial<Record<Task, (model: string) => string>> = {
 }
 
 function tryCommand(id: string, can: readonly Task[]): string {
-  const task = (Object.keys(tries) as Task[]).find(one => can.includes(one)) ?? 'std/rerank'
-  return tries[task]!(shellWord(id))
+  const task = (Object.keys(tries) as Task[]).find(one => can.includes(one))
+  return task ? tries[task]!(shellWord(id)) : `infer model test ${shellWord(id)}`
 }
 
 function readTasks(text: string): Task[] {

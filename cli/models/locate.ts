@@ -7,6 +7,7 @@ import { type Preview, type PullEvent, pullModel } from '../../core/models/hub/p
 import { parseReference } from '../../core/models/hub/reference.ts'
 import type { HubSettings } from '../../core/models/hub/settings.ts'
 import { nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
+import { whisperTasks } from '../../core/models/whisper-tasks.ts'
 import { didYouMean } from '../../core/nearest.ts'
 
 /** A model whose files are on this machine. */
@@ -56,8 +57,8 @@ export async function locate(
   }
   if (reference) {
     const { kind, path, repository } = await pullModel(reference, tools)
-    if (kind === 'file') throw notRunnable(path)
-    return { kind: kind === 'gguf' ? 'gguf' : 'folder', path, names: [repository!, path] }
+    if (kind === 'file' && !(await whisperTasks(path))) throw notRunnable(path)
+    return { kind: kind === 'snapshot' ? 'folder' : kind, path, names: [repository!, path] }
   }
   if (isAddress(text)) {
     const { path } = await pullAddress(text, join(dataDir, 'models'), tools)
@@ -65,7 +66,7 @@ export async function locate(
   }
   checkLocal(text, hub)
   const path = resolve(text)
-  if (!statSync(path).isDirectory()) return { kind: 'gguf', path, names: [path] }
+  if (!statSync(path).isDirectory()) return { kind: (await whisperTasks(path)) ? 'file' : 'gguf', path, names: [path] }
   if (!existsSync(join(path, 'config.json')))
     throw new Failure(
       'invalid_value',
@@ -92,5 +93,5 @@ const isAddress = (text: string): boolean => /^https?:\/\//i.test(text)
 const notRunnable = (path: string): Failure =>
   new Failure(
     'invalid_value',
-    `'${path}' is downloaded, but no engine here runs files of that kind. Name a .gguf file.`,
+    `'${path}' is downloaded, but no engine here runs files of that kind. Name a .gguf file, or a Whisper model for whisper.cpp.`,
   )

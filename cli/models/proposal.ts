@@ -1,10 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { Failure } from '../../core/failure.ts'
 import type { ModelEntry } from '../../core/models/edit.ts'
 import { readGgufHeader } from '../../core/models/gguf-header.ts'
 import { Model } from '../../core/models/model.ts'
 import { idFrom, purposeOf, purposeOfFolder } from '../../core/models/propose.ts'
+import { whisperTasks } from '../../core/models/whisper-tasks.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import { estimate, ggufNeed } from '../../gpu/estimate.ts'
 import { generates } from '../../gpu/presets/preset.ts'
@@ -142,22 +143,25 @@ async function proposeFolder(
   }
 }
 
-/** Proposes an entry for a file of another format, for which engine and tasks must be given. */
+/** Proposes an entry for a file of another format. Unless it is a Whisper model, engine and tasks must be given. */
 async function proposeOther(
   { path, names }: Located,
   given: GivenSettings,
   { taken, dataDir }: ProposalContext,
 ): Promise<Proposal> {
-  if (given.engine === undefined || given.task === undefined)
+  const whisper = await whisperTasks(path)
+  const engine = given.engine ?? (whisper ? 'whisper-server' : undefined)
+  const task = given.task ?? whisper ?? undefined
+  if (engine === undefined || task === undefined)
     throw new Failure(
       'invalid_value',
       `'${path}' is not a GGUF file. Give the engine that reads it and its task: --engine --task`,
     )
   const entry: ModelEntry = {
-    id: given.id ?? idFrom(names, null, taken),
-    engine: given.engine,
+    id: given.id ?? idFrom(whisper ? [whisperName(path), ...names] : names, null, taken),
+    engine,
     source: path,
-    tasks: given.task,
+    tasks: task,
     ...limitsOf(given),
   }
   const model = Model.parse(entry)
@@ -174,6 +178,9 @@ async function proposeOther(
     ],
   }
 }
+
+/** Returns a name for a file such as `ggml-base.en.bin`: `whisper-base.en`. */
+const whisperName = (path: string): string => basename(path, '.bin').replace(/^ggml-/, 'whisper-')
 
 const engineOf = ({ engine }: GivenSettings, usual: string) =>
   engine === undefined && usual === 'gguf' ? {} : { engine: engine ?? usual }

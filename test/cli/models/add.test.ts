@@ -130,6 +130,38 @@ test('a file that is not a model, or that no engine can run, is refused with wha
   await expect(refused('owner/name')).rejects.toThrow('write hf:owner/name')
 })
 
+/** The beginning of a Whisper model in the format of whisper.cpp, with this vocabulary. */
+function whisperFile(vocabulary: number): Buffer {
+  const bytes = Buffer.alloc(64)
+  bytes.writeUInt32LE(0x67676d6c)
+  bytes.writeInt32LE(vocabulary, 4)
+  return bytes
+}
+
+test.each([
+  ['ggml-base.bin', 51_865, 'whisper-base', ['std/audio-transcription', 'std/audio-translation']],
+  ['ggml-base.en.bin', 51_864, 'whisper-base.en', ['std/audio-transcription']],
+  ['mine.bin', 51_866, 'mine', ['std/audio-transcription', 'std/audio-translation']],
+])('the Whisper model %s is proposed for whisper-server', async (name, vocabulary, id, tasks) => {
+  const { file, add } = setUp()
+  const source = file(name, whisperFile(vocabulary))
+  expect(json(await add(source, ['--yes', '--json']))).toMatchObject({
+    model: { id, engine: 'whisper-server', source, tasks },
+  })
+  const { exitCode, stdout } = await add(source, ['--yes', '--id', 'again'])
+  expect([exitCode, stdout]).toEqual([0, expect.stringContaining('Then: infer model test again')])
+})
+
+test('a Whisper model of a hub is added too', async () => {
+  const { dataDir, add } = setUp()
+  const hub = await openHub({ 'o/whisper.cpp': { files: { 'ggml-tiny.bin': whisperFile(51_865) } } })
+  onTestFinished(() => hub.close())
+  const env = { HF_ENDPOINT: hub.endpoint, HF_HOME: join(dataDir, 'hf') }
+  expect(json(await add('hf:o/whisper.cpp:ggml-tiny.bin', ['--yes', '--json'], env))).toMatchObject({
+    model: { id: 'whisper-tiny', engine: 'whisper-server' },
+  })
+})
+
 test('a model that does not fit causes a warning, and --yes adds it', async () => {
   const { file, add, written } = setUp()
   const huge = writeGguf(
