@@ -50,7 +50,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const host = { host: environment, wrapper, support: sandbox, secrets: options.secrets ?? [] }
   const [launcher, programs] = await Promise.all([
     openLocalLauncher({ ...options, ...host }),
-    openNeededPrograms(models(), environment),
+    openNeededPrograms(models(), environment, clock.now),
   ])
   // `residency`, `engines` and `memory` need each other, so two of them get functions that are called later.
   let opened: Residency | undefined

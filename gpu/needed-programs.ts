@@ -8,31 +8,51 @@ import { presetOf } from './presets/presets.ts'
 interface Checked {
   /** Version of the checked file: inode, modification time and size. */
   version: string
-  /** Why it cannot be used; null when it can, and until the check has ended. */
+  /** Why it cannot be used; null when it can, and until the first test has ended. */
   fault: string | null
   done: Promise<void>
+  /** When the test ended, in milliseconds of `now`; undefined while it runs. */
+  endedAt: number | undefined
 }
+
+/** Milliseconds after which a program whose test failed is tested again: it may have failed only because of high load. */
+const retryMs = 60_000
 
 /**
  * Finds out which programs that models need are missing on this machine. Resolves when the programs of these models are
- * checked. Every later call checks the files again, so programs that are installed or replaced later are found.
+ * checked. Every later call checks the files again, so programs that are installed or replaced later are found. `now`
+ * returns milliseconds that never go back.
  */
 export async function openNeededPrograms(
   models: readonly Model[],
   { PATH = '' }: Readonly<Record<string, string | undefined>>,
+  now: () => number,
 ) {
   const checked = new Map<string, Checked>()
 
-  /** Runs the test of a file if it has changed since the last test. */
+  /** Runs the test of a file if it has changed since the last test, or if that failed a while ago. */
   function check(file: string, test: NonNullable<NeededProgram['test']>): Checked {
     const { ino, mtimeMs, size } = statSync(file, { throwIfNoEntry: false }) ?? {}
     const version = `${ino} ${mtimeMs} ${size}`
     const known = checked.get(file)
-    if (known?.version === version) return known
-    const found: Checked = { version, fault: null, done: Promise.resolve() }
-    found.done = test(file).then(fault => void (found.fault = fault))
+    if (known?.version === version) {
+      if (known.fault !== null && known.endedAt !== undefined && now() - known.endedAt >= retryMs)
+        run(known, file, test)
+      return known
+    }
+    const found: Checked = { version, fault: null, done: Promise.resolve(), endedAt: undefined }
+    run(found, file, test)
     checked.set(file, found)
     return found
+  }
+
+  /** The result of the previous test stays in force until this one has ended. */
+  function run(one: Checked, file: string, test: NonNullable<NeededProgram['test']>): void {
+    one.endedAt = undefined
+    one.done = test(file).then(fault => {
+      one.fault = fault
+      one.endedAt = now()
+    })
   }
 
   /** Why a program cannot be used, as the end of a sentence; null when it can. */
@@ -69,6 +89,12 @@ export async function openNeededPrograms(
   }
 
   for (const model of models) if (model.enabled) missingForAll(model)
-  await Promise.all([...checked.values()].map(({ done }) => done))
-  return { missing, missingForAll }
+  const tested = () => Promise.all([...checked.values()].map(({ done }) => done))
+  await tested()
+  return {
+    missing,
+    missingForAll,
+    /** Resolves when no test runs. */
+    tested,
+  }
 }
