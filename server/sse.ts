@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { Failure } from '../core/failure.ts'
+import { Failure } from '../core/failure.ts'
 import type { Call } from './call.ts'
 import type { Head } from './embedded.ts'
 import { accessEndEvent } from './errors.ts'
@@ -46,9 +46,13 @@ interface EventStreamOptions {
 /**
  * Opens an event stream. Openings are paced, because a thousand at once would block all other requests; requests to an
  * `eventStream` route have waited already. Throws Failure `rate_limit` if the token or the organization has reached its
- * limit of streams.
+ * limit of streams, and `shutting_down` when the server stops.
  */
 export async function openEventStream(call: Call, options: EventStreamOptions = {}): Promise<EventStream> {
+  if (call.streams.stopping && !options.generation)
+    throw new Failure('shutting_down', 'The server is stopping and opens no event streams. Try again in 5 s.', {
+      retryAfterMs: 5_000,
+    })
   if (!options.generation) call.streamLimits.take(call)
   if (!call.route.eventStream) await call.streams.beforeOpening()
   return new EventStream(call, options)

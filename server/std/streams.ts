@@ -64,8 +64,13 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
   const opening = openPacer(openings)
   const writing = openPacer(writes)
 
+  /** The server stops: streams that wait to be opened need not wait, and opened ones end at once. */
+  let stopping = false
+
   function add(stream: WatchedStream): void {
     open.add(stream)
+    // Not before the constructor of the stream has ended.
+    if (stopping) queueMicrotask(() => stream.dismiss?.())
     timer ??= setInterval(check, every).unref()
   }
 
@@ -104,9 +109,14 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
       next()
     },
     /**
-     * Resolves when a stream may open: thousands that are opened at once must not stop others.
+     * Resolves when a stream may open: thousands that are opened at once must not stop others. `isGone`: whether its
+     * client has disconnected.
      */
-    beforeOpening: opening.wait,
+    beforeOpening: (isGone: () => boolean = () => false): Promise<void> => opening.wait(() => stopping || isGone()),
+    /** Whether the server stops, so that no further stream should open. */
+    get stopping(): boolean {
+      return stopping
+    },
     /** Whether many streams wait to be opened. */
     get manyReaders(): boolean {
       return opening.waiting > manyOpenings
@@ -119,6 +129,7 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
       return open.size
     },
     dismissAll(): void {
+      stopping = true
       for (const stream of open) stream.dismiss?.()
     },
     interruptAll(): void {

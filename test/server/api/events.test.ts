@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../../core/ids.ts'
 import { startApp, type TestApp } from '../../_app.ts'
@@ -350,5 +351,29 @@ describe('a stream', () => {
     }
     // Without it, stopping would wait two seconds for the open stream.
     expect(performance.now() - from).toBeLessThan(2_000)
+  })
+
+  test('is refused with 503 if it waits to be opened when the server stops', async () => {
+    await using fresh = await startApp({ models: [engine.model('far')] })
+    const { hostname, port } = new URL(fresh.url)
+    const sockets = await Promise.all(
+      Array.from({ length: 100 }, async () => {
+        const socket = connect(Number(port), hostname)
+        await once(socket, 'connect')
+        return socket
+      }),
+    )
+    // An answered request shows that the server has accepted all earlier connections.
+    await fresh.fetch('/livez')
+    const answers = Promise.all(sockets.map(socket => text(socket)))
+    for (const socket of sockets)
+      socket.write(`GET /api/events HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${fresh.secret}\r\n\r\n`)
+    await once(sockets[0]!, 'data')
+    const from = performance.now()
+    await fresh.app.close()
+    expect(performance.now() - from).toBeLessThan(1_500)
+    const refused = (await answers).filter(answer => !answer.startsWith('HTTP/1.1 200'))
+    expect(refused.length).toBeGreaterThan(0)
+    for (const answer of refused) expect(answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*shutting_down/)
   })
 })
