@@ -5,7 +5,7 @@ import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import { failureOf } from '../core/schemas/issues.ts'
 import type { SwapSet } from '../core/swap-set.ts'
-import { admit } from './auth.ts'
+import { admit, credentialOf } from './auth.ts'
 import { discardRest } from './body.ts'
 import { Call } from './call.ts'
 import { sendEmbedded } from './embedded.ts'
@@ -51,7 +51,8 @@ export async function dispatch(
   { owners, wrongTokens, calls }: DispatchOptions,
 ): Promise<void> {
   const { req, res, params } = event
-  if (route.eventStream) {
+  // An unknown token is refused at once, as on every other route: its request takes no turn of the streams.
+  if (route.eventStream && owners.accounts.find(credentialOf(req.headers) ?? '')) {
     await owners.streams.beforeOpening(() => res.destroyed)
     if (res.destroyed) return
   }

@@ -55,7 +55,7 @@ interface RouteFacts<P, Q, B, R> {
   rawBody?: string
   /** The body may hold files as `data:` addresses; those of a large one are in `call.inline`. */
   largeBody?: boolean
-  /** Every request opens an event stream. Openings are paced before authentication, so that thousands block nobody. */
+  /** Every request opens an event stream. Openings with a known token are paced, so that thousands block nobody. */
   eventStream?: boolean
   /** Maximum number of members of the body, if more than the configured limit. */
   members?: number

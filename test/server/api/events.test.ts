@@ -353,6 +353,28 @@ describe('a stream', () => {
     expect(performance.now() - from).toBeLessThan(2_000)
   })
 
+  test('is refused at once for a wrong token, and takes no turn of the others', async () => {
+    const { hostname, port } = new URL(app.url)
+    const answered: string[] = []
+    const sockets = await Promise.all(
+      Array.from({ length: 100 }, async () => {
+        const socket = connect(Number(port), hostname)
+        await once(socket, 'connect')
+        socket.once('data', (bytes: Buffer) => answered.push(bytes.toString('latin1').split(' ')[1]!))
+        return socket
+      }),
+    )
+    await app.fetch('/livez')
+    for (const [at, socket] of sockets.entries()) {
+      const secret = at === 99 ? 'sk-infer-wrong' : app.secret
+      socket.write(`GET /api/events HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${secret}\r\n\r\n`)
+    }
+    await expect.poll(() => answered.length).toBe(100)
+    expect(answered.indexOf('401')).toBeGreaterThanOrEqual(0)
+    expect(answered.indexOf('401')).toBeLessThan(50)
+    for (const socket of sockets) socket.destroy()
+  })
+
   test('is refused with 503 if it waits to be opened when the server stops', async () => {
     await using fresh = await startApp({ models: [engine.model('far')] })
     const { hostname, port } = new URL(fresh.url)
