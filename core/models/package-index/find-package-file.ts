@@ -4,6 +4,9 @@ import { type HubFetch, unreachable } from '../hub/requests.ts'
 /** Both forms of the simple repository API, the machine-readable one first. Source: PEP 503 and PEP 691. */
 const accepted = 'application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1'
 
+/** Bytes. The pages of the largest packages have less than 10 MB. */
+const maxPageBytes = 32 << 20
+
 /**
  * Returns the address of a file of a package, as its index lists it. Throws Failure: those of `ask`, `model_not_found` if
  * the index lists no such file, and `invalid_value` if it is no index or states another SHA-256 than `sha256`.
@@ -14,10 +17,10 @@ export async function findPackageFile(
 ): Promise<string> {
   const page = `${index}/${name}/`
   const { host } = new URL(index)
-  const { response, done } = await ask(page, { accept: accepted })
+  const { response, received, done } = await ask(page, { accept: accepted })
   let text: string
   try {
-    text = await response.text()
+    text = await readText(response, host, received)
   } catch (thrown) {
     throw thrown instanceof Failure ? thrown : unreachable(new URL(page), thrown)
   } finally {
@@ -43,6 +46,24 @@ export async function findPackageFile(
   const url = new URL(found.url, response.url || page)
   url.hash = ''
   return url.href
+}
+
+/** Reads an answer of at most `maxPageBytes`. Throws Failure `invalid_value` for a longer one. */
+async function readText(response: Response, host: string, received: () => void): Promise<string> {
+  const pieces: Uint8Array[] = []
+  let bytes = 0
+  // The body of an answer in Node is an async iterable.
+  for await (const piece of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    received()
+    bytes += piece.length
+    if (bytes > maxPageBytes)
+      throw new Failure(
+        'invalid_value',
+        `${host} answered with more than 32 MiB, which is not a list of files. Set INFER_PYPI_INDEX to a Python package index.`,
+      )
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces, bytes).toString('utf8')
 }
 
 interface Link {

