@@ -114,7 +114,7 @@ function* choices(shape: Shape, memory: AvailableMemory, settings: SizingSetting
   const trained = shape.contextLength ?? Number.POSITIVE_INFINITY
   const most = Math.min(settings.context ?? (chats ? ladder[0]! : defaultEncoderContext), trained)
   const contexts = settings.context === undefined ? [most, ...ladder.filter(rung => rung < most)] : [most]
-  const usual = Math.min(defaultContext, most)
+  const usual = settings.context === undefined ? Math.min(defaultContext, most) : most
   const long = contexts.filter(context => context >= usual)
   const short = contexts.filter(context => context < usual)
   const parallels = settings.parallel === undefined ? (chats ? defaultParallel : [1]) : [settings.parallel]

@@ -128,6 +128,13 @@ describe('the chosen settings', () => {
       { context: 8192, parallel: 4, kvType: 'q4_0' },
     ],
     ['never longer than the training context', mha, card(76), chat({ context: 32_768 }), { context: 4096 }],
+    [
+      '8B Q4 on an 8 GB GPU with a long configured context: fewer layers, not a shorter context',
+      eight,
+      card(7.5, 64),
+      chat({ context: 32_768, parallel: 1 }),
+      { gpuLayers: 28, context: 32_768, parallel: 1 },
+    ],
     ['256 slots', eight, card(76), chat({ parallel: 256, context: 512 }), { context: 512, parallel: 256 }],
     [
       'an encoder uses its training context',
