@@ -69,14 +69,19 @@ export async function machineFacts(dataDir: string): Promise<MachineFacts> {
 const tasksFor = (engine: CatalogEngine) =>
   engine === 'whisper-server' ? ['std/audio-transcription' as const] : ['std/chat-completion' as const]
 
-/** Computes how a build fits this machine, with the estimate that the server uses for placement. Pure. */
-export function fitOf(model: CatalogModel, build: CatalogBuild, machine: MachineFacts): Fit {
+/**
+ * Computes how a build fits this machine, with the estimate that the server uses for placement. Pure. `context`: the
+ * maximum tokens of a request; the engine's choice if undefined.
+ */
+export function fitOf(model: CatalogModel, build: CatalogBuild, machine: MachineFacts, context?: number): Fit {
   const { engine } = build
   if (engine === null) return unfit('external', null, `run it with ${model.runs_with ?? 'a server of your own'}`)
   const target = machine.targets[engine]
   if (target.kind === 'nvidia' && target.capacity === 0) return unfit('no', null, `no: ${engine} needs a GPU`)
   const shape = engine === 'gguf' || engine === 'llama-server' ? catalogShape(model, build) : null
-  const fit = shape ? fitOfShape(model, build, shape, target, machine) : fitOfFiles(model, build, target, machine)
+  const fit = shape
+    ? fitOfShape(model, build, shape, target, machine, context)
+    : fitOfFiles(model, build, target, machine)
   const program = programs[engine]
   if (fit.grade === 'no' || program === undefined || !machine.missing.has(program)) return fit
   return { ...fit, grade: 'missing', text: `needs the program ${program}; then ${fit.text}` }
@@ -88,11 +93,13 @@ function fitOfShape(
   shape: NonNullable<ReturnType<typeof catalogShape>>,
   target: PlacementTarget,
   machine: MachineFacts,
+  given: number | undefined,
 ): Fit {
   const total = shape.blockCount + 1
   const beside = projectorBytes(build)
   const counts = target.kind === 'nvidia' ? Array.from({ length: Math.max(1, machine.gpus) }, (_, at) => at + 1) : [1]
-  const made = counts.map(devices => ({ devices, ...ggufNeed(shape, { tasks: model.tasks }, { ...target, devices }) }))
+  const layout = { tasks: model.tasks, context_length: given }
+  const made = counts.map(devices => ({ devices, ...ggufNeed(shape, layout, { ...target, devices }) }))
   const fits = made.filter(
     ({ bytes, sizing, devices }) =>
       sizing !== null &&

@@ -17,17 +17,17 @@ const halfOfGpu = 0.5
 /**
  * Chooses the engine and quantization that fit this machine best; the catalog's order breaks ties. On a GPU chooses the
  * best quality that leaves half of it free, else the best that fits. On a processor chooses the usual quantization,
- * because the processor reads all weights for each token. `engine` restricts the choice. Undefined when the catalog has
- * no build for that engine.
+ * because the processor reads all weights for each token. `engine` restricts the choice, and
+ * `context` is the maximum tokens of a request. Undefined when the catalog has no build for that engine.
  */
 export function chooseBuild(
   model: CatalogModel,
   machine: MachineFacts,
-  { engine }: { engine?: string | undefined } = {},
+  { engine, context }: { engine?: string | undefined; context?: number | undefined } = {},
 ): BuildChoice | undefined {
   const choices = model.builds
     .filter(build => build.package === undefined && (engine === undefined || build.engine === engine))
-    .map(build => ({ build, fit: fitOf(model, build, machine), bytes: weightBytes(model, build) ?? 0 }))
+    .map(build => ({ build, fit: fitOf(model, build, machine, context), bytes: weightBytes(model, build) ?? 0 }))
   const rank = ({ fit }: (typeof choices)[number]) => rankOf(model, fit)
   const [first] = choices.toSorted((a, b) => rank(a) - rank(b))
   if (!first) return undefined

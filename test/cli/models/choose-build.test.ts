@@ -68,6 +68,16 @@ test('a named engine is used, on as many GPUs as it needs', () => {
   expect(chooseBuild(model, h200, { engine: 'whisper-server' })).toBeUndefined()
 })
 
+test.each([
+  ['qwen3-8b', rtx3060, undefined, 'Q4_K_M', 'gpu', 4096],
+  ['qwen3-8b', rtx3060, 32_768, 'Q4_K_M', 'split', 32_768],
+  ['qwen3-coder-30b', rtx4090, 512, 'Q5_K_M', 'gpu', 512],
+  ['qwen3-4b-2507', laptop, 131_072, 'Q4_K_M', 'no', null],
+] as const)('the context that is given decides what fits: %s, %#', (name, where, context, ...expected) => {
+  const { build, fit } = chooseBuild(findCatalogModel(name)!, where, { context })!
+  expect([build.quantization, fit.grade, fit.context]).toEqual(expected)
+})
+
 test('the fit is described with device, layers, memory and context', () => {
   const [build] = findCatalogModel('qwen3-8b')!.builds
   expect(fitOf(findCatalogModel('qwen3-8b')!, build!, h200).text).toMatch(
