@@ -2,7 +2,7 @@ import type { ReadStream, WriteStream } from 'node:tty'
 import type { Failure } from '../core/failure.ts'
 import { failureJson, failureText } from './failure-text.ts'
 import { type Paint, paintFor } from './paint.ts'
-import { drawTable } from './table.ts'
+import { drawTable, fittingColumns } from './table.ts'
 
 /** Streams and environment of the process. */
 export interface ProcessStreams {
@@ -43,8 +43,23 @@ export function openTerminal({ stdin, stdout, stderr, env }: ProcessStreams) {
     json(value: unknown): void {
       stdout.write(`${JSON.stringify(value, null, isTerminal ? 2 : 0)}\n`)
     },
-    table(head: readonly string[], rows: readonly (readonly string[])[]): void {
-      stdout.write(`${drawTable(head, rows, paint, isTerminal ? stdout.columns : 0)}\n`)
+    /**
+     * Prints a table. In a narrow terminal, columns that are `optional` are left out, the most useful ones (the first)
+     * last, and the last column wraps instead of being cut.
+     */
+    table(
+      head: readonly string[],
+      rows: readonly (readonly string[])[],
+      { optional }: { optional?: readonly string[] } = {},
+    ): void {
+      const width = isTerminal ? stdout.columns : 0
+      if (!optional || width === 0) return void stdout.write(`${drawTable(head, rows, paint, width)}\n`)
+      const kept = fittingColumns(head, rows, width, optional)
+      const pick = (row: readonly string[]) => kept.map(column => row[column] ?? '')
+      stdout.write(`${drawTable(pick(head), rows.map(pick), paint, width, true)}\n`)
+      const omitted = head.filter((_, column) => !kept.includes(column))
+      if (omitted.length > 0)
+        stderr.write(`${remarks.faint(`A wider terminal, or --json, also shows: ${omitted.join(', ')}`)}\n`)
     },
     /** Prints information that is not the result. */
     remark(text: string): void {

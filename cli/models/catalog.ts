@@ -104,6 +104,7 @@ function showTable(
       choice.build.engine ?? '-',
       paintByGrade(choice.fit.grade, printable(choice.fit.text), terminal),
     ]),
+    { optional: ['parameters', 'licence', 'engine', 'context'] },
   )
   const gpus =
     machine.gpus === 0

@@ -29,6 +29,7 @@ export function define(command: Command, terminal: Terminal): void {
         terminal.table(
           ['model', 'status', 'engine', 'waiting', 'tasks', 'note'],
           answer.models.map(model => rowOf(model, terminal)),
+          { optional: ['tasks', 'waiting', 'engine'] },
         )
         if (!live) terminal.remark('No server is running; this is the configuration. Start it with: infer serve')
       }
@@ -60,6 +61,9 @@ function configured(path: string | undefined, dataDir: string): ModelStatus[] {
   }))
 }
 
+/** Maximum characters of the tasks in a terminal, without the number of further ones. */
+const maxTasksText = 30
+
 /** Returns one row of the table. */
 function rowOf(model: ModelStatus, { paint, isTerminal }: Terminal): string[] {
   const eta = model.eta_seconds ? `ready in about ${model.eta_seconds} s` : ''
@@ -68,9 +72,16 @@ function rowOf(model: ModelStatus, { paint, isTerminal }: Terminal): string[] {
     statusText(model.status, paint),
     model.engine ?? '-',
     model.queue_depth === undefined ? '-' : String(model.queue_depth),
-    model.tasks.map(task => (isTerminal ? task.replace(/^\w+\//, '') : task)).join(' '),
+    isTerminal ? tasksText(model.tasks) : model.tasks.join(' '),
     storedSentence(model.reason ?? eta),
   ]
+}
+
+/** Returns the first tasks of a model without their prefixes, and how many more it has: `text-to-image +10`. */
+function tasksText(tasks: readonly string[]): string {
+  const names = tasks.map(task => task.replace(/^\w+\//, ''))
+  const shown = names.filter((_, at) => at === 0 || names.slice(0, at + 1).join(' ').length <= maxTasksText)
+  return [...shown, ...(shown.length < names.length ? [`+${names.length - shown.length}`] : [])].join(' ')
 }
 
 /** Colors the status of a model by its meaning. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { paintFor, plain, printable } from '../../cli/paint.ts'
 import { sizeText, timeText, tookText } from '../../cli/quantities-text.ts'
-import { drawTable } from '../../cli/table.ts'
+import { drawTable, fittingColumns } from '../../cli/table.ts'
 
 test('columns are as wide as their longest cell, and no line ends in spaces', () => {
   expect(
@@ -44,6 +44,34 @@ test('a row that is wider than the terminal wraps, and no text is lost', () => {
       '  chat',
       '  it does not start',
     ].join('\n'),
+  )
+})
+
+const models = {
+  head: ['name', 'kind', 'licence', 'context', 'fits'],
+  rows: [
+    ['qwen3-coder-30b', 'code', 'Apache-2.0', '256k', 'no: needs 45.0 GiB, and 20.0 GiB of main memory are available'],
+    ['llama-3.1-8b', 'chat', 'Llama 3.1', '128k', 'processor, 7.1 GiB'],
+  ],
+}
+test.each([
+  [120, ['name', 'kind', 'licence', 'context', 'fits']],
+  [80, ['name', 'kind', 'licence', 'fits']],
+  [74, ['name', 'kind', 'context', 'fits']],
+  [65, ['name', 'kind', 'fits']],
+])('in %d columns the optional columns that fit are shown, the most useful first', (width, shown) => {
+  const kept = fittingColumns(models.head, models.rows, width, ['licence', 'context'])
+  expect(kept.map(column => models.head[column])).toEqual(shown)
+})
+
+test('the last column wraps below itself in its colour, if that is asked for', () => {
+  const red = (text: string) => `\u001b[31m${text}\u001b[39m`
+  const rows = [
+    ['a', 'up', red('no: needs 45 GiB of memory')],
+    ['b', 'up', 'yes'],
+  ]
+  expect(drawTable(['id', 'state', 'fits'], rows, plain, 26, true)).toBe(
+    `id  state  fits\na   up     ${red('no: needs 45')}\n           ${red('GiB of memory')}\nb   up     yes`,
   )
 })
 
