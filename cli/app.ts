@@ -105,7 +105,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     secrets: [path, ...(options.https?.files ? [options.https.files.key] : [])],
     log,
     limits: config.limits,
-    onLoaded: (modelId, ms) => timings.took('load', modelId, ms),
+    onLoaded: (modelId, ms) => timings.record('load', modelId, ms),
   })
   const reload = openReload({ path, config: file, check: traitsOf, registry, fleet, log })
   const threads = openCpu()

@@ -30,7 +30,7 @@ const maxWrongAnswerMs = 10_000
  * emitted when a ready engine ends unexpectedly: with the reason as a sentence for callers, and with the end of its
  * output for the log.
  */
-export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: string] }> {
+export class Engine extends EventEmitter<{ exit: [reason: string, lastError: string] }> {
   readonly options: EngineOptions
   #launcher: Launcher
   #state: EngineState = 'stopped'
@@ -134,7 +134,7 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
       this.#launched = undefined
       const unexpected = this.#state === 'ready'
       this.#state = 'stopped'
-      if (unexpected) this.emit('exit', exitReason(exit), exit.lastWords)
+      if (unexpected) this.emit('exit', exitReason(exit), exit.lastError)
     })
     return undefined
   }
@@ -186,8 +186,8 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
  * How an engine ended, as a sentence for callers: `Engine exited (3): out of memory`. It quotes no output, which may
  * contain another caller's request. After a signal the output does not explain the end, so no class is added.
  */
-export function exitReason({ status, lastWords, hint }: Exit): string {
-  const fault = status.startsWith('SIG') ? undefined : faultClass(lastWords)
+export function exitReason({ status, lastError, hint }: Exit): string {
+  const fault = status.startsWith('SIG') ? undefined : faultClass(lastError)
   return `Engine exited (${status})${fault ? `: ${fault}` : ''}${hint ? `. ${hint}` : ''}`
 }
 

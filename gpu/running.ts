@@ -151,8 +151,8 @@ export function openRunning({
       const one: Running = { engine, link: undefined }
       running.set(engineId, one)
       for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, fields)
-      engine.once('exit', (reason, lastWords) => {
-        log.warn('An engine has ended unexpectedly', { ...fields, reason, output: lastWords })
+      engine.once('exit', (reason, lastError) => {
+        log.warn('An engine has ended unexpectedly', { ...fields, reason, output: lastError })
         handleExit(resident, reason)
       })
       // The HTTP client for engines is a large module, so it is imported with the first engine.

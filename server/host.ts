@@ -18,7 +18,7 @@ const health = /^\/(?:livez|healthz|readyz)(?:\?|$)/
  * Authorization header and an absolute URL of another host; a proxy in front may have read the other one, so they are
  * refused.
  */
-export function hostFault(
+export function hostFailure(
   { rawHeaders, httpVersion, url = '/' }: Pick<IncomingMessage, 'rawHeaders' | 'httpVersion' | 'url'>,
   rules: HostRules,
 ): Failure | undefined {
@@ -40,11 +40,11 @@ export function hostFault(
   }
   if (!url.startsWith('/') && url !== '*' && !isOfHost(url, host))
     return malformed('The request line names another host than the Host header. Send the path alone, or the same host.')
-  return nameFault(host, rules)
+  return hostNameFailure(host, rules)
 }
 
 /** Returns why the server does not accept the name in a Host header, or undefined. */
-export function nameFault(host: string, rules: HostRules): Failure | undefined {
+export function hostNameFailure(host: string, rules: HostRules): Failure | undefined {
   const named = partsOf(host)
   if (!named) return new Failure('invalid_host', 'The Host header is malformed. Send name:port.')
   const { name, port = rules.defaultPort } = named

@@ -20,7 +20,7 @@ import { unproxied } from './fal/proxy.ts'
 import { forwardedHost } from './forwarded.ts'
 import { type Handshakes, openHandshakes } from './handshakes.ts'
 import { commonHeaders } from './head.ts'
-import { hostFault, hostName, nameFault } from './host.ts'
+import { hostFailure, hostName, hostNameFailure } from './host.ts'
 import { openHttpApp } from './http-app.ts'
 import { openIdempotencyRecords } from './idempotency.ts'
 import type { Owners } from './owners.ts'
@@ -110,7 +110,7 @@ export async function openServer({
     // Node sends `Connection: close` with the last answer of a connection but keeps the connection open.
     if (res.maxRequestsOnConnectionReached) res.shouldKeepAlive = false
     const reported = forwardedHost(req, config.trusted_proxies)
-    const fault = hostFault(req, hosts) ?? (reported === undefined ? undefined : nameFault(reported, hosts))
+    const fault = hostFailure(req, hosts) ?? (reported === undefined ? undefined : hostNameFailure(reported, hosts))
     if (fault) return app.refuse(req, res, fault)
     const url = belowRoot(tidy(req.url ?? '/'), req, roots, segments)
     req.url = tidy(unproxied(partAddress(url), req.headers))

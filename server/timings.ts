@@ -41,7 +41,7 @@ export function openTimings() {
 
   return {
     histograms: Object.values(histograms),
-    took(kind: Timing, modelId: string, ms: number): void {
+    record(kind: Timing, modelId: string, ms: number): void {
       const known = seen[kind].get(modelId)
       if (known) {
         known.child.observe(ms / 1000)

@@ -25,7 +25,7 @@ export function define(command: Command, terminal: Terminal): void {
         dataDir: dataDirectory(dataDir),
         configPath: config,
         environment: terminal.environment,
-        again: again ?? false,
+        retest: again ?? false,
       }
       for await (const finding of runChecks(checkOptions)) {
         findings.push(finding)

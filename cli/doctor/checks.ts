@@ -42,7 +42,7 @@ export interface CheckOptions {
   configPath: string | undefined
   environment: Record<string, string | undefined>
   /** Tests the backends again instead of using stored results. */
-  again?: boolean
+  retest?: boolean
 }
 
 /** Runs every check in order, lazily. A check that throws becomes a finding. */
@@ -50,7 +50,7 @@ export async function* runChecks({
   dataDir,
   configPath,
   environment,
-  again,
+  retest,
 }: CheckOptions): AsyncGenerator<Finding, void, void> {
   const { config, facts } = readConfiguration(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined)
   const checks: [name: string, check: () => Finding | Promise<Finding>][] = [
@@ -85,7 +85,7 @@ export async function* runChecks({
     }
   }
   try {
-    yield* examineBackends({ dataDir, environment, again })
+    yield* examineBackends({ dataDir, environment, retest })
   } catch (thrown) {
     yield checkFailed('backends', thrown)
   }
@@ -98,12 +98,12 @@ const checkFailed = (name: string, thrown: unknown): Finding =>
 async function* examineBackends({
   dataDir,
   environment,
-  again,
+  retest,
 }: Omit<CheckOptions, 'configPath'>): AsyncGenerator<Finding, void, void> {
   const [{ devices }, { wrapper }] = [await discover({ environment }), await probeWrapper(environment)]
   const folder = backendsFolder(dataDir, environment)
   const reports: BackendReport[] = []
-  for await (const report of searchBackends({ folder, devices, environment, wrapper, again: again ?? false }))
+  for await (const report of searchBackends({ folder, devices, environment, wrapper, retest: retest ?? false }))
     reports.push(report)
   // Whether a failed backend is a problem depends on the others.
   const served = reports.some(({ name, state }) => name !== 'cpu' && state === 'works')

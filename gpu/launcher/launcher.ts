@@ -61,7 +61,7 @@ export interface Exit {
   /** Exit code or signal: `3`, `SIGSEGV`. */
   status: string
   /** The output line that best explains the exit, or an empty string. */
-  lastWords: string
+  lastError: string
   /** If the sandbox may be the cause: what to do, as a sentence. Otherwise an empty string. */
   hint?: string
 }

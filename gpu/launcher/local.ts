@@ -11,7 +11,7 @@ import { engineEnvironment } from './environment.ts'
 import { openLaunchFolders } from './launch-folders.ts'
 import type { Exit, Launch, Launched, Launcher, LaunchOptions } from './launcher.ts'
 import { locate } from './locate.ts'
-import { lastWords } from './output.ts'
+import { lastError } from './output.ts'
 import { type Outputs, openOutputs } from './outputs.ts'
 import { descendantsOf, identityOf, send } from './processes.ts'
 import { findProgram } from './program.ts'
@@ -121,8 +121,8 @@ export async function openLocalLauncher({
       forget(launchId)
       folders.release(options)
       const status = child.killed ? 'SIGKILL' : statusOf(used, code, signal, constants.signals)
-      const words = lastWords(output.lines())
-      return { status, lastWords: words, hint: sandboxHint(confined?.level ?? 'none', status, words) }
+      const words = lastError(output.lines())
+      return { status, lastError: words, hint: sandboxHint(confined?.level ?? 'none', status, words) }
     })
     child.exited = exited
     let engine = pid

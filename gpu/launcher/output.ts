@@ -96,7 +96,7 @@ const noisePattern =
   /^\s*(at |Node\.js v|\^+\s*$|[{}\]]|Segmentation fault|Killed|Terminated|unshare: child exit failed)/
 
 /** Returns the line that best explains why a process ended: the last one that mentions an error, else the last. */
-export function lastWords(lines: readonly string[]): string {
+export function lastError(lines: readonly string[]): string {
   const recent = lines.slice(-40).filter(line => line.trim() !== '' && !noisePattern.test(line))
   const lineText = recent.findLast(line => errorPattern.test(line)) ?? recent.at(-1) ?? ''
   // API callers see this line: remove control characters and limit the length.

@@ -20,7 +20,7 @@ export function openRemoteLauncher(): Launcher {
       return [...open].map(([launchId, { modelId, startedAt }]) => ({ launchId, modelId, pid: null, startedAt }))
     },
     async stop(launchId) {
-      open.get(launchId)?.exited.resolve({ status: 'left', lastWords: '' })
+      open.get(launchId)?.exited.resolve({ status: 'left', lastError: '' })
       open.delete(launchId)
     },
     logs: () => [],

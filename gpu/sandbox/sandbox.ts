@@ -104,8 +104,8 @@ const inaccessible = new RegExp(
 )
 
 /** If an engine may have failed because of its sandbox: what to do, as a sentence. Otherwise empty. Pure. */
-export function sandboxHint(level: 'strict' | 'files' | 'none', status: string, lastWords: string): string {
-  if (level === 'none' || status === '0' || !(inaccessible.test(lastWords) || status === '126' || status === '127'))
+export function sandboxHint(level: 'strict' | 'files' | 'none', status: string, lastError: string): string {
+  if (level === 'none' || status === '0' || !(inaccessible.test(lastError) || status === '126' || status === '127'))
     return ''
   return `It ran in the sandbox '${level}': add the paths that it needs to 'sandbox_read' or 'sandbox_write', or choose another 'sandbox'.`
 }

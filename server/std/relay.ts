@@ -17,7 +17,7 @@ interface RelayOptions {
   maxFrameBytes: number
   streams: Streams
   meter: Meter
-  timings: Pick<Timings, 'took'>
+  timings: Pick<Timings, 'record'>
   /** Called when the engine has accepted the request and begins to answer. */
   begun(): void
   ended(end: CallEnd): void
@@ -212,9 +212,9 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #recordTimings(): void {
     const { timings, answerFormat } = this.#options
     if (this.#firstAt === 0) return
-    timings.took('firstToken', answerFormat.modelId, this.#firstAt - this.#call.startedAt)
+    timings.record('firstToken', answerFormat.modelId, this.#firstAt - this.#call.startedAt)
     const gaps = this.#shape.pieces - 1
-    if (gaps > 0) timings.took('token', answerFormat.modelId, (this.#latestAt - this.#firstAt) / gaps)
+    if (gaps > 0) timings.record('token', answerFormat.modelId, (this.#latestAt - this.#firstAt) / gaps)
   }
 
   /** Counts the engine's reported usage beyond the pieces that were counted during the stream. */

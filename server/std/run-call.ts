@@ -30,7 +30,7 @@ export async function runCall(
   let jobId: string | null = null
   const began = (running: RunningCall, lease: Lease) => {
     jobId = running.id
-    timings.took('queue', admitted.model.id, running.queuedMs)
+    timings.record('queue', admitted.model.id, running.queuedMs)
     call
       .header('x-job-id', running.id)
       .header('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')

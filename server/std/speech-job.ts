@@ -24,9 +24,9 @@ export async function submitSpeech(
   const before = await submittedBefore(call, body, owners)
   if (before) return before
   const { admission, conversion, registry } = owners
-  const { modelId, asked, format } = prepareSpeech(inputs, registry.catalog())
+  const { modelId, engineFormat, format } = prepareSpeech(inputs, registry.catalog())
   const admitted = admission.admit(call.caller, { kind: 'job', task: speech.id, modelId })
-  await conversion.check(asked, format)
+  await conversion.check(engineFormat, format)
   const kept = speechInputs(inputs, registry.catalog().get(modelId)!)
   boundInputs(call, speech.id, JSON.stringify(kept), owners)
   return (await submitJob(call, body, { admitted, inputs: kept, ...(terms ? { terms } : {}) }, owners)).job

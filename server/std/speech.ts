@@ -44,7 +44,7 @@ async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
   const prepared = prepareSpeech(value, registry.catalog())
   const { modelId } = prepared
   const admitted = admission.admit(call.caller, { kind: 'call', task: 'std/audio-speech', modelId })
-  await conversion.check(prepared.asked, prepared.format)
+  await conversion.check(prepared.engineFormat, prepared.format)
 
   const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true }
   const attempt = (lease: Lease) => synthesize(call, prepared, admitted.model, lease, owners)
@@ -77,7 +77,7 @@ async function synthesize(
       call.abortSource,
     )
     const converted = await conversion.convert(spoken, prepared)
-    const pieces = await withFirstPiece(converted.sound)
+    const pieces = await withFirstPiece(converted.audio)
     call.abortSource.throwIfAborted()
     begun = true
     if (events) {

@@ -147,12 +147,12 @@ test('one that ignores SIGTERM is killed after its grace period, and at once whe
   expect(await survivors(launchId)).toEqual([])
 })
 
-test.for<[status: string, lastWords: string, reason: string]>([
+test.for<[status: string, lastError: string, reason: string]>([
   ['SIGKILL', "error: the prompt 'my diagnosis is …' is too long: out of memory", 'Engine exited (SIGKILL)'],
   ['SIGSEGV', 'failed to decode /home/ann/letter.txt', 'Engine exited (SIGSEGV)'],
   ['1', "error: the prompt 'my diagnosis is …' is too long", 'Engine exited (1)'],
   ['1', 'CUDA error: out of memory for the request of org_2', 'Engine exited (1): out of memory'],
   ['127', '/bin/sh: vllm: command not found', 'Engine exited (127): a program or file is missing'],
-])('an engine that ended with %s after %j is reported as %j', ([status, lastWords, reason]) =>
-  expect(exitReason({ status, lastWords })).toBe(reason),
+])('an engine that ended with %s after %j is reported as %j', ([status, lastError, reason]) =>
+  expect(exitReason({ status, lastError })).toBe(reason),
 )

@@ -104,7 +104,7 @@ function saysWhen({ headers, error, status }: Awaited<ReturnType<typeof ask>>): 
   }
   if (status === 503) expect(headers.get('x-should-retry')).toBe('true')
 }
-const lastWords = 'out of memory'
+const lastError = 'out of memory'
 
 describe('an engine that exits at its start', () => {
   test('is reported with its last output, five times; then at once, without a start, until the pause is over', async () => {
@@ -112,16 +112,16 @@ describe('an engine that exits at its start', () => {
       const failed = await ask('dead')
       expect([failed.status, failed.code]).toEqual([503, 'no_capacity'])
       expect(failed.message).toContain('Engine exited (3)')
-      expect(failed.message).toContain(lastWords)
+      expect(failed.message).toContain(lastError)
       saysWhen(failed)
     }
     expect(await starts('dead')).toBe(5)
     const told = await ask('dead')
     expect([told.status, told.code]).toEqual([503, 'no_capacity'])
-    expect(told.message).toContain(lastWords)
+    expect(told.message).toContain(lastError)
     saysWhen(told)
     expect(await starts('dead')).toBe(5)
-    expect(await activity('dead')).toMatchObject({ status: 'unavailable', reason: expect.stringContaining(lastWords) })
+    expect(await activity('dead')).toMatchObject({ status: 'unavailable', reason: expect.stringContaining(lastError) })
     await expect.poll(async () => (await ask('dead'), starts('dead')), { timeout: 30_000, interval: 200 }).toBe(6)
   })
 
@@ -157,7 +157,7 @@ describe('an engine that exits at its start', () => {
     await expect.poll(() => starts('dead-job'), { timeout: 50_000, interval: 200 }).toBeGreaterThanOrEqual(5)
     const job = await look()
     expect(job).toMatchObject({ status: 'pending', attempts: 0, waiting_for: { reason: 'engine_failing' } })
-    expect(job.waiting_for!.detail).toContain(lastWords)
+    expect(job.waiting_for!.detail).toContain(lastError)
     const cancelled = await app.fetch(`/api/jobs/${id}/cancel`, { method: 'POST' })
     expect(await cancelled.json()).toMatchObject({ status: 'cancelled', waiting_for: null })
   })
@@ -197,7 +197,7 @@ describe('an engine that crashes', () => {
     expect(broken.text).not.toContain('[DONE]')
     const { error } = JSON.parse(frames.at(-1)!.slice(6)) as { error: { code: string; message: string } }
     expect(error.code).toBe('worker_error')
-    expect(error.message).toContain(lastWords)
+    expect(error.message).toContain(lastError)
     expect((await ask('killed')).status).toBe(200)
   })
 

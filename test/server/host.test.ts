@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hostFault, hostName } from '../../server/host.ts'
+import { hostFailure, hostName } from '../../server/host.ts'
 
 const rules = { allowed: new Set(['gpu.example.com', 'other.example.com:8443']), defaultPort: 80 }
 
@@ -32,7 +32,7 @@ test.each<[title: string, headers: string[], fault: string | undefined, url?: st
   ['one of another port', ['Host', 'localhost:8787'], '400 invalid_value', 'http://localhost:1/livez'],
   ['one that is no URL', ['Host', 'localhost:8787'], '400 invalid_value', 'livez'],
 ])('%s: %j → %s', (_, rawHeaders, fault, url = '/', httpVersion = '1.1') => {
-  const found = hostFault({ rawHeaders, url, httpVersion }, rules)
+  const found = hostFailure({ rawHeaders, url, httpVersion }, rules)
   if (fault === undefined) expect(found).toBeUndefined()
   else expect(`${found?.status} ${found?.code} ${found?.message}`).toContain(fault)
 })

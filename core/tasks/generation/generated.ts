@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { MadeFile } from './made-file.ts'
+import { GeneratedFile } from './generated-file.ts'
 
 const made = {
   width: z.int().describe('Pixels.'),
@@ -15,13 +15,13 @@ const made = {
 
 /** The wire shape of the result of a task under /slug that makes images. */
 export const GeneratedImages = z.object({
-  images: z.array(MadeFile).describe('The images.'),
+  images: z.array(GeneratedFile).describe('The images.'),
   ...made,
 })
 
 /** The wire shape of the result of a task under /slug that makes a video. */
 export const GeneratedVideo = z.object({
-  video: MadeFile.describe('The video.'),
+  video: GeneratedFile.describe('The video.'),
   thumbnail_url: z.string().optional().describe('Where to read a small image of the video (WebP).'),
   num_frames: z.int().describe('Number of frames.'),
   fps: z.number().describe('Frames per second.'),

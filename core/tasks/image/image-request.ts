@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ImageTask } from '../../schemas/task.ts'
-import { MadeFile } from '../generation/made-file.ts'
+import { GeneratedFile } from '../generation/generated-file.ts'
 import { imageSize, type Size } from '../generation/size.ts'
 
 /**
@@ -245,7 +245,7 @@ export const ImagesResponse = z
       )
       .describe('The images in the form of OpenAI.'),
     images: z
-      .array(MadeFile.omit({ duration: true, fps: true, num_frames: true }))
+      .array(GeneratedFile.omit({ duration: true, fps: true, num_frames: true }))
       .describe('The same images with their sizes.'),
     output_format: z.enum(['png', 'jpeg', 'webp']).describe('Format of the files.'),
     size: z.string().describe('`<width>x<height>` in pixels.'),

@@ -9,11 +9,11 @@ export interface EngineAudio {
   /** Content type of the engine; may be empty. */
   contentType: string
   /** Destroying it ends the engine's request. Fails with the Failure of the engine or the reason of the signal. */
-  sound: Readable
+  audio: Readable
 }
 
 /** Content types that are not audio. */
-const noSound = /^(application\/(problem\+)?json|text\/)/i
+const notAudio = /^(application\/(problem\+)?json|text\/)/i
 
 /**
  * Requests audio and resolves when its first bytes have arrived, so that earlier errors can still be reported or retried.
@@ -29,7 +29,7 @@ export function synthesize(
     let contentType = ''
     let received = 0
     let over = false
-    const sound = new Readable({
+    const audio = new Readable({
       highWaterMark: 64 << 10,
       read: () => exchange?.resume(),
       destroy(error, done) {
@@ -39,9 +39,9 @@ export function synthesize(
       },
     })
     // Before the promise resolves, an error rejects it; after that it reaches the reader of the stream.
-    sound.on('error', reject)
+    audio.on('error', reject)
 
-    const leave = () => sound.destroy(signal.reason as Error)
+    const leave = () => audio.destroy(signal.reason as Error)
     const end = () => {
       over = true
       signal.removeEventListener('abort', leave)
@@ -49,23 +49,23 @@ export function synthesize(
     const listener: EngineListener = {
       accepted(type) {
         contentType = type
-        if (noSound.test(type)) sound.destroy(engineFault(`'${type.slice(0, 60)}' instead of audio`))
+        if (notAudio.test(type)) audio.destroy(engineFault(`'${type.slice(0, 60)}' instead of audio`))
       },
       chunk(bytes) {
         if (over) return
         received += bytes.length
         if (received > maxBytes)
-          return void sound.destroy(engineFault(`with more audio than ${Math.floor(maxBytes / 2 ** 20)} MiB`))
-        if (!sound.push(bytes)) exchange?.pause()
-        resolve({ contentType, sound })
+          return void audio.destroy(engineFault(`with more audio than ${Math.floor(maxBytes / 2 ** 20)} MiB`))
+        if (!audio.push(bytes)) exchange?.pause()
+        resolve({ contentType, audio })
       },
       finished() {
         if (over) return
-        if (received === 0) return void sound.destroy(engineFault('without any sound'))
+        if (received === 0) return void audio.destroy(engineFault('without any audio'))
         end()
-        sound.push(null)
+        audio.push(null)
       },
-      failed: failure => sound.destroy(failure),
+      failed: failure => audio.destroy(failure),
     }
     exchange = lease.open({ path, body, stream: true, maxBytes: Number.POSITIVE_INFINITY }, listener)
     if (over) exchange.abort()

@@ -10,7 +10,7 @@ import { PcmRate } from './pcm-rate.ts'
 import type { PreparedSpeech } from './speech.ts'
 
 export interface Converted {
-  sound: Readable
+  audio: Readable
   /** Samples per second, if known. Raw samples do not state it themselves. */
   rate?: number
   /** Duration of the audio that has passed so far; undefined if it is not counted. */
@@ -50,46 +50,47 @@ export function openConversion({ cpu, ffmpeg }: { cpu: Pick<Cpu, 'mp3'>; ffmpeg:
   }
 
   /**
-   * Converts the audio of an engine from `asked` to `format` while it arrives; raw samples get `sampleRate`, whatever
-   * rate the engine writes. Resolves when the form of the audio is known. If it rejects, the engine's stream is closed.
+   * Converts the audio of an engine from `engineFormat` to `format` while it arrives; raw samples get `sampleRate`,
+   * whatever rate the engine writes. Resolves when the form of the audio is known. If it rejects, the engine's stream
+   * is closed.
    */
   async function convert(
-    { sound, contentType }: EngineAudio,
-    { asked, format, sampleRate }: Pick<PreparedSpeech, 'asked' | 'format' | 'sampleRate'>,
+    { audio, contentType }: EngineAudio,
+    { engineFormat, format, sampleRate }: Pick<PreparedSpeech, 'engineFormat' | 'format' | 'sampleRate'>,
   ): Promise<Converted> {
     try {
-      if (format !== 'pcm') return await converted(sound, asked, format)
+      if (format !== 'pcm') return await converted(audio, engineFormat, format)
       const raw: Converted =
-        asked === 'pcm'
-          ? { sound, rate: rateOf(contentType), seconds: () => undefined }
-          : await converted(sound, asked, format)
+        engineFormat === 'pcm'
+          ? { audio, rate: rateOf(contentType), seconds: () => undefined }
+          : await converted(audio, engineFormat, format)
       if (raw.rate === sampleRate) return raw
-      return { ...raw, sound: joined(raw.sound, new PcmRate(raw.rate!, sampleRate)), rate: sampleRate }
+      return { ...raw, audio: joined(raw.audio, new PcmRate(raw.rate!, sampleRate)), rate: sampleRate }
     } catch (thrown) {
-      sound.destroy()
+      audio.destroy()
       throw thrown
     }
   }
 
-  async function converted(sound: Readable, from: SpeechFormat, to: SpeechFormat): Promise<Converted> {
-    if (from === to) return { sound, seconds: () => undefined }
+  async function converted(audio: Readable, from: SpeechFormat, to: SpeechFormat): Promise<Converted> {
+    if (from === to) return { audio, seconds: () => undefined }
     if (to in encodings) {
       const found = await ffmpeg.found()
       if ('missing' in found)
         throw new Failure('worker_error', `ffmpeg was found before but is missing now: ${found.missing}`)
-      const counted = joined(sound, new WavLength())
+      const counted = joined(audio, new WavLength())
       const format = to as keyof typeof encodings
-      return { sound: encoded(found.ffmpeg, counted, format), seconds: () => counted.seconds }
+      return { audio: encoded(found.ffmpeg, counted, format), seconds: () => counted.seconds }
     }
     const samples = new WavSamples()
     const facts = new Promise<{ rate: number }>((resolve, reject) => {
       samples.once('facts', resolve)
       samples.once('error', reject)
     })
-    joined(sound, samples)
+    joined(audio, samples)
     const { rate } = await facts
     const seconds = () => samples.seconds
-    return { sound: to === 'mp3' ? joined(samples, cpu.mp3(rate)) : samples, rate, seconds }
+    return { audio: to === 'mp3' ? joined(samples, cpu.mp3(rate)) : samples, rate, seconds }
   }
 
   return { check, convert, offered }
@@ -104,7 +105,7 @@ function joined<To extends NodeJS.WritableStream & Readable>(from: Readable, to:
 }
 
 /** Encodes a WAV stream with ffmpeg. The program ends when either side ends. */
-function encoded(program: string, sound: Readable, format: keyof typeof encodings): Readable {
+function encoded(program: string, audio: Readable, format: keyof typeof encodings): Readable {
   const args = ['-v', 'error', '-nostdin', '-threads', '1', '-protocol_whitelist', 'pipe', '-f', 'wav', '-i', 'pipe:0']
   const child = spawn(program, [...args, '-map_metadata', '-1', ...encodings[format], 'pipe:1'], {
     env: environment,
@@ -128,7 +129,7 @@ function encoded(program: string, sound: Readable, format: keyof typeof encoding
   child.once('error', broken)
   child.once('close', code => (code === 0 ? output.end() : broken(errorText)))
   output.once('close', () => child.kill('SIGKILL'))
-  pipeline(sound, child.stdin, error => {
+  pipeline(audio, child.stdin, error => {
     // EPIPE means that the program ended early: its exit code is reported instead.
     if (error && error.code !== 'EPIPE') broken(error)
   })

@@ -35,8 +35,8 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
     const model = registry.find(job.modelId)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
     const prepared = record.prepare(JSON.parse(job.inputs), registry.catalog())
-    const { route, body, asked, format, characters } = prepared
-    await conversion.check(asked, format)
+    const { route, body, engineFormat, format, characters } = prepared
+    await conversion.check(engineFormat, format)
     await using workspace = await files.workspace(job.id)
     const made = join(workspace.folder, `speech.${speechForms[format].ending}`)
     const spoken = await audioProtocol(route).synthesize(
@@ -50,7 +50,7 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
     try {
       const converted = await conversion.convert(spoken, prepared)
       // `wx`: refuse a file that another process has created here.
-      await pipeline(converted.sound, createWriteStream(made, { flags: 'wx', mode: 0o600 }), { signal })
+      await pipeline(converted.audio, createWriteStream(made, { flags: 'wx', mode: 0o600 }), { signal })
       rate = converted.rate
       seconds = converted.seconds()
     } catch (thrown) {

@@ -21,7 +21,7 @@ export interface PreparedSpeech {
   /** The format for the caller. */
   format: SpeechFormat
   /** The format that is requested from the engine. */
-  asked: SpeechFormat
+  engineFormat: SpeechFormat
   /** Samples per second of `pcm`. */
   sampleRate: number
   /** Whether to answer with server-sent events. */
@@ -62,7 +62,7 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
     route: traits.routes['std/audio-speech']!,
     body: JSON.stringify(body),
     format,
-    asked: body.response_format,
+    engineFormat: body.response_format,
     sampleRate: sample_rate ?? pcmRate,
     events: stream_format === 'sse',
     characters,

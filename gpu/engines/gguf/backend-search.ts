@@ -18,7 +18,7 @@ export interface BackendSearch {
   /** Backends to try, in this order; default: all. */
   names?: readonly BackendName[]
   /** Whether to ignore cached results. */
-  again?: boolean
+  retest?: boolean
   /** Folder of cached results. */
   cache?: string
   deadlineMs?: (name: BackendName) => number
@@ -38,7 +38,7 @@ export async function* searchBackends(search: BackendSearch): AsyncGenerator<Bac
   const { folder, environment, names = backendNames } = search
   const cache = search.cache ?? cacheDirectory({ ...environment })
   const key = keyOf(search)
-  const known = search.again ? {} : readKnown(cache, key)
+  const known = search.retest ? {} : readKnown(cache, key)
   const cards = search.devices.some(({ kind }) => kind === 'nvidia')
   for (const name of names) {
     const found = findBuilds(name, folder, llamaVersion)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { lastWords, openOutput } from '../../../gpu/launcher/output.ts'
+import { lastError, openOutput } from '../../../gpu/launcher/output.ts'
 
 const fed = (...chunks: (string | Buffer)[]) => {
   const output = openOutput({ lineBytes: 10, ringBytes: 30 })
@@ -53,7 +53,7 @@ describe('openOutput', () => {
   })
 })
 
-describe('lastWords', () => {
+describe('lastError', () => {
   const cases: [name: string, lines: string[], expected: string][] = [
     ['no output', [], ''],
     ['the last line', ['loading', 'bye', ''], 'bye'],
@@ -70,7 +70,7 @@ describe('lastWords', () => {
     ['not the lines of the shell', ['GGML_ASSERT failed: n > 0', 'Segmentation fault'], 'GGML_ASSERT failed: n > 0'],
     ['colours and control characters are removed', ['\u001b[31merror: no\u001b[0m\u0007 memory'], 'error: no memory'],
   ]
-  test.each(cases)('%s', (_name, lines, expected) => expect(lastWords(lines)).toBe(expected))
+  test.each(cases)('%s', (_name, lines, expected) => expect(lastError(lines)).toBe(expected))
 
-  test('it is one short line', () => expect(lastWords([`error ${'x'.repeat(5000)}`])).toHaveLength(300))
+  test('it is one short line', () => expect(lastError([`error ${'x'.repeat(5000)}`])).toHaveLength(300))
 })

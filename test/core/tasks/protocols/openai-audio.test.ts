@@ -17,8 +17,8 @@ describe('speech', () => {
   async function spoken(answer: Answer) {
     const { lease, sent } = await leaseOf(answer)
     const body = '{"input":"x"}'
-    const { contentType, sound } = await openaiAudio.synthesize(lease, { path, body, maxBytes: 64 }, new AbortSource())
-    return { contentType, bytes: await buffer(sound), sent }
+    const { contentType, audio } = await openaiAudio.synthesize(lease, { path, body, maxBytes: 64 }, new AbortSource())
+    return { contentType, bytes: await buffer(audio), sent }
   }
   const bytes = Buffer.from('RIFF....WAVE')
 
@@ -35,7 +35,7 @@ describe('speech', () => {
   test.each<[string, Answer, object]>([
     ['JSON', { type: json, body: '{}' }, failed('worker_error', 'instead of audio')],
     ['a page', { type: 'text/html', body: '<html>' }, failed('worker_error', 'instead of audio')],
-    ['nothing', { type: 'audio/wav', body: '' }, failed('worker_error', 'without any sound')],
+    ['nothing', { type: 'audio/wav', body: '' }, failed('worker_error', 'without any audio')],
     ['more than was allowed', { type: 'audio/wav', body: Buffer.alloc(65) }, failed('worker_error', 'more audio than')],
     ['audio that is cut off', { type: 'audio/wav', body: bytes, cut: true }, failed('worker_error', '')],
     ['400', { status: 400, type: json, body: error('no voice x') }, failed('invalid_value', 'no voice x')],

@@ -6,12 +6,12 @@ import { openConversion } from '../../../../core/tasks/speech/conversion.ts'
 test('the audio of an engine is closed when its converter has ended', async () => {
   const ffmpeg = { found: async () => ({ missing: 'ffmpeg is not installed.' }) }
   const { convert } = openConversion({ ffmpeg, cpu: {} as Pick<Cpu, 'mp3'> })
-  const sound = new PassThrough()
-  sound.write('RIFF')
-  const wanted = { asked: 'wav', format: 'opus', sampleRate: 24_000 } as const
-  await expect(convert({ sound, contentType: 'audio/wav' }, wanted)).rejects.toMatchObject({
+  const audio = new PassThrough()
+  audio.write('RIFF')
+  const wanted = { engineFormat: 'wav', format: 'opus', sampleRate: 24_000 } as const
+  await expect(convert({ audio, contentType: 'audio/wav' }, wanted)).rejects.toMatchObject({
     code: 'worker_error',
     message: expect.stringContaining('not installed') as string,
   })
-  expect(sound.destroyed).toBe(true)
+  expect(audio.destroyed).toBe(true)
 })

@@ -33,9 +33,13 @@ describe('the request to the engine', () => {
     [undefined, ['wav'], 'mp3', 'wav'],
     ['pcm', ['wav', 'flac'], 'pcm', 'wav'],
     ['flac', ['wav', 'flac'], 'flac', 'flac'],
-  ])('for %s of an engine that writes %s', (response_format, speech_formats, format, asked) => {
+  ])('for %s of an engine that writes %s', (response_format, speech_formats, format, engineFormat) => {
     const found = prepared({ response_format }, speech_formats ? { speech_formats } : {})
-    expect([found.format, found.asked, JSON.parse(found.body).response_format]).toEqual([format, asked, asked])
+    expect([found.format, found.engineFormat, JSON.parse(found.body).response_format]).toEqual([
+      format,
+      engineFormat,
+      engineFormat,
+    ])
   })
 
   test('an engine without WAV cannot be used', () => {

@@ -198,7 +198,7 @@ describe('the search', () => {
     expect(tried(), 'other devices').toHaveLength(4)
     await all({ ...search, environment: { ...env, LD_LIBRARY_PATH: '/opt/cuda/lib64' } })
     expect(tried(), 'other libraries').toHaveLength(4)
-    await all({ ...search, environment: { ...env, LD_LIBRARY_PATH: '/opt/cuda/lib64' }, again: true })
+    await all({ ...search, environment: { ...env, LD_LIBRARY_PATH: '/opt/cuda/lib64' }, retest: true })
     expect(tried(), 'asked to').toHaveLength(4)
     install(folder, ['linux-x64-vulkan'], '0.0.1')
     expect((await all(search)).find(({ name }) => name === 'vulkan')).toMatchObject({ state: 'missing' })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /** A file in the result of a task, as API clients read it. */
-export const MadeFile = z.object({
+export const GeneratedFile = z.object({
   url: z
     .string()
     .describe(
