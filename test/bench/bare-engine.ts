@@ -2,8 +2,8 @@ import { createInterface } from 'node:readline'
 import { getLlama, LlamaLogLevel } from 'node-llama-cpp'
 
 /**
- * node-llama-cpp as its documentation shows it, for the engine's benchmark: sequences of one context that continue a
- * prompt side by side. Takes lines of `<sequences> <tokens>` and prints one when it is done.
+ * The baseline of the engine benchmark: node-llama-cpp used as in its documentation, with concurrent sequences of one
+ * context. Reads lines of `<sequences> <tokens>` and prints one line when each run has ended.
  */
 const given = JSON.parse(process.argv[2]!) as { model: string; sequences: number }
 const llama = await getLlama({

@@ -4,7 +4,7 @@ import type { NewJob } from '../../core/store/store.ts'
 
 type Submission = Omit<NewJob, 'rank'>
 
-/** A hand-written minimum: the rows of a job in one table, and one commit for all commands of this tick. */
+/** The baseline of the store benchmarks: jobs are rows of one table, and all commands of a tick share one commit. */
 export function openBareWriter(directory: string) {
   const connection = openDatabase(join(directory, 'bare.db'))
   connection.exec(`CREATE TABLE jobs (id TEXT PRIMARY KEY, idempotency TEXT UNIQUE, body_hash TEXT, organization TEXT,

@@ -4,9 +4,9 @@ import { parseArgs } from 'node:util'
 import { openBench, rssMb } from './server.ts'
 
 /**
- * What large bodies do to the memory of the server: callers that send chats of 30 MB without a pause, and then nothing for
- * 15 s. Prints one line, which ends with MISSED when a bar was missed; the exit code is 1 then. Run:
- * `npx node test/bench/bodies.ts`, with `--callers` at a time, `--mb` a body and `--seconds`.
+ * Measures the memory of the server while clients send chats of 30 MB without a pause, and 15 s after the last one.
+ * Prints one line, which ends with MISSED when a bar was missed; the exit code is then 1. Run:
+ * `npx node test/bench/bodies.ts`, with `--callers` (concurrent clients), `--mb` (size of a body) and `--seconds`.
  */
 const { values } = parseArgs({
   options: {

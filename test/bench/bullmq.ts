@@ -6,7 +6,7 @@ import { type FlowJob, FlowProducer, Queue, Worker } from 'bullmq'
 
 const name = 'bench'
 
-/** Children of a job, which run before it. */
+/** The child jobs of a job, which run before it. */
 export interface Flow {
   children: Flow[]
 }

@@ -8,10 +8,10 @@ import { createInterface } from 'node:readline'
 import { tinyChatRandom } from '../../bin/tiny-chat.ts'
 
 /**
- * What the built-in engine costs beside node-llama-cpp itself, with a model so small that a token is nearly all
- * overhead: the tokens a second of streams over HTTP, as a share of what `evaluate` gives bare, without HTTP, text or
- * stop strings. One thread computes in both. Short runs that take turns, medians of their ratios, because the machine
- * may be busy with other things; the processor time a token tells the same with less noise. Usage: engine.ts [streams,streams,…] [turns]
+ * Compares the built-in engine with node-llama-cpp alone. The model is so small that a token is nearly all overhead.
+ * Measures the tokens per second of HTTP streams as a share of those of `evaluate` without HTTP, text or stop strings.
+ * Both compute with one thread. Short runs alternate and the median of their ratios counts, because other programs may
+ * use the machine; the processor time per token is less noisy. Usage: engine.ts [streams,streams,…] [rounds]
  */
 const counts = (process.argv[2] ?? '1,4,16,64').split(',').map(Number)
 const turns = Number(process.argv[3] ?? 7)
@@ -122,7 +122,7 @@ try {
         `processor time a token ${of('http', 'cpu')} µs and ${of('bare', 'cpu')} µs`,
     )
   }
-  console.log(`${worst >= bar ? 'good' : 'BELOW'}: the least share is ${worst.toFixed(2)}, the bar ${bar}`)
+  console.log(`${worst >= bar ? 'good' : 'BELOW'}: the smallest share is ${worst.toFixed(2)}, the bar ${bar}`)
   process.exitCode = worst >= bar ? 0 : 1
 } finally {
   for (const { child } of [bare, engine]) {

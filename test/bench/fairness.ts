@@ -6,9 +6,9 @@ import { measureShares, shareModels } from './fairness/shares.ts'
 import { measureWaiting, waitingModels } from './fairness/waiting.ts'
 
 /**
- * How fairly one slot is shared, from outside: a server started from source, organizations with tokens, chats and
- * durable jobs over HTTP, and an engine that counts the time it worked for each. Prints one line per figure, in about
- * four minutes. A line whose bar was missed ends with MISSED, and the exit code is 1 then. Run:
+ * Measures over HTTP how fairly organizations share one slot: they send chats and durable jobs to a server that runs from
+ * source, and the engine counts its working time for each of them. Prints one line per figure and takes about four
+ * minutes. A line ends with MISSED when its bar was missed; the exit code is then 1. Run:
  * `npx node test/bench/fairness.ts`, with `--parts waiting,shares,backlog` for some of them, `--rounds` for the first,
  * `--seconds` for the second, `--jobs` and `--calls` for the third.
  */

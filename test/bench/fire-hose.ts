@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 
-/** An engine that streams a chat endlessly, as fast as it is read. Prints its port. */
+/** An engine that streams a chat without end, as fast as the server reads it. Prints its port. */
 const frame = Buffer.from(
   `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'bench', choices: [{ index: 0, delta: { role: 'assistant', content: 'x'.repeat(8_000) }, finish_reason: null }] })}\n\n`,
 )

@@ -6,9 +6,10 @@ import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 
 /**
- * What the gateway costs: the same instant engine asked directly, through infer with everything on, and through the
- * least that h3 and undici can do, in one run and in turns. Prints one line. Run: `npx node test/bench/gateway.ts`,
- * with `--seconds N` for the length of a turn. Uses build/infer when it is there, else dist/main.cjs.
+ * Measures what the gateway adds to a request. The same requests go to an instant engine directly, through infer with
+ * all features, and through a minimal proxy of h3 and undici, in alternation. Prints one line. Run:
+ * `npx node test/bench/gateway.ts`, with `--seconds N` for the length of a round. Uses build/infer if it exists, else
+ * dist/main.cjs.
  */
 const seconds = Number(process.argv[process.argv.indexOf('--seconds') + 1] || 3) || 3
 const rounds = 5

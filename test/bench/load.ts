@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net'
 
 /**
- * The load of the gateway benchmark, in a process of its own: raw sockets and prepared bytes, so that the client costs
- * as little as possible. Prints one JSON object. Usage:
+ * The load client of the gateway benchmark, in its own process: raw sockets and prepared bytes, to use little processor
+ * time. Prints one JSON object. Usage:
  * load.ts requests <port> <path> <token> <connections> <ms> | load.ts streams <port> <path> <token> <count> <ms>
  */
 const [mode, port, path, token, count, ms] = process.argv.slice(2) as [string, string, string, string, string, string]
@@ -21,7 +21,7 @@ const request = Buffer.from(
 const percentile = (values: number[], at: number) =>
   values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * at))] ?? 0
 
-/** Sends requests one after another on a connection until told to stop; counts and times the answers. */
+/** Sends requests one after another on a connection until it is stopped; counts and times the answers. */
 function keepAsking(onAnswer: (ms: number) => void): { stop(): void } {
   let socket: Socket
   let sentAt = 0

@@ -1,8 +1,8 @@
 import { connect } from 'node:net'
 
 /**
- * The readers of the benchmark of event streams, in a process of their own: raw sockets that all connect at once and
- * read what comes. Prints the milliseconds until every one has its snapshot, then reads on until its input ends. Usage:
+ * The clients of the benchmark of event streams, in their own process: raw sockets that connect at the same time and read
+ * everything. Prints the milliseconds until each has its snapshot, then continues to read until standard input ends. Usage:
  * open-streams.ts <port> <token> <count>
  */
 const [port, token, count] = process.argv.slice(2) as [string, string, string]

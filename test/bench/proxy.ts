@@ -4,8 +4,8 @@ import { H3, type H3Event, toNodeHandler } from 'h3'
 import { Pool } from 'undici'
 
 /**
- * The yardstick of the gateway benchmark: the least that an h3 route over undici can do for a chat request. No token,
- * no check, no limit, no record; the body is passed on as it came and the answer as it comes.
+ * The baseline of the gateway benchmark: a minimal h3 route that relays a chat request with undici. It checks no token and
+ * no limit, records nothing, and relays body and answer unchanged.
  * Usage: proxy.ts <engine port>. Prints its own port.
  */
 const pool = new Pool(`http://127.0.0.1:${process.argv[2]}`, { connections: 1024, pipelining: 1 })

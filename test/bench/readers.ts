@@ -4,9 +4,9 @@ import { parseArgs } from 'node:util'
 import { openBench, rssMb } from './server.ts'
 
 /**
- * What clients that never read their streams cost in memory, while the engine writes as fast as it is read: beside a server
- * that has relayed to as many that read. Prints one line, which ends with MISSED when the bar was missed; the exit code is 1 then. Run: `npx node test/bench/readers.ts`,
- * with `--count` clients.
+ * Measures the memory that clients use which open streams and never read, while the engine writes as fast as infer reads.
+ * Compares with the memory after relaying to as many clients that read. Prints one line, which ends with MISSED when the
+ * bar was missed; the exit code is then 1. Run: `npx node test/bench/readers.ts`, with `--count` clients.
  */
 const { values } = parseArgs({ options: { count: { type: 'string', default: '200' } } })
 const count = Number(values.count)

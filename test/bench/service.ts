@@ -1,13 +1,13 @@
 import { createServer } from 'node:http'
 
 /**
- * The engine of the fairness benchmark: answers a chat after the time that its last message names, `serve 200 for acme`,
- * and adds that time to what the organization has used. Each model has a path of its own, `/<model>/v1`. `GET /used`
- * answers with what it has counted. It answers everything at once: that no more than one request runs per slot is what
- * infer has to keep, and `maxAtOnce` tells. Prints its port.
+ * The engine of the fairness benchmark. It answers a chat after the milliseconds in its last message, `serve 200 for acme`,
+ * and adds them to the total of that organization. Each model has its own path, `/<model>/v1`. `GET /used` returns the
+ * totals. The engine limits nothing: infer must send at most one request per slot, and `maxAtOnce` shows whether it did.
+ * Prints its port.
  */
 export interface ServiceUse {
-  /** Requests that ran at the same time at most. */
+  /** Maximum number of requests that ran at the same time. */
   maxAtOnce: number
   /** Milliseconds of work and finished answers by organization. */
   organizations: Record<string, { ms: number; answers: number }>

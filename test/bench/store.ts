@@ -10,15 +10,15 @@ import type { NewJob } from '../../core/store/store.ts'
 import { openBareWriter } from './bare-writer.ts'
 
 /**
- * Durable acknowledgements a second at 256 submitters, each of which waits for one before it asks for the next, with
- * idempotency keys. Beside it, in the same run, what the least code reaches: one thread, one table, the same pragmas,
- * a commit for whatever is queued. Prints one line.
+ * Measures durable acknowledgements per second with 256 submitters that use idempotency keys and each wait for one
+ * acknowledgement before the next request. Compares with minimal code in the same run: one thread, one table, the same
+ * pragmas, one commit for everything queued. Prints one line.
  */
 const submitters = 256
-/** Rounds take turns, so that a neighbour on the machine slows both; the middle one counts. */
+/** Rounds alternate, so that other load on the machine slows both; the median counts. */
 const rounds = 3
 const seconds = Number(process.argv[2] ?? 1.5)
-/** The monitor records the whole interval between two of its timers; what is above this is delay. */
+/** The monitor records the interval between two of its timers; the part above this is delay. Milliseconds. */
 const resolutionMs = 1
 const inputs = JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(300) }] })
 

@@ -76,7 +76,7 @@ try {
   const missed = worst > bars.livezMs || maxMb - startMb > bars.rssMb
   console.log(
     `streams: ${count} event streams opened at once with ${pending} pending jobs: all had their snapshot after ${openedMs.toFixed(0)} ms; ` +
-      `/livez at most ${worst.toFixed(0)} ms (bar ${bars.livezMs}), ${times.length} asked; ` +
+      `/livez at most ${worst.toFixed(0)} ms (bar ${bars.livezMs}) in ${times.length} requests; ` +
       `RSS ${startMb.toFixed(0)} MB before, at most +${(maxMb - startMb).toFixed(0)} MB (bar ${bars.rssMb}), +${(rssMb(pid) - startMb).toFixed(0)} MB after${missed ? ' MISSED' : ''}`,
   )
   if (missed) process.exitCode = 1
