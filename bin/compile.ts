@@ -8,7 +8,7 @@ import { constants, Script } from 'node:vm'
 
 /**
  * Run by bin/executable.ts on the Node that becomes the executable: `compile.ts <program> <text> <cache>`. Starts the server
- * once, on an empty data directory, and writes down what V8 has compiled when it is ready: nearly all functions that a
+ * once, on an empty data directory, and stores what V8 has compiled when it is ready: nearly all functions that a
  * start runs, and no others.
  */
 const [program = '', text = '', cache = ''] = process.argv.slice(2).map(path => resolve(path))

@@ -18,7 +18,7 @@ interface Found {
   raw: Record<string, string>
 }
 
-/** What RESULTS.md says before its first table. */
+/** The text of RESULTS.md before its first table. */
 const notMeasured = 'No machine with a card has been measured yet.\n'
 
 const [path, at = root] = process.argv.slice(2)

@@ -1,6 +1,6 @@
 import type { Work } from './works.ts'
 
-/** The text of `infer licenses`: what others have made and the executable contains, then each licence with its text. */
+/** The text of `infer licenses`: the third-party works inside the executable, then each licence with its text. */
 export function licenses(works: readonly Work[]): string {
   return [
     'infer is made with the works of others, which their makers have licensed as follows.\n',

@@ -35,9 +35,9 @@ const commonWords =
 export const special = { pad: 0, unknown: 1, cls: 2, sep: 3, mask: 4 }
 
 /**
- * Word pieces and how much each one says about a text, from 0 (nothing) to 1. Known words are one piece; unknown
- * ones fall into letters and pairs of letters, which still differ from word to word. The tokenizer of llama.cpp
- * wants '▁' before a piece that starts a word and nothing before one that continues it.
+ * Word pieces and the weight of each in the meaning of a text, from 0 to 1. Known words are one piece; unknown words
+ * are split into letters and pairs of letters, which still differ from word to word. The tokenizer of llama.cpp
+ * expects '▁' before a piece that starts a word and nothing before one that continues it.
  */
 export const pieces = (() => {
   const letters = 'abcdefghijklmnopqrstuvwxyz'

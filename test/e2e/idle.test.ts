@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
 
-/** Of the packed server before its first request; see "What is resident" in bin/README.md. */
+/** Of the packed server before its first request; see "Resident memory" in bin/README.md. */
 const maxResidentKb = 120_000
 
 test('an idle server has less than 120 MB resident', async () => {
