@@ -82,7 +82,7 @@ class Nvml:
             raise NvmlError(f"{name} answered {code}")
 
     def _value(self, name, handle, value, *before):
-        """The value that a call fills in, or None where the card does not tell it."""
+        """The value that a call fills in, or None where the card does not report it."""
         try:
             self._call(name, handle, *before, ctypes.byref(value))
         except (NvmlError, AttributeError):
@@ -100,7 +100,7 @@ class Nvml:
         return buffer.value.decode()
 
     def used_bytes(self, index):
-        """As nvidia-smi counts it: without what the driver keeps for itself, where the card tells the difference."""
+        """The bytes as nvidia-smi counts them: without the driver's reserve, where the card reports it."""
         second = _Memory2(version=ctypes.sizeof(_Memory2) | 2 << 24)
         if self._value("nvmlDeviceGetMemoryInfo_v2", self.handles[index], second):
             return second.used

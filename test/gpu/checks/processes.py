@@ -60,7 +60,7 @@ def _stat(pid):
 
 
 def is_alive(pid):
-    """Whether the process exists and has not ended: one that nobody has waited for yet counts as ended."""
+    """Whether the process exists and has not ended; a zombie counts as ended."""
     return (_stat(pid) or ["X"])[0] not in ("Z", "X")
 
 

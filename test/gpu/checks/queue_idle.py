@@ -32,7 +32,7 @@ def check_idle(context):
 
 
 class Queue:
-    """An engine of one slot behind infer. Its record tells when each request began and ended there."""
+    """An engine of one slot behind infer. Its record has the begin and end of each request."""
 
     def __init__(self, context, stack):
         self.context = context

@@ -76,7 +76,7 @@ def time_limit(seconds):
 
 
 class Report:
-    """Collects checks. The file is replaced after each one, so that an interrupted run leaves what was found by then."""
+    """Collects checks. The file is replaced after each one, so that an interrupted run keeps the results so far."""
 
     def __init__(self, path, header, only=()):
         """`only` holds beginnings of names; checks with other names are not run. Empty: all are."""

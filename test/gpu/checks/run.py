@@ -53,7 +53,7 @@ def arguments():
 
 
 def manifest():
-    """What the bundle says about itself; empty in a checkout."""
+    """The facts that the bundle records about itself; empty in a checkout."""
     try:
         with open(os.path.join(HERE, "..", "manifest.json"), encoding="utf-8") as file:
             return json.load(file)

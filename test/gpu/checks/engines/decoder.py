@@ -114,7 +114,7 @@ class Decoder:
         self.record.add("steps", **vars(sums))
 
     def fill_slots(self):
-        """Frees the slots of disconnected clients and fills free ones; tells whether any is in use."""
+        """Frees the slots of disconnected clients and fills free ones. Returns whether any is in use."""
         for at, stream in enumerate(self.slots):
             if stream and stream.disconnected:
                 self.slots[at] = None

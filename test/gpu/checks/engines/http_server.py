@@ -18,7 +18,7 @@ class Request:
 
 
 class Answer:
-    """Writes one answer. `send` after `begin_stream` writes a piece; `closed` tells that the client has disconnected."""
+    """Writes one answer. `send` after `begin_stream` writes a piece; `closed` is true when the client has disconnected."""
 
     def __init__(self, writer):
         self.writer = writer

@@ -1,4 +1,4 @@
-"""What an engine tells the checks: lines of JSON in a file, with times of CLOCK_MONOTONIC, which all processes share."""
+"""The record that an engine writes for the checks: lines of JSON in a file, with times of CLOCK_MONOTONIC, which all processes share."""
 
 import json
 import os

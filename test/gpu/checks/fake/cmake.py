@@ -1,4 +1,4 @@
-"""cmake for tests: leaves what a build of llama.cpp would, without compiling. Fails as the file `faults` says."""
+"""cmake for tests: creates the files of a build of llama.cpp without compiling. Fails if the file `faults` says so."""
 
 import os
 import sys

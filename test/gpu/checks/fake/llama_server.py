@@ -1,4 +1,4 @@
-"""llama-server for tests: answers chats with as many tokens as are asked for, as a stream."""
+"""llama-server for tests: streams answers to chats with the requested number of tokens."""
 
 import argparse
 import json

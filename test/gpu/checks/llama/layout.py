@@ -25,7 +25,7 @@ def name_of(memory):
 
 
 def check_layout(context, subject, check, size, kind, memory):
-    """One engine with that booking, while it answers as many long prompts as it takes at once."""
+    """One engine with that booking, while it answers its maximum number of concurrent long prompts."""
     subject.need_card()
     path, _ = subject.model(size, kind)
     entry = {"id": "layout", "engine": "gguf", "source": path, "tasks": ["std/chat-completion"], "idle_ttl": 0}
@@ -72,7 +72,7 @@ def _used_by(context, before, engine):
 
 
 def _sized(server):
-    """What the engine says about its layout: layers on the card, context, and the memory of each."""
+    """The layout that the engine reports: layers on the card, context, and the memory of each."""
     for line in server.get("/api/system/logs?model=layout&source=engine")["lines"]:
         try:
             entry = json.loads(line["message"])

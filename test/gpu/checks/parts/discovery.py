@@ -1,4 +1,4 @@
-"""What infer says about the cards and the machine, against the driver's own answer."""
+"""Compares the cards and the machine as infer reports them with the driver's values."""
 
 import json
 import os

@@ -45,7 +45,7 @@ def first_card(server):
 
 
 def booked(context, check, server, size):
-    """Booked with the weights alone: what the engine takes besides must be learnt by measuring."""
+    """Booked with the weights alone: infer must measure the rest that the engine uses."""
     name = size_name(size)
     before = context.card_used()
     loaded = server.load(f"checks/{name}")
@@ -112,7 +112,7 @@ def freed(context, check, way):
 
 
 def started(context, folder, at, size):
-    """An engine of its own, without infer, that has begun to load."""
+    """An engine without infer that has begun to load."""
     socket, record = os.path.join(folder, f"{at}.sock"), os.path.join(folder, f"{at}.record")
     command = context.engine("holder", "--socket", socket, "--bytes", size, "--record", record)
     return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What infer adds to the work of an image model: the same loop in a process of its own and as an engine behind infer."""
+"""What infer adds to the work of an image model: the same loop as a separate process and as an engine behind infer."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def run(context):
 
 
 class Pair:
-    """The bare loop and the engine, asked in alternation."""
+    """The bare loop and the engine, measured in alternation."""
 
     def __init__(self, context, stack):
         self.context = context
