@@ -133,6 +133,22 @@ export function openJobs(options: JobsOptions) {
     dispatch.checkAllModels()
   })
 
+  function newJobOf({ admitted, ...wanted }: AdmittedJob): NewJob {
+    const { organizationId, tokenId, task, model } = admitted
+    return { ...wanted, organizationId, tokenId, task, modelId: model.id, rank: rankOf(wanted.priority) }
+  }
+
+  /** Queues a job that was stored, unless it was stored before. */
+  function begun(submitted: { job: JobRecord; replayed: boolean }): { job: JobRecord; replayed: boolean } {
+    const { job, replayed } = submitted
+    if (replayed) return submitted
+    if (job.startBy !== null) due.at(job.startBy)
+    if (job.notBefore > job.createdAt) due.at(job.notBefore)
+    else enqueue([waitingOf(job)])
+    live.moved(job)
+    return submitted
+  }
+
   let draining = false
 
   /** Starts nothing more; running jobs continue. */
@@ -157,19 +173,17 @@ export function openJobs(options: JobsOptions) {
     /**
      * Resolves after the commit: from then on the job survives a crash. The same idempotency key returns the same job.
      */
-    async submit({ admitted, ...wanted }: AdmittedJob): Promise<{ job: JobRecord; replayed: boolean }> {
+    async submit(wanted: AdmittedJob): Promise<{ job: JobRecord; replayed: boolean }> {
       await counted
       if (draining) throw shuttingDown()
-      const { organizationId, tokenId, task, model } = admitted
-      const rank = rankOf(wanted.priority)
-      const submitted = await store.jobs.submit({ ...wanted, organizationId, tokenId, task, modelId: model.id, rank })
-      const { job, replayed } = submitted
-      if (replayed) return submitted
-      if (job.startBy !== null) due.at(job.startBy)
-      if (wanted.notBefore > wanted.createdAt) due.at(wanted.notBefore)
-      else enqueue([waitingOf(job)])
-      live.moved(job)
-      return submitted
+      return begun(await store.jobs.submit(newJobOf(wanted)))
+    },
+
+    /** Submits several jobs in one commit, each as `submit` does: all of them, or none. */
+    async submitAll(wanted: readonly AdmittedJob[]): Promise<{ job: JobRecord; replayed: boolean }[]> {
+      await counted
+      if (draining) throw shuttingDown()
+      return (await store.jobs.submitAll(wanted.map(newJobOf))).map(begun)
     },
 
     /**

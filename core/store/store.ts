@@ -84,6 +84,8 @@ export interface Store {
      * longer kept, unless it was removed before it started.
      */
     submit(job: NewJob): Promise<{ job: JobRecord; replayed: boolean }>
+    /** Submits several jobs in one commit, each as `submit` does: all of them, or none. */
+    submitAll(jobs: readonly NewJob[]): Promise<{ job: JobRecord; replayed: boolean }[]>
     /** Returns the job that `submit` would return for this key, without submitting. Throws like `submit`. */
     findByKey(
       organizationId: string,

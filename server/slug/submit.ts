@@ -53,6 +53,7 @@ export async function submitGeneration(
   const { model, task, slug } = offered(call, target, owners)
   const param = slug === null ? 'model' : null
   const admitted = admission.admit(call.caller, { kind: 'job', task, modelId: model.id, param })
+  refuseSeveralShapes(body)
   if (strict) checkRequestFields(taskRecord(task), body, model.extra_params)
   const prepared = taskRecord(task).prepare(body, model)
   // A model that edits images may do so with a mask only, or without one only.
@@ -80,8 +81,19 @@ export async function submitGeneration(
   }
 }
 
+/** Throws Failure `unsupported_parameter` for `aspect_ratios`: the routes that use this answer with one request. */
+function refuseSeveralShapes(body: unknown): void {
+  const param = 'aspect_ratios'
+  if (body === null || typeof body !== 'object' || (body as Record<string, unknown>)[param] == null) return
+  throw new Failure(
+    'unsupported_parameter',
+    `'${param}' makes several videos, and this answers with one. Send a request with 'aspect_ratio' for each, or '${param}' to POST /slug/{slug}.`,
+    { param },
+  )
+}
+
 /** Finds what the target names. Throws Failure `model_not_found` or `unsupported_task`, which names alternatives. */
-function offered(
+export function offered(
   call: Call,
   target: Target,
   { registry }: Pick<Owners, 'registry'>,
@@ -103,7 +115,7 @@ function offered(
 }
 
 /** Stores the media that the request names as files: all of them or none. */
-async function storeMedia(
+export async function storeMedia(
   call: Call,
   jobId: string,
   wanted: readonly MediaReference[],
@@ -125,7 +137,10 @@ async function storeMedia(
 }
 
 /** Removes the files of a job that was not created. A file that cannot be removed now is removed when it expires. */
-async function forget(created: readonly FileRecord[], { files, log }: Pick<Owners, 'files' | 'log'>): Promise<void> {
+export async function forget(
+  created: readonly FileRecord[],
+  { files, log }: Pick<Owners, 'files' | 'log'>,
+): Promise<void> {
   for (const { organizationId, id } of created)
     await files
       .remove(organizationId, id)

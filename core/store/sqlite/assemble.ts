@@ -42,6 +42,11 @@ export function assemble(parts: {
     )
   }
 
+  const submitted = (job: NewJob, holder: string | null): { job: JobRecord; replayed: boolean } =>
+    holder === null
+      ? { job: asSubmitted(job), replayed: false }
+      : { job: jobOfKey(job.organizationId, holder), replayed: true }
+
   return {
     organizations: {
       async create(organization) {
@@ -77,8 +82,12 @@ export function assemble(parts: {
     jobs: {
       async submit(job) {
         const holder = await send('jobs.submit', job, job.inputs.length)
-        if (holder === null) return { job: asSubmitted(job), replayed: false }
-        return { job: jobOfKey(job.organizationId, holder), replayed: true }
+        return submitted(job, holder)
+      },
+      async submitAll(jobs) {
+        const length = jobs.reduce((sum, { inputs }) => sum + inputs.length, 0)
+        const holders = await send('jobs.submitAll', jobs, length)
+        return jobs.map((job, at) => submitted(job, holders[at]!))
       },
       async findByKey(organizationId, key, now) {
         const holder = reader.jobs.keyHolder(organizationId, key, now)
