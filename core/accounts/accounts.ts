@@ -2,18 +2,19 @@ import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type {
+  NewOrganization,
   NewToken,
   Organization,
-  Plan,
   Scope,
   Store,
   TokenChange,
+  TokenLimits,
   TokenRecord,
   TokenStatus,
   VerifiableToken,
 } from '../store/store.ts'
 import type { Keys } from './keys.ts'
-import { planLimits } from './plan.ts'
+import { limitsOfPlan } from './plan.ts'
 import { digestMatches, digestOf, hintOf, mintSecret, parseSecret } from './secret.ts'
 
 /** The authenticated caller: one token of one organization. */
@@ -34,6 +35,12 @@ export interface TokenOptions {
   /** Epoch milliseconds; null never expires; undefined takes the default (90 days with an admin scope, else never). */
   expiresAt?: number | null
   models?: string[] | null
+  limits?: Partial<TokenLimits>
+  userId?: string | null
+  /** JSON text of an object. */
+  metadata?: string | null
+  /** The first token of its rotations. */
+  originId?: string
   createdBy?: string | null
 }
 
@@ -125,6 +132,10 @@ export function openAccounts({
         digest: digestOf(keys.tokenPepper, secret),
         hint: hintOf(secret),
         models: options.models ?? null,
+        limits: options.limits ?? {},
+        userId: options.userId ?? null,
+        metadata: options.metadata ?? null,
+        ...(options.originId === undefined ? {} : { originId: options.originId }),
         createdAt,
         expiresAt: options.expiresAt === undefined ? (admin ? createdAt + 90 * day : null) : options.expiresAt,
         createdBy: options.createdBy ?? null,
@@ -172,37 +183,28 @@ export function openAccounts({
           'token_expired',
           `The token '${token.name}' (${token.hint}) expired at ${new Date(token.expiresAt).toISOString()}.`,
         )
-      if (token.organizationStatus === 'disabled')
-        throw new Failure('organization_disabled', `The organization '${token.organizationName}' is disabled.`)
+      if (token.organizationStatus !== 'active')
+        throw new Failure(
+          'organization_disabled',
+          `The organization '${token.organizationName}' is ${token.organizationStatus}.`,
+        )
       if (at - (token.lastUsedAt ?? 0) > 60_000) uses.set(token.id, at)
-      const plan = planLimits[token.plan]
+      const plan = limitsOfPlan(token.plan)
       return {
         tokenId: token.id,
         token,
         organizationId: token.organizationId,
         scopes: token.scopes,
-        requestsPerMinute: token.requestsPerMinute ?? plan.requestsPerMinute,
-        jobsPerMinute: token.jobsPerMinute ?? plan.jobsPerMinute,
+        requestsPerMinute: token.organizationLimits.requestsPerMinute ?? plan.requestsPerMinute,
+        jobsPerMinute: token.organizationLimits.jobsPerMinute ?? plan.jobsPerMinute,
       }
     },
     find,
 
-    async createOrganization(options: {
-      id?: string
-      name: string
-      plan?: Plan
-      requestsPerMinute?: number | null
-      jobsPerMinute?: number | null
-    }): Promise<Organization> {
-      return store.organizations.create({
-        id: options.id ?? newId('org'),
-        name: options.name,
-        plan: options.plan ?? 'enterprise',
-        requestsPerMinute: options.requestsPerMinute ?? null,
-        jobsPerMinute: options.jobsPerMinute ?? null,
-        createdAt: now(),
-      })
-    },
+    createOrganization: (
+      options: Partial<Omit<NewOrganization, 'createdAt'>> & Pick<NewOrganization, 'name'>,
+    ): Promise<Organization> =>
+      store.organizations.create({ id: newId('org'), plan: 'enterprise', ...options, createdAt: now() }),
     organizations: () => store.organizations.list(),
     organization: (id: string) => store.organizations.find(id),
 

@@ -1,6 +1,6 @@
 import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
-import { planShares } from './plan.ts'
+import { shareOfPlan } from './plan.ts'
 
 /** How long the plans are cached: a change takes effect within this time. */
 const cacheMs = 60_000
@@ -20,7 +20,7 @@ export function openShares({ store, log }: { store: Pick<Store['organizations'],
       .list()
       .then(
         all => {
-          shares = new Map(all.map(({ id, plan }) => [id, planShares[plan]]))
+          shares = new Map(all.map(({ id, plan, share }) => [id, share ?? shareOfPlan(plan)]))
         },
         (thrown: unknown) => log.warn('The plans of the organizations could not be read', {}, thrown),
       )
@@ -37,7 +37,7 @@ export function openShares({ store, log }: { store: Pick<Store['organizations'],
       const age = performance.now() - readAt
       // An organization that was just created is looked up at once, but at most once a second.
       if (age > cacheMs || (known === undefined && age > 1_000)) void read()
-      return known ?? planShares.free
+      return known ?? 1
     },
   }
 }

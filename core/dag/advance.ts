@@ -1,3 +1,5 @@
+import type { Usage } from '../usage.ts'
+
 /**
  * The state machine of an execution: returns what follows from an event, as plain data for a store to write. Pure: the
  * time is in the event. Nodes are numbered in the order of the definition.
@@ -68,9 +70,8 @@ export type ExecutionInput = { at: number } & (
   /** The node reuses the result of another job; `ran`: its own job was running until now. */
   | { type: 'result_reused'; node: number; ran: boolean }
 )
-export interface Spent {
-  inputTokens: number
-  outputTokens: number
+export interface Spent extends Usage {
+  /** Millionths of the currency unit. */
   cost: number
 }
 

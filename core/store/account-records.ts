@@ -1,23 +1,86 @@
-export interface NewOrganization {
+/** Limits of an organization. Null takes the figure of its plan; 0 is unlimited, except for spending. */
+export interface OrganizationLimits {
+  requestsPerMinute: number | null
+  jobsPerMinute: number | null
+  /** Synchronous requests at the same time. */
+  concurrentRequests: number | null
+  /** Jobs that wait or run. */
+  pendingJobs: number | null
+  /** Bytes of all its files. */
+  storedBytes: number | null
+  /** Files per calendar day in UTC. */
+  uploadsPerDay: number | null
+  /** Millionths of the currency unit per calendar month in UTC; null without a limit, 0 allows no spending. */
+  monthlySpendLimit: number | null
+}
+
+export interface Organization extends OrganizationLimits {
   id: string
   name: string
   plan: Plan
-  /** Requests a minute; null takes the plan's figure, 0 is unlimited. */
-  requestsPerMinute: number | null
-  jobsPerMinute: number | null
+  status: OrganizationStatus
+  /** Its share of GPU time, 1 to 100; null takes the share of its plan. */
+  share: number | null
+  /** Its work runs only on models of this region; null without a restriction. */
+  region: string | null
   createdAt: number
-}
-export interface Organization extends NewOrganization {
-  status: 'active' | 'disabled'
+  updatedAt: number
 }
 
+/** An absent limit, share or region is null. */
+export interface NewOrganization
+  extends Pick<Organization, 'id' | 'name' | 'plan' | 'createdAt'>,
+    Partial<Pick<Organization, 'share' | 'region'> & OrganizationLimits> {}
+
+export const organizationStatuses = ['active', 'suspended', 'deleted'] as const
+export type OrganizationStatus = (typeof organizationStatuses)[number]
+
+/** The plans of the specification; the configuration may name others. */
 export const plans = ['free', 'pro', 'enterprise'] as const
-export type Plan = (typeof plans)[number]
+export type Plan = string
+
+export const roles = ['owner', 'admin', 'member', 'viewer'] as const
+export type Role = (typeof roles)[number]
+
+/** A person who belongs to an organization and owns tokens. */
+export interface User {
+  id: string
+  organizationId: string
+  name: string
+  /** In lower case; unique in the organization. */
+  email: string
+  role: Role
+  createdAt: number
+  updatedAt: number
+  removedAt: number | null
+}
 
 export const scopes = ['user:read', 'user:write', 'admin:read', 'admin:write'] as const
 export type Scope = (typeof scopes)[number]
 
 export type TokenStatus = 'active' | 'disabled' | 'revoked' | 'expired'
+
+/** When a token may be used: between two times of day, on these days of the week. */
+export interface AllowedHours {
+  /** IANA name, such as `Europe/Berlin`. */
+  timezone: string
+  ranges: { days: Weekday[] /** `08:00` */; from: string /** `18:00`; `24:00` is the end of the day. */; to: string }[]
+}
+export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
+export type Weekday = (typeof weekdays)[number]
+
+/** Limits of a token. Null is no limit of its own: those of its organization apply in any case. */
+export interface TokenLimits {
+  requestsPerMinute: number | null
+  jobsPerMinute: number | null
+  /** Input and output tokens of models. */
+  tokensPerMinute: number | null
+  /** Synchronous requests at the same time. */
+  concurrentRequests: number | null
+  /** Millionths of the currency unit per calendar month in UTC; 0 allows no spending. */
+  monthlySpendLimit: number | null
+  allowedHours: AllowedHours | null
+}
 
 export interface NewToken {
   id: string
@@ -32,35 +95,51 @@ export interface NewToken {
   hint: string
   /** Model ids or globs that it may use; null means all. */
   models: string[] | null
+  /** An absent limit is none. */
+  limits?: Partial<TokenLimits>
+  /** The user who owns it; null if nobody does. */
+  userId?: string | null
+  /** JSON text of an object, or null. */
+  metadata?: string | null
+  /** The first token of its rotations, whose spending it continues; itself if absent. */
+  originId?: string
   createdAt: number
   expiresAt: number | null
   /** Id of the token that created it; null for the command line. */
   createdBy: string | null
 }
 
-export interface TokenRecord extends Omit<NewToken, 'digest' | 'publicId'> {
+export interface TokenRecord extends Required<Omit<NewToken, 'digest' | 'publicId' | 'limits'>> {
+  limits: TokenLimits
   status: TokenStatus
   lastUsedAt: number | null
 }
 
-export type TokenChange = Partial<Pick<NewToken, 'name' | 'scopes' | 'expiresAt' | 'models'>> & {
-  status?: 'active' | 'disabled'
-}
+export type TokenChange = Partial<
+  Pick<NewToken, 'name' | 'scopes' | 'expiresAt' | 'models' | 'userId' | 'metadata' | 'limits'>
+> & { status?: 'active' | 'disabled' }
 
 /** What authentication needs to know of a token and its organization, in one row. */
 export interface VerifiableToken {
   id: string
   organizationId: string
   organizationName: string
-  organizationStatus: 'active' | 'disabled'
+  organizationStatus: OrganizationStatus
   plan: Plan
-  requestsPerMinute: number | null
-  jobsPerMinute: number | null
+  /** Of the organization. */
+  organizationLimits: OrganizationLimits
+  /** The region to which the organization is restricted; null without a restriction. */
+  region: string | null
   name: string
   scopes: Scope[]
   digest: Buffer
   hint: string
   models: string[] | null
+  /** Of the token. */
+  limits: TokenLimits
+  userId: string | null
+  /** The first token of its rotations, whose spending it continues. */
+  originId: string
   status: 'active' | 'disabled' | 'revoked'
   createdAt: number
   expiresAt: number | null

@@ -1,9 +1,12 @@
 import type { Failure } from '../failure.ts'
 import type { LogLevel } from '../schemas/log-level.ts'
 import type { Task } from '../schemas/task.ts'
+import type { Usage } from '../usage.ts'
 import type { NewFile, NewLibraryItem } from './file-records.ts'
 import type { JobClass, StoredJobClass } from './job-class.ts'
 import type { LargeResult } from './large-result.ts'
+
+export type { Usage } from '../usage.ts'
 
 export const jobStatuses = ['pending', 'processing', 'completed', 'failed', 'cancelled'] as const
 export type JobStatus = (typeof jobStatuses)[number]
@@ -163,11 +166,6 @@ export interface JobClaim {
   id: string
   boot: string | null
   claims: number
-}
-
-export interface Usage {
-  inputTokens: number
-  outputTokens: number
 }
 
 /** The outcome of an attempt. `logs` is appended to the job's log: JSON text of LogLine[], or null. */

@@ -22,7 +22,8 @@ import type {
   WaitingJob,
   WaitingQuery,
 } from './job-records.ts'
-import type { CommitEffects, ExecutionEvent, ExecutionStore, OrganizationEvent, WorkflowStore } from './workflows.ts'
+import type { OrganizationEvent } from './organization-events.ts'
+import type { CommitEffects, ExecutionEvent, ExecutionStore, WorkflowStore } from './workflows.ts'
 
 // The record types of the store, by subject.
 export * from './account-records.ts'
@@ -30,6 +31,7 @@ export * from './file-records.ts'
 export * from './job-class.ts'
 export * from './job-records.ts'
 export * from './large-result.ts'
+export * from './organization-events.ts'
 
 /**
  * The durable state of the platform. Every method guarantees:

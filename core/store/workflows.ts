@@ -169,11 +169,6 @@ export interface ExecutionEvent {
   at: number
 }
 
-/** Any event of an organization, including jobs that belong to no execution. */
-export interface OrganizationEvent extends Omit<ExecutionEvent, 'executionId'> {
-  executionId: string | null
-}
-
 export interface NodeResult {
   status: NodeStatus
   /** JSON text, or a handle if it is large; null unless the node is completed. */

@@ -1,12 +1,18 @@
-import { type JobEventType, type JobRecord, jobEventTypes } from '../../core/store/store.ts'
-import type { OrganizationEvent } from '../../core/store/workflows.ts'
+import {
+  type JobEventType,
+  type JobRecord,
+  jobEventTypes,
+  type OrganizationEvent,
+  type OrganizationEventType,
+  organizationEventTypes,
+} from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { type SseRecord, sseText } from '../sse.ts'
 import { pieceBytes } from '../std/streams.ts'
 import { nameOf, recordOf } from './execution-event.ts'
 import { pageSize } from './follow.ts'
-import { eventRecord, typesWanted } from './job-event.ts'
+import { eventId, eventRecord, record, typesWanted } from './job-event.ts'
 
 type EventOwners = Pick<Owners, 'executions' | 'files' | 'jobs'>
 
@@ -24,6 +30,8 @@ const keptMs = 1_000
 const maxKeptBytes = 4 << 20
 
 const isJobEvent = (type: string): type is JobEventType => (jobEventTypes as readonly string[]).includes(type)
+const isOrganizationEvent = (type: string): type is OrganizationEventType =>
+  (organizationEventTypes as readonly string[]).includes(type)
 
 /** Returns the record of an event of a job; undefined if the event is not of a job or not of a wanted type. */
 async function jobRecordOf(
@@ -39,15 +47,23 @@ async function jobRecordOf(
 
 /** Returns the record of an event of an execution; undefined as for jobs. */
 async function executionRecordOf(
-  { executionId, ...event }: OrganizationEvent,
+  { executionId, type, ...event }: OrganizationEvent,
   wanted: (type: string) => boolean,
   call: Call,
   owners: EventOwners,
 ): Promise<SseRecord | undefined> {
-  const name = executionId === null ? undefined : nameOf(event)
-  if (executionId === null || name === undefined || !wanted(name)) return undefined
-  return recordOf({ ...event, executionId }, undefined, call, owners)
+  if (executionId === null || isOrganizationEvent(type)) return undefined
+  const name = nameOf({ ...event, type })
+  if (name === undefined || !wanted(name)) return undefined
+  return recordOf({ ...event, type, executionId }, undefined, call, owners)
 }
+
+/** Returns the record of an event of the organization itself; undefined as for jobs. */
+const organizationRecordOf = (
+  { type, at, sequence, data }: OrganizationEvent,
+  wanted: (type: string) => boolean,
+): SseRecord | undefined =>
+  data === null || !isOrganizationEvent(type) || !wanted(type) ? undefined : record(type, at, eventId(sequence), data)
 
 async function textOf(
   event: OrganizationEvent,
@@ -58,6 +74,7 @@ async function textOf(
   const records = [
     await jobRecordOf(event, wanted, call, owners),
     await executionRecordOf(event, wanted, call, owners),
+    organizationRecordOf(event, wanted),
   ].filter(one => one !== undefined)
   // Of two records for one event only the second has the id: a reader that resumes after it has received both.
   return records

@@ -1,6 +1,12 @@
 import { Failure } from '../../core/failure.ts'
 import { queueIdOf } from '../../core/ids.ts'
-import { type JobEvent, type JobRecord, type JobStatus, jobEventTypes } from '../../core/store/store.ts'
+import {
+  type JobEvent,
+  type JobRecord,
+  type JobStatus,
+  jobEventTypes,
+  organizationEventTypes,
+} from '../../core/store/store.ts'
 import { executionEventTypes } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
@@ -104,6 +110,7 @@ const known: readonly string[] = [
   ...jobEventTypes,
   'job.progress',
   ...executionEventTypes,
+  ...organizationEventTypes,
   ...['started', 'retrying', 'completed', 'failed', 'cancelled', 'progress'].map(
     one => `workflow_execution.node.${one}`,
   ),

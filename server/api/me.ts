@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { TokenView, tokenView } from '../../core/accounts/token-view.ts'
-import { plans } from '../../core/store/store.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 
@@ -11,7 +10,7 @@ const Me = z
       .object({
         id: z.string().describe('Id of the organization: `org_…`.'),
         name: z.string().describe('Name of the organization.'),
-        plan: z.enum(plans).describe('Plan, which sets the default limits and the share of the GPUs.'),
+        plan: z.string().describe('Plan, which sets the default limits and the share of the GPUs.'),
         limits: z
           .object({
             api_requests_per_minute: z.int().nullable().describe('Most API requests per minute; null for no limit.'),

@@ -2,15 +2,7 @@ import { expect, test } from 'vitest'
 import { chooseOrganization } from '../../cli/organizations.ts'
 import type { Organization } from '../../core/store/store.ts'
 
-const named = (id: string, name: string): Organization => ({
-  id,
-  name,
-  plan: 'free',
-  requestsPerMinute: null,
-  jobsPerMinute: null,
-  createdAt: 0,
-  status: 'active',
-})
+const named = (id: string, name: string) => ({ id, name, plan: 'free', status: 'active' }) as Organization
 const acme = named('org_1', 'acme')
 const first = named('org_2', 'default')
 const tricky = named('org_3', 'org_1')

@@ -1,5 +1,6 @@
+import type { OrganizationEvent, OrganizationEventType } from '../organization-events.ts'
 import type { JobEvent, JobEventType } from '../store.ts'
-import type { ExecutionEvent, ExecutionEventType, OrganizationEvent } from '../workflows.ts'
+import type { ExecutionEvent, ExecutionEventType } from '../workflows.ts'
 import type { Connection } from './database.ts'
 
 /** How long events are kept. */
@@ -11,8 +12,8 @@ export const eventLifetimeMs = 24 * 3_600_000
  */
 export function openEvents(connection: Connection) {
   const insert = connection.prepare(
-    `INSERT INTO events (sequence, number, organization_id, type, attempt, at, execution, node)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO events (sequence, number, organization_id, type, attempt, at, execution, node, data)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
   const read = connection.prepare<[], number>('SELECT sequence FROM last_event').pluck()
   const save = connection.prepare('UPDATE last_event SET sequence = ?')
@@ -33,7 +34,7 @@ export function openEvents(connection: Connection) {
       execution: number | null = null,
       node: number | null = null,
     ): void {
-      insert.run(next(), number, organizationId, type, attempt, at, execution, node)
+      insert.run(next(), number, organizationId, type, attempt, at, execution, node, null)
     },
     /** Adds an event of an execution, or of a node that has no job. */
     addOfExecution(
@@ -43,7 +44,11 @@ export function openEvents(connection: Connection) {
       at: number,
       node: number | null = null,
     ): void {
-      insert.run(next(), null, organizationId, type, 0, at, execution, node)
+      insert.run(next(), null, organizationId, type, 0, at, execution, node, null)
+    },
+    /** Adds an event of the organization itself; `data` describes it. */
+    addOfOrganization(organizationId: string, type: OrganizationEventType, data: object, at: number): void {
+      insert.run(next(), null, organizationId, type, 0, at, null, null, JSON.stringify(data))
     },
     /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
@@ -95,7 +100,7 @@ export function eventReads(connection: Connection) {
      WHERE e.organization_id = ? AND e.id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
   )
   const everything = connection.prepare<[string, number, number], OrganizationEvent>(
-    `SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at
+    `SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at, data
      FROM events LEFT JOIN jobs ON jobs.number = events.number LEFT JOIN executions AS e ON e.number = events.execution
      LEFT JOIN execution_nodes AS n ON n.execution = events.execution AND n.node = events.node
      WHERE events.organization_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,

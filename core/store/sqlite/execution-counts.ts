@@ -1,8 +1,26 @@
 import type { CountChange } from '../../dag/advance.ts'
+import { noUsage } from '../../usage.ts'
 import type { Connection } from './database.ts'
+import { usageColumnNames, usageValues } from './usage-columns.ts'
 
-/** Running, completed, failed, skipped, input tokens, output tokens, cost, and the time of the last change. */
-type Counts = [number, number, number, number, number, number, number, number]
+const columns = ['running', 'completed', 'failed', 'skipped', 'cost', ...usageColumnNames]
+
+/** What is added to the columns, in their order. */
+const addends = ({
+  running = 0,
+  completed = 0,
+  failed = 0,
+  skipped = 0,
+  cost = 0,
+  ...usage
+}: CountChange): number[] => [
+  running,
+  completed,
+  failed,
+  skipped,
+  cost,
+  ...usageValues({ ...noUsage, ...usage }).map(value => value ?? 0),
+]
 
 /**
  * Counts the nodes of each execution by status, and their usage. Many nodes of one execution may change in one commit:
@@ -10,27 +28,16 @@ type Counts = [number, number, number, number, number, number, number, number]
  */
 export function openExecutionCounts(connection: Connection) {
   const add = connection.prepare(
-    `UPDATE executions SET running = running + ?, completed = completed + ?, failed = failed + ?, skipped = skipped + ?,
-       input_tokens = input_tokens + ?, output_tokens = output_tokens + ?, cost = cost + ?, updated_at = ?
-     WHERE number = ?`,
+    `UPDATE executions SET ${columns.map(name => `${name} = ${name} + ?`).join(', ')}, updated_at = ? WHERE number = ?`,
   )
-  let counts = new Map<number, Counts>()
+  let counts = new Map<number, { by: number[]; at: number }>()
 
   return {
     /** Adds to the counts of an execution; values may be negative. */
     move(execution: number, at: number, change: CountChange): void {
-      const {
-        running = 0,
-        completed = 0,
-        failed = 0,
-        skipped = 0,
-        inputTokens = 0,
-        outputTokens = 0,
-        cost = 0,
-      } = change
-      const by = [running, completed, failed, skipped, inputTokens, outputTokens, cost]
-      const before = counts.get(execution)
-      counts.set(execution, [...by.map((value, which) => value + (before?.[which] ?? 0)), at] as Counts)
+      const before = counts.get(execution)?.by
+      const by = addends(change).map((value, which) => value + (before?.[which] ?? 0))
+      counts.set(execution, { by, at })
     },
     /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
@@ -41,7 +48,7 @@ export function openExecutionCounts(connection: Connection) {
     },
     /** Call it last in a transaction. */
     write(): void {
-      for (const [execution, by] of counts) add.run(...by, execution)
+      for (const [execution, { by, at }] of counts) add.run(...by, at, execution)
       counts.clear()
     },
     /** Call it when the transaction was rolled back. */

@@ -4,8 +4,9 @@ import type { ExecutionNode, ExecutionRecord, ExecutionStore, NodeResult, Workfl
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
 import { openResultOf, type ResultRow } from './result-rows.ts'
+import { type UsageRow, usageColumns, usageOfRow } from './usage-columns.ts'
 
-interface ExecutionRow {
+interface ExecutionRow extends UsageRow {
   number: number
   organization_id: string
   id: string
@@ -34,8 +35,6 @@ interface ExecutionRow {
   completed: number
   failed: number
   skipped: number
-  input_tokens: number
-  output_tokens: number
   cost: number
 }
 
@@ -61,7 +60,7 @@ const maxScanned = 1_000
 export function executionReads(connection: Connection) {
   const columns = `number, organization_id, id, token_id, workflow_id, workflow_version, definition, input_params, priority,
     status, error, timeout_ms, retention_ms, metadata, parent_id, origin, created_at, updated_at, started_at, timeout_at, finished_at,
-    expires_at, nodes, running, completed, failed, skipped, input_tokens, output_tokens, cost`
+    expires_at, nodes, running, completed, failed, skipped, ${usageColumns}, cost`
   const from = 'FROM executions JOIN execution_plans ON execution = number'
   const one = connection.prepare<[string, string], ExecutionRow>(
     `SELECT dag, ${columns} ${from} WHERE organization_id = ? AND id = ?`,
@@ -154,7 +153,7 @@ export function executionReads(connection: Connection) {
         skipped: row.skipped,
         running: row.running,
       },
-      usage: { inputTokens: row.input_tokens, outputTokens: row.output_tokens },
+      usage: usageOfRow(row),
       cost: row.cost,
     }
   }

@@ -1,5 +1,6 @@
 import { Failure, type FailureCode } from '../../failure.ts'
 import type { Task } from '../../schemas/task.ts'
+import { noUsage } from '../../usage.ts'
 import type { JobClaim, JobError, JobStatus, Usage } from '../store.ts'
 import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
@@ -8,6 +9,7 @@ import type { ExecutionCounts } from './execution-counts.ts'
 import type { ExecutionFlow } from './execution-flow.ts'
 import type { JobCounts } from './job-counts.ts'
 import type { Ledger } from './ledger.ts'
+import { usageSets, usageValues } from './usage-columns.ts'
 
 /** The columns needed to end a job. */
 export interface EndingRow {
@@ -37,8 +39,6 @@ export interface End {
   usage?: Usage
   cost?: number
 }
-
-export const noUsage: Usage = { inputTokens: 0, outputTokens: 0 }
 
 /** The state that the writer's commands share. */
 export interface WriteContext {
@@ -100,8 +100,8 @@ function openEndEffects(connection: Connection, { ledger, jobCounts, events, flo
 /** Ends a job that was looked up before, in the caller's transaction. */
 export function openEnd(connection: Connection, context: EndWriting) {
   const finish = connection.prepare(
-    `UPDATE jobs SET status = ?, boot = NULL, error = ?, engine_id = ?, input_tokens = ?, output_tokens = ?, cost = ?,
-       updated_at = ?, finished_at = ?, expires_at = ? WHERE number = ?`,
+    `UPDATE jobs SET status = ?, boot = NULL, error = ?, engine_id = ?, ${usageSets}, cost = ?, updated_at = ?,
+       finished_at = ?, expires_at = ? WHERE number = ?`,
   )
   const applyEndEffects = openEndEffects(connection, context)
 
@@ -109,9 +109,8 @@ export function openEnd(connection: Connection, context: EndWriting) {
     const { status, at, error, engineId, usage = noUsage, cost = 0 } = end
     const engine_id = engineId ?? row.engine_id
     const expires_at = row.retention_ms === null ? null : at + row.retention_ms
-    const { inputTokens, outputTokens } = usage
     const errorText = error ? JSON.stringify(error) : null
-    finish.run(status, errorText, engine_id, inputTokens, outputTokens, cost, at, at, expires_at, row.number)
+    finish.run(status, errorText, engine_id, ...usageValues(usage), cost, at, at, expires_at, row.number)
     applyEndEffects({ ...row, engine_id, expires_at }, row.status, end)
   }
 }
@@ -123,7 +122,7 @@ export function openEnd(connection: Connection, context: EndWriting) {
 export function openCompletion(connection: Connection, context: EndWriting) {
   const finish = connection.prepare<unknown[], EndedRow>(
     `UPDATE jobs SET status = 'completed', boot = NULL, error = NULL, engine_id = coalesce(?, engine_id),
-       input_tokens = ?, output_tokens = ?, cost = ?, updated_at = ?, finished_at = ?, expires_at = ? + retention_ms
+       ${usageSets}, cost = ?, updated_at = ?, finished_at = ?, expires_at = ? + retention_ms
      WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
      RETURNING ${endingColumns}, expires_at`,
   )
@@ -134,9 +133,8 @@ export function openCompletion(connection: Connection, context: EndWriting) {
       claim: JobClaim,
       { engineId, usage, cost, at }: Required<Omit<End, 'error' | 'status'>>,
     ): EndedRow | undefined {
-      const { inputTokens, outputTokens } = usage
       const { organizationId, id, boot, claims } = claim
-      return finish.get(engineId, inputTokens, outputTokens, cost, at, at, at, organizationId, id, boot, claims)
+      return finish.get(engineId, ...usageValues(usage), cost, at, at, at, organizationId, id, boot, claims)
     },
     /** `slotOf`: the model of the slot that is kept for the next node's job. */
     follow: (row: EndedRow, end: End, slotOf?: string): void => applyEndEffects(row, 'processing', end, slotOf),

@@ -3,8 +3,9 @@ import type { JobError, JobRecord, JobStatus, LargeResult, StoredJobClass, Waiti
 import type { Connection } from './database.ts'
 import { ledgerReads } from './ledger.ts'
 import { openResultOf, type ResultRow } from './result-rows.ts'
+import { type UsageRow, usageColumns, usageOfRow } from './usage-columns.ts'
 
-export interface JobRow {
+export interface JobRow extends UsageRow {
   number: number
   organization_id: string
   id: string
@@ -27,8 +28,6 @@ export interface JobRow {
   engine_id: string | null
   metadata: string | null
   error: string | null
-  input_tokens: number | null
-  output_tokens: number | null
   cost: number | null
   created_at: number
   updated_at: number
@@ -39,8 +38,8 @@ export interface JobRow {
   node: number | null
 }
 export const jobColumns = `number, organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
-  max_attempts, claims, not_before, start_by, timeout_ms, retention_ms, boot, engine_id, metadata, error, input_tokens,
-  output_tokens, cost, created_at, updated_at, started_at, finished_at, expires_at,
+  max_attempts, claims, not_before, start_by, timeout_ms, retention_ms, boot, engine_id, metadata, error,
+  ${usageColumns}, cost, created_at, updated_at, started_at, finished_at, expires_at,
   execution, node`
 
 /** The record of a job, with its inputs and its result if they were read. */
@@ -74,10 +73,7 @@ export const jobOf = (
   metadata: row.metadata,
   result,
   error: row.error === null ? null : (JSON.parse(row.error) as JobError),
-  usage:
-    row.input_tokens === null || row.output_tokens === null
-      ? null
-      : { inputTokens: row.input_tokens, outputTokens: row.output_tokens },
+  usage: row.input_tokens === null ? null : usageOfRow(row),
   cost: row.cost,
   createdAt: row.created_at,
   updatedAt: row.updated_at,

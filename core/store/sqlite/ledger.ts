@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto'
 import type { FinishedJob, JobError, JobRecord } from '../store.ts'
 import { type Connection, sqliteCode } from './database.ts'
+import { type UsageRow, usageOfRow } from './usage-columns.ts'
 
-export interface LedgerRow {
+export interface LedgerRow extends UsageRow {
   sequence: number
   job_id: string
   organization_id: string
@@ -13,8 +14,6 @@ export interface LedgerRow {
   engine_id: string | null
   status: FinishedJob['status']
   error: string | null
-  input_tokens: number
-  output_tokens: number
   cost: number
   created_at: number
   started_at: number | null
@@ -24,7 +23,40 @@ export interface LedgerRow {
 
 const genesis = Buffer.alloc(32)
 
-/** The fields of a row in the order of its columns, without the hash. */
+/** The columns that every row has, without the hash: it is computed over them, in this order. */
+const firstColumns = [
+  'sequence',
+  'job_id',
+  'organization_id',
+  'token_id',
+  'kind',
+  'task',
+  'model_id',
+  'engine_id',
+  'status',
+  'error',
+  'input_tokens',
+  'output_tokens',
+  'cost',
+  'created_at',
+  'started_at',
+  'finished_at',
+] as const satisfies readonly (keyof LedgerRow)[]
+
+/** The columns that follow in the hash of a row, unless it was written before they existed. */
+const laterColumns = [
+  'cached_tokens',
+  'reasoning_tokens',
+  'images',
+  'video_ms',
+  'audio_ms',
+  'characters',
+  'documents',
+  'gpu_ms',
+  'energy_mj',
+] as const satisfies readonly (keyof LedgerRow)[]
+
+/** The fields of a row, in the order of the columns above. */
 const fieldsOf = (sequence: number, kind: JobRecord['kind'], job: FinishedJob) =>
   [
     sequence,
@@ -43,6 +75,15 @@ const fieldsOf = (sequence: number, kind: JobRecord['kind'], job: FinishedJob) =
     job.createdAt,
     job.startedAt,
     job.finishedAt,
+    job.usage.cachedTokens ?? 0,
+    job.usage.reasoningTokens ?? 0,
+    job.usage.images ?? 0,
+    job.usage.videoMs ?? 0,
+    job.usage.audioMs ?? 0,
+    job.usage.characters ?? 0,
+    job.usage.documents ?? 0,
+    job.usage.gpuMs ?? 0,
+    job.usage.energyMj ?? null,
   ] as const
 
 /** SHA-256 over the previous hash and every field of the row: a changed, missing or moved row breaks the chain. */
@@ -54,9 +95,8 @@ export function openLedger(connection: Connection) {
   const last = connection.prepare<[], { sequence: number; hash: Buffer }>(
     'SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1',
   )
-  const columns = `(sequence, job_id, organization_id, token_id, kind, task, model_id, engine_id, status, error,
-    input_tokens, output_tokens, cost, created_at, started_at, finished_at, hash)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const names = [...firstColumns, ...laterColumns, 'hash']
+  const columns = `(${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`
   const insert = connection.prepare(`INSERT INTO ledger ${columns}`)
   const insertNew = connection.prepare(
     `INSERT INTO ledger ${columns} ON CONFLICT (organization_id, kind, job_id) DO NOTHING`,
@@ -126,7 +166,7 @@ export const callOf = (row: LedgerRow): FinishedJob => ({
   engineId: row.engine_id,
   status: row.status,
   error: row.error === null ? null : (JSON.parse(row.error) as JobError),
-  usage: { inputTokens: row.input_tokens, outputTokens: row.output_tokens },
+  usage: usageOfRow(row),
   cost: row.cost,
   createdAt: row.created_at,
   startedAt: row.started_at,
@@ -140,7 +180,8 @@ export const ledgerLength = (connection: Connection) => {
 }
 
 /** The same as `fieldsOf`, but of the stored values without parsing: a flipped bit inside a text must show. */
-const fieldsOfRow = (row: LedgerRow) => Object.values(row).slice(0, -1)
+const fieldsOfRow = (row: LedgerRow) =>
+  (row.gpu_ms === null ? firstColumns : [...firstColumns, ...laterColumns]).map(column => row[column])
 
 /** Checks the whole chain. Returns one sentence for each break, at most `limit`. */
 export function brokenLinks(connection: Connection, onRow: () => void = () => {}, limit = 20): string[] {

@@ -2,6 +2,7 @@ import { StoreRefusal } from '../refusal.ts'
 import { applicationId, type Connection } from './database.ts'
 import { initialSchema } from './migrations/001-initial-schema.ts'
 import { jobClass } from './migrations/002-job-class.ts'
+import { accountsAndUsage } from './migrations/003-accounts-and-usage.ts'
 
 export interface Migration {
   version: number
@@ -12,6 +13,7 @@ export interface Migration {
 export const migrations: readonly Migration[] = [
   { version: 1, sql: initialSchema },
   { version: 2, sql: jobClass },
+  { version: 3, sql: accountsAndUsage },
 ]
 
 /** The schema version that this program reads and writes. */

@@ -61,7 +61,7 @@ test.each([
   ['unknown', undefined],
   ['revoked', { ...token, status: 'revoked' }],
   ['disabled', { ...token, status: 'disabled' }],
-  ['disabled', { ...token, organizationStatus: 'disabled' }],
+  ['disabled', { ...token, organizationStatus: 'suspended' }],
   ['expired', { ...token, expiresAt: 999 }],
   ['live', { ...token, expiresAt: 1001 }],
 ] as const)('a secret is %s', (worth, row) => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { openShares } from '../../../core/accounts/shares.ts'
+import type { Organization } from '../../../core/store/store.ts'
 import { keptLog, openTestStore } from '../store/_store.ts'
 
 test('an organization has the share of its plan; an unknown one has the smallest, and is read from the store', async () => {
@@ -23,17 +24,7 @@ test('a store that cannot be read leaves the known shares', async () => {
   let broken = false
   const list = async () => {
     if (broken) throw new Error('no disk')
-    return [
-      {
-        id: 'org_a',
-        name: 'a',
-        plan: 'pro',
-        status: 'active',
-        requestsPerMinute: null,
-        jobsPerMinute: null,
-        createdAt: 0,
-      },
-    ] as const
+    return [{ id: 'org_a', plan: 'pro', share: null } as Organization]
   }
   const shares = openShares({ store: { list: async () => [...(await list())] }, log })
   await shares.read()

@@ -2,6 +2,24 @@ import { describe, expect, test } from 'vitest'
 import type { Subject } from './conformance.ts'
 import { createOrganization, newToken, organizationId } from './records.ts'
 
+const unlimited = {
+  requestsPerMinute: null,
+  jobsPerMinute: null,
+  concurrentRequests: null,
+  pendingJobs: null,
+  storedBytes: null,
+  uploadsPerDay: null,
+  monthlySpendLimit: null,
+}
+const noLimits = {
+  requestsPerMinute: null,
+  jobsPerMinute: null,
+  tokensPerMinute: null,
+  concurrentRequests: null,
+  monthlySpendLimit: null,
+  allowedHours: null,
+}
+
 /** Organizations and tokens. */
 export function accountRules({ store }: Subject): void {
   describe('organizations', () => {
@@ -41,8 +59,11 @@ export function accountRules({ store }: Subject): void {
         organizationName: 'name of org_test',
         organizationStatus: 'active',
         plan: 'pro',
-        requestsPerMinute: null,
-        jobsPerMinute: 0,
+        organizationLimits: { ...unlimited, jobsPerMinute: 0 },
+        region: null,
+        limits: noLimits,
+        userId: null,
+        originId: token.id,
         name: 'a token',
         scopes: ['admin:read'],
         digest: Buffer.alloc(32, 7),
@@ -54,6 +75,26 @@ export function accountRules({ store }: Subject): void {
         lastUsedAt: null,
       })
       expect(store.tokens.verify('absent000000')).toBeUndefined()
+    })
+
+    test('limits, metadata and origin are kept, changed one by one, and known to authentication', async () => {
+      const allowedHours = {
+        timezone: 'Europe/Berlin',
+        ranges: [{ days: ['mon' as const], from: '08:00', to: '18:00' }],
+      }
+      const limits = { tokensPerMinute: 10, monthlySpendLimit: 0, allowedHours }
+      const token = newToken({ limits, metadata: '{"team":"a"}', originId: 'tok_first' })
+      const kept = { limits: { ...noLimits, ...limits }, originId: 'tok_first' }
+      expect(await store.tokens.create(token)).toMatchObject({ ...kept, metadata: '{"team":"a"}', userId: null })
+      expect(store.tokens.verify(token.publicId)).toMatchObject(kept)
+      const changed = await store.tokens.update(organizationId, token.id, {
+        limits: { concurrentRequests: 2, allowedHours: null },
+        metadata: null,
+      })
+      expect(changed).toMatchObject({
+        limits: { ...noLimits, tokensPerMinute: 10, monthlySpendLimit: 0, concurrentRequests: 2 },
+        metadata: null,
+      })
     })
 
     test('an unknown organization gets none', async () => {

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { hash } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -6,6 +7,7 @@ import { openAdminStore } from '../../../../core/store/sqlite/admin.ts'
 import { bootDatabase } from '../../../../core/store/sqlite/boot.ts'
 import { verifyCopy } from '../../../../core/store/sqlite/copy.ts'
 import { openAsIs, openDatabase } from '../../../../core/store/sqlite/database.ts'
+import { brokenLinks, openLedger } from '../../../../core/store/sqlite/ledger.ts'
 import { migrate, migrations, versionOf } from '../../../../core/store/sqlite/migrations.ts'
 import { claimWaiting, completed, newJob, openTestStore, temporaryDirectory } from '../_store.ts'
 
@@ -87,6 +89,74 @@ test('jobs stored before there were classes get one: workflow for those of nodes
     ['node', 'workflow'],
     ['plain', 'async'],
   ])
+  connection.close()
+})
+
+test('an upgrade to accounts and usage keeps organizations, events and a ledger that still matches its hashes', () => {
+  using directory = temporaryDirectory()
+  const connection = open(directory.path)
+  migrate(connection, { backup() {}, steps: migrations.slice(0, 2) })
+  connection.exec(`
+    INSERT INTO organizations VALUES ('org', 'org', 'pro', 'disabled', 7, NULL, 1), ('other', 'b', 'free', 'active', NULL, 0, 2);
+    INSERT INTO jobs (organization_id, id, token_id, task, model_id, class, priority, rank, status, attempt, max_attempts,
+        claims, crashes, not_before, created_at, updated_at)
+      VALUES ('org', 'job_1', 'tok', 'std/chat-completion', 'm', 'async', 0, 0, 'pending', 0, 1, 0, 0, 0, 1, 1);
+    INSERT INTO events (sequence, number, organization_id, type, attempt, at) VALUES (4, 1, 'org', 'job.created', 0, 1);`)
+  const fields = [
+    1,
+    'job_0',
+    'org',
+    'tok',
+    'sync',
+    'std/chat-completion',
+    'm',
+    null,
+    'completed',
+    null,
+    3,
+    4,
+    5,
+    1,
+    1,
+    2,
+  ]
+  const digest = hash('sha256', Buffer.alloc(32).toString('hex') + JSON.stringify(fields), 'buffer')
+  connection.prepare(`INSERT INTO ledger VALUES (${'?, '.repeat(16)}?)`).run(...fields, digest)
+  expect(migrate(connection, { backup() {} })).toBe(2)
+  expect(
+    connection
+      .prepare('SELECT id, plan, status, requests_per_minute, jobs_per_minute, updated_at FROM organizations')
+      .raw()
+      .all(),
+  ).toEqual([
+    ['org', 'pro', 'suspended', 7, null, 1],
+    ['other', 'free', 'active', null, 0, 2],
+  ])
+  expect(connection.prepare('SELECT sequence, number, type FROM events').raw().all()).toEqual([[4, 1, 'job.created']])
+  expect(connection.pragma('foreign_key_check')).toEqual([])
+  const call = {
+    id: 'job_2',
+    organizationId: 'org',
+    tokenId: 'tok',
+    task: 'std/chat-completion',
+    modelId: 'm',
+  } as const
+  openLedger(connection).appendCalls([
+    {
+      ...call,
+      status: 'completed',
+      error: null,
+      usage: { inputTokens: 1, outputTokens: 2, gpuMs: 30 },
+      cost: 9,
+      engineId: null,
+      createdAt: 1,
+      startedAt: 1,
+      finishedAt: 3,
+    },
+  ])
+  expect(brokenLinks(connection)).toEqual([])
+  connection.exec('DROP TRIGGER ledger_is_final; UPDATE ledger SET gpu_ms = NULL WHERE sequence = 2')
+  expect(brokenLinks(connection)).toEqual([expect.stringContaining('row 2')])
   connection.close()
 })
 

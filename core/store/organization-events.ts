@@ -1,0 +1,13 @@
+import type { ExecutionEvent } from './workflows.ts'
+
+/** The types of events that belong to an organization, and to none of its jobs and executions. */
+export const organizationEventTypes = ['quota.warning', 'quota.exceeded', 'token.created', 'token.revoked'] as const
+export type OrganizationEventType = (typeof organizationEventTypes)[number]
+
+/** Any event of an organization: of a job, of an execution, or of the organization itself. */
+export interface OrganizationEvent extends Omit<ExecutionEvent, 'executionId' | 'type'> {
+  type: ExecutionEvent['type'] | OrganizationEventType
+  executionId: string | null
+  /** JSON text of an object that describes an event of the organization itself; null for others. */
+  data: string | null
+}

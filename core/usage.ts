@@ -1,0 +1,45 @@
+/**
+ * What a task has used. An absent measure is 0; absent or null energy is unknown. Whole numbers from 0, as
+ * `meteredUsage` makes them.
+ */
+export interface Usage {
+  inputTokens: number
+  /** The part of the input tokens that the engine has reused from its cache. */
+  cachedTokens?: number
+  outputTokens: number
+  /** The part of the output tokens that is reasoning. */
+  reasoningTokens?: number
+  /** Images written. */
+  images?: number
+  /** Length of the videos written, milliseconds. */
+  videoMs?: number
+  /** Length of the audio written or transcribed, milliseconds. */
+  audioMs?: number
+  /** Characters turned into audio. */
+  characters?: number
+  /** Documents ranked and pairs scored. */
+  documents?: number
+  /** Time on a slot × devices of the engine ÷ its slots, milliseconds. */
+  gpuMs?: number
+  /** Energy of the devices in that time, millijoules; null if a device does not report its power. */
+  energyMj?: number | null
+}
+
+/** Every measure of `Usage`, in the order of its columns. */
+export const measures = [
+  'inputTokens',
+  'cachedTokens',
+  'outputTokens',
+  'reasoningTokens',
+  'images',
+  'videoMs',
+  'audioMs',
+  'characters',
+  'documents',
+  'gpuMs',
+  'energyMj',
+] as const satisfies readonly (keyof Usage)[]
+export type Measure = (typeof measures)[number]
+
+/** The usage of work that has used nothing. */
+export const noUsage: Usage = { inputTokens: 0, outputTokens: 0 }
