@@ -1,8 +1,8 @@
 import type { Admitted } from '../core/admission/admission.ts'
 import { Failure } from '../core/failure.ts'
 import { newId, queueIdOf } from '../core/ids.ts'
-import type { AdmittedJob } from '../core/jobs/jobs.ts'
-import type { JobRecord } from '../core/store/store.ts'
+import type { AdmittedJob } from '../core/jobs/submissions.ts'
+import { heldUntil, type JobRecord } from '../core/store/store.ts'
 import { taskNamed } from '../core/tasks/registry.ts'
 import type { Call } from './call.ts'
 import { idempotencyOf } from './idempotency.ts'
@@ -18,6 +18,8 @@ export interface JobOptions {
   /** The validated body of the task's endpoint, or the same as JSON text. */
   inputs: object | string
   terms?: JobTerms
+  /** Whether it waits until its prompt has been rewritten. */
+  held?: boolean
 }
 
 /** When and how a job runs, whatever its task is. */
@@ -112,7 +114,7 @@ const memberKey = <K extends { key: string }>(key: K, at: number): K =>
   at === 0 ? key : { ...key, key: `${key.key} ${at}` }
 
 function newJobOf(
-  { id = newId('job'), admitted, slug = null, inputs, terms = {} }: JobOptions,
+  { id = newId('job'), admitted, slug = null, inputs, terms = {}, held = false }: JobOptions,
   { limits }: Owners['config'],
 ): Omit<AdmittedJob, 'idempotency'> {
   const now = Date.now()
@@ -128,7 +130,7 @@ function newJobOf(
     startBy: terms.startTimeoutMs === undefined ? null : notBefore + terms.startTimeoutMs,
     timeoutMs: terms.timeoutMs ?? null,
     retentionMs: retentionMs === 0 ? null : retentionMs,
-    notBefore,
+    notBefore: held ? heldUntil : notBefore,
     createdAt: now,
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
   }

@@ -98,6 +98,20 @@ export function openAdmission({
     },
 
     /**
+     * Admits a call that a job needs before it can run, for the token that created the job. The token is not checked
+     * again, as for the job itself.
+     */
+    admitForJob(
+      { organizationId, tokenId }: Pick<JobRecord, 'organizationId' | 'tokenId'>,
+      { task, modelId }: Pick<WorkRequest, 'task' | 'modelId'>,
+    ): Admitted {
+      const model = this.readmit({ task, modelId })
+      room.machine(model, task)
+      room.records()
+      return { organizationId, tokenId, task, model } as Admitted
+    },
+
+    /**
      * Admits an attempt of a job that was admitted before: its model must still be offered for its task. The token is
      * not checked again: work that it started is finished.
      */

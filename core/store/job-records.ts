@@ -11,6 +11,15 @@ export type { Usage } from '../usage.ts'
 export const jobStatuses = ['pending', 'processing', 'completed', 'failed', 'cancelled'] as const
 export type JobStatus = (typeof jobStatuses)[number]
 
+/**
+ * The `notBefore` of a job that is held: it waits in no queue until `resume` gives it its inputs. Epoch milliseconds, the
+ * last that a date can have.
+ */
+export const heldUntil = 8_640_000_000_000_000
+
+/** How a held job continues: with these inputs from a time on, or as a failed job. */
+export type Resumption = { inputs: string; notBefore: number } | { error: JobError }
+
 /** Identifies a repeated submission. */
 export interface IdempotencyKey {
   key: string

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
-import { regions, type WorkflowDefinition, type WorkflowRecord } from '../../core/store/workflows.ts'
+import { regions } from '../../core/schemas/region.ts'
+import type { WorkflowDefinition, WorkflowRecord } from '../../core/store/workflows.ts'
 import { type Survey, surveyInTimeSlices } from '../../core/workflows/diagnose.ts'
 import type { Offer } from '../../core/workflows/diagnose-node.ts'
 import { type Diagnostics, typeIssueCodes, warningCodes } from '../../core/workflows/diagnostics.ts'
@@ -43,7 +44,7 @@ export const WorkflowObject = z
     organization_id: z.string().describe('Id of the organization: `org_…`.'),
     name: z.string().describe('Name of the workflow.'),
     description: z.string().nullable().describe('What the workflow is for; null without a text.'),
-    region: z.enum(regions).describe('A label without effect.'),
+    region: z.enum(regions).describe('Region in which its executions run; `Global` for any.'),
     timeout: z.int().describe('Most seconds of an execution.'),
     on_failure: z
       .enum(['fail_fast', 'continue'])

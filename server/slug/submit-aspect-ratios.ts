@@ -11,6 +11,7 @@ import { checkRequestFields } from '../../core/tasks/request-fields.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { allSubmittedBefore, type JobTerms, submitJobs } from '../submit.ts'
+import { holdForPrompt } from './hold-for-prompt.ts'
 import { forget, offered, type SubmitOwners, storeMedia } from './submit.ts'
 
 export interface AspectRatiosOptions {
@@ -41,13 +42,14 @@ export async function submitAspectRatios(
   requireAspectRatios(record, slug, shared)
   checkRequestFields(record, shared, model.extra_params)
   const prepared = ratios.map(aspect_ratio => record.prepare({ ...shared, aspect_ratio }, model))
+  const ids = ratios.map(() => newId('job'))
+  const { held, hold } = holdForPrompt(call, prepared[0]!, { group: ids[0]!, terms }, owners)
   if (call.bodyHash !== undefined) call.bodyHash = canonicalHash([slug, call.bodyHash])
   const before = await allSubmittedBefore(call, [slug, body], ratios.length, owners)
   if (before) {
     call.releaseBody()
     return before
   }
-  const ids = ratios.map(() => newId('job'))
   const kept: FileRecord[] = []
   try {
     // Fetched once, so that all videos have the same input. Each job has its own copy, which is removed with the job.
@@ -64,7 +66,7 @@ export async function submitAspectRatios(
       }
       filled.push(fillMedia(one, copies))
     }
-    const jobs = filled.map((inputs, at) => ({ id: ids[at]!, admitted, slug, inputs, terms }))
+    const jobs = filled.map((inputs, at) => ({ id: ids[at]!, admitted, slug, inputs: hold(inputs), terms, held }))
     const submitted = await submitJobs(call, [slug, body], jobs, owners)
     const replayed = new Set(submitted.flatMap((one, at) => (one.replayed ? [ids[at]!] : [])))
     await forget(

@@ -15,6 +15,7 @@ import { checkRequestFields } from '../../core/tasks/request-fields.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { type JobTerms, submitJob, submittedBefore } from '../submit.ts'
+import { holdForPrompt } from './hold-for-prompt.ts'
 
 /** The target of a request: a slug, or a model and one of its tasks. */
 export type Target = { slug: string } | { modelId: string; task: GenerationTask | ImageTask }
@@ -59,6 +60,7 @@ export async function submitGeneration(
   // A model that edits images may do so with a mask only, or without one only.
   if (prepared.task !== task) admission.admit(call.caller, { kind: 'job', task: prepared.task, modelId: model.id })
   const id = newId('job')
+  const { held, hold } = holdForPrompt(call, prepared, { group: id, terms }, owners)
   // The same body under another slug is another request.
   if (call.bodyHash !== undefined && slug !== null) call.bodyHash = canonicalHash([slug, call.bodyHash])
   // Checked before the media are fetched, because they may no longer exist at their source.
@@ -69,9 +71,9 @@ export async function submitGeneration(
   }
   const stored = await storeMedia(call, id, prepared.media, owners)
   call.releaseBody()
-  const options = { id, admitted, slug, ...(terms ? { terms } : {}) }
+  const options = { id, admitted, slug, held, ...(terms ? { terms } : {}) }
   try {
-    const inputs = fillMedia(prepared, stored)
+    const inputs = hold(fillMedia(prepared, stored))
     const submitted = await submitJob(call, [slug, body], { ...options, inputs }, owners)
     if (submitted.replayed) await forget(Object.values(stored), owners)
     return { ...submitted, model, syncMode: prepared.syncMode }

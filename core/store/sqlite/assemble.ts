@@ -95,6 +95,12 @@ export function assemble(parts: {
       },
       // In the writer's thread, because it scans all pending jobs.
       backlog: () => send('jobs.backlog', undefined),
+      held: () => send('jobs.held', undefined),
+      async resume(organizationId, id, how, at) {
+        const length = 'inputs' in how ? how.inputs.length : 0
+        const resumed = await send('jobs.resume', { organizationId, id, how, at }, length)
+        return resumed ? reader.jobs.find(organizationId, id) : undefined
+      },
       waiting: async query => reader.jobs.waiting(query),
       wake: (now, limit) => send('jobs.wake', { now, limit }),
       nextDue: async () => reader.jobs.nextDue(),
