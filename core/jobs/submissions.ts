@@ -6,7 +6,7 @@ import type { JobKey } from './live-runs.ts'
 import { waitingOf } from './queue.ts'
 
 /** A job to store, for admitted work. */
-export type AdmittedJob = Omit<NewJob, 'rank' | 'organizationId' | 'tokenId' | 'task' | 'modelId'> & {
+export type AdmittedJob = Omit<NewJob, 'rank' | 'organizationId' | 'tokenId' | 'task' | 'modelId' | 'region'> & {
   admitted: Admitted
 }
 
@@ -39,8 +39,9 @@ export function openSubmissions(options: SubmissionsOptions) {
   const { store, clock, rankOf, due, enqueue, held, moved, ended, ready } = options
 
   function newJobOf({ admitted, ...wanted }: AdmittedJob): NewJob {
-    const { organizationId, tokenId, task, model } = admitted
-    return { ...wanted, organizationId, tokenId, task, modelId: model.id, rank: rankOf(wanted.priority) }
+    const { organizationId, tokenId, task, model, region } = admitted
+    const rank = rankOf(wanted.priority)
+    return { ...wanted, organizationId, tokenId, task, modelId: model.id, region, rank }
   }
 
   function begin(submitted: Submitted): Submitted {

@@ -1,5 +1,6 @@
 import type { Failure } from '../failure.ts'
 import type { LogLevel } from '../schemas/log-level.ts'
+import type { RegionLabel } from '../schemas/region.ts'
 import type { Task } from '../schemas/task.ts'
 import type { Usage } from '../usage.ts'
 import type { NewFile, NewLibraryItem } from './file-records.ts'
@@ -58,11 +59,14 @@ export interface NewJob {
   notBefore: number
   createdAt: number
   metadata: string | null
+  /** The region in which it must run; null if any will do. */
+  region?: RegionLabel | null
   /** The caller has included organization, method and route in the key. */
   idempotency: IdempotencyKey | null
 }
 
-export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class'> {
+export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class' | 'region'> {
+  region: RegionLabel | null
   kind: 'async' | 'sync'
   /** `interactive` for a synchronous call. */
   class: JobClass

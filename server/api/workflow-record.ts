@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
-import { regions } from '../../core/schemas/region.ts'
+import { type Region, regions, requiredLabel } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition, WorkflowRecord } from '../../core/store/workflows.ts'
 import { type Survey, surveyInTimeSlices } from '../../core/workflows/diagnose.ts'
 import type { Offer } from '../../core/workflows/diagnose-node.ts'
@@ -102,20 +102,31 @@ export const shownWorkflow = (
 })
 
 /** Returns the models that workflows of the caller may use: those that the token may use. */
-export const offerFor = (call: Call, { admission, registry }: Pick<Owners, 'admission' | 'registry'>): Offer =>
-  offerOf(registry, id => admission.allowed(call.caller, id))
+export const offerFor = (
+  call: Call,
+  { admission, registry }: Pick<Owners, 'admission' | 'registry'>,
+  region?: Region,
+): Offer =>
+  offerOf(
+    registry,
+    id => admission.allowed(call.caller, id),
+    requiredLabel(region) ?? requiredLabel(call.caller.token.region as Region | null),
+  )
+
+/** The part of a definition that is validated. */
+type Diagnosed = Pick<WorkflowDefinition, 'dag' | 'parameters'> & { region?: Region | undefined }
 
 export const diagnosticsFor = (
   call: Call,
-  definition: Pick<WorkflowDefinition, 'dag' | 'parameters'>,
+  definition: Diagnosed,
   owners: Pick<Owners, 'admission' | 'registry'>,
 ): Promise<Diagnostics> => surveyFor(call, definition, owners).then(({ diagnostics }) => diagnostics)
 
 export const surveyFor = (
   call: Call,
-  { dag, parameters }: Pick<WorkflowDefinition, 'dag' | 'parameters'>,
+  { dag, parameters, region }: Diagnosed,
   owners: Pick<Owners, 'admission' | 'registry'>,
-): Promise<Survey> => surveyInTimeSlices(dag, parameters ?? undefined, offerFor(call, owners))
+): Promise<Survey> => surveyInTimeSlices(dag, parameters ?? undefined, offerFor(call, owners, region))
 
 const isWorkflowId = (id: string): boolean => id.startsWith('wf_') && isId(id)
 

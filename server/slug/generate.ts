@@ -64,7 +64,10 @@ export const AcceptedAll = z
       .describe('One request for each aspect ratio, in the order in which they were sent.'),
   })
   .meta({ id: 'GenerationsAccepted', description: 'Several requests that were accepted together.' })
-const Submitted = z.union([Accepted, AcceptedAll])
+const Submitted = z.union([Accepted, AcceptedAll]).meta({
+  id: 'GenerationSubmitted',
+  description: 'The request that was accepted; with `aspect_ratios` several.',
+})
 
 const One = z.object({
   slug: z.string().max(512).describe('Slug of a model and task, as in `GET /api/model-status`. It may contain `/`.'),

@@ -238,6 +238,7 @@ export function assemble(parts: {
 const asSubmitted = ({ idempotency: _key, ...job }: NewJob): JobRecord => ({
   ...job,
   class: job.class ?? 'async',
+  region: job.region ?? null,
   kind: 'async',
   status: 'pending',
   attempt: 0,

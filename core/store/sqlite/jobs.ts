@@ -16,8 +16,9 @@ export function jobCommands(connection: Connection, context: WriteContext) {
   const { ledger, jobCounts, events, flow } = context
   const insert = connection.prepare(
     `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
-       max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, created_at, updated_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?)`,
+       max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, region, created_at,
+       updated_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
   const insertInputs = connection.prepare('INSERT INTO job_inputs (number, inputs) VALUES (?, ?)')
   const attempt = connection.prepare<[string, string, string | null, number], EndingRow>(
@@ -91,6 +92,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
       job.timeoutMs,
       job.retentionMs,
       job.metadata,
+      job.region ?? null,
       job.createdAt,
       job.createdAt,
     )

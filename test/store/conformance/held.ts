@@ -72,6 +72,15 @@ export function heldRules({ store }: Subject): void {
     })
   })
 
+  test('a job keeps its region', async () => {
+    const { job } = await store.jobs.submit(newJob({ modelId: newId('evt'), region: 'EU' }))
+    expect(job.region).toBe('EU')
+    expect(await store.jobs.find(organizationId, job.id)).toEqual(job)
+    const [claimed] = await claimWaiting(store, { modelId: job.modelId })
+    expect(claimed!.region).toBe('EU')
+    await store.jobs.cancel(organizationId, job.id, 1)
+  })
+
   test('jobs that are submitted together are stored together', async () => {
     const modelId = newId('evt')
     const jobs = [newJob({ modelId }), newJob({ modelId })]
