@@ -135,7 +135,7 @@ export function openJobs(options: JobsOptions) {
     due,
     enqueue,
     held: options.held,
-    moved: live.moved,
+    moved: job => live.moved(job),
     ended,
     async ready() {
       await counted

@@ -20,7 +20,7 @@ interface Request {
 }
 
 const jobsOf = async (secret?: string) =>
-  ((await ask(app, '/api/jobs?limit=100', { ...(secret ? { token: secret } : {}) })).body.jobs as { id: string }[]).map(
+  ((await ask(app, '/api/jobs?limit=100', secret ? { token: secret } : {})).body.jobs as { id: string }[]).map(
     ({ id }) => id,
   )
 
