@@ -12,13 +12,15 @@ import { openCpu } from '../core/cpu/cpu.ts'
 import { Failure } from '../core/failure.ts'
 import { openFiles } from '../core/files/files.ts'
 import { type Jobs, openJobs } from '../core/jobs/jobs.ts'
+import { openPromptExpansion } from '../core/jobs/prompt-expansion.ts'
+import { openPromptRewriting } from '../core/jobs/prompt-rewriting.ts'
 import { openFfmpeg } from '../core/media/ffmpeg.ts'
 import { openMedia } from '../core/media/media.ts'
 import { defaultModels } from '../core/models/defaults.ts'
 import { openRegistry } from '../core/models/registry.ts'
 import { openReload } from '../core/models/reload.ts'
 import { openSteadyTime } from '../core/steady-time.ts'
-import { type Store, scopes } from '../core/store/store.ts'
+import { type Store, scopes, type Usage } from '../core/store/store.ts'
 import { openGenerationRunner } from '../core/tasks/generation/run.ts'
 import { openPreparing } from '../core/tasks/preparing.ts'
 import { openTaskRunner } from '../core/tasks/run.ts'
@@ -93,6 +95,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     toys: config.toys,
     defaults: defaultModels,
     traits: traitsOf,
+    region: config.region,
   })
   const timings = openTimings()
   // Opened before any engine starts: it removes the folders that engines of an earlier run shared with the server.
@@ -132,6 +135,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       },
     },
   })
+  const used = (modelId: string, usage: Usage) => throughput.used(modelId, usage)
   const works = openNodeWorks({ snapshots, admission, cpu, content })
   const flight = openSingleFlight(store.executions)
   const jobs: Jobs = openJobs({
@@ -140,6 +144,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     models: registry,
     weightOf: id => shares.of(id),
     steady,
+    // Refers to the owner that is opened below because it needs jobs.
+    held: job => expansion.add(job),
     log,
     run: openNodeRunner({
       admission,
@@ -154,10 +160,20 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
           transcription: openTranscriptionRunner({ registry, cpu, media, limits: config.limits }),
           generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
         },
-        (modelId, usage) => throughput.used(modelId, usage),
+        used,
       ),
     }),
   })
+  const rewriting = openPromptRewriting({
+    cpu,
+    media,
+    registry,
+    limits: config.limits,
+    instructions: config.prompt_rewriting?.instructions,
+    used,
+  })
+  const expansion = openPromptExpansion({ jobs, admission, rewriting, model: config.prompt_rewriting?.model, log })
+  await expansion.resume()
   const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, log })
   const workflows = openWorkflows({ store, executions })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
@@ -173,6 +189,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     reload,
     fleet,
     jobs,
+    rewriting,
     executions,
     workflows,
     cpu,
@@ -199,7 +216,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     reload.close()
     // Every step runs even if an earlier one failed: data that is not written now is lost.
     const steps = [
-      () => Promise.all([server.drain(drainMs), jobs.drain(drainMs)]),
+      () => Promise.all([server.drain(drainMs), jobs.drain(drainMs), expansion.close()]),
       () => executions.close(),
       () => fleet.close(0),
       () => jobs.recorder.close(),

@@ -28,6 +28,7 @@ export const failures = {
   token_expired: { status: 401, type: 'authentication_error', retry: false },
   insufficient_scope: { status: 403, type: 'permission_error', retry: false },
   model_not_allowed: { status: 403, type: 'permission_error', retry: false },
+  region_restricted: { status: 403, type: 'permission_error', retry: false },
   organization_mismatch: { status: 403, type: 'permission_error', retry: false },
   organization_disabled: { status: 403, type: 'permission_error', retry: false },
   origin_not_allowed: { status: 403, type: 'permission_error', retry: false },

@@ -14,6 +14,7 @@ import { clientAddress } from './forwarded.ts'
 import type { RequestEvent } from './http-app.ts'
 import { readJson } from './json-body.ts'
 import type { Owners } from './owners.ts'
+import { regionIn } from './region.ts'
 import { JsonText, type Route } from './route.ts'
 
 interface DispatchOptions {
@@ -76,6 +77,7 @@ async function handle(call: Call, { owners, wrongTokens }: Omit<DispatchOptions,
   })
   if (caller) {
     call.caller = caller
+    if (req.headers['x-region'] !== undefined) caller.region = regionIn(req.headers['x-region'])
     const perMinute = route.bucket === 'jobs' ? caller.jobsPerMinute : caller.requestsPerMinute
     const allowance = owners.limiter.take(caller.organizationId, route.bucket, perMinute)
     call.allowance(allowance)

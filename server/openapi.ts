@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { regions } from '../core/schemas/region.ts'
 import { errorSchemas } from './docs/error-schemas.ts'
 import { registerEventSchemas } from './docs/event-schemas.ts'
 import { emitted } from './docs/json-schema.ts'
@@ -53,6 +54,14 @@ const headers = {
   RetryAfter: { description: 'Seconds after which to try again.', schema: { type: 'integer' } },
 }
 const parameters = {
+  Region: {
+    name: 'X-Region',
+    in: 'header',
+    required: false,
+    description:
+      'Region in which the work runs: its models must be there. `Global` asks for none. `GET /api/model-status` has the region of each model.',
+    schema: { type: 'string', enum: regions },
+  },
   IdempotencyKey: {
     name: 'Idempotency-Key',
     in: 'header',

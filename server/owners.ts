@@ -4,6 +4,7 @@ import type { Admission } from '../core/admission/admission.ts'
 import type { Cpu } from '../core/cpu/cpu.ts'
 import type { Files } from '../core/files/files.ts'
 import type { Jobs } from '../core/jobs/jobs.ts'
+import type { PromptRewriting } from '../core/jobs/prompt-rewriting.ts'
 import type { Journal } from '../core/journal.ts'
 import type { Log } from '../core/log.ts'
 import type { Media } from '../core/media/media.ts'
@@ -39,6 +40,7 @@ export interface Owners {
   reload: Pick<Reload, 'status'>
   fleet: Fleet
   jobs: Jobs
+  rewriting: PromptRewriting
   executions: Executions
   workflows: Workflows
   cpu: Cpu & Preparing & ResultLookup

@@ -8,6 +8,7 @@ import { logRoutes } from './api/logs.ts'
 import { meRoutes } from './api/me.ts'
 import { modelLoadRoutes } from './api/model-loading.ts'
 import { modelStatusRoutes } from './api/model-status.ts'
+import { promptRewriteRoutes } from './api/prompt-rewrite.ts'
 import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
 import { tokenRoutes } from './api/tokens.ts'
@@ -45,6 +46,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...requestRoutes(owners),
     ...streamRoutes(owners),
     ...batchRoutes(owners),
+    ...promptRewriteRoutes(owners),
     ...falRoutes(owners),
     ...workflowRoutes(owners),
     ...executionRoutes(owners),

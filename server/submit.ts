@@ -1,7 +1,8 @@
 import type { Admitted } from '../core/admission/admission.ts'
 import { Failure } from '../core/failure.ts'
 import { newId, queueIdOf } from '../core/ids.ts'
-import type { JobRecord } from '../core/store/store.ts'
+import type { AdmittedJob } from '../core/jobs/submissions.ts'
+import { heldUntil, type JobRecord } from '../core/store/store.ts'
 import { taskNamed } from '../core/tasks/registry.ts'
 import type { Call } from './call.ts'
 import { idempotencyOf } from './idempotency.ts'
@@ -17,6 +18,8 @@ export interface JobOptions {
   /** The validated body of the task's endpoint, or the same as JSON text. */
   inputs: object | string
   terms?: JobTerms
+  /** Whether it waits until its prompt has been rewritten. */
+  held?: boolean
 }
 
 /** When and how a job runs, whatever its task is. */
@@ -57,13 +60,67 @@ export function boundInputs(call: Call, of: string, text: string, { config }: Pi
 export async function submitJob(
   call: Call,
   body: unknown,
-  { id = newId('job'), admitted, slug = null, inputs, terms = {} }: JobOptions,
+  options: JobOptions,
   { config, jobs }: Pick<Owners, 'config' | 'jobs'>,
 ): Promise<{ job: JobRecord; replayed: boolean }> {
+  const submitted = await jobs.submit({ ...newJobOf(options, config), idempotency: idempotencyOf(call, body) })
+  call.header('x-job-id', submitted.job.id)
+  if (submitted.replayed) call.header('idempotent-replayed', 'true')
+  return submitted
+}
+
+/**
+ * Stores several jobs of one request in one commit, and resolves once all of them survive a crash. One
+ * `Idempotency-Key` stands for all. Throws as `submitJob` does; then none is stored.
+ */
+export async function submitJobs(
+  call: Call,
+  body: unknown,
+  options: readonly JobOptions[],
+  { config, jobs }: Pick<Owners, 'config' | 'jobs'>,
+): Promise<{ job: JobRecord; replayed: boolean }[]> {
+  const key = idempotencyOf(call, body)
+  const submitted = await jobs.submitAll(
+    options.map((one, at) => ({ ...newJobOf(one, config), idempotency: key && memberKey(key, at) })),
+  )
+  if (submitted.every(({ replayed }) => replayed)) call.header('idempotent-replayed', 'true')
+  return submitted
+}
+
+/**
+ * Returns the jobs that this request for `count` jobs created before under its `Idempotency-Key`; undefined unless all
+ * of them are known. Throws Failure as `submitJob` does.
+ */
+export async function allSubmittedBefore(
+  call: Call,
+  body: unknown,
+  count: number,
+  { jobs }: Pick<Owners, 'jobs'>,
+): Promise<JobRecord[] | undefined> {
+  const key = idempotencyOf(call, body)
+  if (!key) return undefined
+  const before: JobRecord[] = []
+  for (let at = 0; at < count; at++) {
+    const job = await jobs.findByKey(call.caller.organizationId, memberKey(key, at), key.at)
+    if (!job) return undefined
+    before.push(job)
+  }
+  call.header('idempotent-replayed', 'true')
+  return before
+}
+
+/** The first job has the key itself, so that a request with another body is refused. A caller's key has no space. */
+const memberKey = <K extends { key: string }>(key: K, at: number): K =>
+  at === 0 ? key : { ...key, key: `${key.key} ${at}` }
+
+function newJobOf(
+  { id = newId('job'), admitted, slug = null, inputs, terms = {}, held = false }: JobOptions,
+  { limits }: Owners['config'],
+): Omit<AdmittedJob, 'idempotency'> {
   const now = Date.now()
   const notBefore = Math.max(now, terms.notBefore ?? 0)
-  const retentionMs = terms.retentionMs ?? config.limits.job_retention
-  const submissionAnswer = await jobs.submit({
+  const retentionMs = terms.retentionMs ?? limits.job_retention
+  return {
     id,
     admitted,
     slug,
@@ -73,14 +130,10 @@ export async function submitJob(
     startBy: terms.startTimeoutMs === undefined ? null : notBefore + terms.startTimeoutMs,
     timeoutMs: terms.timeoutMs ?? null,
     retentionMs: retentionMs === 0 ? null : retentionMs,
-    notBefore,
+    notBefore: held ? heldUntil : notBefore,
     createdAt: now,
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
-    idempotency: idempotencyOf(call, body),
-  })
-  call.header('x-job-id', submissionAnswer.job.id)
-  if (submissionAnswer.replayed) call.header('idempotent-replayed', 'true')
-  return submissionAnswer
+  }
 }
 
 /**

@@ -64,6 +64,8 @@ export async function startApp(
     media?: object
     metrics?: string
     cors?: object
+    region?: string
+    prompt_rewriting?: object
   } = {},
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))

@@ -145,6 +145,7 @@ const chatFlags: Record<string, string> = {
 }
 const generationFlags: Record<string, string> = {
   negativePrompt: '--negative-prompt',
+  expandPrompt: '--expand-prompt',
   mask: '--mask',
   video: '--video',
   audio: '--audio',

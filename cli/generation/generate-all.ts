@@ -6,7 +6,7 @@ import { type Display, openDisplay } from '../jobs/display.ts'
 import { followJob } from '../jobs/follow.ts'
 import { type Interrupts, withInterrupts } from '../jobs/interrupt.ts'
 import { filesOfJob, isOver, type Job, tookOf } from '../jobs/job.ts'
-import { cancelJob, type JobRequest, submitJob } from '../jobs/submit.ts'
+import { type Created, cancelJob, type SubmitOptions } from '../jobs/submit.ts'
 import { lengthText, sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 import type { OutputTarget } from './output-target.ts'
@@ -20,7 +20,8 @@ export interface GenerationItem {
   topic: string
   /** End of the file name. */
   suffix: string
-  request: JobRequest
+  /** Creates the job and resolves with it. */
+  submit: (options: SubmitOptions) => Promise<Created>
   target: OutputTarget
 }
 
@@ -50,7 +51,7 @@ export async function generateAll(
     const labels = items.map(({ label }) => label)
     const display = openDisplay(terminal, labels, { quiet: json })
     try {
-      if (!wait) return await submitOnly(terminal, connect, items, json, display, interrupts)
+      if (!wait) return await submitOnly(terminal, items, json, display, interrupts)
       const outcomes = await Promise.all(
         items.map((item, at) => generateOne(terminal, connect, item, at, display, interrupts, json)),
       )
@@ -75,14 +76,13 @@ export async function generateAll(
 
 async function submitOnly(
   terminal: Terminal,
-  connect: () => Client,
   items: readonly GenerationItem[],
   json: boolean,
   display: Display,
   { cancel }: Interrupts,
 ): Promise<void> {
   const settled = await Promise.allSettled(
-    items.map(({ request }) => submitJob(connect, request, { signal: cancel, onTrouble: display.say })),
+    items.map(({ submit }) => submit({ signal: cancel, onTrouble: display.say })),
   )
   display.close()
   const created = settled.filter(one => one.status === 'fulfilled').map(({ value }) => value)
@@ -116,7 +116,7 @@ function reportFailures(
 async function generateOne(
   terminal: Terminal,
   connect: () => Client,
-  { request, target, topic, suffix, label }: GenerationItem,
+  { submit, target, topic, suffix, label }: GenerationItem,
   at: number,
   display: Display,
   interrupts: Interrupts,
@@ -127,7 +127,7 @@ async function generateOne(
   let id: string | undefined
   let job: Job | undefined
   try {
-    ;({ id } = await submitJob(connect, request, { signal: leave, onTrouble }))
+    ;({ id } = await submit({ signal: leave, onTrouble }))
     if (!json) display.say(`${label}: ${id}`)
     job = await followOrCancel(connect, id, at, display, interrupts)
     display.end(at)

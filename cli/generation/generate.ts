@@ -2,12 +2,14 @@ import { dataDirectory } from '../../core/config.ts'
 import type { GenerationTask } from '../../core/schemas/task.ts'
 import { type Client, openClient } from '../client.ts'
 import { usage } from '../exit-codes.ts'
+import { submitJob } from '../jobs/submit.ts'
 import type { Terminal } from '../terminal.ts'
 import { type GenerationItem, generateAll } from './generate-all.ts'
 import { inputsOf } from './inputs.ts'
 import { mediaOf, uploadFile } from './media.ts'
 import type { GenerationOptions } from './options.ts'
 import { formatOf, outputTargetOf } from './output-target.ts'
+import { submitTogether } from './submit-together.ts'
 import { isVideo, type Medium, type Target } from './target.ts'
 
 export interface GenerateOptions {
@@ -45,21 +47,24 @@ export async function generate(terminal: Terminal, task: GenerateOptions): Promi
     urls[name] = typeof one === 'string' ? one : await uploadFile(connect(), one, terminal)
   const baseInputs = inputsOf(target.task, prompt, { ...options, ...(format === undefined ? {} : { format }) }, urls)
   const topic = prompt || nameOfFile(image ?? options.video ?? options.audio ?? '')
-  const itemOf = (label: string, inputs: Record<string, unknown>, suffix: string): GenerationItem => ({
-    label,
-    topic,
-    suffix,
-    target: output,
-    request: {
-      task: target.task,
-      model_id: target.modelId,
-      inputs,
-      ...(options.priority === undefined ? {} : { priority: options.priority }),
-    },
-  })
-  const items = aspects
-    ? aspects.map(aspect => itemOf(aspect, { ...baseInputs, aspect_ratio: aspect }, aspect.replace(':', 'x')))
-    : [itemOf(target.modelId, baseInputs, '')]
+  const { priority } = options
+  const named = { topic, target: output }
+  const jobOf = (inputs: Record<string, unknown>): GenerationItem['submit'] => {
+    const { task, modelId: model_id } = target
+    const request = { task, model_id, inputs, ...(priority === undefined ? {} : { priority }) }
+    return one => submitJob(connect, request, one)
+  }
+  const shapes = aspects?.map(aspect => ({ ...named, label: aspect, suffix: aspect.replace(':', 'x') }))
+  // A request for several videos has no other priorities.
+  const isTogether =
+    target.slug !== undefined && (priority === undefined || priority === 'low' || priority === 'normal')
+  const together = aspects && isTogether && submitTogether(connect, target.slug!, baseInputs, { aspects, priority })
+  const items = shapes
+    ? shapes.map((shape, at) => ({
+        ...shape,
+        submit: together ? together(at) : jobOf({ ...baseInputs, aspect_ratio: aspects![at] }),
+      }))
+    : [{ ...named, label: target.modelId, suffix: '', submit: jobOf(baseInputs) }]
   await generateAll(terminal, connect, items, { wait: options.wait, json })
 }
 

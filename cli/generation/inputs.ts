@@ -16,6 +16,7 @@ export interface Media {
 const flags: Record<string, string> = {
   prompt: '--prompt',
   negative_prompt: '--negative-prompt',
+  enable_prompt_expansion: '--expand-prompt',
   image_url: '--image',
   mask_url: '--mask',
   video_url: '--video',
@@ -47,6 +48,7 @@ export function inputsOf(
   const named: Record<string, unknown> = {
     prompt: prompt === '' ? undefined : prompt,
     negative_prompt: options.negativePrompt,
+    enable_prompt_expansion: options.expandPrompt,
     image_url: media.image,
     mask_url: media.mask,
     video_url: media.video,

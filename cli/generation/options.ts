@@ -10,6 +10,7 @@ import { generationTask, nameOf } from './target.ts'
 export interface GenerationOptions {
   prompt?: string
   negativePrompt?: string
+  expandPrompt?: boolean
   mask?: string
   video?: string
   audio?: string
@@ -89,6 +90,7 @@ export const withPrompt = (command: Command): Command =>
 export const withGeneration = (command: Command): Command =>
   command
     .option('--negative-prompt <text>', 'what the result must not show')
+    .option('--expand-prompt', 'let a chat model of the server rewrite the prompt first')
     .option('--frames <count>', 'frames of the video, 1 to 300', readCount(1, 300))
     .option('--fps <count>', 'frames per second, 1 to 60', readCount(1, 60))
     .option('--steps <count>', 'inference steps, 1 to 50; more is sharper and slower', readCount(1, 50))

@@ -36,6 +36,8 @@ export function generationTask(name: string): GenerationTask | undefined {
 export interface Target {
   modelId: string
   task: GenerationTask
+  /** The slug of the model and task; undefined where the server names none. */
+  slug: string | undefined
 }
 
 const generationTasksOf = (model: OfferedModel): GenerationTask[] =>
@@ -100,7 +102,7 @@ export function targetOf(
   const task = requested ?? (possible.length === 1 ? possible[0]! : taskFor(possible, given))
   if (!task) throw usage(`${shown} has several tasks. Choose one with --task: ${possible.map(nameOf).join(', ')}.`)
   check(task, given)
-  return { modelId: model.model_id, task }
+  return { modelId: model.model_id, task, slug: model.slugs?.[task] }
 }
 
 /** Returns the only task that takes exactly the given media, if there is one. */

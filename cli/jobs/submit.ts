@@ -45,10 +45,10 @@ export interface SubmitOptions {
 /** Submits any request that creates something, in the same way. */
 export async function submit<S extends z.ZodType>(
   connect: () => Client,
-  request: { path: string; body: unknown; answer: S },
+  { headers: more, ...request }: { path: string; body: unknown; answer: S; headers?: Record<string, string> },
   { signal, onTrouble }: SubmitOptions,
 ): Promise<z.output<S>> {
-  const headers = { 'idempotency-key': randomUUID() }
+  const headers = { ...more, 'idempotency-key': randomUUID() }
   for (let attempt = 0; ; attempt++) {
     try {
       return await connect().ask({ method: 'POST', ...request, headers, signal, silenceMs })

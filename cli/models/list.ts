@@ -2,7 +2,8 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { dataDirectory, remote } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
-import { offeredModels } from '../../core/models/defaults.ts'
+import { defaultModels } from '../../core/models/defaults.ts'
+import { openRegistry } from '../../core/models/registry.ts'
 import { openClient } from '../client.ts'
 import { storedSentence } from '../command-hints.ts'
 import { nameOf, withDataDir, withExamples, withJson } from '../options.ts'
@@ -22,14 +23,16 @@ export function define(command: Command, terminal: Terminal): void {
       const live = remote() !== undefined || runningServer(folder) !== undefined
       const answer = live
         ? await openClient(folder).ask({ method: 'GET', path: '/api/model-status', answer: ModelStatusList })
-        : { models: configured(config, folder) }
+        : { models: await configured(config, folder) }
       if (json) terminal.json(answer)
       else if (answer.models.length === 0) terminal.remark('No model is offered. Add one with: infer model add')
       else {
+        // Most servers have no regions.
+        const hasRegions = answer.models.some(({ region }) => region != null)
         terminal.table(
-          ['model', 'status', 'engine', 'waiting', 'tasks', 'note'],
-          answer.models.map(model => rowOf(model, terminal)),
-          { optional: ['tasks', 'waiting', 'engine'] },
+            ['model', 'status', 'engine', ...(hasRegions ? ['region'] : []), 'waiting', 'tasks', 'note'],
+            answer.models.map(model => rowOf(model, hasRegions, terminal)),
+            { optional: ['tasks', 'waiting', 'engine'] },
         )
         if (!live) terminal.remark('No server is running; this is the configuration. Start it with: infer serve')
       }
@@ -48,15 +51,18 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-function configured(path: string | undefined, dataDir: string): ModelStatus[] {
-  const models = offeredModels(readConfig(path ?? join(dataDir, 'infer.yaml'), path !== undefined))
-  return models.map(({ id, enabled, tasks, engine, slug, context_length }) => ({
+async function configured(path: string | undefined, dataDir: string): Promise<ModelStatus[]> {
+  const { traitsOf } = await import('../../gpu/presets/presets.ts')
+  const config = readConfig(path ?? join(dataDir, 'infer.yaml'), path !== undefined, traitsOf)
+  const registry = openRegistry({ ...config, defaults: defaultModels, traits: traitsOf })
+  return registry.all().map(({ id, enabled, tasks, engine, slug, context_length }) => ({
     model_id: id,
     enabled,
     tasks,
     engine,
     slug: slug ?? null,
     context_length: context_length ?? null,
+    region: registry.catalog().get(id)?.region ?? null,
     status: enabled ? 'configured' : 'disabled',
   }))
 }
@@ -65,12 +71,13 @@ function configured(path: string | undefined, dataDir: string): ModelStatus[] {
 const maxTasksText = 30
 
 /** Returns one row of the table. */
-function rowOf(model: ModelStatus, { paint, isTerminal }: Terminal): string[] {
+function rowOf(model: ModelStatus, hasRegions: boolean, { paint, isTerminal }: Terminal): string[] {
   const eta = model.eta_seconds ? `ready in about ${model.eta_seconds} s` : ''
   return [
     printable(model.model_id),
     statusText(model.status, paint),
     model.engine ?? '-',
+    ...(hasRegions ? [model.region ?? '-'] : []),
     model.queue_depth === undefined ? '-' : String(model.queue_depth),
     isTerminal ? tasksText(model.tasks) : model.tasks.join(' '),
     storedSentence(model.reason ?? eta),

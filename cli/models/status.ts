@@ -8,6 +8,7 @@ export const ModelStatus = z.looseObject({
   tasks: z.array(z.string()),
   enabled: z.boolean().optional(),
   engine: z.string().optional(),
+  region: z.string().nullish(),
   slug: z.string().nullish(),
   slugs: z.record(z.string(), z.string()).optional(),
   reason: z.string().nullish(),

@@ -41,6 +41,7 @@ const columns = {
   gap: { head: 'a token', side: 'right', of: model => timeText(model.inter_token_latency_ms) },
   queue: { head: 'queued', side: 'right', of: model => timeText(model.queue_wait_ms) },
   load: { head: 'load', side: 'right', of: model => timeText(model.load_ms) },
+  region: { head: 'region', side: 'left', of: ({ region }) => region ?? none },
   note: { head: 'note', side: 'left', of: noteOf, look: ({ status }) => (status === 'unavailable' ? 'bad' : 'faint') },
 } satisfies Record<string, Column>
 
@@ -56,6 +57,7 @@ const importance: (keyof typeof columns)[] = [
   'gap',
   'queue',
   'load',
+  'region',
   'note',
 ]
 const rank: Record<string, number> = { warm: 0, loading: 0, unavailable: 1, cold: 2, disabled: 3 }
@@ -67,7 +69,7 @@ export function modelLines(models: readonly StatusModel[], width: number): Style
   let room = width
   for (const name of importance) {
     const column: Column = columns[name]
-    if (column.side === 'right' && sorted.every(model => column.of(model) === none)) continue
+    if ((column.side === 'right' || name === 'region') && sorted.every(model => column.of(model) === none)) continue
     const longest = Math.max(widthOf(column.head), ...sorted.map(model => widthOf(column.of(model))))
     const desired = name === 'model' ? Math.min(longest, Math.max(12, Math.floor(width / 2))) : longest
     const gap = chosen.length > 0 ? 2 : 0

@@ -28,6 +28,8 @@ const Engine = z.looseObject({
 const Model = z.looseObject({
   model_id: z.string(),
   status: z.string(),
+  // Older servers do not send it.
+  region: z.string().nullish(),
   reason: z.string().nullable(),
   eta_seconds: z.number().nullable(),
   slots: z.number(),

@@ -4,6 +4,7 @@ import { dataDirectory } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { openRegistry } from '../../core/models/registry.ts'
+import { requiredLabel } from '../../core/schemas/region.ts'
 import { diagnose } from '../../core/workflows/diagnose.ts'
 import { blockingOf, type Diagnostic, type Diagnostics } from '../../core/workflows/diagnostics.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
@@ -48,14 +49,15 @@ export function define(command: Command, terminal: Terminal): void {
   withExamples(check, [['infer workflow check story.yaml', 'print every error with its line and column']])
 }
 
-async function diagnosed({ dag, parameters = null }: WorkflowDocument, dataDir: string): Promise<Diagnostics> {
+async function diagnosed({ dag, parameters = null, region }: WorkflowDocument, dataDir: string): Promise<Diagnostics> {
   if (hasServer(dataDir)) {
-    const body = { dag, parameters }
+    const body = { dag, parameters, ...(region === undefined ? {} : { region }) }
     const path = '/api/workflows/validate'
     return (await openClient(dataDir).ask({ method: 'POST', path, body, answer: Validation })).diagnostics
   }
   const { traitsOf } = await import('../../gpu/presets/presets.ts')
-  const { models, toys } = readConfig(join(dataDir, 'infer.yaml'), false, traitsOf)
-  const offer = offerOf(openRegistry({ models, toys, defaults: defaultModels, traits: traitsOf }), () => true)
+  const config = readConfig(join(dataDir, 'infer.yaml'), false, traitsOf)
+  const registry = openRegistry({ ...config, defaults: defaultModels, traits: traitsOf })
+  const offer = offerOf(registry, () => true, requiredLabel(region))
   return diagnose(dag, parameters ?? undefined, offer)
 }

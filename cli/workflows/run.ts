@@ -137,9 +137,10 @@ async function checkedFile(
   quiet: boolean,
   signal: AbortSignal,
 ): Promise<WorkflowRun> {
-  const { name, dag, parameters = null, on_failure, timeout } = document
+  const { name, dag, parameters = null, on_failure, timeout, region } = document
+  const inRegion = region === undefined ? {} : { region }
   const path = '/api/workflows/validate'
-  const request = { method: 'POST', path, body: { dag, parameters }, answer: Validation, signal } as const
+  const request = { method: 'POST', path, body: { dag, parameters, ...inRegion }, answer: Validation, signal } as const
   refuseErrors(terminal, (await client.ask(request)).diagnostics, {
     quiet,
     placeOf: positionsIn(file, document, positionOf),
@@ -150,6 +151,7 @@ async function checkedFile(
     parameters,
     ...(on_failure === undefined ? {} : { on_failure }),
     ...(timeout === undefined ? {} : { timeout }),
+    ...inRegion,
   }
   return { name, dag, parameters, path: '/api/workflows/run', body }
 }

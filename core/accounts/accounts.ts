@@ -1,6 +1,7 @@
 import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
+import type { Region } from '../schemas/region.ts'
 import type {
   NewOrganization,
   NewToken,
@@ -23,6 +24,8 @@ export interface Caller {
   token: VerifiableToken
   organizationId: string
   scopes: readonly Scope[]
+  /** The region that the request asks for; absent if it asks for none. */
+  region?: Region | undefined
   /** Requests a minute, 0 is unlimited. */
   requestsPerMinute: number
   jobsPerMinute: number

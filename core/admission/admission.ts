@@ -2,14 +2,16 @@ import { type Caller, modelAllowed } from '../accounts/accounts.ts'
 import { Failure } from '../failure.ts'
 import type { Model } from '../models/model.ts'
 import type { Registry } from '../models/registry.ts'
+import type { Region, RegionLabel } from '../schemas/region.ts'
 import type { Task } from '../schemas/task.ts'
 import type { JobRecord } from '../store/store.ts'
 import { modelFor } from '../tasks/catalog.ts'
 import { taskRecord } from '../tasks/registry.ts'
 import type { BodyMemory, BodySize } from './body-memory.ts'
+import { outside, requireRegion } from './require-region.ts'
 
 /** The caller who requests work. */
-export type Requester = Pick<Caller, 'organizationId' | 'tokenId' | 'token'>
+export type Requester = Pick<Caller, 'organizationId' | 'tokenId' | 'token' | 'region'>
 
 /** The requested work. */
 export interface WorkRequest {
@@ -19,6 +21,8 @@ export interface WorkRequest {
   modelId: string
   /** The field of the request that names the model; null if its URL does. */
   param?: string | null
+  /** The region of its workflow. */
+  region?: Region | undefined
 }
 
 declare const admitted: unique symbol
@@ -33,6 +37,8 @@ export interface Admitted {
   readonly tokenId: string
   readonly task: Task
   readonly model: Model
+  /** The region in which it must run; null if any will do. */
+  readonly region: RegionLabel | null
 }
 
 /** Checks for capacity. Each throws a Failure that says when to retry. */
@@ -48,7 +54,7 @@ export interface CapacityChecks {
 /**
  * The only admission of work: synchronous requests, stored jobs, executions with each of their nodes, retries. Returns
  * the work that may begin, or throws the Failure for the caller: `model_not_found`, `unsupported_task`,
- * `model_not_allowed`, `queue_full`, `no_capacity`.
+ * `model_not_allowed`, `region_restricted`, `queue_full`, `no_capacity`.
  */
 export function openAdmission({
   registry,
@@ -70,6 +76,20 @@ export function openAdmission({
     })
   }
 
+  /** The model of a job that was admitted before, if it is still offered for its task and region. */
+  function readmit({ task, modelId, region }: Pick<JobRecord, 'task' | 'modelId' | 'region'>): Model {
+    const model = registry.find(modelId)
+    if (!model)
+      throw new Failure('model_not_found', `The model '${modelId}' is no longer offered here.`, { param: 'model' })
+    // A disabled model is expected to be enabled again: the attempt never began, and the job waits.
+    if (!model.enabled) throw new Failure('no_capacity', `The model '${modelId}' is disabled here.`)
+    const entry = modelFor(taskRecord(task), modelId, registry.catalog())
+    // Likewise a model that was moved to another region.
+    if (region !== null && entry.region !== region)
+      throw new Failure('no_capacity', outside(entry, region, registry.catalog().values()).message)
+    return model
+  }
+
   return {
     /** Checks whether any work may begin now, before a request is read. Throws Failure `no_capacity`. */
     requireRoom: (): void => room.records(),
@@ -87,29 +107,44 @@ export function openAdmission({
     allowed,
 
     /** Admits work of a requester, or throws the Failure that says why not. */
-    admit(requester: Requester, { kind, task, modelId, param = 'model' }: WorkRequest): Admitted {
-      modelFor(taskRecord(task), modelId, registry.catalog())
+    admit(requester: Requester, { kind, task, modelId, param = 'model', region: ofWorkflow }: WorkRequest): Admitted {
+      const entry = modelFor(taskRecord(task), modelId, registry.catalog())
       const model = registry.find(modelId)!
       requireAllowed(requester, model.id, param)
+      const { organizationName: name, region: restricted } = requester.token
+      const region =
+        restricted === null && requester.region === undefined && ofWorkflow === undefined
+          ? null
+          : requireRegion(
+              entry,
+              { asked: [requester.region, ofWorkflow], organization: { name, region: restricted } },
+              () => [...registry.catalog().values()].filter(({ id }) => allowed(requester, id)),
+            )
       room.machine(model, task)
       if (kind === 'call') room.records()
       const { organizationId, tokenId } = requester
-      return { organizationId, tokenId, task, model } as Admitted
+      return { organizationId, tokenId, task, model, region } as Admitted
     },
 
     /**
-     * Admits an attempt of a job that was admitted before: its model must still be offered for its task. The token is
-     * not checked again: work that it started is finished.
+     * Admits a call that a job needs before it can run, for the token that created the job. The token is not checked
+     * again, as for the job itself.
      */
-    readmit({ task, modelId }: Pick<JobRecord, 'task' | 'modelId'>): Model {
-      const model = registry.find(modelId)
-      if (!model)
-        throw new Failure('model_not_found', `The model '${modelId}' is no longer offered here.`, { param: 'model' })
-      // A disabled model is expected to be enabled again: the attempt never began, and the job waits.
-      if (!model.enabled) throw new Failure('no_capacity', `The model '${modelId}' is disabled here.`)
-      modelFor(taskRecord(task), modelId, registry.catalog())
-      return model
+    admitForJob(
+      { organizationId, tokenId, region }: Pick<JobRecord, 'organizationId' | 'tokenId' | 'region'>,
+      { task, modelId }: Pick<WorkRequest, 'task' | 'modelId'>,
+    ): Admitted {
+      const model = readmit({ task, modelId, region })
+      room.machine(model, task)
+      room.records()
+      return { organizationId, tokenId, task, model, region } as Admitted
     },
+
+    /**
+     * Admits an attempt of a job that was admitted before: its model must still be offered for its task and be in its
+     * region. The token is not checked again: work that it started is finished.
+     */
+    readmit,
   }
 }
 export type Admission = ReturnType<typeof openAdmission>

@@ -1,6 +1,6 @@
 import type { Failure } from '../failure.ts'
 import type { ModelActivity } from '../models/fleet.ts'
-import type { JobRecord } from '../store/store.ts'
+import { heldUntil, type JobRecord } from '../store/store.ts'
 import type { Pause } from './dispatch.ts'
 import { untilBegun, untilDone } from './job-durations.ts'
 
@@ -10,10 +10,14 @@ export const waitingReasons = [
   'no_capacity',
   'engine_failing',
   'not_before',
+  'prompt_rewriting',
   'retry',
   'model_disabled',
 ] as const
 export type WaitingReason = (typeof waitingReasons)[number]
+
+/** Reasons of jobs that are in no queue. */
+const notQueued: ReadonlySet<WaitingReason> = new Set(['not_before', 'retry', 'prompt_rewriting'])
 
 /** The current progress of a job. */
 export interface JobProgress {
@@ -63,7 +67,7 @@ export function progressOf(job: JobRecord, facts: Facts): JobProgress {
   const { etaMs: begins } = waitingFor
   return {
     progress: null,
-    queuePosition: waitingFor.reason === 'not_before' || waitingFor.reason === 'retry' ? null : (facts.position ?? 0),
+    queuePosition: notQueued.has(waitingFor.reason) ? null : (facts.position ?? 0),
     etaMs: begins === null || facts.expectedMs === null ? null : Math.round(begins + facts.expectedMs),
     waitingFor,
   }
@@ -72,6 +76,12 @@ export function progressOf(job: JobRecord, facts: Facts): JobProgress {
 function waiting(job: JobRecord, facts: Facts): WaitingFor {
   const { now, model, activity, pause, typicalMs, slots, freeSlots, position: ahead = 0 } = facts
   const name = `'${job.modelId}'`
+  if (job.notBefore === heldUntil)
+    return {
+      reason: 'prompt_rewriting',
+      detail: 'A chat model rewrites its prompt. It is queued after that.',
+      etaMs: null,
+    }
   if (job.notBefore > now) {
     const etaMs = job.notBefore - now
     return job.error

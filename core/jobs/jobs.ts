@@ -1,10 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Admitted } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Fleet, Lease } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
-import type { JobRecord, LogLine, NewJob, Store, WaitingJob } from '../store/store.ts'
+import type { JobRecord, LogLine, Store, WaitingJob } from '../store/store.ts'
 import type { CommitEffects } from '../store/workflows.ts'
 import type { RunJob } from '../tasks/run-job.ts'
 import { openArrivals } from './arrivals.ts'
@@ -20,6 +19,7 @@ import { openQueue, waitingOf } from './queue.ts'
 import { openRecorder } from './recorder.ts'
 import { openRefill } from './refill.ts'
 import { openRuns } from './runs.ts'
+import { openSubmissions, shuttingDown } from './submissions.ts'
 import { openSweep } from './sweep.ts'
 import { openWaiters } from './waiters.ts'
 import { openWaitingCalls } from './waiting-calls.ts'
@@ -32,6 +32,8 @@ export interface JobsOptions {
   run: RunJob
   /** The share of an organization, 1 or more. */
   weightOf: (organizationId: string) => number
+  /** Called with each job that was submitted as held, for the owner that resumes it. */
+  held?: (job: JobRecord) => void
   log: Log
   clock?: { now(): number }
   /** The clock by which idempotency keys expire; `clock` if absent. */
@@ -43,16 +45,8 @@ export interface JobsOptions {
   tickMs?: number
 }
 
-/** A job to store, for admitted work. */
-export type AdmittedJob = Omit<NewJob, 'rank' | 'organizationId' | 'tokenId' | 'task' | 'modelId'> & {
-  admitted: Admitted
-}
-
 /** How long interrupted runs may take to end in a drain before their jobs are released, milliseconds. */
 const interruptGraceMs = 2_000
-
-const shuttingDown = () =>
-  new Failure('shutting_down', 'This server is shutting down. Retry later.', { retryAfterMs: 5_000 })
 
 /**
  * Durable jobs: submitted with a commit, run in a fair order when a slot is free, ended exactly once. Starts at once
@@ -134,6 +128,20 @@ export function openJobs(options: JobsOptions) {
   })
 
   let draining = false
+  const submissions = openSubmissions({
+    store: store.jobs,
+    clock,
+    rankOf,
+    due,
+    enqueue,
+    held: options.held,
+    moved: job => live.moved(job),
+    ended,
+    async ready() {
+      await counted
+      if (draining) throw shuttingDown()
+    },
+  })
 
   /** Starts nothing more; running jobs continue. */
   async function close(): Promise<void> {
@@ -154,23 +162,7 @@ export function openJobs(options: JobsOptions) {
       last: () => store.events.last(),
     },
 
-    /**
-     * Resolves after the commit: from then on the job survives a crash. The same idempotency key returns the same job.
-     */
-    async submit({ admitted, ...wanted }: AdmittedJob): Promise<{ job: JobRecord; replayed: boolean }> {
-      await counted
-      if (draining) throw shuttingDown()
-      const { organizationId, tokenId, task, model } = admitted
-      const rank = rankOf(wanted.priority)
-      const submitted = await store.jobs.submit({ ...wanted, organizationId, tokenId, task, modelId: model.id, rank })
-      const { job, replayed } = submitted
-      if (replayed) return submitted
-      if (job.startBy !== null) due.at(job.startBy)
-      if (wanted.notBefore > wanted.createdAt) due.at(wanted.notBefore)
-      else enqueue([waitingOf(job)])
-      live.moved(job)
-      return submitted
-    },
+    ...submissions,
 
     /**
      * Cancels a job. It is cancelled once this resolves, then its run is stopped. Undefined: the organization has no

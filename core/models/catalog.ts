@@ -1,3 +1,4 @@
+import type { RegionLabel } from '../schemas/region.ts'
 import type { Task } from '../schemas/task.ts'
 import type { EngineTraits } from './fleet.ts'
 
@@ -7,6 +8,8 @@ export interface CatalogEntry {
   engine: string
   tasks: readonly Task[]
   extraParams: readonly string[]
+  /** The label of the region in which its engines run; absent if there is none. */
+  region?: RegionLabel | undefined
   traits: EngineTraits
 }
 export type Catalog = ReadonlyMap<string, CatalogEntry>

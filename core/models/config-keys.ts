@@ -125,11 +125,18 @@ export const defaultText = ({ required, default: value, absent }: ConfigKey): st
 const inLine = (value: unknown): string | null =>
   value === undefined ? null : stringify(value, { collectionStyle: 'flow', lineWidth: 0 }).trim()
 
+/** Returns the object with a value at this path. */
+function placed(whole: unknown, [first, ...rest]: readonly string[], value: unknown): unknown {
+  if (first === undefined) return value
+  const known = (whole ?? {}) as Record<string, unknown>
+  return { ...known, [first]: placed(known[first], rest, value) }
+}
+
 /** Returns a whole file with the example of a key. */
 function exampleOf(key: string, { example, with: more }: DescribedSchema): unknown {
   const within = (path: readonly string[]): unknown =>
     path.length === 0 ? example : { [path[0]!]: within(path.slice(1)) }
-  if (!key.startsWith('models[].')) return within(key.split('.'))
+  if (!key.startsWith('models[].')) return placed(more ?? {}, key.split('.'), example)
   return { models: [{ ...(more ?? usualModel), ...(within(key.split('.').slice(1)) as object) }] }
 }
 

@@ -4,7 +4,10 @@ import { z } from 'zod'
 import { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { isNetwork } from '../network-address.ts'
+import { regionLabels } from '../schemas/region.ts'
+import { rewritingTask } from '../schemas/task.ts'
 import { faultOf, placeIn, syntaxFault } from './config-fault.ts'
+import { offeredModels } from './defaults.ts'
 import { type DescribedSchema, published } from './described-schema.ts'
 import { Model } from './model.ts'
 import { slugFault } from './slugs.ts'
@@ -18,9 +21,15 @@ const Origin = z
     'An origin has a scheme, a host, perhaps a port, and no path: https://app.example.com. For all pages, *.',
   )
 
+/** The other keys in an example of `prompt_rewriting`. */
+const rewriting = {
+  models: [{ id: 'qwen3-8b', source: '/models/qwen3-8b-q4_k_m.gguf' }],
+  prompt_rewriting: { model: 'qwen3-8b' },
+}
+
 /**
  * infer.yaml. The metadata of the keys make the configuration reference: `description`, `example`, `unit`, `absent` (the
- * behaviour without a key that has no default), `with` (other keys that the example of a model needs).
+ * behaviour without a key that has no default), `with` (other keys of the model, or of the file, that the example needs).
  */
 export const Config = z
   .strictObject({
@@ -72,6 +81,34 @@ export const Config = z
         description: 'Access for web pages of other origins, in browsers.',
         example: { origins: ['https://app.example.com'] },
         absent: 'the defaults of its keys',
+      }),
+    region: z.enum(regionLabels).optional().meta({
+      description:
+        'Region in which this machine is. Workflows, requests and organizations that are restricted to a region use only models of this region. A remote model has a `region` of its own.',
+      example: 'EU',
+      absent: 'none: work that asks for a region is refused',
+    }),
+    prompt_rewriting: z
+      .strictObject({
+        model: z.string().meta({
+          description: 'Id of the chat model that rewrites prompts. It must be one of the models that are offered.',
+          example: 'qwen3-8b',
+          with: rewriting,
+        }),
+        instructions: z.string().min(1).max(4_000).optional().meta({
+          description: "Text that is added to infer's own instructions for the model.",
+          example: 'Never show people.',
+          with: rewriting,
+          absent: 'none',
+        }),
+      })
+      .optional()
+      .meta({
+        description:
+          'How `POST /api/prompt-rewrite` and `enable_prompt_expansion` of images and videos rewrite prompts.',
+        example: { model: 'qwen3-8b' },
+        with: rewriting,
+        absent: 'prompts are not rewritten',
       }),
     models: z
       .array(Model)
@@ -171,7 +208,27 @@ export function parseConfig(text: string, path: string, check?: (model: Model) =
       throw thrown instanceof Failure ? invalid(at, 'engine', thrown.message) : thrown
     }
   }
+  const fault = rewritingFault(parsed.data)
+  if (fault) {
+    const place = placeIn(document, text, path, ['prompt_rewriting', 'model'])
+    throw new Failure('invalid_value', `${place}: ${fault}`)
+  }
   return parsed.data
+}
+
+/** Returns why the model of `prompt_rewriting` cannot rewrite prompts. */
+function rewritingFault({ models, toys, prompt_rewriting: configured }: Config): string | undefined {
+  if (!configured) return undefined
+  const offered = offeredModels({ models, toys })
+  const chat = offered.filter(({ enabled, tasks }) => enabled && tasks.includes(rewritingTask)).map(({ id }) => id)
+  if (chat.includes(configured.model)) return undefined
+  const model = offered.find(({ id }) => id === configured.model)
+  const why = !model
+    ? `there is no model '${configured.model}'`
+    : model.enabled
+      ? `the model '${model.id}' does not do ${rewritingTask}`
+      : `the model '${model.id}' is disabled`
+  return `${why}, so it cannot rewrite prompts. ${chat.length > 0 ? `Name one of: ${chat.join(', ')}.` : 'Add a chat model to models.'}`
 }
 
 /** Returns the JSON Schema (2020-12) of infer.yaml, for editors and for checks without infer. */

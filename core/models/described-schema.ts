@@ -18,7 +18,7 @@ export interface DescribedSchema extends TypeSchema {
   example?: unknown
   /** The behaviour without the key, if it has no default. */
   absent?: string
-  /** Other keys of a model that its example needs. */
+  /** Other keys of the model, or of the file, that its example needs. */
   with?: Record<string, unknown>
 }
 

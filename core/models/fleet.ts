@@ -130,6 +130,8 @@ export interface EngineTraits {
   promptLists: boolean
   /** Whether a translation is a transcription with the field `translate`; other engines have a route for it. */
   translateField?: boolean
+  /** Whether the engine is a server elsewhere, so that the region of this machine is not its region. */
+  isElsewhere?: true
   /** Only of models that synthesize speech. */
   speech?: SpeechTraits
   /** Name of the model in requests to the engine. */

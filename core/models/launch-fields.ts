@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { regionLabels } from '../schemas/region.ts'
 import { sandboxLevels } from '../schemas/sandbox-level.ts'
 
 const SandboxPath = z
@@ -74,6 +75,12 @@ export const launchFields = {
     example: 'https://api.example.com/v1',
     with: remote,
     absent: 'none; required for remote',
+  }),
+  region: z.enum(regionLabels).optional().meta({
+    description: '`remote` only: region in which the server is. See `region` of this machine.',
+    example: 'US',
+    with: remote,
+    absent: 'none: the server counts as being in no region',
   }),
   api_key_env: z.string().optional().meta({
     description: '`remote` only: environment variable of infer that holds the key of the server, sent as bearer token.',

@@ -1,3 +1,4 @@
+import type { RegionLabel } from '../schemas/region.ts'
 import type { GenerationTask } from '../schemas/task.ts'
 import type { Catalog } from './catalog.ts'
 import { compareModels, type ModelChanges } from './change.ts'
@@ -23,6 +24,7 @@ export function openRegistry({
   toys,
   defaults,
   traits,
+  region,
 }: {
   /** The models in infer.yaml; without any, `defaults` are used. */
   models: readonly Model[]
@@ -30,6 +32,8 @@ export function openRegistry({
   toys?: boolean | undefined
   defaults: () => Model[]
   traits: (model: Model) => EngineTraits
+  /** The region of this machine. */
+  region?: RegionLabel | undefined
 }) {
   let current = offerOf(offeredModels({ models: configured, toys }, defaults))
 
@@ -40,20 +44,29 @@ export function openRegistry({
       catalog: new Map(
         models
           .filter(model => model.enabled)
-          .map(model => [
-            model.id,
-            {
-              id: model.id,
-              engine: model.engine,
-              tasks: model.tasks,
-              extraParams: model.extra_params,
-              traits: traits(model),
-            },
-          ]),
+          .map(model => {
+            const engineTraits = traits(model)
+            return [
+              model.id,
+              {
+                id: model.id,
+                engine: model.engine,
+                tasks: model.tasks,
+                extraParams: model.extra_params,
+                region: regionOf(model, engineTraits),
+                traits: engineTraits,
+              },
+            ]
+          }),
       ),
       slugs: slugTable(models),
       readAt: Date.now(),
     }
+  }
+
+  /** A server elsewhere is where its own label says; without one, its region is not known. */
+  function regionOf(model: Model, { isElsewhere }: Pick<EngineTraits, 'isElsewhere'>): RegionLabel | undefined {
+    return model.region ?? (isElsewhere ? undefined : region)
   }
 
   return {

@@ -38,6 +38,9 @@ export const Task = z
   .meta({ id: 'Task', description: 'A kind of work that a model does, such as `std/chat-completion`.' })
 export type Task = z.infer<typeof Task>
 
+/** The task of models that rewrite prompts. */
+export const rewritingTask = 'std/chat-completion' satisfies TextTask
+
 /** Whether the task is requested below /slug, where each model has a path for it. */
 export const isSlugTask = (task: Task): task is GenerationTask => task.startsWith('slug/')
 

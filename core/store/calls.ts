@@ -14,6 +14,7 @@ export const callRecordDefaults = {
   timeoutMs: null,
   retentionMs: null,
   parent: null,
+  region: null,
   attempt: 1,
   maxAttempts: 1,
   claims: 1,

@@ -1,5 +1,6 @@
 import type { Failure } from '../failure.ts'
 import type { LogLevel } from '../schemas/log-level.ts'
+import type { RegionLabel } from '../schemas/region.ts'
 import type { Task } from '../schemas/task.ts'
 import type { Usage } from '../usage.ts'
 import type { NewFile, NewLibraryItem } from './file-records.ts'
@@ -10,6 +11,15 @@ export type { Usage } from '../usage.ts'
 
 export const jobStatuses = ['pending', 'processing', 'completed', 'failed', 'cancelled'] as const
 export type JobStatus = (typeof jobStatuses)[number]
+
+/**
+ * The `notBefore` of a job that is held: it waits in no queue until `resume` gives it its inputs. Epoch milliseconds, the
+ * last that a date can have.
+ */
+export const heldUntil = 8_640_000_000_000_000
+
+/** How a held job continues: with these inputs from a time on, or as a failed job. */
+export type Resumption = { inputs: string; notBefore: number } | { error: JobError }
 
 /** Identifies a repeated submission. */
 export interface IdempotencyKey {
@@ -49,11 +59,14 @@ export interface NewJob {
   notBefore: number
   createdAt: number
   metadata: string | null
+  /** The region in which it must run; null if any will do. */
+  region?: RegionLabel | null
   /** The caller has included organization, method and route in the key. */
   idempotency: IdempotencyKey | null
 }
 
-export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class'> {
+export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class' | 'region'> {
+  region: RegionLabel | null
   kind: 'async' | 'sync'
   /** `interactive` for a synchronous call. */
   class: JobClass

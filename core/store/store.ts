@@ -19,6 +19,7 @@ import type {
   JobRecord,
   JobStatus,
   NewJob,
+  Resumption,
   WaitingJob,
   WaitingQuery,
 } from './job-records.ts'
@@ -86,12 +87,18 @@ export interface Store {
      * longer kept, unless it was removed before it started.
      */
     submit(job: NewJob): Promise<{ job: JobRecord; replayed: boolean }>
+    /** Submits several jobs in one commit, each as `submit` does: all of them, or none. */
+    submitAll(jobs: readonly NewJob[]): Promise<{ job: JobRecord; replayed: boolean }[]>
     /** Returns the job that `submit` would return for this key, without submitting. Throws like `submit`. */
     findByKey(
       organizationId: string,
       key: { key: string; bodyHash: string },
       now: number,
     ): Promise<JobRecord | undefined>
+    /** The held jobs, oldest first. Scans all of them: call it only at the start. */
+    held(): Promise<{ organizationId: string; id: string }[]>
+    /** Ends the hold of a job. Undefined: it is not held any more, and nothing changes. */
+    resume(organizationId: string, id: string, how: Resumption, at: number): Promise<JobRecord | undefined>
     /** Counts the due pending jobs by model, class and organization. Scans all of them: call it only at the start. */
     backlog(): Promise<Backlog[]>
     /** Due pending jobs of one model, class and organization, by rank, starting at rank `from` (included). */

@@ -1,5 +1,6 @@
 import type { ExecutionStatus, NodeStatus } from '../dag/advance.ts'
 import type { Dag, Parameters } from '../dag/definition.ts'
+import type { Region } from '../schemas/region.ts'
 import type {
   IdempotencyKey,
   JobClaim,
@@ -23,9 +24,6 @@ export interface WorkflowDefinition {
   parameters: Parameters | null
   dag: Dag
 }
-export const regions = ['Global', 'US', 'EU'] as const
-export type Region = (typeof regions)[number]
-
 export interface NewWorkflow extends WorkflowDefinition {
   id: string
   organizationId: string

@@ -103,7 +103,7 @@ interface TaskFacts<Id extends Task> extends TaskName<Id> {
   request: z.ZodType
   /** Further field names of requests, each with the field that it stands for; null for OpenAI fields without effect. */
   otherFields: Readonly<Record<string, string | null>>
-  /** Returns the inputs that the model does not support, such as a voice. Fields that are not known yet are absent. */
+  /** Returns the inputs of a workflow node that it or its model does not support, such as a voice. Unknown fields are absent. */
   modelFaults(inputs: Readonly<Record<string, unknown>>, model: ModelFacts): FailureDetail[]
   result: z.ZodType
   metering: Metering

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Dag, Parameters, WorkflowNode } from '../dag/definition.ts'
+import type { RegionLabel } from '../schemas/region.ts'
 import { type Kinds, kindsOf, membersAt, walk } from '../schemas/schema-walk.ts'
 import type { ModelFacts, TaskRecord } from '../tasks/task.ts'
 import { referencesIn } from './bind.ts'
@@ -17,6 +18,8 @@ export type TaskType = Pick<TaskRecord, 'request' | 'result' | 'isMediaPath' | '
 export interface OfferedModel extends ModelFacts {
   enabled: boolean
   tasks: readonly string[]
+  /** Where its engines run; absent if they have no region. */
+  region?: RegionLabel | undefined
   /** Additional request fields that its configuration accepts. */
   extraParams: readonly string[]
 }
@@ -28,6 +31,8 @@ export interface Offer {
   taskNames(): readonly string[]
   model(id: string): OfferedModel | undefined
   modelIds(): readonly string[]
+  /** The region in which all models must be; null or absent if any will do. */
+  region?: RegionLabel | null
 }
 
 const known = new Set([
@@ -127,6 +132,13 @@ function diagnoseModel(
     issue({
       code: 'model_task_mismatch',
       message: `Node '${id}': the model '${model_id}' does ${model.tasks.join(', ')}, not ${task}.`,
+      ...at,
+    })
+  const { region } = offer
+  if (model && region && model.region !== region)
+    warn({
+      code: 'model_outside_region',
+      message: `Node '${id}': the workflow runs in the region ${region}, and the model '${model_id}' runs ${model.region === undefined ? 'in no region' : `in ${model.region}`}.`,
       ...at,
     })
 }

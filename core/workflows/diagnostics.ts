@@ -17,6 +17,7 @@ export const warningCodes = [
   'node_without_model',
   'unknown_model',
   'model_disabled',
+  'model_outside_region',
   'unknown_reference',
   'reference_not_upstream',
   'duplicate_edge',

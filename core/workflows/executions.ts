@@ -101,14 +101,20 @@ export function openExecutions({
     options: ExecutionOptions,
     more: { parentExecutionId: string | null; reuse?: ReadonlyMap<string, string> },
   ): Promise<{ execution: ExecutionRecord; replayed: boolean }> {
-    const { definition, requester, offer, workflow, timeout, inputParams, ...execution } = options
-    requireRunnable(blockingOf(await diagnoseInTimeSlices(definition.dag, definition.parameters ?? undefined, offer)))
-    const references = Object.values(definition.dag.nodes).flatMap(({ inputs }) =>
+    const { definition: given, requester, offer, workflow, timeout, inputParams, ...execution } = options
+    requireRunnable(blockingOf(await diagnoseInTimeSlices(given.dag, given.parameters ?? undefined, offer)))
+    const references = Object.values(given.dag.nodes).flatMap(({ inputs }) =>
       referencesIn(inputs).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
     )
-    const nodes = planOf(definition.dag, more.reuse)
+    const nodes = planOf(given.dag, more.reuse)
+    let { region } = given
     for (const { task, modelId, reuses } of nodes)
-      if (reuses === null) admission.admit(requester, { kind: 'node', task: task as Task, modelId })
+      if (reuses === null) {
+        const work = { kind: 'node', task: task as Task, modelId, region } as const
+        region = admission.admit(requester, work).region ?? region
+      }
+    // The execution keeps the region of the request and of the organization, for nodes that start later.
+    const definition = region === given.region ? given : { ...given, region }
     const id = newId('exec')
     const createdAt = clock.now()
     const filled = fillParameters(inputParams, definition.parameters, usedParameters(references))

@@ -4,6 +4,7 @@ import { Failure } from '../failure.ts'
 import { neverBegan } from '../jobs/retry.ts'
 import type { Media } from '../media/media.ts'
 import type { Model } from '../models/model.ts'
+import { requiredLabel } from '../schemas/region.ts'
 import { type JobRecord, largeResultBytes } from '../store/store.ts'
 import { taskRecord } from '../tasks/registry.ts'
 import type { RunJob, RunResult } from '../tasks/run-job.ts'
@@ -46,6 +47,7 @@ export function openNodeWorks({
   async function bound({ parent, organizationId, modelId, task }: JobRecord, model: Model): Promise<NodeWork> {
     const execution = await snapshots.of(organizationId, parent!.executionId)
     if (!execution) throw new Failure('not_found', `The execution ${parent!.executionId} no longer exists.`)
+    admission.readmit({ task, modelId, region: requiredLabel(execution.definition.region) })
     const node = await boundInputs(execution, parent!.nodeId, { snapshots, cpu })
     const { read, write } = cacheUse(node.node, task, node.inputs)
     const { origin } = execution

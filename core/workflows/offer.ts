@@ -1,5 +1,6 @@
 import type { Catalog } from '../models/catalog.ts'
 import type { Model } from '../models/model.ts'
+import type { RegionLabel } from '../schemas/region.ts'
 import { taskNamed, taskRecords } from '../tasks/registry.ts'
 import type { Offer } from './diagnose-node.ts'
 
@@ -10,8 +11,16 @@ export interface Models {
   catalog(): Catalog
 }
 
-/** The tasks and models that workflows may use. Models that `allowed` refuses do not exist for the caller. */
-export const offerOf = (models: Models, allowed: (modelId: string) => boolean): Offer => ({
+/**
+ * The tasks and models that workflows may use. Models that `allowed` refuses do not exist for the caller. `region`: where
+ * the models of the workflow must be.
+ */
+export const offerOf = (
+  models: Models,
+  allowed: (modelId: string) => boolean,
+  region: RegionLabel | null = null,
+): Offer => ({
+  region,
   task(name) {
     const task = taskNamed(name)
     return task && { name: task.id, type: task }
@@ -24,6 +33,7 @@ export const offerOf = (models: Models, allowed: (modelId: string) => boolean): 
         id,
         enabled: model.enabled,
         tasks: model.tasks,
+        region: models.catalog().get(id)?.region,
         extraParams: model.extra_params,
         resolutions: model.resolutions,
         voices: models.catalog().get(id)?.traits.speech?.voices ?? undefined,

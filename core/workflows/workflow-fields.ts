@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Dag, ParameterRecord } from '../dag/definition.ts'
-import { regions } from '../store/workflows.ts'
+import { regions } from '../schemas/region.ts'
 
 const ignored = z
   .unknown()
@@ -23,7 +23,12 @@ export const WorkflowFields = z
   .strictObject({
     name: z.string().trim().min(1).max(256).describe('Name of the workflow.'),
     description: z.string().max(4096).nullish().describe('What the workflow is for.'),
-    region: z.enum(regions).optional().describe('A label without effect. Default: `Global`.'),
+    region: z
+      .enum(regions)
+      .optional()
+      .describe(
+        'Region in which its executions run: their models must be there. `Global` asks for none. Default: `Global`.',
+      ),
     timeout: z.int().min(1).max(maxTimeout).optional().describe('Maximum seconds of an execution. Default: 3600.'),
     on_failure: z
       .enum(['fail_fast', 'continue'])

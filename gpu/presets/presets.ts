@@ -29,6 +29,8 @@ export function presetOf(model: Model): Preset {
     throw wrong(`the engine '${preset.name}' has no setting '${unsupported}'. Set its options with 'args'.`)
   const fault = preset.configurationFault(model)
   if (fault) throw wrong(`the engine '${preset.name}' cannot run it: ${fault}`)
+  if (model.region !== undefined && preset.runsOn !== 'elsewhere')
+    throw wrong("'region' is only for the engine 'remote'. For this machine, set 'region' at the top of the file.")
   if (!preset.sandbox && (model.sandbox ?? 'none') !== 'none')
     throw wrong(`'sandbox' has no effect with the engine '${preset.name}', which infer does not start. Remove it.`)
   if (model.sandbox === 'strict' && preset.channel(model) !== 'socket')

@@ -35,6 +35,7 @@ export const remote: Preset = {
       streamUsage: 'end',
       namedTool: true,
       promptLists: true,
+      isElsewhere: true,
     })
   },
   failureOf: (status, body) => refusal(status, body),

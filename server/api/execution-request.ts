@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Dag, ParameterRecord } from '../../core/dag/definition.ts'
 import { notImplemented } from '../../core/schemas/not-implemented.ts'
+import { regions } from '../../core/schemas/region.ts'
 import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 
 const InputParams = z.record(z.string(), z.unknown()).default({}).describe('Values of the input parameters by name.')
@@ -21,6 +22,10 @@ const Terms = z.strictObject({
     .record(z.string().max(64), z.string().max(512))
     .optional()
     .describe('Your own key-value pairs, by which executions can be listed.'),
+  region: z
+    .enum(regions)
+    .optional()
+    .describe('Region in which the execution runs, besides that of the workflow: all models must be there.'),
   webhook_url: notImplemented,
   webhook_events: notImplemented,
 })

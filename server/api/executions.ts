@@ -9,6 +9,7 @@ import { errorGroups } from '../docs/route-errors.ts'
 import type { Embedded } from '../embedded.ts'
 import { idempotencyOf } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
+import { askForRegion } from '../region.ts'
 import { JsonText, route } from '../route.ts'
 import { ExecutionNodeObject, progressOfNodes, shownNode, shownNodes } from './execution-nodes.ts'
 import { ExecutionObject, executionAnswer, findExecution } from './execution-record.ts'
@@ -35,6 +36,7 @@ const executionOptionsOf = (
   terms: ExecutionTerms,
   owners: Pick<Owners, 'admission' | 'config' | 'registry'>,
 ): ExecutionOptions => {
+  askForRegion(call.caller, terms.region)
   const retention = owners.config.limits.job_retention
   // An idempotency key covers the body and the path, and not the current version of the workflow.
   const { bodyHash, params } = call

@@ -1,12 +1,14 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { notImplemented } from '../../core/schemas/not-implemented.ts'
+import { regions } from '../../core/schemas/region.ts'
 import { Task } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { taskNamed, taskRecord } from '../../core/tasks/registry.ts'
 import type { Call } from '../call.ts'
 import { errorGroups } from '../docs/route-errors.ts'
 import type { Owners } from '../owners.ts'
+import { askForRegion } from '../region.ts'
 import { route } from '../route.ts'
 import { submitGeneration } from '../slug/submit.ts'
 import { type JobTerms, submissionAnswer } from '../submit.ts'
@@ -69,6 +71,10 @@ const Create = z
       .record(z.string().max(64), z.string().max(512))
       .optional()
       .describe('Your own key-value pairs, by which jobs can be listed.'),
+    region: z
+      .enum(regions)
+      .optional()
+      .describe('Region in which the job runs: its model must be there. `Global` asks for none. Default: `Global`.'),
     webhook_url: notImplemented,
     webhook_events: notImplemented,
   })
@@ -141,6 +147,7 @@ function targetOf(
 }
 
 async function create(body: Create, call: Call, owners: SubmitterOwners): Promise<JobRecord> {
+  askForRegion(call.caller, body.region)
   const { modelField, inputsField, modelId: given, inputs } = givenOf(body, call)
   const target = targetOf(body, given, owners)
   const terms = termsOf(body)

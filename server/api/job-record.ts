@@ -3,7 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import { isId, queueIdOf } from '../../core/ids.ts'
 import type { JobProgress } from '../../core/jobs/job-progress.ts'
 import { Task } from '../../core/schemas/task.ts'
-import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
+import { heldUntil, type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { hasFiles, shownResult, taskRecord } from '../../core/tasks/registry.ts'
 import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'
@@ -96,7 +96,7 @@ export const progressOf = (job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): JobP
 
 function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeof JobFacts>, 'metadata'> {
   const { progress, queuePosition, etaMs, waitingFor } = progressOf(job, owners)
-  const ready = Math.max(job.createdAt, job.notBefore)
+  const ready = job.notBefore === heldUntil ? job.createdAt : Math.max(job.createdAt, job.notBefore)
   return {
     id: job.id,
     object: 'job',
@@ -122,7 +122,7 @@ function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeo
     worker_id: job.engineId,
     created_at: seconds(job.createdAt)!,
     updated_at: seconds(job.updatedAt)!,
-    queued_at: job.status === 'pending' && ready > Date.now() ? null : seconds(ready),
+    queued_at: job.status === 'pending' && job.notBefore > Date.now() ? null : seconds(ready),
     started_at: seconds(job.startedAt),
     finished_at: seconds(job.finishedAt),
     expires_at: seconds(job.expiresAt),

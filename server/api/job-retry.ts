@@ -3,6 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { taskRecord } from '../../core/tasks/registry.ts'
 import type { Call } from '../call.ts'
+import { askForRegion } from '../region.ts'
 import type { JobTerms } from '../submit.ts'
 import { hasEnded } from './job-record.ts'
 import { type SubmitterOwners, submitters } from './submitters.ts'
@@ -32,6 +33,7 @@ export async function retryJob(job: JobRecord, call: Call, owners: SubmitterOwne
       'conflict',
       `The job ${job.id} belongs to the node '${job.parent.nodeId}' of an execution. Retry the execution: POST /api/workflow-executions/${job.parent.executionId}/retry.`,
     )
+  askForRegion(call.caller, job.region ?? undefined)
   // An idempotency key stands for this body: the same key for another job is another request.
   const body = { retry: job.id }
   call.bodyHash = canonicalHash(body)

@@ -3,6 +3,7 @@ import { modelAllowed } from '../../core/accounts/accounts.ts'
 import type { FleetSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { slugsOf } from '../../core/models/slugs.ts'
+import { regionLabels } from '../../core/schemas/region.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { inputSchema } from '../../core/tasks/generation/input-schema.ts'
 import { featuresByTask } from '../../core/tasks/task-features.ts'
@@ -17,6 +18,12 @@ export const modelState = z
     '`warm`: loaded. `loading`: being loaded. `cold`: loaded by the next request. `unavailable`: cannot be loaded now. `disabled`: switched off in `infer.yaml`.',
   )
 
+/** Where the engines of a model run. */
+export const modelRegion = z
+  .enum(regionLabels)
+  .nullable()
+  .describe('Region in which its engines run, by `region` in `infer.yaml`; null if none is set.')
+
 export const ModelStatus = z
   .object({
     model_id: z.string().describe('Id of the model.'),
@@ -28,6 +35,7 @@ export const ModelStatus = z
     status: modelState,
     reason: z.string().nullable().describe('Why it is unavailable or not loaded, as a sentence; else null.'),
     engine: z.string().describe('Engine preset, such as `gguf` or `vllm`.'),
+    region: modelRegion,
     workers: z
       .object({ ready: z.int().describe('Loaded engines.'), loading: z.int().describe('Engines that load.') })
       .describe('Engines of the model.'),
@@ -85,7 +93,8 @@ export function statusOf(
   const schemas = Object.fromEntries(
     [...bySlug.keys()].map(task => [task, inputSchema(task, model.resolutions) as Record<string, unknown>]),
   )
-  const features = featuresByTask(model.tasks, registry.catalog().get(model.id)?.traits.features ?? new Set())
+  const entry = registry.catalog().get(model.id)
+  const features = featuresByTask(model.tasks, entry?.traits.features ?? new Set())
   return {
     model_id: model.id,
     spec_id: `${model.id}@1`,
@@ -96,6 +105,7 @@ export function statusOf(
     status: model.enabled ? (activity?.status ?? 'cold') : 'disabled',
     reason: activity?.reason ?? null,
     engine: model.engine,
+    region: entry?.region ?? null,
     workers: {
       ready: own.filter(({ state }) => state === 'ready').length,
       loading: own.filter(({ state }) => state === 'starting').length,

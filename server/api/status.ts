@@ -10,7 +10,7 @@ import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import type { Timing } from '../timings.ts'
 import { DeviceStatus, deviceStatus } from './device-status.ts'
-import { modelState } from './model-status.ts'
+import { modelRegion, modelState } from './model-status.ts'
 import { WaitingFor } from './waiting-for.ts'
 
 export const EngineStatus = z
@@ -35,6 +35,7 @@ const ModelLoad = z
     model_id: z.string().describe('Id of the model.'),
     engine: z.string().describe('Engine preset, such as `gguf` or `vllm`.'),
     tasks: z.array(Task).describe('Tasks that the model does.'),
+    region: modelRegion,
     status: modelState,
     reason: z.string().nullable().describe('Why it is unavailable or not loaded, as a sentence; else null.'),
     eta_seconds: z.int().nullable().describe('Expected seconds until it is loaded; null if unknown or loaded.'),
@@ -96,7 +97,7 @@ const sum = (all: readonly ResidentSnapshot[], of: (one: ResidentSnapshot) => nu
 function loadOf(
   model: Model,
   { models, residents }: FleetSnapshot,
-  { jobs, throughput, timings }: Pick<Owners, 'jobs' | 'throughput' | 'timings'>,
+  { jobs, registry, throughput, timings }: Pick<Owners, 'jobs' | 'registry' | 'throughput' | 'timings'>,
 ): z.input<typeof ModelLoad> {
   const activity = models[model.id]
   const ready = residents.filter(({ modelId, state }) => modelId === model.id && state === 'ready')
@@ -110,6 +111,7 @@ function loadOf(
     model_id: model.id,
     engine: model.engine,
     tasks: model.tasks,
+    region: registry.catalog().get(model.id)?.region ?? null,
     status: model.enabled ? (activity?.status ?? 'cold') : 'disabled',
     reason: activity?.reason ?? null,
     eta_seconds: activity?.etaMs == null ? null : Math.ceil(activity.etaMs / 1000),

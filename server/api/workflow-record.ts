@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
-import { regions, type WorkflowDefinition, type WorkflowRecord } from '../../core/store/workflows.ts'
+import { type Region, regions, requiredLabel } from '../../core/schemas/region.ts'
+import type { WorkflowDefinition, WorkflowRecord } from '../../core/store/workflows.ts'
 import { type Survey, surveyInTimeSlices } from '../../core/workflows/diagnose.ts'
 import type { Offer } from '../../core/workflows/diagnose-node.ts'
 import { type Diagnostics, typeIssueCodes, warningCodes } from '../../core/workflows/diagnostics.ts'
@@ -43,7 +44,7 @@ export const WorkflowObject = z
     organization_id: z.string().describe('Id of the organization: `org_…`.'),
     name: z.string().describe('Name of the workflow.'),
     description: z.string().nullable().describe('What the workflow is for; null without a text.'),
-    region: z.enum(regions).describe('A label without effect.'),
+    region: z.enum(regions).describe('Region in which its executions run; `Global` for any.'),
     timeout: z.int().describe('Most seconds of an execution.'),
     on_failure: z
       .enum(['fail_fast', 'continue'])
@@ -101,20 +102,31 @@ export const shownWorkflow = (
 })
 
 /** Returns the models that workflows of the caller may use: those that the token may use. */
-export const offerFor = (call: Call, { admission, registry }: Pick<Owners, 'admission' | 'registry'>): Offer =>
-  offerOf(registry, id => admission.allowed(call.caller, id))
+export const offerFor = (
+  call: Call,
+  { admission, registry }: Pick<Owners, 'admission' | 'registry'>,
+  region?: Region,
+): Offer =>
+  offerOf(
+    registry,
+    id => admission.allowed(call.caller, id),
+    requiredLabel(region) ?? requiredLabel(call.caller.token.region as Region | null),
+  )
+
+/** The part of a definition that is validated. */
+type Diagnosed = Pick<WorkflowDefinition, 'dag' | 'parameters'> & { region?: Region | undefined }
 
 export const diagnosticsFor = (
   call: Call,
-  definition: Pick<WorkflowDefinition, 'dag' | 'parameters'>,
+  definition: Diagnosed,
   owners: Pick<Owners, 'admission' | 'registry'>,
 ): Promise<Diagnostics> => surveyFor(call, definition, owners).then(({ diagnostics }) => diagnostics)
 
 export const surveyFor = (
   call: Call,
-  { dag, parameters }: Pick<WorkflowDefinition, 'dag' | 'parameters'>,
+  { dag, parameters, region }: Diagnosed,
   owners: Pick<Owners, 'admission' | 'registry'>,
-): Promise<Survey> => surveyInTimeSlices(dag, parameters ?? undefined, offerFor(call, owners))
+): Promise<Survey> => surveyInTimeSlices(dag, parameters ?? undefined, offerFor(call, owners, region))
 
 const isWorkflowId = (id: string): boolean => id.startsWith('wf_') && isId(id)
 

@@ -81,6 +81,7 @@ const ToValidate = z
   .strictObject({
     dag: Dag,
     parameters: ParameterRecord.nullish().describe('The input parameters by name. Default: none declared.'),
+    region: WorkflowFields.shape.region,
   })
   .meta({ id: 'WorkflowToValidate', description: 'A workflow to validate.' })
 const Validation = z
@@ -177,8 +178,8 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     example: { dag: example.dag, parameters: example.parameters },
     response: Validation,
     handle: async ({ body }, call) => {
-      const { dag, parameters = null } = body
-      const { diagnostics, order } = await surveyFor(call, { dag, parameters }, owners)
+      const { dag, parameters = null, region } = body
+      const { diagnostics, order } = await surveyFor(call, { dag, parameters, region }, owners)
       return { valid: blockingOf(diagnostics).length === 0, diagnostics, order: order ? [...order] : null }
     },
   }),

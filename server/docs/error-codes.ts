@@ -27,6 +27,7 @@ export const errorCodes: Readonly<Record<FailureCode, string>> = {
   token_expired: 'The token has expired.',
   insufficient_scope: 'The token lacks the scope that `required_scope` names.',
   model_not_allowed: 'The token may not use this model.',
+  region_restricted: 'The organization is restricted to a region, and the model runs elsewhere.',
   organization_mismatch: 'The token belongs to another organization than the one that may do this.',
   organization_disabled: 'The organization of the token is disabled.',
   origin_not_allowed: 'Web pages of this origin may not use the API. Add it to `cors.origins` in `infer.yaml`.',

@@ -20,6 +20,7 @@ export const operationIdOf = ({ method, path }: Route): string =>
 export function operation(route: Route, examples: AnswerExamples): Record<string, unknown> {
   const { tag, summary, description, scope, params, query } = route
   const operationId = operationIdOf(route)
+  const startsWork = route.errorCodes?.includes('region_restricted')
   const isIdempotent = route.errorCodes?.includes('idempotency_key_reused')
   return {
     operationId,
@@ -31,6 +32,7 @@ export function operation(route: Route, examples: AnswerExamples): Record<string
     parameters: [
       ...parameters(params, 'path'),
       ...parameters(query, 'query'),
+      ...(startsWork ? [{ $ref: '#/components/parameters/Region' }] : []),
       ...(isIdempotent ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
     ],
     ...(route.body || route.form || route.rawBody ? { requestBody: requestBody(route) } : {}),

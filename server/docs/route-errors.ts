@@ -9,6 +9,7 @@ export const errorGroups = {
     'unsupported_task',
     'unsupported_parameter',
     'model_not_allowed',
+    'region_restricted',
     'conflict',
     'idempotency_key_reused',
     'disk_full',

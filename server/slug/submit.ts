@@ -15,6 +15,7 @@ import { checkRequestFields } from '../../core/tasks/request-fields.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { type JobTerms, submitJob, submittedBefore } from '../submit.ts'
+import { holdForPrompt } from './hold-for-prompt.ts'
 
 /** The target of a request: a slug, or a model and one of its tasks. */
 export type Target = { slug: string } | { modelId: string; task: GenerationTask | ImageTask }
@@ -53,11 +54,13 @@ export async function submitGeneration(
   const { model, task, slug } = offered(call, target, owners)
   const param = slug === null ? 'model' : null
   const admitted = admission.admit(call.caller, { kind: 'job', task, modelId: model.id, param })
+  refuseSeveralShapes(body)
   if (strict) checkRequestFields(taskRecord(task), body, model.extra_params)
   const prepared = taskRecord(task).prepare(body, model)
   // A model that edits images may do so with a mask only, or without one only.
   if (prepared.task !== task) admission.admit(call.caller, { kind: 'job', task: prepared.task, modelId: model.id })
   const id = newId('job')
+  const { held, hold } = holdForPrompt(call, prepared, { group: id, terms }, owners)
   // The same body under another slug is another request.
   if (call.bodyHash !== undefined && slug !== null) call.bodyHash = canonicalHash([slug, call.bodyHash])
   // Checked before the media are fetched, because they may no longer exist at their source.
@@ -68,9 +71,9 @@ export async function submitGeneration(
   }
   const stored = await storeMedia(call, id, prepared.media, owners)
   call.releaseBody()
-  const options = { id, admitted, slug, ...(terms ? { terms } : {}) }
+  const options = { id, admitted, slug, held, ...(terms ? { terms } : {}) }
   try {
-    const inputs = fillMedia(prepared, stored)
+    const inputs = hold(fillMedia(prepared, stored))
     const submitted = await submitJob(call, [slug, body], { ...options, inputs }, owners)
     if (submitted.replayed) await forget(Object.values(stored), owners)
     return { ...submitted, model, syncMode: prepared.syncMode }
@@ -80,8 +83,19 @@ export async function submitGeneration(
   }
 }
 
+/** Throws Failure `unsupported_parameter` for `aspect_ratios`: the routes that use this answer with one request. */
+function refuseSeveralShapes(body: unknown): void {
+  const param = 'aspect_ratios'
+  if (body === null || typeof body !== 'object' || (body as Record<string, unknown>)[param] == null) return
+  throw new Failure(
+    'unsupported_parameter',
+    `'${param}' makes several videos, and this answers with one. Send a request with 'aspect_ratio' for each, or '${param}' to POST /slug/{slug}.`,
+    { param },
+  )
+}
+
 /** Finds what the target names. Throws Failure `model_not_found` or `unsupported_task`, which names alternatives. */
-function offered(
+export function offered(
   call: Call,
   target: Target,
   { registry }: Pick<Owners, 'registry'>,
@@ -103,7 +117,7 @@ function offered(
 }
 
 /** Stores the media that the request names as files: all of them or none. */
-async function storeMedia(
+export async function storeMedia(
   call: Call,
   jobId: string,
   wanted: readonly MediaReference[],
@@ -125,7 +139,10 @@ async function storeMedia(
 }
 
 /** Removes the files of a job that was not created. A file that cannot be removed now is removed when it expires. */
-async function forget(created: readonly FileRecord[], { files, log }: Pick<Owners, 'files' | 'log'>): Promise<void> {
+export async function forget(
+  created: readonly FileRecord[],
+  { files, log }: Pick<Owners, 'files' | 'log'>,
+): Promise<void> {
   for (const { organizationId, id } of created)
     await files
       .remove(organizationId, id)

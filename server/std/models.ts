@@ -5,7 +5,7 @@ import type { FleetSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../core/nearest.ts'
 import { Task } from '../../core/schemas/task.ts'
-import { modelState } from '../api/model-status.ts'
+import { modelRegion, modelState } from '../api/model-status.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
@@ -21,6 +21,7 @@ export const ModelObject = z
     status: modelState,
     context_length: z.int().nullable().describe('Most tokens of a request and its answer together; null if unknown.'),
     slug: z.string().nullable().describe('Path under `/slug`; null without one.'),
+    region: modelRegion,
   })
   .meta({ id: 'ModelObject', description: 'A model.' })
 
@@ -38,6 +39,7 @@ const describe = (model: Model, now: FleetSnapshot, registry: Owners['registry']
   status: now.models[model.id]?.status ?? 'cold',
   context_length: model.context_length ?? null,
   slug: model.slug ?? null,
+  region: registry.catalog().get(model.id)?.region ?? null,
 })
 
 /** Enabled models that the caller's token may use. */

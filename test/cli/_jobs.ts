@@ -150,7 +150,7 @@ export async function jobServer(script: Script) {
       next(name, answers)(response, seen, request)
     if (path === '/api/model-status')
       return answer(response, 200, { models: script.models ?? [pictures, videos, talker] })
-    if (method === 'POST' && path === '/api/jobs')
+    if (method === 'POST' && (path === '/api/jobs' || path.startsWith('/slug/')))
       return play('submit', script.submit ?? [says({ id: jobId, queue_id: null, status: 'pending' }, 202)])
     if (path.endsWith('/events')) return play('events', script.events)
     if (path.endsWith('/cancel')) return play('cancel', script.cancel)

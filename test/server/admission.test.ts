@@ -91,6 +91,11 @@ const requests: Record<string, { path: () => string; body?: unknown; work: WorkR
     ...work('/std/v1/images/edits', { model: 'draws', prompt: 'A cat', image: pixel }, 'std/image-edit', 'draws'),
     work: { kind: 'job', task: 'std/image-edit', modelId: 'draws' },
   },
+  'POST /api/prompt-rewrite': work(
+    '/api/prompt-rewrite',
+    { prompt: 'A cat', rewriter_model: 'fake' },
+    'std/chat-completion',
+  ),
   'POST /slug/**:slug': generation('/slug/fake/draws/text-to-image'),
   'POST /slug/queue/submit/**:slug': generation('/slug/queue/submit/fake/draws/text-to-image'),
   'POST /fal/queue/**:path': generation('/fal/queue/fake/draws/text-to-image'),
@@ -111,6 +116,9 @@ const requests: Record<string, { path: () => string; body?: unknown; work: WorkR
     from: 'start',
   }),
 }
+
+/** It begins work, but the specification counts it as an API request. */
+const noSubmission = 'POST /api/prompt-rewrite'
 
 /** The specification counts these as submissions, but they begin nothing. */
 const beginNothing = [
@@ -134,7 +142,7 @@ function execution(path: () => string, body: object) {
 
 test('every route that begins work has a request in this test', () => {
   const routes = routeTable().filter(({ bucket }) => bucket === 'jobs')
-  const names = routes.map(({ method, path }) => `${method} ${path}`)
+  const names = [noSubmission, ...routes.map(({ method, path }) => `${method} ${path}`)]
   expect(names.toSorted()).toEqual([...Object.keys(requests), ...beginNothing].toSorted())
 })
 

@@ -115,6 +115,7 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('GET /slug/requests/{id}/logs', { path })
     await run.send('POST /slug/requests/batch', { body: { request_ids: [path.id] } })
     await run.send('POST /slug/requests/batch')
+    await run.send('POST /api/prompt-rewrite')
     for (const method of ['POST', 'PUT']) {
       const { queue_id } = await run.send<Ids>('POST /api/jobs', { body: waiting })
       await run.send(`${method} /slug/requests/{id}/cancel`, { path: { id: queue_id! }, status: 202 })

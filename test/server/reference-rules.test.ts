@@ -12,7 +12,7 @@ const operations = operationsOf(api)
 const verbs = new Set(
   (
     'Allow Call Cancel Check Complete Create Delete Download Duplicate Edit Execute Get List Load Replace Rerank Retry ' +
-    'Revoke Rotate Run Score Start Stream Submit Transcribe Translate Unload Update Upload Validate'
+    'Revoke Rewrite Rotate Run Score Start Stream Submit Transcribe Translate Unload Update Upload Validate'
   ).split(' '),
 )
 

@@ -59,6 +59,7 @@ const written: Record<string, string> = {
   'POST /api/workflow-executions/:id/cancel': 'user:write',
   'POST /api/workflow-executions/:id/retry': 'user:write',
   'DELETE /api/workflow-executions/:id': 'user:write',
+  'POST /api/prompt-rewrite': 'user:write',
   'POST /slug/**:slug': 'user:write',
   'POST /slug/queue/submit/**:slug': 'user:write',
   'GET /slug/requests/:id': 'user:read',

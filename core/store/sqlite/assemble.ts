@@ -42,6 +42,11 @@ export function assemble(parts: {
     )
   }
 
+  const submitted = (job: NewJob, holder: string | null): { job: JobRecord; replayed: boolean } =>
+    holder === null
+      ? { job: asSubmitted(job), replayed: false }
+      : { job: jobOfKey(job.organizationId, holder), replayed: true }
+
   return {
     organizations: {
       async create(organization) {
@@ -77,8 +82,12 @@ export function assemble(parts: {
     jobs: {
       async submit(job) {
         const holder = await send('jobs.submit', job, job.inputs.length)
-        if (holder === null) return { job: asSubmitted(job), replayed: false }
-        return { job: jobOfKey(job.organizationId, holder), replayed: true }
+        return submitted(job, holder)
+      },
+      async submitAll(jobs) {
+        const length = jobs.reduce((sum, { inputs }) => sum + inputs.length, 0)
+        const holders = await send('jobs.submitAll', jobs, length)
+        return jobs.map((job, at) => submitted(job, holders[at]!))
       },
       async findByKey(organizationId, key, now) {
         const holder = reader.jobs.keyHolder(organizationId, key, now)
@@ -86,6 +95,12 @@ export function assemble(parts: {
       },
       // In the writer's thread, because it scans all pending jobs.
       backlog: () => send('jobs.backlog', undefined),
+      held: () => send('jobs.held', undefined),
+      async resume(organizationId, id, how, at) {
+        const length = 'inputs' in how ? how.inputs.length : 0
+        const resumed = await send('jobs.resume', { organizationId, id, how, at }, length)
+        return resumed ? reader.jobs.find(organizationId, id) : undefined
+      },
       waiting: async query => reader.jobs.waiting(query),
       wake: (now, limit) => send('jobs.wake', { now, limit }),
       nextDue: async () => reader.jobs.nextDue(),
@@ -223,6 +238,7 @@ export function assemble(parts: {
 const asSubmitted = ({ idempotency: _key, ...job }: NewJob): JobRecord => ({
   ...job,
   class: job.class ?? 'async',
+  region: job.region ?? null,
   kind: 'async',
   status: 'pending',
   attempt: 0,

@@ -35,6 +35,7 @@ export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'tokens.create',
   'tokens.rotate',
   'jobs.submit',
+  'jobs.submitAll',
   'files.add',
   'idempotency.keep',
   'workflows.create',

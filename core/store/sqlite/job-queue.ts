@@ -1,4 +1,4 @@
-import type { Backlog, JobClaim, WaitingJob } from '../store.ts'
+import { type Backlog, heldUntil, type JobClaim, type Resumption, type WaitingJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openClaim } from './job-claim.ts'
 import { type EndingRow, endingColumns, errorOf, openEnd, type WriteContext } from './job-end.ts'
@@ -17,6 +17,15 @@ export function queueCommands(connection: Connection, context: WriteContext) {
     `SELECT number, id, organization_id AS organizationId, model_id AS modelId, class, rank FROM jobs
      WHERE status = 'pending' AND not_before > 0 AND not_before <= ? ORDER BY not_before LIMIT ?`,
   )
+  const held = connection.prepare<[number], { organizationId: string; id: string }>(
+    `SELECT organization_id AS organizationId, id FROM jobs WHERE status = 'pending' AND not_before > 0 AND not_before = ?
+     ORDER BY number`,
+  )
+  const oneHeld = connection.prepare<[string, string, number], EndingRow>(
+    `SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ? AND status = 'pending' AND not_before = ?`,
+  )
+  const unhold = connection.prepare('UPDATE jobs SET not_before = ?, updated_at = ? WHERE number = ?')
+  const replaceInputs = connection.prepare('UPDATE job_inputs SET inputs = ? WHERE number = ?')
   const undelay = connection.prepare('UPDATE jobs SET not_before = 0 WHERE number = ?')
   const giveBack = connection.prepare<
     [number, string, string, string | null, number],
@@ -35,6 +44,30 @@ export function queueCommands(connection: Connection, context: WriteContext) {
 
   return {
     'jobs.backlog': () => backlog.all(),
+
+    'jobs.held': () => held.all(heldUntil),
+
+    /** False: the job is not held any more. */
+    'jobs.resume'({
+      organizationId,
+      id,
+      how,
+      at,
+    }: {
+      organizationId: string
+      id: string
+      how: Resumption
+      at: number
+    }): boolean {
+      const row = oneHeld.get(organizationId, id, heldUntil)
+      if (!row) return false
+      if ('error' in how) end(row, { status: 'failed', at, error: how.error })
+      else {
+        unhold.run(how.notBefore <= at ? 0 : how.notBefore, at, row.number)
+        replaceInputs.run(how.inputs, row.number)
+      }
+      return true
+    },
 
     'jobs.wake'({ now, limit }: { now: number; limit: number }): WaitingJob[] {
       return due.all(now, limit).map(({ number, ...job }) => {

@@ -1,3 +1,4 @@
+import type { RegionLabel } from '../../schemas/region.ts'
 import { callRecord } from '../calls.ts'
 import type { JobError, JobRecord, JobStatus, LargeResult, StoredJobClass, WaitingJob, WaitingQuery } from '../store.ts'
 import type { Connection } from './database.ts'
@@ -27,6 +28,7 @@ export interface JobRow extends UsageRow {
   boot: string | null
   engine_id: string | null
   metadata: string | null
+  region: RegionLabel | null
   error: string | null
   cost: number | null
   created_at: number
@@ -38,7 +40,7 @@ export interface JobRow extends UsageRow {
   node: number | null
 }
 export const jobColumns = `number, organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
-  max_attempts, claims, not_before, start_by, timeout_ms, retention_ms, boot, engine_id, metadata, error,
+  max_attempts, claims, not_before, start_by, timeout_ms, retention_ms, boot, engine_id, metadata, region, error,
   ${usageColumns}, cost, created_at, updated_at, started_at, finished_at, expires_at,
   execution, node`
 
@@ -71,6 +73,7 @@ export const jobOf = (
   boot: row.boot,
   engineId: row.engine_id,
   metadata: row.metadata,
+  region: row.region,
   result,
   error: row.error === null ? null : (JSON.parse(row.error) as JobError),
   usage: row.input_tokens === null ? null : usageOfRow(row),

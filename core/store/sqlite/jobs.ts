@@ -16,8 +16,9 @@ export function jobCommands(connection: Connection, context: WriteContext) {
   const { ledger, jobCounts, events, flow } = context
   const insert = connection.prepare(
     `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
-       max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, created_at, updated_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?)`,
+       max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, region, created_at,
+       updated_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
   const insertInputs = connection.prepare('INSERT INTO job_inputs (number, inputs) VALUES (?, ?)')
   const attempt = connection.prepare<[string, string, string | null, number], EndingRow>(
@@ -71,35 +72,39 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     return true
   }
 
+  /** Null if stored, otherwise the id of the job that the same key created before. */
+  function submit(job: NewJob): string | null {
+    const holder = job.idempotency ? keyHolder(job, job.idempotency) : undefined
+    if (holder !== undefined) return holder
+    const { lastInsertRowid } = insert.run(
+      job.organizationId,
+      job.id,
+      job.tokenId,
+      job.task,
+      job.modelId,
+      job.slug,
+      job.class ?? 'async',
+      job.priority,
+      job.rank,
+      job.maxAttempts,
+      job.notBefore <= job.createdAt ? 0 : job.notBefore,
+      job.startBy,
+      job.timeoutMs,
+      job.retentionMs,
+      job.metadata,
+      job.region ?? null,
+      job.createdAt,
+      job.createdAt,
+    )
+    insertInputs.run(lastInsertRowid, job.inputs)
+    events.add(lastInsertRowid, job.organizationId, 'job.created', 0, job.createdAt)
+    jobCounts.move(undefined, 'pending')
+    return null
+  }
+
   return {
-    /** Null if stored, otherwise the id of the job that the same key created before. */
-    'jobs.submit'(job: NewJob): string | null {
-      const holder = job.idempotency ? keyHolder(job, job.idempotency) : undefined
-      if (holder !== undefined) return holder
-      const { lastInsertRowid } = insert.run(
-        job.organizationId,
-        job.id,
-        job.tokenId,
-        job.task,
-        job.modelId,
-        job.slug,
-        job.class ?? 'async',
-        job.priority,
-        job.rank,
-        job.maxAttempts,
-        job.notBefore <= job.createdAt ? 0 : job.notBefore,
-        job.startBy,
-        job.timeoutMs,
-        job.retentionMs,
-        job.metadata,
-        job.createdAt,
-        job.createdAt,
-      )
-      insertInputs.run(lastInsertRowid, job.inputs)
-      events.add(lastInsertRowid, job.organizationId, 'job.created', 0, job.createdAt)
-      jobCounts.move(undefined, 'pending')
-      return null
-    },
+    'jobs.submit': submit,
+    'jobs.submitAll': (jobs: readonly NewJob[]): (string | null)[] => jobs.map(submit),
 
     /** False: the claim no longer holds, and nothing was changed. */
     'jobs.settle'({ claim, outcome, next }: { claim: JobClaim; outcome: WrittenOutcome; next?: string }): boolean {

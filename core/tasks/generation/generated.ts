@@ -8,6 +8,7 @@ const made = {
   seed_used: z.int().describe('Seed of the first output. The same seed and request give the same output.'),
   seed: z.int().describe('The same as `seed_used`.'),
   prompt: z.string().describe('The prompt that the engine used.'),
+  original_prompt: z.string().optional().describe('The prompt of the request, if it was rewritten.'),
   timings: z
     .object({ inference: z.number().describe('Seconds that the engine worked.') })
     .describe('How long it took.'),

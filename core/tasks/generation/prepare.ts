@@ -34,6 +34,8 @@ export interface PreparedGeneration {
   /** Whether the number of frames follows from the audio or video. */
   lengthFromMedia: boolean
   syncMode: boolean
+  /** The field by which the request asks for a rewritten prompt; absent if it does not. */
+  expansionField?: string
 }
 
 /** The settings of a model that requests are checked against. */
@@ -112,7 +114,13 @@ export function prepareGeneration(
     sizeFromMedia: fromMedia,
     lengthFromMedia: length.fromMedia,
     syncMode: request.sync_mode ?? false,
+    ...expansionOf(request),
   }
+}
+
+function expansionOf(request: GenerationRequest): Pick<PreparedGeneration, 'expansionField'> {
+  const field = (['enable_prompt_expansion', 'prompt_optimizer'] as const).find(name => request[name] === true)
+  return field === undefined ? {} : { expansionField: field }
 }
 
 /** Returns the sizes and lengths in these inputs that the model cannot generate. */

@@ -19,14 +19,17 @@ export const presets = {
 } as const
 export const presetNames = Object.keys(presets) as (keyof typeof presets)[]
 
-/** No model rewrites prompts yet, so `true` is refused instead of ignored. */
-const PromptExpansion = z
+const promptExpansion = z.boolean().nullish().meta({
+  description:
+    'Whether a chat model rewrites the prompt first, where `prompt_rewriting` is configured. The result has both prompts. Default: false.',
+})
+const promptOptimizer = z.boolean().nullish().meta({ description: 'The same as `enable_prompt_expansion`.' })
+/** A task that does not use its prompt refuses to rewrite it. */
+const noPromptExpansion = z
   .boolean()
   .refine(value => !value, { params: { notImplemented: true } })
   .nullish()
-  .meta({
-    description: 'Whether to rewrite the prompt first. No model does that yet: `true` is refused. Default: false.',
-  })
+  .meta({ description: 'The prompt is not used, so `true` is refused.' })
 
 const side = z.int().min(64).max(2048).meta({ description: 'Pixels.' })
 
@@ -54,8 +57,8 @@ const common = {
       description:
         'Steps, frames and frames per second at once: `fast_draft` 10, 41, 16; `balanced` 30, 81, 16; `high_quality` 50, 161, 24. Single fields win over it. Default: `balanced`.',
     }),
-  enable_prompt_expansion: PromptExpansion,
-  prompt_optimizer: PromptExpansion,
+  enable_prompt_expansion: promptExpansion,
+  prompt_optimizer: promptOptimizer,
   sync_mode: z
     .boolean()
     .nullish()
@@ -168,6 +171,8 @@ export const VideoInterpolationRequest = z
     prompt: prompt.nullish().meta({ description: 'Not used; kept with the result.' }),
     video_url: media('The video that gets more frames. Its size and length stay.'),
     ...common,
+    enable_prompt_expansion: noPromptExpansion,
+    prompt_optimizer: noPromptExpansion,
     fps: videoFields.fps.meta({ description: 'Frames per second of the new video. Default: 60.' }),
     output_format: videoFields.output_format,
   })

@@ -37,6 +37,8 @@ export interface GenerationResult {
   seed_used: number
   seed: number
   prompt: string
+  /** The prompt of the request, if `prompt` is a rewritten one. */
+  original_prompt?: string
   /** Seconds. */
   timings: { inference: number }
 }
@@ -59,6 +61,7 @@ export function resultOf(
     seed_used,
     seed: inputs.seed,
     prompt: prompt ?? inputs.prompt,
+    ...(inputs.original_prompt === undefined ? {} : { original_prompt: inputs.original_prompt }),
     timings: { inference },
   }
 }

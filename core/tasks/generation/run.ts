@@ -6,7 +6,7 @@ import type { MediaKind } from '../../media/media.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { JobRecord, NewLibraryItem, Usage } from '../../store/store.ts'
 import { modelFor } from '../catalog.ts'
-import type { GenerationCall, GenerationInputs } from '../protocols/generation-call.ts'
+import type { EngineInputs, GenerationCall, GenerationInputs } from '../protocols/generation-call.ts'
 import type { Completed } from '../protocols/infer-generation.ts'
 import { generationProtocol } from '../protocols/protocols.ts'
 import { taskRecord } from '../registry.ts'
@@ -26,12 +26,8 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
   const { files, registry, limits } = owners
 
   /** Replaces the ids of files in the stored inputs by paths that the engine can read. */
-  async function inputsOf(
-    job: JobRecord,
-    stored: GenerationInputs,
-    workspace: EngineWorkspace,
-  ): Promise<GenerationInputs> {
-    const inputs = { ...stored }
+  async function inputsOf(job: JobRecord, stored: GenerationInputs, workspace: EngineWorkspace): Promise<EngineInputs> {
+    const { prompt_expansion: _, original_prompt: __, ...inputs } = stored
     for (const kind of mediaKinds) {
       const id = stored[kind]
       if (id === null) continue

@@ -2,7 +2,7 @@ import type { GenerationTask } from '../../schemas/task.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import { isSeeded } from '../sampling.ts'
 import type { GenerationTaskRecord, Path } from '../task.ts'
-import { fillInputs } from './fill-inputs.ts'
+import { expansionFaults, fillInputs } from './fill-inputs.ts'
 import { GeneratedImages, GeneratedVideo } from './generated.ts'
 import { linked } from './linked.ts'
 import { generationMetering } from './metering.ts'
@@ -31,7 +31,7 @@ export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'v
     category: makes === 'images' ? 'image' : 'video',
     request: generationRequests[id],
     otherFields: Object.fromEntries(fields.flatMap(field => (otherNames[field] ?? []).map(other => [other, field]))),
-    modelFaults: (inputs, model) => sizeFaults(id, inputs, model),
+    modelFaults: (inputs, model) => [...sizeFaults(id, inputs, model), ...expansionFaults(inputs)],
     result: makes === 'images' ? GeneratedImages : GeneratedVideo,
     metering: generationMetering,
     takesFiles: true,
@@ -43,9 +43,9 @@ export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'v
     },
     isRepeatable: isSeeded,
     fill: (inputs, context) => fillInputs(prepare, inputs, context),
-    requestAgain({ extra, ...stored }: GenerationInputs) {
+    requestAgain({ extra, prompt_expansion, ...stored }: GenerationInputs) {
       const sent = Object.entries(stored).filter(([name, value]) => kept.has(name) && value !== null && value !== '')
-      return { ...Object.fromEntries(sent), ...extra }
+      return { ...Object.fromEntries(sent), ...(prompt_expansion ? { enable_prompt_expansion: true } : {}), ...extra }
     },
     prepare,
     engineTask: () => id,

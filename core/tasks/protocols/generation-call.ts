@@ -14,7 +14,7 @@ import type { GenerationTask } from '../../schemas/task.ts'
 export const generatePath = '/v1/generate'
 
 /** All inputs, checked and with every default filled in; sizes in pixels. Files are absolute paths. */
-export interface GenerationInputs {
+export interface EngineInputs {
   prompt: string
   negative_prompt: string | null
   seed: number
@@ -39,11 +39,27 @@ export interface GenerationInputs {
   extra: Record<string, unknown>
 }
 
+/** The inputs of a job as they are stored: files by id, and what infer itself does with the prompt. */
+export interface GenerationInputs extends EngineInputs {
+  /** Set until the prompt has been rewritten; the job is held until then. */
+  prompt_expansion?: PromptExpansion
+  /** The prompt of the request, once `prompt` is a rewritten one. */
+  original_prompt?: string
+}
+
+/** How the prompt of a job is rewritten before it runs. */
+export interface PromptExpansion {
+  /** Jobs of one group, which one request created, get the same prompt. */
+  group: string
+  /** When the job may start, epoch milliseconds. */
+  not_before: number
+}
+
 export interface GenerationCall {
   task: GenerationTask
   /** The engine's own name for the model. */
   model: string
-  inputs: GenerationInputs
+  inputs: EngineInputs
   /** An empty folder that the engine may write into; it is removed afterwards. */
   folder: string
 }

@@ -84,6 +84,7 @@ test('every flag reaches the server under the field name of the API', async () =
   const flags = [
     '--negative-prompt',
     'dog',
+    '--expand-prompt',
     '--seed',
     '7',
     '--steps',
@@ -127,6 +128,7 @@ test('every flag reaches the server under the field name of the API', async () =
       inputs: {
         prompt: 'x',
         negative_prompt: 'dog',
+        enable_prompt_expansion: true,
         image_url: `data:image/png;base64,${png.toString('base64')}`,
         mask_url: 'https://h/mask.png',
         seed: 7,

@@ -42,10 +42,17 @@ async function setUp(
   const server = await jobServer({
     submit: [
       (response, seen, request) => {
-        const { aspect_ratio = '' } = (seen.body as { inputs: { aspect_ratio?: string } }).inputs
-        shapes.push(aspect_ratio)
-        const at = ['16:9', '9:16', '1:1'].indexOf(aspect_ratio)
-        says({ id: ids[Math.max(0, at)], status: 'pending' }, 202)(response, seen, request)
+        const { aspect_ratios } = seen.body as { aspect_ratios?: string[] }
+        shapes.push(...(aspect_ratios ?? []))
+        const requests = aspect_ratios?.map((aspect_ratio, at) => ({
+          aspect_ratio,
+          request_id: ids[at]!.replace('job_', 'q_'),
+        }))
+        says(requests ? { status: 'processing', requests } : { id: ids[0], status: 'pending' }, 202)(
+          response,
+          seen,
+          request,
+        )
       },
     ],
     events: [
@@ -84,13 +91,16 @@ test('one video prints its path, its size and length', async () => {
   })
 })
 
-test('--all-formats: three jobs; a failed one makes the exit code 1, the others are kept', async () => {
-  const { env, folder, shapes } = await setUp([clip, broken, clip])
+test('--all-formats: three jobs by one request; a failed one makes the exit code 1, the others are kept', async () => {
+  const { env, folder, seen, shapes } = await setUp([clip, broken, clip])
   const { exitCode, stdout, stderr } = await infer(['video', 'clip/fast', 'A cat', '--all-formats', '--out', folder], {
     env,
   })
   expect(exitCode).toBe(1)
-  expect(shapes.toSorted()).toEqual(['16:9', '1:1', '9:16'])
+  expect(shapes).toEqual(['16:9', '9:16', '1:1'])
+  expect(seen.filter(({ method }) => method === 'POST').map(({ path, body }) => [path, body])).toEqual([
+    ['/slug/clip/fast', { prompt: 'A cat', aspect_ratios: ['16:9', '9:16', '1:1'] }],
+  ])
   const names = ['a-cat-9-16x9.mp4', 'a-cat-9-1x1.mp4']
   expect(stdout.trimEnd().split('\n').toSorted()).toEqual(names.map(name => join(folder, name)))
   expect(readdirSync(folder).toSorted()).toEqual(names)

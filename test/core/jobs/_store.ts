@@ -24,6 +24,7 @@ export function memoryStore(): Store {
       const row: JobRecord = {
         ...job,
         class: job.class ?? 'async',
+        region: job.region ?? null,
         notBefore: Math.max(job.notBefore, job.createdAt),
         kind: 'async',
         status: 'pending',

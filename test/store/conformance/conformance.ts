@@ -5,6 +5,7 @@ import { eventRules } from './events.ts'
 import { executionRules } from './executions.ts'
 import { fileRules } from './files.ts'
 import { forgettingRules } from './forgetting.ts'
+import { heldRules } from './held.ts'
 import { jobRules } from './jobs.ts'
 import { largeResultRules } from './large-results.ts'
 import { lifetimeRules } from './lifetime.ts'
@@ -33,6 +34,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   accounts: accountRules,
   jobs: jobRules,
   queue: queueRules,
+  held: heldRules,
   events: eventRules,
   files: fileRules,
   forgetting: forgettingRules,

@@ -148,8 +148,13 @@ const refused: [GenerationTask, object, string, string, string?][] = [
   [video, { preset: 'best' }, 'invalid_value', 'preset', 'fast_draft'],
   [video, { sync_mode: 'yes' }, 'invalid_type', 'sync_mode'],
   [video, { output_format: 'gif' }, 'invalid_value', 'output_format'],
-  [video, { enable_prompt_expansion: true }, 'unsupported_parameter', 'enable_prompt_expansion'],
-  [video, { prompt_optimizer: true }, 'unsupported_parameter', 'prompt_optimizer'],
+  [
+    'slug/video-interpolation',
+    { video_url: 'a', enable_prompt_expansion: true },
+    'unsupported_parameter',
+    'enable_prompt_expansion',
+  ],
+  ['slug/video-interpolation', { video_url: 'a', prompt_optimizer: true }, 'unsupported_parameter', 'prompt_optimizer'],
   [image, { num_images: 0 }, 'invalid_value', 'num_images'],
   [image, { num_images: 5 }, 'invalid_value', 'num_images', 'at most 4'],
   [image, { output_format: 'mp4' }, 'invalid_value', 'output_format'],
@@ -309,4 +314,13 @@ test.each(generationTasks)('the JSON Schema of %s is self-contained and has the 
   expect(schema.properties.num_inference_steps).toMatchObject({ type: 'integer', minimum: 1, maximum: 50 })
   expect(schema.properties.seed?.maximum).toBeUndefined()
   if (schema.properties.resolution) expect(schema.properties.resolution.enum).toEqual(['480p'])
+})
+
+test.each([
+  ['enable_prompt_expansion', { enable_prompt_expansion: true, prompt_optimizer: null }],
+  ['prompt_optimizer', { prompt_optimizer: true }],
+  [undefined, { enable_prompt_expansion: false }],
+  [undefined, {}],
+])('the field that asks for a rewritten prompt is %s for %j', (field, more) => {
+  expect(prepared(video, { prompt: 'a', ...more }).expansionField).toBe(field)
 })

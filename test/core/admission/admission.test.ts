@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+import { openAdmission, type Requester } from '../../../core/admission/admission.ts'
+import { openBodyMemory } from '../../../core/admission/body-memory.ts'
+import { Model } from '../../../core/models/model.ts'
+import { openRegistry } from '../../../core/models/registry.ts'
+import type { Region, RegionLabel } from '../../../core/schemas/region.ts'
+import { traitsOf } from '../../../gpu/presets/presets.ts'
+
+const task = 'std/chat-completion'
+const hosted = (region?: RegionLabel) =>
+  Model.parse({ id: 'hosted', engine: 'remote', url: 'https://api.example.com', tasks: [task], region })
+
+function setUp(region?: RegionLabel) {
+  const registry = openRegistry({ models: [hosted(region)], defaults: () => [], traits: traitsOf, region: 'EU' })
+  const room = { records() {}, queue() {}, machine() {} }
+  return { registry, admission: openAdmission({ registry, room, bodies: openBodyMemory(1 << 20) }) }
+}
+
+const requester = (region?: Region, restricted: string | null = null) =>
+  ({
+    organizationId: 'org_a',
+    tokenId: 'tok_a',
+    region,
+    token: { name: 't', models: null, organizationName: 'acme', region: restricted },
+  }) as unknown as Requester
+const job = (region: RegionLabel | null) =>
+  ({
+    organizationId: 'org_a',
+    tokenId: 'tok_a',
+    task,
+    modelId: 'hosted',
+    region,
+  }) as const
+
+test.each<[Region | undefined, string | null, Region | undefined, RegionLabel | null]>([
+  [undefined, null, undefined, null],
+  ['US', null, undefined, 'US'],
+  [undefined, 'US', undefined, 'US'],
+  [undefined, null, 'US', 'US'],
+  ['Global', null, 'Global', null],
+])(
+  'a request for %s, an organization in %s, a workflow in %s: admitted for %s',
+  (asked, restricted, workflow, region) => {
+    const { admission } = setUp('US')
+    const work = { kind: 'node', task, modelId: 'hosted', region: workflow } as const
+    expect(admission.admit(requester(asked, restricted), work).region).toBe(region)
+  },
+)
+
+test('a remote model without a region is not in the region of this machine', () => {
+  const { admission } = setUp()
+  expect(() => admission.admit(requester('EU'), { kind: 'job', task, modelId: 'hosted' })).toThrow('in no region')
+})
+
+test('a job of a model that was moved to another region waits until it is back', () => {
+  const { admission, registry } = setUp('US')
+  expect(admission.readmit(job('US')).id).toBe('hosted')
+  registry.replace([hosted('EU')])
+  expect(() => admission.readmit(job('US'))).toThrow(
+    expect.objectContaining({ code: 'no_capacity', final: false }) as Error,
+  )
+  expect(admission.readmit(job(null)).id).toBe('hosted')
+  registry.replace([hosted('US')])
+  expect(admission.readmit(job('US')).id).toBe('hosted')
+})
+
+test('a call for a job is admitted for its token and its region', () => {
+  const { admission } = setUp('US')
+  const work = { task, modelId: 'hosted' } as const
+  expect(admission.admitForJob(job('US'), work)).toMatchObject({
+    organizationId: 'org_a',
+    tokenId: 'tok_a',
+    region: 'US',
+  })
+  expect(() => admission.admitForJob(job('EU'), work)).toThrow('in the region EU')
+})
