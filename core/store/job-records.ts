@@ -5,6 +5,7 @@ import type { Usage } from '../usage.ts'
 import type { NewFile, NewLibraryItem } from './file-records.ts'
 import type { JobClass, StoredJobClass } from './job-class.ts'
 import type { LargeResult } from './large-result.ts'
+import type { RequestWebhook } from './webhooks.ts'
 
 export type { Usage } from '../usage.ts'
 
@@ -49,11 +50,14 @@ export interface NewJob {
   notBefore: number
   createdAt: number
   metadata: string | null
+  /** Where its events are sent besides the endpoints of the organization. */
+  webhook?: RequestWebhook | null
   /** The caller has included organization, method and route in the key. */
   idempotency: IdempotencyKey | null
 }
 
-export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class'> {
+export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class' | 'webhook'> {
+  webhook: RequestWebhook | null
   kind: 'async' | 'sync'
   /** `interactive` for a synchronous call. */
   class: JobClass

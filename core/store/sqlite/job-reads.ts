@@ -1,5 +1,14 @@
 import { callRecord } from '../calls.ts'
-import type { JobError, JobRecord, JobStatus, LargeResult, StoredJobClass, WaitingJob, WaitingQuery } from '../store.ts'
+import type {
+  JobError,
+  JobRecord,
+  JobStatus,
+  LargeResult,
+  RequestWebhook,
+  StoredJobClass,
+  WaitingJob,
+  WaitingQuery,
+} from '../store.ts'
 import type { Connection } from './database.ts'
 import { ledgerReads } from './ledger.ts'
 import { openResultOf, type ResultRow } from './result-rows.ts'
@@ -27,6 +36,7 @@ export interface JobRow extends UsageRow {
   boot: string | null
   engine_id: string | null
   metadata: string | null
+  webhook: string | null
   error: string | null
   cost: number | null
   created_at: number
@@ -38,7 +48,7 @@ export interface JobRow extends UsageRow {
   node: number | null
 }
 export const jobColumns = `number, organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
-  max_attempts, claims, not_before, start_by, timeout_ms, retention_ms, boot, engine_id, metadata, error,
+  max_attempts, claims, not_before, start_by, timeout_ms, retention_ms, boot, engine_id, metadata, webhook, error,
   ${usageColumns}, cost, created_at, updated_at, started_at, finished_at, expires_at,
   execution, node`
 
@@ -71,6 +81,7 @@ export const jobOf = (
   boot: row.boot,
   engineId: row.engine_id,
   metadata: row.metadata,
+  webhook: row.webhook === null ? null : (JSON.parse(row.webhook) as RequestWebhook),
   result,
   error: row.error === null ? null : (JSON.parse(row.error) as JobError),
   usage: row.input_tokens === null ? null : usageOfRow(row),
