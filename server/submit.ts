@@ -1,7 +1,7 @@
 import type { Admitted } from '../core/admission/admission.ts'
 import { Failure } from '../core/failure.ts'
 import { newId, queueIdOf } from '../core/ids.ts'
-import type { JobRecord } from '../core/store/store.ts'
+import type { JobRecord, RequestWebhook } from '../core/store/store.ts'
 import { taskNamed } from '../core/tasks/registry.ts'
 import type { Call } from './call.ts'
 import { idempotencyOf } from './idempotency.ts'
@@ -33,6 +33,8 @@ export interface JobTerms {
   /** Milliseconds that the job is kept after its end; default: the configured time. */
   retentionMs?: number | undefined
   metadata?: object | undefined
+  /** Where its events are sent besides the endpoints of the organization. */
+  webhook?: RequestWebhook | undefined
 }
 
 /**
@@ -76,6 +78,7 @@ export async function submitJob(
     notBefore,
     createdAt: now,
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
+    webhook: terms.webhook ?? null,
     idempotency: idempotencyOf(call, body),
   })
   call.header('x-job-id', submissionAnswer.job.id)

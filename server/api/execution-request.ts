@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Dag, ParameterRecord } from '../../core/dag/definition.ts'
-import { notImplemented } from '../../core/schemas/not-implemented.ts'
 import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
+import { webhookFields } from '../webhook-terms.ts'
 
 const InputParams = z.record(z.string(), z.unknown()).default({}).describe('Values of the input parameters by name.')
 
@@ -21,8 +21,7 @@ const Terms = z.strictObject({
     .record(z.string().max(64), z.string().max(512))
     .optional()
     .describe('Your own key-value pairs, by which executions can be listed.'),
-  webhook_url: notImplemented,
-  webhook_events: notImplemented,
+  ...webhookFields('the end of the execution, whatever its outcome'),
 })
 /** When and how an execution runs, whatever it executes. */
 export type ExecutionTerms = z.output<typeof Terms>

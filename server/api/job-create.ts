@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
-import { notImplemented } from '../../core/schemas/not-implemented.ts'
 import { Task } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { taskNamed, taskRecord } from '../../core/tasks/registry.ts'
@@ -10,6 +9,7 @@ import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { submitGeneration } from '../slug/submit.ts'
 import { type JobTerms, submissionAnswer } from '../submit.ts'
+import { jobWebhookTypes, webhookFields, webhookInBody } from '../webhook-terms.ts'
 import { JobCreated } from './job-created.ts'
 import { parsedInputs, type SubmitterOwners, submitters } from './submitters.ts'
 
@@ -69,8 +69,7 @@ const Create = z
       .record(z.string().max(64), z.string().max(512))
       .optional()
       .describe('Your own key-value pairs, by which jobs can be listed.'),
-    webhook_url: notImplemented,
-    webhook_events: notImplemented,
+    ...webhookFields('job.completed, job.failed and job.cancelled'),
   })
   .superRefine((body, ctx) => {
     const needs = (name: string) =>
@@ -82,7 +81,7 @@ const Create = z
   .meta({ id: 'JobCreate', description: 'A job to run in the background.' })
 type Create = z.output<typeof Create>
 
-const termsOf = (body: Create): JobTerms => ({
+const termsOf = (body: Create, call: Call, owners: Pick<Owners, 'webhooks'>): JobTerms => ({
   priority: typeof body.priority === 'string' ? priorities[body.priority] : body.priority,
   maxAttempts: body.max_attempts,
   notBefore: (body.not_before ?? 0) * 1000,
@@ -90,6 +89,7 @@ const termsOf = (body: Create): JobTerms => ({
   timeoutMs: milliseconds(body.timeout_seconds),
   retentionMs: milliseconds(body.expires_after_seconds),
   metadata: body.metadata,
+  webhook: webhookInBody(body, call, jobWebhookTypes, owners),
 })
 const milliseconds = (seconds: number | undefined) => (seconds === undefined ? undefined : Math.round(seconds * 1000))
 
@@ -143,7 +143,7 @@ function targetOf(
 async function create(body: Create, call: Call, owners: SubmitterOwners): Promise<JobRecord> {
   const { modelField, inputsField, modelId: given, inputs } = givenOf(body, call)
   const target = targetOf(body, given, owners)
-  const terms = termsOf(body)
+  const terms = termsOf(body, call, owners)
   const own: Record<string, string> = { model: modelField, slug: 'slug', 'Idempotency-Key': 'Idempotency-Key' }
   const named = (field: string) => own[field] ?? `${inputsField}.${field}`
   try {

@@ -39,8 +39,15 @@ const One = z.object({
   slug: z.string().max(512).describe('Slug of a model and task, as in `GET /api/model-status`. It may contain `/`.'),
 })
 
-const notYet = z.string().optional().describe('Not supported yet: refused unless empty.')
-const SubmitQuery = z.strictObject({ webhook_url: notYet, fal_webhook: notYet })
+const SubmitQuery = z.strictObject({
+  webhook_url: z
+    .string()
+    .optional()
+    .describe(
+      'URL to which the end of the request is sent as a signed message. The header `X-Webhook-Url` does the same.',
+    ),
+  fal_webhook: z.string().optional().describe("The same with fal's body and signature."),
+})
 
 type GenerateOwners = SubmitOwners & Pick<Owners, 'fleet'>
 
@@ -54,7 +61,7 @@ function accepted(call: Call, job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): z
 }
 
 async function submit(call: Call, slug: string, body: unknown, owners: GenerateOwners): Promise<SubmittedGeneration> {
-  const terms = jobTermsOf(call)
+  const terms = jobTermsOf(call, owners)
   const submitted = await submitGeneration(call, { target: { slug }, body, terms, strict: true }, owners)
   const { id, modelId } = submitted.job
   call.header('x-fal-request-id', queueIdOf(id))
