@@ -28,6 +28,7 @@ import { openTextRunner } from '../core/tasks/run-text.ts'
 import { openConversion } from '../core/tasks/speech/conversion.ts'
 import { openSpeechRunner } from '../core/tasks/speech/run-speech.ts'
 import { openTranscriptionRunner } from '../core/tasks/transcription/run-transcription.ts'
+import { openWebhooks } from '../core/webhooks/webhooks.ts'
 import { openContent } from '../core/workflows/content.ts'
 import { openDefinitionSnapshots } from '../core/workflows/definition-snapshots.ts'
 import { openExecutions } from '../core/workflows/executions.ts'
@@ -43,6 +44,7 @@ import { openServer } from '../server/server.ts'
 import { openStreams } from '../server/std/streams.ts'
 import { openThroughput } from '../server/throughput.ts'
 import { openTimings } from '../server/timings.ts'
+import { openWebhookBodies } from '../server/webhook-bodies.ts'
 import { removeServerFile, writeServerFile } from './server-file.ts'
 import { type AppOptions, beginStartup, type Startup } from './startup.ts'
 
@@ -176,8 +178,10 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   await expansion.resume()
   const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, log })
   const workflows = openWorkflows({ store, executions })
+  const render = openWebhookBodies({ cpu, executions, files, jobs }, () => config.public_url ?? server.url)
+  const webhooks = openWebhooks({ store, keys, config: config.webhooks, render, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
-  const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings })
+  const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
 
   server.serve({
@@ -192,6 +196,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     rewriting,
     executions,
     workflows,
+    webhooks,
     cpu,
     conversion,
     files,
@@ -218,6 +223,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     const steps = [
       () => Promise.all([server.drain(drainMs), jobs.drain(drainMs), expansion.close()]),
       () => executions.close(),
+      () => webhooks.close(),
       () => fleet.close(0),
       () => jobs.recorder.close(),
       () => accounts.flushUses(),

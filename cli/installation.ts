@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Accounts, openAccounts } from '../core/accounts/accounts.ts'
-import { openKeys } from '../core/accounts/keys.ts'
+import { type Keys, openKeys } from '../core/accounts/keys.ts'
 import { parseSecret } from '../core/accounts/secret.ts'
 import { masterKey } from '../core/config.ts'
 import { openLog } from '../core/log.ts'
@@ -12,6 +12,8 @@ import { refused } from './exit-codes.ts'
 /** Direct access to the organizations and tokens in a data directory, with or without a running server. */
 export interface Installation {
   accounts: Accounts
+  store: Store
+  keys: Keys
   close: () => Promise<void>
 }
 
@@ -33,13 +35,14 @@ export async function openInstallation(dataDir: string): Promise<Installation> {
         'conflict',
         `There is no master key in ${dataDir}, because the server gets it from the environment. Set the same INFER_MASTER_KEY_FILE or INFER_MASTER_KEY here.`,
       )
-    const accounts = openAccounts({ store, keys: openKeys(dataDir, given), log })
+    const keys = openKeys(dataDir, given)
+    const accounts = openAccounts({ store, keys, log })
     if (usesAnotherKey(dataDir, store, accounts))
       throw refused(
         'conflict',
         'The master key here differs from the key of the server. Set the same INFER_MASTER_KEY_FILE or INFER_MASTER_KEY, or unset them if the server does not use them.',
       )
-    return { accounts, close: () => store.close() }
+    return { accounts, store, keys, close: () => store.close() }
   } catch (cause) {
     await store.close()
     throw cause

@@ -112,6 +112,12 @@ export const entries: readonly Entry[] = [
     load: () => import('./commands/token.ts'),
   },
   {
+    name: 'webhook',
+    group: data,
+    summary: 'send events to URLs, and receive them here',
+    load: () => import('./commands/webhook.ts'),
+  },
+  {
     name: 'backup',
     group: data,
     summary: 'copy the database while the server runs',

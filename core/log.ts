@@ -12,7 +12,8 @@ export interface Log {
 }
 
 const order: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 }
-const secret = /sk-[A-Za-z0-9-]{12,}|hf_[A-Za-z0-9]{16,}|Bearer\s+\S+|\/\/[^/\s:@]+:[^/\s@]+@/g
+const secret =
+  /sk-[A-Za-z0-9-]{12,}|hf_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{16,}|Bearer\s+\S+|\/\/[^/\s:@]+:[^/\s@]+@/g
 
 /** Replaces what looks like a secret: tokens of infer and of model hubs, bearer headers, passwords in URLs. */
 export const redact = (text: string): string => text.replace(secret, '[redacted]')

@@ -3,11 +3,13 @@ import type { Jobs } from '../core/jobs/jobs.ts'
 import type { DeviceReadings, Fleet } from '../core/models/fleet.ts'
 import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
+import type { Webhooks } from '../core/webhooks/webhooks.ts'
 import { CountedHistogram, type Distribution } from './histogram.ts'
 import type { Route } from './route.ts'
 import type { Streams } from './std/streams.ts'
 import type { Throughput } from './throughput.ts'
 import type { Timings } from './timings.ts'
+import { webhookMetrics } from './webhook-metrics.ts'
 
 /** The owners whose numbers are read at a scrape. */
 export interface MetricSources {
@@ -18,10 +20,11 @@ export interface MetricSources {
   reload: Pick<Reload, 'status'>
   throughput: Pick<Throughput, 'totals'>
   timings: Pick<Timings, 'histograms'>
+  webhooks: Pick<Webhooks, 'counts' | 'totals'>
 }
 
 /** Opens the metrics for Prometheus. Owners are read at the scrape; only requests are counted when they end. */
-export function openMetrics({ store, fleet, jobs, streams, reload, throughput, timings }: MetricSources) {
+export function openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks }: MetricSources) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
@@ -138,6 +141,8 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
     ({ temperatureCelsius }) => temperatureCelsius,
   )
   reading('infer_device_power_watts', 'Power draw of each card.', ({ powerWatts }) => powerWatts)
+
+  webhookMetrics(webhooks, { gauge, total })
 
   type Child = { counts: Map<number, { count: number }>; time: Distribution }
   const children = new Map<Route, Child>()

@@ -16,6 +16,7 @@ import type { SteadyTime } from '../core/steady-time.ts'
 import type { SwapSet } from '../core/swap-set.ts'
 import type { Preparing } from '../core/tasks/preparing.ts'
 import type { Conversion } from '../core/tasks/speech/conversion.ts'
+import type { Webhooks } from '../core/webhooks/webhooks.ts'
 import type { Executions } from '../core/workflows/executions.ts'
 import type { ResultLookup } from '../core/workflows/result-lookup.ts'
 import type { Workflows } from '../core/workflows/workflows.ts'
@@ -43,6 +44,7 @@ export interface Owners {
   rewriting: PromptRewriting
   executions: Executions
   workflows: Workflows
+  webhooks: Webhooks
   cpu: Cpu & Preparing & ResultLookup
   conversion: Conversion
   media: Media

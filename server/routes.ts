@@ -13,6 +13,9 @@ import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
 import { tokenRoutes } from './api/tokens.ts'
 import { voiceModelRoutes } from './api/voice-models.ts'
+import { webhookDeliveryRoutes } from './api/webhook-deliveries.ts'
+import { webhookSecretRoutes } from './api/webhook-secrets.ts'
+import { webhookRoutes } from './api/webhooks.ts'
 import { workflowRoutes } from './api/workflows.ts'
 import { guideRoutes } from './docs/guide-routes.ts'
 import { falRoutes } from './fal/routes.ts'
@@ -28,6 +31,7 @@ import { modelRoutes } from './std/models.ts'
 import { speechRoutes } from './std/speech-routes.ts'
 import { textRoutes } from './std/text.ts'
 import { transcriptionRoutes } from './std/transcriptions.ts'
+import { webhookEndpointRoutes } from './std/webhook-endpoints.ts'
 
 /** Returns all routes of the server. Handlers are reached only through this table. */
 export function routes(owners: Owners): readonly Route[] {
@@ -56,6 +60,10 @@ export function routes(owners: Owners): readonly Route[] {
     ...fileRoutes(owners),
     ...meRoutes(owners),
     ...tokenRoutes(owners),
+    ...webhookRoutes(owners),
+    ...webhookDeliveryRoutes(owners),
+    ...webhookSecretRoutes(owners),
+    ...webhookEndpointRoutes(owners),
     ...statusRoutes(owners),
     ...logRoutes(owners),
     ...systemRoutes(() => all, owners),

@@ -2,7 +2,7 @@ import type { Admitted } from '../core/admission/admission.ts'
 import { Failure } from '../core/failure.ts'
 import { newId, queueIdOf } from '../core/ids.ts'
 import type { AdmittedJob } from '../core/jobs/submissions.ts'
-import { heldUntil, type JobRecord } from '../core/store/store.ts'
+import { heldUntil, type JobRecord, type RequestWebhook } from '../core/store/store.ts'
 import { taskNamed } from '../core/tasks/registry.ts'
 import type { Call } from './call.ts'
 import { idempotencyOf } from './idempotency.ts'
@@ -36,6 +36,8 @@ export interface JobTerms {
   /** Milliseconds that the job is kept after its end; default: the configured time. */
   retentionMs?: number | undefined
   metadata?: object | undefined
+  /** Where its events are sent besides the endpoints of the organization. */
+  webhook?: RequestWebhook | undefined
 }
 
 /**
@@ -133,6 +135,7 @@ function newJobOf(
     notBefore: held ? heldUntil : notBefore,
     createdAt: now,
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
+    webhook: terms.webhook ?? null,
   }
 }
 

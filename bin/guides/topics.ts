@@ -26,6 +26,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
       { topic: 'files-and-batches', summary: 'upload files, fetch results, many requests' },
       { topic: 'jobs', summary: 'work that survives restarts: submit, follow, retry' },
       { topic: 'workflows', summary: 'several tasks as one: a tutorial and the reference' },
+      { topic: 'webhooks', summary: 'events sent to your URL: register, verify, repeat' },
     ],
   },
   {

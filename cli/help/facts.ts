@@ -159,6 +159,15 @@ export const factsOf: Record<string, Facts> = {
     files: local.files,
     exits: { ...local.exits, 1: 'the command was refused; for scan: a valid secret was found' },
   },
+  webhook: {
+    environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
+    files: ['infer.yaml', 'server.json', ...local.files],
+    exits: {
+      ...local.exits,
+      1: 'the command was refused; for test: the URL did not accept the message',
+      130: exits[130],
+    },
+  },
   doctor: {
     ...local,
     environment: ['INFER_BACKENDS_DIR', 'INFER_CACHE_DIR', ...local.environment],
@@ -209,6 +218,7 @@ export const guideOf: Readonly<Record<string, string>> = {
   service: 'operating',
   org: 'organizations',
   token: 'organizations',
+  webhook: 'webhooks',
   backup: 'operating',
   restore: 'operating',
   db: 'operating',

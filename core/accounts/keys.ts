@@ -1,4 +1,4 @@
-import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
+import { createPrivateKey, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { Failure } from '../failure.ts'
@@ -8,10 +8,24 @@ export interface Keys {
   tokenPepper: KeyObject
   /** Signs the URLs of files. */
   links: KeyObject
+  /** The signing secrets of webhooks are derived from it. */
+  webhooks: KeyObject
+  /** Ed25519: signs webhooks in fal's form. Its public half is published. */
+  webhookSigning: KeyObject
 }
 
 const derive = (master: Uint8Array, use: string): KeyObject =>
   createSecretKey(Buffer.from(hkdfSync('sha256', master, '', `infer/${use}/v1`, 32)))
+
+/** What precedes the 32 bytes of an Ed25519 private key in PKCS #8. */
+const pkcs8Ed25519 = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+const deriveEd25519 = (master: Uint8Array, use: string): KeyObject =>
+  createPrivateKey({
+    key: Buffer.concat([pkcs8Ed25519, derive(master, use).export()]),
+    format: 'der',
+    type: 'pkcs8',
+  })
 
 /**
  * The keys of this installation, derived from 32 bytes in base64: `given` (`INFER_MASTER_KEY`, already removed from the
@@ -28,6 +42,8 @@ export function openKeys(dataDir: string, given?: string): Keys {
   return {
     tokenPepper: derive(master, 'token-pepper'),
     links: derive(master, 'links'),
+    webhooks: derive(master, 'webhooks'),
+    webhookSigning: deriveEd25519(master, 'webhook-signing'),
   }
 }
 

@@ -1,16 +1,9 @@
-import { lookup as lookUp } from 'node:dns'
 import type { Agent, Dispatcher } from 'undici'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Config } from '../models/config.ts'
-import { checkedUrl, mayReach, portOf, UrlRefused, urlRules } from './checked-url.ts'
-
-export interface Answer {
-  address: string
-  family: number
-}
-/** Resolves all addresses of a name, like `dns.lookup` with `all`. */
-export type Resolve = (name: string, done: (cause: Error | null, answers: Answer[]) => void) => void
+import { checkedLookup, type Resolve, resolveAll } from './checked-lookup.ts'
+import { checkedUrl, portOf, UrlRefused, urlRules } from './checked-url.ts'
 
 export interface FetchOptions {
   organizationId: string
@@ -34,7 +27,6 @@ interface FetcherOptions {
 export class TooLarge extends Error {}
 
 const redirects = 3
-const resolveAll: Resolve = (name, done) => lookUp(name, { all: true }, done)
 
 /**
  * Fetches URLs of callers; nothing else does. These rules apply to the URL and to every redirect: http or https, no
@@ -60,17 +52,7 @@ export function openFetcher({
       connections: 1,
       pipelining: 0,
       allowH2: false,
-      connect: {
-        timeout: connectMs,
-        lookup(name, _options, done) {
-          resolve(name, (cause, answers) => {
-            if (cause) return done(cause, [])
-            const refused =
-              answers.length === 0 || answers.some(({ address }) => !mayReach(address, portOf(url), rules))
-            return refused ? done(new UrlRefused('address'), []) : done(null, answers)
-          })
-        },
-      },
+      connect: { timeout: connectMs, lookup: checkedLookup(portOf(url), rules, resolve) },
     })
   }
 

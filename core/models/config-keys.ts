@@ -39,6 +39,7 @@ export const sections = {
   },
   speech: { title: 'Models: speech', about: 'For models that turn text into audio.' },
   media: { title: 'Fetching and decoding media', about: 'Images, audio and videos that requests name by a URL.' },
+  webhooks: { title: 'Sending webhooks', about: 'Where webhooks may be sent, and when they are sent again.' },
   limits: { title: 'Limits and timeouts', about: 'Limits of the whole server.' },
 } as const
 export type Section = keyof typeof sections
@@ -103,7 +104,7 @@ function sectionOf(key: string, field: string | undefined): Section {
   if (found) return found[0] as Section
   if (key === 'models') return 'own'
   const [first] = key.split('.')
-  return first === 'media' || first === 'limits' ? first : 'server'
+  return first === 'media' || first === 'webhooks' || first === 'limits' ? first : 'server'
 }
 
 function typeOf(schema: DescribedSchema, follow: (schema: DescribedSchema) => DescribedSchema): string {

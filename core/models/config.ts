@@ -3,7 +3,6 @@ import { parseDocument } from 'yaml'
 import { z } from 'zod'
 import { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
-import { isNetwork } from '../network-address.ts'
 import { regionLabels } from '../schemas/region.ts'
 import { rewritingTask } from '../schemas/task.ts'
 import { faultOf, placeIn, syntaxFault } from './config-fault.ts'
@@ -11,9 +10,9 @@ import { offeredModels } from './defaults.ts'
 import { type DescribedSchema, published } from './described-schema.ts'
 import { Model } from './model.ts'
 import { slugFault } from './slugs.ts'
+import { Network, Webhooks } from './webhooks-config.ts'
 
 const Host = z.string().regex(/^[A-Za-z0-9._-]+(?::\d{1,5})?$/, 'must be a host name, or name:port')
-const Network = z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16')
 const Origin = z
   .string()
   .regex(
@@ -160,6 +159,7 @@ export const Config = z
         example: { allowed_hosts: ['images.example.com'] },
         absent: 'the defaults of its keys',
       }),
+    webhooks: Webhooks,
     limits: Limits,
   })
   .meta({ id: 'Config', title: 'infer.yaml' })

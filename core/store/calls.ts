@@ -7,6 +7,7 @@ export const callRecordDefaults = {
   inputs: 'null',
   result: null,
   metadata: null,
+  webhook: null,
   slug: null,
   priority: 0,
   rank: 0,

@@ -6,6 +6,7 @@ import type { Usage } from '../usage.ts'
 import type { NewFile, NewLibraryItem } from './file-records.ts'
 import type { JobClass, StoredJobClass } from './job-class.ts'
 import type { LargeResult } from './large-result.ts'
+import type { RequestWebhook } from './webhooks.ts'
 
 export type { Usage } from '../usage.ts'
 
@@ -61,12 +62,15 @@ export interface NewJob {
   metadata: string | null
   /** The region in which it must run; null if any will do. */
   region?: RegionLabel | null
+  /** Where its events are sent besides the endpoints of the organization. */
+  webhook?: RequestWebhook | null
   /** The caller has included organization, method and route in the key. */
   idempotency: IdempotencyKey | null
 }
 
-export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class' | 'region'> {
+export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class' | 'region' | 'webhook'> {
   region: RegionLabel | null
+  webhook: RequestWebhook | null
   kind: 'async' | 'sync'
   /** `interactive` for a synchronous call. */
   class: JobClass

@@ -24,6 +24,7 @@ import type {
   WaitingQuery,
 } from './job-records.ts'
 import type { OrganizationEvent } from './organization-events.ts'
+import type { WebhookStore } from './webhooks.ts'
 import type { CommitEffects, ExecutionEvent, ExecutionStore, WorkflowStore } from './workflows.ts'
 
 // The record types of the store, by subject.
@@ -33,6 +34,7 @@ export * from './job-class.ts'
 export * from './job-records.ts'
 export * from './large-result.ts'
 export * from './organization-events.ts'
+export * from './webhooks.ts'
 
 /**
  * The durable state of the platform. Every method guarantees:
@@ -201,9 +203,10 @@ export interface Store {
   }
   workflows: WorkflowStore
   executions: ExecutionStore
+  webhooks: WebhookStore
   /**
-   * Sets the listener, of which there is one in this process. It is called once for each commit, in order, with the
-   * commit's effects. Set it before the first job is claimed.
+   * Adds a listener. It is called once for each commit that has effects, in order, with the effects. Add it before the
+   * first job is claimed.
    */
   onCommitted(listener: (effects: CommitEffects) => void): void
   /** What was found and repaired when the store was opened. */

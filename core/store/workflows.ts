@@ -8,6 +8,7 @@ import type {
   JobEventType,
   JobRecord,
   LargeResult,
+  RequestWebhook,
   Usage,
   WaitingJob,
 } from './store.ts'
@@ -77,6 +78,8 @@ export interface NewExecution {
   parentExecutionId: string | null
   /** What this server's own URLs in its inputs begin with: the address that the caller used. */
   origin: string
+  /** Where its events are sent besides the endpoints of the organization. */
+  webhook?: RequestWebhook | null
   createdAt: number
   nodes: NewExecutionNode[]
   idempotency: IdempotencyKey | null
@@ -101,7 +104,8 @@ export interface NewExecutionNode {
   reuses: string | null
 }
 
-export interface ExecutionRecord extends Omit<NewExecution, 'nodes' | 'idempotency'> {
+export interface ExecutionRecord extends Omit<NewExecution, 'nodes' | 'idempotency' | 'webhook'> {
+  webhook: RequestWebhook | null
   status: ExecutionStatus
   error: ExecutionError | null
   /** Of a completed execution: its nodes that have failed and whose failure was tolerated. */
@@ -184,6 +188,8 @@ export interface CommitEffects {
   withdrawn: WaitingJob[]
   /** Executions that have changed, whether they ended, and the time limit of those that have just started. */
   executions: { organizationId: string; id: string; ended: boolean; timeoutAt?: number }[]
+  /** Targets of new webhook deliveries. */
+  deliveries: string[]
 }
 
 export interface ExecutionStore {

@@ -4,7 +4,7 @@ import { newId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log } from '../log.ts'
 import type { Task } from '../schemas/task.ts'
-import type { JobRecord, Store } from '../store/store.ts'
+import type { JobRecord, RequestWebhook, Store } from '../store/store.ts'
 import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
 import { referencesIn } from './bind.ts'
 import type { DefinitionSnapshots } from './definition-snapshots.ts'
@@ -34,6 +34,8 @@ export interface ExecutionOptions {
   idempotency: NewExecution['idempotency']
   /** What this server's own URLs begin with for the caller, whose inputs may contain some. */
   origin: string
+  /** Where its events are sent besides the endpoints of the organization. */
+  webhook?: RequestWebhook | null
   /** The token for which its nodes run. */
   requester: Requester
   /** The tasks and models that the caller may use. */

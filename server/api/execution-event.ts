@@ -1,3 +1,4 @@
+import { nodeTypeOf } from '../../core/store/event-types.ts'
 import type { ExecutionEvent } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
@@ -9,22 +10,13 @@ import { eventId, record } from './job-event.ts'
 /** Characters. A result up to this length is part of its event; a longer one is read with its node. */
 const maxResultLength = 64 << 10
 
-/** Event types of nodes, by the event types of their jobs. */
-const nodeTypes: Partial<Record<ExecutionEvent['type'], string>> = {
-  'job.started': 'workflow_execution.node.started',
-  'job.retrying': 'workflow_execution.node.retrying',
-  'job.completed': 'workflow_execution.node.completed',
-  'job.failed': 'workflow_execution.node.failed',
-  'job.cancelled': 'workflow_execution.node.cancelled',
-}
-
 const last = /^workflow_execution\.(completed|failed|cancelled|timed_out)$/
 
 export const isLastOfExecution = (type: string): boolean => last.test(type)
 
 /** Returns the type of an event in streams of executions; undefined if those do not have the event. */
 export const nameOf = ({ type, nodeId }: Pick<ExecutionEvent, 'type' | 'nodeId'>): string | undefined =>
-  type.startsWith('job.') ? (nodeId === null ? undefined : nodeTypes[type]) : type
+  type.startsWith('job.') ? (nodeId === null ? undefined : nodeTypeOf(type)) : type
 
 /**
  * Returns the record of an event; undefined if streams of executions do not have it. Results are part of the events

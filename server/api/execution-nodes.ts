@@ -138,7 +138,7 @@ export async function shownNodes(
 export async function keptOf(
   { organizationId, id, definition }: ExecutionRecord,
   nodes: readonly ExecutionNode[],
-  call: Call,
+  call: Pick<Call, 'origin'>,
   owners: Pick<Owners, 'cpu' | 'executions' | 'files'>,
   embedded?: Embedded[],
 ): Promise<Map<string, ShownKept>> {

@@ -79,6 +79,7 @@ const ExecutionFacts = z.object({
     .string()
     .nullable()
     .describe('Id of the execution that this one retries; null for a first one.'),
+  webhook_url: z.string().nullable().describe('Where its events are sent, as the request said; null if it did not.'),
 })
 
 export const ExecutionSummary = ExecutionFacts.meta({
@@ -131,6 +132,7 @@ export const executionSummary = (execution: ExecutionRecord): z.input<typeof Exe
   trigger: 'api',
   token_id: execution.tokenId,
   parent_execution_id: execution.parentExecutionId,
+  webhook_url: execution.webhook?.url ?? null,
 })
 
 const failedNode = (nodeId: string | null, cause: JobError | null): string =>

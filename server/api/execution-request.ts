@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { Dag, ParameterRecord } from '../../core/dag/definition.ts'
-import { notImplemented } from '../../core/schemas/not-implemented.ts'
 import { regions } from '../../core/schemas/region.ts'
 import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
+import { webhookFields } from '../webhook-terms.ts'
 
 const InputParams = z.record(z.string(), z.unknown()).default({}).describe('Values of the input parameters by name.')
 
@@ -26,8 +26,7 @@ const Terms = z.strictObject({
     .enum(regions)
     .optional()
     .describe('Region in which the execution runs, besides that of the workflow: all models must be there.'),
-  webhook_url: notImplemented,
-  webhook_events: notImplemented,
+  ...webhookFields('the end of the execution, whatever its outcome'),
 })
 /** When and how an execution runs, whatever it executes. */
 export type ExecutionTerms = z.output<typeof Terms>

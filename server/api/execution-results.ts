@@ -11,7 +11,7 @@ type Stored = JobRecord['result']
 export async function shownResult(
   task: string,
   result: Stored,
-  { origin }: Call,
+  { origin }: Pick<Call, 'origin'>,
   { files }: Pick<Owners, 'files'>,
   embedded?: Embedded[],
 ): Promise<unknown> {
@@ -36,7 +36,7 @@ export interface ShownKept {
 export async function shownKept(
   { task, outputs }: { task: string; outputs: readonly string[] },
   result: Stored,
-  call: Call,
+  call: Pick<Call, 'origin'>,
   owners: Pick<Owners, 'cpu' | 'files'>,
   embedded?: Embedded[],
 ): Promise<ShownKept> {

@@ -11,6 +11,7 @@ import { idempotencyOf } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 import { askForRegion } from '../region.ts'
 import { JsonText, route } from '../route.ts'
+import { executionWebhookTypes, webhookInBody } from '../webhook-terms.ts'
 import { ExecutionNodeObject, progressOfNodes, shownNode, shownNodes } from './execution-nodes.ts'
 import { ExecutionObject, executionAnswer, findExecution } from './execution-record.ts'
 import { ExecuteRequest, type ExecutionTerms, RetryRequest, RunRequest } from './execution-request.ts'
@@ -25,7 +26,7 @@ const Answer = z.object({ execution: ExecutionObject }).meta({ id: 'ExecutionAns
 const priorities = { low: -10, normal: 0, high: 10 } as const
 type ExecutionOwners = Pick<
   Owners,
-  'admission' | 'config' | 'cpu' | 'executions' | 'files' | 'jobs' | 'registry' | 'workflows'
+  'admission' | 'config' | 'cpu' | 'executions' | 'files' | 'jobs' | 'registry' | 'webhooks' | 'workflows'
 >
 
 /** Returns the options of an execution of this definition. */
@@ -34,7 +35,7 @@ const executionOptionsOf = (
   definition: WorkflowDefinition,
   workflow: ExecutionOptions['workflow'],
   terms: ExecutionTerms,
-  owners: Pick<Owners, 'admission' | 'config' | 'registry'>,
+  owners: Pick<Owners, 'admission' | 'config' | 'registry' | 'webhooks'>,
 ): ExecutionOptions => {
   askForRegion(call.caller, terms.region)
   const retention = owners.config.limits.job_retention
@@ -52,6 +53,7 @@ const executionOptionsOf = (
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
     idempotency: idempotencyOf(call, undefined),
     origin: call.origin,
+    webhook: webhookInBody(terms, call, executionWebhookTypes, owners) ?? null,
     offer: offerFor(call, owners),
   }
 }
@@ -261,6 +263,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
           ...executionOptions,
           timeout: before.timeoutMs / 1000,
           metadata: before.metadata,
+          webhook: before.webhook ?? null,
         }),
         owners,
       )

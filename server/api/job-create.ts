@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
-import { notImplemented } from '../../core/schemas/not-implemented.ts'
 import { regions } from '../../core/schemas/region.ts'
 import { Task } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
@@ -12,6 +11,7 @@ import { askForRegion } from '../region.ts'
 import { route } from '../route.ts'
 import { submitGeneration } from '../slug/submit.ts'
 import { type JobTerms, submissionAnswer } from '../submit.ts'
+import { jobWebhookTypes, webhookFields, webhookInBody } from '../webhook-terms.ts'
 import { JobCreated } from './job-created.ts'
 import { parsedInputs, type SubmitterOwners, submitters } from './submitters.ts'
 
@@ -75,8 +75,7 @@ const Create = z
       .enum(regions)
       .optional()
       .describe('Region in which the job runs: its model must be there. `Global` asks for none. Default: `Global`.'),
-    webhook_url: notImplemented,
-    webhook_events: notImplemented,
+    ...webhookFields('job.completed, job.failed and job.cancelled'),
   })
   .superRefine((body, ctx) => {
     const needs = (name: string) =>
@@ -88,7 +87,7 @@ const Create = z
   .meta({ id: 'JobCreate', description: 'A job to run in the background.' })
 type Create = z.output<typeof Create>
 
-const termsOf = (body: Create): JobTerms => ({
+const termsOf = (body: Create, call: Call, owners: Pick<Owners, 'webhooks'>): JobTerms => ({
   priority: typeof body.priority === 'string' ? priorities[body.priority] : body.priority,
   maxAttempts: body.max_attempts,
   notBefore: (body.not_before ?? 0) * 1000,
@@ -96,6 +95,7 @@ const termsOf = (body: Create): JobTerms => ({
   timeoutMs: milliseconds(body.timeout_seconds),
   retentionMs: milliseconds(body.expires_after_seconds),
   metadata: body.metadata,
+  webhook: webhookInBody(body, call, jobWebhookTypes, owners),
 })
 const milliseconds = (seconds: number | undefined) => (seconds === undefined ? undefined : Math.round(seconds * 1000))
 
@@ -150,7 +150,7 @@ async function create(body: Create, call: Call, owners: SubmitterOwners): Promis
   askForRegion(call.caller, body.region)
   const { modelField, inputsField, modelId: given, inputs } = givenOf(body, call)
   const target = targetOf(body, given, owners)
-  const terms = termsOf(body)
+  const terms = termsOf(body, call, owners)
   const own: Record<string, string> = { model: modelField, slug: 'slug', 'Idempotency-Key': 'Idempotency-Key' }
   const named = (field: string) => own[field] ?? `${inputsField}.${field}`
   try {

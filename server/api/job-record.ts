@@ -72,6 +72,7 @@ const JobFacts = z.object({
   outputs_reused: z
     .literal(false)
     .describe('Always false: every job is computed. A workflow node that reuses a result has no job of its own.'),
+  webhook_url: z.string().nullable().describe('Where its events are sent, as the request said; null if it did not.'),
   metadata: z.unknown().describe('Your own key-value pairs; null if none were sent.'),
 })
 
@@ -135,11 +136,17 @@ function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeo
     cost: job.cost === null ? null : job.cost / 1e6,
     token_id: job.tokenId,
     outputs_reused: false,
+    webhook_url: job.webhook?.url ?? null,
   }
 }
 
 /** Returns a result as JSON text: results of text tasks as stored, others with the addresses of their files. */
-export function resultText(task: Task, result: string, { origin }: Call, { files }: Pick<Owners, 'files'>): string {
+export function resultText(
+  task: Task,
+  result: string,
+  { origin }: Pick<Call, 'origin'>,
+  { files }: Pick<Owners, 'files'>,
+): string {
   if (!hasFiles(task)) return result
   return JSON.stringify(shownResult(task, JSON.parse(result), file => files.link(file, origin)))
 }
@@ -160,7 +167,11 @@ const inputsText = ({ task, inputs }: JobRecord): string =>
 /**
  * Returns the whole job. Its inputs are stored as JSON text, may be large, and are not parsed; nor is a large result.
  */
-export async function jobAnswer(job: JobRecord, call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<JsonText> {
+export async function jobAnswer(
+  job: JobRecord,
+  call: Pick<Call, 'origin'>,
+  owners: Pick<Owners, 'files' | 'jobs'>,
+): Promise<JsonText> {
   const embedded: Embedded[] = []
   const head = summaryText(job, owners).slice(0, -1)
   const inputs = job.kind === 'async' ? inputsText(job) : 'null'
@@ -170,7 +181,7 @@ export async function jobAnswer(job: JobRecord, call: Call, owners: Pick<Owners,
 
 async function shown(
   { task, result }: JobRecord,
-  call: Call,
+  call: Pick<Call, 'origin'>,
   owners: Pick<Owners, 'files'>,
   embedded: Embedded[],
 ): Promise<string> {

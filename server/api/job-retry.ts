@@ -17,6 +17,7 @@ const termsOf = (job: JobRecord): JobTerms => ({
   // 0 keeps the job without a limit.
   retentionMs: job.retentionMs ?? 0,
   metadata: job.metadata === null ? undefined : (JSON.parse(job.metadata) as object),
+  webhook: job.webhook ?? undefined,
 })
 
 /** Submits a job again as a new job. Throws Failure `conflict` if it cannot be repeated, and as a submission does. */

@@ -14,7 +14,7 @@ export const templateOf = (path: string): string => path.replace(/(?:\*\*)?:(\w+
 
 /** Returns the id of the operation of a route, such as `getApiJobsId`. */
 export const operationIdOf = ({ method, path }: Route): string =>
-  `${method.toLowerCase()}${path.replace(/[/:*{}.-]+(\w?)/g, (_, letter: string) => letter.toUpperCase())}`
+  `${method.toLowerCase()}${path.replace(/[/:*{}._-]+([^\W_]?)/g, (_, letter: string) => letter.toUpperCase())}`
 
 /** Returns the OpenAPI operation of a route. */
 export function operation(route: Route, examples: AnswerExamples): Record<string, unknown> {

@@ -13,5 +13,6 @@ export const tags: Readonly<Record<string, string>> = {
   Library: 'Videos that jobs of the organization created.',
   Files: 'Files by signed addresses. The signature is the right to read or to send: no token is needed.',
   'Organizations and tokens': 'API tokens and what they allow.',
+  Webhooks: 'Signed messages about events of jobs and executions, sent to URLs of the organization.',
   System: 'Health, metrics, state of the machine, and the description of this API.',
 }

@@ -121,7 +121,7 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     tag,
     summary: 'Submit fal request',
     description:
-      'Creates an image or a video in the background and answers at once. The path is a slug; a leading `fal-ai/` is ignored if no model has such a slug. The headers `X-Fal-Request-Timeout`, `X-Fal-Queue-Priority` and `X-Fal-Object-Lifecycle-Preference` work as at fal.',
+      "Creates an image or a video in the background and answers at once. The path is a slug; a leading `fal-ai/` is ignored if no model has such a slug. The headers `X-Fal-Request-Timeout`, `X-Fal-Queue-Priority` and `X-Fal-Object-Lifecycle-Preference` work as at fal, and so does `?fal_webhook=`: the URL receives the result with fal's body and signature; the keys are at `/fal/rest/.well-known/jwks.json`.",
     errorCodes: [...errorGroups.submit, ...errorGroups.media],
     largeBody: true,
     params: Path,
@@ -132,7 +132,7 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     async handle({ params, body }, call) {
       const { job } = await submitGeneration(
         call,
-        { target: { slug: appSlug(params.path, owners.registry) }, body, terms: jobTermsOf(call) },
+        { target: { slug: appSlug(params.path, owners.registry) }, body, terms: jobTermsOf(call, owners) },
         owners,
       )
       setRequestIdHeader(job, call)

@@ -62,7 +62,7 @@ export const falRunRoutes = (owners: SubmitOwners) => [
       const app = appSlug(path, registry)
       const streamed = app.endsWith(suffix) && !registry.bySlug(app)
       const slug = streamed ? appSlug(path.slice(0, -suffix.length), registry) : app
-      const terms = jobTermsOf(call)
+      const terms = jobTermsOf(call, owners)
       const { job, model } = await submitGeneration(call, { target: { slug }, body, terms }, owners)
       setRequestIdHeader(job, call)
       if (streamed) {

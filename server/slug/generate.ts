@@ -73,8 +73,15 @@ const One = z.object({
   slug: z.string().max(512).describe('Slug of a model and task, as in `GET /api/model-status`. It may contain `/`.'),
 })
 
-const notYet = z.string().optional().describe('Not supported yet: refused unless empty.')
-const SubmitQuery = z.strictObject({ webhook_url: notYet, fal_webhook: notYet })
+const SubmitQuery = z.strictObject({
+  webhook_url: z
+    .string()
+    .optional()
+    .describe(
+      'URL to which the end of the request is sent as a signed message. The header `X-Webhook-Url` does the same.',
+    ),
+  fal_webhook: z.string().optional().describe("The same with fal's body and signature."),
+})
 
 type GenerateOwners = SubmitOwners & Pick<Owners, 'fleet'>
 
@@ -101,7 +108,7 @@ async function submitAll(
   owners: GenerateOwners,
 ): Promise<z.input<typeof AcceptedAll>> {
   const { aspect_ratios: ratios } = body
-  const jobs = await submitAspectRatios(call, { slug, body, ratios, terms: jobTermsOf(call) }, owners)
+  const jobs = await submitAspectRatios(call, { slug, body, ratios, terms: jobTermsOf(call, owners) }, owners)
   setModelStatus(call, jobs[0]!, owners)
   const requests = jobs.map((job, at) => ({ aspect_ratio: ratios[at]!, ...requestOf(call, job, owners) }))
   return { status: 'processing', requests }
@@ -111,7 +118,7 @@ const hasSeveralShapes = (body: Body): body is Body & { aspect_ratios: AspectRat
   body.aspect_ratios !== undefined
 
 async function submit(call: Call, slug: string, body: unknown, owners: GenerateOwners): Promise<SubmittedGeneration> {
-  const terms = jobTermsOf(call)
+  const terms = jobTermsOf(call, owners)
   const submitted = await submitGeneration(call, { target: { slug }, body, terms, strict: true }, owners)
   call.header('x-fal-request-id', queueIdOf(submitted.job.id))
   setModelStatus(call, submitted.job, owners)

@@ -1,6 +1,8 @@
 import { Failure } from '../../core/failure.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import type { JobTerms } from '../submit.ts'
+import { webhookInQuery } from '../webhook-terms.ts'
 
 const aWeek = 7 * 86_400
 const tenYears = 3_650 * 86_400
@@ -12,7 +14,7 @@ const invalidHeader = (header: string, message: string) =>
 function secondsIn(header: string, text: unknown, maxSeconds: number): number {
   const seconds = typeof text === 'string' && /^\s*\d{1,9}(\.\d{1,6})?\s*$/.test(text) ? Number(text) : text
   if (typeof seconds !== 'number' || !(seconds > 0) || seconds > maxSeconds)
-    throw invalidHeader(header, `must be a number of seconds of at maxSeconds ${maxSeconds}.`)
+    throw invalidHeader(header, `must be a number of seconds of at most ${maxSeconds}.`)
   return seconds
 }
 
@@ -29,18 +31,11 @@ function lifetimeOf(given: string): number | undefined {
 }
 
 /**
- * Returns the start timeout, priority and retention of a request. They are headers, so that the body has only inputs of
- * the model. Throws Failure `invalid_value`, and `unsupported_parameter` for a webhook, because none would be called.
+ * Returns the start timeout, priority, retention and webhook of a request. They are headers and query parameters, so that
+ * the body has only inputs of the model. Throws Failure `invalid_value`.
  */
-export function jobTermsOf(call: Call): JobTerms {
+export function jobTermsOf(call: Call, owners: Pick<Owners, 'webhooks'>): JobTerms {
   const { headers } = call.req
-  const hook = ['webhook_url', 'fal_webhook'].find(name => call.query.get(name))
-  if (hook !== undefined || headers['x-webhook-url'] !== undefined)
-    throw new Failure(
-      'unsupported_parameter',
-      `'${hook ?? 'X-Webhook-Url'}' is not supported yet. Leave it out, and read the status or follow its stream.`,
-      { param: hook ?? 'X-Webhook-Url' },
-    )
   const timeout = headers['x-fal-request-timeout']
   const priority = headers['x-fal-queue-priority']
   const lifetime = headers['x-fal-object-lifecycle-preference']
@@ -50,6 +45,7 @@ export function jobTermsOf(call: Call): JobTerms {
     priority: priority === 'low' ? -10 : 0,
     startTimeoutMs:
       timeout === undefined ? undefined : Math.ceil(secondsIn('X-Fal-Request-Timeout', timeout, aWeek) * 1000),
+    webhook: webhookInQuery(call, owners),
     retentionMs: typeof lifetime === 'string' ? lifetimeOf(lifetime) : undefined,
   }
 }

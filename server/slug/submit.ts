@@ -38,7 +38,10 @@ export interface SubmittedGeneration {
 }
 
 /** The owners that the submission of a generation needs. */
-export type SubmitOwners = Pick<Owners, 'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry'>
+export type SubmitOwners = Pick<
+  Owners,
+  'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry' | 'webhooks'
+>
 
 /**
  * Submits an image or video generation as a durable job: finds the model, asks admission, validates the request, and

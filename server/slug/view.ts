@@ -54,7 +54,7 @@ export function urlsOf(requestId: string, call: Call) {
  */
 export async function outputOf(
   job: JobRecord,
-  { origin }: Call,
+  { origin }: Pick<Call, 'origin'>,
   { files }: Pick<Owners, 'files'>,
   embedded?: Embedded[],
 ): Promise<LinkedResult | View> {

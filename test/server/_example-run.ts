@@ -124,6 +124,7 @@ export function formOf(value: unknown): unknown {
 export function exampleOf(value: unknown, replacements: readonly (readonly [string, string])[], key = ''): unknown {
   if (typeof value === 'string') {
     if (value.startsWith('sk-infer-')) return 'sk-infer-…'
+    if (key === 'signing_secret') return 'whsec_…'
     if (key === 'token') return `${value.slice(0, 12)}…`
     const text = replacements.reduce((before, [from, to]) => before.replaceAll(from, to), value)
     return text.length > 300 ? `${text.slice(0, 120)}…` : text

@@ -192,6 +192,46 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('DELETE /api/library/{id}', { path })
   })
 
+  test('webhooks', async () => {
+    const ofOrganization = '/api/organizations/{organization}/webhook-secret'
+    await run.send(`GET ${ofOrganization}`, { path: { organization } })
+    await run.send(`POST ${ofOrganization}/rotate`, { path: { organization } })
+    const all = '/api/webhooks'
+    const { webhook } = await run.send<{ webhook: { id: string } }>(`POST ${all}`)
+    const path = idOf(webhook)
+    await run.send(`GET ${all}`)
+    await run.send(`GET ${all}/{id}`, { path })
+    await run.send(`POST ${all}/{id}/rotate`, { path })
+    // No message leaves this machine: the host does not exist.
+    await run.send(`PATCH ${all}/{id}`, { path, body: { url: 'https://hooks.invalid/', event_types: ['*'] } })
+    await run.send(`POST ${all}/{id}/test`, { path })
+    await run.send('POST /api/jobs')
+    const list = `GET ${all}/{id}/deliveries`
+    let deliveries: { id: string }[] = []
+    await expect
+      .poll(
+        async () =>
+          ({ deliveries } = await run.send<{ deliveries: { id: string }[] }>(list, { path })).deliveries.length,
+      )
+      .toBeGreaterThan(0)
+    const delivery = deliveries[0]!.id
+    await run.send('GET /api/webhook-deliveries')
+    await run.send(`POST ${all}/{id}/deliveries/{delivery}/redeliver`, { path: { ...path, delivery } })
+    await run.send('POST /api/webhook-deliveries/{delivery}/redeliver', { path: { delivery } })
+    await run.send(`DELETE ${all}/{id}`, { path })
+
+    const std = '/std/v1/webhook_endpoints'
+    await run.send('GET /std/v1/webhook_event_types')
+    const endpoint = idOf(await run.send<{ id: string }>(`POST ${std}`))
+    await run.send(`GET ${std}`)
+    await run.send(`GET ${std}/{id}`, { path: endpoint })
+    await run.send(`POST ${std}/{id}`, { path: endpoint, body: { url: 'https://hooks.invalid/' } })
+    await run.send(`POST ${std}/{id}/rotate_secret`, { path: endpoint })
+    await run.send(`POST ${std}/{id}/test`, { path: endpoint })
+    await run.send(`DELETE ${std}/{id}`, { path: endpoint })
+    await run.send('GET /.well-known/jwks.json', { token: null })
+  })
+
   test('tokens', async () => {
     await run.send('GET /api/me')
     const made = async () => {

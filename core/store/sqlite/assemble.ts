@@ -9,6 +9,7 @@ import type { Reader } from './reader.ts'
 import type { ResultSweep } from './result-sweep.ts'
 import type { Results } from './results.ts'
 import type { Space } from './space.ts'
+import { webhookStore } from './webhook-store.ts'
 import type { WriterThread } from './writer-thread.ts'
 
 /** Combines writer, reader and disk watch into the Store interface. */
@@ -221,6 +222,7 @@ export function assemble(parts: {
       cached: async (organizationId, key) => reader.executions.cached(organizationId, key),
       reuse: (organizationId, jobId, from) => send('executions.reuse', { organizationId, jobId, from }),
     },
+    webhooks: webhookStore(send, reader),
     onCommitted: listener => writer.onCommitted(listener),
     recovery: writer.recovery,
     stats: () => ({
@@ -237,6 +239,7 @@ export function assemble(parts: {
 /** A job as the database holds it right after its submission; saves reading it back. */
 const asSubmitted = ({ idempotency: _key, ...job }: NewJob): JobRecord => ({
   ...job,
+  webhook: job.webhook ?? null,
   class: job.class ?? 'async',
   region: job.region ?? null,
   kind: 'async',

@@ -10,6 +10,8 @@ import { libraryCommands } from './library.ts'
 import { organizationCommands } from './organizations.ts'
 import { resultCommands } from './result-rows.ts'
 import { tokenCommands } from './tokens.ts'
+import { webhookDeliveryCommands } from './webhook-deliveries.ts'
+import { webhookEndpointCommands } from './webhook-endpoints.ts'
 import { workflowCommands } from './workflows.ts'
 
 /** All commands of the writer, by name. Each is a synchronous function in the file that owns its table. */
@@ -25,6 +27,8 @@ export const openCommands = (connection: Connection, context: WriteContext) => (
   ...libraryCommands(connection),
   ...workflowCommands(connection),
   ...executionCommands(connection, context),
+  ...webhookEndpointCommands(connection, context),
+  ...webhookDeliveryCommands(connection, context),
 })
 export type Commands = ReturnType<typeof openCommands>
 export type CommandName = keyof Commands
@@ -41,4 +45,5 @@ export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'workflows.create',
   'workflows.update',
   'executions.create',
+  'webhooks.create',
 ])

@@ -2,6 +2,7 @@ import type { OrganizationEvent, OrganizationEventType } from '../organization-e
 import type { JobEvent, JobEventType } from '../store.ts'
 import type { ExecutionEvent, ExecutionEventType } from '../workflows.ts'
 import type { Connection } from './database.ts'
+import type { WebhookOutbox } from './webhook-outbox.ts'
 
 /** How long events are kept. */
 export const eventLifetimeMs = 24 * 3_600_000
@@ -10,7 +11,7 @@ export const eventLifetimeMs = 24 * 3_600_000
  * Records what happens to jobs, in the transaction of the change: every change of status has its event, so that a
  * reader of the events always knows the status. `attempt` is that of the job after the change.
  */
-export function openEvents(connection: Connection) {
+export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, 'add'>) {
   const insert = connection.prepare(
     `INSERT INTO events (sequence, number, organization_id, type, attempt, at, execution, node, data)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -34,7 +35,9 @@ export function openEvents(connection: Connection) {
       execution: number | null = null,
       node: number | null = null,
     ): void {
-      insert.run(next(), number, organizationId, type, attempt, at, execution, node, null)
+      const sequence = next()
+      insert.run(sequence, number, organizationId, type, attempt, at, execution, node, null)
+      outbox.add({ sequence, number, organizationId, type, attempt, at, execution, node })
     },
     /** Adds an event of an execution, or of a node that has no job. */
     addOfExecution(
@@ -44,11 +47,15 @@ export function openEvents(connection: Connection) {
       at: number,
       node: number | null = null,
     ): void {
-      insert.run(next(), null, organizationId, type, 0, at, execution, node, null)
+      const sequence = next()
+      insert.run(sequence, null, organizationId, type, 0, at, execution, node, null)
+      outbox.add({ sequence, number: null, organizationId, type, attempt: 0, at, execution, node })
     },
     /** Adds an event of the organization itself; `data` describes it. */
     addOfOrganization(organizationId: string, type: OrganizationEventType, data: object, at: number): void {
-      insert.run(next(), null, organizationId, type, 0, at, null, null, JSON.stringify(data))
+      const sequence = next()
+      insert.run(sequence, null, organizationId, type, 0, at, null, null, JSON.stringify(data))
+      outbox.add({ sequence, number: null, organizationId, type, attempt: 0, at, execution: null, node: null, data })
     },
     /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {

@@ -1,5 +1,5 @@
 import type { ExecutionStatus, NodeStatus } from '../../dag/advance.ts'
-import type { JobError, JobStatus } from '../store.ts'
+import type { JobError, JobStatus, RequestWebhook } from '../store.ts'
 import type { ExecutionNode, ExecutionRecord, ExecutionStore, NodeResult, WorkflowDefinition } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
@@ -22,6 +22,7 @@ interface ExecutionRow extends UsageRow {
   timeout_ms: number
   retention_ms: number | null
   metadata: string | null
+  webhook: string | null
   parent_id: string | null
   origin: string
   created_at: number
@@ -59,7 +60,7 @@ const maxScanned = 1_000
 /** Reads of executions; short statements on a read-only connection. */
 export function executionReads(connection: Connection) {
   const columns = `number, organization_id, id, token_id, workflow_id, workflow_version, definition, input_params, priority,
-    status, error, timeout_ms, retention_ms, metadata, parent_id, origin, created_at, updated_at, started_at, timeout_at, finished_at,
+    status, error, timeout_ms, retention_ms, metadata, webhook, parent_id, origin, created_at, updated_at, started_at, timeout_at, finished_at,
     expires_at, nodes, running, completed, failed, skipped, ${usageColumns}, cost`
   const from = 'FROM executions JOIN execution_plans ON execution = number'
   const one = connection.prepare<[string, string], ExecutionRow>(
@@ -135,6 +136,7 @@ export function executionReads(connection: Connection) {
       timeoutMs: row.timeout_ms,
       retentionMs: row.retention_ms,
       metadata: row.metadata,
+      webhook: row.webhook === null ? null : (JSON.parse(row.webhook) as RequestWebhook),
       parentExecutionId: row.parent_id,
       origin: row.origin,
       createdAt: row.created_at,

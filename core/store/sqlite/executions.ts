@@ -22,11 +22,11 @@ const unfinishedStatuses: ReadonlySet<ExecutionStatus> = new Set(['pending', 'ru
 
 /** The writer's commands for whole executions; execution-flow.ts moves them forward. */
 export function executionCommands(connection: Connection, context: WriteContext) {
-  const { flow, effects } = context
+  const { flow, effects, outbox } = context
   const insert = connection.prepare(
     `INSERT INTO executions (organization_id, id, token_id, workflow_id, workflow_version, on_failure, priority, status,
-       timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at, nodes, completed)
-     VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?)`,
+       timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at, nodes, completed, webhook)
+     VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
   const insertPlan = connection.prepare(
     'INSERT INTO execution_plans (execution, definition, input_params, plan, dag, origin) VALUES (?, ?, ?, ?, ?, ?)',
@@ -133,7 +133,9 @@ export function executionCommands(connection: Connection, context: WriteContext)
         at,
         nodes.length,
         done.size,
+        execution.webhook ? JSON.stringify(execution.webhook) : null,
       )
+      if (execution.webhook) outbox.ownAdded()
       const number = Number(lastInsertRowid)
       const { dag, ...facts } = definition
       insertPlan.run(

@@ -10,6 +10,7 @@ import type { ExecutionFlow } from './execution-flow.ts'
 import type { JobCounts } from './job-counts.ts'
 import type { Ledger } from './ledger.ts'
 import { usageSets, usageValues } from './usage-columns.ts'
+import type { WebhookOutbox } from './webhook-outbox.ts'
 
 /** The columns needed to end a job. */
 export interface EndingRow {
@@ -48,6 +49,7 @@ export interface WriteContext {
   counts: ExecutionCounts
   events: Events
   effects: GroupEffects
+  outbox: WebhookOutbox
   flow: ExecutionFlow
 }
 

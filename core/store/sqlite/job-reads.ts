@@ -1,6 +1,15 @@
 import type { RegionLabel } from '../../schemas/region.ts'
 import { callRecord } from '../calls.ts'
-import type { JobError, JobRecord, JobStatus, LargeResult, StoredJobClass, WaitingJob, WaitingQuery } from '../store.ts'
+import type {
+  JobError,
+  JobRecord,
+  JobStatus,
+  LargeResult,
+  RequestWebhook,
+  StoredJobClass,
+  WaitingJob,
+  WaitingQuery,
+} from '../store.ts'
 import type { Connection } from './database.ts'
 import { ledgerReads } from './ledger.ts'
 import { openResultOf, type ResultRow } from './result-rows.ts'
@@ -29,6 +38,7 @@ export interface JobRow extends UsageRow {
   engine_id: string | null
   metadata: string | null
   region: RegionLabel | null
+  webhook: string | null
   error: string | null
   cost: number | null
   created_at: number
@@ -40,7 +50,7 @@ export interface JobRow extends UsageRow {
   node: number | null
 }
 export const jobColumns = `number, organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
-  max_attempts, claims, not_before, start_by, timeout_ms, retention_ms, boot, engine_id, metadata, region, error,
+  max_attempts, claims, not_before, start_by, timeout_ms, retention_ms, boot, engine_id, metadata, region, webhook, error,
   ${usageColumns}, cost, created_at, updated_at, started_at, finished_at, expires_at,
   execution, node`
 
@@ -74,6 +84,7 @@ export const jobOf = (
   engineId: row.engine_id,
   metadata: row.metadata,
   region: row.region,
+  webhook: row.webhook === null ? null : (JSON.parse(row.webhook) as RequestWebhook),
   result,
   error: row.error === null ? null : (JSON.parse(row.error) as JobError),
   usage: row.input_tokens === null ? null : usageOfRow(row),

@@ -13,12 +13,12 @@ import type { WrittenOutcome } from './results.ts'
  * it is then rolled back, and may be run again. They return little: the caller knows its job, and reads the rest.
  */
 export function jobCommands(connection: Connection, context: WriteContext) {
-  const { ledger, jobCounts, events, flow } = context
+  const { ledger, jobCounts, events, flow, outbox } = context
   const insert = connection.prepare(
     `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
-       max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, region, created_at,
-       updated_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, region, webhook,
+       created_at, updated_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
   const insertInputs = connection.prepare('INSERT INTO job_inputs (number, inputs) VALUES (?, ?)')
   const attempt = connection.prepare<[string, string, string | null, number], EndingRow>(
@@ -93,9 +93,11 @@ export function jobCommands(connection: Connection, context: WriteContext) {
       job.retentionMs,
       job.metadata,
       job.region ?? null,
+      job.webhook ? JSON.stringify(job.webhook) : null,
       job.createdAt,
       job.createdAt,
     )
+    if (job.webhook) outbox.ownAdded()
     insertInputs.run(lastInsertRowid, job.inputs)
     events.add(lastInsertRowid, job.organizationId, 'job.created', 0, job.createdAt)
     jobCounts.move(undefined, 'pending')

@@ -11,6 +11,8 @@ import { libraryReads } from './library.ts'
 import { organizationReads } from './organizations.ts'
 import { resultReads } from './result-rows.ts'
 import { tokenReads } from './tokens.ts'
+import { webhookEndpointReads } from './webhook-endpoints.ts'
+import { webhookDeliveryReads } from './webhook-reads.ts'
 import { workflowReads } from './workflows.ts'
 
 /**
@@ -48,6 +50,7 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
     library: all(libraryReads(connection)),
     workflows: all(workflowReads(connection)),
     executions: all(executionReads(connection)),
+    webhooks: all({ ...webhookEndpointReads(connection), ...webhookDeliveryReads(connection) }),
     ledgerRows: guarded(length),
     close: () => {
       connection.close()

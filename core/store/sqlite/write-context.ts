@@ -7,26 +7,39 @@ import { openExecutionFlow } from './execution-flow.ts'
 import { openJobCounts } from './job-counts.ts'
 import type { WriteContext } from './job-end.ts'
 import { openLedger } from './ledger.ts'
+import { openWebhookOutbox } from './webhook-outbox.ts'
 
 /** The state that the commands of one connection share. */
 export function openWriteContext(connection: Connection, boot: string): WriteContext {
+  const effects = openCommitEffects()
+  const outbox = openWebhookOutbox(connection, effects)
   const own = {
     boot,
     ledger: openLedger(connection),
     jobCounts: openJobCounts(connection),
     counts: openExecutionCounts(connection),
-    events: openEvents(connection),
-    effects: openCommitEffects(),
+    events: openEvents(connection, outbox),
+    effects,
+    outbox,
   }
   return { ...own, flow: openExecutionFlow(connection, own) }
 }
 
 /** The part of it that is reverted with a transaction. */
-export const memoryOf = ({ ledger, jobCounts, counts, events, effects, flow }: WriteContext): TransactionMemory => ({
+export const memoryOf = ({
+  ledger,
+  jobCounts,
+  counts,
+  events,
+  effects,
+  outbox,
+  flow,
+}: WriteContext): TransactionMemory => ({
   mark() {
     const undo = [ledger.mark(), jobCounts.mark(), counts.mark(), events.mark(), effects.mark()]
     return () => {
       for (const revert of undo) revert()
+      outbox.forget()
       flow.forget()
     }
   },
@@ -34,6 +47,7 @@ export const memoryOf = ({ ledger, jobCounts, counts, events, effects, flow }: W
     jobCounts.write()
     counts.write()
     events.write()
+    outbox.write()
   },
   forget() {
     ledger.forget()
@@ -41,6 +55,7 @@ export const memoryOf = ({ ledger, jobCounts, counts, events, effects, flow }: W
     counts.forget()
     events.forget()
     effects.forget()
+    outbox.forget()
     flow.forget()
   },
 })

@@ -71,7 +71,7 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
     closed?.()
   })
 
-  let onCommit: (effects: CommitEffects) => void = () => {}
+  const listeners: ((effects: CommitEffects) => void)[] = []
 
   function failStore(failure: Error, exitCode: 70 | 74): void {
     if (ended) return
@@ -101,7 +101,7 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
       }
     }
     if (!delivering) deliver()
-    if (effects) onCommit(effects)
+    if (effects) for (const listener of listeners) listener(effects)
   }
 
   function deliver(): void {
@@ -117,8 +117,8 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
 
   return {
     recovery,
-    onCommitted(listener: typeof onCommit): void {
-      onCommit = listener
+    onCommitted(listener: (effects: CommitEffects) => void): void {
+      listeners.push(listener)
     },
     /**
      * Resolves after the commit. Rejects with the command's own Failure, with `no_capacity` if too many commands wait,

@@ -40,6 +40,7 @@ export function memoryStore(): Store {
         startedAt: null,
         finishedAt: null,
         expiresAt: null,
+        webhook: null,
         parent: null,
       }
       rows.set(job.id, row)

@@ -4,7 +4,8 @@ import { type AddressInfo, createServer as createSocketServer, type Server as So
 import { brotliCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openLog } from '../../../core/log.ts'
-import { type Answer, fetchRefusal, openFetcher, type Resolve, TooLarge } from '../../../core/media/fetch.ts'
+import type { Answer, Resolve } from '../../../core/media/checked-lookup.ts'
+import { fetchRefusal, openFetcher, TooLarge } from '../../../core/media/fetch.ts'
 
 /** Counts connections to 127.0.0.1: there must be none. The same port on another address may be fetched from. */
 let canary: SocketServer

@@ -155,6 +155,7 @@ describe('a job', () => {
       cost: 0,
       token_id: expect.stringMatching(/^tok_/),
       outputs_reused: false,
+      webhook_url: null,
       metadata: { ref: '42' },
     })
     expect(of(job.result)).toEqual(expected)
@@ -198,12 +199,14 @@ describe('a job', () => {
   )
 
   test.each([
-    ['webhook_url', 'https://example.com/hook'],
-    ['webhook_events', ['job.completed']],
-  ])('with %s is refused by name', async (param, value) => {
+    ['webhook_url', 'no address', 'no address', undefined],
+    ['webhook_events', 'job.complete', 'https://example.com/hook', ['job.complete']],
+    ['webhook_events', 'an event of executions', 'https://example.com/hook', ['workflow_execution.completed']],
+    ['webhook_events', 'no URL', undefined, ['job.completed']],
+  ])('with a %s that has %s is refused by name', async (param, _, webhook_url, webhook_events) => {
     const fields = { task: 'std/embeddings', model_id: 'far', inputs: { input: 'a' } }
-    const { status, body } = await ask('POST', '/api/jobs', { ...fields, [param]: value })
-    expect([status, body.error]).toMatchObject([400, { code: 'unsupported_parameter', param }])
+    const { status, body } = await ask('POST', '/api/jobs', { ...fields, webhook_url, webhook_events })
+    expect([status, body.error]).toMatchObject([400, { code: 'invalid_value', param }])
   })
 
   test.each<[unknown, number]>([

@@ -12,6 +12,7 @@ import { lifetimeRules } from './lifetime.ts'
 import { queueRules } from './queue.ts'
 import { createOrganization } from './records.ts'
 import { textRules } from './text.ts'
+import { webhookRules } from './webhooks.ts'
 import { workflowRules } from './workflows.ts'
 
 /** The data folder of a store: empty at first, and removed when it is disposed of. */
@@ -40,6 +41,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   forgetting: forgettingRules,
   workflows: workflowRules,
   executions: executionRules,
+  webhooks: webhookRules,
   'large results': largeResultRules,
   text: textRules,
   lifetime: lifetimeRules,

@@ -10,6 +10,8 @@ import { jobReads } from '../../../../core/store/sqlite/job-reads.ts'
 import { idempotencyReads } from '../../../../core/store/sqlite/keys.ts'
 import { libraryReads } from '../../../../core/store/sqlite/library.ts'
 import { resultReads } from '../../../../core/store/sqlite/result-rows.ts'
+import { webhookEndpointReads } from '../../../../core/store/sqlite/webhook-endpoints.ts'
+import { webhookDeliveryReads } from '../../../../core/store/sqlite/webhook-reads.ts'
 import { workflowReads } from '../../../../core/store/sqlite/workflows.ts'
 import { openWriteContext } from '../../../../core/store/sqlite/write-context.ts'
 import { openTestStore } from '../_store.ts'
@@ -50,6 +52,8 @@ const growing = [
   'execution_nodes',
   'cached_results',
   'erasable_results',
+  'webhook_deliveries',
+  'webhook_bodies',
 ]
 
 /** Statements that do scan a table, each with the reason why they may. */
@@ -63,6 +67,8 @@ const allowed: [RegExp, reason: string][] = [
   [/status = 'failed' AND on_error = 'fail' ORDER BY/, 'the failed nodes of one execution'],
   [/FROM jobs WHERE node IS NOT NULL AND execution =/, 'the jobs of one execution'],
   [/^SELECT file FROM erasable_results LIMIT \?$/, 'any that may be erased, so many at a time'],
+  [/^SELECT EXISTS \(SELECT 1 FROM jobs WHERE webhook IS NOT NULL\)/, 'the first row of a partial index'],
+  [/^SELECT count\(\*\) FROM \(SELECT 1 FROM webhook_deliveries .* LIMIT \?\)$/, 'so many rows at most'],
   [/^SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1$/, 'the end of the chain is one row'],
 ]
 
@@ -81,6 +87,8 @@ test('every statement on a growing table uses an index, so that its cost does no
     workflowReads,
     executionReads,
     resultReads,
+    webhookEndpointReads,
+    webhookDeliveryReads,
   ])
     reads(connection)
   const scans = [...statements].flatMap(sql => {

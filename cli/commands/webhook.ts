@@ -1,0 +1,264 @@
+import { type Command, Option } from 'commander'
+import { dataDirectory, remote } from '../../core/config.ts'
+import type { DeliveryStatus } from '../../core/store/store.ts'
+import { maxSecretOverlapMs } from '../../core/webhooks/endpoints.ts'
+import type { DeliveryView, WebhookView } from '../../core/webhooks/webhook-view.ts'
+import { usage } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { readCount, readDuration, readList, withDataDir, withExamples, withJson } from '../options.ts'
+import { timeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+import type { WebhookClient } from '../webhooks/webhook-client.ts'
+
+interface Common {
+  org?: string
+  json?: boolean
+  dataDir?: string
+}
+
+const shared = (command: Command): Command =>
+  withDataDir(withJson(command)).option('--org <organization>', 'id or name; needed when there are several')
+const overlapOption = () =>
+  new Option('--overlap <time>', 'how long the old secret signs too, up to 7d')
+    .argParser(readDuration)
+    .default(86_400_000, '24h')
+
+/** `infer webhook …`: webhooks of the server on this machine, or of the server at INFER_URL. */
+export function define(command: Command, terminal: Terminal): void {
+  const create = shared(command.command('create'))
+    .summary('send events to a URL')
+    .description('Registers a URL to which events are sent as signed messages, and shows its secret, this once.')
+    .argument('<url>', 'http or https, at a public address')
+    .option('--name <name>', 'what it is for', 'webhook')
+    .option('--events <list>', 'types of events, such as job.completed or job.*', readList, ['*'])
+    .option('--disabled', 'send nothing until it is enabled')
+    .action(async (url: string, options: Common & { name: string; events: string[]; disabled?: boolean }) => {
+      const { org, json, dataDir, name, events, disabled } = options
+      await withClient(dataDir, async client => {
+        const created = await client.create(org, { name, url, event_types: events, enabled: disabled !== true })
+        if (json) return terminal.json(created)
+        terminal.print(created.signing_secret)
+        terminal.remark(`${describe(created.webhook)} Keep the secret: it cannot be shown again.`)
+      })
+    })
+  withExamples(create, [
+    ['infer webhook create https://example.com/hooks --events "job.*"', 'events of jobs'],
+    ['infer webhook create https://example.com/hooks --json', 'every event; for a program'],
+  ])
+
+  const list = shared(command.command('list'))
+    .summary('list webhooks, newest first')
+    .description('Lists the registered URLs, newest first.')
+    .action(async ({ org, json, dataDir }: Common) => {
+      await withClient(dataDir, async client => {
+        const webhooks = await client.list(org)
+        if (json) terminal.json({ webhooks })
+        else terminal.table(['id', 'name', 'state', 'events', 'url'], webhooks.map(rowOf))
+      })
+    })
+  withExamples(list, [['infer webhook list', 'as a table']])
+
+  const update = shared(command.command('update'))
+    .summary('change, disable or enable a webhook')
+    .description('Changes a webhook. While it is disabled, its pending messages wait.')
+    .argument('<id>', 'whe_…')
+    .option('--name <name>', 'what it is for')
+    .option('--url <url>', 'where events are sent')
+    .option('--events <list>', 'types of events, such as job.completed or job.*', readList)
+    .option('--enable', 'send events')
+    .option('--disable', 'send no events')
+    .action(
+      async (
+        id: string,
+        options: Common & { name?: string; url?: string; events?: string[]; enable?: boolean; disable?: boolean },
+      ) => {
+        const { org, json, dataDir, name, url, events: event_types, enable, disable } = options
+        if (enable && disable) throw usage('--enable and --disable exclude each other.')
+        const enabled = enable ? true : disable ? false : undefined
+        if ([name, url, event_types, enabled].every(one => one === undefined))
+          throw usage('Nothing is to be changed. See: infer webhook update --help')
+        await withClient(dataDir, async client => {
+          const webhook = await client.update(org, id, { name, url, event_types, enabled })
+          if (json) terminal.json({ webhook })
+          else terminal.print(describe(webhook))
+        })
+      },
+    )
+  withExamples(update, [['infer webhook update whe_… --disable', 'infer webhook list shows the ids']])
+
+  const remove = shared(command.command('delete'))
+    .summary('delete a webhook')
+    .description('Deletes a webhook and its messages, the pending ones included.')
+    .argument('<id>', 'whe_…')
+    .action(async (id: string, { org, json, dataDir }: Common) => {
+      await withClient(dataDir, async client => {
+        await client.remove(org, id)
+        if (json) terminal.json({ id, object: 'webhook_endpoint.deleted', deleted: true })
+        else terminal.print(`Deleted ${id}.`)
+      })
+    })
+  withExamples(remove, [['infer webhook delete whe_…', 'infer webhook list shows the ids']])
+
+  const rotate = shared(command.command('rotate'))
+    .summary('make a new signing secret')
+    .description(
+      'Makes a new signing secret for a webhook and shows it, this once; without an id for the webhooks of requests.',
+    )
+    .argument('[id]', 'whe_…')
+    .addOption(overlapOption())
+    .action(async (id: string | undefined, { org, json, dataDir, overlap }: Common & { overlap: number }) => {
+      if (overlap > maxSecretOverlapMs) throw usage('--overlap is at most 7d.')
+      await withClient(dataDir, async client => {
+        const rotated =
+          id === undefined ? await client.rotateSecret(org, overlap) : await client.rotate(org, id, overlap)
+        if (json) return terminal.json(rotated)
+        terminal.print(rotated.signing_secret)
+        const { previous_secret_until: until } = 'webhook' in rotated ? rotated.webhook : rotated
+        terminal.remark(
+          until === null
+            ? 'The old secret signs no more.'
+            : `The old secret signs too until ${timeText(until * 1000)}.`,
+        )
+      })
+    })
+  withExamples(rotate, [
+    ['infer webhook rotate whe_…', 'messages have both signatures for a day'],
+    ['infer webhook rotate --overlap 0s', 'the secret of the organization, at once'],
+  ])
+
+  const secret = shared(command.command('secret'))
+    .summary('show the secret of webhook_url')
+    .description('Shows the secret that signs the webhooks of requests: the field webhook_url of jobs and executions.')
+    .action(async ({ org, json, dataDir }: Common) => {
+      await withClient(dataDir, async client => {
+        const shown = await client.secret(org)
+        if (json) terminal.json(shown)
+        else terminal.print(shown.signing_secret)
+      })
+    })
+  withExamples(secret, [['infer webhook secret', 'for the program that receives the messages']])
+
+  const test = shared(command.command('test'))
+    .summary('send a test message')
+    .description(
+      'Sends a signed message with {"test": true} and shows what came of it. Exits with 1 if it was refused.',
+    )
+    .argument('<id>', 'whe_…')
+    .option('--type <type>', 'type of its event', 'job.completed')
+    .action(async (id: string, { org, json, dataDir, type }: Common & { type: string }) => {
+      await withClient(dataDir, async client => {
+        const tested = await client.test(org, id, type)
+        if (!tested.success) terminal.setExitCode(1)
+        if (json) terminal.json(tested)
+        else terminal.print(tested.error ?? `The URL answered ${tested.status_code} in ${tested.duration_ms} ms.`)
+      })
+    })
+  withExamples(test, [['infer webhook test whe_…', 'infer webhook list shows the ids']])
+
+  const deliveries = shared(command.command('deliveries'))
+    .summary('list sent and pending messages')
+    .description('Lists messages, newest first, each with its last attempt: of a webhook, or of all and of requests.')
+    .argument('[id]', 'whe_…')
+    .addOption(new Option('--status <status>', 'only these').choices(['pending', 'delivered', 'dead']))
+    .option('--limit <count>', 'maximum number, 1 to 1000', readCount(1, 1_000), 20)
+    .action(async (id: string | undefined, options: Common & { status?: DeliveryStatus; limit: number }) => {
+      const { org, json, dataDir, status, limit } = options
+      await withClient(dataDir, async client => {
+        const found = await client.deliveries(org, { endpointId: id, status, limit })
+        if (json) terminal.json({ deliveries: found })
+        else terminal.table(['id', 'event', 'status', 'attempt', 'answer', 'next', 'url'], found.map(deliveryRow))
+      })
+    })
+  withExamples(deliveries, [
+    ['infer webhook deliveries --status dead', 'what was given up'],
+    ['infer webhook deliveries whe_… --json', 'with the bodies'],
+  ])
+
+  const redeliver = shared(command.command('redeliver'))
+    .summary('send a message again')
+    .description('Sends a message again, with the same id and body, whether it was delivered or is dead.')
+    .argument('<id>', 'msg_…')
+    .action(async (id: string, { org, json, dataDir }: Common) => {
+      await withClient(dataDir, async client => {
+        const delivery = await client.redeliver(org, id)
+        if (json) terminal.json({ delivery })
+        else terminal.print(`${id} is sent again to ${delivery.url}.`)
+      })
+    })
+  withExamples(redeliver, [['infer webhook redeliver msg_…', 'infer webhook deliveries shows the ids']])
+
+  const listen = withDataDir(command.command('listen'))
+    .summary('receive events on this machine')
+    .description(
+      'Prints the events of the organization as the messages that webhooks have, and with --forward-to posts them to a program on this machine, signed with a secret that it prints. Follows the event stream of the server, so that no address of this machine has to be reachable.',
+    )
+    .option('--forward-to <url>', 'where to post each message, such as http://127.0.0.1:3000/hooks')
+    .option('--events <list>', 'types of events, such as job.completed or job.*; default: all', readList)
+    .option('--json', 'print one JSON object per line')
+    .action(async ({ forwardTo, events, json, dataDir }: Common & { forwardTo?: string; events?: string[] }) => {
+      if (forwardTo !== undefined && !/^https?:\/\/\S+$/.test(forwardTo))
+        throw usage('--forward-to is a URL such as http://127.0.0.1:3000/hooks.')
+      const [{ listen }, { openClient }] = [await import('../webhooks/listen.ts'), await import('../client.ts')]
+      const client = openClient(dataDirectory(dataDir))
+      await interruptible(terminal, signal =>
+        listen(client, terminal, { forwardTo, types: events, json: json === true, signal }),
+      )
+    })
+  withExamples(listen, [
+    ['infer webhook listen', 'what a webhook would get'],
+    ['infer webhook listen --forward-to http://127.0.0.1:3000/hooks', 'to develop a receiver'],
+  ])
+  withExamples(command, [
+    ['infer webhook create https://example.com/hooks', 'register a URL'],
+    ['infer webhook deliveries --status dead', 'what was given up'],
+    ['infer webhook listen', 'receive events here'],
+  ])
+}
+
+async function withClient(dataDir: string | undefined, work: (client: WebhookClient) => Promise<void>): Promise<void> {
+  const client = await openWebhookClient(dataDirectory(dataDir))
+  try {
+    await work(client)
+  } finally {
+    await client.close()
+  }
+}
+
+async function openWebhookClient(dataDir: string): Promise<WebhookClient> {
+  if (remote()) {
+    const [{ openRemoteWebhookClient }, { openClient }] = [
+      await import('../webhooks/remote-webhook-client.ts'),
+      await import('../client.ts'),
+    ]
+    return openRemoteWebhookClient(openClient(dataDir))
+  }
+  const [{ openLocalWebhookClient }, { openInstallation }] = [
+    await import('../webhooks/local-webhook-client.ts'),
+    await import('../installation.ts'),
+  ]
+  return openLocalWebhookClient(dataDir, await openInstallation(dataDir))
+}
+
+const stateOf = ({ enabled, disabled_reason }: WebhookView): string =>
+  enabled ? 'enabled' : disabled_reason === 'gone' ? 'disabled (410)' : 'disabled'
+
+const describe = (webhook: WebhookView): string =>
+  `Webhook ${webhook.name} (${webhook.id}), ${stateOf(webhook)}: ${webhook.event_types.join(' ')} to ${webhook.url}.`
+
+const rowOf = (webhook: WebhookView): string[] => [
+  webhook.id,
+  webhook.name,
+  stateOf(webhook),
+  webhook.event_types.join(' '),
+  webhook.url,
+]
+
+const deliveryRow = (delivery: DeliveryView): string[] => [
+  delivery.id,
+  delivery.type,
+  delivery.status,
+  String(delivery.attempt),
+  delivery.status_code === null ? (delivery.error === null ? '' : 'none') : String(delivery.status_code),
+  delivery.next_attempt_at === null ? '' : timeText(delivery.next_attempt_at * 1000),
+  delivery.url,
+]

@@ -1,0 +1,136 @@
+import { createSecretKey, randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { newId } from '../../core/ids.ts'
+import { boundedData, messageText } from '../../core/webhooks/message.ts'
+import { activeSecrets, secretText, standardHeaders } from '../../core/webhooks/signature.ts'
+import type { Client } from '../client.ts'
+import { refused } from '../exit-codes.ts'
+import { readText, send } from '../http.ts'
+import { refusal } from '../refusal.ts'
+import type { Terminal } from '../terminal.ts'
+
+const Event = z.looseObject({
+  id: z.string().optional(),
+  type: z.string(),
+  timestamp: z.string(),
+  data: z.looseObject({
+    job_id: z.string().nullish(),
+    execution_id: z.string().nullish(),
+    node_id: z.string().nullish(),
+  }),
+})
+type Event = z.output<typeof Event>
+const Anything = z.looseObject({})
+const Execution = z.looseObject({ execution: Anything })
+
+/** Bytes of the answer of a local program that are read. */
+const maxAnswerBytes = 1 << 16
+/** Milliseconds until a local program must answer. */
+const answerMs = 15_000
+
+/** One message that was received. */
+interface Line {
+  id: string
+  event_id: string | null
+  type: string
+  object_id: string
+  timestamp: string
+  /** Status of the program that it was forwarded to; null if it was not, or did not answer. */
+  status_code: number | null
+  error: string | null
+  body: unknown
+}
+
+/**
+ * Receives the events of the organization as the messages that webhooks have, prints them, and forwards them to a URL of
+ * this machine. It follows the event stream instead of registering an endpoint: so it needs no address that the server
+ * could reach, and leaves nothing behind, however it ends. The messages are signed with a secret of this run.
+ */
+export async function listen(
+  client: Client,
+  terminal: Terminal,
+  options: { forwardTo: string | undefined; types: string[] | undefined; json: boolean; signal: AbortSignal },
+): Promise<void> {
+  const { forwardTo, types, json, signal } = options
+  const key = createSecretKey(randomBytes(32))
+  const state = { version: 1, previousUntil: null }
+  const secrets = activeSecrets(key, 'listen', state, 0)
+  terminal.remark(`Signing secret of this run: ${secretText(key, 'listen', state)}`)
+  if (forwardTo === undefined) terminal.remark('Waiting for events. Ctrl-C ends.')
+  else terminal.remark(`Forwarding to ${forwardTo}. Ctrl-C ends.`)
+
+  /** The object of the event as a webhook has it. */
+  async function dataOf({ type, data }: Event): Promise<string> {
+    const { job_id: job, execution_id: execution, node_id: node } = data
+    if (type.startsWith('job.') && job) {
+      const path = `/api/jobs/${job}`
+      const whole = await client.ask({ method: 'GET', path, answer: Anything, signal })
+      const short = { id: job, object: 'job', status: whole.status, url: client.url + path }
+      return boundedData(JSON.stringify(whole), short)
+    }
+    if (execution && !node) {
+      const path = `/api/workflow-executions/${execution}`
+      const answer = await client.ask({ method: 'GET', path: `${path}?include=none`, answer: Execution, signal })
+      const whole = answer.execution
+      const short = { id: execution, object: 'workflow_execution', status: whole.status, url: client.url + path }
+      return boundedData(JSON.stringify(whole), short)
+    }
+    return JSON.stringify(execution ? { id: execution, ...data } : data)
+  }
+
+  async function forward(id: string, body: string): Promise<{ status_code: number | null; error: string | null }> {
+    if (forwardTo === undefined) return { status_code: null, error: null }
+    try {
+      const headers = { ...standardHeaders(secrets, { id, at: Date.now(), body }), 'user-agent': 'infer' }
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(answerMs)])
+      const answer = await send({ method: 'POST', url: forwardTo, token: undefined, headers, body, signal: limit })
+      await readText(answer, maxAnswerBytes).catch(() => '')
+      return { status_code: answer.statusCode ?? null, error: null }
+    } catch (thrown) {
+      signal.throwIfAborted()
+      const { code, message } = thrown as NodeJS.ErrnoException
+      return { status_code: null, error: code ?? message }
+    }
+  }
+
+  async function take(event: Event): Promise<void> {
+    const at = Date.parse(event.timestamp)
+    const { type } = event
+    const data = await dataOf(event)
+    const body = messageText({ id: event.id ?? newId('evt'), type, at, data })
+    const id = newId('msg')
+    const { status_code, error } = await forward(id, body)
+    const { node_id, execution_id, job_id } = event.data
+    const object_id = (type.startsWith('job.') ? job_id : [execution_id, node_id].filter(Boolean).join(' ')) ?? ''
+    const { timestamp } = event
+    const line: Line = {
+      id,
+      event_id: event.id ?? null,
+      type,
+      object_id,
+      timestamp,
+      status_code,
+      error,
+      body: JSON.parse(body),
+    }
+    terminal.print(json ? JSON.stringify(line) : lineText(line, forwardTo !== undefined))
+  }
+
+  const query = types === undefined ? '' : `?types=${encodeURIComponent(types.join(','))}`
+  for await (const { event, data } of client.stream(`/api/events${query}`, undefined, signal)) {
+    if (event === 'error') throw refusal(client.url, data)
+    if (event === 'snapshot') continue
+    const parsed = Event.parse(JSON.parse(data))
+    // Progress is not sent to webhooks.
+    if (!parsed.type.endsWith('.progress')) await take(parsed)
+  }
+  throw refused('worker_error', `The connection to ${client.url} was lost. Run the command again.`)
+}
+
+const lineText = ({ timestamp, type, object_id, status_code, error }: Line, forwarded: boolean): string =>
+  [
+    timestamp.slice(11, 19),
+    type.padEnd(30),
+    object_id,
+    ...(forwarded ? [`→ ${status_code ?? error ?? 'no answer'}`] : []),
+  ].join('  ')

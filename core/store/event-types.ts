@@ -1,0 +1,33 @@
+import { jobEventTypes } from './job-records.ts'
+import { organizationEventTypes } from './organization-events.ts'
+import { executionEventTypes } from './workflows.ts'
+
+/** Event types of nodes, by the event types of their jobs. */
+const nodeTypes: Partial<Record<string, string>> = {
+  'job.started': 'workflow_execution.node.started',
+  'job.retrying': 'workflow_execution.node.retrying',
+  'job.completed': 'workflow_execution.node.completed',
+  'job.failed': 'workflow_execution.node.failed',
+  'job.cancelled': 'workflow_execution.node.cancelled',
+}
+
+/** The types of all stored events as the API names them. */
+export const publicEventTypes: readonly string[] = [
+  ...jobEventTypes,
+  ...executionEventTypes,
+  ...(Object.values(nodeTypes) as string[]),
+  ...organizationEventTypes,
+]
+
+/** Returns the type of the event of a node, by the type of the event of its job; undefined if nodes have none. */
+export const nodeTypeOf = (type: string): string | undefined => nodeTypes[type]
+
+/** Returns the types under which the API shows a stored event: an event of a node's job is also one of the node. */
+export function publicTypesOf(type: string, isNode: boolean): readonly string[] {
+  const node = isNode ? nodeTypes[type] : undefined
+  return node === undefined ? [type] : [type, node]
+}
+
+/** Whether a pattern matches a type: `*` every type, `job.*` those that begin with `job.`, any other text itself. */
+export const coversType = (pattern: string, type: string): boolean =>
+  pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : pattern === type

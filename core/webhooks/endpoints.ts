@@ -1,0 +1,94 @@
+import type { KeyObject } from 'node:crypto'
+import { newId } from '../ids.ts'
+import type { UrlRules } from '../media/checked-url.ts'
+import type { SecretState, Store, WebhookEndpoint, WebhookEndpointChange } from '../store/store.ts'
+import { requireEventTypes, requireUrl } from './endpoint-rules.ts'
+import { secretHint, secretText } from './signature.ts'
+
+/** An endpoint to create. */
+export interface EndpointOptions {
+  organizationId: string
+  name: string
+  url: string
+  eventTypes: string[]
+  enabled: boolean
+  origin: string | null
+}
+
+/** The most that the previous secret of a rotation signs beside its successor, milliseconds. */
+export const maxSecretOverlapMs = 7 * 86_400_000
+
+/** The endpoints of organizations and the signing secrets. No secret is stored: each is derived from a key. */
+export function openEndpoints({
+  store,
+  key,
+  rules,
+  now = Date.now,
+}: {
+  store: Pick<Store, 'webhooks'>
+  key: KeyObject
+  rules: UrlRules
+  now?: () => number
+}) {
+  const { webhooks } = store
+  const withSecret = (endpoint: WebhookEndpoint) => ({
+    endpoint,
+    secret: secretText(key, endpoint.id, endpoint.secret),
+  })
+  const untilOf = (overlapMs: number): number | null => (overlapMs === 0 ? null : now() + overlapMs)
+
+  return {
+    /** Throws Failure `invalid_value` for a URL or type that is not allowed, `conflict` for one endpoint too many. */
+    async create(options: EndpointOptions): Promise<{ endpoint: WebhookEndpoint; secret: string }> {
+      requireUrl(options.url, 'url', rules)
+      requireEventTypes(options.eventTypes, 'event_types')
+      return withSecret(await webhooks.create({ ...options, id: newId('whe'), createdAt: now() }))
+    },
+    find: (organizationId: string, id: string) => webhooks.find(organizationId, id),
+    list: (organizationId: string, page: { limit: number; after?: string | undefined }) =>
+      webhooks.list(organizationId, page),
+    /** Undefined: no such endpoint. Throws as `create` does. */
+    async update(
+      organizationId: string,
+      id: string,
+      change: WebhookEndpointChange,
+    ): Promise<WebhookEndpoint | undefined> {
+      if (change.url !== undefined) requireUrl(change.url, 'url', rules)
+      if (change.eventTypes !== undefined) requireEventTypes(change.eventTypes, 'event_types')
+      return webhooks.update(organizationId, id, change, now())
+    },
+    /** The previous secret signs for `overlapMs` more. Undefined: no such endpoint. */
+    async rotate(
+      organizationId: string,
+      id: string,
+      overlapMs: number,
+    ): Promise<{ endpoint: WebhookEndpoint; secret: string } | undefined> {
+      const rotated = await webhooks.rotate(organizationId, id, untilOf(overlapMs), now())
+      return rotated && withSecret(rotated)
+    },
+    /** Its deliveries are removed with it. Undefined: no such endpoint. */
+    remove: (organizationId: string, id: string) => webhooks.remove(organizationId, id),
+
+    /** The last characters of the current secret. */
+    hintOf: ({ id, secret }: Pick<WebhookEndpoint, 'id' | 'secret'>): string => secretHint(secretText(key, id, secret)),
+
+    /** The secret that signs the webhooks of requests. */
+    async organizationSecret(organizationId: string): Promise<{ secret: string; state: SecretState }> {
+      const state = await webhooks.secretOf(organizationId)
+      return { secret: secretText(key, organizationId, state), state }
+    },
+    async rotateOrganizationSecret(
+      organizationId: string,
+      overlapMs: number,
+    ): Promise<{ secret: string; state: SecretState }> {
+      const state = await webhooks.rotateSecret(organizationId, untilOf(overlapMs), now())
+      return { secret: secretText(key, organizationId, state), state }
+    },
+
+    deliveries: (...query: Parameters<Store['webhooks']['deliveries']>) => webhooks.deliveries(...query),
+    delivery: (organizationId: string, id: string) => webhooks.delivery(organizationId, id),
+    /** Sends a delivery again, with all its attempts. Undefined: no such delivery. */
+    redeliver: (organizationId: string, id: string) => webhooks.redeliver(organizationId, id, now()),
+  }
+}
+export type Endpoints = ReturnType<typeof openEndpoints>
