@@ -23,6 +23,7 @@ import type {
   WaitingQuery,
 } from './job-records.ts'
 import type { OrganizationEvent } from './organization-events.ts'
+import type { UsagePage, UsageQuery } from './usage-records.ts'
 import type { CommitEffects, ExecutionEvent, ExecutionStore, WorkflowStore } from './workflows.ts'
 
 // The record types of the store, by subject.
@@ -32,6 +33,7 @@ export * from './job-class.ts'
 export * from './job-records.ts'
 export * from './large-result.ts'
 export * from './organization-events.ts'
+export * from './usage-records.ts'
 
 /**
  * The durable state of the platform. Every method guarantees:
@@ -194,6 +196,10 @@ export interface Store {
   }
   workflows: WorkflowStore
   executions: ExecutionStore
+  /** What finished work has used, summed in the transaction of its ledger row; kept longer than jobs. */
+  usage: {
+    read(query: UsageQuery): Promise<UsagePage>
+  }
   /**
    * Sets the listener, of which there is one in this process. It is called once for each commit, in order, with the
    * commit's effects. Set it before the first job is claimed.

@@ -9,12 +9,14 @@ import type { Reader } from './reader.ts'
 import type { ResultSweep } from './result-sweep.ts'
 import type { Results } from './results.ts'
 import type { Space } from './space.ts'
+import type { UsageThread } from './usage-thread.ts'
 import type { WriterThread } from './writer-thread.ts'
 
 /** Combines writer, reader and disk watch into the Store interface. */
 export function assemble(parts: {
   writer: WriterThread
   reader: Reader
+  usage: UsageThread
   results: Results
   /** Absent where no server watches the disk and erases unused result files. */
   space?: Space
@@ -206,6 +208,7 @@ export function assemble(parts: {
       cached: async (organizationId, key) => reader.executions.cached(organizationId, key),
       reuse: (organizationId, jobId, from) => send('executions.reuse', { organizationId, jobId, from }),
     },
+    usage: { read: query => parts.usage.read(query) },
     onCommitted: listener => writer.onCommitted(listener),
     recovery: writer.recovery,
     stats: () => ({

@@ -7,12 +7,15 @@ import { openExecutionFlow } from './execution-flow.ts'
 import { openJobCounts } from './job-counts.ts'
 import type { WriteContext } from './job-end.ts'
 import { openLedger } from './ledger.ts'
+import { openUsageTotals } from './usage-totals.ts'
 
 /** The state that the commands of one connection share. */
 export function openWriteContext(connection: Connection, boot: string): WriteContext {
+  const totals = openUsageTotals(connection)
   const own = {
     boot,
-    ledger: openLedger(connection),
+    totals,
+    ledger: openLedger(connection, totals),
     jobCounts: openJobCounts(connection),
     counts: openExecutionCounts(connection),
     events: openEvents(connection),
@@ -22,21 +25,31 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
 }
 
 /** The part of it that is reverted with a transaction. */
-export const memoryOf = ({ ledger, jobCounts, counts, events, effects, flow }: WriteContext): TransactionMemory => ({
+export const memoryOf = ({
+  ledger,
+  totals,
+  jobCounts,
+  counts,
+  events,
+  effects,
+  flow,
+}: WriteContext): TransactionMemory => ({
   mark() {
-    const undo = [ledger.mark(), jobCounts.mark(), counts.mark(), events.mark(), effects.mark()]
+    const undo = [ledger.mark(), totals.mark(), jobCounts.mark(), counts.mark(), events.mark(), effects.mark()]
     return () => {
       for (const revert of undo) revert()
       flow.forget()
     }
   },
   write() {
+    totals.write()
     jobCounts.write()
     counts.write()
     events.write()
   },
   forget() {
     ledger.forget()
+    totals.forget()
     jobCounts.forget()
     counts.forget()
     events.forget()

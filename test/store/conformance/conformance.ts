@@ -11,6 +11,7 @@ import { lifetimeRules } from './lifetime.ts'
 import { queueRules } from './queue.ts'
 import { createOrganization } from './records.ts'
 import { textRules } from './text.ts'
+import { usageRules } from './usage.ts'
 import { workflowRules } from './workflows.ts'
 
 /** The data folder of a store: empty at first, and removed when it is disposed of. */
@@ -40,6 +41,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   executions: executionRules,
   'large results': largeResultRules,
   text: textRules,
+  usage: usageRules,
   lifetime: lifetimeRules,
 }
 
