@@ -11,6 +11,7 @@ import { modelStatusRoutes } from './api/model-status.ts'
 import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
 import { tokenRoutes } from './api/tokens.ts'
+import { usageRoutes } from './api/usage.ts'
 import { voiceModelRoutes } from './api/voice-models.ts'
 import { workflowRoutes } from './api/workflows.ts'
 import { guideRoutes } from './docs/guide-routes.ts'
@@ -54,6 +55,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...fileRoutes(owners),
     ...meRoutes(owners),
     ...tokenRoutes(owners),
+    ...usageRoutes(owners),
     ...statusRoutes(owners),
     ...logRoutes(owners),
     ...systemRoutes(() => all, owners),

@@ -159,6 +159,11 @@ export const factsOf: Record<string, Facts> = {
     files: local.files,
     exits: { ...local.exits, 1: 'the command was refused; for scan: a valid secret was found' },
   },
+  usage: {
+    environment: [...remote, 'NO_COLOR'],
+    files: ['infer.db'],
+    exits: local.exits,
+  },
   doctor: {
     ...local,
     environment: ['INFER_BACKENDS_DIR', 'INFER_CACHE_DIR', ...local.environment],
@@ -209,6 +214,7 @@ export const guideOf: Readonly<Record<string, string>> = {
   service: 'operating',
   org: 'organizations',
   token: 'organizations',
+  usage: 'usage-and-spend',
   backup: 'operating',
   restore: 'operating',
   db: 'operating',

@@ -70,10 +70,22 @@ export const csvHeader = (groupBy: readonly UsageGroup[]): string =>
 
 const noSums: readonly number[] = Array.from({ length: 17 }, () => 0)
 
+/** A row of a CSV file: the times of the bucket, the values of its groups and the sums. */
+export const csvLine = (start: number, end: number, groups: readonly string[], sums: UsageSums): string =>
+  `${[time(start), time(end), ...groups, ...Object.values(sums as unknown as Record<string, number>)].map(csvCell).join(',')}\r\n`
+
 /** A result as a row of a CSV file. */
-export function csvRow({ start, day, dimensions, sums }: UsageResult, end: number, groupBy: readonly UsageGroup[]) {
+export function csvRow(
+  { start, day, dimensions, sums }: UsageResult,
+  end: number,
+  groupBy: readonly UsageGroup[],
+): string {
   const groups = groupBy.map(name => (name === 'day' ? (day === null ? '' : dayText(day)) : (dimensions[name] ?? '')))
-  return `${[time(start), time(end), ...groups, ...Object.values(usageSums(sums) as unknown as Record<string, number>)]
-    .map(csvCell)
-    .join(',')}\r\n`
+  return csvLine(start, end, groups, usageSums(sums))
 }
+
+/** The sums of a result of the API, without its other members. */
+export const sumsOf = (result: UsageSums): UsageSums =>
+  Object.fromEntries(
+    Object.keys(usageSums(noSums)).map(name => [name, result[name as keyof UsageSums]]),
+  ) as unknown as UsageSums
