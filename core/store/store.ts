@@ -23,7 +23,7 @@ import type {
   WaitingQuery,
 } from './job-records.ts'
 import type { OrganizationEvent } from './organization-events.ts'
-import type { UsagePage, UsageQuery } from './usage-records.ts'
+import type { UsagePage, UsageQuery, UsageSums } from './usage-records.ts'
 import type { CommitEffects, ExecutionEvent, ExecutionStore, WorkflowStore } from './workflows.ts'
 
 // The record types of the store, by subject.
@@ -224,4 +224,6 @@ export interface StoreStats {
   commands: number
   lateResults: number
   ledgerRows: number
+  /** What work that finished since the start has used, by model. */
+  used: ReadonlyMap<string, UsageSums>
 }

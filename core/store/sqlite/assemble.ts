@@ -1,5 +1,6 @@
 import { Failure } from '../../failure.ts'
 import type { JobRecord, NewJob, Store } from '../store.ts'
+import { usageSums } from '../usage-text.ts'
 import { received } from './batch.ts'
 import type { CommandName } from './commands.ts'
 import { growingCommands } from './commands.ts'
@@ -216,6 +217,7 @@ export function assemble(parts: {
       writable: space?.writable() ?? true,
       lateResults,
       ledgerRows: reader.ledgerRows(),
+      used: new Map([...writer.used()].map(([model, sums]) => [model, usageSums(sums)])),
     }),
     backup: (to, onProgress) => copyInThread(parts.database, to, onProgress),
     close: parts.close,

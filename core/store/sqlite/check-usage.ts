@@ -5,16 +5,19 @@ const list = (names: readonly string[]): string => names.join(', ')
 const sums = (values: readonly string[]): string =>
   values.map(value => `min(total(${value}), 9007199254740991)`).join(', ')
 
-/** The sums of the ledger as the hours should have them. */
-const ofLedger = `SELECT organization_id, finished_at / 3600000 * 3600 AS start, model_id, task, token_id,
-    coalesce(user_id, '') AS user_id, coalesce(workflow_id, '') AS workflow_id, status, ${sums(ledgerSums)}
-  FROM ledger GROUP BY 1, 2, 3, 4, 5, 6, 7, 8`
+/** The sums of the ledger as the hours should have them. A row without a key has none in the hours. */
+const ofLedger = `SELECT k.series, finished_at / 3600000 * 3600 AS start, k.id, ${sums(ledgerSums.map(value => value.replaceAll(/\bstatus\b/g, 'l.status')))}
+  FROM ledger AS l LEFT JOIN usage_series AS s ON s.organization_id = l.organization_id AND s.detail = 'full'
+    LEFT JOIN usage_keys AS k ON k.series = s.id AND k.model_id = l.model_id AND k.task = l.task
+      AND k.token_id = l.token_id AND k.user_id = coalesce(l.user_id, '')
+      AND k.workflow_id = coalesce(l.workflow_id, '') AND k.status = l.status
+  GROUP BY 1, 2, 3`
+
+const reals = list(sumColumns.map(name => `CAST(${name} AS REAL)`))
+const ofHours = `SELECT series, start, key, ${reals} FROM usage_hours`
 
 const stored = (table: string, detail: string): string => `usage_series AS s JOIN ${table} AS r ON r.series = s.id
   JOIN usage_keys AS k ON k.id = r.key AND k.series = s.id WHERE s.detail = '${detail}'`
-
-const ofHours = `SELECT organization_id, start, ${list(full)}, ${list(sumColumns.map(name => `CAST(${name} AS REAL)`))}
-  FROM ${stored('usage_hours', 'full')}`
 
 const ofDays = (detail: keyof typeof detailDimensions): string => `SELECT organization_id, start,
     ${list(detailDimensions[detail])}, ${list(sumColumns.map(name => `CAST(${name} AS REAL)`))}

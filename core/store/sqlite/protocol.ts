@@ -3,6 +3,7 @@ import type { Store } from '../store.ts'
 import type { UsagePage, UsageQuery } from '../usage-records.ts'
 import type { CommitEffects } from '../workflows.ts'
 import type { Answers, SentCommand, SentFailure } from './batch.ts'
+import type { UsageByModel } from './usage-totals.ts'
 
 /** The first message to a thread of this folder: its role. */
 export type ThreadStart =
@@ -24,7 +25,13 @@ export type FromWriter =
   | { kind: 'refused'; exitCode: 64 | 65 | 74; message: string }
   | { kind: 'log'; level: 'info' | 'warn' | 'error'; message: string; fields: LogFields }
   /** The answers to the oldest unanswered commands, in order. `full`: the disk had no space for all of them. */
-  | { kind: 'answers'; answers: Answers; full: boolean; effects: CommitEffects | undefined }
+  | {
+      kind: 'answers'
+      answers: Answers
+      full: boolean
+      effects: CommitEffects | undefined
+      used: UsageByModel | undefined
+    }
   | { kind: 'fatal'; code: string; message: string }
   | { kind: 'closed' }
 

@@ -40,6 +40,8 @@ interface Sums {
   values: Values
 }
 type Values = readonly number[]
+/** Sums by model, in the order of `sumColumns`. */
+export type UsageByModel = ReadonlyMap<string, Values>
 interface Row {
   series: number
   key: number
@@ -53,7 +55,8 @@ const maxKeys = 10_000
 const most = Number.MAX_SAFE_INTEGER
 const separator = '\u0000'
 
-const plus = (values: readonly number[], more: readonly number[] | undefined): readonly number[] =>
+/** Adds up two lists of sums; none adds nothing. */
+export const addUp = (values: readonly number[], more: readonly number[] | undefined): readonly number[] =>
   more === undefined ? values : values.map((value, at) => Math.min(most, value + more[at]!))
 
 const valuesOf = (kind: JobRecord['kind'], job: FinishedJob): number[] => [
@@ -120,6 +123,8 @@ export function openUsageTotals(connection: Connection) {
   const users = new Map<string, string | null>()
   const workflows = new Map<number, string | null>()
   const ids = new Map<string, { series: number; key: number }>()
+  /** Written in this transaction, by model. */
+  let written = new Map<string, Values>()
 
   function remembered<K>(map: Map<K, string | null>, key: K, read: (key: K) => string | null | undefined) {
     let value = map.get(key)
@@ -175,7 +180,7 @@ export function openUsageTotals(connection: Connection) {
         workflow_id: workflowId ?? '',
         status,
       }
-      hours.set(name, { organizationId, key, start, values: plus(valuesOf(kind, job), before?.values) })
+      hours.set(name, { organizationId, key, start, values: addUp(valuesOf(kind, job), before?.values) })
       const [first, last] = ranges.get(start) ?? [sequence, sequence]
       ranges.set(start, [Math.min(first, sequence), Math.max(last, sequence)])
     },
@@ -193,18 +198,19 @@ export function openUsageTotals(connection: Connection) {
       if (hours.size === 0) return
       const days = new Map<string, Row>()
       const months = new Map<string, Row>()
-      const addUp = (rows: Map<string, Row>, ids: { series: number; key: number }, start: number, values: Values) => {
+      const addRow = (rows: Map<string, Row>, ids: { series: number; key: number }, start: number, values: Values) => {
         const name = `${ids.key} ${start}`
-        rows.set(name, { ...ids, start, values: plus(values, rows.get(name)?.values) })
+        rows.set(name, { ...ids, start, values: addUp(values, rows.get(name)?.values) })
       }
       for (const { organizationId, key, start, values } of hours.values()) {
+        written.set(key.model_id, addUp(values, written.get(key.model_id)))
         const full = idsOf(organizationId, 'full', key)
         addHour.run(full.series, start, full.key, ...values)
         const day = startOf(start * 1000, 86_400)
-        addUp(days, full, day, values)
-        addUp(days, idsOf(organizationId, 'model', key), day, values)
-        addUp(days, idsOf(organizationId, 'token', key), day, values)
-        addUp(months, full, monthOf(start), values)
+        addRow(days, full, day, values)
+        addRow(days, idsOf(organizationId, 'model', key), day, values)
+        addRow(days, idsOf(organizationId, 'token', key), day, values)
+        addRow(months, full, monthOf(start), values)
       }
       for (const { series, start, key, values } of days.values()) addDay.run(series, start, key, ...values)
       for (const { series, start, key, values } of months.values()) addMonth.run(series, start, key, ...values)
@@ -215,6 +221,14 @@ export function openUsageTotals(connection: Connection) {
     forget(): void {
       clear()
       ids.clear()
+      written = new Map()
+    },
+    /** Returns what was written, by model, in the order of `sumColumns`. Call it after the commit. */
+    take(): UsageByModel | undefined {
+      if (written.size === 0) return undefined
+      const taken = written
+      written = new Map()
+      return taken
     },
   }
 }

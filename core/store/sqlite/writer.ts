@@ -63,7 +63,7 @@ function serve(
 ): void {
   const post = (message: FromWriter) => port.postMessage(message)
   const context = openWriteContext(connection, boot)
-  const { effects } = context
+  const { effects, totals } = context
   const group = openGroup(connection, openCommands(connection, context), memoryOf(context), () =>
     rmSync(pathsIn(dataDir).ballast, { force: true }),
   )
@@ -101,7 +101,7 @@ function serve(
       try {
         const outcome = group(commands)
         queue.splice(0, commands.length)
-        post({ kind: 'answers', ...outcome, effects: effects.take() })
+        post({ kind: 'answers', ...outcome, effects: effects.take(), used: totals.take() })
         dirty = true
         idle.refresh()
       } catch (thrown) {

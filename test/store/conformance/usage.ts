@@ -191,6 +191,7 @@ export function usageRules({ fresh }: Subject): void {
     ])
     expect(done.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
     expect((await all.read()).totals).toMatchObject({ requests: 2, cost: 12 / 1e6 })
+    expect([...store.stats().used]).toMatchObject([[call.modelId, { requests: 2, cost: 12 / 1e6 }]])
   })
 
   test('jobs count by their end, with their workflow and the user of their token', async () => {

@@ -108,8 +108,8 @@ INSERT INTO usage_keys (series, model_id, task, token_id, status)
   SELECT DISTINCT s.id, model_id, task, token_id, status FROM ledger JOIN usage_series AS s USING (organization_id);
 INSERT INTO usage_hours
   SELECT k.series, finished_at / 3600000 * 3600, k.id, ${ledgerSums}
-  FROM ledger AS l JOIN usage_series AS s USING (organization_id)
-    JOIN usage_keys AS k ON k.series = s.id AND k.model_id = l.model_id AND k.task = l.task
+  FROM ledger AS l CROSS JOIN usage_series AS s ON s.organization_id = l.organization_id AND s.detail = 'full'
+    CROSS JOIN usage_keys AS k ON k.series = s.id AND k.model_id = l.model_id AND k.task = l.task
       AND k.token_id = l.token_id AND k.user_id = '' AND k.workflow_id = '' AND k.status = l.status
   GROUP BY 1, 2, 3;
 INSERT INTO usage_days
