@@ -100,7 +100,10 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
   })
   for (const [name, help, of] of usageCounters)
     total(name, help, ['model'], set => {
-      for (const [model, sums] of store.stats().used) set.inc({ model }, sums[of])
+      const { used } = store.stats()
+      // From 0 for every model, so that the first increase is one. Models that were removed keep theirs.
+      for (const model of new Set([...Object.keys(fleet.snapshot().models), ...used.keys()]))
+        set.inc({ model }, used.get(model)?.[of] ?? 0)
     })
   gauge('infer_streams', 'Responses that are being streamed or wait for their reader to catch up.', [], set =>
     set.set(streams.count),
