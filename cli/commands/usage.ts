@@ -36,16 +36,8 @@ export function define(command: Command, terminal: Terminal): void {
       'Shows what the finished work of an organization has used: requests, jobs, tokens, GPU time, cost. Reads the data directory of this machine, whether the server runs or not, or the server at INFER_URL. Times are in UTC.',
     )
     .addOption(new Option('--by <group>', 'one row for each').choices(Object.keys(groups)).default('model'))
-    .addOption(
-      new Option('--since <time>', 'where to begin: a time ago, or a date')
-        .argParser((text: string) => readPast(text))
-        .default(undefined, '30d'),
-    )
-    .addOption(
-      new Option('--until <time>', 'where to end: a time ago, or a date')
-        .argParser((text: string) => readPast(text))
-        .default(undefined, 'now'),
-    )
+    .option('--since <time>', 'where to begin: a time ago, or a date; default: 30d', (text: string) => readPast(text))
+    .option('--until <time>', 'where to end: a time ago, or a date; default: now', (text: string) => readPast(text))
     .addOption(
       new Option('--width <time>', 'length of a bucket in --csv and --json; default: 1h up to 2 days, else 1d').choices(
         bucketWidths,
