@@ -1,6 +1,6 @@
 import type { BucketWidth, OrganizationLimits, Store, UsageDimension, UsageGroup, UsageSums } from '../store/store.ts'
 import { csvHeader } from '../store/usage-text.ts'
-import { type SpendLimit, spendLimit } from './spend-limit.ts'
+import { type SpendView, spendView } from './spend-view.ts'
 import {
   bucketStart,
   cursorText,
@@ -33,7 +33,7 @@ export interface UsageReport {
   bucket_width: BucketWidth
   currency: string
   totals: UsageSums
-  spend_limit: SpendLimit
+  spend_limit: SpendView
   has_more: boolean
   next_page: string | null
   buckets: string
@@ -101,7 +101,7 @@ export function openUsageReports({
         bucket_width: query.width,
         currency,
         totals,
-        spend_limit: spendLimit(request.limits, await spentThisMonth(query.organizationId), now()),
+        spend_limit: spendView(request.limits, await spentThisMonth(query.organizationId), now()),
         has_more: next !== null,
         next_page: next && cursorText(next),
         buckets: text,

@@ -2,7 +2,7 @@ import type { OrganizationLimits } from '../store/store.ts'
 import { startOfMonth, startOfNextMonth } from './usage-window.ts'
 
 /** The monthly limit of an organization and what it has spent, in currency units; times in Unix seconds. */
-export interface SpendLimit {
+export interface SpendView {
   monthly_limit: number | null
   spent: number
   remaining: number | null
@@ -12,7 +12,7 @@ export interface SpendLimit {
 }
 
 /** The state of the monthly limit. `spent` is the cost of the work that has finished this calendar month in UTC. */
-export function spendLimit({ monthlySpendLimit }: OrganizationLimits, spent: number, now: number): SpendLimit {
+export function spendView({ monthlySpendLimit }: OrganizationLimits, spent: number, now: number): SpendView {
   const limit = monthlySpendLimit === null ? null : monthlySpendLimit / 1e6
   return {
     monthly_limit: limit,
