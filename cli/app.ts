@@ -4,6 +4,7 @@ import { openAccounts } from '../core/accounts/accounts.ts'
 import { openKeys } from '../core/accounts/keys.ts'
 import { openLimiter } from '../core/accounts/limiter.ts'
 import { openShares } from '../core/accounts/shares.ts'
+import { openUsageReports } from '../core/accounts/usage-report.ts'
 import { openAdmission } from '../core/admission/admission.ts'
 import { openBodyMemory } from '../core/admission/body-memory.ts'
 import { collectGarbage } from '../core/collect-garbage.ts'
@@ -189,6 +190,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     store,
     accounts,
     limiter: openLimiter(),
+    usage: openUsageReports({ store }),
     registry,
     reload,
     fleet,

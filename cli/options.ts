@@ -44,6 +44,15 @@ export function readExpiry(text: string, now = Date.now()): number | 'never' {
   return at
 }
 
+/** Reads a time in the past, as epoch milliseconds: a duration before now, or a date. */
+export function readPast(text: string, now = Date.now()): number {
+  const length = Duration.safeParse(text)
+  const at = length.success ? now - length.data : /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(at)) throw new InvalidArgumentError('Write it as 30d, 12h or 2026-01-31.')
+  if (at < 0 || at > now) throw new InvalidArgumentError('That time is not in the past. Give an earlier one.')
+  return at
+}
+
 /** Reads `user:read,user:write` as scopes. */
 export function readScopes(text: string): Scope[] {
   const names = readList(text)

@@ -118,6 +118,12 @@ export const entries: readonly Entry[] = [
     load: () => import('./commands/webhook.ts'),
   },
   {
+    name: 'usage',
+    group: data,
+    summary: 'show what was used: requests, tokens, GPU time, cost',
+    load: () => import('./commands/usage.ts'),
+  },
+  {
     name: 'backup',
     group: data,
     summary: 'copy the database while the server runs',

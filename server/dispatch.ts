@@ -14,6 +14,7 @@ import { clientAddress } from './forwarded.ts'
 import type { RequestEvent } from './http-app.ts'
 import { readJson } from './json-body.ts'
 import type { Owners } from './owners.ts'
+import { type Query, queryOf } from './query.ts'
 import { regionIn } from './region.ts'
 import { JsonText, type Route } from './route.ts'
 
@@ -147,31 +148,6 @@ function refuseUnknownQuery({ path, query: declared }: Route, query: Query): voi
   const schema: z.ZodType | undefined = declared ?? (/^\/(api|slug)\//.test(path) ? noParameters : undefined)
   const issues = schema?.safeParse(query).error?.issues.filter(({ code }) => code === 'unrecognized_keys') ?? []
   if (issues.length > 0) throw failureOf({ issues }, query, schema)
-}
-
-type Query = Record<string, string | string[] | Record<string, string>>
-
-/** Repeated names and `name[]` become lists, `name[key]` a member of an object. */
-function queryOf(call: Call): Query {
-  const query = Object.create(null) as Query
-  for (const [name, value] of call.query) {
-    const member = /^(\w+)\[([^[\]]+)\]$/.exec(name)
-    if (member) {
-      const [, field, key] = member as unknown as [string, string, string]
-      const before = query[field]
-      const object = typeof before === 'object' && !Array.isArray(before) ? before : {}
-      // `__proto__` would not become a member; ignored, it would be a filter that matches everything.
-      if (key === '__proto__')
-        throw new Failure('invalid_value', `'${field}' cannot have a member named '${key}'.`, { param: field })
-      object[key] = value
-      query[field] = object
-      continue
-    }
-    const key = name.endsWith('[]') ? name.slice(0, -2) : name
-    const before = query[key]
-    query[key] = before === undefined ? (name === key ? value : [value]) : [before as string | string[], value].flat()
-  }
-  return query
 }
 
 function fail(call: Call, failure: Failure, log: Log): void {

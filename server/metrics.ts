@@ -23,6 +23,16 @@ export interface MetricSources {
   webhooks: Pick<Webhooks, 'counts' | 'totals'>
 }
 
+/** Counters of what finished work has used besides tokens, by model. */
+const usageCounters = [
+  ['infer_images_total', 'Images written by finished work, by model.', 'images'],
+  ['infer_video_seconds_total', 'Seconds of video written by finished work, by model.', 'video_seconds'],
+  ['infer_audio_seconds_total', 'Seconds of audio written or transcribed by finished work, by model.', 'audio_seconds'],
+  ['infer_characters_total', 'Characters turned into audio by finished work, by model.', 'characters'],
+  ['infer_gpu_seconds_total', 'GPU seconds of finished work, by model.', 'gpu_seconds'],
+  ['infer_cost_total', 'Cost of finished work in currency units, by model.', 'cost'],
+] as const
+
 /** Opens the metrics for Prometheus. Owners are read at the scrape; only requests are counted when they end. */
 export function openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks }: MetricSources) {
   const registry = new Registry()
@@ -91,6 +101,13 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
       set.inc({ model, kind: 'output' }, output)
     }
   })
+  for (const [name, help, of] of usageCounters)
+    total(name, help, ['model'], set => {
+      const { used } = store.stats()
+      // From 0 for every model, so that the first increase is one. Models that were removed keep theirs.
+      for (const model of new Set([...Object.keys(fleet.snapshot().models), ...used.keys()]))
+        set.inc({ model }, used.get(model)?.[of] ?? 0)
+    })
   gauge('infer_streams', 'Responses that are being streamed or wait for their reader to catch up.', [], set =>
     set.set(streams.count),
   )

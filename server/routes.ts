@@ -12,6 +12,7 @@ import { promptRewriteRoutes } from './api/prompt-rewrite.ts'
 import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
 import { tokenRoutes } from './api/tokens.ts'
+import { usageRoutes } from './api/usage.ts'
 import { voiceModelRoutes } from './api/voice-models.ts'
 import { webhookDeliveryRoutes } from './api/webhook-deliveries.ts'
 import { webhookSecretRoutes } from './api/webhook-secrets.ts'
@@ -64,6 +65,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...webhookDeliveryRoutes(owners),
     ...webhookSecretRoutes(owners),
     ...webhookEndpointRoutes(owners),
+    ...usageRoutes(owners),
     ...statusRoutes(owners),
     ...logRoutes(owners),
     ...systemRoutes(() => all, owners),

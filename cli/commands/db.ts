@@ -8,6 +8,7 @@ import type { Terminal } from '../terminal.ts'
 const stepTexts = {
   structure: 'Checking the structure',
   ledger: 'Checking the hash chain of the ledger',
+  usage: 'Comparing sums of usage and ledger',
   references: 'Checking references',
   jobs: 'Comparing jobs, events and ledger',
   executions: 'Comparing executions, nodes and jobs',

@@ -168,6 +168,11 @@ export const factsOf: Record<string, Facts> = {
       130: exits[130],
     },
   },
+  usage: {
+    environment: [...remote, 'NO_COLOR'],
+    files: ['infer.db'],
+    exits: local.exits,
+  },
   doctor: {
     ...local,
     environment: ['INFER_BACKENDS_DIR', 'INFER_CACHE_DIR', ...local.environment],
@@ -219,6 +224,7 @@ export const guideOf: Readonly<Record<string, string>> = {
   org: 'organizations',
   token: 'organizations',
   webhook: 'webhooks',
+  usage: 'usage-and-spend',
   backup: 'operating',
   restore: 'operating',
   db: 'operating',

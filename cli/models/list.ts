@@ -30,9 +30,9 @@ export function define(command: Command, terminal: Terminal): void {
         // Most servers have no regions.
         const hasRegions = answer.models.some(({ region }) => region != null)
         terminal.table(
-            ['model', 'status', 'engine', ...(hasRegions ? ['region'] : []), 'waiting', 'tasks', 'note'],
-            answer.models.map(model => rowOf(model, hasRegions, terminal)),
-            { optional: ['tasks', 'waiting', 'engine'] },
+          ['model', 'status', 'engine', ...(hasRegions ? ['region'] : []), 'waiting', 'tasks', 'note'],
+          answer.models.map(model => rowOf(model, hasRegions, terminal)),
+          { optional: ['tasks', 'waiting', 'engine'] },
         )
         if (!live) terminal.remark('No server is running; this is the configuration. Start it with: infer serve')
       }

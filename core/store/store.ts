@@ -24,6 +24,7 @@ import type {
   WaitingQuery,
 } from './job-records.ts'
 import type { OrganizationEvent } from './organization-events.ts'
+import type { UsagePage, UsageQuery, UsageSums } from './usage-records.ts'
 import type { WebhookStore } from './webhooks.ts'
 import type { CommitEffects, ExecutionEvent, ExecutionStore, WorkflowStore } from './workflows.ts'
 
@@ -34,6 +35,7 @@ export * from './job-class.ts'
 export * from './job-records.ts'
 export * from './large-result.ts'
 export * from './organization-events.ts'
+export * from './usage-records.ts'
 export * from './webhooks.ts'
 
 /**
@@ -204,6 +206,10 @@ export interface Store {
   workflows: WorkflowStore
   executions: ExecutionStore
   webhooks: WebhookStore
+  /** What finished work has used, summed in the transaction of its ledger row; kept longer than jobs. */
+  usage: {
+    read(query: UsageQuery): Promise<UsagePage>
+  }
   /**
    * Adds a listener. It is called once for each commit that has effects, in order, with the effects. Add it before the
    * first job is claimed.
@@ -228,4 +234,6 @@ export interface StoreStats {
   commands: number
   lateResults: number
   ledgerRows: number
+  /** What work that finished since the start has used, by model. */
+  used: ReadonlyMap<string, UsageSums>
 }

@@ -240,6 +240,10 @@ describe('every example of the reference is answered as documented', soon, () =>
     }
     const path = await made()
     await run.send(`GET ${tokens}`, { path })
+    await run.send('GET /api/organizations/{organization}/usage', {
+      path: { organization },
+      query: { group_by: 'model_id', bucket_width: 'month' },
+    })
     await run.send(`GET ${tokens}/{id}`, { path })
     await run.send(`PATCH ${tokens}/{id}`, { path })
     await run.send(`POST ${tokens}/{id}/rotate`, { path: await made() })

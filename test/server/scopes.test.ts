@@ -31,6 +31,7 @@ const written: Record<string, string> = {
   'POST /api/models/**:id/load': 'admin:write',
   'POST /api/models/**:id/unload': 'admin:write',
   'GET /api/me': 'user:read',
+  'GET /api/organizations/:organization/usage': 'admin:read',
   'POST /api/jobs': 'user:write',
   'GET /api/jobs/:id': 'user:read',
   'POST /api/jobs/:id/cancel': 'user:write',

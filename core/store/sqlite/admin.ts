@@ -10,6 +10,7 @@ import { currentVersion, versionOf } from './migrations.ts'
 import { openReader, type Reader } from './reader.ts'
 import { openResults } from './results.ts'
 import { startThread } from './thread.ts'
+import { openUsageThread } from './usage-thread.ts'
 import { openWriterThread } from './writer-thread.ts'
 
 /** How long to wait for a starting server to create or migrate the database. */
@@ -41,10 +42,12 @@ export async function openAdminStore(dataDir: string, log: Log = openLog('warn')
   opened.defer(() => writer.close())
   lock?.markCreated()
   reader = openReader(database, failure => writer.fail(failure, 74))
+  const usage = openUsageThread(dataDir)
+  opened.defer(() => usage.close())
   const open = opened.move()
   // The server, or the next one, erases the results of the jobs that this command removes.
   const results = openResults({ folder, onFull: () => {} })
-  return assemble({ writer, reader, results, database, close: () => open.disposeAsync() })
+  return assemble({ writer, reader, usage, results, database, close: () => open.disposeAsync() })
 }
 
 /** The instance lock, held while creating or migrating; undefined if there is nothing to do. */

@@ -1,5 +1,6 @@
 import { Failure } from '../../failure.ts'
 import type { JobRecord, NewJob, Store } from '../store.ts'
+import { usageSums } from '../usage-text.ts'
 import { received } from './batch.ts'
 import type { CommandName } from './commands.ts'
 import { growingCommands } from './commands.ts'
@@ -9,6 +10,7 @@ import type { Reader } from './reader.ts'
 import type { ResultSweep } from './result-sweep.ts'
 import type { Results } from './results.ts'
 import type { Space } from './space.ts'
+import type { UsageThread } from './usage-thread.ts'
 import { webhookStore } from './webhook-store.ts'
 import type { WriterThread } from './writer-thread.ts'
 
@@ -16,6 +18,7 @@ import type { WriterThread } from './writer-thread.ts'
 export function assemble(parts: {
   writer: WriterThread
   reader: Reader
+  usage: UsageThread
   results: Results
   /** Absent where no server watches the disk and erases unused result files. */
   space?: Space
@@ -223,6 +226,7 @@ export function assemble(parts: {
       reuse: (organizationId, jobId, from) => send('executions.reuse', { organizationId, jobId, from }),
     },
     webhooks: webhookStore(send, reader),
+    usage: { read: query => parts.usage.read(query) },
     onCommitted: listener => writer.onCommitted(listener),
     recovery: writer.recovery,
     stats: () => ({
@@ -230,6 +234,7 @@ export function assemble(parts: {
       writable: space?.writable() ?? true,
       lateResults,
       ledgerRows: reader.ledgerRows(),
+      used: new Map([...writer.used()].map(([model, sums]) => [model, usageSums(sums)])),
     }),
     backup: (to, onProgress) => copyInThread(parts.database, to, onProgress),
     close: parts.close,

@@ -1,6 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { StoreRefusal } from '../refusal.ts'
 import { executionContradictions } from './check-executions.ts'
+import { usageContradictions } from './check-usage.ts'
 import { type Connection, openDatabase } from './database.ts'
 import { pathsIn } from './directory.ts'
 import { brokenLinks, ledgerLength } from './ledger.ts'
@@ -24,7 +25,7 @@ export interface CheckOptions {
   /** Structure and ledger only: seconds where the full check takes minutes. */
   quick?: boolean
   /** Called before each step. */
-  onStep?: (step: 'structure' | 'ledger' | 'references' | 'jobs' | 'executions' | 'files') => void
+  onStep?: (step: 'structure' | 'ledger' | 'usage' | 'references' | 'jobs' | 'executions' | 'files') => void
 }
 
 /**
@@ -81,6 +82,12 @@ function inspect(connection: Connection, report: DatabaseReport, { quick, onStep
   report.ledgerRows = ledgerLength(connection)()
   findings.push(...brokenLinks(connection))
   if (quick) return
+
+  onStep('usage')
+  for (const { sql, sentence } of usageContradictions) {
+    const rows = connection.prepare<[], number>(sql).pluck().get() ?? 0
+    if (rows > 0) findings.push(sentence(rows))
+  }
 
   onStep('references')
   const dangling = connection.pragma('foreign_key_check') as { table: string; parent: string }[]

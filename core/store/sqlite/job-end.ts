@@ -1,7 +1,7 @@
 import { Failure, type FailureCode } from '../../failure.ts'
 import type { Task } from '../../schemas/task.ts'
 import { noUsage } from '../../usage.ts'
-import type { JobClaim, JobError, JobStatus, Usage } from '../store.ts'
+import type { FinishedJob, JobClaim, JobError, JobStatus, Usage } from '../store.ts'
 import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
@@ -10,6 +10,7 @@ import type { ExecutionFlow } from './execution-flow.ts'
 import type { JobCounts } from './job-counts.ts'
 import type { Ledger } from './ledger.ts'
 import { usageSets, usageValues } from './usage-columns.ts'
+import type { UsageTotals } from './usage-totals.ts'
 import type { WebhookOutbox } from './webhook-outbox.ts'
 
 /** The columns needed to end a job. */
@@ -45,6 +46,7 @@ export interface End {
 export interface WriteContext {
   boot: string
   ledger: Ledger
+  totals: UsageTotals
   jobCounts: JobCounts
   counts: ExecutionCounts
   events: Events
@@ -67,23 +69,22 @@ function openEndEffects(connection: Connection, { ledger, jobCounts, events, flo
     const { status, at, error, usage = noUsage, cost = 0 } = end
     keepFiles.run(row.expires_at, row.id)
     jobCounts.move(before, status)
-    ledger.append([
-      {
-        id: row.id,
-        organizationId: row.organization_id,
-        tokenId: row.token_id,
-        task: row.task,
-        modelId: row.model_id,
-        engineId: row.engine_id,
-        status,
-        error: error ?? null,
-        usage,
-        cost,
-        createdAt: row.created_at,
-        startedAt: row.started_at,
-        finishedAt: at,
-      },
-    ])
+    const ended: FinishedJob = {
+      id: row.id,
+      organizationId: row.organization_id,
+      tokenId: row.token_id,
+      task: row.task,
+      modelId: row.model_id,
+      engineId: row.engine_id,
+      status,
+      error: error ?? null,
+      usage,
+      cost,
+      createdAt: row.created_at,
+      startedAt: row.started_at,
+      finishedAt: at,
+    }
+    ledger.append([ended], row.execution)
     events.add(row.number, row.organization_id, `job.${status}`, row.attempt, at, row.execution, row.node)
     if (row.execution === null || row.node === null) return
     const ran = before === 'processing'

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import type { FinishedJob, JobError, JobRecord } from '../store.ts'
 import { type Connection, sqliteCode } from './database.ts'
 import { type UsageRow, usageOfRow } from './usage-columns.ts'
+import { type Attribution, openUsageTotals, type UsageTotals } from './usage-totals.ts'
 
 export interface LedgerRow extends UsageRow {
   sequence: number
@@ -19,6 +20,8 @@ export interface LedgerRow extends UsageRow {
   started_at: number | null
   finished_at: number
   hash: Buffer
+  user_id: string | null
+  workflow_id: string | null
 }
 
 const genesis = Buffer.alloc(32)
@@ -86,16 +89,20 @@ const fieldsOf = (sequence: number, kind: JobRecord['kind'], job: FinishedJob) =
     job.usage.energyMj ?? null,
   ] as const
 
+/** The fields of an attribution for the hash: none if there is none, as in rows older than it. */
+const attributed = ({ userId, workflowId }: Attribution): readonly (string | null)[] =>
+  userId === null && workflowId === null ? [] : [userId, workflowId]
+
 /** SHA-256 over the previous hash and every field of the row: a changed, missing or moved row breaks the chain. */
 const chained = (previous: Buffer, fields: readonly unknown[]): Buffer =>
   hash('sha256', previous.toString('hex') + JSON.stringify(fields), 'buffer')
 
 /** Appends rows to the chain, inside the caller's transaction. */
-export function openLedger(connection: Connection) {
+export function openLedger(connection: Connection, totals: UsageTotals = openUsageTotals(connection)) {
   const last = connection.prepare<[], { sequence: number; hash: Buffer }>(
     'SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1',
   )
-  const names = [...firstColumns, ...laterColumns, 'hash']
+  const names = [...firstColumns, ...laterColumns, 'hash', 'user_id', 'workflow_id']
   const columns = `(${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`
   const insert = connection.prepare(`INSERT INTO ledger ${columns}`)
   const insertNew = connection.prepare(
@@ -106,27 +113,36 @@ export function openLedger(connection: Connection) {
   let end: { sequence: number; hash: Buffer } | undefined
   const endOf = () => (end ??= last.get() ?? { sequence: 0, hash: genesis })
 
-  function addOne(statement: typeof insert, kind: JobRecord['kind'], job: FinishedJob): void {
+  function addOne(statement: typeof insert, kind: JobRecord['kind'], job: FinishedJob, execution: number | null): void {
     const { sequence, hash: previous } = endOf()
     const fields = fieldsOf(sequence + 1, kind, job)
-    const next = chained(previous, fields)
-    if (statement.run(...fields, next).changes > 0) end = { sequence: sequence + 1, hash: next }
+    const owner = totals.attributionOf(job.tokenId, execution)
+    const next = chained(previous, [...fields, ...attributed(owner)])
+    if (statement.run(...fields, next, owner.userId, owner.workflowId).changes === 0) return
+    end = { sequence: sequence + 1, hash: next }
+    totals.add(kind, job, owner, sequence + 1)
   }
 
-  function add(statement: typeof insert, kind: JobRecord['kind'], jobs: readonly FinishedJob[]): void {
+  function add(
+    statement: typeof insert,
+    kind: JobRecord['kind'],
+    jobs: readonly FinishedJob[],
+    execution: number | null = null,
+  ): void {
     for (const job of jobs)
       try {
-        addOne(statement, kind, job)
+        addOne(statement, kind, job, execution)
       } catch (thrown) {
         if (sqliteCode(thrown) !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw thrown
         end = undefined
-        addOne(statement, kind, job)
+        addOne(statement, kind, job, execution)
       }
   }
 
   return {
-    /** Throws when a job is billed twice. */
-    append: (jobs: readonly FinishedJob[]): void => add(insert, 'async', jobs),
+    /** Throws when a job is billed twice. `execution`: the number of the execution that the jobs ran for. */
+    append: (jobs: readonly FinishedJob[], execution: number | null = null): void =>
+      add(insert, 'async', jobs, execution),
     /** Appends synchronous calls. Skips those that are recorded already, so that the same ones may be sent again. */
     appendCalls: (calls: readonly FinishedJob[]): void => add(insertNew, 'sync', calls),
     /** Returns a function that reverts to this point when later commands are rolled back. */
@@ -180,8 +196,10 @@ export const ledgerLength = (connection: Connection) => {
 }
 
 /** The same as `fieldsOf`, but of the stored values without parsing: a flipped bit inside a text must show. */
-const fieldsOfRow = (row: LedgerRow) =>
-  (row.gpu_ms === null ? firstColumns : [...firstColumns, ...laterColumns]).map(column => row[column])
+const fieldsOfRow = (row: LedgerRow) => [
+  ...(row.gpu_ms === null ? firstColumns : [...firstColumns, ...laterColumns]).map(column => row[column]),
+  ...attributed({ userId: row.user_id, workflowId: row.workflow_id }),
+]
 
 /** Checks the whole chain. Returns one sentence for each break, at most `limit`. */
 export function brokenLinks(connection: Connection, onRow: () => void = () => {}, limit = 20): string[] {

@@ -5,6 +5,7 @@ import { jobClass } from './migrations/002-job-class.ts'
 import { accountsAndUsage } from './migrations/003-accounts-and-usage.ts'
 import { webhooks } from './migrations/005-webhooks.ts'
 import { jobRegion } from './migrations/006-job-region.ts'
+import { usage } from './migrations/007-usage.ts'
 
 export interface Migration {
   version: number
@@ -18,6 +19,7 @@ export const migrations: readonly Migration[] = [
   { version: 3, sql: accountsAndUsage },
   { version: 5, sql: webhooks },
   { version: 6, sql: jobRegion },
+  { version: 7, sql: usage },
 ]
 
 /** The schema version that this program reads and writes. */

@@ -12,6 +12,7 @@ import { openResultSweep } from './result-sweep.ts'
 import { openResults } from './results.ts'
 import { openSpace, type Space } from './space.ts'
 import { startThread } from './thread.ts'
+import { openUsageThread } from './usage-thread.ts'
 import { openWriterThread } from './writer-thread.ts'
 
 export interface StoreOptions {
@@ -75,6 +76,8 @@ export async function openSqliteStore(options: StoreOptions): Promise<Store> {
   })
   const sweep = await openResultSweep({ dataDir, reader, writer, log })
   opened.defer(() => sweep.close())
+  const usage = openUsageThread(dataDir)
+  opened.defer(() => usage.close())
   const open = opened.move()
-  return assemble({ writer, reader, results, space, sweep, database, close: () => open.disposeAsync() })
+  return assemble({ writer, reader, usage, results, space, sweep, database, close: () => open.disposeAsync() })
 }

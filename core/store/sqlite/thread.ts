@@ -5,7 +5,7 @@ import { workerPath } from '../../assets.ts'
  * Starts a thread of the store that waits for its first message (`ThreadStart`). Starting takes a tenth of a second,
  * during which the rest of the program loads. Until that message it does not keep the process alive.
  */
-export function startThread(name: 'store-writer' | 'store-copy' = 'store-writer'): Worker {
+export function startThread(name: 'store-writer' | 'store-copy' | 'store-reads' = 'store-writer'): Worker {
   const thread = new Worker(workerPath('store-writer'), { name })
   thread.unref()
   return thread

@@ -7,15 +7,18 @@ import { openExecutionFlow } from './execution-flow.ts'
 import { openJobCounts } from './job-counts.ts'
 import type { WriteContext } from './job-end.ts'
 import { openLedger } from './ledger.ts'
+import { openUsageTotals } from './usage-totals.ts'
 import { openWebhookOutbox } from './webhook-outbox.ts'
 
 /** The state that the commands of one connection share. */
 export function openWriteContext(connection: Connection, boot: string): WriteContext {
   const effects = openCommitEffects()
   const outbox = openWebhookOutbox(connection, effects)
+  const totals = openUsageTotals(connection)
   const own = {
     boot,
-    ledger: openLedger(connection),
+    totals,
+    ledger: openLedger(connection, totals),
     jobCounts: openJobCounts(connection),
     counts: openExecutionCounts(connection),
     events: openEvents(connection, outbox),
@@ -28,6 +31,7 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
 /** The part of it that is reverted with a transaction. */
 export const memoryOf = ({
   ledger,
+  totals,
   jobCounts,
   counts,
   events,
@@ -36,7 +40,7 @@ export const memoryOf = ({
   flow,
 }: WriteContext): TransactionMemory => ({
   mark() {
-    const undo = [ledger.mark(), jobCounts.mark(), counts.mark(), events.mark(), effects.mark()]
+    const undo = [ledger.mark(), totals.mark(), jobCounts.mark(), counts.mark(), events.mark(), effects.mark()]
     return () => {
       for (const revert of undo) revert()
       outbox.forget()
@@ -44,6 +48,7 @@ export const memoryOf = ({
     }
   },
   write() {
+    totals.write()
     jobCounts.write()
     counts.write()
     events.write()
@@ -51,6 +56,7 @@ export const memoryOf = ({
   },
   forget() {
     ledger.forget()
+    totals.forget()
     jobCounts.forget()
     counts.forget()
     events.forget()

@@ -7,6 +7,7 @@ import type { CommitEffects } from '../workflows.ts'
 import { received, type SentCommand } from './batch.ts'
 import { type CommandName, type Commands, growingCommands } from './commands.ts'
 import type { FromWriter, ThreadStart, ToWriter } from './protocol.ts'
+import { addUp, type UsageByModel } from './usage-totals.ts'
 
 /** How many commands of new work may wait. Work in progress may use as many again, so that new work cannot block it. */
 export const maxQueued = 10_000
@@ -48,6 +49,8 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
   const deliveries: (() => void)[] = []
   let queued = 0
   let queuedText = 0
+  /** What finished since the start has used, by model. */
+  const used = new Map<string, readonly number[]>()
   let commits = 0
   let commands = 0
   let flushing = false
@@ -84,10 +87,11 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
     onFatal(failure, exitCode)
   }
 
-  function onAnswers({ answers, full, effects }: Extract<FromWriter, { kind: 'answers' }>): void {
+  function onAnswers({ answers, full, effects, used: more }: Extract<FromWriter, { kind: 'answers' }>): void {
     commits += 1
     commands += answers.values.length
     if (full) onFull()
+    for (const [model, sums] of more ?? []) used.set(model, addUp(sums, used.get(model)))
     const failures = new Map(answers.failures)
     for (const [at, { resolve, reject, name, weight }] of waiting.splice(0, answers.values.length).entries()) {
       queued -= 1
@@ -146,6 +150,8 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
       return new Promise((resolve, reject) => waiting.push({ name, weight, resolve, reject }))
     },
     stats: () => ({ queuedCommands: queued, commits, commands }),
+    /** What has finished since the start, by model, in the order of `sumColumns`. */
+    used: (): UsageByModel => used,
     /** For other parts that find the database broken: rejects all commands from now on. */
     fail: failStore,
     /** Answers the commands sent before, then ends the thread. */

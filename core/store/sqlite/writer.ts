@@ -11,6 +11,7 @@ import { pathsIn } from './directory.ts'
 import { openGroup } from './group.ts'
 import type { FromCopy, FromWriter, ThreadStart, ToWriter } from './protocol.ts'
 import { releaseOwn } from './recovery.ts'
+import { serveReads } from './serve-reads.ts'
 import { memoryOf, openWriteContext } from './write-context.ts'
 
 /**
@@ -23,6 +24,7 @@ const idleMs = 1000
 parentPort?.once('message', (options: ThreadStart) => start(parentPort!, options))
 
 function start(port: MessagePort, options: ThreadStart): void {
+  if (options.role === 'reads') return serveReads(port, options.dataDir)
   if (options.role === 'copy') {
     const post = (message: FromCopy) => port.postMessage(message)
     copyDatabase(options.from, options.to, (done, total) => post({ kind: 'progress', done, total })).then(
@@ -61,7 +63,7 @@ function serve(
 ): void {
   const post = (message: FromWriter) => port.postMessage(message)
   const context = openWriteContext(connection, boot)
-  const { effects } = context
+  const { effects, totals } = context
   const group = openGroup(connection, openCommands(connection, context), memoryOf(context), () =>
     rmSync(pathsIn(dataDir).ballast, { force: true }),
   )
@@ -99,7 +101,7 @@ function serve(
       try {
         const outcome = group(commands)
         queue.splice(0, commands.length)
-        post({ kind: 'answers', ...outcome, effects: effects.take() })
+        post({ kind: 'answers', ...outcome, effects: effects.take(), used: totals.take() })
         dirty = true
         idle.refresh()
       } catch (thrown) {

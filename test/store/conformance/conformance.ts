@@ -12,6 +12,7 @@ import { lifetimeRules } from './lifetime.ts'
 import { queueRules } from './queue.ts'
 import { createOrganization } from './records.ts'
 import { textRules } from './text.ts'
+import { usageRules } from './usage.ts'
 import { webhookRules } from './webhooks.ts'
 import { workflowRules } from './workflows.ts'
 
@@ -44,6 +45,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   webhooks: webhookRules,
   'large results': largeResultRules,
   text: textRules,
+  usage: usageRules,
   lifetime: lifetimeRules,
 }
 

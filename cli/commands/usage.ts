@@ -1,0 +1,89 @@
+import { type Command, Option } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { type BucketWidth, bucketWidths, type UsageGroup } from '../../core/store/store.ts'
+import { usage as wrongUsage } from '../exit-codes.ts'
+import { readPast, withDataDir, withExamples, withJson } from '../options.ts'
+import { timeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+
+const groups = {
+  model: 'model_id',
+  task: 'task',
+  token: 'token_id',
+  user: 'user_id',
+  workflow: 'workflow_id',
+  status: 'status',
+  day: 'day',
+} as const satisfies Record<string, UsageGroup>
+
+interface Options {
+  by: keyof typeof groups
+  since?: number
+  until?: number
+  width?: BucketWidth
+  org?: string
+  csv?: boolean
+  json?: boolean
+  dataDir?: string
+}
+
+const day = 86_400_000
+
+/** `infer usage`: what the finished work of an organization has used, as a table, CSV or JSON. */
+export function define(command: Command, terminal: Terminal): void {
+  withDataDir(withJson(command))
+    .description(
+      'Shows what the finished work of an organization has used: requests, jobs, tokens, GPU time, cost. Reads the data directory of this machine, whether the server runs or not, or the server at INFER_URL. Times are in UTC.',
+    )
+    .addOption(new Option('--by <group>', 'one row for each').choices(Object.keys(groups)).default('model'))
+    .option('--since <time>', 'where to begin: a time ago, or a date; default: 30d', (text: string) => readPast(text))
+    .option('--until <time>', 'where to end: a time ago, or a date; default: now', (text: string) => readPast(text))
+    .addOption(
+      new Option('--width <time>', 'length of a bucket in --csv and --json; default: 1h up to 2 days, else 1d').choices(
+        bucketWidths,
+      ),
+    )
+    .option('--org <organization>', 'id or name; needed when there are several')
+    .option('--csv', 'print a CSV file: a row for each bucket and group')
+    .action(async ({ by, since, until, width, org, csv, json, dataDir }: Options) => {
+      if (csv && json) throw wrongUsage('Choose --csv or --json.')
+      const end = until ?? Date.now()
+      const start = since ?? end - 30 * day
+      if (start >= end) throw wrongUsage('--since must be earlier than --until.')
+      const groupBy = groups[by]
+      const { readUsage } = await import('../usage/usage-client.ts')
+      const used = await readUsage(dataDirectory(dataDir), {
+        organization: org,
+        start: Math.floor(start / 1000),
+        end: Math.ceil(end / 1000),
+        width: width ?? (end - start <= 2 * day ? '1h' : '1d'),
+        groupBy,
+      })
+      if (json) return terminal.json(used)
+      if (csv) {
+        const { csvHeader, csvLine, sumsOf } = await import('../../core/store/usage-text.ts')
+        terminal.stdout.write(csvHeader([groupBy]))
+        for (const { start_time, end_time, results } of used.buckets)
+          for (const result of results)
+            terminal.stdout.write(csvLine(start_time, end_time, [result[groupBy] ?? ''], sumsOf(result)))
+        return
+      }
+      const time = `${timeText(used.start_time * 1000)} to ${timeText(used.end_time * 1000)}`
+      if (used.totals.requests + used.totals.jobs === 0) {
+        terminal.remark(`No work of ${used.organization_id} has ended from ${time}.`)
+        return
+      }
+      const { usageTable, moneyText } = await import('../usage/usage-table.ts')
+      const columns = terminal.isTerminal ? terminal.stdout.columns : 0
+      const { head, rows } = usageTable(used, groupBy, { width: columns, paint: terminal.paint })
+      terminal.table(head, rows)
+      const { monthly_limit: limit, spent } = used.spend_limit
+      const spend = limit === null ? '' : ` This month: ${moneyText(spent)} of ${moneyText(limit)} ${used.currency}.`
+      terminal.remark(`${time}, ${used.organization_id}.${spend}`)
+    })
+  withExamples(command, [
+    ['infer usage', 'the last 30 days by model'],
+    ['infer usage --by day --since 7d', 'the last week'],
+    ['infer usage --by token --since 2026-01-01 --until 2026-02-01 --csv', 'January as CSV'],
+  ])
+}

@@ -1,0 +1,126 @@
+import type { UsageGroup, UsageSums } from '../../core/store/store.ts'
+import { sumsOf } from '../../core/store/usage-text.ts'
+import { type Paint, printable } from '../paint.ts'
+import { lengthText } from '../quantities-text.ts'
+import { widthOf } from '../status/styled-line.ts'
+import type { Usage } from './usage-client.ts'
+
+/** A group of the table and its sums over the whole time. */
+interface Row {
+  name: string
+  sums: UsageSums
+}
+
+/** The largest bar, and the smallest for which there is a column. */
+const bars = { most: 40, least: 8 }
+
+const plus = (one: UsageSums, other: UsageSums): UsageSums =>
+  Object.fromEntries(
+    Object.entries(one).map(([name, value]) => [name, value + other[name as keyof UsageSums]]),
+  ) as never
+
+/** Adds up the results of each group. The largest come first, days in their order. */
+export function rowsOf({ buckets }: Pick<Usage, 'buckets'>, by: UsageGroup): Row[] {
+  const rows = new Map<string, UsageSums>()
+  for (const { results } of buckets)
+    for (const result of results) {
+      const name = result[by] ?? ''
+      const sums = sumsOf(result)
+      const before = rows.get(name)
+      rows.set(name, before ? plus(before, sums) : sums)
+    }
+  const all = [...rows].map(([name, sums]) => ({ name, sums }))
+  if (by === 'day') return all.toSorted((one, other) => (one.name < other.name ? -1 : 1))
+  const of = measureOf(all)
+  return all.toSorted((one, other) => of.value(other.sums) - of.value(one.sums) || (one.name < other.name ? -1 : 1))
+}
+
+/** What the bars show: the cost, else GPU time, else tokens, else the number of requests and jobs. */
+function measureOf(rows: readonly Row[]): { name: string; value: (sums: UsageSums) => number } {
+  const measures = [
+    { name: 'cost', value: (sums: UsageSums) => sums.cost },
+    { name: 'GPU time', value: (sums: UsageSums) => sums.gpu_seconds },
+    { name: 'tokens', value: (sums: UsageSums) => sums.input_tokens + sums.output_tokens },
+  ]
+  return (
+    measures.find(({ value }) => rows.some(({ sums }) => value(sums) > 0)) ?? {
+      name: 'requests',
+      value: ({ requests, jobs }) => requests + jobs,
+    }
+  )
+}
+
+const eighths = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'] as const
+
+/** Draws a part of a whole as a bar of at most `cells` columns, exact to an eighth; visible for anything above 0. */
+export function bar(part: number, whole: number, cells: number): string {
+  if (part <= 0 || whole <= 0) return ''
+  const parts = Math.max(1, Math.round((part / whole) * cells * 8))
+  return '█'.repeat(Math.floor(parts / 8)) + eighths[parts % 8]!
+}
+
+const count = (value: number): string => value.toLocaleString('en-US', { maximumFractionDigits: 0 })
+
+interface Column {
+  head: string
+  text: (sums: UsageSums) => string
+  /** Shown only if a row has it. */
+  value: (sums: UsageSums) => number
+  always?: boolean
+}
+
+/** Formats an amount of money: cents, or as many decimals as a small amount needs. */
+export const moneyText = (amount: number): string =>
+  amount === 0 || amount >= 1 ? amount.toFixed(2) : amount >= 0.01 ? amount.toFixed(4) : amount.toFixed(6)
+
+const columnsOf = (currency: string): Column[] => [
+  { head: 'requests', value: sums => sums.requests, text: sums => count(sums.requests), always: true },
+  { head: 'jobs', value: sums => sums.jobs, text: sums => count(sums.jobs) },
+  { head: 'failed', value: sums => sums.failed, text: sums => count(sums.failed) },
+  { head: 'input tokens', value: sums => sums.input_tokens, text: sums => count(sums.input_tokens) },
+  { head: 'output tokens', value: sums => sums.output_tokens, text: sums => count(sums.output_tokens) },
+  { head: 'images', value: sums => sums.images, text: sums => count(sums.images) },
+  { head: 'video', value: sums => sums.video_seconds, text: sums => lengthText(sums.video_seconds) },
+  { head: 'audio', value: sums => sums.audio_seconds, text: sums => lengthText(sums.audio_seconds) },
+  { head: 'characters', value: sums => sums.characters, text: sums => count(sums.characters) },
+  { head: 'documents', value: sums => sums.documents, text: sums => count(sums.documents) },
+  { head: 'GPU time', value: sums => sums.gpu_seconds, text: sums => lengthText(sums.gpu_seconds) },
+  { head: 'energy', value: sums => sums.energy_wh, text: sums => `${sums.energy_wh.toFixed(1)} Wh` },
+  { head: `cost ${currency}`, value: sums => sums.cost, text: sums => moneyText(sums.cost) },
+]
+
+const unnamed: Partial<Record<UsageGroup, string>> = { user_id: '(nobody)', workflow_id: '(no workflow)' }
+
+/**
+ * The table of usage: a row for each group, a total, and a bar where the terminal has room for one. Measures that nobody
+ * used have no column. `width` is that of the terminal; 0 is a pipe, which gets no bars.
+ */
+export function usageTable(
+  usage: Usage,
+  by: UsageGroup,
+  { width, paint }: { width: number; paint: Paint },
+): { head: string[]; rows: string[][] } {
+  const rows = rowsOf(usage, by)
+  const columns = columnsOf(usage.currency).filter(({ value, always }) => always || value(usage.totals) > 0)
+  const nameHead = by.replace(/_id$/, '')
+  const head = [nameHead, ...columns.map(column => column.head)]
+  const lines = [...rows, { name: 'total', sums: usage.totals }].map(({ name, sums }, at) => [
+    at === rows.length ? 'total' : printable(name) || unnamed[by] || '(none)',
+    ...columns.map(({ text }) => text(sums)),
+  ])
+  const widths = head.map((title, at) => Math.max(widthOf(title), ...lines.map(line => widthOf(line[at]!))))
+  // Numbers are read from their right end.
+  const aligned = (line: readonly string[]) =>
+    line.map((cell, at) => (at === 0 ? cell : ' '.repeat(widths[at]! - widthOf(cell)) + cell))
+  const measure = measureOf(rows)
+  const room = Math.min(bars.most, width - widths.reduce((sum, one) => sum + one + 2, 0))
+  if (room < bars.least) return { head: aligned(head), rows: lines.map(aligned) }
+  const most = Math.max(...rows.map(({ sums }) => measure.value(sums)))
+  return {
+    head: [...aligned(head), `by ${measure.name}`.slice(0, room)],
+    rows: lines.map((line, at) => [
+      ...aligned(line),
+      at < rows.length ? paint.good(bar(measure.value(rows[at]!.sums), most, room)) : '',
+    ]),
+  }
+}

@@ -1,0 +1,129 @@
+import type { BucketWidth, OrganizationLimits, Store, UsageDimension, UsageGroup, UsageSums } from '../store/store.ts'
+import { csvHeader } from '../store/usage-text.ts'
+import { type SpendView, spendView } from './spend-view.ts'
+import {
+  bucketStart,
+  cursorText,
+  pageBuckets,
+  readCursor,
+  startOfMonth,
+  startOfNextMonth,
+  usageWindow,
+} from './usage-window.ts'
+
+/** A request for usage. Times are Unix seconds; an absent start is the start of this month, an absent end is now. */
+export interface UsageRequest {
+  organizationId: string
+  limits: OrganizationLimits
+  start: number | undefined
+  end: number | undefined
+  width: BucketWidth
+  groupBy: readonly UsageGroup[]
+  only: Partial<Record<UsageDimension, readonly string[]>>
+  /** Most buckets of a page. */
+  limit: number | undefined
+  page: string | undefined
+}
+
+/** The first page of usage, or a later one. `buckets` is JSON text: parsing it would block the event loop. */
+export interface UsageReport {
+  organization_id: string
+  start_time: number
+  end_time: number
+  bucket_width: BucketWidth
+  currency: string
+  totals: UsageSums
+  spend_limit: SpendView
+  has_more: boolean
+  next_page: string | null
+  buckets: string
+}
+
+/** Most results of a page: 2 MB of text. */
+const pageResults = 5_000
+/** Most rows of a part of a CSV file: 150 kB of text. */
+const csvRows = 1_000
+
+/** Opens the reports of usage. `currency` is that of the prices. */
+export function openUsageReports({
+  store,
+  currency = 'USD',
+  now = Date.now,
+}: {
+  store: Pick<Store, 'usage'>
+  currency?: string
+  now?: () => number
+}) {
+  function queryOf(request: UsageRequest, format: 'json' | 'csv') {
+    const { organizationId, width, groupBy, only, limit, page } = request
+    const window = usageWindow(request, Math.floor(now() / 1000))
+    const buckets = Math.min(limit ?? pageBuckets[width].usual, pageBuckets[width].most)
+    const cursor = page === undefined ? undefined : readCursor(page, { ...window, width })
+    return {
+      organizationId,
+      ...window,
+      width,
+      groupBy,
+      only,
+      buckets,
+      results: format === 'csv' ? csvRows : pageResults,
+      page: cursor,
+      format,
+    }
+  }
+
+  /** What the organization has spent this calendar month, currency units. */
+  async function spentThisMonth(organizationId: string): Promise<number> {
+    const at = Math.floor(now() / 1000)
+    const { totals } = await store.usage.read({
+      organizationId,
+      from: startOfMonth(at),
+      to: startOfNextMonth(at),
+      width: 'month',
+      groupBy: [],
+      only: {},
+      buckets: 0,
+      results: 0,
+      format: 'json',
+    })
+    return totals.cost
+  }
+
+  return {
+    /** Reads one page. Throws Failure `invalid_value` for a time or a cursor that makes no sense. */
+    async read(request: UsageRequest): Promise<UsageReport> {
+      const query = queryOf(request, 'json')
+      const { totals, text, next } = await store.usage.read(query)
+      return {
+        organization_id: query.organizationId,
+        start_time: query.from,
+        end_time: query.to,
+        bucket_width: query.width,
+        currency,
+        totals,
+        spend_limit: spendView(request.limits, await spentThisMonth(query.organizationId), now()),
+        has_more: next !== null,
+        next_page: next && cursorText(next),
+        buckets: text,
+      }
+    },
+    /**
+     * Reads all rows as CSV, a part at a time: the header first. Throws like `read`, before the first part.
+     */
+    csv(request: UsageRequest): AsyncGenerator<string> {
+      const query = { ...queryOf(request, 'csv'), buckets: pageBuckets[request.width].most }
+      return (async function* () {
+        yield csvHeader(query.groupBy)
+        for (let page = query.page; ; ) {
+          const { text, next } = await store.usage.read({ ...query, page })
+          if (text !== '') yield text
+          if (next === null) return
+          page = next
+        }
+      })()
+    },
+    /** The start of the bucket of now, Unix seconds. */
+    currentBucket: (width: BucketWidth): number => bucketStart(Math.floor(now() / 1000), width),
+  }
+}
+export type UsageReports = ReturnType<typeof openUsageReports>

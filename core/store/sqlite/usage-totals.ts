@@ -1,0 +1,235 @@
+import type { FinishedJob, JobRecord } from '../store.ts'
+import type { UsageDimension } from '../usage-records.ts'
+import type { Connection } from './database.ts'
+import { usageColumnNames, usageValues } from './usage-columns.ts'
+
+/** The summed columns of `usage_hours`, `usage_days` and `usage_months`, in the order of their values. */
+export const sumColumns = ['requests', 'jobs', 'failed', 'cost', 'queue_ms', 'run_ms', ...usageColumnNames] as const
+
+/** What a row of the ledger adds to each of the columns. */
+export const ledgerSums = [
+  `kind = 'sync'`,
+  `kind = 'async'`,
+  `status = 'failed'`,
+  'cost',
+  'max(0, coalesce(started_at, finished_at) - created_at)',
+  'max(0, finished_at - started_at)',
+  ...usageColumnNames,
+]
+
+/** The dimensions of each series. */
+export const detailDimensions = {
+  full: ['model_id', 'task', 'token_id', 'user_id', 'workflow_id', 'status'],
+  model: ['model_id', 'task', 'status'],
+  token: ['token_id', 'user_id', 'status'],
+} as const satisfies Record<string, readonly UsageDimension[]>
+export type UsageDetail = keyof typeof detailDimensions
+
+/** To whom work is attributed besides its token; null if to nobody. */
+export interface Attribution {
+  userId: string | null
+  workflowId: string | null
+}
+
+/** A value of each dimension; '' without one. */
+type Key = Record<UsageDimension, string>
+interface Sums {
+  organizationId: string
+  key: Key
+  start: number
+  values: Values
+}
+type Values = readonly number[]
+/** Sums by model, in the order of `sumColumns`. */
+export type UsageByModel = ReadonlyMap<string, Values>
+interface Row {
+  series: number
+  key: number
+  start: number
+  values: Values
+}
+
+/** Keys of which the ids are kept in memory: the active ones of most servers, in 2 MB. */
+const maxKeys = 10_000
+/** The largest sum that a double holds exactly. An engine that reports nonsense must not stop the writer. */
+const most = Number.MAX_SAFE_INTEGER
+const separator = '\u0000'
+
+/** Adds up two lists of sums; none adds nothing. */
+export const addUp = (values: readonly number[], more: readonly number[] | undefined): readonly number[] =>
+  more === undefined ? values : values.map((value, at) => Math.min(most, value + more[at]!))
+
+const valuesOf = (kind: JobRecord['kind'], job: FinishedJob): number[] => [
+  kind === 'sync' ? 1 : 0,
+  kind === 'async' ? 1 : 0,
+  job.status === 'failed' ? 1 : 0,
+  job.cost,
+  Math.max(0, (job.startedAt ?? job.finishedAt) - job.createdAt),
+  job.startedAt === null ? 0 : Math.max(0, job.finishedAt - job.startedAt),
+  ...usageValues(job.usage).map(value => value ?? 0),
+]
+
+/** Unix seconds at which the period of this many seconds began. */
+const startOf = (at: number, seconds: number): number => Math.floor(at / 1000 / seconds) * seconds
+
+/** Unix seconds at which the calendar month in UTC began. */
+export const monthOf = (seconds: number): number => {
+  const date = new Date(seconds * 1000)
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth()) / 1000
+}
+
+/**
+ * Sums the rows of the ledger by hour, day and month, exact for each transaction. The rows of a transaction are added up
+ * here and written once before its commit, so that a batch of calls costs a few statements.
+ */
+export function openUsageTotals(connection: Connection) {
+  const user = connection.prepare<[string], string | null>('SELECT user_id FROM tokens WHERE id = ?').pluck()
+  const workflow = connection
+    .prepare<[number], string | null>('SELECT workflow_id FROM executions WHERE number = ?')
+    .pluck()
+  const addSeries = connection.prepare(
+    'INSERT INTO usage_series (organization_id, detail) VALUES (?, ?) ON CONFLICT DO NOTHING',
+  )
+  const findSeries = connection
+    .prepare<[string, string], number>('SELECT id FROM usage_series WHERE organization_id = ? AND detail = ?')
+    .pluck()
+  const dimensions = detailDimensions.full
+  const addKey = connection.prepare(
+    `INSERT INTO usage_keys (series, ${dimensions.join(', ')}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+  )
+  const findKey = connection
+    .prepare<unknown[], number>(
+      `SELECT id FROM usage_keys WHERE series = ? AND ${dimensions.map(name => `${name} = ?`).join(' AND ')}`,
+    )
+    .pluck()
+  const addTo = (table: string) =>
+    connection.prepare(
+      `INSERT INTO ${table} (series, start, key, ${sumColumns.join(', ')})
+         VALUES (?, ?, ?, ${sumColumns.map(() => '?').join(', ')})
+       ON CONFLICT DO UPDATE SET ${sumColumns.map(name => `${name} = min(${name} + excluded.${name}, ${most})`).join(', ')}`,
+    )
+  const addHour = addTo('usage_hours')
+  const addDay = addTo('usage_days')
+  const addMonth = addTo('usage_months')
+  const addRange = connection.prepare(
+    `INSERT INTO ledger_hours (start, first_sequence, last_sequence) VALUES (?, ?, ?)
+     ON CONFLICT DO UPDATE SET first_sequence = min(first_sequence, excluded.first_sequence),
+       last_sequence = max(last_sequence, excluded.last_sequence)`,
+  )
+
+  let hours = new Map<string, Sums>()
+  let ranges = new Map<number, readonly [first: number, last: number]>()
+  // Of one transaction: another process may give a token to another user.
+  const users = new Map<string, string | null>()
+  const workflows = new Map<number, string | null>()
+  const ids = new Map<string, { series: number; key: number }>()
+  /** Written in this transaction, by model. */
+  let written = new Map<string, Values>()
+
+  function remembered<K>(map: Map<K, string | null>, key: K, read: (key: K) => string | null | undefined) {
+    let value = map.get(key)
+    if (value === undefined) map.set(key, (value = read(key) ?? null))
+    return value
+  }
+
+  function idsOf(organizationId: string, detail: UsageDetail, key: Key): { series: number; key: number } {
+    const own: readonly UsageDimension[] = detailDimensions[detail]
+    const values = dimensions.map(name => (own.includes(name) ? key[name] : ''))
+    const name = [organizationId, detail, ...values].join(separator)
+    let found = ids.get(name)
+    if (found) return found
+    let series = findSeries.get(organizationId, detail)
+    if (series === undefined) {
+      addSeries.run(organizationId, detail)
+      series = findSeries.get(organizationId, detail)!
+    }
+    let id = findKey.get(series, ...values)
+    if (id === undefined) {
+      addKey.run(series, ...values)
+      id = findKey.get(series, ...values)!
+    }
+    if (ids.size >= maxKeys) ids.clear()
+    ids.set(name, (found = { series, key: id }))
+    return found
+  }
+
+  function clear(): void {
+    hours = new Map()
+    ranges = new Map()
+    users.clear()
+    workflows.clear()
+  }
+
+  return {
+    /** The user who owns the token now, and the workflow of the execution. */
+    attributionOf: (tokenId: string, execution: number | null): Attribution => ({
+      userId: remembered(users, tokenId, id => user.get(id)),
+      workflowId: execution === null ? null : remembered(workflows, execution, number => workflow.get(number)),
+    }),
+    /** Adds a row of the ledger. */
+    add(kind: JobRecord['kind'], job: FinishedJob, { userId, workflowId }: Attribution, sequence: number): void {
+      const { organizationId, modelId, task, tokenId, status } = job
+      const start = startOf(job.finishedAt, 3600)
+      const name = [organizationId, start, modelId, task, tokenId, userId, workflowId, status].join(separator)
+      const before = hours.get(name)
+      const key = before?.key ?? {
+        model_id: modelId,
+        task,
+        token_id: tokenId,
+        user_id: userId ?? '',
+        workflow_id: workflowId ?? '',
+        status,
+      }
+      hours.set(name, { organizationId, key, start, values: addUp(valuesOf(kind, job), before?.values) })
+      const [first, last] = ranges.get(start) ?? [sequence, sequence]
+      ranges.set(start, [Math.min(first, sequence), Math.max(last, sequence)])
+    },
+    /** Returns a function that reverts to this point when later commands are rolled back. */
+    mark(): () => void {
+      const snapshot = { hours: new Map(hours), ranges: new Map(ranges) }
+      return () => {
+        clear()
+        hours = snapshot.hours
+        ranges = snapshot.ranges
+      }
+    },
+    /** Call it last in a transaction. */
+    write(): void {
+      if (hours.size === 0) return
+      const days = new Map<string, Row>()
+      const months = new Map<string, Row>()
+      const addRow = (rows: Map<string, Row>, ids: { series: number; key: number }, start: number, values: Values) => {
+        const name = `${ids.key} ${start}`
+        rows.set(name, { ...ids, start, values: addUp(values, rows.get(name)?.values) })
+      }
+      for (const { organizationId, key, start, values } of hours.values()) {
+        written.set(key.model_id, addUp(values, written.get(key.model_id)))
+        const full = idsOf(organizationId, 'full', key)
+        addHour.run(full.series, start, full.key, ...values)
+        const day = startOf(start * 1000, 86_400)
+        addRow(days, full, day, values)
+        addRow(days, idsOf(organizationId, 'model', key), day, values)
+        addRow(days, idsOf(organizationId, 'token', key), day, values)
+        addRow(months, full, monthOf(start), values)
+      }
+      for (const { series, start, key, values } of days.values()) addDay.run(series, start, key, ...values)
+      for (const { series, start, key, values } of months.values()) addMonth.run(series, start, key, ...values)
+      for (const [start, [first, last]] of ranges) addRange.run(start, first, last)
+      clear()
+    },
+    /** Call it when the transaction was rolled back. */
+    forget(): void {
+      clear()
+      ids.clear()
+      written = new Map()
+    },
+    /** Returns what was written, by model, in the order of `sumColumns`. Call it after the commit. */
+    take(): UsageByModel | undefined {
+      if (written.size === 0) return undefined
+      const taken = written
+      written = new Map()
+      return taken
+    },
+  }
+}
+export type UsageTotals = ReturnType<typeof openUsageTotals>

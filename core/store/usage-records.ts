@@ -1,0 +1,68 @@
+/** By what usage is grouped and filtered. */
+export const usageDimensions = ['model_id', 'task', 'token_id', 'user_id', 'workflow_id', 'status'] as const
+export type UsageDimension = (typeof usageDimensions)[number]
+
+/** What a result may be grouped by: a dimension, or the day in UTC. */
+export const usageGroups = [...usageDimensions, 'day'] as const
+export type UsageGroup = (typeof usageGroups)[number]
+
+export const bucketWidths = ['1m', '1h', '1d', 'month'] as const
+export type BucketWidth = (typeof bucketWidths)[number]
+
+/** Usage of finished work of one organization. Times are Unix seconds on the boundaries of buckets, in UTC. */
+export interface UsageQuery {
+  organizationId: string
+  from: number
+  /** Excluded. */
+  to: number
+  width: BucketWidth
+  groupBy: readonly UsageGroup[]
+  /** Only these values; an absent dimension takes all. */
+  only: Partial<Record<UsageDimension, readonly string[]>>
+  /** Most buckets of the page. */
+  buckets: number
+  /** Most results of the page. */
+  results: number
+  /** Where the page begins; absent for the first. */
+  page?: UsageCursor | undefined
+  format: 'json' | 'csv'
+}
+
+/** The start of a bucket, and how many of its results came on pages before. */
+export interface UsageCursor {
+  start: number
+  offset: number
+}
+
+/** Sums of finished work, in the units of the API. */
+export interface UsageSums {
+  /** Synchronous requests. */
+  requests: number
+  /** Background jobs. */
+  jobs: number
+  /** Those of both that have failed. */
+  failed: number
+  input_tokens: number
+  cached_tokens: number
+  output_tokens: number
+  reasoning_tokens: number
+  images: number
+  video_seconds: number
+  audio_seconds: number
+  characters: number
+  documents: number
+  gpu_seconds: number
+  energy_wh: number
+  /** Currency units. */
+  cost: number
+  queue_seconds: number
+  run_seconds: number
+}
+
+export interface UsagePage {
+  /** Of the whole time, not of the page. */
+  totals: UsageSums
+  /** The buckets of the page: a JSON list, or the rows of a CSV file without its header. */
+  text: string
+  next: UsageCursor | null
+}

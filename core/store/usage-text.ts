@@ -1,0 +1,91 @@
+import { type UsageDimension, type UsageGroup, type UsageSums, usageDimensions } from './usage-records.ts'
+
+/** One result of a bucket: the values by which it is grouped, and the sums in the order of the columns. */
+export interface UsageResult {
+  start: number
+  /** The start of the day if it is grouped by day. */
+  day: number | null
+  dimensions: Partial<Record<UsageDimension, string | null>>
+  sums: readonly number[]
+}
+
+/** Converts the sums of columns to the units of the API: seconds, watt-hours, currency units. */
+export function usageSums(sums: readonly number[]): UsageSums {
+  const [requests, jobs, failed, cost, queueMs, runMs, ...usage] = sums as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    ...number[],
+  ]
+  const [input, cached, output, reasoning, images, videoMs, audioMs, characters, documents, gpuMs, energyMj] =
+    usage as [number, number, number, number, number, number, number, number, number, number, number]
+  return {
+    requests,
+    jobs,
+    failed,
+    input_tokens: input,
+    cached_tokens: cached,
+    output_tokens: output,
+    reasoning_tokens: reasoning,
+    images,
+    video_seconds: videoMs / 1000,
+    audio_seconds: audioMs / 1000,
+    characters,
+    documents,
+    gpu_seconds: gpuMs / 1000,
+    energy_wh: energyMj / 3_600_000,
+    cost: cost / 1e6,
+    queue_seconds: queueMs / 1000,
+    run_seconds: runMs / 1000,
+  }
+}
+
+const dayText = (day: number): string => new Date(day * 1000).toISOString().slice(0, 10)
+
+/** A result as JSON text. */
+export function resultText({ day, dimensions, sums }: UsageResult): string {
+  const groups = Object.fromEntries(usageDimensions.map(name => [name, dimensions[name] ?? null]))
+  const at = day === null ? null : dayText(day)
+  return JSON.stringify({ object: 'usage.result', ...groups, day: at, ...usageSums(sums) })
+}
+
+/**
+ * Quotes a cell by RFC 4180. A cell that a spreadsheet would run as a formula gets an apostrophe before it: names of
+ * models come from files of others.
+ */
+export function csvCell(value: string | number): string {
+  if (typeof value === 'number') return String(value)
+  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
+
+const time = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
+
+/** The names of the columns of a CSV file. */
+export const csvHeader = (groupBy: readonly UsageGroup[]): string =>
+  `${['start_time', 'end_time', ...groupBy, ...Object.keys(usageSums(noSums))].join(',')}\r\n`
+
+const noSums: readonly number[] = Array.from({ length: 17 }, () => 0)
+
+/** A row of a CSV file: the times of the bucket, the values of its groups and the sums. */
+export const csvLine = (start: number, end: number, groups: readonly string[], sums: UsageSums): string =>
+  `${[time(start), time(end), ...groups, ...Object.values(sums as unknown as Record<string, number>)].map(csvCell).join(',')}\r\n`
+
+/** A result as a row of a CSV file. */
+export function csvRow(
+  { start, day, dimensions, sums }: UsageResult,
+  end: number,
+  groupBy: readonly UsageGroup[],
+): string {
+  const groups = groupBy.map(name => (name === 'day' ? (day === null ? '' : dayText(day)) : (dimensions[name] ?? '')))
+  return csvLine(start, end, groups, usageSums(sums))
+}
+
+/** The sums of a result of the API, without its other members. */
+export const sumsOf = (result: UsageSums): UsageSums =>
+  Object.fromEntries(
+    Object.keys(usageSums(noSums)).map(name => [name, result[name as keyof UsageSums]]),
+  ) as unknown as UsageSums

@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest'
+import { openAdminStore } from '../../../core/store/sqlite/admin.ts'
+import { startApp } from '../../_app.ts'
+import { finishedCall } from '../../core/store/_store.ts'
+import { infer, json, temporaryFolder } from '../_infer.ts'
+
+const day = 86_400_000
+/** Two days ago, so that the last 30 days and the last week have it. */
+const at = Date.now() - 2 * day
+
+async function record(dataDir: string, organizationId: string, count: number): Promise<void> {
+  const store = await openAdminStore(dataDir)
+  await store.jobs.record(
+    Array.from({ length: count }, (_, which) =>
+      finishedCall({
+        organizationId,
+        modelId: which % 3 === 0 ? 'qwen' : 'flux',
+        tokenId: `tok_${which}`,
+        cost: 250_000,
+        createdAt: at,
+        startedAt: at,
+        finishedAt: at,
+      }),
+    ),
+  )
+  await store.close()
+}
+
+/** A data directory with two organizations, one of which has used models. */
+async function installation() {
+  const dataDir = temporaryFolder()
+  const run = (...args: string[]) => infer([...args, '--data-dir', dataDir])
+  const made = json(await run('org', 'create', 'acme', '--json')) as { organization: { id: string } }
+  await run('org', 'create', 'idle')
+  await record(dataDir, made.organization.id, 9)
+  return { run, dataDir }
+}
+
+test('usage is a table by model without a server, of the organization that is named', async () => {
+  const { run } = await installation()
+  const { exitCode, stdout, stderr } = await run('usage', '--org', 'acme')
+  expect([exitCode, stdout]).toEqual([
+    0,
+    `model  requests  input tokens  output tokens  cost USD
+flux          6            60             30      1.50
+qwen          3            30             15    0.7500
+total         9            90             45      2.25
+`,
+  ])
+  expect(stderr).toMatch(/^20\d\d-\d\d-\d\d 00:00Z to .*, org_\w+\.\n$/)
+  const idle = await run('usage', '--org', 'idle', '--by', 'day')
+  expect([idle.exitCode, idle.stdout]).toEqual([0, ''])
+  expect(idle.stderr).toMatch(/^No work of org_\w+ has ended from .* to .*\.\n$/)
+  expect((await run('usage')).stderr).toContain('Choose one with --org: acme, idle.')
+})
+
+test('CSV has a row for each bucket and group, JSON is the answer of the API', async () => {
+  const { run } = await installation()
+  const csv = await run('usage', '--org', 'acme', '--by', 'token', '--since', '7d', '--csv')
+  const lines = csv.stdout.trimEnd().split('\r\n')
+  expect(lines[0]).toMatch(/^start_time,end_time,token_id,requests,jobs,/)
+  const date = new Date(at).toISOString().slice(0, 10)
+  expect(lines.slice(1).map(line => line.split(',').slice(0, 4).join())).toEqual(
+    Array.from(
+      { length: 9 },
+      (_, which) =>
+        `${date}T00:00:00Z,${new Date(Date.parse(date) + day).toISOString().slice(0, 10)}T00:00:00Z,tok_${which},1`,
+    ),
+  )
+  const document = json(await run('usage', '--org', 'acme', '--since', '7d', '--width', 'month', '--json')) as {
+    totals: { requests: number }
+    bucket_width: string
+  }
+  expect(document).toMatchObject({ totals: { requests: 9 }, bucket_width: 'month', currency: 'USD' })
+})
+
+test.each([
+  [['--since', 'yesterday'], /Write it as 30d, 12h or 2026-01-31/],
+  [['--since', '1d', '--until', '2d'], /--since must be earlier than --until/],
+  [['--since', '2100-01-01'], /not in the past/],
+  [['--by', 'colour'], /colour/],
+  [['--csv', '--json'], /Choose --csv or --json/],
+])('a mistake in %j is explained with exit code 64', async (args, text) => {
+  const { exitCode, stderr } = await infer(['usage', ...args, '--data-dir', temporaryFolder()])
+  expect(exitCode).toBe(64)
+  expect(stderr).toMatch(text)
+})
+
+test('the usage of a remote server is the same, over its API, however many pages it has', async () => {
+  await using app = await startApp()
+  await record(app.dataDir, app.organizationId, 6000)
+  const env = { INFER_URL: app.url, INFER_TOKEN: app.secret }
+  const remote = await infer(['usage', '--by', 'token', '--csv'], { env })
+  const local = await infer(['usage', '--by', 'token', '--csv', '--data-dir', app.dataDir])
+  expect(remote.exitCode).toBe(0)
+  expect(remote.stdout.split('\r\n')).toHaveLength(6002)
+  expect(remote.stdout).toBe(local.stdout)
+  const refused = await infer(['usage', '--org', 'org_none'], { env })
+  expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining('org_none was not found')])
+})
