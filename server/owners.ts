@@ -1,5 +1,6 @@
 import type { Accounts } from '../core/accounts/accounts.ts'
 import type { Limiter } from '../core/accounts/limiter.ts'
+import type { TokenLimiter } from '../core/accounts/token-limiter.ts'
 import type { Admission } from '../core/admission/admission.ts'
 import type { Cpu } from '../core/cpu/cpu.ts'
 import type { Files } from '../core/files/files.ts'
@@ -35,6 +36,7 @@ export interface Owners {
   config: Config
   accounts: Accounts
   limiter: Limiter
+  tokenLimiter: TokenLimiter
   registry: Registry
   reload: Pick<Reload, 'status'>
   fleet: Fleet

@@ -62,6 +62,7 @@ export async function startApp(
     allowed_hosts?: string[]
     trusted_proxies?: string[]
     media?: object
+    plans?: object
     metrics?: string
     cors?: object
   } = {},

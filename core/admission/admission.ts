@@ -1,15 +1,17 @@
-import { type Caller, modelAllowed } from '../accounts/accounts.ts'
+import type { Caller } from '../accounts/accounts.ts'
+import { modelAllowed } from '../accounts/model-allowed.ts'
+import type { TokenLimiter } from '../accounts/token-limiter.ts'
 import { Failure } from '../failure.ts'
 import type { Model } from '../models/model.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Task } from '../schemas/task.ts'
-import type { JobRecord } from '../store/store.ts'
+import type { JobLimits, JobRecord } from '../store/store.ts'
 import { modelFor } from '../tasks/catalog.ts'
 import { taskRecord } from '../tasks/registry.ts'
 import type { BodyMemory, BodySize } from './body-memory.ts'
 
 /** The caller who requests work. */
-export type Requester = Pick<Caller, 'organizationId' | 'tokenId' | 'token'>
+export type Requester = Pick<Caller, 'organizationId' | 'tokenId' | 'token' | 'limits'>
 
 /** The requested work. */
 export interface WorkRequest {
@@ -33,6 +35,8 @@ export interface Admitted {
   readonly tokenId: string
   readonly task: Task
   readonly model: Model
+  /** Limits of the organization that the store checks when the job is added; absent if there are none. */
+  readonly jobLimits?: JobLimits
 }
 
 /** Checks for capacity. Each throws a Failure that says when to retry. */
@@ -48,14 +52,16 @@ export interface CapacityChecks {
 /**
  * The only admission of work: synchronous requests, stored jobs, executions with each of their nodes, retries. Returns
  * the work that may begin, or throws the Failure for the caller: `model_not_found`, `unsupported_task`,
- * `model_not_allowed`, `queue_full`, `no_capacity`.
+ * `model_not_allowed`, `rate_limit` (tokens of models per minute), `queue_full`, `no_capacity`.
  */
 export function openAdmission({
   registry,
   room,
   bodies,
+  tokenLimiter,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
+  tokenLimiter: Pick<TokenLimiter, 'admit'>
   room: CapacityChecks
   bodies: BodyMemory
 }) {
@@ -88,13 +94,19 @@ export function openAdmission({
 
     /** Admits work of a requester, or throws the Failure that says why not. */
     admit(requester: Requester, { kind, task, modelId, param = 'model' }: WorkRequest): Admitted {
-      modelFor(taskRecord(task), modelId, registry.catalog())
+      const record = taskRecord(task)
+      modelFor(record, modelId, registry.catalog())
       const model = registry.find(modelId)!
       requireAllowed(requester, model.id, param)
+      if (record.category === 'text') tokenLimiter.admit(requester)
       room.machine(model, task)
       if (kind === 'call') room.records()
-      const { organizationId, tokenId } = requester
-      return { organizationId, tokenId, task, model } as Admitted
+      const { organizationId, tokenId, limits } = requester
+      const { pendingJobs } = limits
+      // Work that writes no files needs no room for them.
+      const storedBytes = record.files ? limits.storedBytes : 0
+      const jobLimits = pendingJobs > 0 || storedBytes > 0 ? { pendingJobs, storedBytes } : undefined
+      return { organizationId, tokenId, task, model, ...(jobLimits ? { jobLimits } : {}) } as Admitted
     },
 
     /**

@@ -4,7 +4,7 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Fleet, Lease } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
-import type { JobRecord, LogLine, NewJob, Store, WaitingJob } from '../store/store.ts'
+import type { JobRecord, LogLine, NewJob, Store, Usage, WaitingJob } from '../store/store.ts'
 import type { CommitEffects } from '../store/workflows.ts'
 import type { RunJob } from '../tasks/run-job.ts'
 import { openArrivals } from './arrivals.ts'
@@ -32,6 +32,8 @@ export interface JobsOptions {
   run: RunJob
   /** The share of an organization, 1 or more. */
   weightOf: (organizationId: string) => number
+  /** Called with what work of a token has used, when it has ended. */
+  used?: (tokenId: string, usage: Usage) => void
   log: Log
   clock?: { now(): number }
   /** The clock by which idempotency keys expire; `clock` if absent. */
@@ -44,7 +46,7 @@ export interface JobsOptions {
 }
 
 /** A job to store, for admitted work. */
-export type AdmittedJob = Omit<NewJob, 'rank' | 'organizationId' | 'tokenId' | 'task' | 'modelId'> & {
+export type AdmittedJob = Omit<NewJob, 'rank' | 'organizationId' | 'tokenId' | 'task' | 'modelId' | 'limits'> & {
   admitted: Admitted
 }
 
@@ -59,7 +61,7 @@ const shuttingDown = () =>
  * with the jobs in the store.
  */
 export function openJobs(options: JobsOptions) {
-  const { store, fleet, models, run, weightOf, log, tickMs = 1_000 } = options
+  const { store, fleet, models, run, weightOf, used = () => {}, log, tickMs = 1_000 } = options
   const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32 } = options
   const { steady = clock } = options
   const queue = openQueue({ weightOf })
@@ -89,6 +91,7 @@ export function openJobs(options: JobsOptions) {
     queue,
     live,
     durations,
+    used,
     log,
     clock,
     dispatch: () => dispatch,
@@ -108,7 +111,7 @@ export function openJobs(options: JobsOptions) {
     slotsPerModel,
   })
   const sweep = openSweep({ store: store.jobs, clock, steady, log, busy: () => runs.size > 0 })
-  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, rankOf, log })
+  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, used, rankOf, log })
   const facts = openJobFacts({ fleet, models, queue, live, durations, dispatch, clock })
   const tick = setInterval(() => {
     due.tick()
@@ -160,9 +163,11 @@ export function openJobs(options: JobsOptions) {
     async submit({ admitted, ...wanted }: AdmittedJob): Promise<{ job: JobRecord; replayed: boolean }> {
       await counted
       if (draining) throw shuttingDown()
-      const { organizationId, tokenId, task, model } = admitted
+      const { organizationId, tokenId, task, model, jobLimits } = admitted
       const rank = rankOf(wanted.priority)
-      const submitted = await store.jobs.submit({ ...wanted, organizationId, tokenId, task, modelId: model.id, rank })
+      const limits = jobLimits ? { limits: jobLimits } : {}
+      const stored = { ...wanted, organizationId, tokenId, task, modelId: model.id, rank, ...limits }
+      const submitted = await store.jobs.submit(stored)
       const { job, replayed } = submitted
       if (replayed) return submitted
       if (job.startBy !== null) due.at(job.startBy)

@@ -38,6 +38,10 @@ export const sections = {
     about: 'For `engine: gguf`. Other engines refuse all but `context_length`.',
   },
   speech: { title: 'Models: speech', about: 'For models that turn text into audio.' },
+  plans: {
+    title: 'Plans of organizations',
+    about: 'Limits of organizations by plan. An organization may have figures of its own.',
+  },
   media: { title: 'Fetching and decoding media', about: 'Images, audio and videos that requests name by a URL.' },
   limits: { title: 'Limits and timeouts', about: 'Limits of the whole server.' },
 } as const
@@ -62,7 +66,13 @@ export function configKeys(): ConfigKey[] {
       const key = `${before}${name}`
       const own = describe(key, property, schema.required?.includes(name) ?? false, follow)
       const items = property.items && follow(property.items)
-      return [own, ...walk(property, `${key}.`), ...(items ? walk(items, `${key}[].`) : [])]
+      const named = typeof property.additionalProperties === 'object' && follow(property.additionalProperties)
+      return [
+        own,
+        ...walk(property, `${key}.`),
+        ...(items ? walk(items, `${key}[].`) : []),
+        ...(named ? walk(named, `${key}.<name>.`) : []),
+      ]
     })
   }
 
@@ -88,7 +98,7 @@ function describe(
     absent: schema.absent ?? null,
     applies:
       field === undefined
-        ? key === 'models'
+        ? key === 'models' || key.startsWith('plans')
           ? 'when the file is saved'
           : 'at the next start of the server'
         : needsNewEngine(field)
@@ -103,7 +113,7 @@ function sectionOf(key: string, field: string | undefined): Section {
   if (found) return found[0] as Section
   if (key === 'models') return 'own'
   const [first] = key.split('.')
-  return first === 'media' || first === 'limits' ? first : 'server'
+  return first === 'media' || first === 'limits' || first === 'plans' ? first : 'server'
 }
 
 function typeOf(schema: DescribedSchema, follow: (schema: DescribedSchema) => DescribedSchema): string {
@@ -112,7 +122,8 @@ function typeOf(schema: DescribedSchema, follow: (schema: DescribedSchema) => De
   if (schema.enum) return `one of ${schema.enum.join(', ')}`
   const items = schema.items && follow(schema.items)
   if (items?.enum) return `list of ${items.enum.join(', ')}`
-  if (typeof schema.additionalProperties === 'object') return 'names with texts'
+  if (typeof schema.additionalProperties === 'object')
+    return follow(schema.additionalProperties).properties ? 'names with keys' : 'names with texts'
   if (schema.properties) return 'keys'
   return typeText(schema, follow)
 }
@@ -129,7 +140,7 @@ const inLine = (value: unknown): string | null =>
 function exampleOf(key: string, { example, with: more }: DescribedSchema): unknown {
   const within = (path: readonly string[]): unknown =>
     path.length === 0 ? example : { [path[0]!]: within(path.slice(1)) }
-  if (!key.startsWith('models[].')) return within(key.split('.'))
+  if (!key.startsWith('models[].')) return within(key.replace('<name>', 'team').split('.'))
   return { models: [{ ...(more ?? usualModel), ...(within(key.split('.').slice(1)) as object) }] }
 }
 

@@ -5,6 +5,7 @@ import type { Usage } from '../usage.ts'
 import type { NewFile, NewLibraryItem } from './file-records.ts'
 import type { JobClass, StoredJobClass } from './job-class.ts'
 import type { LargeResult } from './large-result.ts'
+import type { JobLimits } from './limit-reached.ts'
 
 export type { Usage } from '../usage.ts'
 
@@ -51,9 +52,11 @@ export interface NewJob {
   metadata: string | null
   /** The caller has included organization, method and route in the key. */
   idempotency: IdempotencyKey | null
+  /** Limits of the organization that apply to new jobs. */
+  limits?: JobLimits
 }
 
-export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class'> {
+export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class' | 'limits'> {
   kind: 'async' | 'sync'
   /** `interactive` for a synchronous call. */
   class: JobClass

@@ -1,5 +1,6 @@
 import type { ExecutionStatus, NodeStatus } from '../dag/advance.ts'
 import type { Dag, Parameters } from '../dag/definition.ts'
+import type { JobLimits } from './limit-reached.ts'
 import type {
   IdempotencyKey,
   JobClaim,
@@ -82,6 +83,8 @@ export interface NewExecution {
   createdAt: number
   nodes: NewExecutionNode[]
   idempotency: IdempotencyKey | null
+  /** Limits of the organization that apply to new jobs, checked before its first jobs; those of later nodes are not. */
+  limits?: JobLimits
 }
 
 /** In the order of the definition; the index in this list is the node's number. */
@@ -103,7 +106,7 @@ export interface NewExecutionNode {
   reuses: string | null
 }
 
-export interface ExecutionRecord extends Omit<NewExecution, 'nodes' | 'idempotency'> {
+export interface ExecutionRecord extends Omit<NewExecution, 'nodes' | 'idempotency' | 'limits'> {
   status: ExecutionStatus
   error: ExecutionError | null
   /** Of a completed execution: its nodes that have failed and whose failure was tolerated. */

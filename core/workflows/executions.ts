@@ -107,8 +107,12 @@ export function openExecutions({
       referencesIn(inputs).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
     )
     const nodes = planOf(definition.dag, more.reuse)
-    for (const { task, modelId, reuses } of nodes)
-      if (reuses === null) admission.admit(requester, { kind: 'node', task: task as Task, modelId })
+    const limits = nodes.flatMap(({ task, modelId, reuses }) =>
+      reuses === null
+        ? (admission.admit(requester, { kind: 'node', task: task as Task, modelId }).jobLimits ?? [])
+        : [],
+    )
+    const [limit] = limits.toSorted((a, b) => b.storedBytes - a.storedBytes)
     const id = newId('exec')
     const createdAt = clock.now()
     const filled = fillParameters(inputParams, definition.parameters, usedParameters(references))
@@ -130,6 +134,7 @@ export function openExecutions({
       parentExecutionId: more.parentExecutionId,
       createdAt,
       nodes,
+      ...(limit ? { limits: limit } : {}),
     })
   }
 

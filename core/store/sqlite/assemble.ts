@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { JobRecord, NewJob, Store } from '../store.ts'
+import { type JobRecord, type LimitReached, limitFailure, type NewJob, type Store } from '../store.ts'
 import { received } from './batch.ts'
 import type { CommandName } from './commands.ts'
 import { growingCommands } from './commands.ts'
@@ -50,6 +50,7 @@ export function assemble(parts: {
       },
       list: async () => reader.organizations.list(),
       find: async id => reader.organizations.find(id),
+      use: (id, dayStart) => send('organizations.use', { id, dayStart }),
     },
     tokens: {
       async create(token) {
@@ -76,7 +77,7 @@ export function assemble(parts: {
     },
     jobs: {
       async submit(job) {
-        const holder = await send('jobs.submit', job, job.inputs.length)
+        const holder = permitted(await send('jobs.submit', job, job.inputs.length))
         if (holder === null) return { job: asSubmitted(job), replayed: false }
         return { job: jobOfKey(job.organizationId, holder), replayed: true }
       },
@@ -139,8 +140,11 @@ export function assemble(parts: {
       keep: (digest, reply) => send('idempotency.keep', { digest, reply }, reply.body.length),
     },
     files: {
-      async add(file) {
-        await send('files.add', file)
+      async requireRoom(organizationId, file, limits) {
+        permitted(await send('files.room', { organizationId, ...file, limits }))
+      },
+      async add(file, limits) {
+        permitted(await send('files.add', { file, limits }))
         return { ...file, removedAt: null }
       },
       find: async id => reader.files.find(id),
@@ -171,7 +175,7 @@ export function assemble(parts: {
     },
     executions: {
       async create(execution) {
-        const holder = await send('executions.create', execution)
+        const holder = permitted(await send('executions.create', execution))
         const made = reader.executions.find(execution.organizationId, holder ?? execution.id)
         if (!made)
           throw new Failure(
@@ -219,8 +223,14 @@ export function assemble(parts: {
   }
 }
 
+/** Throws the failure of a limit that forbids what was sent. */
+function permitted(answer: string | null | LimitReached): string | null {
+  if (answer !== null && typeof answer === 'object') throw limitFailure(answer)
+  return answer
+}
+
 /** A job as the database holds it right after its submission; saves reading it back. */
-const asSubmitted = ({ idempotency: _key, ...job }: NewJob): JobRecord => ({
+const asSubmitted = ({ idempotency: _key, limits: _limits, ...job }: NewJob): JobRecord => ({
   ...job,
   class: job.class ?? 'async',
   kind: 'async',

@@ -1,6 +1,6 @@
 import type { ExecutionStatus } from '../../dag/advance.ts'
 import { Failure } from '../../failure.ts'
-import type { JobClaim } from '../store.ts'
+import type { JobClaim, LimitReached } from '../store.ts'
 import type { NewExecution } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import type { WriteContext } from './job-end.ts'
@@ -22,7 +22,7 @@ const unfinishedStatuses: ReadonlySet<ExecutionStatus> = new Set(['pending', 'ru
 
 /** The writer's commands for whole executions; execution-flow.ts moves them forward. */
 export function executionCommands(connection: Connection, context: WriteContext) {
-  const { flow, effects } = context
+  const { flow, effects, use } = context
   const insert = connection.prepare(
     `INSERT INTO executions (organization_id, id, token_id, workflow_id, workflow_version, on_failure, priority, status,
        timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at, nodes, completed)
@@ -104,10 +104,12 @@ export function executionCommands(connection: Connection, context: WriteContext)
   }
 
   return {
-    /** Null if stored, otherwise the id of the execution that the same key created before. */
-    'executions.create'(execution: NewExecution): string | null {
+    /** Null if stored, otherwise the id of the execution that the same key created before, or the limit that forbids it. */
+    'executions.create'(execution: NewExecution): string | null | LimitReached {
       const holder = execution.idempotency ? keyHolder(execution, execution.idempotency) : undefined
       if (holder !== undefined) return holder
+      const reached = execution.limits && use.forbidsJob(execution.organizationId, execution.limits)
+      if (reached) return reached
       const { createdAt: at, definition, nodes } = execution
       const done = new Set(nodes.flatMap(({ reuses }, node) => (reuses === null ? [] : [node])))
       for (const { nodeId, reuses } of nodes)

@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { FinishedJob, JobClaim, NewJob } from '../store.ts'
+import type { FinishedJob, JobClaim, LimitReached, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openFileRows } from './files.ts'
 import { type EndingRow, endingColumns, openCompletion, openEnd, type WriteContext } from './job-end.ts'
@@ -13,7 +13,7 @@ import type { WrittenOutcome } from './results.ts'
  * it is then rolled back, and may be run again. They return little: the caller knows its job, and reads the rest.
  */
 export function jobCommands(connection: Connection, context: WriteContext) {
-  const { ledger, jobCounts, events, flow } = context
+  const { ledger, jobCounts, events, flow, use } = context
   const insert = connection.prepare(
     `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
        max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, created_at, updated_at)
@@ -72,10 +72,15 @@ export function jobCommands(connection: Connection, context: WriteContext) {
   }
 
   return {
-    /** Null if stored, otherwise the id of the job that the same key created before. */
-    'jobs.submit'(job: NewJob): string | null {
+    /**
+     * Null if stored, otherwise the id of the job that the same key created before, or the limit that forbids it. A limit
+     * is returned and not thrown, because a failing command makes the writer run its whole group again.
+     */
+    'jobs.submit'(job: NewJob): string | null | LimitReached {
       const holder = job.idempotency ? keyHolder(job, job.idempotency) : undefined
       if (holder !== undefined) return holder
+      const reached = job.limits && use.forbidsJob(job.organizationId, job.limits)
+      if (reached) return reached
       const { lastInsertRowid } = insert.run(
         job.organizationId,
         job.id,
@@ -97,7 +102,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
       )
       insertInputs.run(lastInsertRowid, job.inputs)
       events.add(lastInsertRowid, job.organizationId, 'job.created', 0, job.createdAt)
-      jobCounts.move(undefined, 'pending')
+      jobCounts.move(job.organizationId, undefined, 'pending')
       return null
     },
 
@@ -111,7 +116,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
       if (outcome.retryAt === null) end(row, { status, at, error: outcome.error, engineId })
       else {
         retry.run(JSON.stringify(outcome.error), engineId, Math.max(1, outcome.retryAt), at, row.number)
-        jobCounts.move('processing', 'pending')
+        jobCounts.move(row.organization_id, 'processing', 'pending')
         events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at, row.execution, row.node)
         if (row.execution !== null && row.node !== null)
           flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })

@@ -7,13 +7,16 @@ import { openExecutionFlow } from './execution-flow.ts'
 import { openJobCounts } from './job-counts.ts'
 import type { WriteContext } from './job-end.ts'
 import { openLedger } from './ledger.ts'
+import { openOrganizationUse } from './organization-use.ts'
 
 /** The state that the commands of one connection share. */
 export function openWriteContext(connection: Connection, boot: string): WriteContext {
+  const jobCounts = openJobCounts(connection)
   const own = {
     boot,
     ledger: openLedger(connection),
-    jobCounts: openJobCounts(connection),
+    jobCounts,
+    use: openOrganizationUse(connection, jobCounts),
     counts: openExecutionCounts(connection),
     events: openEvents(connection),
     effects: openCommitEffects(),
@@ -23,6 +26,9 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
 
 /** The part of it that is reverted with a transaction. */
 export const memoryOf = ({ ledger, jobCounts, counts, events, effects, flow }: WriteContext): TransactionMemory => ({
+  begin() {
+    jobCounts.begin()
+  },
   mark() {
     const undo = [ledger.mark(), jobCounts.mark(), counts.mark(), events.mark(), effects.mark()]
     return () => {

@@ -8,6 +8,7 @@ import { forgettingRules } from './forgetting.ts'
 import { jobRules } from './jobs.ts'
 import { largeResultRules } from './large-results.ts'
 import { lifetimeRules } from './lifetime.ts'
+import { limitRules } from './limits.ts'
 import { queueRules } from './queue.ts'
 import { createOrganization } from './records.ts'
 import { textRules } from './text.ts'
@@ -39,6 +40,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   workflows: workflowRules,
   executions: executionRules,
   'large results': largeResultRules,
+  limits: limitRules,
   text: textRules,
   lifetime: lifetimeRules,
 }
