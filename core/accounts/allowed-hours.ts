@@ -4,30 +4,48 @@ import { type AllowedHours, type VerifiableToken, weekdays } from '../store/stor
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
 
-const formats = new Map<string, Intl.DateTimeFormat>()
+/** Zones change their offset on full quarters of an hour. */
+const slotMs = 15 * minuteMs
 
-/** Creating a format takes 50 µs, so each time zone keeps its own. */
-function formatOf(timezone: string): Intl.DateTimeFormat {
-  const known = formats.get(timezone)
+interface Zone {
+  format: Intl.DateTimeFormat
+  /** The quarter of an hour whose offset is known. */
+  slot: number
+  offset: number
+}
+const zones = new Map<string, Zone>()
+
+/** To create a format takes 50 µs and to use it 5 µs, so each time zone keeps its own and its last offset. */
+function zoneOf(timezone: string): Zone {
+  const known = zones.get(timezone)
   if (known) return known
-  const made = new Intl.DateTimeFormat('en-US', {
+  const numeric = 'numeric'
+  const format = new Intl.DateTimeFormat('en-US', {
     timeZone: timezone,
     hourCycle: 'h23',
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: 'numeric',
+    year: numeric,
+    month: numeric,
+    day: numeric,
+    hour: numeric,
+    minute: numeric,
   })
-  formats.set(timezone, made)
+  const made = { format, slot: Number.NaN, offset: 0 }
+  zones.set(timezone, made)
   return made
 }
 
 /** The wall time of a zone as if it were UTC, epoch milliseconds of the full minute. */
 function wallTime(timezone: string, at: number): number {
-  const values: Record<string, number> = {}
-  for (const { type, value } of formatOf(timezone).formatToParts(at)) values[type] = Number(value)
-  return Date.UTC(values.year!, values.month! - 1, values.day, values.hour, values.minute)
+  const zone = zoneOf(timezone)
+  const slot = Math.floor(at / slotMs)
+  const minute = Math.floor(at / minuteMs) * minuteMs
+  if (zone.slot !== slot) {
+    const values: Record<string, number> = {}
+    for (const { type, value } of zone.format.formatToParts(minute)) values[type] = Number(value)
+    zone.offset = Date.UTC(values.year!, values.month! - 1, values.day, values.hour, values.minute) - minute
+    zone.slot = slot
+  }
+  return minute + zone.offset
 }
 
 const minuteOf = (text: string): number => {
