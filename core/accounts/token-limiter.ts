@@ -30,8 +30,10 @@ export function openTokenLimiter({
   const levels = new Map<string, TokenLevel>()
   /** By token id. Work may end long after its caller's token was last read. */
   const meters = new Map<string, Meter>()
+  let lastSweep = now()
 
   function sweep(at: number): void {
+    lastSweep = at
     for (const [id, level] of levels) if (refilled(level, level.perMinute, at) >= level.perMinute) levels.delete(id)
   }
 
@@ -44,7 +46,7 @@ export function openTokenLimiter({
   function spend(id: string, perMinute: number, tokens: number): void {
     if (perMinute === 0) return
     const at = now()
-    if (levels.size >= maxMeters) sweep(at)
+    if (levels.size >= maxMeters && at - lastSweep > 1_000) sweep(at)
     levels.set(id, { tokens: refilled(levels.get(id), perMinute, at) - tokens, at, perMinute })
   }
 
