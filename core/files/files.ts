@@ -124,7 +124,11 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
   async function receive(
     organizationId: string,
     source: AsyncIterable<Uint8Array>,
-    facts: FileFacts & { maxBytes: number; id?: string },
+    facts: FileFacts & {
+      maxBytes: number
+      id?: string /** Its size, if the sender has told it. */
+      declaredBytes?: number
+    },
   ): Promise<FileRecord> {
     admit()
     const id = facts.id ?? newId('file')
@@ -135,7 +139,10 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
     receiving.add(id)
     try {
       if (facts.id !== undefined && (await store.files.find(id))) throw conflict()
-      const storage = await storageLimits.require(organizationId, facts.purpose === 'upload')
+      const storage = await storageLimits.require(organizationId, {
+        bytes: facts.declaredBytes ?? 1,
+        isUpload: facts.purpose === 'upload',
+      })
       const whole = await write(incoming, source, facts.maxBytes, tooLarge)
       return await addRow(await put(id, organizationId, facts, whole), storage)
     } finally {

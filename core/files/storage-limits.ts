@@ -16,14 +16,17 @@ export function openStorageLimits({
   return {
     /**
      * Returns the limits that the row of the file must keep; undefined if there are none. Throws Failure `storage_full` or
-     * `rate_limit` if they allow no more file now, so that an organization without room does not fill the disk.
+     * `rate_limit` if they forbid such a file now, so that an organization without room does not fill the disk.
      */
-    async require(organizationId: string, isUpload: boolean): Promise<StorageLimits | undefined> {
+    async require(
+      organizationId: string,
+      file: { bytes: number; isUpload: boolean },
+    ): Promise<StorageLimits | undefined> {
       const own = await limitsOf(organizationId)
       if (!own || (own.storedBytes === 0 && own.uploadsPerDay === 0)) return undefined
       const { storedBytes, uploadsPerDay } = own
       const limits = { storedBytes, uploadsPerDay, dayStart: dayStartOf(Date.now()) }
-      await store.requireRoom(organizationId, { bytes: 1, isUpload }, limits)
+      await store.requireRoom(organizationId, file, limits)
       return limits
     },
   }

@@ -96,6 +96,27 @@ export function limitRules({ store, fresh }: Subject): void {
     expect(await codeOf(store.executions.create(draw()))).toBe('stored')
   })
 
+  test('a node whose result is reused no longer counts, whether its job waits or runs', async () => {
+    const owner = await organization()
+    const { job } = await store.jobs.submit(newJob({ organizationId: owner }))
+    await store.jobs.settle((await store.jobs.claim(owner, job.id, Date.now()))!, completed())
+    const draw = async () => {
+      const { modelId: _, ...made } = newExecution({ nodes: { a: ['b'], b: [] } })
+      await store.executions.create({ ...made, organizationId: owner })
+      return made.nodes.map(({ jobId }) => jobId) as [string, string]
+    }
+    const [waiting] = await draw()
+    const [running, after] = await draw()
+    expect((await use(owner)).pendingJobs).toBe(2)
+    expect(await store.executions.reuse(owner, waiting, { jobId: job.id, at: Date.now() })).toBe(true)
+    const claim = (await store.jobs.claim(owner, running, Date.now()))!
+    expect(await store.executions.reuse(owner, running, { jobId: job.id, at: Date.now(), claim })).toBe(true)
+    // The two second nodes have begun to wait.
+    expect((await use(owner)).pendingJobs).toBe(2)
+    await store.jobs.settle((await store.jobs.claim(owner, after, Date.now()))!, completed())
+    expect((await use(owner)).pendingJobs).toBe(1)
+  })
+
   test('50 files of 100 bytes at once, 650 may be stored: 6 are added; removing one makes room for one', async () => {
     const owner = await organization()
     const limits = { storedBytes: 650, uploadsPerDay: 0, dayStart }
