@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { openAccounts } from '../core/accounts/accounts.ts'
 import { openKeys } from '../core/accounts/keys.ts'
 import { openLimiter } from '../core/accounts/limiter.ts'
+import { openPlans } from '../core/accounts/plans.ts'
 import { openShares } from '../core/accounts/shares.ts'
+import { openTokenLimiter } from '../core/accounts/token-limiter.ts'
 import { openUsageReports } from '../core/accounts/usage-report.ts'
 import { openAdmission } from '../core/admission/admission.ts'
 import { openBodyMemory } from '../core/admission/body-memory.ts'
@@ -91,7 +93,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   })
   const keys = openKeys(dataDir, masterKey())
   const steady = openSteadyTime(dataDir)
-  const accounts = openAccounts({ store, keys, log })
+  const plans = openPlans({ configured: config.plans, log })
+  const accounts = openAccounts({ store, keys, plans, log })
   const firstStart = await createFirstOrganization(dataDir, store, accounts)
   const registry = openRegistry({
     models: config.models,
@@ -102,7 +105,14 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   })
   const timings = openTimings()
   // Opened before any engine starts: it removes the folders that engines of an earlier run shared with the server.
-  const files = await openFiles({ dataDir, store, linkKey: keys.links, limits: config.limits, log })
+  const files = await openFiles({
+    dataDir,
+    store,
+    linkKey: keys.links,
+    limits: config.limits,
+    limitsOf: id => accounts.limitsOf(id),
+    log,
+  })
   const fleet = await openFleet({
     models: registry.all,
     dataDir,
@@ -113,7 +123,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     limits: config.limits,
     onLoaded: (modelId, ms) => timings.record('load', modelId, ms),
   })
-  const reload = openReload({ path, config: file, check: traitsOf, registry, fleet, log })
+  const reload = openReload({ path, config: file, check: traitsOf, registry, plans, fleet, log })
   const threads = openCpu()
   // The threads run cli/cpu-worker.ts.
   const cpu = { ...threads, ...openPreparing(threads), ...openResultLookup(threads) }
@@ -121,12 +131,14 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
   const media = openMedia({ config, store, files, cpu, ffmpeg, log })
   const conversion = openConversion({ cpu, ffmpeg })
-  const shares = openShares({ store: store.organizations, log })
+  const shares = openShares({ store: store.organizations, plans, log })
   await shares.read()
   const snapshots = openDefinitionSnapshots(store.executions)
   const content = openContent({ files, store: store.files, publicUrl: config.public_url })
+  const tokenLimiter = openTokenLimiter()
   const admission = openAdmission({
     registry,
+    tokenLimiter,
     bodies: openBodyMemory(config.limits.held_bodies, collectGarbage),
     // Refers to jobs, which are opened below because they need admission.
     room: {
@@ -146,6 +158,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     fleet,
     models: registry,
     weightOf: id => shares.of(id),
+    used: (tokenId, { inputTokens, outputTokens }) => tokenLimiter.used(tokenId, inputTokens + outputTokens),
     steady,
     // Refers to the owner that is opened below because it needs jobs.
     held: job => expansion.add(job),
@@ -191,6 +204,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     accounts,
     limiter: openLimiter(),
     usage: openUsageReports({ store }),
+    tokenLimiter,
     registry,
     reload,
     fleet,

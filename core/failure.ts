@@ -30,6 +30,8 @@ export const failures = {
   model_not_allowed: { status: 403, type: 'permission_error', retry: false },
   region_restricted: { status: 403, type: 'permission_error', retry: false },
   organization_mismatch: { status: 403, type: 'permission_error', retry: false },
+  outside_allowed_hours: { status: 403, type: 'permission_error', retry: false },
+  storage_full: { status: 403, type: 'insufficient_quota', retry: false },
   organization_disabled: { status: 403, type: 'permission_error', retry: false },
   origin_not_allowed: { status: 403, type: 'permission_error', retry: false },
   invalid_signature: { status: 403, type: 'permission_error', retry: false },

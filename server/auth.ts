@@ -29,11 +29,11 @@ export const isLocal = (req: IncomingMessage): boolean =>
   !Object.keys(req.headers).some(name => byProxy.test(name))
 
 /**
- * Returns the caller that the token of the request authenticates, or undefined if the route needs none. Throws Failure:
- * the 401 codes of `accounts.authenticate`, `insufficient_scope`, or `rate_limit` for a client address that keeps
+ * Returns the caller that the token of the request authenticates, or undefined if the route needs none; its scopes are
+ * not checked. Throws Failure: the codes of `accounts.authenticate`, or `rate_limit` for a client address that keeps
  * sending wrong tokens.
  */
-export function admit(
+export function authenticate(
   req: IncomingMessage,
   access: Access,
   accounts: Accounts,
@@ -42,9 +42,8 @@ export function admit(
   if (access === 'public') return undefined
   const secret = credentialOf(req.headers)
   if (access === 'loopback' && secret === undefined && isLocal(req)) return undefined
-  let caller: Caller
   try {
-    caller = accounts.authenticate(secret)
+    return accounts.authenticate(secret)
   } catch (thrown) {
     if (!(thrown instanceof Failure) || thrown.code !== 'invalid_api_key') throw thrown
     // Only wrong tokens are limited: guessing from an address must not lock out right tokens from the same address.
@@ -60,9 +59,6 @@ export function admit(
       )
     throw thrown
   }
-  const refused = scopeRefusal(caller, access)
-  if (refused) throw refused
-  return caller
 }
 
 /** Returns the failure for a token that lacks the scope of a route; undefined if it has the scope. */

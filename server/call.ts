@@ -1,8 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AbortSource } from '../core/abort-source.ts'
 import type { Caller } from '../core/accounts/accounts.ts'
-import type { Allowance } from '../core/accounts/limiter.ts'
-import type { Bucket } from '../core/accounts/plan.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import type { MediaInput } from '../core/media/media.ts'
@@ -48,6 +46,8 @@ export class Call implements SwapSetMember {
   texts: ReadonlyMap<string, string> = noTexts
   /** Reduces the memory counted for the body to `keep` bytes, 0 by default; set while the body is counted. */
   releaseBody: (keep?: number) => void = nothing
+  /** Ends the request for the limits of concurrent requests; set while it counts. */
+  leaveLimits: () => void = nothing
 
   constructor(
     req: IncomingMessage,
@@ -149,23 +149,9 @@ export class Call implements SwapSetMember {
     return this
   }
 
-  /** Adds headers with both rate limits, and with the remainder of the limit that this request counted against. */
-  allowance({ limit, remaining, resetMs }: Allowance): void {
-    const { bucket } = this.route
-    const { requestsPerMinute, jobsPerMinute } = this.caller
-    const policy = policyOf(bucket, requestsPerMinute, jobsPerMinute)
-    if (policy !== '') this.#headers.push('ratelimit-policy', policy)
-    if (limit === 0) return
-    this.#headers.push(
-      'x-ratelimit-limit-requests',
-      String(limit),
-      'x-ratelimit-remaining-requests',
-      String(remaining),
-      'x-ratelimit-reset-requests',
-      durationText(resetMs),
-      'ratelimit',
-      `"${bucket}";r=${remaining};t=${Math.ceil(resetMs / 1000)}`,
-    )
+  /** Adds response headers, flat. Their values must not come from the client. */
+  addHeaders(headers: readonly string[]): void {
+    this.#headers.push(...headers)
   }
 
   /** Writes the status line and headers. The body is written to `res` afterwards. */
@@ -194,19 +180,4 @@ export class Call implements SwapSetMember {
       else this.streams.sendLarge(this.res, typeof body === 'string' ? Buffer.from(body, encoding) : body)
     }
   }
-}
-
-/** Returns the rate limits that are set, that of the request's bucket first. */
-function policyOf(bucket: Bucket, requestsPerMinute: number, jobsPerMinute: number): string {
-  const api = requestsPerMinute > 0 ? `"api";q=${requestsPerMinute};w=60` : ''
-  const jobs = jobsPerMinute > 0 ? `"jobs";q=${jobsPerMinute};w=60` : ''
-  if (api === '' || jobs === '') return api + jobs
-  return bucket === 'jobs' ? `${jobs}, ${api}` : `${api}, ${jobs}`
-}
-
-/** Formats a duration as OpenAI's headers do: `120ms`, `6s`, `1m30s`. */
-export function durationText(ms: number): string {
-  if (ms < 1000) return `${Math.ceil(ms)}ms`
-  const seconds = Math.ceil(ms / 1000)
-  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`
 }

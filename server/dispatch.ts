@@ -1,11 +1,12 @@
 import { z } from 'zod'
+import type { Caller } from '../core/accounts/accounts.ts'
 import type { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import { failureOf } from '../core/schemas/issues.ts'
 import type { SwapSet } from '../core/swap-set.ts'
-import { admit, credentialOf } from './auth.ts'
+import { authenticate, credentialOf, scopeRefusal } from './auth.ts'
 import { discardRest } from './body.ts'
 import { Call } from './call.ts'
 import { sendEmbedded } from './embedded.ts'
@@ -15,7 +16,8 @@ import type { RequestEvent } from './http-app.ts'
 import { readJson } from './json-body.ts'
 import type { Owners } from './owners.ts'
 import { type Query, queryOf } from './query.ts'
-import { regionIn } from './region.ts'
+import { rateHeaders } from './rate-headers.ts'
+import { askForRegion, regionIn } from './region.ts'
 import { JsonText, type Route } from './route.ts'
 
 interface DispatchOptions {
@@ -32,6 +34,7 @@ interface DispatchOptions {
     | 'steady'
     | 'streamLimits'
     | 'streams'
+    | 'tokenLimiter'
   >
   wrongTokens: ReturnType<typeof openWrongTokenLimiter>
   /** The calls that are being answered. */
@@ -72,22 +75,13 @@ async function handle(call: Call, { owners, wrongTokens }: Omit<DispatchOptions,
   const { req, route, params } = call
   // With `metrics: token` a connection from this machine needs a token too.
   const access = route.scope === 'loopback' && owners.config.metrics === 'token' ? 'admin:read' : route.scope
-  const caller = admit(req, access, owners.accounts, {
+  const caller = authenticate(req, access, owners.accounts, {
     wrong: wrongTokens,
     address: clientAddress(req, owners.config.trusted_proxies),
   })
   if (caller) {
-    call.caller = caller
-    if (req.headers['x-region'] !== undefined) caller.region = regionIn(req.headers['x-region'])
-    const perMinute = route.bucket === 'jobs' ? caller.jobsPerMinute : caller.requestsPerMinute
-    const allowance = owners.limiter.take(caller.organizationId, route.bucket, perMinute)
-    call.allowance(allowance)
-    if (!allowance.allowed)
-      throw new Failure(
-        'rate_limit',
-        `The organization '${caller.token.organizationName}' may send ${perMinute} ${route.bucket === 'jobs' ? 'job submissions' : 'requests'} a minute. Wait ${Math.ceil(allowance.retryAfterMs / 1000)} s.`,
-        { retryAfterMs: allowance.retryAfterMs },
-      )
+    enter(call, caller, owners)
+    askForRegion(call, regionIn(req.headers['x-region']))
   }
   const query = queryOf(call)
   refuseUnknownQuery(route, query)
@@ -102,6 +96,21 @@ async function handle(call: Call, { owners, wrongTokens }: Omit<DispatchOptions,
   return sendJson(call, value instanceof JsonText ? value : new JsonText(JSON.stringify(value)))
 }
 
+/**
+ * Counts the request against the limits of its caller, and tells them in its headers. Throws Failure `insufficient_scope`,
+ * which counts as nothing, and `rate_limit`.
+ */
+function enter(call: Call, caller: Caller, { limiter, tokenLimiter }: Pick<Owners, 'limiter' | 'tokenLimiter'>): void {
+  const { scope, bucket } = call.route
+  call.caller = caller
+  const unscoped = scope === 'public' ? undefined : scopeRefusal(caller, scope)
+  const entry = unscoped ? limiter.look(caller, bucket) : limiter.enter(caller, bucket)
+  call.leaveLimits = entry.leave
+  call.addHeaders(rateHeaders(bucket, caller, entry, tokenLimiter.look(caller)))
+  const refused = unscoped ?? entry.refused
+  if (refused) throw refused
+}
+
 /** Answers a failed request: in the error format of its route if it has matched one, else in the common format. */
 export function answerFailure(thrown: unknown, { call, res }: CallEvent, log: Log): void {
   const failure = Failure.from(thrown)
@@ -113,6 +122,7 @@ export function answerFailure(thrown: unknown, { call, res }: CallEvent, log: Lo
 export function endCall({ call, res }: CallEvent, { owners, calls }: DispatchOptions): void {
   if (!call) return
   call.releaseBody()
+  call.leaveLimits()
   calls.delete(call)
   owners.metrics.answered(call.route, res.statusCode, call.elapsedMs)
 }

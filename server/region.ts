@@ -1,6 +1,6 @@
-import type { Caller } from '../core/accounts/accounts.ts'
 import { Failure } from '../core/failure.ts'
 import { type Region, regions, requiredLabel } from '../core/schemas/region.ts'
+import type { Call } from './call.ts'
 
 const header = 'X-Region'
 
@@ -13,13 +13,13 @@ export function regionIn(given: string | string[] | undefined): Region | undefin
 }
 
 /**
- * Lets all work of a request ask for the region in its body, besides that of its header. Throws Failure `invalid_value` if
- * they differ.
+ * Lets all work of a request ask for a region: in its header or body. Throws Failure `invalid_value` if both are there and
+ * differ.
  */
-export function askForRegion(caller: Caller, region: Region | undefined): void {
+export function askForRegion(call: Call, region: Region | undefined): void {
   const label = requiredLabel(region)
   if (label === null) return
-  const before = requiredLabel(caller.region)
+  const before = requiredLabel(call.caller.region)
   if (before !== null && before !== label)
     throw new Failure(
       'invalid_value',
@@ -28,5 +28,6 @@ export function askForRegion(caller: Caller, region: Region | undefined): void {
         param: 'region',
       },
     )
-  caller.region = label
+  // A copy, because requests of the same token share the caller.
+  call.caller = { ...call.caller, region: label }
 }

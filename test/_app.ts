@@ -63,6 +63,7 @@ export async function startApp(
     trusted_proxies?: string[]
     media?: object
     webhooks?: object
+    plans?: object
     metrics?: string
     cors?: object
     region?: string

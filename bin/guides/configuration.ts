@@ -27,8 +27,8 @@ infer config schema > infer.schema.json    # for editors that complete and check
 - **Sizes** are written as \`512MiB\`, \`24GB\`, or as a number of bytes.
 - **Durations** are written as \`250ms\`, \`30s\`, \`5m\`, \`2h\`, \`7d\`, or as a number of milliseconds.
 - **A running server reads the file again** when it changes, and on SIGHUP. New models are offered, removed ones end after
-  the requests that they have, and a changed one gets a new engine where its engine is concerned. All keys outside of
-  \`models\` take effect at the next start; the log names those that changed.
+  the requests that they have, and a changed one gets a new engine where its engine is concerned. Changed \`plans\` take effect at
+  once, and all other keys outside of \`models\` at the next start; the log names those that changed.
 - **A file with a mistake changes nothing.** The log, \`infer doctor\` and the metric
   \`infer_configuration_in_force\` report it.
 - **Unknown keys are refused**, with the nearest known key.`

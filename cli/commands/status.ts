@@ -17,7 +17,7 @@ interface Options {
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
     .description(
-      'Shows the state of the server: devices with their memory, utilization, temperature and power, the engines on them, slots, queues and tokens per second. In a terminal the view is live until q or Ctrl-C; in a pipe it is one JSON object.',
+      'Shows the state of the server: devices with their memory, utilization, temperature and power, the engines on them, slots, queues, tokens per second, and what is left of the limits of the token. In a terminal the view is live until q or Ctrl-C; in a pipe it is one JSON object.',
     )
     .option('--once', 'print it once, also in a terminal')
     .addOption(

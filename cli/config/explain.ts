@@ -77,10 +77,13 @@ function list(keys: readonly ConfigKey[], terminal: Terminal): void {
   const isAll = keys.some(({ key }) => key === 'models')
   const groups = new Map<string, string[][]>()
   for (const about of keys) {
-    const [, prefix = '', key = ''] = /^((?:models\[\]|limits|media)\.)?(.+)$/.exec(about.key) ?? []
+    const [, prefix = '', key = ''] = /^((?:models\[\]|plans\.<name>|limits|media)\.)?(.+)$/.exec(about.key) ?? []
     const group = `${sections[about.section].title}\n${prefix}`
     // A key with its own table needs no row, and the keys inside a key of a model are shown with that key.
-    if (about.key in { models: 0, media: 0, limits: 0 } || (isAll && prefix === 'models[].' && key.includes('.')))
+    if (
+      about.key in { models: 0, plans: 0, media: 0, limits: 0 } ||
+      (isAll && prefix === 'models[].' && key.includes('.'))
+    )
       continue
     groups.set(group, [...(groups.get(group) ?? []), rowOf(about, key)])
   }

@@ -2,6 +2,7 @@ import type { Paint } from '../paint.ts'
 import { lengthText, rateText, sizeText } from '../quantities-text.ts'
 import { readingsText } from '../readings-text.ts'
 import { memoryBar } from './bar.ts'
+import { limitLines } from './limits.ts'
 import { modelLines } from './models.ts'
 import type { StatusDevice, StatusEngine, StatusSnapshot, StatusWaiting } from './status-snapshot.ts'
 import { drawLine, padded, type StyledLine, widthOf } from './styled-line.ts'
@@ -34,6 +35,7 @@ export function drawStatus(
       ? modelLines(snapshot.models, width)
       : [[{ text: 'No model is configured. Add one: infer model add <file.gguf>' }]]),
     ...waitingLines(snapshot),
+    ...limitLines(snapshot.limits),
   ]
   const room = height > 0 ? Math.max(1, height) : lines.length
   const drawn = lines.slice(0, room).map(line => drawLine(line, width, paint))

@@ -51,6 +51,14 @@ const Waiting = z.looseObject({
   waiting_for: z.looseObject({ detail: z.string(), eta_seconds: z.number().nullable() }).nullable(),
 })
 
+const Limit = z.looseObject({
+  name: z.string(),
+  limit_of: z.string(),
+  limit: z.number(),
+  remaining: z.number(),
+  reset_seconds: z.number().nullable(),
+})
+
 /** The fields of `GET /api/system/status` that are drawn. */
 export const StatusSnapshot = z.looseObject({
   version: z.string(),
@@ -61,11 +69,13 @@ export const StatusSnapshot = z.looseObject({
   devices: z.array(Device),
   engines: z.array(Engine),
   models: z.array(Model),
-  /** Older servers do not send this field. */
+  /** Older servers do not send these fields. */
   waiting: z.array(Waiting).default([]),
+  limits: z.array(Limit).default([]),
 })
 export type StatusSnapshot = z.output<typeof StatusSnapshot>
 export type StatusDevice = z.output<typeof Device>
 export type StatusEngine = z.output<typeof Engine>
 export type StatusModel = z.output<typeof Model>
+export type StatusLimit = z.output<typeof Limit>
 export type StatusWaiting = z.output<typeof Waiting>

@@ -2,20 +2,24 @@ import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Region } from '../schemas/region.ts'
-import type {
-  NewOrganization,
-  NewToken,
-  Organization,
-  Scope,
-  Store,
-  TokenChange,
-  TokenLimits,
-  TokenRecord,
-  TokenStatus,
-  VerifiableToken,
+import {
+  dayStartOf,
+  type NewOrganization,
+  type NewToken,
+  type Organization,
+  type OrganizationUse,
+  type Scope,
+  type Store,
+  type TokenChange,
+  type TokenLimits,
+  type TokenRecord,
+  type TokenStatus,
+  type VerifiableToken,
 } from '../store/store.ts'
+import { isAllowedAt, outsideHours } from './allowed-hours.ts'
 import type { Keys } from './keys.ts'
-import { limitsOfPlan } from './plan.ts'
+import { type EffectiveLimits, effectiveLimits } from './plan.ts'
+import { openPlans, type Plans } from './plans.ts'
 import { digestMatches, digestOf, hintOf, mintSecret, parseSecret } from './secret.ts'
 
 /** The authenticated caller: one token of one organization. */
@@ -26,9 +30,15 @@ export interface Caller {
   scopes: readonly Scope[]
   /** The region that the request asks for; absent if it asks for none. */
   region?: Region | undefined
-  /** Requests a minute, 0 is unlimited. */
-  requestsPerMinute: number
-  jobsPerMinute: number
+  /** Of the organization; those of the token are in `token.limits`, and both apply. */
+  limits: EffectiveLimits
+}
+
+/** A caller whose secret was verified a moment ago. */
+interface CachedCaller {
+  caller: Caller
+  /** The allowed hours of the token were checked and allow it until then, epoch milliseconds. */
+  allowedUntil: number
 }
 
 export interface TokenOptions {
@@ -62,24 +72,6 @@ export const maxOverlapMs = day
 export const statusAt = (token: { status: TokenStatus; expiresAt: number | null }, now: number): TokenStatus =>
   token.status === 'active' && token.expiresAt !== null && token.expiresAt <= now ? 'expired' : token.status
 
-/** Matches a model id against patterns such as `qwen/*`; `*` stands for any characters. */
-export const modelAllowed = (patterns: readonly string[] | null, modelId: string): boolean =>
-  patterns === null ||
-  patterns.some(pattern => {
-    const parts = pattern.split('*')
-    if (parts.length === 1) return pattern === modelId
-    const [first = '', last = ''] = [parts[0], parts.at(-1)]
-    if (!modelId.startsWith(first) || !modelId.endsWith(last) || modelId.length < first.length + last.length)
-      return false
-    let at = first.length
-    for (const part of parts.slice(1, -1)) {
-      const found = modelId.indexOf(part, at)
-      if (found < 0 || found + part.length > modelId.length - last.length) return false
-      at = found + part.length
-    }
-    return true
-  })
-
 /**
  * Organizations and their tokens: creation, verification, change and revocation. `issue` and `rotate` return a secret
  * once; only its digest is stored.
@@ -88,15 +80,18 @@ export function openAccounts({
   store,
   keys,
   log,
+  plans = openPlans({ configured: {}, log }),
   now = Date.now,
 }: {
   store: Store
   keys: Keys
   log: Log
+  /** The built-in plans by default. */
+  plans?: Pick<Plans, 'of' | 'limitsOf'>
   now?: () => number
 }) {
   const uses = new Map<string, number>()
-  const cached = new Map<string, VerifiableToken>()
+  const cached = new Map<string, CachedCaller>()
   let cachedUntil = 0
   let lastChange: Promise<unknown> = Promise.resolve()
 
@@ -146,8 +141,8 @@ export function openAccounts({
     }
   }
 
-  /** The token of this secret, in any state; undefined for any other text. The leak scan uses it too. */
-  function find(secret: string): VerifiableToken | undefined {
+  /** The caller of this secret, in any state; undefined for any other text. */
+  function verified(secret: string): CachedCaller | undefined {
     const at = performance.now()
     if (at >= cachedUntil || cached.size >= maxCached) {
       cached.clear()
@@ -159,25 +154,43 @@ export function openAccounts({
     const publicId = parseSecret(secret)
     const row = publicId === undefined ? undefined : store.tokens.verify(publicId)
     if (!digestMatches(row?.digest, digestOf(keys.tokenPepper, secret))) return undefined
-    cached.set(secret, row!)
-    return row
+    const found = { caller: callerOf(row!), allowedUntil: 0 }
+    cached.set(secret, found)
+    return found
+  }
+
+  const callerOf = (token: VerifiableToken): Caller => ({
+    tokenId: token.id,
+    token,
+    organizationId: token.organizationId,
+    scopes: token.scopes,
+    limits: effectiveLimits(plans.of(token.plan), token.organizationLimits),
+  })
+
+  /** Throws `outside_allowed_hours`. Hours begin and end on full minutes, so a check holds until the next one. */
+  function requireAllowedHours(found: CachedCaller, at: number): void {
+    const hours = found.caller.token.limits.allowedHours
+    if (hours === null || at < found.allowedUntil) return
+    if (!isAllowedAt(hours, at)) throw outsideHours(found.caller.token, hours, at)
+    found.allowedUntil = Math.floor(at / 60_000 + 1) * 60_000
   }
 
   return {
     /**
      * Returns the caller of a secret. Throws Failure `missing_api_key`, `invalid_api_key`, `token_revoked`,
-     * `token_expired`, `organization_disabled`. Synchronous; about 10 µs for a secret that is not cached, negligible
-     * otherwise.
+     * `token_expired`, `organization_disabled`, `outside_allowed_hours`. Synchronous; about 10 µs for a secret that is not
+     * cached, negligible otherwise.
      */
     authenticate(secret: string | undefined): Caller {
       if (!secret)
         throw new Failure('missing_api_key', 'No API token was sent. Send one as "Authorization: Bearer sk-infer-…".')
-      const token = find(secret)
-      if (!token)
+      const found = verified(secret)
+      if (!found)
         throw new Failure(
           'invalid_api_key',
           `Incorrect API key provided: ${maskSecret(secret)}. Create one with "infer token create".`,
         )
+      const { token } = found.caller
       if (token.status === 'revoked' || token.status === 'disabled')
         throw new Failure('token_revoked', `The token '${token.name}' (${token.hint}) is ${token.status}.`)
       const at = now()
@@ -191,18 +204,20 @@ export function openAccounts({
           'organization_disabled',
           `The organization '${token.organizationName}' is ${token.organizationStatus}.`,
         )
+      requireAllowedHours(found, at)
       if (at - (token.lastUsedAt ?? 0) > 60_000) uses.set(token.id, at)
-      const plan = limitsOfPlan(token.plan)
-      return {
-        tokenId: token.id,
-        token,
-        organizationId: token.organizationId,
-        scopes: token.scopes,
-        requestsPerMinute: token.organizationLimits.requestsPerMinute ?? plan.requestsPerMinute,
-        jobsPerMinute: token.organizationLimits.jobsPerMinute ?? plan.jobsPerMinute,
-      }
+      return found.caller
     },
-    find,
+    /** The token of this secret, in any state; undefined for any other text. */
+    find: (secret: string): VerifiableToken | undefined => verified(secret)?.caller.token,
+    /** The limits of an organization; undefined: there is none. */
+    async limitsOf(organizationId: string): Promise<EffectiveLimits | undefined> {
+      const organization = await store.organizations.find(organizationId)
+      return organization && plans.limitsOf(organization)
+    },
+    /** What an organization uses of its limits now. */
+    use: (organizationId: string): Promise<OrganizationUse> =>
+      store.organizations.use(organizationId, dayStartOf(now())),
 
     createOrganization: (
       options: Partial<Omit<NewOrganization, 'createdAt'>> & Pick<NewOrganization, 'name'>,

@@ -1,6 +1,7 @@
 import { Failure } from '../failure.ts'
 import { type Scope, scopes } from '../store/store.ts'
-import { type Caller, modelAllowed } from './accounts.ts'
+import type { Caller } from './accounts.ts'
+import { modelAllowed } from './model-allowed.ts'
 
 /**
  * The caller who creates or changes a token: he may not grant rights that he lacks, or every token could extend itself.

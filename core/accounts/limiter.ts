@@ -1,48 +1,48 @@
-import type { Bucket } from './plan.ts'
+import { Failure } from '../failure.ts'
+import type { Caller } from './accounts.ts'
+import type { Bucket, EffectiveLimits } from './plan.ts'
+import { type Allowance, allowanceOf, isEnough, type Level, refilled, take, unlimited } from './token-bucket.ts'
 
-/** The result of one request's check. Without a limit, `limit` is 0 and every request is allowed. */
-export interface Allowance {
-  allowed: boolean
-  limit: number
-  remaining: number
-  /** Milliseconds until the bucket is full again. */
-  resetMs: number
-  /** Milliseconds until the next request is allowed; 0 if this one was. */
-  retryAfterMs: number
+/** Milliseconds before a request that was refused because others are open should be sent again. */
+const whileOthersRunMs = 1_000
+
+/** Whose limit it is, in the order in which they are checked. */
+export const limitOwners = ['token', 'organization'] as const
+export type LimitOwner = (typeof limitOwners)[number]
+
+/** The check of one request. */
+export interface Entry {
+  organization: Allowance
+  token: Allowance
+  /** Why the request is refused. */
+  refused: Failure | undefined
+  /** Call it once, when the request has ended. */
+  leave: () => void
 }
 
-interface Level {
-  tokens: number
-  at: number
-}
+/** The caller's facts on which its limits depend. */
+export type LimitedCaller = Pick<Caller, 'organizationId' | 'tokenId' | 'token' | 'limits'>
 
-/** A token bucket that holds `perMinute` and refills evenly: the limit per minute also limits a burst. Pure. */
-export function take(level: Level | undefined, perMinute: number, now: number): { level: Level; allowance: Allowance } {
-  const perMs = perMinute / 60_000
-  const tokens = Math.min(perMinute, level ? level.tokens + Math.max(0, now - level.at) * perMs : perMinute)
-  // Sums of fractions miss whole numbers by rounding; a millionth of a request is no reason to refuse one.
-  const allowed = tokens >= 1 - 1e-6
-  const remaining = allowed ? Math.max(0, tokens - 1) : tokens
-  return {
-    level: { tokens: remaining, at: now },
-    allowance: {
-      allowed,
-      limit: perMinute,
-      remaining: Math.floor(remaining),
-      resetMs: Math.ceil((perMinute - remaining) / perMs),
-      retryAfterMs: allowed ? 0 : Math.ceil((1 - remaining) / perMs - 1e-6),
-    },
-  }
-}
+const nothing = (): void => {}
+const fieldOf = { api: 'requestsPerMinute', jobs: 'jobsPerMinute' } as const satisfies Record<
+  Bucket,
+  keyof EffectiveLimits
+>
 
-const unlimited: Allowance = { allowed: true, limit: 0, remaining: 0, resetMs: 0, retryAfterMs: 0 }
+/** Names the owner of a limit in a message. */
+export const ownerName = (owner: LimitOwner, { token }: LimitedCaller): string =>
+  owner === 'token' ? `token '${token.name}'` : `organization '${token.organizationName}'`
 
 /**
- * Rate limits by organization and bucket, in memory, on the monotonic clock. Holds one small entry for every
- * organization seen in the last minutes; full buckets are removed, so memory is bounded.
+ * The limits of requests by organization and token, in memory, on the monotonic clock: requests and submissions per
+ * minute, and submissions that are open at a time. A refused request is counted against none of them. A rotated token
+ * continues the limits of the token before it. Holds one small entry for every organization and token seen in the last
+ * minutes; full buckets are removed, so memory is bounded.
  */
 export function openLimiter(now: () => number = () => performance.now()) {
   const levels: Record<Bucket, Map<string, Level>> = { api: new Map(), jobs: new Map() }
+  /** Open submissions by organization and token, where there is a limit. */
+  const open = new Map<string, number>()
   let lastSweep = now()
 
   function sweep(at: number) {
@@ -51,15 +51,86 @@ export function openLimiter(now: () => number = () => performance.now()) {
       for (const [id, level] of each) if (at - level.at > 60_000) each.delete(id)
   }
 
+  function add(id: string, by: 1 | -1): void {
+    const requests = (open.get(id) ?? 0) + by
+    if (requests === 0) open.delete(id)
+    else open.set(id, requests)
+  }
+
+  function tooMany(owner: LimitOwner, max: number, caller: LimitedCaller): Failure {
+    return new Failure(
+      'rate_limit',
+      `The ${ownerName(owner, caller)} has ${max} requests open, which is its limit of concurrent requests. Send this one when another has ended, or submit it as a job.`,
+      { retryAfterMs: whileOthersRunMs, facts: { limit: 'concurrent_requests', limit_of: owner } },
+    )
+  }
+
+  function tooFast(owner: LimitOwner, bucket: Bucket, { limit, retryAfterMs }: Allowance, caller: LimitedCaller) {
+    const what = bucket === 'jobs' ? 'job submissions' : 'requests'
+    return new Failure(
+      'rate_limit',
+      `The ${ownerName(owner, caller)} may send ${limit} ${what} a minute. Wait ${Math.ceil(retryAfterMs / 1000)} s.`,
+      {
+        retryAfterMs,
+        facts: { limit: bucket === 'jobs' ? 'jobs_per_minute' : 'requests_per_minute', limit_of: owner },
+      },
+    )
+  }
+
+  /** Counts a request, unless `onlyLook`. One function for both owners, so that a refusal by one costs the other nothing. */
+  function check(caller: LimitedCaller, bucket: Bucket, onlyLook: boolean): Entry {
+    const { organizationId, token, limits } = caller
+    const { originId } = token
+    const at = now()
+    if (at - lastSweep > 60_000) sweep(at)
+    const counted = bucket === 'jobs' && !onlyLook
+    const openOfOrganization = counted ? limits.concurrentRequests : 0
+    const openOfToken = counted ? (token.limits.concurrentRequests ?? 0) : 0
+    const field = fieldOf[bucket]
+    const perOrganization = limits[field]
+    const perToken = token.limits[field] ?? 0
+    let refused: Failure | undefined
+    if (openOfToken > 0 && (open.get(originId) ?? 0) >= openOfToken) refused = tooMany('token', openOfToken, caller)
+    else if (openOfOrganization > 0 && (open.get(organizationId) ?? 0) >= openOfOrganization)
+      refused = tooMany('organization', openOfOrganization, caller)
+
+    const buckets = levels[bucket]
+    const inOrganization = perOrganization > 0 ? refilled(buckets.get(organizationId), perOrganization, at) : Infinity
+    const inToken = perToken > 0 ? refilled(buckets.get(originId), perToken, at) : Infinity
+    const [organizationAllows, tokenAllows] = [isEnough(inOrganization), isEnough(inToken)]
+    const cost = onlyLook || refused || !organizationAllows || !tokenAllows ? 0 : 1
+    let [organization, ofToken] = [unlimited, unlimited]
+    if (perOrganization > 0) {
+      const tokens = cost === 1 ? Math.max(0, inOrganization - 1) : inOrganization
+      buckets.set(organizationId, { tokens, at })
+      organization = allowanceOf(organizationAllows, tokens, perOrganization)
+    }
+    if (perToken > 0) {
+      const tokens = cost === 1 ? Math.max(0, inToken - 1) : inToken
+      buckets.set(originId, { tokens, at })
+      ofToken = allowanceOf(tokenAllows, tokens, perToken)
+    }
+    if (!onlyLook && !refused && !tokenAllows) refused = tooFast('token', bucket, ofToken, caller)
+    if (!onlyLook && !refused && !organizationAllows) refused = tooFast('organization', bucket, organization, caller)
+    if (cost === 0 || (openOfOrganization === 0 && openOfToken === 0))
+      return { organization, token: ofToken, refused, leave: nothing }
+
+    if (openOfOrganization > 0) add(organizationId, 1)
+    if (openOfToken > 0) add(originId, 1)
+    const leave = () => {
+      if (openOfOrganization > 0) add(organizationId, -1)
+      if (openOfToken > 0) add(originId, -1)
+    }
+    return { organization, token: ofToken, refused, leave }
+  }
+
   return {
-    take(organizationId: string, bucket: Bucket, perMinute: number): Allowance {
-      if (perMinute === 0) return unlimited
-      const at = now()
-      if (at - lastSweep > 60_000) sweep(at)
-      const { level, allowance } = take(levels[bucket].get(organizationId), perMinute, at)
-      levels[bucket].set(organizationId, level)
-      return allowance
-    },
+    /** Counts a request of the caller against its limits, or says why it is refused. Call `leave` when it has ended. */
+    enter: (caller: LimitedCaller, bucket: Bucket): Entry => check(caller, bucket, false),
+    /** The same limits without counting a request. */
+    look: (caller: LimitedCaller, bucket: Bucket): Entry => check(caller, bucket, true),
+    /** How many submissions of an organization or a token are open. Counted only where there is a limit. */
+    openRequests: (id: string): number => open.get(id) ?? 0,
   }
 }
 export type Limiter = ReturnType<typeof openLimiter>

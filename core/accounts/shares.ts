@@ -1,16 +1,25 @@
 import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
-import { shareOfPlan } from './plan.ts'
+import type { Plans } from './plans.ts'
 
-/** How long the plans are cached: a change takes effect within this time. */
+/** How long the plans of organizations are cached: a change of an organization takes effect within this time. */
 const cacheMs = 60_000
 
 /**
- * The share of GPU time of each organization, by its plan. Answered from memory; an unknown organization has the
+ * The share of GPU time of each organization: its own, else that of its plan. Answered from memory; an unknown organization has the
  * smallest plan until the plans have been read again.
  */
-export function openShares({ store, log }: { store: Pick<Store['organizations'], 'list'>; log: Log }) {
-  let shares = new Map<string, number>()
+export function openShares({
+  store,
+  plans,
+  log,
+}: {
+  store: Pick<Store['organizations'], 'list'>
+  plans: Pick<Plans, 'of'>
+  log: Log
+}) {
+  /** By organization: its own share, else its plan, whose share may change with the configuration. */
+  let shares = new Map<string, number | string>()
   let readAt = Number.NEGATIVE_INFINITY
   let reading: Promise<void> | undefined
 
@@ -20,7 +29,7 @@ export function openShares({ store, log }: { store: Pick<Store['organizations'],
       .list()
       .then(
         all => {
-          shares = new Map(all.map(({ id, plan, share }) => [id, share ?? shareOfPlan(plan)]))
+          shares = new Map(all.map(({ id, plan, share }) => [id, share ?? plan]))
         },
         (thrown: unknown) => log.warn('The plans of the organizations could not be read', {}, thrown),
       )
@@ -37,7 +46,7 @@ export function openShares({ store, log }: { store: Pick<Store['organizations'],
       const age = performance.now() - readAt
       // An organization that was just created is looked up at once, but at most once a second.
       if (age > cacheMs || (known === undefined && age > 1_000)) void read()
-      return known ?? 1
+      return typeof known === 'string' ? plans.of(known).share : (known ?? 1)
     },
   }
 }

@@ -1,17 +1,21 @@
-import { type Caller, modelAllowed } from '../accounts/accounts.ts'
+import type { Caller } from '../accounts/accounts.ts'
+import { modelAllowed } from '../accounts/model-allowed.ts'
+import type { TokenLimiter } from '../accounts/token-limiter.ts'
 import { Failure } from '../failure.ts'
+import type { CatalogEntry } from '../models/catalog.ts'
 import type { Model } from '../models/model.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Region, RegionLabel } from '../schemas/region.ts'
 import type { Task } from '../schemas/task.ts'
-import type { JobRecord } from '../store/store.ts'
+import type { JobLimits, JobRecord } from '../store/store.ts'
 import { modelFor } from '../tasks/catalog.ts'
 import { taskRecord } from '../tasks/registry.ts'
+import type { TaskRecord } from '../tasks/task.ts'
 import type { BodyMemory, BodySize } from './body-memory.ts'
 import { outside, requireRegion } from './require-region.ts'
 
 /** The caller who requests work. */
-export type Requester = Pick<Caller, 'organizationId' | 'tokenId' | 'token' | 'region'>
+export type Requester = Pick<Caller, 'organizationId' | 'tokenId' | 'token' | 'limits' | 'region'>
 
 /** The requested work. */
 export interface WorkRequest {
@@ -39,6 +43,8 @@ export interface Admitted {
   readonly model: Model
   /** The region in which it must run; null if any will do. */
   readonly region: RegionLabel | null
+  /** Limits of the organization that the store checks when the job is added; absent if there are none. */
+  readonly jobLimits?: JobLimits
 }
 
 /** Checks for capacity. Each throws a Failure that says when to retry. */
@@ -54,14 +60,16 @@ export interface CapacityChecks {
 /**
  * The only admission of work: synchronous requests, stored jobs, executions with each of their nodes, retries. Returns
  * the work that may begin, or throws the Failure for the caller: `model_not_found`, `unsupported_task`,
- * `model_not_allowed`, `region_restricted`, `queue_full`, `no_capacity`.
+ * `model_not_allowed`, `region_restricted`, `rate_limit` (tokens of models per minute), `queue_full`, `no_capacity`.
  */
 export function openAdmission({
   registry,
   room,
   bodies,
+  tokenLimiter,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
+  tokenLimiter: Pick<TokenLimiter, 'admit'>
   room: CapacityChecks
   bodies: BodyMemory
 }) {
@@ -90,6 +98,27 @@ export function openAdmission({
     return model
   }
 
+  /** The region in which work must run; null if any will do. Throws Failure `region_restricted`, `no_capacity`. */
+  function regionFor(requester: Requester, entry: CatalogEntry, ofWorkflow: Region | undefined): RegionLabel | null {
+    const { organizationName: name, region: restricted } = requester.token
+    if (restricted === null && requester.region === undefined && ofWorkflow === undefined) return null
+    return requireRegion(
+      entry,
+      { asked: [requester.region, ofWorkflow], organization: { name, region: restricted } },
+      () => [...registry.catalog().values()].filter(({ id }) => allowed(requester, id)),
+    )
+  }
+
+  /** The limits that the store checks when a job of the task is added; undefined if there are none. */
+  function jobLimitsOf(
+    { limits: { pendingJobs, storedBytes } }: Requester,
+    { files }: TaskRecord,
+  ): JobLimits | undefined {
+    // Work that writes no files needs no room for them.
+    const bytes = files ? storedBytes : 0
+    return pendingJobs > 0 || bytes > 0 ? { pendingJobs, storedBytes: bytes } : undefined
+  }
+
   return {
     /** Checks whether any work may begin now, before a request is read. Throws Failure `no_capacity`. */
     requireRoom: (): void => room.records(),
@@ -108,22 +137,17 @@ export function openAdmission({
 
     /** Admits work of a requester, or throws the Failure that says why not. */
     admit(requester: Requester, { kind, task, modelId, param = 'model', region: ofWorkflow }: WorkRequest): Admitted {
-      const entry = modelFor(taskRecord(task), modelId, registry.catalog())
+      const record = taskRecord(task)
+      const entry = modelFor(record, modelId, registry.catalog())
       const model = registry.find(modelId)!
       requireAllowed(requester, model.id, param)
-      const { organizationName: name, region: restricted } = requester.token
-      const region =
-        restricted === null && requester.region === undefined && ofWorkflow === undefined
-          ? null
-          : requireRegion(
-              entry,
-              { asked: [requester.region, ofWorkflow], organization: { name, region: restricted } },
-              () => [...registry.catalog().values()].filter(({ id }) => allowed(requester, id)),
-            )
+      const region = regionFor(requester, entry, ofWorkflow)
+      if (record.category === 'text') tokenLimiter.admit(requester)
       room.machine(model, task)
       if (kind === 'call') room.records()
       const { organizationId, tokenId } = requester
-      return { organizationId, tokenId, task, model, region } as Admitted
+      const jobLimits = jobLimitsOf(requester, record)
+      return { organizationId, tokenId, task, model, region, ...(jobLimits ? { jobLimits } : {}) } as Admitted
     },
 
     /**

@@ -6,12 +6,20 @@ import type { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { isId, newId } from '../ids.ts'
 import type { Log } from '../log.ts'
-import type { FilePurpose, FileRecord, LibraryItem, NewFile, Store } from '../store/store.ts'
+import {
+  type FilePurpose,
+  type FileRecord,
+  type LibraryItem,
+  type NewFile,
+  type StorageLimits,
+  type Store,
+} from '../store/store.ts'
 import { longestLifetimeMs, openAddresses, type Upload } from './address.ts'
 import { workFolder } from './engine-folders.ts'
 import { filePathOf, safeContentType, safeFileName } from './file-path.ts'
 import { openJanitor, orphanAgeMs } from './janitor.ts'
 import { openParts, type Part } from './parts.ts'
+import { openStorageLimits, type StorageLimitsOf } from './storage-limits.ts'
 import { openWorkspaces } from './workspaces.ts'
 import { commitFile, type TooLarge, type Written, write } from './write.ts'
 
@@ -34,6 +42,8 @@ interface FilesOptions {
   store: Pick<Store, 'files' | 'library' | 'stats'>
   linkKey: KeyObject
   limits: Pick<Limits, 'link_lifetime' | 'output_size'>
+  /** The limits of an organization on what it stores; none by default. */
+  limitsOf?: StorageLimitsOf
   log: Log
 }
 
@@ -47,7 +57,7 @@ const outputTooLarge: TooLarge = maxBytes =>
  * and signed URLs. Bytes are on the disk before their row is added, and a row is marked as removed before its bytes are
  * deleted.
  */
-export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesOptions) {
+export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log }: FilesOptions) {
   const folder = join(dataDir, 'files')
   const incoming = join(folder, 'incoming')
   await mkdir(incoming, { recursive: true, mode: 0o700 })
@@ -55,6 +65,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesO
   for (const name of await readdir(incoming)) await rm(join(incoming, name), { recursive: true, force: true })
   const workspaces = await openWorkspaces(workFolder(dataDir), log)
   const addresses = openAddresses(linkKey)
+  const storageLimits = openStorageLimits({ store: store.files, limitsOf })
   const parts = openParts({ folder: incoming, tooLarge })
   /** When this process wrote each file, on the monotonic clock. Its row may not exist yet. */
   const writtenAt = new Map<string, number>()
@@ -101,9 +112,9 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesO
     return file
   }
 
-  async function addRow(file: NewFile): Promise<FileRecord> {
+  async function addRow(file: NewFile, storage: StorageLimits | undefined): Promise<FileRecord> {
     try {
-      return await store.files.add(file)
+      return await store.files.add(file, storage)
     } catch (thrown) {
       await rm(filePathOf(folder, file), { force: true })
       throw thrown
@@ -113,7 +124,11 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesO
   async function receive(
     organizationId: string,
     source: AsyncIterable<Uint8Array>,
-    facts: FileFacts & { maxBytes: number; id?: string },
+    facts: FileFacts & {
+      maxBytes: number
+      id?: string /** Its size, if the sender has told it. */
+      declaredBytes?: number
+    },
   ): Promise<FileRecord> {
     admit()
     const id = facts.id ?? newId('file')
@@ -124,7 +139,12 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesO
     receiving.add(id)
     try {
       if (facts.id !== undefined && (await store.files.find(id))) throw conflict()
-      return await addRow(await put(id, organizationId, facts, await write(incoming, source, facts.maxBytes, tooLarge)))
+      const storage = await storageLimits.require(organizationId, {
+        bytes: facts.declaredBytes ?? 1,
+        isUpload: facts.purpose === 'upload',
+      })
+      const whole = await write(incoming, source, facts.maxBytes, tooLarge)
+      return await addRow(await put(id, organizationId, facts, whole), storage)
     } finally {
       receiving.delete(id)
     }
@@ -141,7 +161,8 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesO
       receive(organizationId, one(bytes), { ...facts, maxBytes: bytes.byteLength }),
     /**
      * Stores a stream of at most `maxBytes`, under `id` if the upload URL has assigned one. Rejects with Failure
-     * `payload_too_large`, `disk_full`, `conflict` (a file with this id exists), or the error of the source.
+     * `payload_too_large`, `disk_full`, `conflict` (a file with this id exists), `storage_full` and `rate_limit` (limits of
+     * the organization), or the error of the source.
      */
     receive,
     /** Stores one part of a file. All its parts together have at most `maxBytes`. Resolves with the SHA-256 of the part. */

@@ -28,6 +28,7 @@ export function openCalls({
   waiting,
   recorder,
   durations,
+  used,
   rankOf,
   log,
 }: {
@@ -37,6 +38,7 @@ export function openCalls({
   waiting: WaitingCalls
   recorder: Recorder
   durations: JobDurations
+  used: (tokenId: string, usage: Usage) => void
   rankOf: (priority: number) => number
   log: Log
 }) {
@@ -101,6 +103,7 @@ export function openCalls({
 
   function record(call: RunningCall, { price }: Model, end: CallEnd, attempt: number): void {
     const usage = end.how === 'retry' ? nothing : end.usage
+    used(call.tokenId, usage)
     const failure = end.how === 'failed' ? end.failure : undefined
     if (failure?.engineText)
       log.warn('An engine failed a request', {

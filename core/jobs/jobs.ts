@@ -3,7 +3,7 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Fleet, Lease } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
-import type { JobRecord, LogLine, Store, WaitingJob } from '../store/store.ts'
+import type { JobRecord, LogLine, Store, Usage, WaitingJob } from '../store/store.ts'
 import type { CommitEffects } from '../store/workflows.ts'
 import type { RunJob } from '../tasks/run-job.ts'
 import { openArrivals } from './arrivals.ts'
@@ -34,6 +34,8 @@ export interface JobsOptions {
   weightOf: (organizationId: string) => number
   /** Called with each job that was submitted as held, for the owner that resumes it. */
   held?: (job: JobRecord) => void
+  /** Called with what work of a token has used, when it has ended. */
+  used?: (tokenId: string, usage: Usage) => void
   log: Log
   clock?: { now(): number }
   /** The clock by which idempotency keys expire; `clock` if absent. */
@@ -53,7 +55,7 @@ const interruptGraceMs = 2_000
  * with the jobs in the store.
  */
 export function openJobs(options: JobsOptions) {
-  const { store, fleet, models, run, weightOf, log, tickMs = 1_000 } = options
+  const { store, fleet, models, run, weightOf, used = () => {}, log, tickMs = 1_000 } = options
   const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32 } = options
   const { steady = clock } = options
   const queue = openQueue({ weightOf })
@@ -83,6 +85,7 @@ export function openJobs(options: JobsOptions) {
     queue,
     live,
     durations,
+    used,
     log,
     clock,
     dispatch: () => dispatch,
@@ -102,7 +105,7 @@ export function openJobs(options: JobsOptions) {
     slotsPerModel,
   })
   const sweep = openSweep({ store: store.jobs, clock, steady, log, busy: () => runs.size > 0 })
-  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, rankOf, log })
+  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, used, rankOf, log })
   const facts = openJobFacts({ fleet, models, queue, live, durations, dispatch, clock })
   const tick = setInterval(() => {
     due.tick()

@@ -1,7 +1,7 @@
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Lease } from '../models/fleet.ts'
-import type { JobRecord, Store } from '../store/store.ts'
+import type { JobRecord, Store, Usage } from '../store/store.ts'
 import { workOf } from '../tasks/registry.ts'
 import type { RunJob, RunReport, RunResult } from '../tasks/run-job.ts'
 import { AttemptTimeout, attempt } from './attempt.ts'
@@ -18,6 +18,8 @@ export interface RunsOptions {
   queue: Queue
   live: LiveRuns
   durations: JobDurations
+  /** Called with what work of a token has used. */
+  used: (tokenId: string, usage: Usage) => void
   log: Log
   clock: { now(): number }
   dispatch: () => Dispatch
@@ -39,7 +41,19 @@ interface Run {
 const graceMs = 10_000
 
 /** Runs the jobs that were given a slot: claims each, runs it, and writes its end. */
-export function openRuns({ store, run, queue, live, durations, log, clock, dispatch, ended, delayed }: RunsOptions) {
+export function openRuns({
+  store,
+  run,
+  queue,
+  live,
+  durations,
+  used,
+  log,
+  clock,
+  dispatch,
+  ended,
+  delayed,
+}: RunsOptions) {
   const running = new Map<string, Run>()
   const ends = openAttemptEnds({ store, run, log, ended })
   /**
@@ -106,8 +120,10 @@ export function openRuns({ store, run, queue, live, durations, log, clock, dispa
     // First, so that the choice of the next entry considers what this one has used.
     queue.ran(entry, ranMs, lease !== undefined && !abort.signal.aborted)
     free(job.modelId, unresponsive ? undefined : lease)
-    if (!(end instanceof Failure)) durations.ran(job.modelId, workOf(job.task, job.inputs), ranMs)
-    else if (end.engineText)
+    if (!(end instanceof Failure)) {
+      durations.ran(job.modelId, workOf(job.task, job.inputs), ranMs)
+      used(job.tokenId, end.usage)
+    } else if (end.engineText)
       log.warn('An engine failed a request', { job: job.id, model: job.modelId, engine_error: end.engineText })
     else if (end.code === 'internal_error') log.error('A job failed inside infer', { job: job.id }, end.cause)
     return { end, engineId: lease?.engineId ?? null }

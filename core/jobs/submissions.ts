@@ -6,7 +6,10 @@ import type { JobKey } from './live-runs.ts'
 import { waitingOf } from './queue.ts'
 
 /** A job to store, for admitted work. */
-export type AdmittedJob = Omit<NewJob, 'rank' | 'organizationId' | 'tokenId' | 'task' | 'modelId' | 'region'> & {
+export type AdmittedJob = Omit<
+  NewJob,
+  'rank' | 'organizationId' | 'tokenId' | 'task' | 'modelId' | 'region' | 'limits'
+> & {
   admitted: Admitted
 }
 
@@ -39,9 +42,10 @@ export function openSubmissions(options: SubmissionsOptions) {
   const { store, clock, rankOf, due, enqueue, held, moved, ended, ready } = options
 
   function newJobOf({ admitted, ...wanted }: AdmittedJob): NewJob {
-    const { organizationId, tokenId, task, model, region } = admitted
+    const { organizationId, tokenId, task, model, region, jobLimits } = admitted
     const rank = rankOf(wanted.priority)
-    return { ...wanted, organizationId, tokenId, task, modelId: model.id, region, rank }
+    const limits = jobLimits ? { limits: jobLimits } : {}
+    return { ...wanted, organizationId, tokenId, task, modelId: model.id, region, rank, ...limits }
   }
 
   function begin(submitted: Submitted): Submitted {

@@ -89,6 +89,7 @@ interface Shape {
   $ref?: string
   $defs?: Record<string, Shape>
   properties?: Record<string, Shape>
+  additionalProperties?: Shape | boolean
   items?: Shape
   anyOf?: Shape[]
 }
@@ -101,7 +102,11 @@ function near(name: string, path: readonly PropertyKey[], schema: Shape): string
   }
   let shapes = resolve(schema)
   for (const part of path)
-    shapes = shapes.flatMap(shape => resolve(typeof part === 'number' ? shape.items : shape.properties?.[String(part)]))
+    shapes = shapes.flatMap(shape => {
+      const { items, properties, additionalProperties } = shape
+      const other = typeof additionalProperties === 'object' ? additionalProperties : undefined
+      return resolve(typeof part === 'number' ? items : (properties?.[String(part)] ?? other))
+    })
   return nearest(
     name,
     shapes.flatMap(shape => Object.keys(shape.properties ?? {})),

@@ -38,6 +38,10 @@ export const sections = {
     about: 'For `engine: gguf`. Other engines refuse all but `context_length`.',
   },
   speech: { title: 'Models: speech', about: 'For models that turn text into audio.' },
+  plans: {
+    title: 'Plans of organizations',
+    about: 'Limits of organizations by plan. An organization may have figures of its own.',
+  },
   media: { title: 'Fetching and decoding media', about: 'Images, audio and videos that requests name by a URL.' },
   webhooks: { title: 'Sending webhooks', about: 'Where webhooks may be sent, and when they are sent again.' },
   limits: { title: 'Limits and timeouts', about: 'Limits of the whole server.' },
@@ -63,7 +67,13 @@ export function configKeys(): ConfigKey[] {
       const key = `${before}${name}`
       const own = describe(key, property, schema.required?.includes(name) ?? false, follow)
       const items = property.items && follow(property.items)
-      return [own, ...walk(property, `${key}.`), ...(items ? walk(items, `${key}[].`) : [])]
+      const named = typeof property.additionalProperties === 'object' && follow(property.additionalProperties)
+      return [
+        own,
+        ...walk(property, `${key}.`),
+        ...(items ? walk(items, `${key}[].`) : []),
+        ...(named ? walk(named, `${key}.<name>.`) : []),
+      ]
     })
   }
 
@@ -89,7 +99,7 @@ function describe(
     absent: schema.absent ?? null,
     applies:
       field === undefined
-        ? key === 'models'
+        ? key === 'models' || key.startsWith('plans')
           ? 'when the file is saved'
           : 'at the next start of the server'
         : needsNewEngine(field)
@@ -104,7 +114,9 @@ function sectionOf(key: string, field: string | undefined): Section {
   if (found) return found[0] as Section
   if (key === 'models') return 'own'
   const [first] = key.split('.')
-  return first === 'media' || first === 'webhooks' || first === 'limits' ? first : 'server'
+  return (
+    (['media', 'webhooks', 'plans', 'limits'].find(section => section === first) as Section | undefined) ?? 'server'
+  )
 }
 
 function typeOf(schema: DescribedSchema, follow: (schema: DescribedSchema) => DescribedSchema): string {
@@ -113,7 +125,8 @@ function typeOf(schema: DescribedSchema, follow: (schema: DescribedSchema) => De
   if (schema.enum) return `one of ${schema.enum.join(', ')}`
   const items = schema.items && follow(schema.items)
   if (items?.enum) return `list of ${items.enum.join(', ')}`
-  if (typeof schema.additionalProperties === 'object') return 'names with texts'
+  if (typeof schema.additionalProperties === 'object')
+    return follow(schema.additionalProperties).properties ? 'names with keys' : 'names with texts'
   if (schema.properties) return 'keys'
   return typeText(schema, follow)
 }
@@ -137,7 +150,7 @@ function placed(whole: unknown, [first, ...rest]: readonly string[], value: unkn
 function exampleOf(key: string, { example, with: more }: DescribedSchema): unknown {
   const within = (path: readonly string[]): unknown =>
     path.length === 0 ? example : { [path[0]!]: within(path.slice(1)) }
-  if (!key.startsWith('models[].')) return placed(more ?? {}, key.split('.'), example)
+  if (!key.startsWith('models[].')) return placed(more ?? {}, key.replace('<name>', 'team').split('.'), example)
   return { models: [{ ...(more ?? usualModel), ...(within(key.split('.').slice(1)) as object) }] }
 }
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
+import { PlanSettings } from '../accounts/plan.ts'
 import { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { regionLabels } from '../schemas/region.ts'
@@ -114,7 +115,7 @@ export const Config = z
       .nullish()
       .transform(models => models ?? [])
       .meta({
-        description: 'Models that are offered. Only `models` and `toys` are read again while the server runs.',
+        description: 'Models that are offered. Only `models`, `toys` and `plans` are read again while the server runs.',
         example: [{ id: 'qwen3-8b', source: '/models/qwen3-8b-q4_k_m.gguf' }],
         absent: 'the models that ship with infer',
       }),
@@ -160,6 +161,16 @@ export const Config = z
         absent: 'the defaults of its keys',
       }),
     webhooks: Webhooks,
+    plans: z
+      .record(z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be a name such as team-large'), PlanSettings)
+      .nullish()
+      .transform(plans => plans ?? {})
+      .meta({
+        description:
+          'Plans of organizations by name: limits and share of GPU time. `free`, `pro` and `enterprise` always exist; what is set here replaces their figures.',
+        example: { team: { requests_per_minute: 1_200, jobs_per_minute: 200, concurrent_requests: 20, share: 3 } },
+        absent: 'the plans that ship with infer',
+      }),
     limits: Limits,
   })
   .meta({ id: 'Config', title: 'infer.yaml' })

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
+import type { Plans } from '../accounts/plans.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { anyChange, type ModelChanges } from './change.ts'
@@ -24,7 +25,7 @@ export interface ConfigurationStatus {
 }
 
 /**
- * Applies changes of `models` in infer.yaml to the running server. A file that cannot be read or is invalid changes
+ * Applies changes of `models` and `plans` in infer.yaml to the running server. A file that cannot be read or is invalid changes
  * nothing; the error is logged once, with its position. Settings other than `models` are read only at the start.
  */
 export function openReload({
@@ -32,6 +33,7 @@ export function openReload({
   config,
   check,
   registry,
+  plans,
   fleet,
   log,
   settleMs = 100,
@@ -41,6 +43,7 @@ export function openReload({
   config: Config
   check: (model: Model) => unknown
   registry: Pick<Registry, 'replace'>
+  plans?: Pick<Plans, 'replace'>
   fleet: Pick<Fleet, 'reconfigured'>
   log: Log
   settleMs?: number
@@ -67,13 +70,15 @@ export function openReload({
     try {
       const next = parseConfig(existed ? textOf(read, before) : '', path, check)
       const changes = registry.replace(next.models, next.toys)
+      const changedPlans = plans?.replace(next.plans) ?? []
       const pending = namesOf(atStart, settingsOf(next))
       const newlyPending = pending.filter(name => !status.pending.includes(name))
       if (newlyPending.length > 0)
         log.warn('Changed settings take effect at the next start', { settings: newlyPending.join(', ') })
-      const isApplied = force || anyChange(changes) || status.fault !== null
+      const isApplied = force || anyChange(changes) || changedPlans.length > 0 || status.fault !== null
       status = { ...status, readAt: Date.now(), fault: null, pending, applied: status.applied + (isApplied ? 1 : 0) }
-      if (isApplied) log.info('The configuration was read again', { path, ...fieldsOf(changes) })
+      if (isApplied)
+        log.info('The configuration was read again', { path, ...fieldsOf({ ...changes, plans: changedPlans }) })
       await fleet.reconfigured()
     } catch (thrown) {
       const { message, cause } = Failure.from(thrown)
@@ -121,9 +126,9 @@ function textOf(read: Read, before: Read): string {
   return read.text
 }
 
-/** Returns every setting that does not decide which models are offered, by its key. */
+/** Returns every setting that is read only at the start, by its key. */
 function settingsOf({ limits, ...others }: Config): Map<string, unknown> {
-  const rest = Object.entries(others).filter(([name]) => name !== 'models' && name !== 'toys')
+  const rest = Object.entries(others).filter(([name]) => !['models', 'toys', 'plans'].includes(name))
   const inLimits = Object.entries(limits).map(([name, value]) => [`limits.${name}`, value] as const)
   return new Map<string, unknown>([...rest, ...inLimits])
 }
@@ -133,7 +138,7 @@ const namesOf = (before: Map<string, unknown>, after: Map<string, unknown>): str
     name => !isDeepStrictEqual(before.get(name), after.get(name)),
   )
 
-const fieldsOf = (changes: ModelChanges): Record<string, string> =>
+const fieldsOf = (changes: ModelChanges & { plans: string[] }): Record<string, string> =>
   Object.fromEntries(
     Object.entries(changes).flatMap(([kind, ids]: [string, string[]]) =>
       ids.length > 0 ? [[kind, ids.join(', ')]] : [],

@@ -6,6 +6,7 @@ import type { Usage } from '../usage.ts'
 import type { NewFile, NewLibraryItem } from './file-records.ts'
 import type { JobClass, StoredJobClass } from './job-class.ts'
 import type { LargeResult } from './large-result.ts'
+import type { JobLimits } from './limit-reached.ts'
 import type { RequestWebhook } from './webhooks.ts'
 
 export type { Usage } from '../usage.ts'
@@ -66,9 +67,11 @@ export interface NewJob {
   webhook?: RequestWebhook | null
   /** The caller has included organization, method and route in the key. */
   idempotency: IdempotencyKey | null
+  /** Limits of the organization that apply to new jobs. */
+  limits?: JobLimits
 }
 
-export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class' | 'region' | 'webhook'> {
+export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class' | 'limits' | 'region' | 'webhook'> {
   region: RegionLabel | null
   webhook: RequestWebhook | null
   kind: 'async' | 'sync'

@@ -23,6 +23,7 @@ import type {
   WaitingJob,
   WaitingQuery,
 } from './job-records.ts'
+import type { OrganizationUse, StorageLimits } from './limit-reached.ts'
 import type { OrganizationEvent } from './organization-events.ts'
 import type { UsagePage, UsageQuery, UsageSums } from './usage-records.ts'
 import type { WebhookStore } from './webhooks.ts'
@@ -34,6 +35,7 @@ export * from './file-records.ts'
 export * from './job-class.ts'
 export * from './job-records.ts'
 export * from './large-result.ts'
+export * from './limit-reached.ts'
 export * from './organization-events.ts'
 export * from './usage-records.ts'
 export * from './webhooks.ts'
@@ -56,6 +58,8 @@ export interface Store {
     create(organization: NewOrganization): Promise<Organization>
     list(): Promise<Organization[]>
     find(id: string): Promise<Organization | undefined>
+    /** What it uses of its limits, exact at the time of the call. `dayStart`: when the day began, see `dayStartOf`. */
+    use(id: string, dayStart: number): Promise<OrganizationUse>
   }
   tokens: {
     create(token: NewToken): Promise<TokenRecord>
@@ -88,7 +92,8 @@ export interface Store {
     /**
      * Stores a pending job, or returns the job that the same idempotency key created within 24 h. Throws Failure
      * `idempotency_key_reused` for the same key with another body hash, and `output_expired` if the key's job is no
-     * longer kept, unless it was removed before it started.
+     * longer kept, unless it was removed before it started. With `limits`, throws `queue_full` and `storage_full` if a
+     * limit of the organization forbids the job: checked and counted in one transaction, so that it is exact.
      */
     submit(job: NewJob): Promise<{ job: JobRecord; replayed: boolean }>
     /** Submits several jobs in one commit, each as `submit` does: all of them, or none. */
@@ -184,7 +189,14 @@ export interface Store {
     keep(digest: string, reply: IdempotencyRecord): Promise<void>
   }
   files: {
-    add(file: NewFile): Promise<FileRecord>
+    /** With `limits`, throws Failure `storage_full` or `rate_limit` (uploads of the day) if one forbids the file. */
+    add(file: NewFile, limits?: StorageLimits): Promise<FileRecord>
+    /** Throws what `add` would throw for such a file. */
+    requireRoom(
+      organizationId: string,
+      file: { bytes: number; isUpload: boolean },
+      limits: StorageLimits,
+    ): Promise<void>
     /** By id alone: for signed URLs, whose signature grants the right to read. Includes removed files. */
     find(id: string): Promise<FileRecord | undefined>
     /** Newest first, without removed files. */

@@ -1,6 +1,7 @@
 import type { ExecutionStatus, NodeStatus } from '../dag/advance.ts'
 import type { Dag, Parameters } from '../dag/definition.ts'
 import type { Region } from '../schemas/region.ts'
+import type { JobLimits } from './limit-reached.ts'
 import type {
   IdempotencyKey,
   JobClaim,
@@ -83,6 +84,8 @@ export interface NewExecution {
   createdAt: number
   nodes: NewExecutionNode[]
   idempotency: IdempotencyKey | null
+  /** Limits of the organization that apply to new jobs, checked before its first jobs; those of later nodes are not. */
+  limits?: JobLimits
 }
 
 /** In the order of the definition; the index in this list is the node's number. */
@@ -104,7 +107,7 @@ export interface NewExecutionNode {
   reuses: string | null
 }
 
-export interface ExecutionRecord extends Omit<NewExecution, 'nodes' | 'idempotency' | 'webhook'> {
+export interface ExecutionRecord extends Omit<NewExecution, 'nodes' | 'idempotency' | 'limits' | 'webhook'> {
   webhook: RequestWebhook | null
   status: ExecutionStatus
   error: ExecutionError | null

@@ -4,7 +4,7 @@ import { newId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log } from '../log.ts'
 import type { Task } from '../schemas/task.ts'
-import type { JobRecord, RequestWebhook, Store } from '../store/store.ts'
+import type { JobLimits, JobRecord, RequestWebhook, Store } from '../store/store.ts'
 import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
 import { referencesIn } from './bind.ts'
 import type { DefinitionSnapshots } from './definition-snapshots.ts'
@@ -109,12 +109,15 @@ export function openExecutions({
       referencesIn(inputs).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
     )
     const nodes = planOf(given.dag, more.reuse)
+    const limits: JobLimits[] = []
     let { region } = given
     for (const { task, modelId, reuses } of nodes)
       if (reuses === null) {
-        const work = { kind: 'node', task: task as Task, modelId, region } as const
-        region = admission.admit(requester, work).region ?? region
+        const admitted = admission.admit(requester, { kind: 'node', task: task as Task, modelId, region })
+        region = admitted.region ?? region
+        if (admitted.jobLimits) limits.push(admitted.jobLimits)
       }
+    const [limit] = limits.toSorted((a, b) => b.storedBytes - a.storedBytes)
     // The execution keeps the region of the request and of the organization, for nodes that start later.
     const definition = region === given.region ? given : { ...given, region }
     const id = newId('exec')
@@ -138,6 +141,7 @@ export function openExecutions({
       parentExecutionId: more.parentExecutionId,
       createdAt,
       nodes,
+      ...(limit ? { limits: limit } : {}),
     })
   }
 

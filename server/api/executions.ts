@@ -37,7 +37,7 @@ const executionOptionsOf = (
   terms: ExecutionTerms,
   owners: Pick<Owners, 'admission' | 'config' | 'registry' | 'webhooks'>,
 ): ExecutionOptions => {
-  askForRegion(call.caller, terms.region)
+  askForRegion(call, terms.region)
   const retention = owners.config.limits.job_retention
   // An idempotency key covers the body and the path, and not the current version of the workflow.
   const { bodyHash, params } = call

@@ -147,7 +147,7 @@ function targetOf(
 }
 
 async function create(body: Create, call: Call, owners: SubmitterOwners): Promise<JobRecord> {
-  askForRegion(call.caller, body.region)
+  askForRegion(call, body.region)
   const { modelField, inputsField, modelId: given, inputs } = givenOf(body, call)
   const target = targetOf(body, given, owners)
   const terms = termsOf(body, call, owners)

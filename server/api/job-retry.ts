@@ -34,7 +34,7 @@ export async function retryJob(job: JobRecord, call: Call, owners: SubmitterOwne
       'conflict',
       `The job ${job.id} belongs to the node '${job.parent.nodeId}' of an execution. Retry the execution: POST /api/workflow-executions/${job.parent.executionId}/retry.`,
     )
-  askForRegion(call.caller, job.region ?? undefined)
+  askForRegion(call, job.region ?? undefined)
   // An idempotency key stands for this body: the same key for another job is another request.
   const body = { retry: job.id }
   call.bodyHash = canonicalHash(body)

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { TokenView, tokenView } from '../../core/accounts/token-view.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
+import { LimitUse, limitsView, limitUse, OrganizationLimitsView } from './limit-use.ts'
 
 const Me = z
   .object({
@@ -11,29 +12,26 @@ const Me = z
         id: z.string().describe('Id of the organization: `org_…`.'),
         name: z.string().describe('Name of the organization.'),
         plan: z.string().describe('Plan, which sets the default limits and the share of the GPUs.'),
-        limits: z
-          .object({
-            api_requests_per_minute: z.int().nullable().describe('Most API requests per minute; null for no limit.'),
-            job_submissions_per_minute: z
-              .int()
-              .nullable()
-              .describe('Most submissions of work per minute; null for no limit.'),
-          })
-          .describe('Rate limits of the organization.'),
+        limits: OrganizationLimitsView.describe('Effective limits of the organization.'),
       })
       .describe('The organization of the token.'),
+    limits: z.array(LimitUse).describe('Every limit that applies to the caller, and what is left of it.'),
   })
-  .meta({ id: 'Me', description: 'The token of the request and its organization.' })
+  .meta({ id: 'Me', description: 'The token of the request, its organization, and what is left of its limits.' })
 
 /** The route that describes the caller. */
-export const meRoutes = ({ accounts }: Pick<Owners, 'accounts'>) => [
+export const meRoutes = ({
+  accounts,
+  limiter,
+  tokenLimiter,
+}: Pick<Owners, 'accounts' | 'limiter' | 'tokenLimiter'>) => [
   route({
     method: 'GET',
     path: '/api/me',
     scope: 'user:read',
     tag: 'Organizations and tokens',
     summary: 'Get own token',
-    description: 'Returns the token of the request, its organization, and the rate limits of the organization.',
+    description: 'Returns the token of the request, its organization, the limits of both, and what is left of them.',
     response: Me,
     handle: async (_, { caller }) => ({
       token: tokenView((await accounts.token(caller.organizationId, caller.tokenId))!),
@@ -41,11 +39,9 @@ export const meRoutes = ({ accounts }: Pick<Owners, 'accounts'>) => [
         id: caller.organizationId,
         name: caller.token.organizationName,
         plan: caller.token.plan,
-        limits: {
-          api_requests_per_minute: caller.requestsPerMinute || null,
-          job_submissions_per_minute: caller.jobsPerMinute || null,
-        },
+        limits: limitsView(caller),
       },
+      limits: limitUse(caller, await accounts.use(caller.organizationId), { limiter, tokenLimiter }),
     }),
   }),
 ]

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { modelAllowed } from '../../core/accounts/accounts.ts'
+import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Model } from '../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../core/nearest.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { modelAllowed } from '../../core/accounts/accounts.ts'
+import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { version } from '../../core/assets.ts'
 import type { FleetSnapshot, ResidentSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
@@ -10,6 +10,7 @@ import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import type { Timing } from '../timings.ts'
 import { DeviceStatus, deviceStatus } from './device-status.ts'
+import { LimitUse, limitUse } from './limit-use.ts'
 import { modelRegion, modelState } from './model-status.ts'
 import { WaitingFor } from './waiting-for.ts'
 
@@ -87,6 +88,7 @@ const SystemStatus = z
     waiting: z
       .array(WaitingRequest)
       .describe('Synchronous requests that wait for a slot, oldest first, at most 100. For jobs see `GET /api/jobs`.'),
+    limits: z.array(LimitUse).describe('Every limit that applies to the caller, and what is left of it.'),
   })
   .meta({ id: 'SystemStatus', description: 'What runs on the machine.' })
 
@@ -171,7 +173,10 @@ function waitingRequests(
 
 /** The route behind `infer status`. */
 export const statusRoutes = (
-  owners: Pick<Owners, 'calls' | 'fleet' | 'jobs' | 'registry' | 'throughput' | 'timings'>,
+  owners: Pick<
+    Owners,
+    'accounts' | 'calls' | 'fleet' | 'jobs' | 'limiter' | 'registry' | 'throughput' | 'timings' | 'tokenLimiter'
+  >,
 ) => [
   route({
     method: 'GET',
@@ -180,13 +185,17 @@ export const statusRoutes = (
     tag: 'System',
     summary: 'Get system status',
     description:
-      'Returns devices and their memory, engines, slots, queues and tokens per second. Only for tokens of the organization that owns the machine.',
+      'Returns devices and their memory, engines, slots, queues, tokens per second, and the limits of the caller. Only for tokens of the organization that owns the machine.',
     errorCodes: ['organization_mismatch'],
     response: SystemStatus,
     handle: async (_, call) => {
       admitOwner(call, 'What runs on the machine is')
-      const { fleet, registry, jobs, calls } = owners
-      const [counts, processes] = await Promise.all([jobs.counts(), fleet.deviceProcesses()])
+      const { accounts, fleet, registry, jobs, calls } = owners
+      const [counts, processes, use] = await Promise.all([
+        jobs.counts(),
+        fleet.deviceProcesses(),
+        accounts.use(call.caller.organizationId),
+      ])
       const now = fleet.snapshot()
       const allowed = registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
       return {
@@ -201,6 +210,7 @@ export const statusRoutes = (
         engines: now.residents.filter(({ modelId }) => modelAllowed(call.caller.token.models, modelId)).map(engineOf),
         models: allowed.map(model => loadOf(model, now, owners)),
         waiting: waitingRequests(owners, new Set(allowed.map(({ id }) => id))),
+        limits: limitUse(call.caller, use, owners),
       }
     },
   }),

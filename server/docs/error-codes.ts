@@ -30,6 +30,10 @@ export const errorCodes: Readonly<Record<FailureCode, string>> = {
   region_restricted: 'The organization is restricted to a region, and the model runs elsewhere.',
   organization_mismatch: 'The token belongs to another organization than the one that may do this.',
   organization_disabled: 'The organization of the token is disabled.',
+  outside_allowed_hours:
+    'The token may not be used at this time. `opens_at` is when it may be used again, in Unix seconds.',
+  storage_full:
+    'The files of the organization have the size that it may store. Delete jobs with their files, or videos of the library.',
   origin_not_allowed: 'Web pages of this origin may not use the API. Add it to `cors.origins` in `infer.yaml`.',
   invalid_signature: 'The signed address was changed or has expired. Get a new one.',
   not_found: 'The object does not exist, or belongs to another organization.',
@@ -46,9 +50,11 @@ export const errorCodes: Readonly<Record<FailureCode, string>> = {
   unsupported_media_type:
     'The `Content-Type` is not accepted. Send `application/json`, or a form where one is documented.',
   idempotency_key_reused: 'The `Idempotency-Key` was used with another body. Use a new key.',
-  rate_limit: 'Too many requests. Wait for `Retry-After` seconds.',
+  rate_limit:
+    'A rate limit of the token or its organization is reached. Wait for `Retry-After` seconds. `limit` and `limit_of` say which.',
   quota_exceeded: 'A limit of the organization is used up.',
-  queue_full: 'Too many requests wait for the model. Wait for `Retry-After` seconds.',
+  queue_full:
+    'Too many requests wait for the model, or the organization has as many jobs as it may. Wait for `Retry-After` seconds.',
   cancelled: 'The job was cancelled, or the client disconnected.',
   internal_error: 'An error inside infer. The log has the cause under `request_id`.',
   worker_error: 'The engine failed to answer. The same request may succeed later.',

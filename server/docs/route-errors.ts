@@ -12,6 +12,8 @@ export const errorGroups = {
     'region_restricted',
     'conflict',
     'idempotency_key_reused',
+    'queue_full',
+    'storage_full',
     'disk_full',
     'no_capacity',
   ],
@@ -35,6 +37,7 @@ export const errorGroups = {
     'url_fetch_failed',
     'not_found',
     'output_expired',
+    'storage_full',
     'disk_full',
   ],
   /** For signed URLs. */
@@ -48,6 +51,7 @@ const ofToken: readonly FailureCode[] = [
   'token_expired',
   'insufficient_scope',
   'organization_disabled',
+  'outside_allowed_hours',
   'rate_limit',
 ]
 const ofValues: readonly FailureCode[] = ['invalid_type', 'invalid_value', 'string_above_max_length']
@@ -73,7 +77,7 @@ export function errorCodesOf(route: Route): ReadonlySet<FailureCode> {
     ...(query ? ofValues : []),
     ...(body || form ? ofBody : []),
     ...(refusesUnknown ? ['unknown_parameter' as const] : []),
-    ...(form ? ['disk_full' as const] : []),
+    ...(form ? (['disk_full', 'storage_full'] as const) : []),
   ])
 }
 

@@ -47,7 +47,15 @@ function describedUpload(call: Call, { config, files }: StorageOwners) {
   }
 }
 
-const uploadCodes = ['invalid_api_key', 'invalid_value', 'payload_too_large', 'conflict', 'disk_full'] as const
+const uploadCodes = [
+  'invalid_api_key',
+  'invalid_value',
+  'payload_too_large',
+  'conflict',
+  'storage_full',
+  'rate_limit',
+  'disk_full',
+] as const
 const facts = { method: 'POST', scope: 'public', bucket: 'api', tag, errors: falErrors } as const
 
 /** The routes of the storage to which fal's Python client uploads files: its `rest.fal.ai` and `v3.fal.media`. */

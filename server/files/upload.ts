@@ -82,7 +82,10 @@ async function receiveBody<T>(
 /** Stores the raw body of a request as the file. Throws Failure `payload_too_large`, `conflict`, `disk_full`. */
 export function storeUpload(call: Call, upload: Upload, { files, config }: UploadOwners): Promise<FileRecord> {
   const facts = factsOf(upload, config.limits.upload_size)
-  return receiveBody(call, facts.maxBytes, body => files.receive(upload.organizationId, body, facts))
+  const declaredBytes = Number(call.req.headers['content-length'] ?? 1)
+  return receiveBody(call, facts.maxBytes, body =>
+    files.receive(upload.organizationId, body, { ...facts, declaredBytes }),
+  )
 }
 
 function answer(call: Call, { id, name, contentType, bytes, sha256 }: FileRecord): void {

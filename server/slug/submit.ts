@@ -1,4 +1,4 @@
-import { modelAllowed } from '../../core/accounts/accounts.ts'
+import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { canonicalHash } from '../../core/canonical.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { modelAllowed } from '../../core/accounts/accounts.ts'
+import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { Failure } from '../../core/failure.ts'
 import type { FleetSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'

@@ -1,5 +1,5 @@
 import { AbortSource } from '../../core/abort-source.ts'
-import { modelAllowed } from '../../core/accounts/accounts.ts'
+import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Model } from '../../core/models/model.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'

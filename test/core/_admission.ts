@@ -1,6 +1,7 @@
 import type { Admission, Admitted } from '../../core/admission/admission.ts'
 import { Model } from '../../core/models/model.ts'
 import type { NewJob } from '../../core/store/store.ts'
+import { noLimits } from './accounts/_caller.ts'
 
 type Named = Pick<NewJob, 'organizationId' | 'tokenId' | 'task' | 'modelId'>
 
@@ -20,5 +21,6 @@ export function admitsAll(models: { find(id: string): Model | undefined }): Pick
 export const requester = (organizationId: string, tokenId = 'tok_test') => ({
   organizationId,
   tokenId,
-  token: { name: 'a token', models: null } as never,
+  token: { name: 'a token', models: null, limits: {} } as never,
+  limits: noLimits,
 })

@@ -47,6 +47,7 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
     waiting,
     recorder,
     durations: openJobDurations(),
+    used() {},
     rankOf: () => ++came,
     log,
   })

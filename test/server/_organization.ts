@@ -3,7 +3,7 @@ import { openKeys } from '../../core/accounts/keys.ts'
 import { newId } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
 import { openAdminStore } from '../../core/store/sqlite/admin.ts'
-import { scopes } from '../../core/store/store.ts'
+import { type NewOrganization, type OrganizationLimits, scopes } from '../../core/store/store.ts'
 import type { TestApp } from '../_app.ts'
 
 /** An organization beside the server's default one, created as by the command line, with a token. */
@@ -12,17 +12,22 @@ export async function makeOrganization(
   {
     requestsPerMinute = 0,
     jobsPerMinute = 0,
-    region = null,
+    organization = {},
     ...token
-  }: { requestsPerMinute?: number; jobsPerMinute?: number; region?: string | null } & Partial<TokenOptions> = {},
-): Promise<{ organizationId: string; secret: string }> {
+  }: {
+    requestsPerMinute?: number
+    jobsPerMinute?: number
+    organization?: Partial<Pick<NewOrganization, 'plan' | 'region' | keyof OrganizationLimits>>
+  } & Partial<TokenOptions> = {},
+): Promise<{ organizationId: string; secret: string; tokenId: string; name: string }> {
   const log = openLog('error')
   const store = await openAdminStore(app.dataDir, log)
   try {
     const accounts = openAccounts({ store, keys: openKeys(app.dataDir), log })
-    const { id } = await accounts.createOrganization({ name: newId('org'), requestsPerMinute, jobsPerMinute, region })
-    const { secret } = await accounts.issue({ name: 'first', scopes: [...scopes], ...token, organizationId: id })
-    return { organizationId: id, secret }
+    const name = newId('org')
+    const { id } = await accounts.createOrganization({ name, requestsPerMinute, jobsPerMinute, ...organization })
+    const issued = await accounts.issue({ name: 'first', scopes: [...scopes], ...token, organizationId: id })
+    return { organizationId: id, secret: issued.secret, tokenId: issued.token.id, name }
   } finally {
     await store.close()
   }

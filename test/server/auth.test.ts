@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { expect, test } from 'vitest'
 import { credentialOf, isLocal } from '../../server/auth.ts'
-import { durationText } from '../../server/call.ts'
 import { tidy } from '../../server/path.ts'
+import { durationText } from '../../server/rate-headers.ts'
 
 test.each<[IncomingHttpHeaders, string | undefined]>([
   [{ authorization: 'Bearer sk-1' }, 'sk-1'],

@@ -37,7 +37,7 @@ beforeAll(async () => {
     models: [fakeModel('here'), ...painters, remote('there', { region: 'US' }), remote('somewhere')],
   })
   global = await startApp({ models: [fakeModel('here')] })
-  restricted = (await makeOrganization(app, { region: 'EU' })).secret
+  restricted = (await makeOrganization(app, { organization: { region: 'EU' } })).secret
 }, 60_000)
 afterAll(async () => {
   await Promise.all([app[Symbol.asyncDispose](), global[Symbol.asyncDispose]()])

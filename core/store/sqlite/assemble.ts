@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { JobRecord, NewJob, Store } from '../store.ts'
+import { type JobRecord, type LimitReached, limitFailure, type NewJob, type Store } from '../store.ts'
 import { usageSums } from '../usage-text.ts'
 import { received } from './batch.ts'
 import type { CommandName } from './commands.ts'
@@ -59,6 +59,7 @@ export function assemble(parts: {
       },
       list: async () => reader.organizations.list(),
       find: async id => reader.organizations.find(id),
+      use: (id, dayStart) => send('organizations.use', { id, dayStart }),
     },
     tokens: {
       async create(token) {
@@ -85,12 +86,12 @@ export function assemble(parts: {
     },
     jobs: {
       async submit(job) {
-        const holder = await send('jobs.submit', job, job.inputs.length)
+        const holder = permitted(await send('jobs.submit', job, job.inputs.length))
         return submitted(job, holder)
       },
       async submitAll(jobs) {
         const length = jobs.reduce((sum, { inputs }) => sum + inputs.length, 0)
-        const holders = await send('jobs.submitAll', jobs, length)
+        const holders = permitted(await send('jobs.submitAll', jobs, length))
         return jobs.map((job, at) => submitted(job, holders[at]!))
       },
       async findByKey(organizationId, key, now) {
@@ -158,8 +159,11 @@ export function assemble(parts: {
       keep: (digest, reply) => send('idempotency.keep', { digest, reply }, reply.body.length),
     },
     files: {
-      async add(file) {
-        await send('files.add', file)
+      async requireRoom(organizationId, file, limits) {
+        permitted(await send('files.room', { organizationId, ...file, limits }))
+      },
+      async add(file, limits) {
+        permitted(await send('files.add', { file, limits }))
         return { ...file, removedAt: null }
       },
       find: async id => reader.files.find(id),
@@ -190,7 +194,7 @@ export function assemble(parts: {
     },
     executions: {
       async create(execution) {
-        const holder = await send('executions.create', execution)
+        const holder = permitted(await send('executions.create', execution))
         const made = reader.executions.find(execution.organizationId, holder ?? execution.id)
         if (!made)
           throw new Failure(
@@ -241,8 +245,14 @@ export function assemble(parts: {
   }
 }
 
+/** Throws the failure of a limit that forbids what was sent. */
+function permitted<Answer>(answer: Answer | LimitReached): Answer {
+  if (answer !== null && typeof answer === 'object' && 'limit' in answer) throw limitFailure(answer)
+  return answer as Answer
+}
+
 /** A job as the database holds it right after its submission; saves reading it back. */
-const asSubmitted = ({ idempotency: _key, ...job }: NewJob): JobRecord => ({
+const asSubmitted = ({ idempotency: _key, limits: _limits, ...job }: NewJob): JobRecord => ({
   ...job,
   webhook: job.webhook ?? null,
   class: job.class ?? 'async',

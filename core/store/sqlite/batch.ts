@@ -21,6 +21,8 @@ export interface Answers {
 
 /** What commands keep in memory during a transaction. */
 export interface TransactionMemory {
+  /** Call it first in a transaction. */
+  begin(): void
   /** Returns a function that reverts to this point when later commands are rolled back. */
   mark(): () => void
   /** Call it last in the transaction. */
@@ -83,6 +85,7 @@ export function openBatch(
     commandsSent: readonly SentCommand[],
   ): Answers {
     begin.run()
+    memory.begin()
     try {
       const answers = work(commandsSent)
       memory.write()

@@ -133,6 +133,11 @@ function inspect(connection: Connection, report: DatabaseReport, { quick, onStep
   report.files = count('SELECT count(*) FROM files')
   report.videos = count('SELECT count(*) FROM library')
   expectNone(
+    `SELECT count(*) FROM stored_bytes WHERE bytes <> (SELECT coalesce(sum(bytes), 0) FROM files
+       WHERE files.organization_id = stored_bytes.organization_id AND removed_at IS NULL)`,
+    rows => `The stored bytes of ${rows} organizations do not match their files.`,
+  )
+  expectNone(
     'SELECT count(*) FROM library JOIN files USING (id) WHERE removed_at IS NOT NULL',
     rows => `${rows} videos are in the library and their files are removed.`,
   )

@@ -7,6 +7,7 @@ import { queueCommands } from './job-queue.ts'
 import { jobCommands } from './jobs.ts'
 import { idempotencyCommands } from './keys.ts'
 import { libraryCommands } from './library.ts'
+import { organizationUseCommands } from './organization-use.ts'
 import { organizationCommands } from './organizations.ts'
 import { resultCommands } from './result-rows.ts'
 import { tokenCommands } from './tokens.ts'
@@ -17,13 +18,14 @@ import { workflowCommands } from './workflows.ts'
 /** All commands of the writer, by name. Each is a synchronous function in the file that owns its table. */
 export const openCommands = (connection: Connection, context: WriteContext) => ({
   ...organizationCommands(connection),
+  ...organizationUseCommands(context.use),
   ...tokenCommands(connection),
   ...jobCommands(connection, context),
   ...queueCommands(connection, context),
   ...forgetCommands(connection, context),
   ...resultCommands(connection),
   ...idempotencyCommands(connection),
-  ...fileCommands(connection),
+  ...fileCommands(connection, context),
   ...libraryCommands(connection),
   ...workflowCommands(connection),
   ...executionCommands(connection, context),

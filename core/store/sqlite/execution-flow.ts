@@ -59,7 +59,7 @@ export function openExecutionFlow(connection: Connection, context: Omit<WriteCon
     if (takesSlotOf === null) {
       const { lastInsertRowid } = insertWaiting.run(...values)
       events.add(lastInsertRowid, organizationId, 'job.created', 0, at, number, node)
-      jobCounts.move(undefined, 'pending')
+      jobCounts.move(organizationId, undefined, 'pending')
       return effects.release({
         id: jobId,
         organizationId,
@@ -74,7 +74,7 @@ export function openExecutionFlow(connection: Connection, context: Omit<WriteCon
     const row = insertBegun.get(boot, at, ...values)!
     events.add(row.number, organizationId, 'job.created', 0, at, number, node)
     events.add(row.number, organizationId, 'job.started', 1, at, number, node)
-    jobCounts.move(undefined, 'processing')
+    jobCounts.move(organizationId, undefined, 'processing')
     const before = execution.plan.nodes[takesSlotOf]!.jobId
     effects.claimSuccessor({ before, job: recordOf(row, undefined, null, { executionId, nodeId }) })
   }

@@ -1,6 +1,6 @@
 import type { ExecutionStatus } from '../../dag/advance.ts'
 import { Failure } from '../../failure.ts'
-import type { JobClaim } from '../store.ts'
+import type { JobClaim, LimitReached } from '../store.ts'
 import type { NewExecution } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import type { WriteContext } from './job-end.ts'
@@ -22,7 +22,7 @@ const unfinishedStatuses: ReadonlySet<ExecutionStatus> = new Set(['pending', 'ru
 
 /** The writer's commands for whole executions; execution-flow.ts moves them forward. */
 export function executionCommands(connection: Connection, context: WriteContext) {
-  const { flow, effects, outbox } = context
+  const { flow, effects, outbox, use } = context
   const insert = connection.prepare(
     `INSERT INTO executions (organization_id, id, token_id, workflow_id, workflow_version, on_failure, priority, status,
        timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at, nodes, completed, webhook)
@@ -88,7 +88,7 @@ export function executionCommands(connection: Connection, context: WriteContext)
       `SELECT 1 FROM jobs WHERE organization_id = ? AND id = ? AND status = 'completed'`,
     )
     .pluck()
-  const keyHolder = openKeys(connection)
+  const keys = openKeys(connection)
   const forgetJob = openForget(connection, context)
 
   /** Removes an execution. A job whose result another execution reuses is assigned to that execution. */
@@ -104,10 +104,15 @@ export function executionCommands(connection: Connection, context: WriteContext)
   }
 
   return {
-    /** Null if stored, otherwise the id of the execution that the same key created before. */
-    'executions.create'(execution: NewExecution): string | null {
-      const holder = execution.idempotency ? keyHolder(execution, execution.idempotency) : undefined
+    /** Null if stored, otherwise the id of the execution that the same key created before, or the limit that forbids it. */
+    'executions.create'(execution: NewExecution): string | null | LimitReached {
+      const holder = keys.assign(execution)
       if (holder !== undefined) return holder
+      const reached = execution.limits && use.forbidsJobs(execution.organizationId, execution.limits)
+      if (reached) {
+        keys.release(execution)
+        return reached
+      }
       const { createdAt: at, definition, nodes } = execution
       const done = new Set(nodes.flatMap(({ reuses }, node) => (reuses === null ? [] : [node])))
       for (const { nodeId, reuses } of nodes)

@@ -1,5 +1,13 @@
-import { type FilePurpose, type FileRecord, filePurposes, type NewFile } from '../store.ts'
+import {
+  type FilePurpose,
+  type FileRecord,
+  filePurposes,
+  type LimitReached,
+  type NewFile,
+  type StorageLimits,
+} from '../store.ts'
 import type { Connection } from './database.ts'
+import type { WriteContext } from './job-end.ts'
 
 export interface FileRow {
   id: string
@@ -38,13 +46,23 @@ export const fileOf = (row: FileRow): FileRecord => ({
 /** How long a file that expires while its job is unfinished is kept at a time. */
 const postponedMs = 3_600_000
 
-/** Writes the rows of files, inside the caller's transaction. Removing a file also removes it from the library. */
+/**
+ * Writes the rows of files and the bytes that each organization has stored, inside the caller's transaction. Removing a
+ * file also removes it from the library.
+ */
 export function openFileRows(connection: Connection) {
   const insert = connection.prepare(
     `INSERT INTO files (id, organization_id, purpose, name, content_type, bytes, sha256, width, height, duration_ms,
        job_id, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
-  const mark = connection.prepare('UPDATE files SET removed_at = ? WHERE id = ? AND removed_at IS NULL')
+  const mark = connection.prepare<[number, string], { organization_id: string; bytes: number }>(
+    'UPDATE files SET removed_at = ? WHERE id = ? AND removed_at IS NULL RETURNING organization_id, bytes',
+  )
+  const count = connection.prepare(
+    `INSERT INTO stored_bytes VALUES (?, ?)
+     ON CONFLICT (organization_id) DO UPDATE SET bytes = bytes + excluded.bytes`,
+  )
+  const uncount = connection.prepare('UPDATE stored_bytes SET bytes = bytes - ? WHERE organization_id = ?')
   const entered = connection.prepare<[string, string], { thumbnail_id: string | null }>(
     'DELETE FROM library WHERE organization_id = ? AND id = ? RETURNING thumbnail_id',
   )
@@ -56,11 +74,17 @@ export function openFileRows(connection: Connection) {
     'SELECT id FROM files WHERE job_id = ? AND removed_at IS NULL AND organization_id = ?',
   )
 
+  /** Marks a file as removed, unless it is. */
+  const markRemoved = (id: string, at: number): void => {
+    const row = mark.get(at, id)
+    if (row) uncount.run(row.bytes, row.organization_id)
+  }
+
   const remove = (organizationId: string, id: string, at: number): void => {
-    mark.run(at, id)
+    markRemoved(id, at)
     uncache.run(id)
     const thumbnail = entered.get(organizationId, id)?.thumbnail_id
-    if (thumbnail) mark.run(at, thumbnail)
+    if (thumbnail) markRemoved(thumbnail, at)
   }
 
   return {
@@ -80,6 +104,7 @@ export function openFileRows(connection: Connection) {
         file.createdAt,
         file.expiresAt,
       )
+      count.run(file.organizationId, file.bytes)
     },
     remove,
     removeOfJob(organizationId: string, jobId: string, at: number): void {
@@ -88,7 +113,7 @@ export function openFileRows(connection: Connection) {
   }
 }
 
-export function fileCommands(connection: Connection) {
+export function fileCommands(connection: Connection, { use }: Pick<WriteContext, 'use'>) {
   const rows = openFileRows(connection)
   const own = connection.prepare<[string, string], FileRow>('SELECT * FROM files WHERE id = ? AND organization_id = ?')
   const over = connection.prepare<[number, number], FileRow>(
@@ -107,7 +132,14 @@ export function fileCommands(connection: Connection) {
   const erase = connection.prepare('UPDATE files SET erased = 1 WHERE id = ? AND removed_at IS NOT NULL')
 
   return {
-    'files.add': (file: NewFile): void => rows.add(file),
+    /** Null if added, otherwise the limit that forbids it. */
+    'files.add'({ file, limits }: { file: NewFile; limits?: StorageLimits | undefined }): LimitReached | null {
+      const { organizationId, bytes, purpose } = file
+      const reached = limits && use.forbidsFile(organizationId, { bytes, isUpload: purpose === 'upload' }, limits)
+      if (reached) return reached
+      rows.add(file)
+      return null
+    },
 
     /** False: the organization has no such file. */
     'files.remove'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {

@@ -21,7 +21,7 @@ export function openClaim(connection: Connection, { boot, jobCounts, events, flo
   return (organizationId: string, id: string, now: number): JobRecord | undefined => {
     const claimed = claim.get(boot, now, now, organizationId, id, now, now)
     if (!claimed) return undefined
-    jobCounts.move('pending', 'processing')
+    jobCounts.move(organizationId, 'pending', 'processing')
     const { number, attempt, execution, node } = claimed
     events.add(number, organizationId, 'job.started', attempt, now, execution, node)
     if (execution === null || node === null) return jobOf(claimed, inputsOf.get(number))

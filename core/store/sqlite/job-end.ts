@@ -9,6 +9,7 @@ import type { ExecutionCounts } from './execution-counts.ts'
 import type { ExecutionFlow } from './execution-flow.ts'
 import type { JobCounts } from './job-counts.ts'
 import type { Ledger } from './ledger.ts'
+import type { OrganizationUses } from './organization-use.ts'
 import { usageSets, usageValues } from './usage-columns.ts'
 import type { UsageTotals } from './usage-totals.ts'
 import type { WebhookOutbox } from './webhook-outbox.ts'
@@ -52,6 +53,7 @@ export interface WriteContext {
   events: Events
   effects: GroupEffects
   outbox: WebhookOutbox
+  use: OrganizationUses
   flow: ExecutionFlow
 }
 
@@ -68,7 +70,7 @@ function openEndEffects(connection: Connection, { ledger, jobCounts, events, flo
   return (row: EndedRow, before: JobStatus, end: End, slotOf?: string): void => {
     const { status, at, error, usage = noUsage, cost = 0 } = end
     keepFiles.run(row.expires_at, row.id)
-    jobCounts.move(before, status)
+    jobCounts.move(row.organization_id, before, status)
     const ended: FinishedJob = {
       id: row.id,
       organizationId: row.organization_id,

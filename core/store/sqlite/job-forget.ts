@@ -28,7 +28,7 @@ export function openForget(connection: Connection, { jobCounts }: Pick<WriteCont
     files.removeOfJob(organization_id, id, at)
     uncache.run(id)
     for (const drop of drops) drop.run(number)
-    jobCounts.move(status, undefined)
+    jobCounts.move(organization_id, status, undefined)
   }
 }
 

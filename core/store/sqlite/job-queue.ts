@@ -87,7 +87,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
     'jobs.release'({ claim, notBefore, at }: { claim: JobClaim; notBefore: number; at: number }): boolean {
       const released = giveBack.get(notBefore, claim.organizationId, claim.id, claim.boot, claim.claims)
       if (!released) return false
-      jobCounts.move('processing', 'pending')
+      jobCounts.move(claim.organizationId, 'processing', 'pending')
       const { number, attempt, execution, node } = released
       events.add(number, claim.organizationId, 'job.retrying', attempt, at, execution, node)
       if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })

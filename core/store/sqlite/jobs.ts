@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { FinishedJob, JobClaim, NewJob } from '../store.ts'
+import type { FinishedJob, JobClaim, LimitReached, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openFileRows } from './files.ts'
 import { type EndingRow, endingColumns, openCompletion, openEnd, type WriteContext } from './job-end.ts'
@@ -13,7 +13,7 @@ import type { WrittenOutcome } from './results.ts'
  * it is then rolled back, and may be run again. They return little: the caller knows its job, and reads the rest.
  */
 export function jobCommands(connection: Connection, context: WriteContext) {
-  const { ledger, jobCounts, events, flow, outbox } = context
+  const { ledger, jobCounts, events, flow, outbox, use } = context
   const insert = connection.prepare(
     `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
        max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, region, webhook,
@@ -42,7 +42,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     `INSERT INTO job_logs (number, lines) VALUES (?, ?)
      ON CONFLICT (number) DO UPDATE SET lines = substr(lines, 1, length(lines) - 1) || ',' || substr(excluded.lines, 2)`,
   )
-  const keyHolder = openKeys(connection)
+  const keys = openKeys(connection)
   const end = openEnd(connection, context)
   const completion = openCompletion(connection, context)
   const files = openFileRows(connection)
@@ -72,10 +72,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     return true
   }
 
-  /** Null if stored, otherwise the id of the job that the same key created before. */
-  function submit(job: NewJob): string | null {
-    const holder = job.idempotency ? keyHolder(job, job.idempotency) : undefined
-    if (holder !== undefined) return holder
+  function add(job: NewJob): void {
     const { lastInsertRowid } = insert.run(
       job.organizationId,
       job.id,
@@ -100,13 +97,32 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     if (job.webhook) outbox.ownAdded()
     insertInputs.run(lastInsertRowid, job.inputs)
     events.add(lastInsertRowid, job.organizationId, 'job.created', 0, job.createdAt)
-    jobCounts.move(undefined, 'pending')
-    return null
+    jobCounts.move(job.organizationId, undefined, 'pending')
+  }
+
+  /**
+   * Stores all jobs of an organization, or none: null for each that is stored, the id of the job that the same key created
+   * before, or the limit that forbids them. A limit is returned and not thrown, because a failing command makes the writer
+   * run its whole group again.
+   */
+  function submit(jobs: readonly NewJob[]): (string | null)[] | LimitReached {
+    const holders = jobs.map(job => keys.assign(job) ?? null)
+    const fresh = jobs.filter((_, at) => holders[at] === null)
+    const [first] = fresh
+    const reached = first?.limits && use.forbidsJobs(first.organizationId, first.limits, fresh.length)
+    for (const job of fresh)
+      if (reached) keys.release(job)
+      else add(job)
+    return reached ?? holders
   }
 
   return {
-    'jobs.submit': submit,
-    'jobs.submitAll': (jobs: readonly NewJob[]): (string | null)[] => jobs.map(submit),
+    'jobs.submit'(job: NewJob): string | null | LimitReached {
+      const submitted = submit([job])
+      return Array.isArray(submitted) ? submitted[0]! : submitted
+    },
+
+    'jobs.submitAll': submit,
 
     /** False: the claim no longer holds, and nothing was changed. */
     'jobs.settle'({ claim, outcome, next }: { claim: JobClaim; outcome: WrittenOutcome; next?: string }): boolean {
@@ -118,7 +134,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
       if (outcome.retryAt === null) end(row, { status, at, error: outcome.error, engineId })
       else {
         retry.run(JSON.stringify(outcome.error), engineId, Math.max(1, outcome.retryAt), at, row.number)
-        jobCounts.move('processing', 'pending')
+        jobCounts.move(row.organization_id, 'processing', 'pending')
         events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at, row.execution, row.node)
         if (row.execution !== null && row.node !== null)
           flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { Failure } from '../../failure.ts'
-import type { IdempotencyKey, IdempotencyRecord, NewJob } from '../store.ts'
+import type { IdempotencyRecord, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 
 /** How long an idempotency key is kept. */
@@ -41,7 +41,7 @@ function holders(connection: Connection) {
   }
 }
 
-/** Assigns a key to a new job: returns the job that already has it, or undefined if the new job has it now. */
+/** Assigns idempotency keys to jobs and executions. */
 export function openKeys(connection: Connection) {
   const insert = connection.prepare(
     `INSERT INTO idempotency_keys (digest, body_hash, job_id, created_at) VALUES (?, ?, ?, ?)
@@ -50,21 +50,29 @@ export function openKeys(connection: Connection) {
   const drop = connection.prepare('DELETE FROM idempotency_keys WHERE digest = ?')
   const holderOf = holders(connection)
 
-  return (
-    job: Pick<NewJob, 'organizationId' | 'id' | 'createdAt'>,
-    { key, bodyHash, at = job.createdAt }: IdempotencyKey,
-  ): string | undefined => {
-    const { organizationId, id } = job
-    const digest = digestOf(organizationId, key)
-    if (insert.run(digest, bodyHash, id, at).changes === 1) return undefined
-    const holder = holderOf(organizationId, digest, bodyHash, at)
-    if (holder !== undefined) return holder
-    // Replaces the row instead of updating it: keys are deleted in the order of their rows.
-    drop.run(digest)
-    insert.run(digest, bodyHash, id, at)
-    return undefined
+  return {
+    /** Assigns its key to new work. Returns the id of the work that already has it; undefined if the new work has it now. */
+    assign({ organizationId, id, createdAt, idempotency }: KeyedWork): string | undefined {
+      if (idempotency === null) return undefined
+      const { key, bodyHash, at = createdAt } = idempotency
+      const digest = digestOf(organizationId, key)
+      if (insert.run(digest, bodyHash, id, at).changes === 1) return undefined
+      const holder = holderOf(organizationId, digest, bodyHash, at)
+      if (holder !== undefined) return holder
+      // Replaces the row instead of updating it: keys are deleted in the order of their rows.
+      drop.run(digest)
+      insert.run(digest, bodyHash, id, at)
+      return undefined
+    },
+    /** Takes the key back from work that is not stored after all, so that the same request may be sent again. */
+    release({ organizationId, idempotency }: KeyedWork): void {
+      if (idempotency !== null) drop.run(digestOf(organizationId, idempotency.key))
+    },
   }
 }
+
+/** New work with its idempotency key. */
+type KeyedWork = Pick<NewJob, 'organizationId' | 'id' | 'createdAt' | 'idempotency'>
 
 export function keyReads(connection: Connection) {
   const holderOf = holders(connection)

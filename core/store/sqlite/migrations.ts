@@ -6,6 +6,7 @@ import { accountsAndUsage } from './migrations/003-accounts-and-usage.ts'
 import { webhooks } from './migrations/005-webhooks.ts'
 import { jobRegion } from './migrations/006-job-region.ts'
 import { usage } from './migrations/007-usage.ts'
+import { organizationUse } from './migrations/009-organization-use.ts'
 
 export interface Migration {
   version: number
@@ -20,6 +21,7 @@ export const migrations: readonly Migration[] = [
   { version: 5, sql: webhooks },
   { version: 6, sql: jobRegion },
   { version: 7, sql: usage },
+  { version: 9, sql: organizationUse },
 ]
 
 /** The schema version that this program reads and writes. */

@@ -40,7 +40,7 @@ export function recoverJobs(
             flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })
         } else end(row, { status: 'failed', at, error: errorOf('worker_crashed', row.attempt, sentence) })
       }
-      jobCounts.move('processing', 'pending', interrupted.length - exhausted.length)
+      jobCounts.moveOpen('processing', 'pending', interrupted.length - exhausted.length)
       memoryOf(context).write()
     })
     .immediate()
@@ -64,7 +64,7 @@ export function releaseOwn(connection: Connection, { at, ...context }: WriteCont
         events.add(number, organization_id, 'job.retrying', attempt, at, execution, node)
         if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })
       }
-      jobCounts.move('processing', 'pending', released.length)
+      jobCounts.moveOpen('processing', 'pending', released.length)
       memoryOf(context).write()
     })
     .immediate()

@@ -7,6 +7,7 @@ import { openExecutionFlow } from './execution-flow.ts'
 import { openJobCounts } from './job-counts.ts'
 import type { WriteContext } from './job-end.ts'
 import { openLedger } from './ledger.ts'
+import { openOrganizationUse } from './organization-use.ts'
 import { openUsageTotals } from './usage-totals.ts'
 import { openWebhookOutbox } from './webhook-outbox.ts'
 
@@ -15,11 +16,13 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
   const effects = openCommitEffects()
   const outbox = openWebhookOutbox(connection, effects)
   const totals = openUsageTotals(connection)
+  const jobCounts = openJobCounts(connection)
   const own = {
     boot,
     totals,
     ledger: openLedger(connection, totals),
-    jobCounts: openJobCounts(connection),
+    jobCounts,
+    use: openOrganizationUse(connection, jobCounts),
     counts: openExecutionCounts(connection),
     events: openEvents(connection, outbox),
     effects,
@@ -39,6 +42,9 @@ export const memoryOf = ({
   outbox,
   flow,
 }: WriteContext): TransactionMemory => ({
+  begin() {
+    jobCounts.begin()
+  },
   mark() {
     const undo = [ledger.mark(), totals.mark(), jobCounts.mark(), counts.mark(), events.mark(), effects.mark()]
     return () => {

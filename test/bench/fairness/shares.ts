@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { shareOfPlan } from '../../../core/accounts/plan.ts'
+import { builtInPlans } from '../../../core/accounts/plan.ts'
 import type { Plan } from '../../../core/store/store.ts'
 import type { Print } from './figures.ts'
 import type { Platform } from './platform.ts'
@@ -41,7 +41,7 @@ export async function measureShares(
   const after = await Promise.all(shareModels.map(usedBy))
   for (const one of sending) one.stop()
 
-  const shares = plans.map(shareOfPlan)
+  const shares = plans.map(plan => builtInPlans[plan]!.share)
   const allShares = sum(shares)
   for (const [which, model] of shareModels.entries()) {
     const spent = after[which]!.map((ms, at) => ms - before[which]![at]!)

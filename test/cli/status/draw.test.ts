@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { plain } from '../../../cli/paint.ts'
 import { memoryBar } from '../../../cli/status/bar.ts'
 import { drawStatus } from '../../../cli/status/draw.ts'
+import { limitLines } from '../../../cli/status/limits.ts'
 import type { StatusSnapshot } from '../../../cli/status/status-snapshot.ts'
 import { widthOf } from '../../../cli/status/styled-line.ts'
 
@@ -22,6 +23,7 @@ const snapshot: StatusSnapshot = {
   started_at: 100_000 - 7_500,
   requests: 5,
   jobs: { pending: 12, processing: 1 },
+  limits: [],
   devices: [
     {
       id: 'gpu0',
@@ -215,4 +217,18 @@ describe('memoryBar', () => {
     const drawn = memoryBar({ ...device, used_bytes, booked_bytes }, 10)
     expect(drawn.map(span => stripAnsi(span.text)).join('')).toBe(bar)
   })
+})
+
+test('limits are drawn with what is left of them; without limits there is no heading', () => {
+  expect(limitLines([])).toEqual([])
+  const lines = limitLines([
+    { name: 'jobs_per_minute', limit_of: 'token', limit: 10, remaining: 0, reset_seconds: 60 },
+    { name: 'stored_bytes', limit_of: 'organization', limit: 2 ** 30, remaining: 2 ** 29, reset_seconds: null },
+  ])
+  expect(lines.map(line => line.map(({ text }) => text).join(''))).toEqual([
+    '',
+    'Limits',
+    '  submissions a minute   token         0 of 10 left  all again in 1 min',
+    '  stored files           organization  512 MiB of 1.0 GiB left',
+  ])
 })

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { modelAllowed, statusAt } from '../../../core/accounts/accounts.ts'
+import { statusAt } from '../../../core/accounts/accounts.ts'
+import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 
 test.each([
   [null, 'anything', true],

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { openPlans } from '../../../core/accounts/plans.ts'
 import { openShares } from '../../../core/accounts/shares.ts'
 import type { Organization } from '../../../core/store/store.ts'
 import { keptLog, openTestStore } from '../store/_store.ts'
@@ -11,7 +12,11 @@ test('an organization has the share of its plan; an unknown one has the smallest
   await make('org_free', 'free')
   await make('org_pro', 'pro')
   await make('org_enterprise', 'enterprise')
-  const shares = openShares({ store: organizations, log: keptLog().log })
+  const shares = openShares({
+    store: organizations,
+    plans: openPlans({ configured: {}, log: keptLog().log }),
+    log: keptLog().log,
+  })
   await shares.read()
   expect(['org_free', 'org_pro', 'org_enterprise'].map(id => shares.of(id))).toEqual([1, 2, 4])
   await make('org_new', 'enterprise')
@@ -26,10 +31,28 @@ test('a store that cannot be read leaves the known shares', async () => {
     if (broken) throw new Error('no disk')
     return [{ id: 'org_a', plan: 'pro', share: null } as Organization]
   }
-  const shares = openShares({ store: { list: async () => [...(await list())] }, log })
+  const shares = openShares({
+    store: { list: async () => [...(await list())] },
+    plans: openPlans({ configured: {}, log }),
+    log,
+  })
   await shares.read()
   broken = true
   await shares.read()
   expect(shares.of('org_a')).toBe(2)
   expect(lines.filter(line => line.includes('no disk'))).toHaveLength(1)
+})
+
+test('an organization has a share of its own, or that of its configured plan, whose change counts at once', async () => {
+  const { log } = keptLog()
+  const plans = openPlans({ configured: { team: { share: 7 } }, log })
+  const list = async () => [
+    { id: 'org_own', plan: 'team', share: 9 } as Organization,
+    { id: 'org_team', plan: 'team', share: null } as Organization,
+  ]
+  const shares = openShares({ store: { list }, plans, log })
+  await shares.read()
+  expect(['org_own', 'org_team'].map(id => shares.of(id))).toEqual([9, 7])
+  plans.replace({ team: { share: 3 } })
+  expect(['org_own', 'org_team'].map(id => shares.of(id))).toEqual([9, 3])
 })

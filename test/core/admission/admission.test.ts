@@ -13,7 +13,8 @@ const hosted = (region?: RegionLabel) =>
 function setUp(region?: RegionLabel) {
   const registry = openRegistry({ models: [hosted(region)], defaults: () => [], traits: traitsOf, region: 'EU' })
   const room = { records() {}, queue() {}, machine() {} }
-  return { registry, admission: openAdmission({ registry, room, bodies: openBodyMemory(1 << 20) }) }
+  const tokenLimiter = { admit() {} }
+  return { registry, admission: openAdmission({ registry, room, tokenLimiter, bodies: openBodyMemory(1 << 20) }) }
 }
 
 const requester = (region?: Region, restricted: string | null = null) =>
@@ -21,6 +22,7 @@ const requester = (region?: Region, restricted: string | null = null) =>
     organizationId: 'org_a',
     tokenId: 'tok_a',
     region,
+    limits: { pendingJobs: 0, storedBytes: 0 },
     token: { name: 't', models: null, organizationName: 'acme', region: restricted },
   }) as unknown as Requester
 const job = (region: RegionLabel | null) =>

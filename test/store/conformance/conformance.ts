@@ -9,6 +9,7 @@ import { heldRules } from './held.ts'
 import { jobRules } from './jobs.ts'
 import { largeResultRules } from './large-results.ts'
 import { lifetimeRules } from './lifetime.ts'
+import { limitRules } from './limits.ts'
 import { queueRules } from './queue.ts'
 import { createOrganization } from './records.ts'
 import { textRules } from './text.ts'
@@ -44,6 +45,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   executions: executionRules,
   webhooks: webhookRules,
   'large results': largeResultRules,
+  limits: limitRules,
   text: textRules,
   usage: usageRules,
   lifetime: lifetimeRules,

@@ -18,13 +18,13 @@ function setup() {
   const tally = openJobCounts(connection)
   const commands = {
     add(a: number) {
-      tally.move(undefined, 'pending')
+      tally.move('org_1', undefined, 'pending')
       return insert.run(a).changes
     },
     'jobs.submit': (a: number) => insert.run(a).changes,
     addThenFail(a: number) {
       insert.run(a)
-      tally.move(undefined, 'pending')
+      tally.move('org_1', undefined, 'pending')
       throw new Failure('conflict', 'No.', { retryAfterMs: 7 })
     },
     addThenBreak(a: number) {

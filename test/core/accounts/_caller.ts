@@ -1,0 +1,43 @@
+import type { LimitedCaller } from '../../../core/accounts/limiter.ts'
+import { type EffectiveLimits, effectiveLimits, planOf } from '../../../core/accounts/plan.ts'
+import type { OrganizationLimits, TokenLimits } from '../../../core/store/store.ts'
+
+const noTokenLimits: TokenLimits = {
+  requestsPerMinute: null,
+  jobsPerMinute: null,
+  tokensPerMinute: null,
+  concurrentRequests: null,
+  monthlySpendLimit: null,
+  allowedHours: null,
+}
+
+/** An organization without figures of its own. */
+export const noOwnLimits: OrganizationLimits = {
+  requestsPerMinute: null,
+  jobsPerMinute: null,
+  concurrentRequests: null,
+  pendingJobs: null,
+  storedBytes: null,
+  uploadsPerDay: null,
+  monthlySpendLimit: null,
+}
+
+/** No limits at all. */
+export const noLimits: EffectiveLimits = effectiveLimits(planOf('unlimited', {}), noOwnLimits)
+
+/** A caller with these limits of its organization and its token. */
+export const limitedCaller = (
+  limits: Partial<EffectiveLimits> = {},
+  tokenLimits: Partial<TokenLimits> = {},
+  {
+    organizationId = 'org_1',
+    tokenId = 'tok_1',
+    originId = tokenId,
+  }: { organizationId?: string; tokenId?: string; originId?: string } = {},
+): LimitedCaller =>
+  ({
+    organizationId,
+    tokenId,
+    token: { name: tokenId, originId, organizationName: organizationId, limits: { ...noTokenLimits, ...tokenLimits } },
+    limits: { ...noLimits, ...limits },
+  }) as LimitedCaller
