@@ -129,6 +129,18 @@ function inspect(connection: Connection, report: DatabaseReport, { quick, onStep
   onStep('executions')
   for (const { sql, sentence } of executionContradictions) expectNone(sql, sentence)
 
+  expectNone(
+    `SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE finished_at IS NULL GROUP BY target, object
+       HAVING sum(waits = 0) <> 1)`,
+    rows => `${rows} objects have webhook deliveries of which none, or several, are the next.`,
+  )
+  expectNone(
+    `SELECT count(*) FROM webhook_deliveries WHERE (status = 'new') <> NOT EXISTS (
+       SELECT 1 FROM webhook_bodies WHERE webhook_bodies.number = webhook_deliveries.number)
+       AND NOT (status = 'dead' AND attempts = 0)`,
+    rows => `${rows} webhook deliveries have a body and are new, or have none and are not.`,
+  )
+
   onStep('files')
   report.files = count('SELECT count(*) FROM files')
   report.videos = count('SELECT count(*) FROM library')

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { checkDatabase } from '../../../core/store/sqlite/admin.ts'
 import { openDatabase } from '../../../core/store/sqlite/database.ts'
 import { openFailingReceiver } from './_failing-receiver.ts'
 
@@ -18,6 +19,8 @@ export function seeded(seed: number): () => number {
 
 /** What came of the messages about so many jobs, two each, to a receiver that fails half the time. */
 export interface Delivered {
+  /** Inconsistencies of the database, as sentences. */
+  findings: string[]
   seconds: number
   messages: number
   requests: number
@@ -70,9 +73,11 @@ export async function deliverAll(options: {
   const seconds = (performance.now() - began) / 1000
   last.kill('SIGKILL')
   await once(last, 'exit')
+  const { findings } = await checkDatabase(dataDir)
 
   const messages = [...receiver.messages.values()]
   return {
+    findings,
     seconds,
     messages: messages.length,
     requests: messages.reduce((sum, { attempts }) => sum + attempts, 0),

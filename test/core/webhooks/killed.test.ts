@@ -6,7 +6,8 @@ import { type Delivered, deliverAll, seeded } from './_delivered.ts'
 const jobs = 250
 const bothInOrder = 'job.created job.cancelled'
 
-function expectAll({ messages, stored, orders }: Delivered): void {
+function expectAll({ findings, messages, stored, orders }: Delivered): void {
+  expect(findings).toEqual([])
   expect(stored).toEqual({ deliveries: messages, events: messages, unfinished: 0 })
   // The second event of a job whose cancellation was not committed at a kill does not exist.
   expect(orders.filter(order => !bothInOrder.startsWith(order))).toEqual([])

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { openAdminStore } from '../../../../core/store/sqlite/admin.ts'
+import { checkDatabase, openAdminStore } from '../../../../core/store/sqlite/admin.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { memoryOf, openWriteContext } from '../../../../core/store/sqlite/write-context.ts'
 import { newJob, openTestStore, organizationId } from '../_store.ts'
@@ -72,4 +72,19 @@ test('an endpoint whose creation was rolled back gets nothing', async () => {
   ])
   expect([made.status, refused.status, submitted.status]).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   expect(await store.webhooks.withoutBody(9)).toHaveLength(1)
+})
+
+test('infer db check finds deliveries of which none is the next, and those without a body', async () => {
+  await using opened = await openTestStore()
+  const { store, dataDir } = opened
+  await store.webhooks.create(endpoint(first, ['job.created']))
+  await store.jobs.submit(newJob())
+  expect((await checkDatabase(dataDir)).findings).toEqual([])
+  const connection = openDatabase(join(dataDir, 'infer.db'))
+  connection.exec(`UPDATE webhook_deliveries SET waits = 1, status = 'pending'`)
+  connection.close()
+  expect((await checkDatabase(dataDir)).findings).toEqual([
+    '1 objects have webhook deliveries of which none, or several, are the next.',
+    '1 webhook deliveries have a body and are new, or have none and are not.',
+  ])
 })
