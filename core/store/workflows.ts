@@ -186,6 +186,8 @@ export interface CommitEffects {
   withdrawn: WaitingJob[]
   /** Executions that have changed, whether they ended, and the time limit of those that have just started. */
   executions: { organizationId: string; id: string; ended: boolean; timeoutAt?: number }[]
+  /** Organizations that have events of their own. */
+  organizations: string[]
 }
 
 export interface ExecutionStore {

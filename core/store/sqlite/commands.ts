@@ -7,15 +7,19 @@ import { queueCommands } from './job-queue.ts'
 import { jobCommands } from './jobs.ts'
 import { idempotencyCommands } from './keys.ts'
 import { libraryCommands } from './library.ts'
+import { organizationEndCommands } from './organization-end.ts'
 import { organizationCommands } from './organizations.ts'
 import { resultCommands } from './result-rows.ts'
 import { tokenCommands } from './tokens.ts'
+import { userCommands } from './users.ts'
 import { workflowCommands } from './workflows.ts'
 
 /** All commands of the writer, by name. Each is a synchronous function in the file that owns its table. */
 export const openCommands = (connection: Connection, context: WriteContext) => ({
   ...organizationCommands(connection),
-  ...tokenCommands(connection),
+  ...organizationEndCommands(connection, context),
+  ...userCommands(connection, context),
+  ...tokenCommands(connection, context),
   ...jobCommands(connection, context),
   ...queueCommands(connection, context),
   ...forgetCommands(connection, context),
@@ -32,6 +36,7 @@ export type CommandName = keyof Commands
 /** Commands of callers that make the database grow. They are refused first when the disk is nearly full. */
 export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'organizations.create',
+  'users.create',
   'tokens.create',
   'tokens.rotate',
   'jobs.submit',

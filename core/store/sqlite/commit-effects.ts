@@ -1,6 +1,12 @@
 import type { CommitEffects } from '../workflows.ts'
 
-const none = (): CommitEffects => ({ released: [], claimedSuccessors: [], withdrawn: [], executions: [] })
+const none = (): CommitEffects => ({
+  released: [],
+  claimedSuccessors: [],
+  withdrawn: [],
+  executions: [],
+  organizations: [],
+})
 
 /**
  * Collects the effects of a transaction on others than its callers: jobs to queue or stop because another job has
@@ -13,16 +19,16 @@ export function openCommitEffects() {
     release: (job: CommitEffects['released'][number]): void => void effects.released.push(job),
     claimSuccessor: (job: CommitEffects['claimedSuccessors'][number]): void => void effects.claimedSuccessors.push(job),
     withdraw: (job: CommitEffects['withdrawn'][number]): void => void effects.withdrawn.push(job),
+    /** The organization has an event of its own. */
+    eventOf: (organizationId: string): void => void effects.organizations.push(organizationId),
     change: (execution: CommitEffects['executions'][number]): void => void effects.executions.push(execution),
     /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
-      const { released, claimedSuccessors, withdrawn, executions } = effects
-      const lengths = [released.length, claimedSuccessors.length, withdrawn.length, executions.length] as const
+      const { released, claimedSuccessors, withdrawn, executions, organizations } = effects
+      const lists = [released, claimedSuccessors, withdrawn, executions, organizations]
+      const lengths = lists.map(({ length }) => length)
       return () => {
-        released.length = lengths[0]
-        claimedSuccessors.length = lengths[1]
-        withdrawn.length = lengths[2]
-        executions.length = lengths[3]
+        for (const [at, list] of lists.entries()) list.length = lengths[at]!
       }
     },
     /** Call it when the transaction was rolled back. */
