@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { openAccounts } from '../core/accounts/accounts.ts'
 import { openKeys } from '../core/accounts/keys.ts'
 import { openLimiter } from '../core/accounts/limiter.ts'
+import { openOrganizations } from '../core/accounts/organizations.ts'
 import { openShares } from '../core/accounts/shares.ts'
 import { openAdmission } from '../core/admission/admission.ts'
 import { openBodyMemory } from '../core/admission/body-memory.ts'
@@ -87,6 +88,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const keys = openKeys(dataDir, masterKey())
   const steady = openSteadyTime(dataDir)
   const accounts = openAccounts({ store, keys, log })
+  const organizations = openOrganizations({ store, log, changed: () => accounts.forgetVerified() })
   const firstStart = await createFirstOrganization(dataDir, store, accounts)
   const registry = openRegistry({
     models: config.models,
@@ -116,7 +118,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const media = openMedia({ config, store, files, cpu, ffmpeg, log })
   const conversion = openConversion({ cpu, ffmpeg })
   const shares = openShares({ store: store.organizations, log })
-  await shares.read()
+  await Promise.all([shares.read(), organizations.watch()])
   const snapshots = openDefinitionSnapshots(store.executions)
   const content = openContent({ files, store: store.files, publicUrl: config.public_url })
   const admission = openAdmission({
@@ -139,6 +141,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     fleet,
     models: registry,
     weightOf: id => shares.of(id),
+    suspended: () => organizations.suspended,
     steady,
     log,
     run: openNodeRunner({
@@ -168,6 +171,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     config,
     store,
     accounts,
+    organizations,
     limiter: openLimiter(),
     registry,
     reload,
@@ -200,7 +204,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     // Every step runs even if an earlier one failed: data that is not written now is lost.
     const steps = [
       () => Promise.all([server.drain(drainMs), jobs.drain(drainMs)]),
-      () => executions.close(),
+      () => Promise.all([executions.close(), organizations.close()]),
       () => fleet.close(0),
       () => jobs.recorder.close(),
       () => accounts.flushUses(),

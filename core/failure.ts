@@ -29,6 +29,7 @@ export const failures = {
   insufficient_scope: { status: 403, type: 'permission_error', retry: false },
   model_not_allowed: { status: 403, type: 'permission_error', retry: false },
   organization_mismatch: { status: 403, type: 'permission_error', retry: false },
+  role_not_allowed: { status: 403, type: 'permission_error', retry: false },
   organization_disabled: { status: 403, type: 'permission_error', retry: false },
   origin_not_allowed: { status: 403, type: 'permission_error', retry: false },
   invalid_signature: { status: 403, type: 'permission_error', retry: false },

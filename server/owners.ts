@@ -1,5 +1,6 @@
 import type { Accounts } from '../core/accounts/accounts.ts'
 import type { Limiter } from '../core/accounts/limiter.ts'
+import type { Organizations } from '../core/accounts/organizations.ts'
 import type { Admission } from '../core/admission/admission.ts'
 import type { Cpu } from '../core/cpu/cpu.ts'
 import type { Files } from '../core/files/files.ts'
@@ -34,6 +35,7 @@ import type { Timings } from './timings.ts'
 export interface Owners {
   config: Config
   accounts: Accounts
+  organizations: Organizations
   limiter: Limiter
   registry: Registry
   reload: Pick<Reload, 'status'>

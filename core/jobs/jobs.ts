@@ -32,6 +32,8 @@ export interface JobsOptions {
   run: RunJob
   /** The share of an organization, 1 or more. */
   weightOf: (organizationId: string) => number
+  /** The organizations whose jobs are not started. */
+  suspended?: () => ReadonlySet<string>
   log: Log
   clock?: { now(): number }
   /** The clock by which idempotency keys expire; `clock` if absent. */
@@ -61,8 +63,8 @@ const shuttingDown = () =>
 export function openJobs(options: JobsOptions) {
   const { store, fleet, models, run, weightOf, log, tickMs = 1_000 } = options
   const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32 } = options
-  const { steady = clock } = options
-  const queue = openQueue({ weightOf })
+  const { steady = clock, suspended = () => new Set<string>() } = options
+  const queue = openQueue({ weightOf, suspended })
   const waiting = openWaitingCalls({ queue })
   const rankOf = openArrivals(clock)
   const recorder = openRecorder({ store, log })
@@ -92,6 +94,7 @@ export function openJobs(options: JobsOptions) {
     log,
     clock,
     dispatch: () => dispatch,
+    suspended,
     ended,
     delayed: due.at,
   })
