@@ -11,8 +11,8 @@ const operations = operationsOf(api)
 /** The verbs that summaries begin with. Add one where none of them describes an operation. */
 const verbs = new Set(
   (
-    'Allow Call Cancel Check Complete Create Delete Download Duplicate Edit Execute Get List Load Replace Rerank Retry ' +
-    'Revoke Rotate Run Score Start Stream Submit Transcribe Translate Unload Update Upload Validate'
+    'Allow Call Cancel Check Complete Create Delete Download Duplicate Edit Execute Get List Load Replace Rerank Resume ' +
+    'Retry Revoke Rotate Run Score Start Stream Submit Suspend Transcribe Translate Unload Update Upload Validate'
   ).split(' '),
 )
 

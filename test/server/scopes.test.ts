@@ -143,7 +143,10 @@ const token = async (wanted: Scope[]) => {
   return ((await made.json()) as { secret: string }).secret
 }
 const filled = (path: string, organization = app.organizationId, id: string = newId('tok')) =>
-  path.replace(':organization', organization).replace(/(\*\*)?:id/, id)
+  path
+    .replace(':organization', organization)
+    .replace(':user', newId('user'))
+    .replace(/(\*\*)?:id/, id)
 const withoutId = (text: string) => text.replace(/req_[0-9A-Z]{26}/g, 'req')
 
 test('the table of routes equals this list', () => {
@@ -233,7 +236,7 @@ test('another organization is refused, existing or not, with the same message', 
           token: other.secret,
           ...(route.method === 'GET' || route.method === 'DELETE'
             ? {}
-            : { body: route.path.endsWith('/tokens') ? { name: 'x' } : {} }),
+            : { body: (route.example as object | undefined) ?? {} }),
         })
         return [response.status, withoutId(await response.text())]
       }),
