@@ -81,10 +81,10 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
   const narrow = connection.prepare('UPDATE tokens SET scopes = ? WHERE id = ?')
   const revoke = connection.prepare(`UPDATE tokens SET status = 'revoked', revoked_at = ? WHERE id = ?`)
   const admins = connection
-    .prepare<[string, number], number>(
+    .prepare<[string, number, Scope], number>(
       `SELECT count(*) FROM tokens WHERE organization_id = ? AND status = 'active'
          AND (expires_at IS NULL OR expires_at > ?)
-         AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = 'admin:write')`,
+         AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = ?)`,
     )
     .pluck()
   const audit = openAudit(connection)
@@ -104,7 +104,7 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
   /** Takes the scopes beyond these from the user's tokens, and revokes tokens that have none left. */
   function bound(user: User, allowed: readonly Scope[], { by, at, force }: Act): TokenConsequences {
     const { organizationId } = user
-    const adminsBefore = admins.get(organizationId, at)!
+    const adminsBefore = admins.get(organizationId, at, 'admin:write')!
     let [tokensNarrowed, tokensRevoked] = [0, 0]
     for (const token of tokens.all(user.id)) {
       const before = JSON.parse(token.scopes) as Scope[]
@@ -123,7 +123,7 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
       events.addOfOrganization(organizationId, 'token.revoked', { token_id: token.id, name: token.name }, at)
       effects.eventOf(organizationId)
     }
-    if (!force && adminsBefore > 0 && admins.get(organizationId, at) === 0)
+    if (!force && adminsBefore > 0 && admins.get(organizationId, at, 'admin:write') === 0)
       throw new Failure(
         'conflict',
         `${user.name} has the last tokens with the scope admin:write. Create another one first, or force it.`,

@@ -160,6 +160,26 @@ describe('roles', () => {
   })
 })
 
+describe('the work of a user', () => {
+  test('is what ?user_id= lists: jobs and synchronous requests of the tokens of the user', async () => {
+    const { path, users, secret } = await team()
+    const job = { task: 'std/embeddings', model_id: 'fake', inputs: { input: 'a' } }
+    const listed = async (id: string): Promise<string[]> =>
+      (await ok('GET', `/api/jobs?user_id=${id}`, undefined, secret)).jobs.map((one: Json) => one.token_id)
+    await ok('POST', '/api/jobs', job, users.member.secret)
+    await ok('POST', '/api/jobs', job, secret)
+    const own = { model: 'fake', messages: [{ role: 'user', content: 'Hello' }] }
+    await ok('POST', '/std/v1/chat/completions', own, users.owner.secret)
+    expect(await listed(users.member.id)).toEqual([users.member.tokenId])
+    await expect.poll(() => listed(users.owner.id)).toEqual([users.owner.tokenId])
+    expect(await listed(users.viewer.id)).toEqual([])
+    expect((await ok('GET', `/api/library?user_id=${users.owner.id}`, undefined, secret)).items).toEqual([])
+    // It stays the work of the user after the user was removed.
+    await ok('DELETE', `${path}/members/${users.member.id}`)
+    expect(await listed(users.member.id)).toEqual([users.member.tokenId])
+  })
+})
+
 describe('a removed user', () => {
   test('has no tokens left, is not found, and the address is free', async () => {
     const { path, users } = await team()

@@ -63,6 +63,7 @@ const allowed: [RegExp, reason: string][] = [
   [/status = 'failed' AND on_error = 'fail' ORDER BY/, 'the failed nodes of one execution'],
   [/FROM jobs WHERE node IS NOT NULL AND execution =/, 'the jobs of one execution'],
   [/^SELECT file FROM erasable_results LIMIT \?$/, 'any that may be erased, so many at a time'],
+  [/INDEXED BY jobs_due/, 'the unfinished jobs of an organization that is suspended or deleted'],
   [/^SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1$/, 'the end of the chain is one row'],
 ]
 
