@@ -9,7 +9,7 @@ import { refusal } from './refusal.ts'
 import { openSseParser, type SseEvent } from './sse.ts'
 
 export interface Request<S extends z.ZodType> {
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Begins with a slash; variable parts are already encoded. */
   path: string
   body?: unknown
