@@ -8,6 +8,7 @@ import { forgettingRules } from './forgetting.ts'
 import { jobRules } from './jobs.ts'
 import { largeResultRules } from './large-results.ts'
 import { lifetimeRules } from './lifetime.ts'
+import { organizationRules } from './organizations.ts'
 import { queueRules } from './queue.ts'
 import { createOrganization } from './records.ts'
 import { textRules } from './text.ts'
@@ -31,6 +32,7 @@ export interface Subject {
 
 const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   accounts: accountRules,
+  organizations: organizationRules,
   jobs: jobRules,
   queue: queueRules,
   events: eventRules,
