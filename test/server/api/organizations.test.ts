@@ -1,6 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openOrganizations } from '../../../core/accounts/organizations.ts'
 import { newId } from '../../../core/ids.ts'
+import { openLog } from '../../../core/log.ts'
+import { openAdminStore } from '../../../core/store/sqlite/admin.ts'
+import { theServer } from '../../../core/store/store.ts'
 import { startApp, type TestApp } from '../../_app.ts'
 import { openScriptedEngine, type ScriptedEngine, well } from '../_scripted-engine.ts'
 
@@ -212,6 +216,38 @@ describe('suspended', () => {
     expect((await jobOf(ids[0]!, secret)).status).toBe('completed')
   })
 
+  test('of an execution the running node is finished and the next one waits', async () => {
+    const { path, secret } = await make()
+    const node = (input: string) => ({ task: 'std/embeddings', model_id: 'far', inputs: { input } })
+    const nodes = { a: node('hold the node'), b: node('the next node') }
+    const dag = { nodes, edges: [{ from: 'a', to: 'b' }] }
+    const { execution } = await ok('POST', '/api/workflows/run', { dag, input_params: {} }, secret)
+    await running('hold the node')
+    await ok('POST', `${path}/suspend`)
+    answer('hold the node')
+    const other = await submit(app.secret, 'between the nodes')
+    expect((await ok('GET', `/api/jobs/${other}?wait=20`)).status).toBe('completed')
+    expect(engine.seen.some(({ body }) => body.input === 'the next node')).toBe(false)
+    await ok('POST', `${path}/resume`)
+    await running('the next node')
+    const done = await ok('GET', `/api/workflow-executions/${execution.id}?wait=20`, undefined, secret)
+    expect(done.execution.status).toBe('completed')
+  })
+
+  test('by the command line beside the server, within two seconds', async () => {
+    const { id, secret } = await make()
+    const log = openLog('error')
+    const store = await openAdminStore(app.dataDir, log)
+    try {
+      await openOrganizations({ store, log }).suspend(id, { cancel: false }, theServer)
+    } finally {
+      await store.close()
+    }
+    await expect.poll(async () => (await ask('GET', '/api/me', undefined, secret)).status, { timeout: 2_000 }).toBe(403)
+    await ok('POST', `${base}/${id}/resume`)
+    await ok('GET', '/api/me', undefined, secret)
+  })
+
   test('with cancel=true running and waiting work is cancelled, and counted', async () => {
     const { path, secret } = await make()
     const ids = [await submit(secret, 'hold to be cancelled')]
@@ -261,7 +297,7 @@ describe('deleted', () => {
 
   test('its workflows are gone', async () => {
     const { path, secret } = await make()
-    const dag = { nodes: { a: { task: 'std/embeddings', model: 'far', inputs: { input: 'x' } } } }
+    const dag = { nodes: { a: { task: 'std/embeddings', model_id: 'far', inputs: { input: 'x' } } } }
     await ok('POST', '/api/workflows', { name: 'w', dag }, secret)
     expect(await ok('DELETE', path)).toMatchObject({ workflows_removed: 1, jobs_cancelled: 0 })
   })
