@@ -14,8 +14,7 @@ export const common = (command: Command): Command => withDataDir(withJson(comman
 const nothing = 'none'
 type Given<T> = T | typeof nothing | undefined
 /** Converts an option's value; undefined for an absent one. */
-export const orNull = <T>(given: Given<T>): T | null | undefined =>
-  given === nothing ? null : (given as T | undefined)
+export const orNull = <T>(given: Given<T>): T | null | undefined => (given === nothing ? null : given)
 
 /** Reads a number in a range, or `none`. */
 export const readOrNone =
@@ -76,5 +75,5 @@ export function limitsOf(options: LimitOptions): OrganizationLimitsChange | unde
     monthly_spend_limit: orNull(options.spendLimit),
   }
   const given = Object.entries(limits).filter(([, limit]) => limit !== undefined)
-  return given.length === 0 ? undefined : (Object.fromEntries(given) as OrganizationLimitsChange)
+  return given.length === 0 ? undefined : Object.fromEntries(given)
 }

@@ -86,13 +86,12 @@ export function openOrganizations({
   /** Erases what is left of a deleted organization, in batches. Returns how many objects. */
   async function erase(id: string): Promise<{ files: number; workflows: number }> {
     const erased = { files: 0, workflows: 0 }
-    while (!closed) {
+    for (;;) {
       const { files, workflows, more } = await store.organizations.erase(id, now(), batchSize)
       erased.files += files
       erased.workflows += workflows
-      if (!more) break
+      if (!more || closed) return erased
     }
-    return erased
   }
 
   async function eraseAll(): Promise<void> {

@@ -4,8 +4,8 @@ import { microsOf, unitsOf } from './organization-view.ts'
 
 function isTimeZone(name: string): boolean {
   try {
-    new Intl.DateTimeFormat('en', { timeZone: name })
-    return !/^[+-]/.test(name)
+    // Throws for an unknown name; an offset such as +01:00 is known, but knows no summer time.
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '' && !/^[+-]/.test(name)
   } catch {
     return false
   }

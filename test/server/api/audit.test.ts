@@ -20,7 +20,7 @@ async function ok(method: string, path: string, body?: unknown, token: string = 
   })
   const text = await response.text()
   expect(response.status, `${method} ${path} ${text}`).toBeLessThan(300)
-  const answer = JSON.parse(text) as Json
+  const answer: Json = JSON.parse(text)
   if (answer.secret) secrets.push(answer.secret)
   return answer
 }

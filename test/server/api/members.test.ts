@@ -8,10 +8,11 @@ afterAll(() => app[Symbol.asyncDispose]())
 
 // oxlint-disable-next-line no-explicit-any
 type Json = any
+const read = (text: string): Json => JSON.parse(text)
 async function ask(method: string, path: string, body?: unknown, token: string = app.secret) {
   const response = await app.fetch(path, { method, token, ...(body === undefined ? {} : { body }) })
   const text = await response.text()
-  return { status: response.status, body: JSON.parse(text) as Json, text }
+  return { status: response.status, body: read(text), text }
 }
 async function ok(method: string, path: string, body?: unknown, token?: string): Promise<Json> {
   const answer = await ask(method, path, body, token)
