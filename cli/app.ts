@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { openAccounts } from '../core/accounts/accounts.ts'
 import { openKeys } from '../core/accounts/keys.ts'
 import { openLimiter } from '../core/accounts/limiter.ts'
+import { openOrganizations } from '../core/accounts/organizations.ts'
 import { openPlans } from '../core/accounts/plans.ts'
 import { openShares } from '../core/accounts/shares.ts'
 import { openTokenLimiter } from '../core/accounts/token-limiter.ts'
@@ -95,6 +96,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const steady = openSteadyTime(dataDir)
   const plans = openPlans({ configured: config.plans, log })
   const accounts = openAccounts({ store, keys, plans, log })
+  const organizations = openOrganizations({ store, log, changed: () => accounts.forgetVerified() })
   const firstStart = await createFirstOrganization(dataDir, store, accounts)
   const registry = openRegistry({
     models: config.models,
@@ -132,7 +134,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const media = openMedia({ config, store, files, cpu, ffmpeg, log })
   const conversion = openConversion({ cpu, ffmpeg })
   const shares = openShares({ store: store.organizations, plans, log })
-  await shares.read()
+  await Promise.all([shares.read(), organizations.watch()])
   const snapshots = openDefinitionSnapshots(store.executions)
   const content = openContent({ files, store: store.files, publicUrl: config.public_url })
   const tokenLimiter = openTokenLimiter()
@@ -159,6 +161,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     models: registry,
     weightOf: id => shares.of(id),
     used: (tokenId, { inputTokens, outputTokens }) => tokenLimiter.used(tokenId, inputTokens + outputTokens),
+    suspended: () => organizations.suspended,
     steady,
     // Refers to the owner that is opened below because it needs jobs.
     held: job => expansion.add(job),
@@ -202,6 +205,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     config,
     store,
     accounts,
+    organizations,
     limiter: openLimiter(),
     usage: openUsageReports({ store }),
     tokenLimiter,
@@ -238,7 +242,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     // Every step runs even if an earlier one failed: data that is not written now is lost.
     const steps = [
       () => Promise.all([server.drain(drainMs), jobs.drain(drainMs), expansion.close()]),
-      () => executions.close(),
+      () => Promise.all([executions.close(), organizations.close()]),
       () => webhooks.close(),
       () => fleet.close(0),
       () => jobs.recorder.close(),

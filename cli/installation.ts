@@ -1,12 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { type Accounts, openAccounts } from '../core/accounts/accounts.ts'
 import { type Keys, openKeys } from '../core/accounts/keys.ts'
+import { type Organizations, openOrganizations } from '../core/accounts/organizations.ts'
 import { parseSecret } from '../core/accounts/secret.ts'
 import { masterKey } from '../core/config.ts'
 import { openLog } from '../core/log.ts'
 import { openAdminStore } from '../core/store/sqlite/admin.ts'
-import type { Store } from '../core/store/store.ts'
+import { type Actor, type Store, theServer } from '../core/store/store.ts'
 import { refused } from './exit-codes.ts'
 
 /** Direct access to the organizations and tokens in a data directory, with or without a running server. */
@@ -14,6 +16,9 @@ export interface Installation {
   accounts: Accounts
   store: Store
   keys: Keys
+  organizations: Organizations
+  /** The user of the operating system, for the audit log. */
+  actor: Actor
   close: () => Promise<void>
 }
 
@@ -42,10 +47,21 @@ export async function openInstallation(dataDir: string): Promise<Installation> {
         'conflict',
         'The master key here differs from the key of the server. Set the same INFER_MASTER_KEY_FILE or INFER_MASTER_KEY, or unset them if the server does not use them.',
       )
-    return { accounts, store, keys, close: () => store.close() }
+    const actor: Actor = { ...theServer, kind: 'command_line', osUser: osUser() }
+    const organizations = openOrganizations({ store, log })
+    return { accounts, organizations, store, keys, actor, close: () => store.close() }
   } catch (cause) {
     await store.close()
     throw cause
+  }
+}
+
+/** The name of the user who runs this process; null if the system has no name for him. */
+function osUser(): string | null {
+  try {
+    return userInfo().username
+  } catch {
+    return null
   }
 }
 

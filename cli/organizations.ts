@@ -4,11 +4,17 @@ import { refused, usage } from './exit-codes.ts'
 
 /** Finds the organization with this id or name; without one, the only organization or the one named `default`. */
 export async function findOrganization(accounts: Accounts, idOrName: string | undefined): Promise<Organization> {
-  return chooseOrganization(await accounts.organizations(), idOrName)
+  return chooseOrganization(
+    (await accounts.organizations()).filter(({ status }) => status !== 'deleted'),
+    idOrName,
+  )
 }
 
 /** Chooses the organization. An id takes precedence over a name. */
-export function chooseOrganization(all: readonly Organization[], idOrName: string | undefined): Organization {
+export function chooseOrganization<T extends Pick<Organization, 'id' | 'name'>>(
+  all: readonly T[],
+  idOrName: string | undefined,
+): T {
   if (all.length === 0)
     throw refused(
       'not_found',
@@ -24,7 +30,7 @@ export function chooseOrganization(all: readonly Organization[], idOrName: strin
   throw refused('not_found', `There is no organization '${idOrName}'. Available: ${names(all)}.`)
 }
 
-const names = (all: readonly Organization[]): string =>
+const names = (all: readonly Pick<Organization, 'name'>[]): string =>
   all.length > 10
     ? `${all
         .slice(0, 10)

@@ -104,7 +104,18 @@ export const entries: readonly Entry[] = [
     summary: 'run the server under systemd',
     load: () => import('./commands/service.ts'),
   },
-  { name: 'org', group: data, summary: 'create and list organizations', load: () => import('./commands/org.ts') },
+  {
+    name: 'org',
+    group: data,
+    summary: 'create, limit, suspend and delete organizations',
+    load: () => import('./commands/org.ts'),
+  },
+  {
+    name: 'user',
+    group: data,
+    summary: 'add, list, update and remove users',
+    load: () => import('./commands/user.ts'),
+  },
   {
     name: 'token',
     group: data,
@@ -122,6 +133,12 @@ export const entries: readonly Entry[] = [
     group: data,
     summary: 'show what was used: requests, tokens, GPU time, cost',
     load: () => import('./commands/usage.ts'),
+  },
+  {
+    name: 'audit',
+    group: data,
+    summary: 'list administrative acts: who changed what',
+    load: () => import('./commands/audit.ts'),
   },
   {
     name: 'backup',

@@ -32,6 +32,7 @@ export const failures = {
   organization_mismatch: { status: 403, type: 'permission_error', retry: false },
   outside_allowed_hours: { status: 403, type: 'permission_error', retry: false },
   storage_full: { status: 403, type: 'insufficient_quota', retry: false },
+  role_not_allowed: { status: 403, type: 'permission_error', retry: false },
   organization_disabled: { status: 403, type: 'permission_error', retry: false },
   origin_not_allowed: { status: 403, type: 'permission_error', retry: false },
   invalid_signature: { status: 403, type: 'permission_error', retry: false },

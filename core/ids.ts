@@ -39,7 +39,21 @@ function increment(): boolean {
   return false
 }
 
-export const idPrefixes = ['org', 'tok', 'job', 'q', 'req', 'wkr', 'evt', 'file', 'wf', 'exec', 'whe', 'msg'] as const
+export const idPrefixes = [
+  'org',
+  'user',
+  'tok',
+  'job',
+  'q',
+  'req',
+  'wkr',
+  'evt',
+  'file',
+  'wf',
+  'exec',
+  'whe',
+  'msg',
+] as const
 export type IdPrefix = (typeof idPrefixes)[number]
 
 /** Returns a new id such as `job_01K…`: the prefix of its kind and a ULID. `file-` has a dash, as in the OpenAI API. */

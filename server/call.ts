@@ -5,7 +5,7 @@ import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import type { MediaInput } from '../core/media/media.ts'
 import type { SwapSetMember } from '../core/swap-set.ts'
-import { originOf } from './forwarded.ts'
+import { clientAddress, originOf } from './forwarded.ts'
 import { commonHeaders } from './head.ts'
 import type { Owners } from './owners.ts'
 import type { Route } from './route.ts'
@@ -94,6 +94,11 @@ export class Call implements SwapSetMember {
    */
   get origin(): string {
     return this.#publicUrl?.replace(/\/+$/, '') ?? originOf(this.req, this.#proxies)
+  }
+
+  /** The client's address, as a trusted proxy reports it. */
+  get clientAddress(): string {
+    return clientAddress(this.req, this.#proxies)
   }
 
   /** The query string's parameters. */

@@ -1,5 +1,6 @@
 import type { Accounts } from '../core/accounts/accounts.ts'
 import type { Limiter } from '../core/accounts/limiter.ts'
+import type { Organizations } from '../core/accounts/organizations.ts'
 import type { TokenLimiter } from '../core/accounts/token-limiter.ts'
 import type { UsageReports } from '../core/accounts/usage-report.ts'
 import type { Admission } from '../core/admission/admission.ts'
@@ -38,6 +39,7 @@ import type { Timings } from './timings.ts'
 export interface Owners {
   config: Config
   accounts: Accounts
+  organizations: Organizations
   limiter: Limiter
   tokenLimiter: TokenLimiter
   usage: UsageReports

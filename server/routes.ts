@@ -1,3 +1,4 @@
+import { auditRoutes } from './api/audit.ts'
 import { eventRoutes } from './api/events.ts'
 import { executionEventRoutes } from './api/execution-events.ts'
 import { executionListRoutes } from './api/execution-list.ts'
@@ -6,8 +7,11 @@ import { jobRoutes } from './api/jobs.ts'
 import { libraryRoutes } from './api/library.ts'
 import { logRoutes } from './api/logs.ts'
 import { meRoutes } from './api/me.ts'
+import { memberRoutes } from './api/members.ts'
 import { modelLoadRoutes } from './api/model-loading.ts'
 import { modelStatusRoutes } from './api/model-status.ts'
+import { organizationLimitRoutes } from './api/organization-limits.ts'
+import { organizationRoutes } from './api/organizations.ts'
 import { promptRewriteRoutes } from './api/prompt-rewrite.ts'
 import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
@@ -60,12 +64,16 @@ export function routes(owners: Owners): readonly Route[] {
     ...libraryRoutes(owners),
     ...fileRoutes(owners),
     ...meRoutes(owners),
+    ...organizationRoutes(owners),
+    ...organizationLimitRoutes(owners),
+    ...memberRoutes(owners),
     ...tokenRoutes(owners),
     ...webhookRoutes(owners),
     ...webhookDeliveryRoutes(owners),
     ...webhookSecretRoutes(owners),
     ...webhookEndpointRoutes(owners),
     ...usageRoutes(owners),
+    ...auditRoutes(owners),
     ...statusRoutes(owners),
     ...logRoutes(owners),
     ...systemRoutes(() => all, owners),

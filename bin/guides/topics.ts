@@ -35,6 +35,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
       { topic: 'engines', summary: 'vLLM, llama-server, SGLang, your own program' },
       { topic: 'gpus-and-memory', summary: 'what is loaded where, and why' },
       { topic: 'organizations', summary: 'organizations, tokens, limits and spend' },
+      { topic: 'limits', summary: 'plans, and the limits of organizations and tokens' },
       { topic: 'usage-and-spend', summary: 'what was used, by whom, and what it cost' },
       { topic: 'operating', summary: 'systemd, TLS, proxies, backup, upgrade, sizing' },
       { topic: 'monitoring', summary: 'metrics, alerts and a dashboard' },

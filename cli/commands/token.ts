@@ -4,15 +4,53 @@ import type { TokenView } from '../../core/accounts/token-view.ts'
 import { dataDirectory, remote } from '../../core/config.ts'
 import type { Scope, TokenStatus } from '../../core/store/store.ts'
 import { usage } from '../exit-codes.ts'
-import { readDuration, readExpiry, readList, readScopes, withDataDir, withExamples, withJson } from '../options.ts'
+import {
+  readCount,
+  readDuration,
+  readExpiry,
+  readList,
+  readNumber,
+  readScopes,
+  withDataDir,
+  withExamples,
+  withJson,
+} from '../options.ts'
 import { timeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
-import type { TokenClient } from '../tokens/token-client.ts'
+import type { TokenClient, TokenFieldsOption } from '../tokens/token-client.ts'
 
 interface Common {
   org?: string
   json?: boolean
   dataDir?: string
+}
+
+interface LimitOptions {
+  spendLimit?: number
+  requestsPerMinute?: number
+  jobsPerMinute?: number
+  tokensPerMinute?: number
+  concurrentRequests?: number
+}
+interface CreateOptions extends LimitOptions {
+  name: string
+  scopes: Scope[]
+  expires?: number | 'never'
+  models?: string[]
+  user?: string
+}
+
+const readLimit = readCount(1, 1_000_000_000)
+
+/** Converts the limits that were given to fields of the API. */
+function fieldsOf(limits: LimitOptions): TokenFieldsOption {
+  const { requestsPerMinute: api, jobsPerMinute: jobs } = limits
+  return {
+    ...(api === undefined && jobs === undefined ? {} : { rate_limit: { api: api ?? null, jobs: jobs ?? null } }),
+    ...(limits.tokensPerMinute === undefined ? {} : { tokens_per_minute: limits.tokensPerMinute }),
+    ...(limits.concurrentRequests === undefined ? {} : { concurrent_requests: limits.concurrentRequests }),
+    ...(limits.spendLimit === undefined ? {} : { monthly_spend_limit: limits.spendLimit }),
+  }
 }
 
 const shared = (command: Command): Command =>
@@ -32,31 +70,36 @@ export function define(command: Command, terminal: Terminal): void {
       readExpiry(text),
     )
     .option('--models <list>', 'models that it may use, such as qwen/*; default: all', readList)
-    .action(
-      async ({
-        org,
-        json,
-        dataDir,
-        name,
-        scopes,
-        expires,
-        models,
-      }: Common & { name: string; scopes: Scope[]; expires?: number | 'never'; models?: string[] }) => {
-        if (name.trim() === '' || name.length > 128) throw usage('The name of a token has 1 to 128 characters.')
-        await withTokenClient(dataDir, async client => {
-          const expiresAt = expires === 'never' ? null : expires
-          const created = await client.create({ organization: org, name, scopes, expiresAt, models })
-          if (json) terminal.json(created)
-          else {
-            terminal.print(created.secret)
-            terminal.remark(`${describe(created.token)} Keep the secret: it cannot be shown again.`)
-          }
+    .option('--user <user>', 'who owns it: id or e-mail address of a user of the organization')
+    .option('--spend-limit <amount>', 'spending per calendar month in UTC; 0 is no spending', readNumber(0, 1e9))
+    .option('--requests-per-minute <count>', 'API requests per minute', readLimit)
+    .option('--jobs-per-minute <count>', 'submissions of work per minute', readLimit)
+    .option('--tokens-per-minute <count>', 'input and output tokens of models per minute', readLimit)
+    .option('--concurrent-requests <count>', 'synchronous requests at the same time', readLimit)
+    .action(async ({ org, json, dataDir, name, scopes, expires, models, user, ...limits }: Common & CreateOptions) => {
+      if (name.trim() === '' || name.length > 128) throw usage('The name of a token has 1 to 128 characters.')
+      await withTokenClient(dataDir, async client => {
+        const expiresAt = expires === 'never' ? null : expires
+        const created = await client.create({
+          organization: org,
+          name,
+          scopes,
+          expiresAt,
+          models,
+          user,
+          fields: fieldsOf(limits),
         })
-      },
-    )
+        if (json) terminal.json(created)
+        else {
+          terminal.print(created.secret)
+          terminal.remark(`${describe(created.token)} Keep the secret: it cannot be shown again.`)
+        }
+      })
+    })
   withExamples(create, [
     ['infer token create --name app', 'for an application'],
     ['infer token create --name ci --expires 90d --models "qwen/*"', 'short-lived, for some models'],
+    ['infer token create --user ada@example.com --spend-limit 25', 'for a user, with a budget'],
     ['infer token create --org acme --scopes admin:read,admin:write --json', 'to manage tokens'],
   ])
 

@@ -52,6 +52,12 @@ const local: Facts = {
   files: ['infer.db', 'master-key', 'root-token'],
   exits: { 0: exits[0], 1: 'the command was refused', 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
 }
+/** Commands that work on the data directory, or on the server at INFER_URL. */
+const administration: Facts = {
+  ...local,
+  environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
+  files: [...local.files, 'server.json'],
+}
 const model: Facts = {
   environment: [
     ...remote,
@@ -153,7 +159,9 @@ export const factsOf: Record<string, Facts> = {
     files: ['infer.yaml'],
     exits: { ...nothing.exits, 65: 'the file is invalid', 74: 'the file cannot be read' },
   },
-  org: local,
+  org: administration,
+  user: administration,
+  audit: administration,
   token: {
     environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
     files: local.files,
@@ -222,6 +230,8 @@ export const guideOf: Readonly<Record<string, string>> = {
   engine: 'engines',
   service: 'operating',
   org: 'organizations',
+  user: 'organizations',
+  audit: 'organizations',
   token: 'organizations',
   webhook: 'webhooks',
   usage: 'usage-and-spend',

@@ -1,6 +1,9 @@
 import type { Accounts } from '../../core/accounts/accounts.ts'
+import { tokenLimitsOf } from '../../core/accounts/token-fields.ts'
 import { tokenView } from '../../core/accounts/token-view.ts'
 import type { TokenRecord } from '../../core/store/store.ts'
+import { userFor } from '../accounts/account-client.ts'
+import { openLocalAccountClient } from '../accounts/local-account-client.ts'
 import type { Installation } from '../installation.ts'
 import { findOrganization } from '../organizations.ts'
 import { noToken, type TokenClient } from './token-client.ts'
@@ -8,7 +11,8 @@ import { noToken, type TokenClient } from './token-client.ts'
 const pageSize = 100
 
 /** Manages tokens directly in the store of this machine, whether the server runs or not. */
-export function openLocalTokenClient({ accounts, close }: Installation): TokenClient {
+export function openLocalTokenClient(installation: Installation): TokenClient {
+  const { accounts, organizations, actor, close } = installation
   /** Finds the organization of the token: the named one, else any that has it. */
   async function ownerOf(id: string, organization: string | undefined): Promise<string> {
     const named =
@@ -17,17 +21,28 @@ export function openLocalTokenClient({ accounts, close }: Installation): TokenCl
     throw noToken(id)
   }
 
+  /** Finds the user with this id or e-mail address. */
+  const userIdOf = async (organization: string, user: string): Promise<string> =>
+    (await userFor(openLocalAccountClient(installation), organization, user)).id
+
   return {
-    async create({ organization, name, scopes, expiresAt, models }) {
+    async create({ organization, name, scopes, expiresAt, models, user, fields }) {
       const { id: organizationId } = await findOrganization(accounts, organization)
-      const { token, secret } = await accounts.issue({
-        organizationId,
-        name,
-        scopes,
-        expiresAt,
-        models: models ?? null,
-        createdBy: null,
-      })
+      const { metadata, ...limits } = fields
+      const { token, secret } = await accounts.issue(
+        {
+          organizationId,
+          name,
+          scopes,
+          expiresAt,
+          models: models ?? null,
+          limits: tokenLimitsOf(limits),
+          userId: user === undefined ? null : await userIdOf(organizationId, user),
+          metadata: metadata ? JSON.stringify(metadata) : null,
+          createdBy: null,
+        },
+        actor,
+      )
       return { token: tokenView(token), secret }
     },
 
@@ -39,11 +54,11 @@ export function openLocalTokenClient({ accounts, close }: Installation): TokenCl
     },
 
     async revoke(id, { organization, force }) {
-      if (!(await accounts.revoke(await ownerOf(id, organization), id, force))) throw noToken(id)
+      if (!(await accounts.revoke(await ownerOf(id, organization), id, force, actor))) throw noToken(id)
     },
 
     async rotate(id, { organization, overlapMs }) {
-      const rotated = await accounts.rotate(await ownerOf(id, organization), id, overlapMs)
+      const rotated = await accounts.rotate(await ownerOf(id, organization), id, overlapMs, actor)
       if (!rotated) throw noToken(id)
       return {
         token: tokenView(rotated.token),

@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import { TokenView } from '../../core/accounts/token-view.ts'
+import { organizationFor, userFor } from '../accounts/account-client.ts'
+import { openRemoteAccountClient } from '../accounts/remote-account-client.ts'
 import type { Client } from '../client.ts'
 import type { TokenClient } from './token-client.ts'
 
@@ -15,19 +17,31 @@ const maxPages = 1_000
 /** Manages tokens of another server through its API. INFER_TOKEN needs the scopes admin:read and admin:write. */
 export function openRemoteTokenClient(client: Client): TokenClient {
   async function tokensOf(organization: string | undefined): Promise<string> {
-    const id = organization ?? (await client.ask({ method: 'GET', path: '/api/me', answer: Me })).organization.id
+    const id =
+      organization === undefined
+        ? (await client.ask({ method: 'GET', path: '/api/me', answer: Me })).organization.id
+        : organization.startsWith('org_')
+          ? organization
+          : (await organizationFor(openRemoteAccountClient(client), organization)).id
     return `/api/organizations/${encodeURIComponent(id)}/tokens`
   }
 
+  /** Finds the user with this e-mail address; an id is taken as it is. */
+  const userIdOf = async (organization: string, user: string): Promise<string> =>
+    user.includes('@') ? (await userFor(openRemoteAccountClient(client), organization, user)).id : user
+
   return {
-    async create({ organization, name, scopes, expiresAt, models }) {
+    async create({ organization, name, scopes, expiresAt, models, user, fields }) {
+      const path = await tokensOf(organization)
       const body = {
         name,
         scopes,
         ...(expiresAt === undefined ? {} : { expires_at: expiresAt === null ? null : Math.ceil(expiresAt / 1000) }),
         ...(models === undefined ? {} : { models }),
+        ...(user === undefined ? {} : { user_id: await userIdOf(path.split('/')[3]!, user) }),
+        ...fields,
       }
-      return client.ask({ method: 'POST', path: await tokensOf(organization), body, answer: Created })
+      return client.ask({ method: 'POST', path, body, answer: Created })
     },
 
     async list({ organization, status }) {

@@ -11,6 +11,19 @@ export interface NewTokenOptions {
   /** Epoch milliseconds; null for never; undefined for the server's default. */
   expiresAt: number | null | undefined
   models: string[] | undefined
+  /** Id or e-mail address of the user who owns it; undefined for the default. */
+  user: string | undefined
+  /** Limits and metadata under their names in the API. */
+  fields: TokenFieldsOption
+}
+
+/** Limits and metadata of a new token. An absent one is none, or that of the token in use. */
+export interface TokenFieldsOption {
+  rate_limit?: { api: number | null; jobs: number | null }
+  tokens_per_minute?: number
+  concurrent_requests?: number
+  monthly_spend_limit?: number
+  metadata?: Record<string, string>
 }
 
 /** Manages tokens in the store of this machine, or over HTTP on another server. */

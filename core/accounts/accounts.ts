@@ -3,6 +3,7 @@ import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Region } from '../schemas/region.ts'
 import {
+  type Actor,
   dayStartOf,
   type NewOrganization,
   type NewToken,
@@ -12,8 +13,10 @@ import {
   type Store,
   type TokenChange,
   type TokenLimits,
+  type TokenPage,
   type TokenRecord,
   type TokenStatus,
+  theServer,
   type VerifiableToken,
 } from '../store/store.ts'
 import { isAllowedAt, outsideHours } from './allowed-hours.ts'
@@ -202,7 +205,7 @@ export function openAccounts({
       if (token.organizationStatus !== 'active')
         throw new Failure(
           'organization_disabled',
-          `The organization '${token.organizationName}' is ${token.organizationStatus}.`,
+          `The organization '${token.organizationName}' is ${token.organizationStatus}. Ask the operator of this server.`,
         )
       requireAllowedHours(found, at)
       if (at - (token.lastUsedAt ?? 0) > 60_000) uses.set(token.id, at)
@@ -226,18 +229,24 @@ export function openAccounts({
     organizations: () => store.organizations.list(),
     organization: (id: string) => store.organizations.find(id),
 
-    async issue(options: TokenOptions): Promise<{ token: TokenRecord; secret: string }> {
+    /** Forgets verified secrets, so that the next request sees every change. */
+    forgetVerified: (): void => cached.clear(),
+
+    /**
+     * Creates a token. Throws Failure `not_found` without the organization, `invalid_value` without the user,
+     * `insufficient_scope` for scopes beyond his role.
+     */
+    async issue(options: TokenOptions, by: Actor = theServer): Promise<{ token: TokenRecord; secret: string }> {
       const { token, secret } = draft(options)
-      return { token: await store.tokens.create(token), secret }
+      return { token: await store.tokens.create(token, by), secret }
     },
-    list: (organizationId: string, page: { limit: number; after?: string; status?: TokenStatus }) =>
-      store.tokens.list(organizationId, page),
+    list: (organizationId: string, page: TokenPage) => store.tokens.list(organizationId, page),
     token: (organizationId: string, id: string) => store.tokens.find(organizationId, id),
     /**
      * Undefined: no such token. `conflict` for a revoked token, and for the last one that can manage tokens unless
      * forced.
      */
-    update: (organizationId: string, id: string, change: TokenChange, force = false) =>
+    update: (organizationId: string, id: string, change: TokenChange, force = false, by: Actor = theServer) =>
       inOrder(async (): Promise<TokenRecord | undefined> => {
         const token = await store.tokens.find(organizationId, id)
         const ends =
@@ -245,15 +254,15 @@ export function openAccounts({
           change.scopes?.includes('admin:write') === false ||
           (change.expiresAt !== undefined && change.expiresAt !== null)
         if (token && ends && !force) await requireOtherAdmin(token)
-        return store.tokens.update(organizationId, id, change)
+        return store.tokens.update(organizationId, id, change, by)
       }),
 
     /** Undefined: no such token. `conflict` for the last one that can manage tokens unless forced. */
-    revoke: (organizationId: string, id: string, force = false) =>
+    revoke: (organizationId: string, id: string, force = false, by: Actor = theServer) =>
       inOrder(async (): Promise<TokenRecord | undefined> => {
         const token = await store.tokens.find(organizationId, id)
         if (token && !force) await requireOtherAdmin(token)
-        return token && store.tokens.revoke(organizationId, id, now())
+        return token && store.tokens.revoke(organizationId, id, now(), by)
       }),
 
     /**
@@ -264,6 +273,7 @@ export function openAccounts({
       organizationId: string,
       id: string,
       overlapMs: number,
+      by: Actor = theServer,
     ): Promise<{ token: TokenRecord; secret: string; previousValidUntil: number } | undefined> {
       const old = await store.tokens.find(organizationId, id)
       if (!old) return undefined
@@ -278,7 +288,7 @@ export function openAccounts({
         now() + Math.min(overlapMs, maxOverlapMs),
         old.expiresAt ?? Number.POSITIVE_INFINITY,
       )
-      const created = await inOrder(() => store.tokens.rotate(organizationId, id, token, previousValidUntil))
+      const created = await inOrder(() => store.tokens.rotate(organizationId, id, token, previousValidUntil, by))
       return created && { token: created, secret, previousValidUntil }
     },
 

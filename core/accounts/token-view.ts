@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { TokenRecord } from '../store/store.ts'
 import { statusAt } from './accounts.ts'
+import { shownTokenFields, shownTokenLimits } from './token-fields.ts'
 
 /** A token as the API and the CLI show it: times in epoch seconds, never a secret. */
 export const TokenView = z
@@ -23,6 +24,7 @@ export const TokenView = z
       .string()
       .nullable()
       .describe('Id of the token that created it; null for one that the server or the command line created.'),
+    ...shownTokenFields,
   })
   .meta({ id: 'Token', description: 'An API token without its secret.' })
 export type TokenView = z.output<typeof TokenView>
@@ -40,4 +42,7 @@ export const tokenView = (token: TokenRecord, now = Date.now()): TokenView => ({
   expires_at: seconds(token.expiresAt),
   last_used_at: seconds(token.lastUsedAt),
   created_by: token.createdBy,
+  user_id: token.userId,
+  ...shownTokenLimits(token.limits),
+  metadata: token.metadata === null ? null : (JSON.parse(token.metadata) as Record<string, string>),
 })

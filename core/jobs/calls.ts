@@ -264,6 +264,20 @@ export function openCalls({
       throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${ended.status}.`)
     },
 
+    /** How many calls of the organization wait or run. Scans all calls. */
+    runningOf(organizationId: string): number {
+      let count = 0
+      for (const call of running.values()) if (call.organizationId === organizationId) count++
+      return count
+    },
+
+    /** Aborts all calls of the organization for this reason. Returns how many; each is recorded when it has ended. */
+    cancelAll(organizationId: string, why: Failure): number {
+      const own = [...running.values()].filter(call => call.organizationId === organizationId)
+      for (const { caller } of own) caller.abort(why)
+      return own.length
+    },
+
     /** The calls that wait for a slot, unordered, each with its waiting time in milliseconds. */
     *waiting(): Iterable<{ job: JobRecord; waitedMs: number }> {
       for (const call of running.values())

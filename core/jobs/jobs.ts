@@ -36,6 +36,8 @@ export interface JobsOptions {
   held?: (job: JobRecord) => void
   /** Called with what work of a token has used, when it has ended. */
   used?: (tokenId: string, usage: Usage) => void
+  /** The organizations whose jobs are not started. */
+  suspended?: () => ReadonlySet<string>
   log: Log
   clock?: { now(): number }
   /** The clock by which idempotency keys expire; `clock` if absent. */
@@ -57,8 +59,8 @@ const interruptGraceMs = 2_000
 export function openJobs(options: JobsOptions) {
   const { store, fleet, models, run, weightOf, used = () => {}, log, tickMs = 1_000 } = options
   const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32 } = options
-  const { steady = clock } = options
-  const queue = openQueue({ weightOf })
+  const { steady = clock, suspended = () => new Set<string>() } = options
+  const queue = openQueue({ weightOf, suspended })
   const waiting = openWaitingCalls({ queue })
   const rankOf = openArrivals(clock)
   const recorder = openRecorder({ store, log })
@@ -89,6 +91,7 @@ export function openJobs(options: JobsOptions) {
     log,
     clock,
     dispatch: () => dispatch,
+    suspended,
     ended,
     delayed: due.at,
   })

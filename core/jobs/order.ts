@@ -20,6 +20,8 @@ export interface OrderOptions {
   weightOf: (organizationId: string) => number
   /** Whether stored jobs may be served too, or calls only. */
   jobs: boolean
+  /** Organizations whose stored jobs are not served. */
+  suspended: ReadonlySet<string>
   /** The assumed duration of an entry before any has run, milliseconds. */
   firstMs: number
 }
@@ -46,7 +48,7 @@ export function nextLane(queue: ModelQueue, options: OrderOptions): Choice | und
   let weights = 0
   for (const lane of queue.lanes.values()) {
     if (waitingIn(lane) === 0 && !hasMore(lane)) continue
-    if (!options.jobs && lane.class !== 'interactive') continue
+    if (lane.class !== 'interactive' && (!options.jobs || options.suspended.has(lane.organizationId))) continue
     weights += Math.max(1, options.weightOf(lane.organizationId))
     if (!oldest || lane.waitingSince < oldest.waitingSince) oldest = lane
     const other = best[lane.class]

@@ -20,9 +20,14 @@ export function positionInLane(lane: Lane, job: WaitingJob): number | undefined 
 /**
  * How many entries of all lanes go before the one at `index` of its lane, if each takes the typical time of its lane
  * and no new entries arrive. Exact inside a class; a sparse lane of another class counts as one entry. `step` is what
- * one entry adds to the used time of its lane's account.
+ * one entry adds to the used time of its lane's account. Jobs of suspended organizations are not ahead.
  */
-export function entriesAhead(queue: ModelQueue, own: Lane, index: number, step: (lane: Lane) => number): number {
+export function entriesAhead(
+  queue: ModelQueue,
+  own: Lane,
+  { index, suspended }: { index: number; suspended: ReadonlySet<string> },
+  step: (lane: Lane) => number,
+): number {
   const sparse = own.sparse && index === 0
   let ahead = index
   let passed = false
@@ -30,6 +35,7 @@ export function entriesAhead(queue: ModelQueue, own: Lane, index: number, step: 
     if (other === own) passed = true
     const waiting = waitingIn(other)
     if (other === own || waiting === 0) continue
+    if (other.class !== 'interactive' && suspended.has(other.organizationId)) continue
     const order = rank(other.class) - rank(own.class)
     if (order === 0) ahead += Math.min(waiting, entriesBefore(queue, { own, index, other, passed }, step))
     else if (order < 0 && !sparse) ahead += waiting

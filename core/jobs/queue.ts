@@ -20,6 +20,8 @@ export type NextEntry = { job: WaitingJob; choice: Choice } | { read: StoreRead 
 export interface QueueOptions {
   /** The share of an organization, 1 or more. */
   weightOf: (organizationId: string) => number
+  /** The organizations whose jobs wait here without being served or counted. Calls are served: they were accepted. */
+  suspended?: () => ReadonlySet<string>
   /** How many jobs of one lane are in memory, and about how many in total. */
   window?: number
   most?: number
@@ -31,6 +33,7 @@ export interface QueueOptions {
 
 /** The assumed duration of an entry before any has run. */
 const firstMs = 1_000
+const none: ReadonlySet<string> = new Set()
 /** How many entries are taken between two removals of unused accounts. */
 const cleanUpEvery = 64
 
@@ -40,7 +43,14 @@ const cleanUpEvery = 64
  * starts nothing. `order.ts` decides which entry is next.
  */
 export function openQueue(options: QueueOptions) {
-  const { weightOf, window = 256, most = 65_536, now = () => performance.now(), ageingMs = 30_000 } = options
+  const {
+    weightOf,
+    suspended = () => none,
+    window = 256,
+    most = 65_536,
+    now = () => performance.now(),
+    ageingMs = 30_000,
+  } = options
   const windows = openWindows({ window, most, now })
   const taken = new Map<string, RunningEntry>()
   let served = 0
@@ -163,7 +173,8 @@ export function openQueue(options: QueueOptions) {
     /** The next entry, for `take`; undefined: none waits. `jobs` false: calls only. Does not change the order. */
     next(modelId: string, { jobs = true }: { jobs?: boolean } = {}): NextEntry | undefined {
       const queue = windows.queue(modelId)
-      const choice = queue && nextLane(queue, { now: now(), ageingMs, weightOf: weight, jobs, firstMs })
+      const choice =
+        queue && nextLane(queue, { now: now(), ageingMs, weightOf: weight, jobs, suspended: suspended(), firstMs })
       if (!choice) return undefined
       const { lane } = choice
       const job = lane.window[0]
@@ -236,18 +247,19 @@ export function openQueue(options: QueueOptions) {
       if (taken.has(job.id)) return 0
       const index = positionInLane(at.lane, job)
       if (index === undefined) return undefined
-      return entriesAhead(at.queue, at.lane, index, lane => usual(at.queue, lane) / weight(lane.organizationId))
+      const step = (lane: Lane) => usual(at.queue, lane) / weight(lane.organizationId)
+      return entriesAhead(at.queue, at.lane, { index, suspended: suspended() }, step)
     },
 
     /** Whether anything waits for the model. */
     waits(modelId: string): boolean {
-      const queue = windows.queue(modelId)
-      return queue !== undefined && queue.interactive + queue.background > 0
+      const { interactive, background } = this.waiting(modelId)
+      return interactive + background > 0
     },
     /** How many entries wait for the model: calls, and jobs. */
     waiting(modelId: string): { interactive: number; background: number } {
       const { interactive = 0, background = 0 } = windows.queue(modelId) ?? {}
-      return { interactive, background }
+      return { interactive, background: background - windows.storedOf(modelId, suspended()) }
     },
 
     /**
@@ -260,7 +272,7 @@ export function openQueue(options: QueueOptions) {
       let [since, workMs]: [number, number | null] = [now(), 0]
       for (const lane of queue?.lanes.values() ?? []) {
         const waiting = waitingIn(lane)
-        if (waiting === 0 || (!jobs && lane.class !== 'interactive')) continue
+        if (waiting === 0 || (lane.class !== 'interactive' && (!jobs || suspended().has(lane.organizationId)))) continue
         if (!calls || lane.class === 'interactive') since = Math.min(since, lane.waitingSince)
         const typicalMs = typical(queue!, lane)
         workMs = workMs === null || typicalMs === null ? null : workMs + waiting * typicalMs

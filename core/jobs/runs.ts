@@ -23,6 +23,8 @@ export interface RunsOptions {
   log: Log
   clock: { now(): number }
   dispatch: () => Dispatch
+  /** The organizations whose jobs are not started. */
+  suspended: () => ReadonlySet<string>
   /** Called when a job has ended for good. */
   ended: (job: JobKey) => void
   /** Called when a job waits until this time, epoch milliseconds. */
@@ -41,19 +43,8 @@ interface Run {
 const graceMs = 10_000
 
 /** Runs the jobs that were given a slot: claims each, runs it, and writes its end. */
-export function openRuns({
-  store,
-  run,
-  queue,
-  live,
-  durations,
-  used,
-  log,
-  clock,
-  dispatch,
-  ended,
-  delayed,
-}: RunsOptions) {
+export function openRuns(options: RunsOptions) {
+  const { store, run, queue, live, durations, used, log, clock, dispatch, suspended, ended, delayed } = options
   const running = new Map<string, Run>()
   const ends = openAttemptEnds({ store, run, log, ended })
   /**
@@ -141,8 +132,8 @@ export function openRuns({
   }
 
   /** Keeps a slot, so that the next node of the execution can be claimed in the commit of this end. */
-  function keepSlot({ id, modelId }: JobRecord): KeptSlot | undefined {
-    const lease = draining ? undefined : dispatch().spare(modelId)
+  function keepSlot({ id, modelId, organizationId }: JobRecord): KeptSlot | undefined {
+    const lease = draining || suspended().has(organizationId) ? undefined : dispatch().spare(modelId)
     if (!lease) return undefined
     const { promise: reported, resolve } = Promise.withResolvers<void>()
     kept.set(id, { lease, reported })

@@ -80,6 +80,17 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
     queue: (modelId: string): ModelQueue | undefined => queues.get(modelId),
     all: (): Iterable<[string, ModelQueue]> => queues,
 
+    /** How many stored jobs of these organizations wait for the model. */
+    storedOf(modelId: string, organizations: ReadonlySet<string>): number {
+      let waiting = 0
+      for (const organizationId of organizations)
+        for (const jobClass of jobClasses) {
+          const at = jobClass === 'interactive' ? undefined : find({ modelId, class: jobClass, organizationId })
+          if (at) waiting += waitingIn(at.lane)
+        }
+      return waiting
+    },
+
     /** Changes a lane by `how`, and updates the counts of its queue. */
     change({ queue, lane }: QueuedLane, how: () => void): void {
       const before = waitingIn(lane)

@@ -32,6 +32,18 @@ export interface NewOrganization
   extends Pick<Organization, 'id' | 'name' | 'plan' | 'createdAt'>,
     Partial<Pick<Organization, 'share' | 'region'> & OrganizationLimits> {}
 
+/** Fields of an organization to change. Absent ones stay. */
+export type OrganizationChange = Partial<Pick<Organization, 'name' | 'plan' | 'share' | 'region'> & OrganizationLimits>
+
+/** Work that has not ended. Jobs of executions are not counted as jobs. */
+export interface ActiveWork {
+  jobs: number
+  executions: number
+}
+
+/** The name of the organization that owns the machine. It cannot be renamed, suspended or deleted. */
+export const machineOwnerName = 'default'
+
 export const organizationStatuses = ['active', 'suspended', 'deleted'] as const
 export type OrganizationStatus = (typeof organizationStatuses)[number]
 
@@ -55,8 +67,26 @@ export interface User {
   removedAt: number | null
 }
 
+/** A user with his tokens, for lists. */
+export interface UserSummary extends User {
+  /** How many of his tokens are active. */
+  activeTokens: number
+  /** When one of his tokens was last used; null if none was. */
+  lastUsedAt: number | null
+}
+
+export type UserChange = Partial<Pick<User, 'name' | 'email' | 'role'>>
+
 export const scopes = ['user:read', 'user:write', 'admin:read', 'admin:write'] as const
 export type Scope = (typeof scopes)[number]
+
+/** The scopes that a token of a user with this role may have. */
+export const scopesOfRole: Readonly<Record<Role, readonly Scope[]>> = {
+  viewer: ['user:read'],
+  member: ['user:read', 'user:write'],
+  admin: scopes,
+  owner: scopes,
+}
 
 export type TokenStatus = 'active' | 'disabled' | 'revoked' | 'expired'
 
@@ -113,6 +143,15 @@ export interface TokenRecord extends Required<Omit<NewToken, 'digest' | 'publicI
   limits: TokenLimits
   status: TokenStatus
   lastUsedAt: number | null
+}
+
+/** A page of a list of tokens; `after` is the id of the last token of the page before. */
+export interface TokenPage {
+  limit: number
+  after?: string
+  status?: TokenStatus
+  /** Only tokens of this user. */
+  userId?: string
 }
 
 export type TokenChange = Partial<

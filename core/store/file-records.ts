@@ -51,6 +51,8 @@ export interface LibraryFilter {
   /** Words of the prompt, in any case. */
   search?: string
   modelId?: string
+  /** Videos of jobs of the tokens of this user. */
+  userId?: string
   createdAfter?: number
   createdBefore?: number
 }

@@ -137,6 +137,8 @@ export interface JobFilter {
   kind?: 'async' | 'sync'
   /** Jobs of this execution. */
   executionId?: string
+  /** Jobs of the tokens of this user. */
+  userId?: string
   /** Epoch milliseconds. */
   createdAfter?: number
   createdBefore?: number

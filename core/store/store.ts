@@ -1,12 +1,18 @@
 import type {
+  ActiveWork,
   NewOrganization,
   NewToken,
   Organization,
+  OrganizationChange,
   TokenChange,
+  TokenPage,
   TokenRecord,
-  TokenStatus,
+  User,
+  UserChange,
+  UserSummary,
   VerifiableToken,
 } from './account-records.ts'
+import type { Actor, AuditFilter, AuditRecord } from './audit-records.ts'
 import type { FilePurpose, FileRecord, LibraryFilter, LibraryItem, NewFile } from './file-records.ts'
 import type {
   Backlog,
@@ -31,6 +37,7 @@ import type { CommitEffects, ExecutionEvent, ExecutionStore, WorkflowStore } fro
 
 // The record types of the store, by subject.
 export * from './account-records.ts'
+export * from './audit-records.ts'
 export * from './file-records.ts'
 export * from './job-class.ts'
 export * from './job-records.ts'
@@ -53,16 +60,84 @@ export * from './webhooks.ts'
  * Callers create ids; times are epoch milliseconds. No SQL and no transaction handle outside this folder.
  */
 export interface Store {
+  /** `by` is who the audit log names, in the same transaction; the server itself if absent. */
   organizations: {
     /** `conflict` when the id or the name is taken. */
-    create(organization: NewOrganization): Promise<Organization>
+    create(organization: NewOrganization, by?: Actor): Promise<Organization>
+    /** Oldest first, deleted ones included. */
     list(): Promise<Organization[]>
     find(id: string): Promise<Organization | undefined>
     /** What it uses of its limits, exact at the time of the call. `dayStart`: when the day began, see `dayStartOf`. */
     use(id: string, dayStart: number): Promise<OrganizationUse>
+    /**
+     * Undefined: there is none. `conflict` when the name is taken, when it was deleted, and to rename the one that owns
+     * the machine.
+     */
+    update(id: string, change: OrganizationChange, by: Actor, at: number): Promise<Organization | undefined>
+    /** Suspends or resumes. Undefined: there is none. `conflict` when it was deleted, or owns the machine. */
+    setStatus(id: string, status: 'active' | 'suspended', by: Actor, at: number): Promise<Organization | undefined>
+    /** Ids of the suspended ones. Cheap. */
+    suspended(): Promise<string[]>
+    activeWork(id: string): Promise<ActiveWork>
+    /** Cancels jobs and executions, at most `limit` of each. Returns how many; nothing is left after none. */
+    cancelWork(id: string, at: number, limit: number): Promise<ActiveWork>
+    /**
+     * Marks it as deleted, revokes its tokens and removes its users; the name is free again. Undefined: there is none.
+     * `conflict` while work is unfinished unless forced, and for the one that owns the machine.
+     */
+    remove(
+      id: string,
+      force: boolean,
+      by: Actor,
+      at: number,
+    ): Promise<{ tokensRevoked: number; usersRemoved: number } | undefined>
+    /** Deleted ones that have something left to erase. Cheap. */
+    unerased(): Promise<string[]>
+    /**
+     * Erases objects of a deleted one, at most `limit` of each kind, and returns how many; `more`: call it again;
+     * `done`: nothing is left.
+     */
+    erase(
+      id: string,
+      at: number,
+      limit: number,
+    ): Promise<{ files: number; workflows: number; more: boolean; done: boolean }>
+  }
+  /** Reads do not find users who were removed. */
+  users: {
+    /** `conflict` when the e-mail address is taken; `not_found` without the organization. */
+    create(user: Omit<User, 'updatedAt' | 'removedAt'>, by: Actor): Promise<User>
+    find(organizationId: string, id: string): Promise<User | undefined>
+    summary(organizationId: string, id: string): Promise<UserSummary | undefined>
+    /** Newest first; `after` is the id of the last user of the page before. */
+    list(organizationId: string, page: { limit: number; after?: string }): Promise<UserSummary[]>
+    /**
+     * Scopes that the role does not allow are taken from his tokens; tokens without any are revoked. Undefined: no such
+     * user. `conflict` for the last owner, a taken e-mail address, and, unless forced, the last tokens with admin:write.
+     */
+    update(
+      organizationId: string,
+      id: string,
+      change: UserChange,
+      act: { by: Actor; at: number; force: boolean },
+    ): Promise<{ tokensNarrowed: number; tokensRevoked: number } | undefined>
+    /** Revokes his tokens. Undefined and `conflict` as for `update`. */
+    remove(
+      organizationId: string,
+      id: string,
+      act: { by: Actor; at: number; force: boolean },
+    ): Promise<{ tokensRevoked: number } | undefined>
+  }
+  /** Administrative acts, kept for ever. Each is recorded in the transaction of the act. */
+  audit: {
+    /** Newest first. A page may have fewer than `limit` records; `next` is the cursor of the next page, null at the end. */
+    list(organizationId: string, filter: AuditFilter): Promise<{ records: AuditRecord[]; next: number | null }>
   }
   tokens: {
-    create(token: NewToken): Promise<TokenRecord>
+    /**
+     * `not_found` without the organization; `invalid_value` without the user; `insufficient_scope` beyond his role.
+     */
+    create(token: NewToken, by?: Actor): Promise<TokenRecord>
     /**
      * Returns the token and its organization, for authentication. Synchronous, because every request starts here: a
      * promise would cost more than the look-up (about 5 µs on SQLite). So a store keeps its tokens where they can be
@@ -71,17 +146,18 @@ export interface Store {
      */
     verify(publicId: string): VerifiableToken | undefined
     find(organizationId: string, id: string): Promise<TokenRecord | undefined>
-    /** Newest first; `after` is the id of the last token of the page before. */
-    list(organizationId: string, page: { limit: number; after?: string; status?: TokenStatus }): Promise<TokenRecord[]>
-    update(organizationId: string, id: string, change: TokenChange): Promise<TokenRecord | undefined>
+    /** Newest first. */
+    list(organizationId: string, page: TokenPage): Promise<TokenRecord[]>
+    update(organizationId: string, id: string, change: TokenChange, by?: Actor): Promise<TokenRecord | undefined>
     /** Idempotent. Returns undefined when the organization has no such token. */
-    revoke(organizationId: string, id: string, at: number): Promise<TokenRecord | undefined>
+    revoke(organizationId: string, id: string, at: number, by?: Actor): Promise<TokenRecord | undefined>
     /** Creates `next` and keeps the old token valid until `previousValidUntil`, in one transaction. */
     rotate(
       organizationId: string,
       id: string,
       next: NewToken,
       previousValidUntil: number,
+      by?: Actor,
     ): Promise<TokenRecord | undefined>
     /** How many active tokens of the organization hold the scope. */
     countActive(organizationId: string, scope: string, at: number): Promise<number>

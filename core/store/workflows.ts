@@ -193,6 +193,8 @@ export interface CommitEffects {
   executions: { organizationId: string; id: string; ended: boolean; timeoutAt?: number }[]
   /** Targets of new webhook deliveries. */
   deliveries: string[]
+  /** Organizations that have events of their own. */
+  organizations: string[]
 }
 
 export interface ExecutionStore {

@@ -70,14 +70,14 @@ export function openExecutions({
   const queueing = openNodeQueueing({ store: store.jobs, works, flight, queue: jobs.queued, ended: jobs.wait, log })
   const timeouts = openTimeouts({ store: store.executions, clock, log })
 
-  store.onCommitted(({ released, claimedSuccessors, withdrawn, executions }) => {
+  store.onCommitted(({ released, claimedSuccessors, withdrawn, executions, organizations: ofEvents }) => {
     // First, because jobs must be started before they can be stopped.
     if (claimedSuccessors.length > 0) jobs.claimedSuccessors(claimedSuccessors)
     if (withdrawn.length > 0) jobs.withdrawn(withdrawn)
     if (released.length > 0) queueing.released(released)
     // One commit may have changed many nodes of an execution.
     const changed = new Map<string, boolean>()
-    const organizations = new Set<string>()
+    const organizations = new Set(ofEvents)
     for (const { id, organizationId, ended, timeoutAt } of executions) {
       changed.set(id, ended || changed.get(id) === true)
       organizations.add(organizationId)

@@ -155,7 +155,7 @@ export const eventRoutes = (owners: EventOwners, shared = sharedBy(owners)) => [
     scope: 'user:read',
     tag,
     summary: 'Stream events of organization',
-    description: `${resuming} The stream has the events of all jobs and executions of the organization and does not end. The snapshot has the newest 50 jobs and executions that have not ended; with \`has_more\` there may be more jobs: list them with \`GET /api/jobs\`. With \`?types=job.completed,job.failed\` only these types are sent; \`job.*\` stands for all events of jobs, \`workflow_execution.*\` for all of executions and their nodes.`,
+    description: `${resuming} The stream has the events of the organization, such as \`token.revoked\`, and of all its jobs and executions, and does not end. The snapshot has the newest 50 jobs and executions that have not ended; with \`has_more\` there may be more jobs: list them with \`GET /api/jobs\`. With \`?types=job.completed,job.failed\` only these types are sent; \`job.*\` stands for all events of jobs, \`workflow_execution.*\` for all of executions and their nodes.`,
     events: 'OrganizationEvent',
     query: z.strictObject({
       types: z

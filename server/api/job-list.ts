@@ -12,6 +12,7 @@ const Query = z.strictObject({
   status: z.enum(jobStatuses).optional().describe('Only jobs with this status.'),
   task: Task.optional().describe('Only jobs of this task.'),
   model_id: z.string().max(128).optional().describe('Only jobs of this model.'),
+  user_id: z.string().max(64).optional().describe('Only jobs of the tokens of this user.'),
   kind: z
     .enum(['async', 'sync'])
     .optional()
@@ -52,6 +53,7 @@ export const listRoute = (owners: Pick<Owners, 'jobs'>) =>
         ...(query.status === undefined ? {} : { status: query.status }),
         ...(query.task === undefined ? {} : { task: query.task }),
         ...(query.model_id === undefined ? {} : { modelId: query.model_id }),
+        ...(query.user_id === undefined ? {} : { userId: query.user_id }),
         ...(query.kind === undefined ? {} : { kind: query.kind }),
         // Excludes the whole second.
         ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 + 999 }),

@@ -99,6 +99,7 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
     query: z.strictObject({
       q: z.string().max(500).optional().describe('Words that the prompt must contain.'),
       model_id: z.string().max(128).optional().describe('Only videos of this model.'),
+      user_id: z.string().max(64).optional().describe('Only videos of the tokens of this user.'),
       created_after: Time.describe('Only videos created after this time, in Unix seconds.'),
       created_before: Time.describe('Only videos created before this time, in Unix seconds.'),
       limit: pageLimit,
@@ -111,6 +112,7 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
         ...(query.after === undefined ? {} : { after: query.after }),
         ...(query.q?.trim() ? { search: query.q } : {}),
         ...(query.model_id === undefined ? {} : { modelId: query.model_id }),
+        ...(query.user_id === undefined ? {} : { userId: query.user_id }),
         ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 }),
         ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
       })

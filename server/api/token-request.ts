@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { maxOverlapMs } from '../../core/accounts/accounts.ts'
-import { notImplemented } from '../../core/schemas/not-implemented.ts'
+import { tokenFields } from '../../core/accounts/token-fields.ts'
 
 const name = z.string().min(1).max(128).describe('Name of the token.')
 const Scopes = z.array(z.string()).min(1).max(4)
@@ -17,9 +17,10 @@ export const TokenCreate = z
     expires_at: z.int().nullish().describe('When the token expires, in Unix seconds. Default: never.'),
     expires_in: z.int().min(1).optional().describe('Seconds after which the token expires. Wins over `expires_at`.'),
     models: patterns.nullish().describe(`${modelsText} Default: the same as your own token.`),
-    rate_limit: notImplemented,
-    monthly_spend_limit: notImplemented,
-    metadata: notImplemented,
+    ...tokenFields,
+    user_id: tokenFields.user_id.describe(
+      'Id of the user who owns it, which bounds its scopes by the role; null for nobody. Default: the user of your own token.',
+    ),
   })
   .meta({ id: 'TokenCreate', description: 'A token to create.' })
 
@@ -31,9 +32,7 @@ export const TokenChange = z
     status: z.enum(['active', 'disabled']).optional().describe('A disabled token is refused until it is active again.'),
     expires_at: z.int().nullish().describe('When the token expires, in Unix seconds; null for never.'),
     models: patterns.nullish().describe(modelsText),
-    rate_limit: notImplemented,
-    monthly_spend_limit: notImplemented,
-    metadata: notImplemented,
+    ...tokenFields,
   })
   .meta({ id: 'TokenChange', description: 'Fields of a token to change. Absent fields stay.' })
 

@@ -29,11 +29,12 @@ export const errorCodes: Readonly<Record<FailureCode, string>> = {
   model_not_allowed: 'The token may not use this model.',
   region_restricted: 'The organization is restricted to a region, and the model runs elsewhere.',
   organization_mismatch: 'The token belongs to another organization than the one that may do this.',
-  organization_disabled: 'The organization of the token is disabled.',
   outside_allowed_hours:
     'The token may not be used at this time. `opens_at` is when it may be used again, in Unix seconds.',
   storage_full:
     'The files of the organization have the size that it may store. Delete jobs with their files, or videos of the library.',
+  role_not_allowed: 'The role of the user to whom the token belongs does not allow this.',
+  organization_disabled: 'The organization of the token is suspended.',
   origin_not_allowed: 'Web pages of this origin may not use the API. Add it to `cors.origins` in `infer.yaml`.',
   invalid_signature: 'The signed address was changed or has expired. Get a new one.',
   not_found: 'The object does not exist, or belongs to another organization.',

@@ -98,6 +98,13 @@ export function registerLogEvents(): void {
       })
       .describe('The execution or its node.'),
   })
+  const tokenEvents = z.object({
+    ...head,
+    type: z.enum(['token.created', 'token.revoked']).describe('What happened.'),
+    data: z
+      .object({ token_id: z.string().describe('Id of the token.'), name: z.string().describe('Name of the token.') })
+      .describe('The token.'),
+  })
   z.union([
     z.object({
       ...head,
@@ -112,8 +119,9 @@ export function registerLogEvents(): void {
     }),
     ...jobEvents,
     executionEvents,
+    tokenEvents,
     error,
-  ]).meta({ id: 'OrganizationEvent', description: 'An event of a job or an execution of the organization.' })
+  ]).meta({ id: 'OrganizationEvent', description: 'An event of the organization, its jobs and its executions.' })
   z.union([
     z.object({
       ...head,

@@ -251,6 +251,28 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send(`DELETE ${tokens}/{id}`, { path: await made() })
   })
 
+  test('organizations and members', async () => {
+    const base = '/api/organizations'
+    const created = await run.send<{ organization: { id: string } }>(`POST ${base}`)
+    const path = { organization: created.organization.id }
+    await run.send(`GET ${base}`)
+    await run.send(`GET ${base}/{organization}`, { path })
+    await run.send(`PATCH ${base}/{organization}`, { path })
+    await run.send(`PATCH ${base}/{organization}/limits`, { path })
+    await run.send(`GET ${base}/{organization}/limits`, { path })
+    const members = `${base}/{organization}/members`
+    const { user } = await run.send<{ user: { id: string } }>(`POST ${members}`, { path })
+    const one = { ...path, user: user.id }
+    await run.send(`GET ${members}`, { path })
+    await run.send(`GET ${members}/{user}`, { path: one })
+    await run.send(`PATCH ${members}/{user}`, { path: one })
+    await run.send(`DELETE ${members}/{user}`, { path: one })
+    await run.send(`POST ${base}/{organization}/suspend`, { path })
+    await run.send(`POST ${base}/{organization}/resume`, { path })
+    await run.send(`GET ${base}/{organization}/audit`, { path })
+    await run.send(`DELETE ${base}/{organization}`, { path })
+  })
+
   test('the server', async () => {
     for (const name of ['/livez', '/readyz', '/metrics']) await run.send(`GET ${name}`, { token: null })
     await run.send('GET /infer.schema.json', { token: null })

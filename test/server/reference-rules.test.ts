@@ -12,8 +12,8 @@ const operations = operationsOf(api)
 const verbs = new Set(
   (
     'Allow Call Cancel Check Complete Create Delete Download Duplicate Edit Execute Get List Load Redeliver Replace ' +
-    'Rerank Retry Revoke Rewrite Rotate Run Score Start Stream Submit Test Transcribe Translate Unload Update Upload ' +
-    'Validate'
+    'Rerank Resume Retry Revoke Rewrite Rotate Run Score Start Stream Submit Suspend Test Transcribe Translate Unload ' +
+    'Update Upload Validate'
   ).split(' '),
 )
 

@@ -71,6 +71,21 @@ const written: Record<string, string> = {
   'POST /slug/requests/batch': 'user:read',
   'POST /slug/requests/:id/cancel': 'user:write',
   'PUT /slug/requests/:id/cancel': 'user:write',
+  'POST /api/organizations': 'admin:write',
+  'GET /api/organizations': 'admin:read',
+  'GET /api/organizations/:organization': 'admin:read',
+  'PATCH /api/organizations/:organization': 'admin:write',
+  'DELETE /api/organizations/:organization': 'admin:write',
+  'POST /api/organizations/:organization/suspend': 'admin:write',
+  'POST /api/organizations/:organization/resume': 'admin:write',
+  'GET /api/organizations/:organization/limits': 'admin:read',
+  'PATCH /api/organizations/:organization/limits': 'admin:write',
+  'GET /api/organizations/:organization/members': 'admin:read',
+  'POST /api/organizations/:organization/members': 'admin:write',
+  'GET /api/organizations/:organization/members/:user': 'admin:read',
+  'PATCH /api/organizations/:organization/members/:user': 'admin:write',
+  'DELETE /api/organizations/:organization/members/:user': 'admin:write',
+  'GET /api/organizations/:organization/audit': 'admin:read',
   'POST /api/organizations/:organization/tokens': 'admin:write',
   'GET /api/organizations/:organization/tokens': 'admin:read',
   'GET /api/organizations/:organization/tokens/:id': 'admin:read',
@@ -152,7 +167,10 @@ const token = async (wanted: Scope[]) => {
   return ((await made.json()) as { secret: string }).secret
 }
 const filled = (path: string, organization = app.organizationId, id: string = newId('tok')) =>
-  path.replace(':organization', organization).replace(/(\*\*)?:id/, id)
+  path
+    .replace(':organization', organization)
+    .replace(':user', newId('user'))
+    .replace(/(\*\*)?:id/, id)
 const withoutId = (text: string) => text.replace(/req_[0-9A-Z]{26}/g, 'req')
 
 test('the table of routes equals this list', () => {
@@ -242,7 +260,7 @@ test('another organization is refused, existing or not, with the same message', 
           token: other.secret,
           ...(route.method === 'GET' || route.method === 'DELETE'
             ? {}
-            : { body: route.path.endsWith('/tokens') ? { name: 'x' } : {} }),
+            : { body: (route.example as object | undefined) ?? {} }),
         })
         return [response.status, withoutId(await response.text())]
       }),
@@ -260,6 +278,108 @@ test('a token of another organization is not found under the own one', async () 
     expect(response.status).toBe(404)
   }
 })
+
+/** The parameters of paths below /api/organizations, as a caller could guess them. */
+const foreignPaths = (organization: string, id: string, user: string) =>
+  routes
+    .filter(({ path }) => path.startsWith('/api/organizations/:organization'))
+    .map(route => ({
+      route,
+      path: route.path.replace(':organization', organization).replace(':user', user).replace(':id', id),
+    }))
+
+test('every route of an organization × every set of scopes × own, foreign and absent: foreign is absent', async () => {
+  const other = await otherOrganization()
+  const made = await app.fetch(`/api/organizations/${app.organizationId}/members`, {
+    body: { name: 'A', email: `${newId('user')}@example.com` },
+  })
+  const { user } = (await made.json()) as { user: { id: string } }
+  const rootId = ((await (await app.fetch('/api/me')).json()) as { token: { id: string } }).token.id
+  for (const bits of Array.from({ length: 15 }, (_, at) => at + 1)) {
+    const subset = scopes.filter((_, at) => bits & (1 << at))
+    const created = await app.fetch(`/api/organizations/${other.organizationId}/tokens`, {
+      token: other.secret,
+      body: { name: 'x', scopes: subset },
+    })
+    const { secret } = (await created.json()) as { secret: string }
+    const foreign = foreignPaths(app.organizationId, rootId, user.id)
+    const absent = foreignPaths(newId('org'), newId('tok'), newId('user'))
+    for (const [at, { route, path }] of foreign.entries()) {
+      const answers = await Promise.all(
+        [path, absent[at]!.path].map(async to => {
+          const body = (route.example as object | undefined) ?? {}
+          const hasBody = route.method === 'POST' || route.method === 'PATCH'
+          const response = await app.fetch(to, { method: route.method, token: secret, ...(hasBody ? { body } : {}) })
+          return [response.status, withoutId(await response.text())]
+        }),
+      )
+      const name = `${route.method} ${route.path} with ${subset.join()}`
+      expect([name, ...answers[0]!]).toEqual([name, ...answers[1]!])
+      expect([name, answers[0]![0]]).toEqual([name, 403])
+      const code = subset.includes(route.scope as Scope) ? 'organization_mismatch' : 'insufficient_scope'
+      expect([name, answers[0]![1]]).toEqual([name, expect.stringContaining(`"${code}"`)])
+    }
+  }
+})
+
+test('objects of another organization are not found under the own one, byte for byte like absent ones', async () => {
+  const other = await otherOrganization()
+  const base = (organization: string) => `/api/organizations/${organization}`
+  const made = await app.fetch(`${base(app.organizationId)}/members`, {
+    body: { name: 'B', email: `${newId('user')}@example.com` },
+  })
+  const { user } = (await made.json()) as { user: { id: string } }
+  const rootId = ((await (await app.fetch('/api/me')).json()) as { token: { id: string } }).token.id
+  const own = routes.filter(({ path }) => /:organization\/.*:(id|user)/.test(path))
+  expect(own).toHaveLength(8)
+  for (const route of own) {
+    const answers = await Promise.all(
+      [
+        [rootId, user.id],
+        [newId('tok'), newId('user')],
+      ].map(async ([id, userId]) => {
+        const path = route.path
+          .replace(':organization', other.organizationId)
+          .replace(':user', userId!)
+          .replace(':id', id!)
+        const hasBody = route.method === 'POST' || route.method === 'PATCH'
+        const body = (route.example as object | undefined) ?? {}
+        const options = { method: route.method, token: other.secret, ...(hasBody ? { body } : {}) }
+        const response = await app.fetch(path, options)
+        return [
+          response.status,
+          withoutId(await response.text())
+            .replaceAll(id!, 'ID')
+            .replaceAll(userId!, 'USER'),
+        ]
+      }),
+    )
+    expect([route.path, ...answers[0]!]).toEqual([route.path, ...answers[1]!])
+    expect([route.path, answers[0]![0]]).toEqual([route.path, 404])
+  }
+})
+
+test.each(['status', 'id', 'organization_id', 'plan', 'created_at', 'created_by', 'secret', 'deleted', '__proto__x'])(
+  "no body sets '%s' where it is not documented",
+  async field => {
+    const unset = routes.filter(
+      ({ path, method, example }) =>
+        path.startsWith('/api/organizations') && method !== 'GET' && method !== 'DELETE' && example !== undefined,
+    )
+    const documented: Record<string, RegExp> = {
+      status: /^PATCH .*\/tokens\/:id$/,
+      plan: /^(POST|PATCH) \/api\/organizations(\/:organization)?$/,
+    }
+    for (const route of unset) {
+      const name = `${route.method} ${route.path}`
+      if (documented[field]?.test(name)) continue
+      const body = { ...(route.example as object), [field]: 'suspended' }
+      const response = await app.fetch(filled(route.path), { method: route.method, body })
+      const text = await response.text()
+      expect([name, response.status, text.includes('"unknown_parameter"')], text).toEqual([name, 400, true])
+    }
+  },
+)
 
 async function otherOrganization(): Promise<{ organizationId: string; secret: string }> {
   const log = openLog('error')

@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import { type JobRecord, type LimitReached, limitFailure, type NewJob, type Store } from '../store.ts'
+import { type JobRecord, type LimitReached, limitFailure, type NewJob, type Store, theServer } from '../store.ts'
 import { usageSums } from '../usage-text.ts'
 import { received } from './batch.ts'
 import type { CommandName } from './commands.ts'
@@ -53,32 +53,60 @@ export function assemble(parts: {
 
   return {
     organizations: {
-      async create(organization) {
-        await send('organizations.create', organization)
+      async create(organization, by = theServer) {
+        await send('organizations.create', { organization, by })
         return reader.organizations.find(organization.id)!
       },
       list: async () => reader.organizations.list(),
       find: async id => reader.organizations.find(id),
       use: (id, dayStart) => send('organizations.use', { id, dayStart }),
+      async update(id, change, by, at) {
+        return (await send('organizations.update', { id, change, by, at })) ? reader.organizations.find(id) : undefined
+      },
+      async setStatus(id, status, by, at) {
+        const set = await send('organizations.setStatus', { id, status, by, at })
+        return set ? reader.organizations.find(id) : undefined
+      },
+      suspended: async () => reader.organizations.suspended(),
+      // In the writer's thread, because it scans all pending jobs.
+      activeWork: id => send('organizations.activeWork', id),
+      cancelWork: (id, at, limit) => send('organizations.cancelWork', { id, at, limit }),
+      remove: (id, force, by, at) => send('organizations.remove', { id, force, by, at }),
+      unerased: async () => reader.organizations.unerased(),
+      erase: (id, at, limit) => send('organizations.erase', { id, at, limit }),
+    },
+    users: {
+      async create(user, by) {
+        await send('users.create', { user, by })
+        return reader.users.find(user.organizationId, user.id)!
+      },
+      find: async (organizationId, id) => reader.users.find(organizationId, id),
+      summary: async (organizationId, id) => reader.users.summary(organizationId, id),
+      list: async (organizationId, page) => reader.users.list(organizationId, page),
+      update: (organizationId, id, change, act) => send('users.update', { organizationId, id, change, ...act }),
+      remove: (organizationId, id, act) => send('users.remove', { organizationId, id, ...act }),
+    },
+    audit: {
+      list: async (organizationId, filter) => reader.audit.list(organizationId, filter),
     },
     tokens: {
-      async create(token) {
-        await send('tokens.create', token)
+      async create(token, by = theServer) {
+        await send('tokens.create', { token, by })
         return reader.tokens.find(token.organizationId, token.id)!
       },
       verify: publicId => reader.tokens.verify(publicId),
       find: async (organizationId, id) => reader.tokens.find(organizationId, id),
       list: async (organizationId, page) => reader.tokens.list(organizationId, page),
-      async update(organizationId, id, change) {
-        await send('tokens.update', { organizationId, id, change })
+      async update(organizationId, id, change, by = theServer) {
+        await send('tokens.update', { organizationId, id, change, by, at: Date.now() })
         return reader.tokens.find(organizationId, id)
       },
-      async revoke(organizationId, id, at) {
-        await send('tokens.revoke', { organizationId, id, at })
+      async revoke(organizationId, id, at, by = theServer) {
+        await send('tokens.revoke', { organizationId, id, at, by })
         return reader.tokens.find(organizationId, id)
       },
-      async rotate(organizationId, id, next, previousValidUntil) {
-        const rotated = await send('tokens.rotate', { organizationId, id, next, previousValidUntil })
+      async rotate(organizationId, id, next, previousValidUntil, by = theServer) {
+        const rotated = await send('tokens.rotate', { organizationId, id, next, previousValidUntil, by })
         return rotated ? reader.tokens.find(organizationId, next.id) : undefined
       },
       countActive: async (organizationId, scope, at) => reader.tokens.countActive(organizationId, scope, at),

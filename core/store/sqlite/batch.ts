@@ -9,6 +9,7 @@ export interface SentFailure {
   code: FailureCode
   message: string
   retryAfterMs?: number
+  param?: string
   /** The stack of the original error, for the receiver's log. */
   cause?: string
 }
@@ -111,9 +112,15 @@ export function openBatch(
 /** Converts an error for another thread; what is not a Failure becomes `internal_error` with its stack as the cause. */
 export function sendable(thrown: unknown): SentFailure {
   const failure = Failure.from(thrown)
-  const { code, message, retryAfterMs, cause } = failure
-  return { code, message, retryAfterMs, cause: cause instanceof Error ? (cause.stack ?? cause.message) : undefined }
+  const { code, message, retryAfterMs, param, cause } = failure
+  return {
+    code,
+    message,
+    retryAfterMs,
+    param,
+    cause: cause instanceof Error ? (cause.stack ?? cause.message) : undefined,
+  }
 }
 
-export const received = ({ code, message, retryAfterMs, cause }: SentFailure): Failure =>
-  new Failure(code, message, { retryAfterMs, cause })
+export const received = ({ code, message, retryAfterMs, param, cause }: SentFailure): Failure =>
+  new Failure(code, message, { retryAfterMs, param, cause })

@@ -7,10 +7,12 @@ import { queueCommands } from './job-queue.ts'
 import { jobCommands } from './jobs.ts'
 import { idempotencyCommands } from './keys.ts'
 import { libraryCommands } from './library.ts'
+import { organizationEndCommands } from './organization-end.ts'
 import { organizationUseCommands } from './organization-use.ts'
 import { organizationCommands } from './organizations.ts'
 import { resultCommands } from './result-rows.ts'
 import { tokenCommands } from './tokens.ts'
+import { userCommands } from './users.ts'
 import { webhookDeliveryCommands } from './webhook-deliveries.ts'
 import { webhookEndpointCommands } from './webhook-endpoints.ts'
 import { workflowCommands } from './workflows.ts'
@@ -19,7 +21,9 @@ import { workflowCommands } from './workflows.ts'
 export const openCommands = (connection: Connection, context: WriteContext) => ({
   ...organizationCommands(connection),
   ...organizationUseCommands(context.use),
-  ...tokenCommands(connection),
+  ...organizationEndCommands(connection, context),
+  ...userCommands(connection, context),
+  ...tokenCommands(connection, context),
   ...jobCommands(connection, context),
   ...queueCommands(connection, context),
   ...forgetCommands(connection, context),
@@ -38,6 +42,7 @@ export type CommandName = keyof Commands
 /** Commands of callers that make the database grow. They are refused first when the disk is nearly full. */
 export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'organizations.create',
+  'users.create',
   'tokens.create',
   'tokens.rotate',
   'jobs.submit',

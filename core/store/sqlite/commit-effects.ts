@@ -6,6 +6,7 @@ const none = (): CommitEffects => ({
   withdrawn: [],
   executions: [],
   deliveries: [],
+  organizations: [],
 })
 
 /**
@@ -20,6 +21,8 @@ export function openCommitEffects() {
     claimSuccessor: (job: CommitEffects['claimedSuccessors'][number]): void => void effects.claimedSuccessors.push(job),
     withdraw: (job: CommitEffects['withdrawn'][number]): void => void effects.withdrawn.push(job),
     deliver: (target: string): void => void effects.deliveries.push(target),
+    /** The organization has an event of its own. */
+    eventOf: (organizationId: string): void => void effects.organizations.push(organizationId),
     change: (execution: CommitEffects['executions'][number]): void => void effects.executions.push(execution),
     /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {

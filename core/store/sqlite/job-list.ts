@@ -38,7 +38,8 @@ export function jobList(connection: Connection, scan = listScan) {
       )
       .pluck()
   const matches = `(:status IS NULL OR status = :status) AND (:task IS NULL OR task = :task)
-    AND (:modelId IS NULL OR model_id = :modelId) AND created_at > :createdAfter AND created_at < :createdBefore`
+    AND (:modelId IS NULL OR model_id = :modelId) AND created_at > :createdAfter AND created_at < :createdBefore
+    AND (:userId IS NULL OR token_id IN (SELECT tokens.id FROM tokens WHERE user_id = :userId))`
   const jobFloor = bounds('jobs', 'id', '')
   const callFloor = bounds('ledger', 'job_id', `AND kind = 'sync'`)
   const jobs = connection.prepare<[object], JobRow>(
@@ -92,6 +93,7 @@ export function jobList(connection: Connection, scan = listScan) {
       status: filter.status ?? null,
       task: filter.task ?? null,
       modelId: filter.modelId ?? null,
+      userId: filter.userId ?? null,
     }
     if (filter.executionId !== undefined) {
       const { executionId } = filter

@@ -91,11 +91,13 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
       'SELECT id FROM library WHERE organization_id = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?',
     )
     .pluck()
+  const ofUser = `EXISTS (SELECT 1 FROM jobs JOIN tokens ON tokens.id = jobs.token_id WHERE tokens.user_id = ?
+    AND jobs.organization_id = library.organization_id AND jobs.id = library.job_id)`
   // One statement for each number of words: SQLite would evaluate an unused condition for every row all the same.
   const page = Array.from({ length: maxWords + 1 }, (_, words) =>
     connection.prepare<unknown[], LibraryRow>(
       `${columns} WHERE library.organization_id = ? AND library.id < ? AND library.id >= ?
-         AND (? IS NULL OR model_id = ?) AND library.created_at > ? AND library.created_at < ?
+         AND (? IS NULL OR model_id = ?) AND (? IS NULL OR ${ofUser}) AND library.created_at > ? AND library.created_at < ?
          ${'AND instr(folded, ?) > 0 '.repeat(words)} ORDER BY library.id DESC LIMIT ?`,
     ),
   )
@@ -106,7 +108,7 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
       return row && itemOf(row)
     },
     list(organizationId: string, filter: LibraryFilter): { items: LibraryItem[]; next: string | null } {
-      const { limit, after = '~', search = '', modelId = null } = filter
+      const { limit, after = '~', search = '', modelId = null, userId = null } = filter
       const words = fold(search).split(/\s+/).filter(Boolean).slice(0, maxWords)
       const floorId = floor.get(organizationId, after, scan - 1)
       const rows = page[words.length]!.all(
@@ -115,6 +117,8 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
         floorId ?? '',
         modelId,
         modelId,
+        userId,
+        userId,
         filter.createdAfter ?? -1,
         filter.createdBefore ?? Number.MAX_SAFE_INTEGER,
         ...words,

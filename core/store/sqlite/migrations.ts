@@ -6,6 +6,7 @@ import { accountsAndUsage } from './migrations/003-accounts-and-usage.ts'
 import { webhooks } from './migrations/005-webhooks.ts'
 import { jobRegion } from './migrations/006-job-region.ts'
 import { usage } from './migrations/007-usage.ts'
+import { organizationEnds } from './migrations/008-organization-ends.ts'
 import { organizationUse } from './migrations/009-organization-use.ts'
 
 export interface Migration {
@@ -21,6 +22,7 @@ export const migrations: readonly Migration[] = [
   { version: 5, sql: webhooks },
   { version: 6, sql: jobRegion },
   { version: 7, sql: usage },
+  { version: 8, sql: organizationEnds },
   { version: 9, sql: organizationUse },
 ]
 

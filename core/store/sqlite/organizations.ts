@@ -1,5 +1,15 @@
 import { Failure } from '../../failure.ts'
-import type { NewOrganization, Organization, OrganizationLimits, OrganizationStatus } from '../store.ts'
+import { auditedOrganization, changedFields } from '../audited.ts'
+import {
+  type Actor,
+  machineOwnerName,
+  type NewOrganization,
+  type Organization,
+  type OrganizationChange,
+  type OrganizationLimits,
+  type OrganizationStatus,
+} from '../store.ts'
+import { openAudit } from './audit.ts'
 import type { Connection } from './database.ts'
 
 /** The columns of the limits of an organization. */
@@ -35,7 +45,7 @@ const limitValues = (limits: Partial<OrganizationLimits>): (number | null)[] => 
   limits.monthlySpendLimit ?? null,
 ]
 
-interface OrganizationRow extends OrganizationLimitsRow {
+export interface OrganizationRow extends OrganizationLimitsRow {
   id: string
   name: string
   plan: string
@@ -44,11 +54,12 @@ interface OrganizationRow extends OrganizationLimitsRow {
   region: string | null
   created_at: number
   updated_at: number
+  deleted_name: string | null
 }
 
-const record = (row: OrganizationRow): Organization => ({
+export const organizationOf = (row: OrganizationRow): Organization => ({
   id: row.id,
-  name: row.name,
+  name: row.deleted_name ?? row.name,
   plan: row.plan,
   status: row.status,
   share: row.share,
@@ -58,27 +69,95 @@ const record = (row: OrganizationRow): Organization => ({
   updatedAt: row.updated_at,
 })
 
+/** Throws Failure `conflict` for an organization that was deleted: nothing of it changes any more. */
+export function refuseDeleted({ status, deleted_name }: OrganizationRow): void {
+  if (status === 'deleted') throw new Failure('conflict', `The organization '${deleted_name}' was deleted.`)
+}
+
+/** Throws Failure `conflict` for the organization that owns the machine, without which nobody could administer it. */
+export function refuseMachineOwner({ name }: OrganizationRow, act: string): void {
+  if (name !== machineOwnerName) return
+  throw new Failure('conflict', `The organization '${name}' owns this machine. It cannot be ${act}.`)
+}
+
 /** The writer's commands for organizations. Each runs inside a savepoint of the writer's transaction. */
 export function organizationCommands(connection: Connection) {
   const taken = connection.prepare<[string, string], { id: string }>(
     'SELECT id FROM organizations WHERE id = ? OR name = ?',
   )
+  const one = connection.prepare<[string], OrganizationRow>('SELECT * FROM organizations WHERE id = ?')
   const insert = connection.prepare(
     `INSERT INTO organizations (id, name, plan, status, share, region, created_at, updated_at, ${organizationLimitsColumns})
      VALUES (?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
+  const change = connection.prepare(
+    `UPDATE organizations SET name = ?, plan = ?, share = ?, region = ?, updated_at = ?, requests_per_minute = ?,
+       jobs_per_minute = ?, concurrent_requests = ?, pending_jobs = ?, stored_bytes = ?, uploads_per_day = ?,
+       monthly_spend_limit = ? WHERE id = ?`,
+  )
+  const setStatus = connection.prepare('UPDATE organizations SET status = ?, updated_at = ? WHERE id = ?')
+  const audit = openAudit(connection)
+
+  function refuseTaken({ id, name }: { id: string; name: string }): void {
+    const other = taken.get(id, name)
+    if (other)
+      throw new Failure(
+        'conflict',
+        other.id === id
+          ? `The organization id '${id}' is taken. Choose another id.`
+          : `An organization named '${name}' exists already (${other.id}). Choose another name.`,
+        { param: 'name' },
+      )
+  }
+
   return {
-    'organizations.create'(it: NewOrganization): void {
-      const other = taken.get(it.id, it.name)
-      if (other)
-        throw new Failure(
-          'conflict',
-          other.id === it.id
-            ? `The organization id '${it.id}' is taken. Choose another id.`
-            : `An organization named '${it.name}' exists already (${other.id}). Choose another name.`,
-        )
+    'organizations.create'({ organization: it, by }: { organization: NewOrganization; by: Actor }): void {
+      refuseTaken(it)
       const { id, name, plan, share = null, region = null, createdAt } = it
       insert.run(id, name, plan, share, region, createdAt, createdAt, ...limitValues(it))
+      const after = auditedOrganization(organizationOf(one.get(id)!))
+      audit({
+        organizationId: id,
+        at: createdAt,
+        actor: by,
+        action: 'organization.created',
+        targetId: id,
+        before: null,
+        after,
+      })
+    },
+
+    /** False: there is no such organization. */
+    'organizations.update'(it: { id: string; change: OrganizationChange; by: Actor; at: number }): boolean {
+      const row = one.get(it.id)
+      if (!row) return false
+      refuseDeleted(row)
+      const before = organizationOf(row)
+      const after = { ...before, ...it.change }
+      if (after.name !== before.name) {
+        refuseMachineOwner(row, 'renamed')
+        refuseTaken({ id: '', name: after.name })
+      }
+      const changed = changedFields(auditedOrganization(before), auditedOrganization(after))
+      if (!changed) return true
+      change.run(after.name, after.plan, after.share, after.region, it.at, ...limitValues(after), it.id)
+      const target = { organizationId: it.id, at: it.at, actor: it.by, targetId: it.id }
+      audit({ ...target, action: 'organization.updated', ...changed })
+      return true
+    },
+
+    /** Suspends or resumes. False: there is no such organization. */
+    'organizations.setStatus'(it: { id: string; status: 'active' | 'suspended'; by: Actor; at: number }): boolean {
+      const row = one.get(it.id)
+      if (!row) return false
+      refuseDeleted(row)
+      if (it.status === 'suspended') refuseMachineOwner(row, 'suspended')
+      if (row.status === it.status) return true
+      setStatus.run(it.status, it.at, it.id)
+      const action = it.status === 'suspended' ? 'organization.suspended' : 'organization.resumed'
+      const [before, after] = [{ status: row.status }, { status: it.status }]
+      audit({ organizationId: it.id, at: it.at, actor: it.by, targetId: it.id, action, before, after })
+      return true
     },
   }
 }
@@ -87,11 +166,17 @@ export function organizationCommands(connection: Connection) {
 export function organizationReads(connection: Connection) {
   const all = connection.prepare<[], OrganizationRow>('SELECT * FROM organizations ORDER BY created_at, id')
   const one = connection.prepare<[string], OrganizationRow>('SELECT * FROM organizations WHERE id = ?')
+  const suspended = connection.prepare<[], string>(`SELECT id FROM organizations WHERE status = 'suspended'`).pluck()
+  const unerased = connection
+    .prepare<[], string>(`SELECT id FROM organizations WHERE status = 'deleted' AND erased_at IS NULL`)
+    .pluck()
   return {
-    list: (): Organization[] => all.all().map(record),
+    list: (): Organization[] => all.all().map(organizationOf),
     find(id: string): Organization | undefined {
       const row = one.get(id)
-      return row && record(row)
+      return row && organizationOf(row)
     },
+    suspended: (): string[] => suspended.all(),
+    unerased: (): string[] => unerased.all(),
   }
 }

@@ -1,4 +1,5 @@
 import { Failure } from '../../failure.ts'
+import { auditReads } from './audit.ts'
 import { meaningOf, openDatabase } from './database.ts'
 import { eventReads } from './events.ts'
 import { executionReads } from './execution-reads.ts'
@@ -10,7 +11,8 @@ import { ledgerLength } from './ledger.ts'
 import { libraryReads } from './library.ts'
 import { organizationReads } from './organizations.ts'
 import { resultReads } from './result-rows.ts'
-import { tokenReads } from './tokens.ts'
+import { tokenReads } from './token-reads.ts'
+import { userReads } from './users.ts'
 import { webhookEndpointReads } from './webhook-endpoints.ts'
 import { webhookDeliveryReads } from './webhook-reads.ts'
 import { workflowReads } from './workflows.ts'
@@ -41,7 +43,9 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
 
   return {
     organizations: all(organizationReads(connection)),
+    users: all(userReads(connection)),
     tokens: all(tokenReads(connection)),
+    audit: all(auditReads(connection)),
     jobs: all({ ...jobReads(connection), ...keyReads(connection), list: jobList(connection) }),
     results: all(resultReads(connection)),
     events: all(eventReads(connection)),

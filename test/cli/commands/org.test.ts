@@ -24,8 +24,7 @@ test('creating an organization also creates the data directory, and the organiza
     name: 'acme',
     plan: 'pro',
     status: 'active',
-    requests_per_minute: null,
-    jobs_per_minute: 0,
+    limits: { api_requests_per_minute: null, job_submissions_per_minute: 0 },
   })
   expect(json(await infer(['org', 'list', '--json'], { env: { INFER_DATA_DIR: dataDir } }))).toEqual({
     organizations: [organization],
@@ -42,6 +41,64 @@ test('the name may be an option, or be omitted', async () => {
     organization: { id: string; name: string }
   }
   expect(organization.name).toBe(organization.id)
+})
+
+test('without a server an organization is changed, limited, suspended, resumed and deleted', async () => {
+  const dataDir = temporaryFolder()
+  const env = { INFER_DATA_DIR: dataDir }
+  const run = async (...args: string[]) => {
+    const ended = await infer(['org', ...args], { env })
+    expect(ended.exitCode, ended.stderr).toBe(0)
+    return ended
+  }
+  await run('create', 'acme', '--plan', 'pro', '--spend-limit', '12.5')
+  const limited = await run('limits', 'acme', '--pending-jobs', '5', '--stored-bytes', '2GiB', '--json')
+  expect(json(limited)).toMatchObject({
+    plan: 'pro',
+    limits: { pending_jobs: 5, stored_bytes: 2 * 2 ** 30, monthly_spend_limit: 12.5, uploads_per_day: null },
+  })
+  const updated = await run('update', 'acme', '--name', 'Acme Ltd', '--share', '7', '--region', 'EU', '--json')
+  expect(json(updated)).toMatchObject({ organization: { name: 'Acme Ltd', share: 7, region: 'EU' } })
+  const cleared = await run('update', 'Acme Ltd', '--share', 'none', '--region', 'none', '--json')
+  expect(json(cleared)).toMatchObject({ organization: { share: null, region: null } })
+  expect((await run('suspend', 'Acme Ltd')).stdout).toBe('Suspended the organization Acme Ltd.\n')
+  expect((await run('show', 'Acme Ltd')).stdout).toMatch(/^status +suspended$/m)
+  expect((await run('resume', 'Acme Ltd')).stdout).toBe('Resumed the organization Acme Ltd.\n')
+  expect((await run('delete', 'Acme Ltd', '--yes')).stdout).toMatch(/^Deleted the organization Acme Ltd \(org_/)
+  expect(json(await run('list', '--json'))).toEqual({ organizations: [] })
+  const [deleted] = (json(await run('list', '--all', '--json')) as { organizations: { id: string }[] }).organizations
+  expect(deleted).toMatchObject({ name: 'Acme Ltd', status: 'deleted' })
+  const audit = await infer(['audit', '--org', deleted!.id, '--json'], { env })
+  const { entries } = json(audit) as { entries: { action: string; actor: object }[] }
+  expect(entries.map(({ action }) => action.replace('organization.', '')).toReversed()).toEqual([
+    'created',
+    'updated',
+    'updated',
+    'updated',
+    'suspended',
+    'resumed',
+    'deleted',
+  ])
+  expect(entries[0]!.actor).toMatchObject({
+    type: 'command_line',
+    os_user: expect.any(String) as string,
+    token_id: null,
+  })
+})
+
+test.each([
+  [['update', 'acme'], 64, 'Nothing to change'],
+  [['limits', 'acme', '--pending-jobs', 'many'], 64, 'a whole number'],
+  [['limits', 'acme', '--spend-limit', '-1'], 64, 'a number'],
+  [['update', 'acme', '--plan', 'gold'], 65, "There is no plan 'gold'"],
+  [['delete', 'acme'], 64, '--yes'],
+  [['show', 'acne'], 1, 'Available: acme'],
+])('infer org %j exits with %i', async (args, code, text) => {
+  const dataDir = temporaryFolder()
+  await infer(['org', 'create', 'acme', '--data-dir', dataDir])
+  const ended = await infer(['org', ...args, '--data-dir', dataDir])
+  expect([ended.exitCode, ended.stdout]).toEqual([code, ''])
+  expect(ended.stderr).toContain(text)
 })
 
 test('a name in use exits with 1', async () => {

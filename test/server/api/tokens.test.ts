@@ -16,6 +16,7 @@ interface Token {
   expires_at: number | null
   last_used_at: number | null
   created_by: string | null
+  monthly_spend_limit: number | null
 }
 /** The members that any answer here may have. */
 interface Body {
@@ -65,14 +66,79 @@ const chat = (secret: string, model: string) =>
 const now = () => Math.floor(Date.now() / 1000)
 
 describe('a new token', () => {
-  test.each([
-    ['rate_limit', { api: 1 }],
-    ['monthly_spend_limit', 5],
-    ['metadata', { team: 'a' }],
-  ])('with %s is refused by name, since a limit that is not enforced must not seem to be', async (param, value) => {
-    const { status, body } = await ask('POST', base, { name: 'limited', [param]: value })
-    expect([status, body.error]).toMatchObject([400, { code: 'unsupported_parameter', param }])
-    expect((await ask('POST', base, { name: `without ${param}`, [param]: null })).status).toBe(201)
+  test('has limits, hours and metadata, and a null or an absent one is none', async () => {
+    const hours = { timezone: 'Europe/Berlin', ranges: [{ days: ['mon', 'fri'], from: '08:00', to: '24:00' }] }
+    const given = {
+      rate_limit: { api: 60, jobs: null },
+      tokens_per_minute: 10_000,
+      concurrent_requests: 2,
+      monthly_spend_limit: 12.5,
+      allowed_hours: hours,
+      metadata: { team: 'a' },
+    }
+    const { token } = await create(given)
+    expect(token).toMatchObject({ ...given, user_id: null })
+    const { body } = await ask('PATCH', `${base}/${token.id}`, { rate_limit: null, monthly_spend_limit: 0 })
+    expect(body.token).toMatchObject({ ...given, rate_limit: { api: null, jobs: null }, monthly_spend_limit: 0 })
+    const cleared = { tokens_per_minute: null, concurrent_requests: null, monthly_spend_limit: null }
+    const after = await ask('PATCH', `${base}/${token.id}`, { ...cleared, allowed_hours: null, metadata: null })
+    expect(after.body.token).toMatchObject({ ...cleared, allowed_hours: null, metadata: null, name: 'made' })
+  })
+
+  test.each<[string, object, string]>([
+    ['a rate of 0', { rate_limit: { api: 0 } }, 'rate_limit.api'],
+    ['an unknown rate', { rate_limit: { files: 1 } }, 'rate_limit.files'],
+    ['a negative spend limit', { monthly_spend_limit: -1 }, 'monthly_spend_limit'],
+    ['a spend limit in words', { monthly_spend_limit: '5' }, 'monthly_spend_limit'],
+    ['a time zone that is none', { allowed_hours: { timezone: 'Mars/Base', ranges: [] } }, 'allowed_hours'],
+    [
+      'hours that end before they begin',
+      { allowed_hours: { timezone: 'UTC', ranges: [{ days: ['mon'], from: '18:00', to: '08:00' }] } },
+      'allowed_hours',
+    ],
+    [
+      'too much metadata',
+      { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, at) => [at, ''])) },
+      'metadata',
+    ],
+    ['metadata that is no text', { metadata: { a: 1 } }, 'metadata'],
+    ['a user who does not exist', { user_id: newId('user') }, 'user_id'],
+  ])('with %s is refused and names the field', async (_, fields, param) => {
+    const { status, body } = await ask('POST', base, { name: 'bad', ...fields })
+    expect([status, body.error.param?.startsWith(param)], body.error.message).toEqual([400, true])
+  })
+
+  test.each<[string, object, number]>([
+    ['a lower limit', { monthly_spend_limit: 5, tokens_per_minute: 99 }, 201],
+    ['the same limits', {}, 201],
+    ['a higher one', { monthly_spend_limit: 10.01 }, 400],
+    ['none', { monthly_spend_limit: null }, 400],
+    ['none, for the rate', { rate_limit: null }, 400],
+    ['a higher rate', { rate_limit: { api: 6, jobs: null } }, 400],
+    ['no hours', { allowed_hours: null }, 400],
+    [
+      'fewer hours',
+      { allowed_hours: { timezone: 'UTC', ranges: [{ days: ['mon'], from: '09:00', to: '10:00' }] } },
+      201,
+    ],
+    [
+      'hours of another zone',
+      { allowed_hours: { timezone: 'Asia/Tokyo', ranges: [{ days: ['mon'], from: '09:00', to: '10:00' }] } },
+      400,
+    ],
+  ])('of a token with limits may have %s', async (_, fields, expected) => {
+    const { secret } = await create({
+      scopes: ['user:read', 'user:write', 'admin:write'],
+      monthly_spend_limit: 10,
+      rate_limit: { api: 5, jobs: null },
+      allowed_hours: {
+        timezone: 'UTC',
+        ranges: [{ days: ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'], from: '00:00', to: '24:00' }],
+      },
+    })
+    const { status, body } = await ask('POST', base, { name: 'child', ...fields }, secret)
+    expect(status, JSON.stringify(body)).toBe(expected)
+    if (status === 201 && !('monthly_spend_limit' in fields)) expect(body.token.monthly_spend_limit).toBe(10)
   })
 
   test('has the defaults: user scopes, all models, no expiry', async () => {
@@ -88,6 +154,13 @@ describe('a new token', () => {
       expires_at: null,
       last_used_at: null,
       created_by: root.id,
+      user_id: null,
+      rate_limit: { api: null, jobs: null },
+      tokens_per_minute: null,
+      concurrent_requests: null,
+      monthly_spend_limit: null,
+      allowed_hours: null,
+      metadata: null,
     })
     expect(secret).toMatch(/^sk-infer-[0-9A-Za-z]{12}-[0-9A-Za-z]{49}$/)
     expect(await me(secret)).toBe(200)

@@ -10,6 +10,7 @@ import { jobRules } from './jobs.ts'
 import { largeResultRules } from './large-results.ts'
 import { lifetimeRules } from './lifetime.ts'
 import { limitRules } from './limits.ts'
+import { organizationRules } from './organizations.ts'
 import { queueRules } from './queue.ts'
 import { createOrganization } from './records.ts'
 import { textRules } from './text.ts'
@@ -35,6 +36,7 @@ export interface Subject {
 
 const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   accounts: accountRules,
+  organizations: organizationRules,
   jobs: jobRules,
   queue: queueRules,
   held: heldRules,

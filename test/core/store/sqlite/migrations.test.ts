@@ -11,7 +11,7 @@ import { brokenLinks, openLedger } from '../../../../core/store/sqlite/ledger.ts
 import { migrate, migrations, versionOf } from '../../../../core/store/sqlite/migrations.ts'
 import { claimWaiting, completed, newJob, openTestStore, temporaryDirectory } from '../_store.ts'
 
-const latest = migrations.length
+const latest = migrations.at(-1)!.version
 const next = { version: latest + 1, sql: 'ALTER TABLE organizations ADD COLUMN motto TEXT' }
 const broken = { version: latest + 2, sql: 'CREATE TABLE half (a); INSERT INTO nowhere VALUES (1)' }
 

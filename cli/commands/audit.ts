@@ -1,0 +1,50 @@
+import type { Command } from 'commander'
+import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
+import { organizationFor } from '../accounts/account-client.ts'
+import { withAccountClient } from '../accounts/with-account-client.ts'
+import { readSince } from '../jobs/list.ts'
+import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import { timeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+
+interface Options {
+  org?: string
+  since?: number
+  action?: string
+  target?: string
+  limit: number
+  json?: boolean
+  dataDir?: string
+}
+
+/** `infer audit`: lists administrative acts, on this machine or of the server at INFER_URL. */
+export function define(command: Command, terminal: Terminal): void {
+  withDataDir(withJson(command))
+    .description('Lists who changed an organization, its limits, users and tokens, and from where, newest first.')
+    .option('--org <organization>', 'id or name; needed when there are several')
+    .option('--since <time>', 'only acts since: 30m, 2h, 7d or a date', (text: string) => readSince(text))
+    .option('--action <name>', 'only these, such as token.created')
+    .option('--target <id>', 'only acts on the object with this id')
+    .option('--limit <count>', 'how many entries', readCount(1, 100_000), 50)
+    .action(async ({ org, since, action, target, limit, json, dataDir }: Options) => {
+      await withAccountClient(dataDir, async client => {
+        const { id } = await organizationFor(client, org)
+        const entries = await client.audit(id, { limit, since, action, target })
+        if (json) terminal.json({ entries })
+        else if (entries.length === 0) terminal.remark('There is no such act.')
+        else terminal.table(['time', 'who', 'from', 'action', 'target', 'change'], entries.map(rowOf))
+      })
+    })
+  withExamples(command, [
+    ['infer audit --org acme --since 7d', 'of the last week'],
+    ['infer audit --action token.created --json', 'for a program'],
+  ])
+}
+
+function rowOf({ at, actor, action, target, before, after }: AuditEntryView): string[] {
+  const who = actor.user_id ?? actor.token_id ?? actor.os_user ?? actor.type.replace('_', ' ')
+  const values = (fields: Record<string, unknown> | null) => (fields === null ? '-' : JSON.stringify(fields))
+  const change = printable(`${values(before)} → ${values(after)}`)
+  return [timeText(at * 1000), printable(who), printable(actor.address ?? '-'), action, target.id, change]
+}

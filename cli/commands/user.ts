@@ -1,0 +1,127 @@
+import type { Command } from 'commander'
+import type { UserView } from '../../core/accounts/user-view.ts'
+import type { Role } from '../../core/store/store.ts'
+import { organizationFor, userFor } from '../accounts/account-client.ts'
+import { withAccountClient } from '../accounts/with-account-client.ts'
+import { confirmDestructive } from '../confirm.ts'
+import { usage } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import { timeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+import { type CommonOptions, roleOption } from '../users/options.ts'
+
+const shared = (command: Command): Command =>
+  withDataDir(withJson(command)).option('--org <organization>', 'id or name; needed when there are several')
+
+/** `infer user …`: users of an organization, on this machine or of the server at INFER_URL. */
+export function define(command: Command, terminal: Terminal): void {
+  const add = shared(command.command('add'))
+    .summary('add a user to an organization')
+    .description('Adds a user to an organization. infer token create --user creates tokens for the user.')
+    .argument('<email>', 'e-mail address; unique in the organization')
+    .option('--name <name>', 'default: the part of the address before @')
+    .addOption(roleOption('bounds the scopes of the tokens').default('member'))
+    .action(
+      async (email: string, { org, name, role, json, dataDir }: CommonOptions & { name?: string; role: Role }) => {
+        await withAccountClient(dataDir, async client => {
+          const { id } = await organizationFor(client, org)
+          const user = await client.addUser(id, { email, name: name ?? email.split('@')[0]!, role })
+          if (json) return terminal.json({ user })
+          terminal.print(`Added ${user.name} (${user.id}) as ${user.role}.`)
+          terminal.remark(`Create a token: infer token create --org ${id} --user ${user.email}`)
+        })
+      },
+    )
+  withExamples(add, [
+    ['infer user add ada@example.com --org acme', 'as member'],
+    ['infer user add ada@example.com --name "Ada Lovelace" --role owner', 'with a name'],
+  ])
+
+  const list = shared(command.command('list'))
+    .summary('list users, newest first')
+    .description('Lists users with their roles, tokens and last use, newest first.')
+    .action(async ({ org, json, dataDir }: CommonOptions) => {
+      await withAccountClient(dataDir, async client => {
+        const users = await client.users((await organizationFor(client, org)).id)
+        if (json) terminal.json({ users })
+        else terminal.table(['id', 'e-mail', 'name', 'role', 'tokens', 'last used'], users.map(rowOf))
+      })
+    })
+  withExamples(list, [['infer user list --org acme', 'as a table']])
+
+  const update = shared(command.command('update'))
+    .summary('change name, address or role')
+    .description(
+      'Changes name, e-mail address or role of a user. With a lower role the tokens of the user lose the scopes that it does not allow, at once and for good.',
+    )
+    .argument('<user>', 'id or e-mail address')
+    .option('--name <name>', 'the new name')
+    .option('--email <address>', 'the new e-mail address')
+    .addOption(roleOption('the new role'))
+    .option('--force', 'also if the last tokens with admin:write are lost')
+    .action(
+      async (
+        text: string,
+        {
+          org,
+          name,
+          email,
+          role,
+          force = false,
+          json,
+          dataDir,
+        }: CommonOptions & { name?: string; email?: string; role?: Role; force?: boolean },
+      ) => {
+        if (name === undefined && email === undefined && role === undefined)
+          throw usage('Nothing to change. Give at least one of --name, --email and --role.')
+        await withAccountClient(dataDir, async client => {
+          const { id } = await organizationFor(client, org)
+          const found = await userFor(client, id, text)
+          const done = await client.updateUser(id, found.id, { name, email, role }, { force })
+          if (json) return terminal.json(done)
+          terminal.print(`Updated ${done.user.name} (${done.user.role}).`)
+          if (done.tokens_narrowed + done.tokens_revoked > 0)
+            terminal.remark(`${done.tokens_narrowed} tokens lost scopes, ${done.tokens_revoked} were revoked.`)
+        })
+      },
+    )
+  withExamples(update, [['infer user update ada@example.com --role admin', 'a new role']])
+
+  const remove = shared(command.command('remove'))
+    .summary('remove a user and revoke the tokens')
+    .description('Removes a user from an organization and revokes the tokens of the user. Jobs, files and usage stay.')
+    .argument('<user>', 'id or e-mail address')
+    .option('--force', 'also if the last tokens with admin:write are lost')
+    .option('--yes', 'do not ask')
+    .action(
+      (text: string, { org, force = false, yes, json, dataDir }: CommonOptions & { force?: boolean; yes?: boolean }) =>
+        interruptible(terminal, signal =>
+          withAccountClient(dataDir, async client => {
+            const { id } = await organizationFor(client, org)
+            const user = await userFor(client, id, text)
+            const question = `Remove ${user.name} (${user.email}) and revoke ${user.active_tokens} tokens?`
+            if (!(await confirmDestructive(question, yes, terminal, signal))) return
+            const { tokens_revoked } = await client.removeUser(id, user.id, { force })
+            if (json) terminal.json({ id: user.id, object: 'user', deleted: true, tokens_revoked })
+            else terminal.print(`Removed ${user.name}. ${tokens_revoked} tokens were revoked.`)
+          }),
+        ),
+    )
+  withExamples(remove, [['infer user remove ada@example.com --org acme --yes', 'without confirmation']])
+  withExamples(command, [
+    ['infer user add ada@example.com --org acme', 'add a user'],
+    ['infer user update ada@example.com --role admin', 'change the role'],
+    ['infer user list --org acme', 'list users'],
+  ])
+}
+
+const rowOf = (user: UserView): string[] => [
+  user.id,
+  printable(user.email),
+  printable(user.name),
+  user.role,
+  String(user.active_tokens),
+  timeText(user.last_used_at === null ? null : user.last_used_at * 1000),
+]

@@ -1,0 +1,133 @@
+import { z } from 'zod'
+import { type TokenLimits, weekdays } from '../store/store.ts'
+import { microsOf, unitsOf } from './organization-view.ts'
+
+function isTimeZone(name: string): boolean {
+  try {
+    // Throws for an unknown name; an offset such as +01:00 is known, but knows no summer time.
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '' && !/^[+-]/.test(name)
+  } catch {
+    return false
+  }
+}
+
+const time = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'Write it as 08:00; 24:00 is the end of the day.')
+
+/** When a token may be used. */
+export const AllowedHours = z
+  .strictObject({
+    timezone: z
+      .string()
+      .max(64)
+      .refine(isTimeZone, 'This is no time zone. Write it as Europe/Berlin or UTC.')
+      .describe('IANA name of the time zone, such as `Europe/Berlin`.'),
+    ranges: z
+      .array(
+        z
+          .strictObject({
+            days: z.array(z.enum(weekdays)).min(1).max(7).describe('Days of the week.'),
+            from: time.describe('Time of day at which it begins: `08:00`.'),
+            to: time.describe('Time of day at which it ends; `24:00` is the end of the day.'),
+          })
+          .refine(({ from, to }) => from < to, { message: "'from' must be before 'to'.", path: ['to'] }),
+      )
+      .min(1)
+      .max(50)
+      .describe('The token may be used in any of these.'),
+  })
+  .meta({ id: 'AllowedHours', description: 'Times of the week in which a token may be used.' })
+
+/** OpenAI's metadata: up to 16 texts by name. */
+export const Metadata = z
+  .record(z.string().min(1).max(64), z.string().max(512))
+  .refine(all => Object.keys(all).length <= 16, 'There are at most 16 entries.')
+
+const perMinute = (text: string) => z.int().min(1).max(1_000_000_000).nullable().describe(text)
+
+/** Rate limits of a token. */
+export const RateLimit = z
+  .strictObject({
+    api: perMinute('Most API requests per minute; null for no limit of its own.').default(null),
+    jobs: perMinute('Most submissions of work per minute; null for no limit of its own.').default(null),
+  })
+  .meta({ id: 'TokenRateLimit', description: 'Rate limits of a token, besides those of its organization.' })
+
+/** Fields of a token besides its name, scopes, models and expiry, as a caller sends them. */
+export const tokenFields = {
+  user_id: z.string().max(64).nullish().describe('Id of the user who owns it; null for nobody.'),
+  rate_limit: RateLimit.nullish().describe('Rate limits of the token; null for none of its own.'),
+  tokens_per_minute: perMinute('Most input and output tokens of models per minute; null for no limit.').optional(),
+  concurrent_requests: perMinute('Most synchronous requests at the same time; null for no limit.').optional(),
+  monthly_spend_limit: z
+    .number()
+    .min(0)
+    .max(1e9)
+    .nullish()
+    .describe(
+      'Most that it may spend per calendar month in UTC, in the currency of the prices; null for no limit, 0 for no spending.',
+    ),
+  allowed_hours: AllowedHours.nullish().describe('When the token may be used; null for always.'),
+  metadata: Metadata.nullish().describe('Up to 16 texts by name, such as a department; null for none.'),
+}
+
+type TokenFields = { [Name in keyof typeof tokenFields]?: z.output<(typeof tokenFields)[Name]> }
+
+/** Converts the limits of a request to those of the store. Absent ones stay absent. */
+export function tokenLimitsOf(body: TokenFields): Partial<TokenLimits> {
+  const { rate_limit: rate, monthly_spend_limit: spend } = body
+  return {
+    ...(rate === undefined ? {} : { requestsPerMinute: rate?.api ?? null, jobsPerMinute: rate?.jobs ?? null }),
+    ...(body.tokens_per_minute === undefined ? {} : { tokensPerMinute: body.tokens_per_minute }),
+    ...(body.concurrent_requests === undefined ? {} : { concurrentRequests: body.concurrent_requests }),
+    ...(spend === undefined ? {} : { monthlySpendLimit: spend === null ? null : microsOf(spend) }),
+    ...(body.allowed_hours === undefined ? {} : { allowedHours: body.allowed_hours }),
+  }
+}
+
+/** The same fields as they are shown: none is absent. */
+export const shownTokenFields = {
+  user_id: z.string().nullable().describe('Id of the user who owns it; null for nobody.'),
+  rate_limit: z
+    .object({
+      api: z.int().nullable().describe('Most API requests per minute; null for no limit of its own.'),
+      jobs: z.int().nullable().describe('Most submissions of work per minute; null for no limit of its own.'),
+    })
+    .describe('Rate limits of the token, besides those of its organization.'),
+  tokens_per_minute: z
+    .int()
+    .nullable()
+    .describe('Most input and output tokens of models per minute; null for no limit.'),
+  concurrent_requests: z
+    .int()
+    .nullable()
+    .describe('Most synchronous requests at the same time; null for no limit of its own.'),
+  monthly_spend_limit: z
+    .number()
+    .nullable()
+    .describe('Most that it may spend per calendar month in UTC, in the currency of the prices; null for no limit.'),
+  allowed_hours: z
+    .object({
+      timezone: z.string().describe('IANA name of the time zone.'),
+      ranges: z
+        .array(
+          z.object({
+            days: z.array(z.enum(weekdays)).describe('Days of the week.'),
+            from: z.string().describe('Time of day at which it begins.'),
+            to: z.string().describe('Time of day at which it ends.'),
+          }),
+        )
+        .describe('The token may be used in any of these.'),
+    })
+    .nullable()
+    .describe('When the token may be used; null for always.'),
+  metadata: z.record(z.string(), z.string()).nullable().describe('Texts by name; null for none.'),
+}
+
+/** The limits of a token as they are shown. */
+export const shownTokenLimits = (limits: TokenLimits) => ({
+  rate_limit: { api: limits.requestsPerMinute, jobs: limits.jobsPerMinute },
+  tokens_per_minute: limits.tokensPerMinute,
+  concurrent_requests: limits.concurrentRequests,
+  monthly_spend_limit: limits.monthlySpendLimit === null ? null : unitsOf(limits.monthlySpendLimit),
+  allowed_hours: limits.allowedHours,
+})

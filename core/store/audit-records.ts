@@ -1,0 +1,51 @@
+/** Who does something: a token over HTTP, the command line of this machine, or the server itself. */
+export interface Actor {
+  kind: 'token' | 'command_line' | 'server'
+  /** The token; null for the others. */
+  tokenId: string | null
+  /** The user of the token; null if it has none. */
+  userId: string | null
+  /** The client address of the request; null for the others. */
+  address: string | null
+  /** The user of the operating system who runs the command; null for the others. */
+  osUser: string | null
+}
+
+/** The actor of what nobody has requested. */
+export const theServer: Actor = { kind: 'server', tokenId: null, userId: null, address: null, osUser: null }
+
+/** The kinds of objects that administrative acts change. */
+export const auditTargets = ['organization', 'user', 'token', 'webhook_endpoint'] as const
+export type AuditTarget = (typeof auditTargets)[number]
+
+/** One administrative act. `before` and `after` have the changed fields under their names in the API, and no secrets. */
+export interface AuditEntry {
+  /** The organization whose object was changed. */
+  organizationId: string
+  at: number
+  actor: Actor
+  /** Object and past participle: `token.created`. */
+  action: `${AuditTarget}.${string}`
+  targetId: string
+  /** Null for an object that did not exist. */
+  before: Record<string, unknown> | null
+  /** Null for an object that no longer exists. */
+  after: Record<string, unknown> | null
+}
+
+export interface AuditRecord extends AuditEntry {
+  /** Grows with every act of the installation. */
+  number: number
+  targetType: AuditTarget
+}
+
+export interface AuditFilter {
+  limit: number
+  /** Only records before this number. */
+  before?: number
+  action?: string
+  targetId?: string
+  /** Epoch milliseconds. */
+  since?: number
+  until?: number
+}

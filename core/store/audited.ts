@@ -1,0 +1,53 @@
+import type { Organization, TokenRecord, User } from './account-records.ts'
+
+/** Objects as the audit log shows them: under the names of the API, with its units, and without secrets. */
+
+const seconds = (ms: number | null): number | null => (ms === null ? null : Math.floor(ms / 1000))
+const units = (micros: number | null): number | null => (micros === null ? null : micros / 1e6)
+
+export const auditedOrganization = (it: Organization): Record<string, unknown> => ({
+  name: it.name,
+  plan: it.plan,
+  status: it.status,
+  share: it.share,
+  region: it.region,
+  api_requests_per_minute: it.requestsPerMinute,
+  job_submissions_per_minute: it.jobsPerMinute,
+  concurrent_requests: it.concurrentRequests,
+  pending_jobs: it.pendingJobs,
+  stored_bytes: it.storedBytes,
+  uploads_per_day: it.uploadsPerDay,
+  monthly_spend_limit: units(it.monthlySpendLimit),
+})
+
+export const auditedUser = ({ name, email, role }: Pick<User, 'name' | 'email' | 'role'>): Record<string, unknown> => ({
+  name,
+  email,
+  role,
+})
+
+export const auditedToken = (it: TokenRecord): Record<string, unknown> => ({
+  name: it.name,
+  scopes: it.scopes,
+  status: it.status,
+  models: it.models,
+  expires_at: seconds(it.expiresAt),
+  user_id: it.userId,
+  rate_limit: { api: it.limits.requestsPerMinute, jobs: it.limits.jobsPerMinute },
+  tokens_per_minute: it.limits.tokensPerMinute,
+  concurrent_requests: it.limits.concurrentRequests,
+  monthly_spend_limit: units(it.limits.monthlySpendLimit),
+  allowed_hours: it.limits.allowedHours,
+  metadata: it.metadata === null ? null : (JSON.parse(it.metadata) as unknown),
+})
+
+/** The fields that differ, before and after. Undefined if none does. */
+export function changedFields(
+  before: Record<string, unknown>,
+  after: Record<string, unknown>,
+): { before: Record<string, unknown>; after: Record<string, unknown> } | undefined {
+  const changed = Object.keys(after).filter(name => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+  if (changed.length === 0) return undefined
+  const pick = (from: Record<string, unknown>) => Object.fromEntries(changed.map(name => [name, from[name]]))
+  return { before: pick(before), after: pick(after) }
+}

@@ -1,0 +1,157 @@
+import { Failure } from '../../failure.ts'
+import { type ActiveWork, type Actor, filePurposes, type WaitingJob } from '../store.ts'
+import { openAudit } from './audit.ts'
+import type { Connection } from './database.ts'
+import { openFileRows } from './files.ts'
+import { type EndingRow, endingColumns, openEnd, type WriteContext } from './job-end.ts'
+import { openForget } from './job-forget.ts'
+import { type OrganizationRow, refuseDeleted, refuseMachineOwner } from './organizations.ts'
+
+/**
+ * The writer's commands that end an organization or its work. Deleting marks it and ends its tokens in one transaction;
+ * its work is cancelled and its objects are erased in batches, so that other commands never wait long.
+ */
+export function organizationEndCommands(connection: Connection, context: WriteContext) {
+  const { effects, flow } = context
+  const one = connection.prepare<[string], OrganizationRow>('SELECT * FROM organizations WHERE id = ?')
+  // Three partial indexes instead of one of its own, which every job would have to write. Each has unfinished jobs only.
+  const columns = `${endingColumns}, class, rank`
+  const active = `SELECT ${columns} FROM jobs INDEXED BY jobs_due
+      WHERE status = 'pending' AND not_before = 0 AND organization_id = :id AND execution IS NULL
+    UNION ALL SELECT ${columns} FROM jobs INDEXED BY jobs_delayed
+      WHERE status = 'pending' AND not_before > 0 AND organization_id = :id AND execution IS NULL
+    UNION ALL SELECT ${columns} FROM jobs INDEXED BY jobs_processing
+      WHERE status = 'processing' AND organization_id = :id AND execution IS NULL`
+  const activeJobs = connection.prepare<
+    [{ id: string; limit: number }],
+    EndingRow & { class: WaitingJob['class']; rank: number }
+  >(`${active} LIMIT :limit`)
+  const countJobs = connection.prepare<[{ id: string }], number>(`SELECT count(*) FROM (${active})`).pluck()
+  const activeExecutions = connection
+    .prepare<[string, number], number>(
+      'SELECT number FROM executions WHERE organization_id = ? AND finished_at IS NULL LIMIT ?',
+    )
+    .pluck()
+  const countExecutions = connection
+    .prepare<[string], number>('SELECT count(*) FROM executions WHERE organization_id = ? AND finished_at IS NULL')
+    .pluck()
+  const setDeleted = connection.prepare(
+    `UPDATE organizations SET status = 'deleted', deleted_name = name, name = id, updated_at = ? WHERE id = ?`,
+  )
+  const revokeTokens = connection.prepare(
+    `UPDATE tokens SET status = 'revoked', revoked_at = ? WHERE organization_id = ? AND status <> 'revoked'`,
+  )
+  const removeUsers = connection.prepare(
+    'UPDATE users SET removed_at = ?, updated_at = ? WHERE organization_id = ? AND removed_at IS NULL',
+  )
+  const expireExecutions = connection.prepare(
+    `UPDATE executions SET expires_at = :at WHERE number IN (SELECT number FROM executions WHERE organization_id = :id
+       AND finished_at IS NOT NULL AND (expires_at IS NULL OR expires_at > :at) LIMIT :limit)`,
+  )
+  const leftExecutions = connection
+    .prepare<[string], number>('SELECT 1 FROM executions WHERE organization_id = ? LIMIT 1')
+    .pluck()
+  const endedJobs = connection.prepare<[string, number], EndingRow>(
+    `SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND finished_at IS NOT NULL AND execution IS NULL LIMIT ?`,
+  )
+  const files = filePurposes.map(purpose =>
+    connection
+      .prepare<[string, number], string>(
+        `SELECT id FROM files WHERE organization_id = ? AND purpose = '${purpose}' AND removed_at IS NULL LIMIT ?`,
+      )
+      .pluck(),
+  )
+  const workflows = connection
+    .prepare<[string, number], string>('SELECT id FROM workflows WHERE organization_id = ? LIMIT ?')
+    .pluck()
+  const dropWorkflow = [
+    'DELETE FROM workflow_versions WHERE organization_id = ? AND workflow_id = ?',
+    'DELETE FROM workflows WHERE organization_id = ? AND id = ?',
+  ].map(sql => connection.prepare(sql))
+  const setErased = connection.prepare('UPDATE organizations SET erased_at = ? WHERE id = ?')
+  const endJob = openEnd(connection, context)
+  const forgetJob = openForget(connection, context)
+  const fileRows = openFileRows(connection)
+  const audit = openAudit(connection)
+
+  function cancel(id: string, at: number, limit: number): ActiveWork {
+    const executions = activeExecutions.all(id, limit)
+    for (const number of executions) flow.advance(number, { type: 'cancelled', at })
+    const jobs = activeJobs.all({ id, limit })
+    for (const job of jobs) {
+      endJob(job, { status: 'cancelled', at })
+      effects.withdraw({
+        id: job.id,
+        organizationId: id,
+        modelId: job.model_id,
+        class: job.class,
+        rank: job.rank,
+      })
+    }
+    return { jobs: jobs.length, executions: executions.length }
+  }
+
+  return {
+    'organizations.activeWork': (id: string): ActiveWork => ({
+      jobs: countJobs.get({ id })!,
+      executions: countExecutions.get(id)!,
+    }),
+
+    /** Cancels jobs and executions, at most `limit` of each. Returns how many; nothing is left after none. */
+    'organizations.cancelWork': ({ id, at, limit }: { id: string; at: number; limit: number }): ActiveWork =>
+      cancel(id, at, limit),
+
+    /** Undefined: there is no such organization. Webhook endpoints are to be removed here too. */
+    'organizations.remove'(it: { id: string; force: boolean; by: Actor; at: number }) {
+      const row = one.get(it.id)
+      if (!row) return undefined
+      refuseDeleted(row)
+      refuseMachineOwner(row, 'deleted')
+      const jobs = countJobs.get({ id: it.id })!
+      const executions = countExecutions.get(it.id)!
+      if (jobs + executions > 0 && !it.force)
+        throw new Failure(
+          'conflict',
+          `The organization '${row.name}' has unfinished work: ${jobs} jobs and ${executions} executions. Wait for their end, or delete it with force, which cancels them.`,
+        )
+      setDeleted.run(it.at, it.id)
+      const tokensRevoked = revokeTokens.run(it.at, it.id).changes
+      const usersRemoved = removeUsers.run(it.at, it.at, it.id).changes
+      audit({
+        organizationId: it.id,
+        at: it.at,
+        actor: it.by,
+        action: 'organization.deleted',
+        targetId: it.id,
+        before: { name: row.name, status: row.status },
+        after: { status: 'deleted', tokens_revoked: tokensRevoked, users_removed: usersRemoved },
+      })
+      return { tokensRevoked, usersRemoved }
+    },
+
+    /**
+     * Erases what a deleted organization has left, at most `limit` objects of each kind. False: the ended executions
+     * remain, which the sweep removes, or there is more. True: nothing is left.
+     */
+    'organizations.erase'({ id, at, limit }: { id: string; at: number; limit: number }) {
+      const row = one.get(id)
+      if (row?.status !== 'deleted') return { files: 0, workflows: 0, more: false, done: true }
+      const work = cancel(id, at, limit)
+      const expired = expireExecutions.run({ id, at, limit }).changes
+      const jobs = endedJobs.all(id, limit)
+      for (const job of jobs) forgetJob(job, at)
+      let removed = 0
+      for (const ofPurpose of files)
+        for (const file of ofPurpose.all(id, limit)) {
+          fileRows.remove(id, file, at)
+          removed++
+        }
+      const ids = workflows.all(id, limit)
+      for (const workflow of ids) for (const drop of dropWorkflow) drop.run(id, workflow)
+      const more = work.jobs + work.executions + expired + jobs.length + removed + ids.length > 0
+      const done = !more && leftExecutions.get(id) === undefined
+      if (done) setErased.run(at, id)
+      return { files: removed, workflows: ids.length, more, done }
+    },
+  }
+}

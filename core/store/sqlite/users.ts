@@ -1,0 +1,221 @@
+import { Failure } from '../../failure.ts'
+import { auditedUser, changedFields } from '../audited.ts'
+import {
+  type Actor,
+  type Role,
+  type Scope,
+  scopesOfRole,
+  type User,
+  type UserChange,
+  type UserSummary,
+} from '../store.ts'
+import { openAudit } from './audit.ts'
+import type { Connection } from './database.ts'
+import type { WriteContext } from './job-end.ts'
+
+interface UserRow {
+  organization_id: string
+  id: string
+  name: string
+  email: string
+  role: Role
+  created_at: number
+  updated_at: number
+  removed_at: number | null
+}
+
+const userOf = (row: UserRow): User => ({
+  id: row.id,
+  organizationId: row.organization_id,
+  name: row.name,
+  email: row.email,
+  role: row.role,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+  removedAt: row.removed_at,
+})
+
+/** What changing or removing a user did to his tokens. */
+export interface TokenConsequences {
+  tokensNarrowed: number
+  tokensRevoked: number
+}
+
+const present = 'SELECT * FROM users WHERE organization_id = ? AND id = ? AND removed_at IS NULL'
+
+/** Looks up a user who was not removed, inside the caller's transaction. */
+export function openUserRows(connection: Connection) {
+  const one = connection.prepare<[string, string], UserRow>(present)
+  return (organizationId: string, id: string): User | undefined => {
+    const row = one.get(organizationId, id)
+    return row && userOf(row)
+  }
+}
+
+/** The writer's commands for users. Each runs inside a savepoint of the writer's transaction. */
+export function userCommands(connection: Connection, { events, effects }: Pick<WriteContext, 'events' | 'effects'>) {
+  const organization = connection.prepare<[string], string>('SELECT status FROM organizations WHERE id = ?').pluck()
+  const find = openUserRows(connection)
+  const taken = connection
+    .prepare<[string, string, string], string>(
+      'SELECT id FROM users WHERE organization_id = ? AND email = ? AND removed_at IS NULL AND id <> ?',
+    )
+    .pluck()
+  const insert = connection.prepare(
+    `INSERT INTO users (organization_id, id, name, email, role, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  )
+  const change = connection.prepare(
+    'UPDATE users SET name = ?, email = ?, role = ?, updated_at = ? WHERE organization_id = ? AND id = ?',
+  )
+  const remove = connection.prepare(
+    'UPDATE users SET removed_at = ?, updated_at = ? WHERE organization_id = ? AND id = ?',
+  )
+  const otherOwners = connection
+    .prepare<[string, string], number>(
+      `SELECT count(*) FROM users WHERE organization_id = ? AND role = 'owner' AND removed_at IS NULL AND id <> ?`,
+    )
+    .pluck()
+  const tokens = connection.prepare<[string], { id: string; name: string; scopes: string }>(
+    `SELECT id, name, scopes FROM tokens WHERE user_id = ? AND status <> 'revoked'`,
+  )
+  const narrow = connection.prepare('UPDATE tokens SET scopes = ? WHERE id = ?')
+  const revoke = connection.prepare(`UPDATE tokens SET status = 'revoked', revoked_at = ? WHERE id = ?`)
+  const admins = connection
+    .prepare<[string, number, Scope], number>(
+      `SELECT count(*) FROM tokens WHERE organization_id = ? AND status = 'active'
+         AND (expires_at IS NULL OR expires_at > ?)
+         AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = ?)`,
+    )
+    .pluck()
+  const audit = openAudit(connection)
+
+  function refuseTaken({ organizationId, email, id }: Pick<User, 'organizationId' | 'email' | 'id'>): void {
+    const other = taken.get(organizationId, email, id)
+    if (other !== undefined)
+      throw new Failure('conflict', `The e-mail address ${email} belongs to ${other} already.`, { param: 'email' })
+  }
+
+  /** Throws `conflict` for the only owner: without one, nobody could change the owners again. */
+  function refuseLastOwner({ organizationId, id, name, role }: User): void {
+    if (role === 'owner' && otherOwners.get(organizationId, id) === 0)
+      throw new Failure('conflict', `${name} is the only owner of the organization. Make another user its owner first.`)
+  }
+
+  /** Takes the scopes beyond these from the user's tokens, and revokes tokens that have none left. */
+  function bound(user: User, allowed: readonly Scope[], { by, at, force }: Act): TokenConsequences {
+    const { organizationId } = user
+    const adminsBefore = admins.get(organizationId, at, 'admin:write')!
+    let [tokensNarrowed, tokensRevoked] = [0, 0]
+    for (const token of tokens.all(user.id)) {
+      const before = JSON.parse(token.scopes) as Scope[]
+      const after = before.filter(scope => allowed.includes(scope))
+      if (after.length === before.length) continue
+      const entry = { organizationId, at, actor: by, targetId: token.id }
+      if (after.length > 0) {
+        tokensNarrowed++
+        narrow.run(JSON.stringify(after), token.id)
+        audit({ ...entry, action: 'token.updated', before: { scopes: before }, after: { scopes: after } })
+        continue
+      }
+      tokensRevoked++
+      revoke.run(at, token.id)
+      audit({ ...entry, action: 'token.revoked', before: { name: token.name }, after: { status: 'revoked' } })
+      events.addOfOrganization(organizationId, 'token.revoked', { token_id: token.id, name: token.name }, at)
+      effects.eventOf(organizationId)
+    }
+    if (!force && adminsBefore > 0 && admins.get(organizationId, at, 'admin:write') === 0)
+      throw new Failure(
+        'conflict',
+        `${user.name} has the last tokens with the scope admin:write. Create another one first, or force it.`,
+      )
+    return { tokensNarrowed, tokensRevoked }
+  }
+
+  return {
+    'users.create'({ user, by }: { user: Omit<User, 'updatedAt' | 'removedAt'>; by: Actor }): void {
+      const { organizationId, id, name, email, role, createdAt: at } = user
+      if ((organization.get(organizationId) ?? 'deleted') === 'deleted')
+        throw new Failure('not_found', `There is no organization '${organizationId}'.`)
+      refuseTaken(user)
+      insert.run(organizationId, id, name, email, role, at, at)
+      audit({
+        organizationId,
+        at,
+        actor: by,
+        action: 'user.created',
+        targetId: id,
+        before: null,
+        after: auditedUser(user),
+      })
+    },
+
+    /** Undefined: the organization has no such user. */
+    'users.update'(
+      it: { organizationId: string; id: string; change: UserChange } & Act,
+    ): TokenConsequences | undefined {
+      const user = find(it.organizationId, it.id)
+      if (!user) return undefined
+      const after = { ...user, ...it.change }
+      if (after.role !== 'owner') refuseLastOwner(user)
+      refuseTaken(after)
+      change.run(after.name, after.email, after.role, it.at, it.organizationId, it.id)
+      const changed = changedFields(auditedUser(user), auditedUser(after))
+      const target = { organizationId: it.organizationId, at: it.at, actor: it.by, targetId: it.id }
+      if (changed) audit({ ...target, action: 'user.updated', ...changed })
+      return bound(after, scopesOfRole[after.role], it)
+    },
+
+    /** Undefined: the organization has no such user. */
+    'users.remove'(it: { organizationId: string; id: string } & Act): TokenConsequences | undefined {
+      const user = find(it.organizationId, it.id)
+      if (!user) return undefined
+      refuseLastOwner(user)
+      remove.run(it.at, it.at, it.organizationId, it.id)
+      audit({
+        organizationId: it.organizationId,
+        at: it.at,
+        actor: it.by,
+        action: 'user.removed',
+        targetId: it.id,
+        before: auditedUser(user),
+        after: null,
+      })
+      return bound(user, [], it)
+    },
+  }
+}
+
+interface Act {
+  by: Actor
+  at: number
+  /** Also if it takes the organization's last tokens with admin:write. */
+  force: boolean
+}
+
+/** Reads of users; short statements on a read-only connection. */
+export function userReads(connection: Connection, now: () => number = Date.now) {
+  const find = openUserRows(connection)
+  const summary = `SELECT users.*, max(tokens.last_used_at) AS last_used_at,
+      count(CASE WHEN tokens.status = 'active' AND coalesce(tokens.expires_at > :now, TRUE) THEN 1 END) AS active_tokens
+    FROM users LEFT JOIN tokens ON tokens.user_id = users.id
+    WHERE users.organization_id = :organizationId AND users.removed_at IS NULL`
+  type Row = UserRow & { active_tokens: number; last_used_at: number | null }
+  const page = connection.prepare<[object], Row>(
+    `${summary} AND (:after IS NULL OR users.id < :after) GROUP BY users.id ORDER BY users.id DESC LIMIT :limit`,
+  )
+  const one = connection.prepare<[object], Row>(`${summary} AND users.id = :id GROUP BY users.id`)
+  const summaryOf = (row: Row): UserSummary => ({
+    ...userOf(row),
+    activeTokens: row.active_tokens,
+    lastUsedAt: row.last_used_at,
+  })
+  return {
+    find,
+    summary(organizationId: string, id: string): UserSummary | undefined {
+      const row = one.get({ organizationId, id, now: now() })
+      return row && summaryOf(row)
+    },
+    list: (organizationId: string, { limit, after = null }: { limit: number; after?: string | null }): UserSummary[] =>
+      page.all({ organizationId, limit, after, now: now() }).map(summaryOf),
+  }
+}
