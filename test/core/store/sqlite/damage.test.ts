@@ -236,7 +236,7 @@ test('inconsistencies are found: events, ledger, counts, files and library', asy
     '1 videos are in the library and their files are removed.',
   ])
   expect(
-    await after(`INSERT INTO organizations SELECT 'org_x', 'x', plan, status, NULL, NULL, 1 FROM organizations;
+    await after(`INSERT INTO organizations (id, name, plan, status, created_at) VALUES ('org_x', 'x', 'pro', 'active', 1);
     UPDATE files SET organization_id = 'org_x' WHERE purpose = 'output'`),
   ).toEqual(["1 videos are in the library of another organization than their file's."])
   expect(await after(`UPDATE files SET job_id = (SELECT id FROM jobs WHERE status = 'cancelled')`)).toEqual([
