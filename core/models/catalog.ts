@@ -8,5 +8,7 @@ export interface CatalogEntry {
   tasks: readonly Task[]
   extraParams: readonly string[]
   traits: EngineTraits
+  /** The most tokens of a request and its answer together; null or absent if unknown. */
+  contextLength?: number | null
 }
 export type Catalog = ReadonlyMap<string, CatalogEntry>

@@ -48,6 +48,7 @@ export function openRegistry({
               tasks: model.tasks,
               extraParams: model.extra_params,
               traits: traits(model),
+              contextLength: model.context_length ?? null,
             },
           ]),
       ),

@@ -30,6 +30,8 @@ export interface GenerationInputs {
   /** How far the output may differ from the input image, 0 to 1: image-to-image and inpainting. */
   strength: number
   output_format: 'png' | 'jpeg' | 'webp' | 'mp4'
+  /** The quality that the request named, if any. It has its number of steps, and perhaps its price. */
+  quality?: 'low' | 'medium' | 'high'
   image: string | null
   /** White areas are generated, black areas are kept. */
   mask: string | null

@@ -72,6 +72,10 @@ export function openConversion({ cpu, ffmpeg }: { cpu: Pick<Cpu, 'mp3'>; ffmpeg:
   }
 
   async function converted(sound: Readable, from: SpeechFormat, to: SpeechFormat): Promise<Converted> {
+    if (from === to && to === 'wav') {
+      const counted = joined(sound, new WavLength())
+      return { sound: counted, seconds: () => counted.seconds }
+    }
     if (from === to) return { sound, seconds: () => undefined }
     if (to in encodings) {
       const found = await ffmpeg.found()
