@@ -49,11 +49,13 @@ export interface NewJob {
   notBefore: number
   createdAt: number
   metadata: string | null
+  /** What it may cost, millionths of the currency unit, held until its end; 0 if absent. */
+  held?: number
   /** The caller has included organization, method and route in the key. */
   idempotency: IdempotencyKey | null
 }
 
-export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class'> {
+export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class' | 'held'> {
   kind: 'async' | 'sync'
   /** `interactive` for a synchronous call. */
   class: JobClass
@@ -191,6 +193,8 @@ export type JobOutcome =
   | {
       status: 'failed'
       error: JobError
+      /** The time on the slot, which no one pays for; none if absent. */
+      usage?: Usage
       retryAt: number | null
       engineId: string | null
       at: number

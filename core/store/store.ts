@@ -23,6 +23,7 @@ import type {
   WaitingQuery,
 } from './job-records.ts'
 import type { OrganizationEvent } from './organization-events.ts'
+import type { SpendStore } from './spend-records.ts'
 import type { CommitEffects, ExecutionEvent, ExecutionStore, WorkflowStore } from './workflows.ts'
 
 // The record types of the store, by subject.
@@ -32,6 +33,7 @@ export * from './job-class.ts'
 export * from './job-records.ts'
 export * from './large-result.ts'
 export * from './organization-events.ts'
+export * from './spend-records.ts'
 
 /**
  * The durable state of the platform. Every method guarantees:
@@ -192,6 +194,7 @@ export interface Store {
     /** Removes the entry and its files. Undefined: the organization has no such entry. */
     remove(organizationId: string, id: string, at: number): Promise<LibraryItem | undefined>
   }
+  spend: SpendStore
   workflows: WorkflowStore
   executions: ExecutionStore
   /**

@@ -206,6 +206,11 @@ export function assemble(parts: {
       cached: async (organizationId, key) => reader.executions.cached(organizationId, key),
       reuse: (organizationId, jobId, from) => send('executions.reuse', { organizationId, jobId, from }),
     },
+    spend: {
+      read: async fromMonth => reader.spend.read(fromMonth),
+      held: async () => reader.spend.held(),
+      limitPlans: limits => send('spend.limitPlans', limits),
+    },
     onCommitted: listener => writer.onCommitted(listener),
     recovery: writer.recovery,
     stats: () => ({
@@ -220,7 +225,7 @@ export function assemble(parts: {
 }
 
 /** A job as the database holds it right after its submission; saves reading it back. */
-const asSubmitted = ({ idempotency: _key, ...job }: NewJob): JobRecord => ({
+const asSubmitted = ({ idempotency: _key, held: _held, ...job }: NewJob): JobRecord => ({
   ...job,
   class: job.class ?? 'async',
   kind: 'async',

@@ -9,12 +9,14 @@ import { idempotencyCommands } from './keys.ts'
 import { libraryCommands } from './library.ts'
 import { organizationCommands } from './organizations.ts'
 import { resultCommands } from './result-rows.ts'
+import { spendCommands } from './spend.ts'
 import { tokenCommands } from './tokens.ts'
 import { workflowCommands } from './workflows.ts'
 
 /** All commands of the writer, by name. Each is a synchronous function in the file that owns its table. */
 export const openCommands = (connection: Connection, context: WriteContext) => ({
   ...organizationCommands(connection),
+  ...spendCommands(context),
   ...tokenCommands(connection),
   ...jobCommands(connection, context),
   ...queueCommands(connection, context),

@@ -90,8 +90,11 @@ const fieldsOf = (sequence: number, kind: JobRecord['kind'], job: FinishedJob) =
 const chained = (previous: Buffer, fields: readonly unknown[]): Buffer =>
   hash('sha256', previous.toString('hex') + JSON.stringify(fields), 'buffer')
 
-/** Appends rows to the chain, inside the caller's transaction. */
-export function openLedger(connection: Connection) {
+/** Appends rows to the chain, inside the caller's transaction. Calls `billed` for each row that is new. */
+export function openLedger(
+  connection: Connection,
+  { billed = () => {} }: { billed?: (job: FinishedJob) => void } = {},
+) {
   const last = connection.prepare<[], { sequence: number; hash: Buffer }>(
     'SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1',
   )
@@ -110,7 +113,9 @@ export function openLedger(connection: Connection) {
     const { sequence, hash: previous } = endOf()
     const fields = fieldsOf(sequence + 1, kind, job)
     const next = chained(previous, fields)
-    if (statement.run(...fields, next).changes > 0) end = { sequence: sequence + 1, hash: next }
+    if (statement.run(...fields, next).changes === 0) return
+    end = { sequence: sequence + 1, hash: next }
+    billed(job)
   }
 
   function add(statement: typeof insert, kind: JobRecord['kind'], jobs: readonly FinishedJob[]): void {
@@ -184,13 +189,13 @@ const fieldsOfRow = (row: LedgerRow) =>
   (row.gpu_ms === null ? firstColumns : [...firstColumns, ...laterColumns]).map(column => row[column])
 
 /** Checks the whole chain. Returns one sentence for each break, at most `limit`. */
-export function brokenLinks(connection: Connection, onRow: () => void = () => {}, limit = 20): string[] {
+export function brokenLinks(connection: Connection, onRow: (row: LedgerRow) => void = () => {}, limit = 20): string[] {
   const rows = connection.prepare<[], LedgerRow>('SELECT * FROM ledger ORDER BY sequence').iterate()
   const found: string[] = []
   let previous: Buffer = genesis
   let expected = 1
   for (const row of rows) {
-    onRow()
+    onRow(row)
     if (row.sequence !== expected) found.push(`The ledger jumps from row ${expected - 1} to row ${row.sequence}.`)
     else if (!chained(previous, fieldsOfRow(row)).equals(row.hash))
       found.push(`Ledger row ${row.sequence} (job ${row.job_id}) does not match its hash.`)

@@ -3,6 +3,7 @@ import { applicationId, type Connection } from './database.ts'
 import { initialSchema } from './migrations/001-initial-schema.ts'
 import { jobClass } from './migrations/002-job-class.ts'
 import { accountsAndUsage } from './migrations/003-accounts-and-usage.ts'
+import { spend } from './migrations/004-spend.ts'
 
 export interface Migration {
   version: number
@@ -14,6 +15,7 @@ export const migrations: readonly Migration[] = [
   { version: 1, sql: initialSchema },
   { version: 2, sql: jobClass },
   { version: 3, sql: accountsAndUsage },
+  { version: 4, sql: spend },
 ]
 
 /** The schema version that this program reads and writes. */

@@ -10,6 +10,7 @@ import { ledgerLength } from './ledger.ts'
 import { libraryReads } from './library.ts'
 import { organizationReads } from './organizations.ts'
 import { resultReads } from './result-rows.ts'
+import { spendReads } from './spend.ts'
 import { tokenReads } from './tokens.ts'
 import { workflowReads } from './workflows.ts'
 
@@ -40,6 +41,7 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
   return {
     organizations: all(organizationReads(connection)),
     tokens: all(tokenReads(connection)),
+    spend: all(spendReads(connection)),
     jobs: all({ ...jobReads(connection), ...keyReads(connection), list: jobList(connection) }),
     results: all(resultReads(connection)),
     events: all(eventReads(connection)),

@@ -7,24 +7,36 @@ import { openExecutionFlow } from './execution-flow.ts'
 import { openJobCounts } from './job-counts.ts'
 import type { WriteContext } from './job-end.ts'
 import { openLedger } from './ledger.ts'
+import { openSpendRows } from './spend.ts'
 
 /** The state that the commands of one connection share. */
 export function openWriteContext(connection: Connection, boot: string): WriteContext {
+  const events = openEvents(connection)
+  const spend = openSpendRows(connection, events)
   const own = {
     boot,
-    ledger: openLedger(connection),
+    ledger: openLedger(connection, spend),
+    spend,
     jobCounts: openJobCounts(connection),
     counts: openExecutionCounts(connection),
-    events: openEvents(connection),
+    events,
     effects: openCommitEffects(),
   }
   return { ...own, flow: openExecutionFlow(connection, own) }
 }
 
 /** The part of it that is reverted with a transaction. */
-export const memoryOf = ({ ledger, jobCounts, counts, events, effects, flow }: WriteContext): TransactionMemory => ({
+export const memoryOf = ({
+  ledger,
+  spend,
+  jobCounts,
+  counts,
+  events,
+  effects,
+  flow,
+}: WriteContext): TransactionMemory => ({
   mark() {
-    const undo = [ledger.mark(), jobCounts.mark(), counts.mark(), events.mark(), effects.mark()]
+    const undo = [ledger.mark(), spend.mark(), jobCounts.mark(), counts.mark(), events.mark(), effects.mark()]
     return () => {
       for (const revert of undo) revert()
       flow.forget()
@@ -33,10 +45,12 @@ export const memoryOf = ({ ledger, jobCounts, counts, events, effects, flow }: W
   write() {
     jobCounts.write()
     counts.write()
+    spend.write()
     events.write()
   },
   forget() {
     ledger.forget()
+    spend.forget()
     jobCounts.forget()
     counts.forget()
     events.forget()

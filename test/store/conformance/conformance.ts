@@ -10,6 +10,7 @@ import { largeResultRules } from './large-results.ts'
 import { lifetimeRules } from './lifetime.ts'
 import { queueRules } from './queue.ts'
 import { createOrganization } from './records.ts'
+import { spendRules } from './spend.ts'
 import { textRules } from './text.ts'
 import { workflowRules } from './workflows.ts'
 
@@ -39,6 +40,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   workflows: workflowRules,
   executions: executionRules,
   'large results': largeResultRules,
+  spend: spendRules,
   text: textRules,
   lifetime: lifetimeRules,
 }
