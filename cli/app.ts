@@ -6,6 +6,7 @@ import { openLimiter } from '../core/accounts/limiter.ts'
 import { openShares } from '../core/accounts/shares.ts'
 import { openAdmission } from '../core/admission/admission.ts'
 import { openBodyMemory } from '../core/admission/body-memory.ts'
+import { openSpend } from '../core/admission/spend.ts'
 import { collectGarbage } from '../core/collect-garbage.ts'
 import { hostEnvironment, masterKey } from '../core/config.ts'
 import { openCpu } from '../core/cpu/cpu.ts'
@@ -119,8 +120,10 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   await shares.read()
   const snapshots = openDefinitionSnapshots(store.executions)
   const content = openContent({ files, store: store.files, publicUrl: config.public_url })
+  const spend = await openSpend({ store, currency: config.currency, log })
   const admission = openAdmission({
     registry,
+    spend,
     bodies: openBodyMemory(config.limits.held_bodies, collectGarbage),
     // Refers to jobs, which are opened below because they need admission.
     room: {
@@ -140,6 +143,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     models: registry,
     weightOf: id => shares.of(id),
     steady,
+    spend,
     log,
     run: openNodeRunner({
       admission,
@@ -185,6 +189,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     timings,
     journal,
     admission,
+    spend,
     steady,
     log,
   })

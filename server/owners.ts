@@ -1,6 +1,7 @@
 import type { Accounts } from '../core/accounts/accounts.ts'
 import type { Limiter } from '../core/accounts/limiter.ts'
 import type { Admission } from '../core/admission/admission.ts'
+import type { Spend } from '../core/admission/spend.ts'
 import type { Cpu } from '../core/cpu/cpu.ts'
 import type { Files } from '../core/files/files.ts'
 import type { Jobs } from '../core/jobs/jobs.ts'
@@ -54,6 +55,7 @@ export interface Owners {
   /** The newest lines of the server's own log. */
   journal: Journal
   admission: Admission
+  spend: Spend
   /** Ends open responses whose token has lost its rights. Created by the server. */
   access: AccessWatch
   /** Limits the event streams of tokens and organizations. Created by the server. */

@@ -1,12 +1,15 @@
 import { type Caller, modelAllowed } from '../accounts/accounts.ts'
 import { Failure } from '../failure.ts'
 import type { Model } from '../models/model.ts'
+import { costOf, hasPrice } from '../models/price.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Task } from '../schemas/task.ts'
 import type { JobRecord } from '../store/store.ts'
 import { modelFor } from '../tasks/catalog.ts'
+import type { Estimate } from '../tasks/metering.ts'
 import { taskRecord } from '../tasks/registry.ts'
 import type { BodyMemory, BodySize } from './body-memory.ts'
+import { type Spend, type Spender, spenderOf } from './spend.ts'
 
 /** The caller who requests work. */
 export type Requester = Pick<Caller, 'organizationId' | 'tokenId' | 'token'>
@@ -19,6 +22,8 @@ export interface WorkRequest {
   modelId: string
   /** The field of the request that names the model; null if its URL does. */
   param?: string | null
+  /** Returns the most that it can use. Called only for a model with a price; without it nothing is held. */
+  estimate?: (model: Model) => Estimate
 }
 
 declare const admitted: unique symbol
@@ -33,6 +38,16 @@ export interface Admitted {
   readonly tokenId: string
   readonly task: Task
   readonly model: Model
+  readonly spender: Spender
+  /** The most that it can cost, millionths of the currency unit: held from its beginning to its end. */
+  readonly hold: number
+}
+
+/** The most that a request can cost. Work of a model without a price is not estimated. */
+function holdOf(model: Model, estimate: WorkRequest['estimate']): number {
+  if (!estimate || !hasPrice(model.price)) return 0
+  const { usage, image } = estimate(model)
+  return costOf(model.price, usage, image)
 }
 
 /** Checks for capacity. Each throws a Failure that says when to retry. */
@@ -48,18 +63,24 @@ export interface CapacityChecks {
 /**
  * The only admission of work: synchronous requests, stored jobs, executions with each of their nodes, retries. Returns
  * the work that may begin, or throws the Failure for the caller: `model_not_found`, `unsupported_task`,
- * `model_not_allowed`, `queue_full`, `no_capacity`.
+ * `model_not_allowed`, `quota_exceeded`, `queue_full`, `no_capacity`.
  */
 export function openAdmission({
   registry,
   room,
   bodies,
+  spend,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
   room: CapacityChecks
   bodies: BodyMemory
+  spend: Pick<Spend, 'requireAnythingLeft' | 'spenderOf' | 'hold'>
 }) {
   const allowed = ({ token }: Requester, modelId: string): boolean => modelAllowed(token.models, modelId)
+
+  function requireBudget({ spender, hold }: Admitted): void {
+    if (hold > 0) spend.requireAnythingLeft(spender)
+  }
 
   /** Throws Failure `model_not_allowed` if the token may not use this model. */
   function requireAllowed(requester: Requester, modelId: string, param: string | null): void {
@@ -76,9 +97,19 @@ export function openAdmission({
 
     /**
      * Checks whether one more call may wait for the model. Call it before media are fetched, and after an idempotency
-     * key was looked up: a stored reply is returned again however full the queue is. Throws Failure `queue_full`.
+     * key was looked up: a stored reply is returned again however full the queue is. Throws Failure `queue_full`, and
+     * `quota_exceeded` like `requireBudget`.
      */
-    requireQueueRoom: ({ model }: Admitted): void => room.queue(model),
+    requireQueueRoom(admitted: Admitted): void {
+      requireBudget(admitted)
+      room.queue(admitted.model)
+    },
+
+    /**
+     * Checks whether anything is left of the spend limits, if the work may cost something. The work holds its part when
+     * it begins; call this before expensive preparations. Throws Failure `quota_exceeded`.
+     */
+    requireBudget,
 
     /** Counts the memory of a body; see `hold` of BodyMemory. Throws Failure `no_capacity`. */
     holdBody: (size: BodySize): ((keep?: number) => void) => bodies.hold(size),
@@ -87,14 +118,36 @@ export function openAdmission({
     allowed,
 
     /** Admits work of a requester, or throws the Failure that says why not. */
-    admit(requester: Requester, { kind, task, modelId, param = 'model' }: WorkRequest): Admitted {
+    admit(requester: Requester, { kind, task, modelId, param = 'model', estimate }: WorkRequest): Admitted {
       modelFor(taskRecord(task), modelId, registry.catalog())
       const model = registry.find(modelId)!
       requireAllowed(requester, model.id, param)
+      const spender = spenderOf(requester.token)
+      const hold = holdOf(model, estimate)
+      // Calls and jobs are checked after their idempotency keys, and hold when they begin; nodes hold when they start.
+      if (kind === 'node' && hasPrice(model.price)) spend.requireAnythingLeft(spender)
       room.machine(model, task)
       if (kind === 'call') room.records()
       const { organizationId, tokenId } = requester
-      return { organizationId, tokenId, task, model } as Admitted
+      return { organizationId, tokenId, task, model, spender, hold } as Admitted
+    },
+
+    /** The same work with another estimate, once more is known of it. */
+    estimated: (admitted: Admitted, estimate: () => Estimate): Admitted => ({
+      ...admitted,
+      hold: holdOf(admitted.model, estimate),
+    }),
+
+    /**
+     * Holds what the attempt of a node's job may cost, until the job ends. Rejects with Failure `quota_exceeded`, and
+     * with `token_revoked` if its token no longer exists.
+     */
+    async holdNode({ id, organizationId, tokenId }: JobRecord, model: Model, estimate: () => Estimate): Promise<void> {
+      const amount = holdOf(model, estimate)
+      if (amount === 0) return
+      const spender = await spend.spenderOf(organizationId, tokenId)
+      if (!spender) throw new Failure('token_revoked', 'The token that executed this workflow no longer exists.')
+      spend.hold(id, spender, amount)
     },
 
     /**

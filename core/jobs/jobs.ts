@@ -14,6 +14,7 @@ import { openDueTimer } from './due-timer.ts'
 import { openJobDurations } from './job-durations.ts'
 import { openJobFacts, type QueueForecast } from './job-facts.ts'
 import { type JobProgress, progressOf } from './job-progress.ts'
+import { type JobSpend, noSpend } from './job-spend.ts'
 import { type JobKey, openLiveRuns } from './live-runs.ts'
 import { allLines } from './log-lines.ts'
 import { openQueue, waitingOf } from './queue.ts'
@@ -33,6 +34,8 @@ export interface JobsOptions {
   /** The share of an organization, 1 or more. */
   weightOf: (organizationId: string) => number
   log: Log
+  /** Holds and settles what jobs cost; absent where nothing has a price. */
+  spend?: JobSpend
   clock?: { now(): number }
   /** The clock by which idempotency keys expire; `clock` if absent. */
   steady?: { now(): number }
@@ -44,7 +47,7 @@ export interface JobsOptions {
 }
 
 /** A job to store, for admitted work. */
-export type AdmittedJob = Omit<NewJob, 'rank' | 'organizationId' | 'tokenId' | 'task' | 'modelId'> & {
+export type AdmittedJob = Omit<NewJob, 'rank' | 'held' | 'organizationId' | 'tokenId' | 'task' | 'modelId'> & {
   admitted: Admitted
 }
 
@@ -60,7 +63,7 @@ const shuttingDown = () =>
  */
 export function openJobs(options: JobsOptions) {
   const { store, fleet, models, run, weightOf, log, tickMs = 1_000 } = options
-  const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32 } = options
+  const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32, spend = noSpend } = options
   const { steady = clock } = options
   const queue = openQueue({ weightOf })
   const waiting = openWaitingCalls({ queue })
@@ -92,6 +95,7 @@ export function openJobs(options: JobsOptions) {
     log,
     clock,
     dispatch: () => dispatch,
+    settled: spend.settle,
     ended,
     delayed: due.at,
   })
@@ -108,7 +112,7 @@ export function openJobs(options: JobsOptions) {
     slotsPerModel,
   })
   const sweep = openSweep({ store: store.jobs, clock, steady, log, busy: () => runs.size > 0 })
-  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, rankOf, log })
+  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, rankOf, spend, log })
   const facts = openJobFacts({ fleet, models, queue, live, durations, dispatch, clock })
   const tick = setInterval(() => {
     due.tick()
@@ -123,6 +127,7 @@ export function openJobs(options: JobsOptions) {
   }
 
   function ended(job: JobKey): void {
+    spend.release(job.id)
     waiters.announce(job)
     live.moved(job)
   }
@@ -160,11 +165,20 @@ export function openJobs(options: JobsOptions) {
     async submit({ admitted, ...wanted }: AdmittedJob): Promise<{ job: JobRecord; replayed: boolean }> {
       await counted
       if (draining) throw shuttingDown()
-      const { organizationId, tokenId, task, model } = admitted
+      const { organizationId, tokenId, task, model, hold } = admitted
       const rank = rankOf(wanted.priority)
-      const submitted = await store.jobs.submit({ ...wanted, organizationId, tokenId, task, modelId: model.id, rank })
+      const submission = { ...wanted, organizationId, tokenId, task, modelId: model.id, rank, held: hold }
+      spend.hold(wanted.id, admitted.spender, hold)
+      const submitted = await store.jobs.submit(submission).catch((thrown: unknown) => {
+        spend.release(wanted.id)
+        throw thrown
+      })
       const { job, replayed } = submitted
-      if (replayed) return submitted
+      if (replayed) {
+        // The job of the key holds its own; this one was not stored.
+        if (job.id !== wanted.id) spend.release(wanted.id)
+        return submitted
+      }
       if (job.startBy !== null) due.at(job.startBy)
       if (wanted.notBefore > wanted.createdAt) due.at(wanted.notBefore)
       else enqueue([waitingOf(job)])

@@ -10,7 +10,7 @@ import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { fillMedia } from '../../core/tasks/generation/media.ts'
 import type { MediaReference } from '../../core/tasks/generation/prepare.ts'
-import { taskRecord } from '../../core/tasks/registry.ts'
+import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
 import { checkRequestFields } from '../../core/tasks/request-fields.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
@@ -52,7 +52,13 @@ export async function submitGeneration(
   const { admission } = owners
   const { model, task, slug } = offered(call, target, owners)
   const param = slug === null ? 'model' : null
-  const admitted = admission.admit(call.caller, { kind: 'job', task, modelId: model.id, param })
+  const offer = admission.admit(call.caller, {
+    kind: 'job',
+    task,
+    modelId: model.id,
+    param,
+    estimate: () => estimateOf(task, {}),
+  })
   if (strict) checkRequestFields(taskRecord(task), body, model.extra_params)
   const prepared = taskRecord(task).prepare(body, model)
   // A model that edits images may do so with a mask only, or without one only.
@@ -66,12 +72,14 @@ export async function submitGeneration(
     call.releaseBody()
     return { job: before, replayed: true, model, syncMode: prepared.syncMode }
   }
+  admission.requireBudget(offer)
   const stored = await storeMedia(call, id, prepared.media, owners)
   call.releaseBody()
-  const options = { id, admitted, slug, ...(terms ? { terms } : {}) }
+  const options = { id, slug, ...(terms ? { terms } : {}) }
   try {
     const inputs = fillMedia(prepared, stored)
-    const submitted = await submitJob(call, [slug, body], { ...options, inputs }, owners)
+    const admitted = admission.estimated(offer, () => estimateOf(task, inputs))
+    const submitted = await submitJob(call, [slug, body], { ...options, admitted, inputs }, owners)
     if (submitted.replayed) await forget(Object.values(stored), owners)
     return { ...submitted, model, syncMode: prepared.syncMode }
   } catch (thrown) {

@@ -12,14 +12,24 @@ export async function makeOrganization(
   {
     requestsPerMinute = 0,
     jobsPerMinute = 0,
+    monthlySpendLimit = null,
     ...token
-  }: { requestsPerMinute?: number; jobsPerMinute?: number } & Partial<TokenOptions> = {},
+  }: {
+    requestsPerMinute?: number
+    jobsPerMinute?: number
+    monthlySpendLimit?: number | null
+  } & Partial<TokenOptions> = {},
 ): Promise<{ organizationId: string; secret: string }> {
   const log = openLog('error')
   const store = await openAdminStore(app.dataDir, log)
   try {
     const accounts = openAccounts({ store, keys: openKeys(app.dataDir), log })
-    const { id } = await accounts.createOrganization({ name: newId('org'), requestsPerMinute, jobsPerMinute })
+    const { id } = await accounts.createOrganization({
+      name: newId('org'),
+      requestsPerMinute,
+      jobsPerMinute,
+      monthlySpendLimit,
+    })
     const { secret } = await accounts.issue({ name: 'first', scopes: [...scopes], ...token, organizationId: id })
     return { organizationId: id, secret }
   } finally {
