@@ -34,6 +34,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
       { topic: 'engines', summary: 'vLLM, llama-server, SGLang, your own program' },
       { topic: 'gpus-and-memory', summary: 'what is loaded where, and why' },
       { topic: 'organizations', summary: 'organizations, tokens, limits and spend' },
+      { topic: 'prices', summary: 'what is measured, prices, spend limits' },
       { topic: 'operating', summary: 'systemd, TLS, proxies, backup, upgrade, sizing' },
       { topic: 'monitoring', summary: 'metrics, alerts and a dashboard' },
       { topic: 'security', summary: 'what is promised, what is not, reporting' },

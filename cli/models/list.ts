@@ -3,12 +3,14 @@ import type { Command } from 'commander'
 import { dataDirectory, remote } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { offeredModels } from '../../core/models/defaults.ts'
+import { hasPrice } from '../../core/models/price.ts'
 import { openClient } from '../client.ts'
 import { storedSentence } from '../command-hints.ts'
 import { nameOf, withDataDir, withExamples, withJson } from '../options.ts'
 import { type Paint, printable } from '../paint.ts'
 import { runningServer } from '../server-file.ts'
 import type { Terminal } from '../terminal.ts'
+import { showPrices } from './prices.ts'
 import { type ModelStatus, ModelStatusList } from './status.ts'
 
 /** `infer model list`: lists the server's models with their status; without a server, the configured models. */
@@ -16,8 +18,9 @@ export function define(command: Command, terminal: Terminal): void {
   const list = withDataDir(withJson(command))
     .summary('list the models and their status')
     .description('Lists the models and their status. When no server runs, lists the configured models.')
+    .option('--prices', 'show what the use of each model costs')
     .option('--config <path>', 'the configuration to read when no server runs')
-    .action(async ({ dataDir, config, json }: { dataDir?: string; config?: string; json?: boolean }) => {
+    .action(async ({ dataDir, config, json, prices }: ListOptions) => {
       const folder = dataDirectory(dataDir)
       const live = remote() !== undefined || runningServer(folder) !== undefined
       const answer = live
@@ -25,6 +28,7 @@ export function define(command: Command, terminal: Terminal): void {
         : { models: configured(config, folder) }
       if (json) terminal.json(answer)
       else if (answer.models.length === 0) terminal.remark('No model is offered. Add one with: infer model add')
+      else if (prices) showPrices(answer.models, terminal)
       else {
         terminal.table(
           ['model', 'status', 'engine', 'waiting', 'tasks', 'note'],
@@ -43,19 +47,28 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(list, [
     [nameOf(command), 'as a table'],
+    [`${nameOf(command)} --prices`, 'what the use of each model costs'],
     [`${nameOf(command)} --json`, 'the response of the API'],
   ])
 }
 
+interface ListOptions {
+  dataDir?: string
+  config?: string
+  json?: boolean
+  prices?: boolean
+}
+
 function configured(path: string | undefined, dataDir: string): ModelStatus[] {
-  const models = offeredModels(readConfig(path ?? join(dataDir, 'infer.yaml'), path !== undefined))
-  return models.map(({ id, enabled, tasks, engine, slug, context_length }) => ({
+  const config = readConfig(path ?? join(dataDir, 'infer.yaml'), path !== undefined)
+  return offeredModels(config).map(({ id, enabled, tasks, engine, slug, context_length, price }) => ({
     model_id: id,
     enabled,
     tasks,
     engine,
     slug: slug ?? null,
     context_length: context_length ?? null,
+    price: hasPrice(price) ? { currency: config.currency, ...price } : null,
     status: enabled ? 'configured' : 'disabled',
   }))
 }

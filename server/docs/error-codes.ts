@@ -46,7 +46,8 @@ export const errorCodes: Readonly<Record<FailureCode, string>> = {
     'The `Content-Type` is not accepted. Send `application/json`, or a form where one is documented.',
   idempotency_key_reused: 'The `Idempotency-Key` was used with another body. Use a new key.',
   rate_limit: 'Too many requests. Wait for `Retry-After` seconds.',
-  quota_exceeded: 'A limit of the organization is used up.',
+  quota_exceeded:
+    'The monthly spend limit of the organization or of the token is reached. `reset_at` has the Unix seconds of the next month.',
   queue_full: 'Too many requests wait for the model. Wait for `Retry-After` seconds.',
   cancelled: 'The job was cancelled, or the client disconnected.',
   internal_error: 'An error inside infer. The log has the cause under `request_id`.',
