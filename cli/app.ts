@@ -10,6 +10,7 @@ import { openTokenLimiter } from '../core/accounts/token-limiter.ts'
 import { openUsageReports } from '../core/accounts/usage-report.ts'
 import { openAdmission } from '../core/admission/admission.ts'
 import { openBodyMemory } from '../core/admission/body-memory.ts'
+import { openSpend } from '../core/admission/spend.ts'
 import { collectGarbage } from '../core/collect-garbage.ts'
 import { hostEnvironment, masterKey } from '../core/config.ts'
 import { openCpu } from '../core/cpu/cpu.ts'
@@ -94,7 +95,12 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   })
   const keys = openKeys(dataDir, masterKey())
   const steady = openSteadyTime(dataDir)
-  const plans = openPlans({ configured: config.plans, log })
+  const plans = openPlans({ configured: config.plans, changed: () => void limitPlans(), log })
+  const limitPlans = () =>
+    store.spend
+      .limitPlans(plans.spendLimits())
+      .catch((thrown: unknown) => log.warn('The spend limits of the plans are not known to the store', {}, thrown))
+  await limitPlans()
   const accounts = openAccounts({ store, keys, plans, log })
   const organizations = openOrganizations({ store, log, changed: () => accounts.forgetVerified() })
   const firstStart = await createFirstOrganization(dataDir, store, accounts)
@@ -138,9 +144,11 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const snapshots = openDefinitionSnapshots(store.executions)
   const content = openContent({ files, store: store.files, publicUrl: config.public_url })
   const tokenLimiter = openTokenLimiter()
+  const spend = await openSpend({ store, plans, currency: config.currency, log })
   const admission = openAdmission({
     registry,
     tokenLimiter,
+    spend,
     bodies: openBodyMemory(config.limits.held_bodies, collectGarbage),
     // Refers to jobs, which are opened below because they need admission.
     room: {
@@ -164,7 +172,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     suspended: () => organizations.suspended,
     steady,
     // Refers to the owner that is opened below because it needs jobs.
-    held: job => expansion.add(job),
+    deferred: job => expansion.add(job),
+    spend,
     log,
     run: openNodeRunner({
       admission,
@@ -227,6 +236,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     timings,
     journal,
     admission,
+    spend,
     steady,
     log,
   })

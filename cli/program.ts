@@ -152,6 +152,12 @@ export const entries: readonly Entry[] = [
     summary: 'replace the database by a backup',
     load: () => import('./commands/restore.ts'),
   },
+  {
+    name: 'ledger',
+    group: data,
+    summary: 'check the record of all usage and cost',
+    load: () => import('./commands/ledger.ts'),
+  },
   { name: 'db', group: data, summary: 'check the database', load: () => import('./commands/db.ts') },
   {
     name: 'doctor',

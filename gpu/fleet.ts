@@ -154,7 +154,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const resident = closing ? undefined : residency.take(modelId)
     if (!resident) return undefined
     const loadedMs = waitedMs > 0 ? residency.loadedMs(resident, waitedMs) : 0
-    return new EngineLease(resident, engines.link(resident.engineId), onReleased, waitedMs, loadedMs)
+    return new EngineLease(resident, engines.link(resident.engineId), memory.energy, { onReleased, waitedMs, loadedMs })
   }
 
   /** Models whose memory and backend are being determined, which may take minutes the first time. */

@@ -1,12 +1,19 @@
 import type { Client } from 'undici'
-import type { EngineCall, EngineListener, Exchange, Lease } from '../core/models/fleet.ts'
+import type { EngineCall, EngineListener, Exchange, Lease, SlotUse } from '../core/models/fleet.ts'
 import { DeferredExchange } from './deferred-exchange.ts'
+import type { Energy, EnergyMark } from './energy.ts'
 import { EngineExchange } from './exchange.ts'
 import type { Link } from './link.ts'
 import type { Resident } from './model-state.ts'
 
 /** Called when a lease is released. `ranMs` is null unless one of its requests succeeded. */
 export type OnReleased = (resident: Resident, ranMs: number | null) => void
+
+export interface LeaseOptions {
+  onReleased: OnReleased
+  waitedMs: number
+  loadedMs: number
+}
 
 /** One slot of one engine, with its connection. */
 export class EngineLease implements Lease {
@@ -18,6 +25,10 @@ export class EngineLease implements Lease {
   #resident: Resident
   #client: Client
   #onReleased: OnReleased
+  #energy: Energy
+  #mark: EnergyMark
+  /** Set at its release. */
+  #used: SlotUse | undefined
   #since = performance.now()
   #succeeded = false
   /** True when its last request succeeded or there was none: the engine is then not working for this slot any more. */
@@ -25,7 +36,7 @@ export class EngineLease implements Lease {
   #released = false
   #open: EngineExchange | undefined
 
-  constructor(resident: Resident, link: Link, onReleased: OnReleased, waitedMs: number, loadedMs: number) {
+  constructor(resident: Resident, link: Link, energy: Energy, { onReleased, waitedMs, loadedMs }: LeaseOptions) {
     this.engineId = resident.engineId
     this.modelId = resident.serves.model.id
     this.waitedMs = waitedMs
@@ -34,6 +45,8 @@ export class EngineLease implements Lease {
     this.#link = link
     this.#client = link.take()
     this.#onReleased = onReleased
+    this.#energy = energy
+    this.#mark = energy.take(resident.devices)
   }
 
   open(call: EngineCall, listener: EngineListener): Exchange {
@@ -54,8 +67,17 @@ export class EngineLease implements Lease {
     return exchange
   }
 
+  used(): SlotUse {
+    if (this.#used) return this.#used
+    const { devices, slots } = this.#resident
+    const ms = performance.now() - this.#since
+    return { gpuMs: (ms * devices.length) / slots, energyMj: this.#energy.since(this.#mark) }
+  }
+
   release(): void {
     if (this.#released) return
+    this.#used = this.used()
+    this.#energy.release(this.#mark)
     this.#released = true
     // Otherwise a request that is still running would share the slot with the next one.
     this.#open?.abort()

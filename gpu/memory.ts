@@ -3,6 +3,7 @@ import type { Log } from '../core/log.ts'
 import type { DeviceSnapshot } from '../core/models/fleet.ts'
 import type { cardProcesses } from './devices/card-processes.ts'
 import { type Device, type Discovery, noReadings } from './devices/device.ts'
+import { openEnergy } from './energy.ts'
 import type { Resident } from './model-state.ts'
 import type { DeviceCapacity } from './place.ts'
 
@@ -54,6 +55,7 @@ export async function openMemory({
   /** Called when the devices or their bookable memory have changed. */
   changed: () => void
 }) {
+  const energy = openEnergy()
   let cards: Device[] = []
   let reason: string | null = null
   /** Bytes that other programs use on each card, measured while no engine was on it. */
@@ -73,6 +75,7 @@ export async function openMemory({
     reason = found.reason
     // When the driver does not answer, the cards that it reported before are kept, without readings.
     cards = found.broken ? cards.map(card => ({ ...card, ...noReadings })) : found.devices
+    for (const { id, powerWatts } of cards) energy.measured(id, powerWatts)
     return found
   }
 
@@ -117,6 +120,8 @@ export async function openMemory({
   return {
     devices,
     capacities,
+    /** Shares the energy of the devices among the slots in use; it gets the power of each card with every measurement. */
+    energy,
     cardsOf,
     measure,
     /** Why there is no usable card, as a sentence; null when there is one. */

@@ -4,6 +4,7 @@ import type { Organizations } from '../core/accounts/organizations.ts'
 import type { TokenLimiter } from '../core/accounts/token-limiter.ts'
 import type { UsageReports } from '../core/accounts/usage-report.ts'
 import type { Admission } from '../core/admission/admission.ts'
+import type { Spend } from '../core/admission/spend.ts'
 import type { Cpu } from '../core/cpu/cpu.ts'
 import type { Files } from '../core/files/files.ts'
 import type { Jobs } from '../core/jobs/jobs.ts'
@@ -64,6 +65,7 @@ export interface Owners {
   /** The newest lines of the server's own log. */
   journal: Journal
   admission: Admission
+  spend: Spend
   /** Ends open responses whose token has lost its rights. Created by the server. */
   access: AccessWatch
   /** Limits the event streams of tokens and organizations. Created by the server. */

@@ -2,7 +2,7 @@ import type { Admitted } from '../core/admission/admission.ts'
 import { Failure } from '../core/failure.ts'
 import { newId, queueIdOf } from '../core/ids.ts'
 import type { AdmittedJob } from '../core/jobs/submissions.ts'
-import { heldUntil, type JobRecord, type RequestWebhook } from '../core/store/store.ts'
+import { deferredUntil, type JobRecord, type RequestWebhook } from '../core/store/store.ts'
 import { taskNamed } from '../core/tasks/registry.ts'
 import type { Call } from './call.ts'
 import { idempotencyOf } from './idempotency.ts'
@@ -19,7 +19,7 @@ export interface JobOptions {
   inputs: object | string
   terms?: JobTerms
   /** Whether it waits until its prompt has been rewritten. */
-  held?: boolean
+  deferred?: boolean
 }
 
 /** When and how a job runs, whatever its task is. */
@@ -116,7 +116,7 @@ const memberKey = <K extends { key: string }>(key: K, at: number): K =>
   at === 0 ? key : { ...key, key: `${key.key} ${at}` }
 
 function newJobOf(
-  { id = newId('job'), admitted, slug = null, inputs, terms = {}, held = false }: JobOptions,
+  { id = newId('job'), admitted, slug = null, inputs, terms = {}, deferred = false }: JobOptions,
   { limits }: Owners['config'],
 ): Omit<AdmittedJob, 'idempotency'> {
   const now = Date.now()
@@ -132,7 +132,7 @@ function newJobOf(
     startBy: terms.startTimeoutMs === undefined ? null : notBefore + terms.startTimeoutMs,
     timeoutMs: terms.timeoutMs ?? null,
     retentionMs: retentionMs === 0 ? null : retentionMs,
-    notBefore: held ? heldUntil : notBefore,
+    notBefore: deferred ? deferredUntil : notBefore,
     createdAt: now,
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
     webhook: terms.webhook ?? null,

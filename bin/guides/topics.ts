@@ -37,6 +37,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
       { topic: 'organizations', summary: 'organizations, tokens, limits and spend' },
       { topic: 'limits', summary: 'plans, and the limits of organizations and tokens' },
       { topic: 'usage-and-spend', summary: 'what was used, by whom, and what it cost' },
+      { topic: 'prices', summary: 'what is measured, prices, spend limits' },
       { topic: 'operating', summary: 'systemd, TLS, proxies, backup, upgrade, sizing' },
       { topic: 'monitoring', summary: 'metrics, alerts and a dashboard' },
       { topic: 'security', summary: 'what is promised, what is not, reporting' },

@@ -190,6 +190,7 @@ export const factsOf: Record<string, Facts> = {
   backup: local,
   restore: local,
   db: { ...local, exits: { ...local.exits, 65: 'the database is damaged' } },
+  ledger: { ...local, exits: { ...local.exits, 65: 'a row of the ledger was changed, or the database is damaged' } },
   service: {
     environment: ['INFER_DATA_DIR', 'XDG_CONFIG_HOME'],
     files: ['/etc/systemd/system/infer.service', '~/.config/systemd/user/infer.service'],
@@ -238,5 +239,6 @@ export const guideOf: Readonly<Record<string, string>> = {
   backup: 'operating',
   restore: 'operating',
   db: 'operating',
+  ledger: 'prices',
   doctor: 'troubleshooting',
 }

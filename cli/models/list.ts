@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { dataDirectory, remote } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
+import { hasPrice } from '../../core/models/price.ts'
 import { openRegistry } from '../../core/models/registry.ts'
 import { openClient } from '../client.ts'
 import { storedSentence } from '../command-hints.ts'
@@ -10,6 +11,7 @@ import { nameOf, withDataDir, withExamples, withJson } from '../options.ts'
 import { type Paint, printable } from '../paint.ts'
 import { runningServer } from '../server-file.ts'
 import type { Terminal } from '../terminal.ts'
+import { showPrices } from './prices.ts'
 import { type ModelStatus, ModelStatusList } from './status.ts'
 
 /** `infer model list`: lists the server's models with their status; without a server, the configured models. */
@@ -17,8 +19,9 @@ export function define(command: Command, terminal: Terminal): void {
   const list = withDataDir(withJson(command))
     .summary('list the models and their status')
     .description('Lists the models and their status. When no server runs, lists the configured models.')
+    .option('--prices', 'show what the use of each model costs')
     .option('--config <path>', 'the configuration to read when no server runs')
-    .action(async ({ dataDir, config, json }: { dataDir?: string; config?: string; json?: boolean }) => {
+    .action(async ({ dataDir, config, json, prices }: ListOptions) => {
       const folder = dataDirectory(dataDir)
       const live = remote() !== undefined || runningServer(folder) !== undefined
       const answer = live
@@ -26,6 +29,7 @@ export function define(command: Command, terminal: Terminal): void {
         : { models: await configured(config, folder) }
       if (json) terminal.json(answer)
       else if (answer.models.length === 0) terminal.remark('No model is offered. Add one with: infer model add')
+      else if (prices) showPrices(answer.models, terminal)
       else {
         // Most servers have no regions.
         const hasRegions = answer.models.some(({ region }) => region != null)
@@ -47,15 +51,23 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(list, [
     [nameOf(command), 'as a table'],
+    [`${nameOf(command)} --prices`, 'what the use of each model costs'],
     [`${nameOf(command)} --json`, 'the response of the API'],
   ])
+}
+
+interface ListOptions {
+  dataDir?: string
+  config?: string
+  json?: boolean
+  prices?: boolean
 }
 
 async function configured(path: string | undefined, dataDir: string): Promise<ModelStatus[]> {
   const { traitsOf } = await import('../../gpu/presets/presets.ts')
   const config = readConfig(path ?? join(dataDir, 'infer.yaml'), path !== undefined, traitsOf)
   const registry = openRegistry({ ...config, defaults: defaultModels, traits: traitsOf })
-  return registry.all().map(({ id, enabled, tasks, engine, slug, context_length }) => ({
+  return registry.all().map(({ id, enabled, tasks, engine, slug, context_length, price }) => ({
     model_id: id,
     enabled,
     tasks,
@@ -63,6 +75,7 @@ async function configured(path: string | undefined, dataDir: string): Promise<Mo
     slug: slug ?? null,
     context_length: context_length ?? null,
     region: registry.catalog().get(id)?.region ?? null,
+    price: hasPrice(price) ? { currency: config.currency, ...price } : null,
     status: enabled ? 'configured' : 'disabled',
   }))
 }

@@ -14,6 +14,14 @@ export const ModelStatus = z.looseObject({
   reason: z.string().nullish(),
   queue_depth: z.number().optional(),
   eta_seconds: z.number().nullish(),
+  price: z
+    .looseObject({
+      currency: z.string(),
+      image_prices: z
+        .array(z.object({ price: z.number(), size: z.string().nullish(), quality: z.string().nullish() }))
+        .optional(),
+    })
+    .nullish(),
   workers: z.object({ ready: z.number(), loading: z.number() }).optional(),
 })
 export type ModelStatus = z.output<typeof ModelStatus>

@@ -13,7 +13,16 @@ import {
  * The plans of this server: the built-in ones, changed and extended by `plans` in infer.yaml. An organization whose plan
  * does not exist has the limits of the smallest built-in plan until its plan is configured again; this is logged once.
  */
-export function openPlans({ configured, log }: { configured: Readonly<Record<string, PlanSettings>>; log: Log }) {
+export function openPlans({
+  configured,
+  changed = () => {},
+  log,
+}: {
+  configured: Readonly<Record<string, PlanSettings>>
+  /** Called when other plans apply. */
+  changed?: () => void
+  log: Log
+}) {
   let plans = read(configured)
   let reported = new Set<string>()
 
@@ -40,11 +49,19 @@ export function openPlans({ configured, log }: { configured: Readonly<Record<str
     limitsOf: (
       organization: Pick<Organization, 'plan' | (keyof EffectiveLimits & keyof Organization)>,
     ): EffectiveLimits => effectiveLimits(of(organization.plan), organization),
+    /** The monthly spend limits of the plans that have one, millionths of the currency unit. */
+    spendLimits: (): Record<string, number> =>
+      Object.fromEntries(
+        [...plans].flatMap(([name, { monthlySpendLimit }]) =>
+          monthlySpendLimit === null ? [] : [[name, monthlySpendLimit]],
+        ),
+      ),
     /** Uses the plans of a changed configuration from now on. Returns the names of added, changed and removed plans. */
     replace(next: Readonly<Record<string, PlanSettings>>): string[] {
       const before = plans
       plans = read(next)
       reported = new Set()
+      changed()
       return [...new Set([...before.keys(), ...plans.keys()])].filter(
         name => JSON.stringify(before.get(name)) !== JSON.stringify(plans.get(name)),
       )

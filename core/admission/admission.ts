@@ -4,15 +4,18 @@ import type { TokenLimiter } from '../accounts/token-limiter.ts'
 import { Failure } from '../failure.ts'
 import type { CatalogEntry } from '../models/catalog.ts'
 import type { Model } from '../models/model.ts'
+import { costOf, hasPrice } from '../models/price.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Region, RegionLabel } from '../schemas/region.ts'
 import type { Task } from '../schemas/task.ts'
 import type { JobLimits, JobRecord } from '../store/store.ts'
 import { modelFor } from '../tasks/catalog.ts'
+import type { Estimate } from '../tasks/metering.ts'
 import { taskRecord } from '../tasks/registry.ts'
 import type { TaskRecord } from '../tasks/task.ts'
 import type { BodyMemory, BodySize } from './body-memory.ts'
 import { outside, requireRegion } from './require-region.ts'
+import { type Spend, type Spender, spenderOf } from './spend.ts'
 
 /** The caller who requests work. */
 export type Requester = Pick<Caller, 'organizationId' | 'tokenId' | 'token' | 'limits' | 'region'>
@@ -27,6 +30,8 @@ export interface WorkRequest {
   param?: string | null
   /** The region of its workflow. */
   region?: Region | undefined
+  /** Returns the most that it can use. Called only for a model with a price; without it nothing is held. */
+  estimate?: (model: Model) => Estimate
 }
 
 declare const admitted: unique symbol
@@ -45,6 +50,16 @@ export interface Admitted {
   readonly region: RegionLabel | null
   /** Limits of the organization that the store checks when the job is added; absent if there are none. */
   readonly jobLimits?: JobLimits
+  readonly spender: Spender
+  /** The most that it can cost, millionths of the currency unit: held from its beginning to its end. */
+  readonly hold: number
+}
+
+/** The most that a request can cost. Work of a model without a price is not estimated. */
+function holdOf(model: Model, estimate: WorkRequest['estimate']): number {
+  if (!estimate || !hasPrice(model.price)) return 0
+  const { usage, image } = estimate(model)
+  return costOf(model.price, usage, image)
 }
 
 /** Checks for capacity. Each throws a Failure that says when to retry. */
@@ -60,20 +75,27 @@ export interface CapacityChecks {
 /**
  * The only admission of work: synchronous requests, stored jobs, executions with each of their nodes, retries. Returns
  * the work that may begin, or throws the Failure for the caller: `model_not_found`, `unsupported_task`,
- * `model_not_allowed`, `region_restricted`, `rate_limit` (tokens of models per minute), `queue_full`, `no_capacity`.
+ * `model_not_allowed`, `region_restricted`, `rate_limit` (tokens of models per minute), `quota_exceeded`, `queue_full`,
+ * `no_capacity`.
  */
 export function openAdmission({
   registry,
   room,
   bodies,
   tokenLimiter,
+  spend,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
   tokenLimiter: Pick<TokenLimiter, 'admit'>
   room: CapacityChecks
   bodies: BodyMemory
+  spend: Pick<Spend, 'requireAnythingLeft' | 'spenderOf' | 'hold'>
 }) {
   const allowed = ({ token }: Requester, modelId: string): boolean => modelAllowed(token.models, modelId)
+
+  function requireBudget({ spender, hold }: Admitted): void {
+    if (hold > 0) spend.requireAnythingLeft(spender)
+  }
 
   /** Throws Failure `model_not_allowed` if the token may not use this model. */
   function requireAllowed(requester: Requester, modelId: string, param: string | null): void {
@@ -125,9 +147,19 @@ export function openAdmission({
 
     /**
      * Checks whether one more call may wait for the model. Call it before media are fetched, and after an idempotency
-     * key was looked up: a stored reply is returned again however full the queue is. Throws Failure `queue_full`.
+     * key was looked up: a stored reply is returned again however full the queue is. Throws Failure `queue_full`, and
+     * `quota_exceeded` like `requireBudget`.
      */
-    requireQueueRoom: ({ model }: Admitted): void => room.queue(model),
+    requireQueueRoom(admitted: Admitted): void {
+      requireBudget(admitted)
+      room.queue(admitted.model)
+    },
+
+    /**
+     * Checks whether anything is left of the spend limits, if the work may cost something. The work holds its part when
+     * it begins; call this before expensive preparations. Throws Failure `quota_exceeded`.
+     */
+    requireBudget,
 
     /** Counts the memory of a body; see `hold` of BodyMemory. Throws Failure `no_capacity`. */
     holdBody: (size: BodySize): ((keep?: number) => void) => bodies.hold(size),
@@ -136,32 +168,58 @@ export function openAdmission({
     allowed,
 
     /** Admits work of a requester, or throws the Failure that says why not. */
-    admit(requester: Requester, { kind, task, modelId, param = 'model', region: ofWorkflow }: WorkRequest): Admitted {
+    admit(requester: Requester, request: WorkRequest): Admitted {
+      const { kind, task, modelId, param = 'model', region: ofWorkflow, estimate } = request
       const record = taskRecord(task)
       const entry = modelFor(record, modelId, registry.catalog())
       const model = registry.find(modelId)!
       requireAllowed(requester, model.id, param)
       const region = regionFor(requester, entry, ofWorkflow)
       if (record.category === 'text') tokenLimiter.admit(requester)
+      const spender = spenderOf(requester.token, requester.limits.monthlySpendLimit)
+      const hold = holdOf(model, estimate)
+      // Calls and jobs are checked after their idempotency keys, and hold when they begin; nodes hold when they start.
+      if (kind === 'node' && hasPrice(model.price)) spend.requireAnythingLeft(spender)
       room.machine(model, task)
       if (kind === 'call') room.records()
       const { organizationId, tokenId } = requester
       const jobLimits = jobLimitsOf(requester, record)
-      return { organizationId, tokenId, task, model, region, ...(jobLimits ? { jobLimits } : {}) } as Admitted
+      const more = jobLimits ? { jobLimits } : {}
+      return { organizationId, tokenId, task, model, region, spender, hold, ...more } as Admitted
+    },
+
+    /** The same work with another estimate, once more is known of it. */
+    estimated: (admitted: Admitted, estimate: () => Estimate): Admitted => ({
+      ...admitted,
+      hold: holdOf(admitted.model, estimate),
+    }),
+
+    /**
+     * Holds what the attempt of a node's job may cost, until the job ends. Rejects with Failure `quota_exceeded`, and
+     * with `token_revoked` if its token no longer exists.
+     */
+    async holdNode({ id, organizationId, tokenId }: JobRecord, model: Model, estimate: () => Estimate): Promise<void> {
+      const amount = holdOf(model, estimate)
+      if (amount === 0) return
+      const spender = await spend.spenderOf(organizationId, tokenId)
+      if (!spender) throw new Failure('token_revoked', 'The token that executed this workflow no longer exists.')
+      spend.hold(id, spender, amount)
     },
 
     /**
      * Admits a call that a job needs before it can run, for the token that created the job. The token is not checked
      * again, as for the job itself.
      */
-    admitForJob(
+    async admitForJob(
       { organizationId, tokenId, region }: Pick<JobRecord, 'organizationId' | 'tokenId' | 'region'>,
-      { task, modelId }: Pick<WorkRequest, 'task' | 'modelId'>,
-    ): Admitted {
+      { task, modelId, estimate }: Pick<WorkRequest, 'task' | 'modelId' | 'estimate'>,
+    ): Promise<Admitted> {
       const model = readmit({ task, modelId, region })
+      const spender = await spend.spenderOf(organizationId, tokenId)
+      if (!spender) throw new Failure('token_revoked', 'The token that submitted this job no longer exists.')
       room.machine(model, task)
       room.records()
-      return { organizationId, tokenId, task, model, region } as Admitted
+      return { organizationId, tokenId, task, model, region, spender, hold: holdOf(model, estimate) } as Admitted
     },
 
     /**

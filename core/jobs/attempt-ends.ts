@@ -1,14 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
+import type { SlotUse } from '../models/fleet.ts'
 import type { JobOutcome, JobRecord, Store } from '../store/store.ts'
 import type { RunJob, RunResult } from '../tasks/run-job.ts'
+import { metered, meteredUsage, noUsage } from '../usage.ts'
+import type { JobSpend } from './job-spend.ts'
 import type { JobKey } from './live-runs.ts'
-import { metered, meteredUsage } from './metered.ts'
 
 /** The facts of an attempt's end besides its outcome. */
 export interface EndFacts {
   engineId: string | null
+  /** What the attempt has used of the devices, for one that failed: it is recorded and costs nothing. */
+  used: SlotUse | undefined
   at: number
   /** JSON text of LogLine[], or null. */
   logs: string | null
@@ -27,11 +31,14 @@ export function openAttemptEnds({
   store,
   run,
   log,
+  settled,
   ended,
 }: {
   store: Pick<Store['jobs'], 'settle' | 'release'>
   run: Pick<RunJob, 'undo' | 'written'>
   log: Log
+  /** Called when a job has ended with a result that is billed, before `ended`. */
+  settled: JobSpend['settle']
   /** Called when a job has ended for good. */
   ended: (job: JobKey) => void
 }) {
@@ -48,13 +55,15 @@ export function openAttemptEnds({
       unusedSlot = undefined
       return store
         .settle(job, outcome, first?.modelId)
-        .then(settled => {
-          if (settled && ran) run.written?.(job, ran)
-          return settled
+        .then(accepted => {
+          if (!accepted) return false
+          if (outcome.status === 'completed') settled(job.id, { ...job, cost: outcome.cost, finishedAt: outcome.at })
+          if (ran) run.written?.(job, ran)
+          return true
         })
         .finally(() => first?.returnSlot())
     }
-    const settled = await persistently(write).catch(async (thrown: unknown) => {
+    const accepted = await persistently(write).catch(async (thrown: unknown) => {
       if (!ran || Failure.from(thrown).code !== 'internal_error') throw thrown
       // The store cannot hold the result: the job fails instead, and its files are removed.
       log.error('A result could not be stored', { job: job.id }, thrown)
@@ -64,7 +73,7 @@ export function openAttemptEnds({
       if (ended) await undo(job, ran)
       return ended
     })
-    if (!settled) {
+    if (!accepted) {
       log.info('A late result was dropped', { job: job.id, status: outcome.status })
       if (ran) await undo(job, ran)
       return
@@ -98,7 +107,7 @@ export function openAttemptEnds({
     completed: (job: JobRecord, ran: RunResult, facts: EndFacts, slot?: KeptSlot): Promise<void> =>
       settle(job, ran, success(ran, facts), slot),
     failed: (job: JobRecord, failure: Failure, retryAt: number | null, facts: EndFacts): Promise<void> =>
-      settle(job, undefined, { ...failed(job, failure), retryAt, ...facts }),
+      settle(job, undefined, { ...failed(job, failure), ...attemptOf(facts), retryAt }),
     /** Releases the claim; the attempt is not charged. False: the claim no longer holds. */
     release: (job: JobRecord): Promise<boolean> => persistently(() => store.release(job, 0)),
     late,
@@ -106,7 +115,13 @@ export function openAttemptEnds({
 }
 export type AttemptEnds = ReturnType<typeof openAttemptEnds>
 
-const success = ({ usage, cost, ...ran }: RunResult, facts: EndFacts): JobOutcome => ({
+/** The facts of a failed attempt: its time on the slot is recorded, and costs nothing. */
+const attemptOf = ({ used, ...facts }: EndFacts) => ({
+  ...facts,
+  ...(used ? { usage: meteredUsage({ ...noUsage, ...used }) } : {}),
+})
+
+const success = ({ usage, cost, ...ran }: RunResult, { used: _counted, ...facts }: EndFacts): JobOutcome => ({
   status: 'completed',
   ...ran,
   usage: meteredUsage(usage),

@@ -34,6 +34,9 @@ export interface RunningCall extends Pick<JobRecord, 'organizationId' | 'tokenId
   engineId: string | null
   /** How long it has waited for slots, milliseconds. */
   queuedMs: number
+  /** What its attempts have used of the devices so far, as in `SlotUse`. */
+  gpuMs: number
+  energyMj: number | null
   /** Its entry in the queue, created when it first has to wait. */
   entry: WaitingJob | undefined
   /** Set while it waits in the queue. */

@@ -3,12 +3,14 @@ import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Fleet } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
+import { costOf } from '../models/price.ts'
 import { callRecord } from '../store/calls.ts'
-import type { JobRecord, Usage } from '../store/store.ts'
-import { taskRecord } from '../tasks/registry.ts'
+import type { FinishedJob, JobRecord, Usage } from '../store/store.ts'
+import { metered, meteredUsage } from '../usage.ts'
 import { type CallAttempt, type CallEnd, type CallOptions, type RunningCall, runningRecord } from './call.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { JobDurations } from './job-durations.ts'
+import { type JobSpend, noSpend } from './job-spend.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import type { Recorder } from './recorder.ts'
 import { queueFull, waitedTooLong } from './refusals.ts'
@@ -30,6 +32,7 @@ export function openCalls({
   durations,
   used,
   rankOf,
+  spend = noSpend,
   log,
 }: {
   fleet: Pick<Fleet, 'activity' | 'slots'>
@@ -40,6 +43,7 @@ export function openCalls({
   durations: JobDurations
   used: (tokenId: string, usage: Usage) => void
   rankOf: (priority: number) => number
+  spend?: JobSpend
   log: Log
 }) {
   const running = new Map<string, RunningCall>()
@@ -102,8 +106,11 @@ export function openCalls({
   }
 
   function record(call: RunningCall, { price }: Model, end: CallEnd, attempt: number): void {
-    const usage = end.how === 'retry' ? nothing : end.usage
+    const { gpuMs, energyMj } = call
+    const usage = meteredUsage({ ...(end.how === 'retry' ? nothing : end.usage), gpuMs, energyMj })
     used(call.tokenId, usage)
+    // Nobody pays for the time in which an engine failed.
+    const billed = end.how === 'failed' ? { ...usage, gpuMs: 0 } : usage
     const failure = end.how === 'failed' ? end.failure : undefined
     if (failure?.engineText)
       log.warn('An engine failed a request', {
@@ -112,7 +119,7 @@ export function openCalls({
         engine: call.engineId,
         engine_error: failure.engineText,
       })
-    recorder.record({
+    const finished: FinishedJob = {
       id: call.id,
       task: call.task,
       modelId: call.modelId,
@@ -126,9 +133,11 @@ export function openCalls({
         ? { code: failure.code, message: failure.message, type: failure.type, retryable: failure.retryable, attempt }
         : null,
       usage,
-      cost: taskRecord(call.task).metering.cost(price, usage),
+      cost: metered(costOf(price, billed)),
       finishedAt: Date.now(),
-    })
+    }
+    recorder.record(finished)
+    spend.settle(call.id, finished)
   }
 
   const ownCall = (organizationId: string, id: string): RunningCall | undefined => {
@@ -148,6 +157,7 @@ export function openCalls({
       const { admitted, createdAt, caller } = options
       const { organizationId, tokenId, task, model } = admitted
       const id = newId('job')
+      spend.hold(id, admitted.spender, admitted.hold)
       const call: RunningCall = {
         id,
         organizationId,
@@ -158,6 +168,8 @@ export function openCalls({
         startedAt: null,
         engineId: null,
         queuedMs: 0,
+        gpuMs: 0,
+        energyMj: 0,
         entry: undefined,
         waiting: undefined,
         ended: undefined,
@@ -192,6 +204,9 @@ export function openCalls({
             if (completed) durations.ran(model.id, null, ranMs)
             // Before the slot is free, so that the choice of the next entry considers what this one has used.
             if (entry) queue.ran(entry, ranMs, completed)
+            const { gpuMs, energyMj } = lease.used()
+            call.gpuMs += gpuMs
+            call.energyMj = call.energyMj === null || energyMj === null ? null : call.energyMj + energyMj
             lease.release()
           }
           if (outcome.how !== 'retry') {
@@ -222,6 +237,7 @@ export function openCalls({
         throw failure
       } finally {
         if (call.startedAt !== null || end!.how === 'cancelled') record(call, model, end!, attempts)
+        else spend.release(id)
         running.delete(id)
         call.ended?.resolve()
       }

@@ -1,6 +1,6 @@
 import type { Failure } from '../failure.ts'
 import type { ModelActivity } from '../models/fleet.ts'
-import { heldUntil, type JobRecord } from '../store/store.ts'
+import { deferredUntil, type JobRecord } from '../store/store.ts'
 import type { Pause } from './dispatch.ts'
 import { untilBegun, untilDone } from './job-durations.ts'
 
@@ -76,7 +76,7 @@ export function progressOf(job: JobRecord, facts: Facts): JobProgress {
 function waiting(job: JobRecord, facts: Facts): WaitingFor {
   const { now, model, activity, pause, typicalMs, slots, freeSlots, position: ahead = 0 } = facts
   const name = `'${job.modelId}'`
-  if (job.notBefore === heldUntil)
+  if (job.notBefore === deferredUntil)
     return {
       reason: 'prompt_rewriting',
       detail: 'A chat model rewrites its prompt. It is queued after that.',

@@ -13,6 +13,7 @@ import { openDueTimer } from './due-timer.ts'
 import { openJobDurations } from './job-durations.ts'
 import { openJobFacts, type QueueForecast } from './job-facts.ts'
 import { type JobProgress, progressOf } from './job-progress.ts'
+import { type JobSpend, noSpend } from './job-spend.ts'
 import { type JobKey, openLiveRuns } from './live-runs.ts'
 import { allLines } from './log-lines.ts'
 import { openQueue, waitingOf } from './queue.ts'
@@ -32,13 +33,15 @@ export interface JobsOptions {
   run: RunJob
   /** The share of an organization, 1 or more. */
   weightOf: (organizationId: string) => number
-  /** Called with each job that was submitted as held, for the owner that resumes it. */
-  held?: (job: JobRecord) => void
+  /** Called with each job that was submitted as deferred, for the owner that resumes it. */
+  deferred?: (job: JobRecord) => void
   /** Called with what work of a token has used, when it has ended. */
   used?: (tokenId: string, usage: Usage) => void
   /** The organizations whose jobs are not started. */
   suspended?: () => ReadonlySet<string>
   log: Log
+  /** Holds and settles what jobs cost; absent where nothing has a price. */
+  spend?: JobSpend
   clock?: { now(): number }
   /** The clock by which idempotency keys expire; `clock` if absent. */
   steady?: { now(): number }
@@ -58,7 +61,7 @@ const interruptGraceMs = 2_000
  */
 export function openJobs(options: JobsOptions) {
   const { store, fleet, models, run, weightOf, used = () => {}, log, tickMs = 1_000 } = options
-  const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32 } = options
+  const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32, spend = noSpend } = options
   const { steady = clock, suspended = () => new Set<string>() } = options
   const queue = openQueue({ weightOf, suspended })
   const waiting = openWaitingCalls({ queue })
@@ -92,6 +95,7 @@ export function openJobs(options: JobsOptions) {
     clock,
     dispatch: () => dispatch,
     suspended,
+    settled: spend.settle,
     ended,
     delayed: due.at,
   })
@@ -108,7 +112,7 @@ export function openJobs(options: JobsOptions) {
     slotsPerModel,
   })
   const sweep = openSweep({ store: store.jobs, clock, steady, log, busy: () => runs.size > 0 })
-  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, used, rankOf, log })
+  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, used, rankOf, spend, log })
   const facts = openJobFacts({ fleet, models, queue, live, durations, dispatch, clock })
   const tick = setInterval(() => {
     due.tick()
@@ -123,6 +127,7 @@ export function openJobs(options: JobsOptions) {
   }
 
   function ended(job: JobKey): void {
+    spend.release(job.id)
     waiters.announce(job)
     live.moved(job)
   }
@@ -140,7 +145,8 @@ export function openJobs(options: JobsOptions) {
     rankOf,
     due,
     enqueue,
-    held: options.held,
+    spend,
+    deferred: options.deferred,
     moved: job => live.moved(job),
     ended,
     async ready() {

@@ -3,10 +3,10 @@ import type { Admission } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { rewritingTask } from '../schemas/task.ts'
-import { heldUntil, type JobError, type JobRecord } from '../store/store.ts'
+import { deferredUntil, type JobError, type JobRecord } from '../store/store.ts'
 import type { GenerationInputs } from '../tasks/protocols/generation-call.ts'
 import { taskRecord } from '../tasks/registry.ts'
-import { defaultRewriteLength } from '../tasks/rewriting/rewrite-request.ts'
+import { defaultRewriteLength, rewriteEstimate } from '../tasks/rewriting/rewrite-request.ts'
 import type { Jobs } from './jobs.ts'
 import type { PromptRewriting } from './prompt-rewriting.ts'
 import { decideRetry, pauseMs } from './retry.ts'
@@ -16,14 +16,14 @@ const concurrency = 8
 /** How many rewritten prompts are kept for further jobs of their groups. */
 const maxGroups = 1_000
 
-interface HeldJob {
+interface DeferredJob {
   organizationId: string
   id: string
 }
 
 /**
- * Rewrites the prompts of held jobs, then lets the jobs run with the new prompts. Nothing is lost in a crash: a job is
- * held in the store until its new prompt is stored with it, and retries of the job use that prompt. Organizations take
+ * Rewrites the prompts of deferred jobs, then lets the jobs run with the new prompts. Nothing is lost in a crash: a job is
+ * deferred in the store until its new prompt is stored with it, and retries of the job use that prompt. Organizations take
  * turns. A prompt that cannot be rewritten fails its job.
  */
 export function openPromptExpansion({
@@ -34,7 +34,7 @@ export function openPromptExpansion({
   log,
   now = Date.now,
 }: {
-  jobs: Pick<Jobs, 'calls' | 'find' | 'held' | 'resume'>
+  jobs: Pick<Jobs, 'calls' | 'find' | 'deferred' | 'resume'>
   admission: Pick<Admission, 'admitForJob'>
   rewriting: PromptRewriting
   /** The chat model that rewrites prompts; undefined if none is configured. */
@@ -48,7 +48,7 @@ export function openPromptExpansion({
   const groups = new Map<string, Promise<string>>()
   const closing = new AbortSource()
 
-  function add({ organizationId, id }: HeldJob): void {
+  function add({ organizationId, id }: DeferredJob): void {
     const queue = waiting.get(organizationId)
     if (queue) queue.push(id)
     else waiting.set(organizationId, [id])
@@ -72,11 +72,11 @@ export function openPromptExpansion({
   }
 
   /** Rewrites the prompt of one job. Never rejects: what fails is tried again, or fails the job. */
-  async function expand({ organizationId, id }: HeldJob): Promise<void> {
+  async function expand({ organizationId, id }: DeferredJob): Promise<void> {
     for (let attempt = 1; !closing.aborted; attempt++) {
       try {
         const job = await jobs.find(organizationId, id)
-        if (job?.status !== 'pending' || job.notBefore !== heldUntil) return
+        if (job?.status !== 'pending' || job.notBefore !== deferredUntil) return
         return await expandJob(job)
       } catch (thrown) {
         const failure = Failure.from(thrown)
@@ -121,7 +121,9 @@ export function openPromptExpansion({
           final: true,
         },
       )
-    const admitted = admission.admitForJob(job, { task: rewritingTask, modelId: model })
+    const maxLength = Math.max(defaultRewriteLength, prompt.length)
+    const estimate = () => rewriteEstimate({ prompt, count: 1, maxLength })
+    const admitted = await admission.admitForJob(job, { task: rewritingTask, modelId: model, estimate })
     const { organizationId, id } = job
     const caller = new AbortSource()
     const stop = () => caller.abort(closing.reason)
@@ -134,7 +136,7 @@ export function openPromptExpansion({
         prompt,
         task: taskRecord(job.task),
         count: 1,
-        maxLength: Math.max(defaultRewriteLength, prompt.length),
+        maxLength,
         seed,
       })
       const options = { admitted, createdAt: now(), waitMs: Number.POSITIVE_INFINITY, caller }
@@ -145,7 +147,7 @@ export function openPromptExpansion({
     }
   }
 
-  async function fail(job: HeldJob, failure: Failure, attempt: number): Promise<void> {
+  async function fail(job: DeferredJob, failure: Failure, attempt: number): Promise<void> {
     const { code, type, retryable } = failure
     const message = `The prompt could not be rewritten: ${failure.message} Without 'enable_prompt_expansion' it is used as it is.`
     const error: JobError = { code, message, type, retryable, attempt }
@@ -168,13 +170,13 @@ export function openPromptExpansion({
   }
 
   return {
-    /** Rewrites the prompt of a job that was submitted as held. */
+    /** Rewrites the prompt of a job that was submitted as deferred. */
     add,
-    /** Takes up the held jobs of an earlier run of the server. */
+    /** Takes up the deferred jobs of an earlier run of the server. */
     async resume(): Promise<void> {
-      for (const job of await jobs.held()) add(job)
+      for (const job of await jobs.deferred()) add(job)
     },
-    /** Stops rewriting; held jobs stay held, and continue after the next start. */
+    /** Stops rewriting; deferred jobs stay deferred, and continue after the next start. */
     async close(): Promise<void> {
       closing.abort(new Failure('shutting_down', 'This server is shutting down. Retry later.'))
       await Promise.allSettled(running)

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { FinishedJob, Store } from '../store/store.ts'
-import { metered, meteredUsage } from './metered.ts'
+import { metered, meteredUsage } from '../usage.ts'
 
 export interface RecorderOptions {
   store: Store

@@ -8,6 +8,7 @@ import { AttemptTimeout, attempt } from './attempt.ts'
 import { type EndFacts, type KeptSlot, openAttemptEnds } from './attempt-ends.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { JobDurations } from './job-durations.ts'
+import type { JobSpend } from './job-spend.ts'
 import type { JobKey, LiveRuns } from './live-runs.ts'
 import { type Queue, type RunningEntry, waitingOf } from './queue.ts'
 import { decideRetry } from './retry.ts'
@@ -25,6 +26,8 @@ export interface RunsOptions {
   dispatch: () => Dispatch
   /** The organizations whose jobs are not started. */
   suspended: () => ReadonlySet<string>
+  /** Called when a job has ended with a result that is billed, before `ended`. */
+  settled: JobSpend['settle']
   /** Called when a job has ended for good. */
   ended: (job: JobKey) => void
   /** Called when a job waits until this time, epoch milliseconds. */
@@ -44,9 +47,9 @@ const graceMs = 10_000
 
 /** Runs the jobs that were given a slot: claims each, runs it, and writes its end. */
 export function openRuns(options: RunsOptions) {
-  const { store, run, queue, live, durations, used, log, clock, dispatch, suspended, ended, delayed } = options
+  const { store, run, queue, live, durations, used, log, clock, dispatch, suspended, settled, ended, delayed } = options
   const running = new Map<string, Run>()
-  const ends = openAttemptEnds({ store, run, log, ended })
+  const ends = openAttemptEnds({ store, run, log, settled, ended })
   /**
    * Slots kept for the job that follows one, by the id of the first, while its end is written; `reported`: its end is
    * announced.
@@ -89,10 +92,10 @@ export function openRuns(options: RunsOptions) {
     live.moved(job)
     const liveRun = live.begin(job)
     try {
-      const { end, engineId } = await runOn(one, job, lease, liveRun.report)
+      const { end, engineId, used } = await runOn(one, job, lease, liveRun.report)
       const lines = liveRun.lines()
       const logs = lines.length > 0 ? JSON.stringify(lines) : null
-      await write(one, job, end, { engineId, at: clock.now(), logs })
+      await write(one, job, end, { engineId, used, at: clock.now(), logs })
     } finally {
       live.end(id, liveRun)
       live.moved(job)
@@ -107,6 +110,7 @@ export function openRuns(options: RunsOptions) {
       : { end: modelRemoved(job.modelId), unresponsive: undefined }
     const { end, unresponsive } = outcome
     const ranMs = performance.now() - since
+    const slotUse = lease?.used()
     if (lease && unresponsive) void settleLate(job, lease, unresponsive)
     // First, so that the choice of the next entry considers what this one has used.
     queue.ran(entry, ranMs, lease !== undefined && !abort.signal.aborted)
@@ -117,13 +121,13 @@ export function openRuns(options: RunsOptions) {
     } else if (end.engineText)
       log.warn('An engine failed a request', { job: job.id, model: job.modelId, engine_error: end.engineText })
     else if (end.code === 'internal_error') log.error('A job failed inside infer', { job: job.id }, end.cause)
-    return { end, engineId: lease?.engineId ?? null }
+    return { end, engineId: lease?.engineId ?? null, used: slotUse }
   }
 
   /** A stopped run that does not end holds its slot until it does. */
   async function settleLate(job: JobRecord, lease: Lease, work: Promise<RunResult>): Promise<void> {
     try {
-      await ends.late(job, await work, { engineId: lease.engineId, at: clock.now(), logs: null })
+      await ends.late(job, await work, { engineId: lease.engineId, used: undefined, at: clock.now(), logs: null })
     } catch {
       // It ended with an error, or the store is closed: either way its end is written already.
     } finally {

@@ -1,7 +1,15 @@
 import type { Admitted } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
-import { heldUntil, type JobRecord, type NewJob, type Resumption, type Store, type WaitingJob } from '../store/store.ts'
+import {
+  deferredUntil,
+  type JobRecord,
+  type NewJob,
+  type Resumption,
+  type Store,
+  type WaitingJob,
+} from '../store/store.ts'
 import type { DueTimer } from './due-timer.ts'
+import type { JobSpend } from './job-spend.ts'
 import type { JobKey } from './live-runs.ts'
 import { waitingOf } from './queue.ts'
 
@@ -20,13 +28,14 @@ export interface Submitted {
 }
 
 interface SubmissionsOptions {
-  store: Pick<Store['jobs'], 'submit' | 'submitAll' | 'held' | 'resume'>
+  store: Pick<Store['jobs'], 'submit' | 'submitAll' | 'deferred' | 'resume'>
   clock: { now(): number }
   rankOf: (priority: number) => number
   due: Pick<DueTimer, 'at'>
   enqueue: (jobs: readonly WaitingJob[]) => void
-  /** Called with each job that is held. */
-  held: ((job: JobRecord) => void) | undefined
+  spend: JobSpend
+  /** Called with each job that is deferred. */
+  deferred: ((job: JobRecord) => void) | undefined
   /** Called when a job has changed, and when it has ended. */
   moved: (job: JobKey) => void
   ended: (job: JobKey) => void
@@ -39,20 +48,38 @@ export const shuttingDown = () =>
 
 /** Stores jobs and queues them once they are stored. */
 export function openSubmissions(options: SubmissionsOptions) {
-  const { store, clock, rankOf, due, enqueue, held, moved, ended, ready } = options
+  const { store, clock, rankOf, due, enqueue, spend, deferred, moved, ended, ready } = options
 
   function newJobOf({ admitted, ...wanted }: AdmittedJob): NewJob {
-    const { organizationId, tokenId, task, model, region, jobLimits } = admitted
+    const { organizationId, tokenId, task, model, region, jobLimits, hold } = admitted
     const rank = rankOf(wanted.priority)
     const limits = jobLimits ? { limits: jobLimits } : {}
-    return { ...wanted, organizationId, tokenId, task, modelId: model.id, region, rank, ...limits }
+    return { ...wanted, organizationId, tokenId, task, modelId: model.id, region, rank, held: hold, ...limits }
+  }
+
+  /** Holds what the jobs may cost while they are stored, and until their ends if they are. */
+  async function holding(wanted: readonly AdmittedJob[], submit: () => Promise<Submitted[]>): Promise<Submitted[]> {
+    const release = (ids: readonly string[]) => {
+      for (const id of ids) spend.release(id)
+    }
+    const all = wanted.map(({ id }) => id)
+    try {
+      for (const { id, admitted } of wanted) spend.hold(id, admitted.spender, admitted.hold)
+      const submitted = await submit()
+      // The job of a repeated key holds its own; this one was not stored.
+      release(all.filter((id, at) => submitted[at]!.job.id !== id))
+      return submitted
+    } catch (thrown) {
+      release(all)
+      throw thrown
+    }
   }
 
   function begin(submitted: Submitted): Submitted {
     const { job, replayed } = submitted
     if (replayed) return submitted
     if (job.startBy !== null) due.at(job.startBy)
-    if (job.notBefore === heldUntil) held?.(job)
+    if (job.notBefore === deferredUntil) deferred?.(job)
     else wait(job)
     moved(job)
     return submitted
@@ -70,19 +97,20 @@ export function openSubmissions(options: SubmissionsOptions) {
      */
     async submit(wanted: AdmittedJob): Promise<Submitted> {
       await ready()
-      return begin(await store.submit(newJobOf(wanted)))
+      const [submitted] = await holding([wanted], async () => [await store.submit(newJobOf(wanted))])
+      return begin(submitted!)
     },
 
     /** Submits several jobs in one commit, each as `submit` does: all of them, or none. */
     async submitAll(wanted: readonly AdmittedJob[]): Promise<Submitted[]> {
       await ready()
-      return (await store.submitAll(wanted.map(newJobOf))).map(begin)
+      return (await holding(wanted, () => store.submitAll(wanted.map(newJobOf)))).map(begin)
     },
 
-    /** The held jobs, oldest first. Scans all of them: call it only at the start. */
-    held: () => store.held(),
+    /** The deferred jobs, oldest first. Scans all of them: call it only at the start. */
+    deferred: () => store.deferred(),
 
-    /** Lets a held job run with its inputs, or fails it. Undefined: it is not held any more, and nothing changes. */
+    /** Lets a deferred job run with its inputs, or fails it. Undefined: it is not deferred any more, and nothing changes. */
     async resume({ organizationId, id }: JobKey, how: Resumption): Promise<JobRecord | undefined> {
       await ready()
       const job = await store.resume(organizationId, id, how, clock.now())

@@ -11,5 +11,7 @@ export interface CatalogEntry {
   /** The label of the region in which its engines run; absent if there is none. */
   region?: RegionLabel | undefined
   traits: EngineTraits
+  /** The most tokens of a request and its answer together; null or absent if unknown. */
+  contextLength?: number | null
 }
 export type Catalog = ReadonlyMap<string, CatalogEntry>

@@ -151,6 +151,8 @@ function exampleOf(key: string, { example, with: more }: DescribedSchema): unkno
   const within = (path: readonly string[]): unknown =>
     path.length === 0 ? example : { [path[0]!]: within(path.slice(1)) }
   if (!key.startsWith('models[].')) return placed(more ?? {}, key.replace('<name>', 'team').split('.'), example)
+  // An item of a list needs its other keys too.
+  if (key.includes('[].', 'models[].'.length)) return { models: [more] }
   return { models: [{ ...(more ?? usualModel), ...(within(key.split('.').slice(1)) as object) }] }
 }
 

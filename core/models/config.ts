@@ -65,6 +65,14 @@ export const Config = z
         'Who reads /metrics without a token. `local`: direct connections from this machine. `token`: nobody; the scope `admin:read` is needed.',
       example: 'token',
     }),
+    currency: z
+      .string()
+      .regex(/^[A-Z]{3}$/, 'must be three capital letters, such as EUR')
+      .default('USD')
+      .meta({
+        description: 'Currency of all prices, costs and spend limits, by its ISO 4217 code. Nothing is converted.',
+        example: 'EUR',
+      }),
     cors: z
       .strictObject({
         origins: z

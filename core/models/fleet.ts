@@ -147,7 +147,17 @@ export interface Lease extends Disposable {
   readonly loadedMs: number
   /** Sends one request. Never throws: errors are reported to `listener.failed`. */
   open(call: EngineCall, listener: EngineListener): Exchange
+  /** What it has used of the devices since it was taken. Cheap; no longer grows once it is released. */
+  used(): SlotUse
   release(): void
+}
+
+/** Use of devices by one slot. */
+export interface SlotUse {
+  /** Time on the slot × devices of the engine ÷ its slots, milliseconds. The processor counts as a device. */
+  gpuMs: number
+  /** Energy of those devices, shared among the slots that are in use, millijoules; null if one reports no power. */
+  energyMj: number | null
 }
 
 export interface EngineCall {

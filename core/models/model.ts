@@ -3,6 +3,7 @@ import { resolutions } from '../schemas/resolution.ts'
 import { impliedBy, Task, withImplied } from '../schemas/task.ts'
 import { ggufFields } from './gguf-fields.ts'
 import { launchFields } from './launch-fields.ts'
+import { Price } from './price.ts'
 import { residencyFields } from './residency-fields.ts'
 import { speechFields } from './speech-fields.ts'
 
@@ -33,20 +34,6 @@ export const Feature = z.enum(features)
 export type Feature = z.infer<typeof Feature>
 
 export const modelId = /^[A-Za-z0-9][A-Za-z0-9._:-]*(\/[A-Za-z0-9][A-Za-z0-9._:-]*)*$/
-
-/** Prices of the model, in currency units. */
-export const Price = z.strictObject({
-  input_per_million_tokens: z.number().min(0).default(0).meta({
-    description: 'Price of a million input tokens, or of a million characters of a text that is turned into audio.',
-    unit: 'currency units per million tokens',
-    example: 0.5,
-  }),
-  output_per_million_tokens: z.number().min(0).default(0).meta({
-    description: 'Price of a million output tokens.',
-    unit: 'currency units per million tokens',
-    example: 1.5,
-  }),
-})
 
 /** The other keys of the model in an example. */
 const images = {
@@ -112,9 +99,10 @@ const ownFields = {
     description: 'Whether the model is offered. An entry that is switched off need not be complete.',
     example: false,
   }),
-  price: Price.default({ input_per_million_tokens: 0, output_per_million_tokens: 0 }).meta({
-    description: 'Price of text, speech and transcription tasks. Images and videos have no price yet.',
+  price: Price.prefault({}).meta({
+    description: 'What the use of the model costs, in units of `currency`. A key that is left out costs nothing.',
     example: { input_per_million_tokens: 0.5, output_per_million_tokens: 1.5 },
+    absent: 'none: work of the model costs nothing',
   }),
   extra_params: z
     .array(z.string())

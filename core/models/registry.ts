@@ -55,6 +55,7 @@ export function openRegistry({
                 extraParams: model.extra_params,
                 region: regionOf(model, engineTraits),
                 traits: engineTraits,
+                contextLength: model.context_length ?? null,
               },
             ]
           }),

@@ -15,12 +15,12 @@ export const jobStatuses = ['pending', 'processing', 'completed', 'failed', 'can
 export type JobStatus = (typeof jobStatuses)[number]
 
 /**
- * The `notBefore` of a job that is held: it waits in no queue until `resume` gives it its inputs. Epoch milliseconds, the
+ * The `notBefore` of a deferred job: it waits in no queue until `resume` gives it its inputs. Epoch milliseconds, the
  * last that a date can have.
  */
-export const heldUntil = 8_640_000_000_000_000
+export const deferredUntil = 8_640_000_000_000_000
 
-/** How a held job continues: with these inputs from a time on, or as a failed job. */
+/** How a deferred job continues: with these inputs from a time on, or as a failed job. */
 export type Resumption = { inputs: string; notBefore: number } | { error: JobError }
 
 /** Identifies a repeated submission. */
@@ -65,13 +65,15 @@ export interface NewJob {
   region?: RegionLabel | null
   /** Where its events are sent besides the endpoints of the organization. */
   webhook?: RequestWebhook | null
+  /** What it may cost, millionths of the currency unit, held until its end; 0 if absent. */
+  held?: number
   /** The caller has included organization, method and route in the key. */
   idempotency: IdempotencyKey | null
   /** Limits of the organization that apply to new jobs. */
   limits?: JobLimits
 }
 
-export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class' | 'limits' | 'region' | 'webhook'> {
+export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class' | 'limits' | 'held' | 'region' | 'webhook'> {
   region: RegionLabel | null
   webhook: RequestWebhook | null
   kind: 'async' | 'sync'
@@ -213,6 +215,8 @@ export type JobOutcome =
   | {
       status: 'failed'
       error: JobError
+      /** The time on the slot, which no one pays for; none if absent. */
+      usage?: Usage
       retryAt: number | null
       engineId: string | null
       at: number

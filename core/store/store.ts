@@ -31,6 +31,7 @@ import type {
 } from './job-records.ts'
 import type { OrganizationUse, StorageLimits } from './limit-reached.ts'
 import type { OrganizationEvent } from './organization-events.ts'
+import type { SpendStore } from './spend-records.ts'
 import type { UsagePage, UsageQuery, UsageSums } from './usage-records.ts'
 import type { WebhookStore } from './webhooks.ts'
 import type { CommitEffects, ExecutionEvent, ExecutionStore, WorkflowStore } from './workflows.ts'
@@ -44,6 +45,7 @@ export * from './job-records.ts'
 export * from './large-result.ts'
 export * from './limit-reached.ts'
 export * from './organization-events.ts'
+export * from './spend-records.ts'
 export * from './usage-records.ts'
 export * from './webhooks.ts'
 
@@ -180,9 +182,9 @@ export interface Store {
       key: { key: string; bodyHash: string },
       now: number,
     ): Promise<JobRecord | undefined>
-    /** The held jobs, oldest first. Scans all of them: call it only at the start. */
-    held(): Promise<{ organizationId: string; id: string }[]>
-    /** Ends the hold of a job. Undefined: it is not held any more, and nothing changes. */
+    /** The deferred jobs, oldest first. Scans all of them: call it only at the start. */
+    deferred(): Promise<{ organizationId: string; id: string }[]>
+    /** Ends the deferral of a job. Undefined: it is not deferred any more, and nothing changes. */
     resume(organizationId: string, id: string, how: Resumption, at: number): Promise<JobRecord | undefined>
     /** Counts the due pending jobs by model, class and organization. Scans all of them: call it only at the start. */
     backlog(): Promise<Backlog[]>
@@ -291,6 +293,7 @@ export interface Store {
     /** Removes the entry and its files. Undefined: the organization has no such entry. */
     remove(organizationId: string, id: string, at: number): Promise<LibraryItem | undefined>
   }
+  spend: SpendStore
   workflows: WorkflowStore
   executions: ExecutionStore
   webhooks: WebhookStore

@@ -29,7 +29,12 @@ export const prepare = (
   const model = strict ? catalog.get(String((raw as { model?: unknown } | null)?.model)) : undefined
   if (model) checkRequestFields(taskRecord(task), raw, model.extraParams)
   const bodyHash = hash ? canonicalHash(raw) : undefined
-  return { ...taskRecord(task).prepare(raw, catalog), ...(bodyHash === undefined ? {} : { bodyHash }) }
+  const record = taskRecord(task)
+  const prepared = record.prepare(raw, catalog)
+  const contextLength = catalog.get(prepared.modelId)?.contextLength ?? null
+  const inputs = raw as Record<string, unknown>
+  const estimate = record.metering.estimate({ inputs, length: body.length, contextLength })
+  return { ...prepared, estimate, ...(bodyHash === undefined ? {} : { bodyHash }) }
 }
 
 /** The same for inputs that are parsed already, such as those of a durable job. */

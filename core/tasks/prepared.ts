@@ -2,6 +2,7 @@ import type { Usage } from '../store/store.ts'
 import type { ChatAnswerFormat } from './chat/chat-completion.ts'
 import type { CompletionAnswerFormat } from './completion/completion.ts'
 import type { EmbeddingsAnswerFormat } from './embeddings/embeddings.ts'
+import type { Estimate } from './metering.ts'
 import type { RerankAnswerFormat } from './rerank/rerank.ts'
 import type { ScoreAnswerFormat } from './score/score.ts'
 import type { TranscriptionAnswerFormat } from './transcription/transcription.ts'
@@ -29,6 +30,8 @@ export interface Prepared {
   asStream?: string
   /** Images that must still be put into the bodies; absent without any. */
   images?: ImageReference[]
+  /** The most that the request can use; absent if it was prepared to be run at once. */
+  estimate?: Estimate
   /** Hash of the original body, if requested. */
   bodyHash?: string
   /** What `shape` needs to translate the answer for the caller. */

@@ -3,6 +3,7 @@ import { chatTask } from './chat/chat-task.ts'
 import { completionTask } from './completion/completion-task.ts'
 import { embeddingsTask } from './embeddings/embeddings-task.ts'
 import { imageTasks } from './image/image-tasks.ts'
+import type { Estimate } from './metering.ts'
 import { rerankTask } from './rerank/rerank-task.ts'
 import { scoreTask } from './score/score-task.ts'
 import { speechTask } from './speech/speech-task.ts'
@@ -35,6 +36,10 @@ export const taskNamed = (name: string): TaskRecord | undefined => byName.get(na
 
 /** Returns the work of a job, to compare it with other jobs of its model; null if its stored inputs do not tell. */
 export const workOf = (task: Task, inputs: string | null): number | null => taskRecord(task).metering.work(inputs)
+
+/** Returns the most that a request other than of a text task can use; its fields are those of the stored inputs. */
+export const estimateOf = (task: Task, inputs: object, audioBytes = 0): Estimate =>
+  taskRecord(task).metering.estimate({ inputs: { ...inputs }, length: 0, contextLength: null, audioBytes })
 
 /** Whether stored results of the task name files, which readers get as URLs. */
 export const hasFiles = (task: string): boolean => taskNamed(task)?.files !== undefined

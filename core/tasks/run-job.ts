@@ -1,4 +1,5 @@
 import type { Lease } from '../models/fleet.ts'
+import type { ImageKind, Price } from '../models/price.ts'
 import type { JobRecord, LogLine, NewFile, NewLibraryItem, Usage } from '../store/store.ts'
 
 /** The result of one attempt of a job. The files are stored already; their rows are written when the job ends. */
@@ -14,6 +15,21 @@ export interface RunResult {
   inputs?: string
   /** Cache key with which the same work finds this result. */
   cacheKey?: string
+}
+
+/**
+ * The result of an attempt as its runner returns it: its usage without time on the slot, and what it costs by which
+ * price.
+ */
+export interface TaskResult extends Omit<RunResult, 'cost'> {
+  price: Price
+  image?: ImageKind
+}
+
+/** Runs one attempt of the tasks of a family; otherwise like `RunJob`. */
+export interface RunTask {
+  (...run: Parameters<RunJob>): Promise<TaskResult>
+  undo(ran: Pick<RunResult, 'files'>, job: JobRecord): Promise<void>
 }
 
 /** Receives progress and log lines of a run. Cheap, never throws, may be called at any rate. */

@@ -8,7 +8,7 @@ import { withImages } from './chat/images.ts'
 import type { Preparing } from './preparing.ts'
 import { ask } from './protocols/ask.ts'
 import { taskRecord } from './registry.ts'
-import type { RunJob, RunResult } from './run-job.ts'
+import type { RunJob, RunTask, TaskResult } from './run-job.ts'
 
 /** Runs text jobs. Requests are prepared and answers are shaped as for a synchronous caller. */
 export function openTextRunner({
@@ -21,8 +21,8 @@ export function openTextRunner({
   cpu: Pick<Preparing, 'prepare' | 'shape'>
   media: Pick<Media, 'imageDataUrl'>
   limits: Limits
-}): RunJob {
-  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<RunResult> {
+}): RunTask {
+  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<TaskResult> {
     const { task } = job
     const record = taskRecord(task)
     if (record.runner !== 'text') throw new Failure('unsupported_task', `The task ${task} is not answered in text.`)
@@ -40,7 +40,7 @@ export function openTextRunner({
       typeof shaped === 'string' || shaped.byteLength > largeResultBytes
         ? shaped
         : Buffer.from(shaped.buffer, shaped.byteOffset, shaped.byteLength).toString('utf8')
-    return { result, usage, cost: record.metering.cost(model.price, usage), files: [], library: [] }
+    return { result, usage, price: model.price, files: [], library: [] }
   }
   // There is nothing to undo: a run writes no files.
   return Object.assign(run, { undo: async () => {} })

@@ -98,9 +98,7 @@ export class StreamShape {
       this.#frame([this.#choice(index, {}, choice.calls.length > 0 ? 'tool_calls' : 'stop', choice)]),
     )
     const usage = this.#answerFormat.includeUsage
-      ? latin1(
-          `data: ${JSON.stringify({ ...this.#head, choices: [], usage: usageBody(this.usage, this.#reportedUsage()) })}\n\n`,
-        )
+      ? latin1(`data: ${JSON.stringify({ ...this.#head, choices: [], usage: usageBody(this.usage) })}\n\n`)
       : ''
     return `${ends.join('')}${usage}data: [DONE]\n\n`
   }

@@ -4,9 +4,10 @@ import type { MediaKind } from '../media/media.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { Model } from '../models/model.ts'
 import type { GenerationTask, ImageTask, SpeechTask, Task, TextTask, TranscriptionTask } from '../schemas/task.ts'
-import type { FileRecord, Usage } from '../store/store.ts'
+import type { FileRecord } from '../store/store.ts'
 import type { PreparedGeneration } from './generation/prepare.ts'
 import type { ResultFile } from './generation/result.ts'
+import type { Metering } from './metering.ts'
 import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 import type { GenerationInputs } from './protocols/generation-call.ts'
 import type { Completed } from './protocols/infer-generation.ts'
@@ -30,16 +31,6 @@ export interface TaskName<Id extends Task = Task> {
   id: Id
   /** Continues the sentence "The model does not do …": `chat completions`. */
   title: string
-}
-
-/** Unit, cost and work of a task. */
-export interface Metering {
-  /** Unit of `Usage`. */
-  unit: 'tokens' | 'characters' | 'nothing'
-  /** Returns millionths of the currency unit. */
-  cost(price: Model['price'], usage: Usage): number
-  /** Returns the work of a job with these stored inputs, comparable among jobs of one model; null if they do not tell. */
-  work(inputs: string | null): number | null
 }
 
 /** Returns the URL of a file. */

@@ -96,7 +96,7 @@ export function openNodeRunner({
   media,
 }: {
   run: RunJob
-  admission: Pick<Admission, 'readmit'>
+  admission: Pick<Admission, 'readmit' | 'holdNode'>
   works: Pick<NodeWorks, 'of' | 'forget'>
   flight: SingleFlight
   snapshots: Pick<DefinitionSnapshots, 'keepResult'>
@@ -141,16 +141,25 @@ export function openNodeRunner({
     [lease, signal, report]: [Parameters<RunJob>[1], AbortSignal, Parameters<RunJob>[3]],
   ): Promise<RunResult> {
     const sender = { organizationId: job.organizationId, origin, jobId: job.id, signal }
-    const filled = await taskRecord(job.task).fill(inputs, {
+    const record = taskRecord(job.task)
+    let audioBytes = 0
+    const filled = await record.fill(inputs, {
       model,
       drawSeed: () => seedOf(job.id),
-      take: (field, value, kind, options) => media.take(sender, field, value, kind, options),
-    })
-    const ran = await run({ ...job, origin, inputs: JSON.stringify(filled) }, lease, signal, report).catch(
-      (thrown: unknown) => {
-        throw backingOff(thrown, node.retries?.backoff_ms)
+      async take(field, value, kind, options) {
+        const file = await media.take(sender, field, value, kind, options)
+        if (kind === 'audio') audioBytes = file.bytes
+        return file
       },
+    })
+    const filledText = JSON.stringify(filled)
+    const contextLength = model.context_length ?? null
+    await admission.holdNode(job, model, () =>
+      record.metering.estimate({ inputs: { ...filled }, length: filledText.length, contextLength, audioBytes }),
     )
+    const ran = await run({ ...job, origin, inputs: filledText }, lease, signal, report).catch((thrown: unknown) => {
+      throw backingOff(thrown, node.retries?.backoff_ms)
+    })
     const tooLarge = oversize(job.parent!.nodeId, ran.result)
     if (tooLarge) {
       await run.undo(ran, job)

@@ -11,7 +11,8 @@ import type { Owners } from '../owners.ts'
 import { JsonText } from '../route.ts'
 import { ExecutionNodeObject, keptOf, shownNodes } from './execution-nodes.ts'
 import { ErrorFacts } from './job-error.ts'
-import { seconds, TokenUsage } from './job-record.ts'
+import { seconds } from './job-record.ts'
+import { UsageObject, usageObject } from './usage-object.ts'
 
 const ExecutionErrorObject = z
   .object({
@@ -69,7 +70,7 @@ const ExecutionFacts = z.object({
       running: z.int().describe('Nodes that run.'),
     })
     .describe('Numbers of nodes.'),
-  usage: TokenUsage,
+  usage: UsageObject,
   cost: z.number().describe('Cost so far in the currency unit of the configured prices.'),
   priority: z.int().describe('Priority of its jobs, -100 to 100; higher runs earlier.'),
   metadata: z.unknown().describe('Your own key-value pairs.'),
@@ -125,7 +126,7 @@ export const executionSummary = (execution: ExecutionRecord): z.input<typeof Exe
   duration_ms:
     execution.startedAt === null || execution.finishedAt === null ? null : execution.finishedAt - execution.startedAt,
   progress: execution.progress,
-  usage: { input_tokens: execution.usage.inputTokens, output_tokens: execution.usage.outputTokens },
+  usage: usageObject(execution.usage),
   cost: execution.cost / 1e6,
   priority: execution.priority,
   metadata: execution.metadata === null ? {} : JSON.parse(execution.metadata),

@@ -3,25 +3,18 @@ import { Failure } from '../../core/failure.ts'
 import { isId, queueIdOf } from '../../core/ids.ts'
 import type { JobProgress } from '../../core/jobs/job-progress.ts'
 import { Task } from '../../core/schemas/task.ts'
-import { heldUntil, type JobRecord, jobStatuses } from '../../core/store/store.ts'
+import { deferredUntil, type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { hasFiles, shownResult, taskRecord } from '../../core/tasks/registry.ts'
 import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText } from '../route.ts'
 import { JobErrorObject } from './job-error.ts'
+import { UsageObject, usageObject } from './usage-object.ts'
 import { WaitingFor } from './waiting-for.ts'
 
 export const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
 const wholeSeconds = (ms: number | null) => (ms === null ? null : Math.ceil(ms / 1000))
-
-/** The metered usage so far. */
-export const TokenUsage = z
-  .object({
-    input_tokens: z.int().describe('Tokens of the inputs; characters for speech.'),
-    output_tokens: z.int().describe('Tokens of the results.'),
-  })
-  .meta({ id: 'TokenUsage', description: 'What was metered.' })
 
 const JobFacts = z.object({
   id: z.string().describe('Id of the job: `job_…`.'),
@@ -66,7 +59,7 @@ const JobFacts = z.object({
       run_ms: z.int().nullable().describe('Milliseconds from start to end; null before.'),
     })
     .describe('How long it took.'),
-  usage: TokenUsage.nullable().describe('What was metered; null before the end.'),
+  usage: UsageObject.nullable().describe('What was metered; null before the end.'),
   cost: z.number().nullable().describe('Cost in the currency unit of the configured prices; null before the end.'),
   token_id: z.string().describe('Id of the token that created it.'),
   outputs_reused: z
@@ -97,7 +90,7 @@ export const progressOf = (job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): JobP
 
 function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeof JobFacts>, 'metadata'> {
   const { progress, queuePosition, etaMs, waitingFor } = progressOf(job, owners)
-  const ready = job.notBefore === heldUntil ? job.createdAt : Math.max(job.createdAt, job.notBefore)
+  const ready = job.notBefore === deferredUntil ? job.createdAt : Math.max(job.createdAt, job.notBefore)
   return {
     id: job.id,
     object: 'job',
@@ -132,7 +125,7 @@ function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeo
       load_ms: null,
       run_ms: job.startedAt === null || job.finishedAt === null ? null : Math.max(0, job.finishedAt - job.startedAt),
     },
-    usage: job.usage && { input_tokens: job.usage.inputTokens, output_tokens: job.usage.outputTokens },
+    usage: job.usage && usageObject(job.usage),
     cost: job.cost === null ? null : job.cost / 1e6,
     token_id: job.tokenId,
     outputs_reused: false,

@@ -72,7 +72,7 @@ const shown = ({ env, ...settings }: Model): Record<string, unknown> => ({
 })
 
 /** The routes of an operator for one model. */
-export const modelLoadRoutes = (owners: Pick<Owners, 'fleet' | 'jobs' | 'registry'>) => [
+export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs' | 'registry'>) => [
   route({
     method: 'GET',
     path: '/api/models/**:id',

@@ -10,6 +10,7 @@ import { featuresByTask } from '../../core/tasks/task-features.ts'
 import { ownsMachine } from '../machine-owner.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
+import { ModelPrice, priceObject } from './model-price.ts'
 
 /** Whether a model can be used now. */
 export const modelState = z
@@ -46,6 +47,7 @@ export const ModelStatus = z
       .describe('Milliseconds that a synchronous request waits for a slot before it is refused.'),
     memory_bytes: z.int().nullable().describe('Bytes of memory that it uses or is expected to use; null if unknown.'),
     context_length: z.int().nullable().describe('Most tokens of a request and its answer together; null if unknown.'),
+    price: ModelPrice.nullable().describe('Prices of the model; null if its use costs nothing.'),
     capabilities: z.array(z.string()).describe('Optional request features of any of its tasks, such as `tools`.'),
     features: z.record(z.string(), z.array(z.string())).describe('Optional request features by task.'),
     input_schema: z
@@ -82,7 +84,7 @@ const ModelStatusList = z
 export function statusOf(
   model: Model,
   { models, residents }: FleetSnapshot,
-  { jobs, registry }: Pick<Owners, 'jobs' | 'registry'>,
+  { config, jobs, registry }: Pick<Owners, 'config' | 'jobs' | 'registry'>,
 ): z.input<typeof ModelStatus> {
   const activity = models[model.id]
   const own = residents.filter(resident => resident.modelId === model.id)
@@ -115,6 +117,7 @@ export function statusOf(
     dispatch_wait_ms: model.dispatch_wait_ms,
     memory_bytes: own[0]?.bytes ?? model.memory ?? null,
     context_length: model.context_length ?? null,
+    price: priceObject(model, config.currency),
     capabilities: [...new Set(Object.values(features).flat())],
     features,
     input_schema: Object.values(schemas)[0] ?? null,
@@ -123,7 +126,7 @@ export function statusOf(
 }
 
 /** The route that lists the states of models. */
-export const modelStatusRoutes = (owners: Pick<Owners, 'fleet' | 'jobs' | 'registry' | 'reload'>) => [
+export const modelStatusRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs' | 'registry' | 'reload'>) => [
   route({
     method: 'GET',
     path: '/api/model-status',

@@ -3,7 +3,7 @@ import { canonicalHash } from '../../core/canonical.ts'
 import { Failure } from '../../core/failure.ts'
 import { generationTasks, rewritingTask, Task } from '../../core/schemas/task.ts'
 import { taskNamed, taskRecord, taskRecords } from '../../core/tasks/registry.ts'
-import { defaultRewriteLength } from '../../core/tasks/rewriting/rewrite-request.ts'
+import { defaultRewriteLength, rewriteEstimate } from '../../core/tasks/rewriting/rewrite-request.ts'
 import type { TaskRecord } from '../../core/tasks/task.ts'
 import type { Call } from '../call.ts'
 import { errorGroups } from '../docs/route-errors.ts'
@@ -11,7 +11,7 @@ import { type Hold, holdKey, idempotencyKeyOf, keepAnswer, replay } from '../ide
 import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
 import { JsonText, route } from '../route.ts'
-import { noRewriter } from '../slug/hold-for-prompt.ts'
+import { noRewriter } from '../slug/defer-for-prompt.ts'
 import { runCall } from '../std/run-call.ts'
 
 /** Tasks whose prompts can be rewritten: they make images or videos. */
@@ -118,7 +118,9 @@ function rewriterOf({ rewriter_model }: RewriteRequest, { config }: Pick<Owners,
 function admit(call: Call, body: RewriteRequest, owners: Pick<Owners, 'admission' | 'config'>) {
   const { modelId, param } = rewriterOf(body, owners)
   try {
-    return owners.admission.admit(call.caller, { kind: 'call', task: rewritingTask, modelId, param })
+    const { prompt, n: count, max_length: maxLength } = body
+    const estimate = () => rewriteEstimate({ prompt, count, maxLength })
+    return owners.admission.admit(call.caller, { kind: 'call', task: rewritingTask, modelId, param, estimate })
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.param !== 'model') throw thrown

@@ -53,7 +53,8 @@ export const errorCodes: Readonly<Record<FailureCode, string>> = {
   idempotency_key_reused: 'The `Idempotency-Key` was used with another body. Use a new key.',
   rate_limit:
     'A rate limit of the token or its organization is reached. Wait for `Retry-After` seconds. `limit` and `limit_of` say which.',
-  quota_exceeded: 'A limit of the organization is used up.',
+  quota_exceeded:
+    'The monthly spend limit of the organization or of the token is reached. `reset_at` has the Unix seconds of the next month.',
   queue_full:
     'Too many requests wait for the model, or the organization has as many jobs as it may. Wait for `Retry-After` seconds.',
   cancelled: 'The job was cancelled, or the client disconnected.',

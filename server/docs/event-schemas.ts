@@ -108,9 +108,11 @@ export function registerEventSchemas(): void {
       type: z.literal('speech.audio.done'),
       usage: z
         .object({
-          input_tokens: z.int().describe('Characters of the text.'),
+          input_tokens: z.int().describe('Always 0: speech is metered in characters.'),
           output_tokens: z.int().describe('Always 0.'),
-          total_tokens: z.int().describe('Sum of both.'),
+          total_tokens: z.int().describe('Always 0.'),
+          characters: z.int().describe('Characters of the text.'),
+          audio_seconds: z.number().describe('Seconds of the audio; 0 if they are not known.'),
         })
         .describe('What was metered.'),
     }),
@@ -144,7 +146,9 @@ export function registerEventSchemas(): void {
     quality: z.enum(['auto', 'low', 'medium', 'high']).describe('Quality of the request.'),
     background: z.string().describe('Background of the request.'),
     output_format: z.enum(['png', 'jpeg', 'webp']).describe('Format of the image.'),
-    usage: z.looseObject({}).describe('Token counts. Engines for images count none: all are 0.'),
+    usage: z
+      .looseObject({})
+      .describe('Token counts, which are 0 for images, and `images`: 1, because each image has an event.'),
   }).meta({ id: 'ImageEvent', description: 'A streamed image.' })
 
   registerLogEvents()

@@ -6,12 +6,12 @@ import type { MediaKind } from '../../core/media/media.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { fillMedia } from '../../core/tasks/generation/media.ts'
 import type { AspectRatio } from '../../core/tasks/generation/size.ts'
-import { taskRecord } from '../../core/tasks/registry.ts'
+import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
 import { checkRequestFields } from '../../core/tasks/request-fields.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { allSubmittedBefore, type JobTerms, submitJobs } from '../submit.ts'
-import { holdForPrompt } from './hold-for-prompt.ts'
+import { deferForPrompt } from './defer-for-prompt.ts'
 import { forget, offered, type SubmitOwners, storeMedia } from './submit.ts'
 
 export interface AspectRatiosOptions {
@@ -36,20 +36,22 @@ export async function submitAspectRatios(
 ): Promise<JobRecord[]> {
   const { admission } = owners
   const { model, task } = offered(call, { slug }, owners)
-  const admitted = admission.admit(call.caller, { kind: 'job', task, modelId: model.id, param: null })
+  const estimate = () => estimateOf(task, {})
+  const offer = admission.admit(call.caller, { kind: 'job', task, modelId: model.id, param: null, estimate })
   const record = taskRecord(task)
   const { aspect_ratios: _, ...shared } = body
   requireAspectRatios(record, slug, shared)
   checkRequestFields(record, shared, model.extra_params)
   const prepared = ratios.map(aspect_ratio => record.prepare({ ...shared, aspect_ratio }, model))
   const ids = ratios.map(() => newId('job'))
-  const { held, hold } = holdForPrompt(call, prepared[0]!, { group: ids[0]!, terms }, owners)
+  const { deferred, defer } = deferForPrompt(call, prepared[0]!, { group: ids[0]!, terms }, owners)
   if (call.bodyHash !== undefined) call.bodyHash = canonicalHash([slug, call.bodyHash])
   const before = await allSubmittedBefore(call, [slug, body], ratios.length, owners)
   if (before) {
     call.releaseBody()
     return before
   }
+  admission.requireBudget(offer)
   const kept: FileRecord[] = []
   try {
     // Fetched once, so that all videos have the same input. Each job has its own copy, which is removed with the job.
@@ -66,7 +68,14 @@ export async function submitAspectRatios(
       }
       filled.push(fillMedia(one, copies))
     }
-    const jobs = filled.map((inputs, at) => ({ id: ids[at]!, admitted, slug, inputs: hold(inputs), terms, held }))
+    const jobs = filled.map((inputs, at) => ({
+      id: ids[at]!,
+      admitted: admission.estimated(offer, () => estimateOf(task, inputs)),
+      slug,
+      inputs: defer(inputs),
+      terms,
+      deferred,
+    }))
     const submitted = await submitJobs(call, [slug, body], jobs, owners)
     const replayed = new Set(submitted.flatMap((one, at) => (one.replayed ? [ids[at]!] : [])))
     await forget(

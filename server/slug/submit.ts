@@ -10,12 +10,12 @@ import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { fillMedia } from '../../core/tasks/generation/media.ts'
 import type { MediaReference } from '../../core/tasks/generation/prepare.ts'
-import { taskRecord } from '../../core/tasks/registry.ts'
+import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
 import { checkRequestFields } from '../../core/tasks/request-fields.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { type JobTerms, submitJob, submittedBefore } from '../submit.ts'
-import { holdForPrompt } from './hold-for-prompt.ts'
+import { deferForPrompt } from './defer-for-prompt.ts'
 
 /** The target of a request: a slug, or a model and one of its tasks. */
 export type Target = { slug: string } | { modelId: string; task: GenerationTask | ImageTask }
@@ -56,14 +56,20 @@ export async function submitGeneration(
   const { admission } = owners
   const { model, task, slug } = offered(call, target, owners)
   const param = slug === null ? 'model' : null
-  const admitted = admission.admit(call.caller, { kind: 'job', task, modelId: model.id, param })
+  const offer = admission.admit(call.caller, {
+    kind: 'job',
+    task,
+    modelId: model.id,
+    param,
+    estimate: () => estimateOf(task, {}),
+  })
   refuseSeveralShapes(body)
   if (strict) checkRequestFields(taskRecord(task), body, model.extra_params)
   const prepared = taskRecord(task).prepare(body, model)
   // A model that edits images may do so with a mask only, or without one only.
   if (prepared.task !== task) admission.admit(call.caller, { kind: 'job', task: prepared.task, modelId: model.id })
   const id = newId('job')
-  const { held, hold } = holdForPrompt(call, prepared, { group: id, terms }, owners)
+  const { deferred, defer } = deferForPrompt(call, prepared, { group: id, terms }, owners)
   // The same body under another slug is another request.
   if (call.bodyHash !== undefined && slug !== null) call.bodyHash = canonicalHash([slug, call.bodyHash])
   // Checked before the media are fetched, because they may no longer exist at their source.
@@ -72,12 +78,15 @@ export async function submitGeneration(
     call.releaseBody()
     return { job: before, replayed: true, model, syncMode: prepared.syncMode }
   }
+  admission.requireBudget(offer)
   const stored = await storeMedia(call, id, prepared.media, owners)
   call.releaseBody()
-  const options = { id, admitted, slug, held, ...(terms ? { terms } : {}) }
+  const options = { id, slug, deferred, ...(terms ? { terms } : {}) }
   try {
-    const inputs = hold(fillMedia(prepared, stored))
-    const submitted = await submitJob(call, [slug, body], { ...options, inputs }, owners)
+    const filled = fillMedia(prepared, stored)
+    const admitted = admission.estimated(offer, () => estimateOf(task, filled))
+    const inputs = defer(filled)
+    const submitted = await submitJob(call, [slug, body], { ...options, admitted, inputs }, owners)
     if (submitted.replayed) await forget(Object.values(stored), owners)
     return { ...submitted, model, syncMode: prepared.syncMode }
   } catch (thrown) {

@@ -86,7 +86,7 @@ function eventsText(
     quality: eventQuality[quality ?? 'auto'],
     background: background ?? 'auto',
     output_format,
-    usage: imageUsage,
+    usage: imageUsage(1),
   })
   return embedded.map(one => sseText({ event: events[task], data: JSON.stringify(event(one)) })).join('')
 }

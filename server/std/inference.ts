@@ -55,7 +55,12 @@ async function answerInference(task: TextTask, call: Call, owners: InferenceOwne
   const later = jobBody !== undefined && !checked.stream
   // Reading a large body takes a while, in which the configuration may have changed.
   const kind = later ? 'job' : 'call'
-  const admitted = admission.admit(call.caller, { kind, task, modelId: checked.modelId })
+  const admitted = admission.admit(call.caller, {
+    kind,
+    task,
+    modelId: checked.modelId,
+    estimate: () => checked.estimate!,
+  })
   if (later) return respondLater(call, admitted, jobBody, owners)
   // After all checks, so that an invalid request does not use its key.
   if (keyed) {

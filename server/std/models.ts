@@ -5,6 +5,7 @@ import type { FleetSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../core/nearest.ts'
 import { Task } from '../../core/schemas/task.ts'
+import { ModelPrice, priceObject } from '../api/model-price.ts'
 import { modelRegion, modelState } from '../api/model-status.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
@@ -22,6 +23,7 @@ export const ModelObject = z
     context_length: z.int().nullable().describe('Most tokens of a request and its answer together; null if unknown.'),
     slug: z.string().nullable().describe('Path under `/slug`; null without one.'),
     region: modelRegion,
+    price: ModelPrice.nullable().describe('Prices of the model; null if its use costs nothing.'),
   })
   .meta({ id: 'ModelObject', description: 'A model.' })
 
@@ -29,7 +31,11 @@ const ModelList = z
   .object({ object: z.literal('list'), data: z.array(ModelObject).describe('The models.') })
   .meta({ id: 'ModelList', description: 'Models that the token may use.' })
 
-const describe = (model: Model, now: FleetSnapshot, registry: Owners['registry']): z.input<typeof ModelObject> => ({
+const describe = (
+  model: Model,
+  now: FleetSnapshot,
+  { config, registry }: Pick<Owners, 'config' | 'registry'>,
+): z.input<typeof ModelObject> => ({
   id: model.id,
   object: 'model',
   created: Math.floor(registry.readAt / 1000),
@@ -40,13 +46,14 @@ const describe = (model: Model, now: FleetSnapshot, registry: Owners['registry']
   context_length: model.context_length ?? null,
   slug: model.slug ?? null,
   region: registry.catalog().get(model.id)?.region ?? null,
+  price: priceObject(model, config.currency),
 })
 
 /** Enabled models that the caller's token may use. */
 const visible = (call: Call, registry: Owners['registry']): Model[] =>
   registry.all().filter(model => model.enabled && modelAllowed(call.caller.token.models, model.id))
 
-export const modelRoutes = ({ fleet, registry }: Pick<Owners, 'fleet' | 'registry'>) => [
+export const modelRoutes = ({ config, fleet, registry }: Pick<Owners, 'config' | 'fleet' | 'registry'>) => [
   route({
     method: 'GET',
     path: '/std/v1/models',
@@ -59,7 +66,7 @@ export const modelRoutes = ({ fleet, registry }: Pick<Owners, 'fleet' | 'registr
     handle: ({ query }, call) => {
       const now = fleet.snapshot()
       const wanted = visible(call, registry).filter(model => !query.task || model.tasks.includes(query.task))
-      return { object: 'list' as const, data: wanted.map(model => describe(model, now, registry)) }
+      return { object: 'list' as const, data: wanted.map(model => describe(model, now, { config, registry })) }
     },
   }),
   route({
@@ -82,7 +89,7 @@ export const modelRoutes = ({ fleet, registry }: Pick<Owners, 'fleet' | 'registr
           `The model '${params.id}' does not exist here.${didYouMean(nearestModels(params.id, ids))} GET /std/v1/models lists the existing ones.`,
           { param: 'model' },
         )
-      return describe(model, fleet.snapshot(), registry)
+      return describe(model, fleet.snapshot(), { config, registry })
     },
   }),
 ]

@@ -1,4 +1,5 @@
 import type { JobRecord } from '../../core/store/store.ts'
+import { estimateOf } from '../../core/tasks/registry.ts'
 import { prepareSpeech, speech, speechInputs } from '../../core/tasks/speech/speech.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
@@ -25,7 +26,12 @@ export async function submitSpeech(
   if (before) return before
   const { admission, conversion, registry } = owners
   const { modelId, engineFormat, format } = prepareSpeech(inputs, registry.catalog())
-  const admitted = admission.admit(call.caller, { kind: 'job', task: speech.id, modelId })
+  const admitted = admission.admit(call.caller, {
+    kind: 'job',
+    task: speech.id,
+    modelId,
+    estimate: () => estimateOf(speech.id, inputs as Record<string, unknown>),
+  })
   await conversion.check(engineFormat, format)
   const kept = speechInputs(inputs, registry.catalog().get(modelId)!)
   boundInputs(call, speech.id, JSON.stringify(kept), owners)

@@ -39,7 +39,7 @@ export const speechRoutes = (owners: SpeechOwners) => [
     tag: 'Audio',
     summary: 'Create speech',
     description:
-      'Speaks a text. The answer is the audio while it is generated; with `stream_format: "sse"` it is a stream of server-sent events with audio in base64, without a `[DONE]`. As a job (`std/audio-speech`) the audio becomes a file. Speech is metered in characters and priced as input tokens.',
+      'Speaks a text. The answer is the audio while it is generated; with `stream_format: "sse"` it is a stream of server-sent events with audio in base64, without a `[DONE]`. As a job (`std/audio-speech`) the audio becomes a file. Speech is metered in characters.',
     media: ['audio/mpeg', 'audio/wav', 'audio/ogg', 'audio/aac', 'audio/flac', 'audio/pcm'],
     events: 'SpeechEvent',
     otherAnswers: respondAsync,

@@ -4,8 +4,10 @@ import type { CallEnd } from '../../core/jobs/call.ts'
 import type { Lease } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { contentTypeOf, speechForms } from '../../core/schemas/speech-format.ts'
+import type { Usage } from '../../core/store/store.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
 import { audioFailure } from '../../core/tasks/protocols/synthesize.ts'
+import { estimateOf } from '../../core/tasks/registry.ts'
 import { type PreparedSpeech, prepareSpeech, speechUsage } from '../../core/tasks/speech/speech.ts'
 import { readBody } from '../body.ts'
 import type { Call } from '../call.ts'
@@ -43,7 +45,8 @@ async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
   if (prefer.later) return respondLater(call, value, owners)
   const prepared = prepareSpeech(value, registry.catalog())
   const { modelId } = prepared
-  const admitted = admission.admit(call.caller, { kind: 'call', task: 'std/audio-speech', modelId })
+  const estimate = () => estimateOf('std/audio-speech', value as Record<string, unknown>)
+  const admitted = admission.admit(call.caller, { kind: 'call', task: 'std/audio-speech', modelId, estimate })
   await conversion.check(prepared.engineFormat, prepared.format)
 
   const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true }
@@ -68,8 +71,9 @@ async function synthesize(
   { config, conversion, throughput }: Pick<Owners, 'config' | 'conversion' | 'throughput'>,
 ): Promise<CallEnd> {
   const { route, body, format, events, characters } = prepared
-  const usage = speechUsage(characters)
   let begun = false
+  let seconds: () => number | undefined = () => undefined
+  const usageSoFar = () => speechUsage(characters, seconds())
   try {
     const spoken = await audioProtocol(route).synthesize(
       lease,
@@ -77,14 +81,15 @@ async function synthesize(
       call.abortSource,
     )
     const converted = await conversion.convert(spoken, prepared)
+    seconds = () => converted.seconds()
     const pieces = await withFirstPiece(converted.audio)
     call.abortSource.throwIfAborted()
     begun = true
     if (events) {
       call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
       const outcome: { failure?: Failure } = {}
-      await sendPieces(call, eventsOf(pieces, usage.inputTokens, call, outcome))
-      if (outcome.failure) return { how: 'failed', failure: outcome.failure, usage }
+      await sendPieces(call, eventsOf(pieces, usageSoFar, call, outcome))
+      if (outcome.failure) return { how: 'failed', failure: outcome.failure, usage: usageSoFar() }
     } else {
       const name = `speech.${speechForms[format].ending}`
       const disposition = `attachment; filename="${name}"`
@@ -93,11 +98,12 @@ async function synthesize(
     }
     // A client that disconnected before the end, or read too slowly, cancels the call: this is not an error.
     if (call.abortSource.aborted) throw call.abortSource.reason
+    const usage = usageSoFar()
     throughput.used(model.id, usage)
     return { how: 'completed', usage }
   } catch (thrown) {
     const failure = audioFailure(thrown, call.abortSource)
-    const used = begun ? usage : nothing
+    const used = begun ? usageSoFar() : nothing
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: used }
     if (!begun && failure.code === 'worker_error') return { how: 'retry', failure }
     return { how: 'failed', failure, usage: used }
@@ -124,7 +130,7 @@ async function withFirstPiece(sound: Readable): Promise<AsyncIterable<Buffer>> {
 /** Returns the audio as the events of OpenAI's speech stream. A failure is the last event, as in every stream. */
 async function* eventsOf(
   sound: AsyncIterable<Buffer>,
-  inputTokens: number,
+  usageSoFar: () => Usage,
   call: Call,
   outcome: { failure?: Failure },
 ): AsyncGenerator<Uint8Array> {
@@ -138,6 +144,8 @@ async function* eventsOf(
     yield Buffer.from(errorFrame(failure, call.id))
     return
   }
-  const usage = { input_tokens: inputTokens, output_tokens: 0, total_tokens: inputTokens }
+  const { characters = 0, audioMs = 0 } = usageSoFar()
+  const tokens = { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
+  const usage = { ...tokens, characters, audio_seconds: audioMs / 1000 }
   yield event({ type: 'speech.audio.done', usage })
 }

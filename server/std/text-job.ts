@@ -33,7 +33,9 @@ export async function submitText(
       'payload_too_large',
       `The inputs of a job of ${task} may have at most ${Math.floor(config.limits.json_body / 1024)} KiB. Send a larger request to the endpoint of the task.`,
     )
-  const { modelId } = await cpu.prepare(task, Buffer.from(text), registry.catalog(), config.limits, { strict })
-  const admitted = admission.admit(call.caller, { kind: 'job', task, modelId })
+  const { modelId, estimate } = await cpu.prepare(task, Buffer.from(text), registry.catalog(), config.limits, {
+    strict,
+  })
+  const admitted = admission.admit(call.caller, { kind: 'job', task, modelId, estimate: () => estimate! })
   return (await submitJob(call, body, { admitted, inputs: text, terms }, owners)).job
 }

@@ -2,6 +2,7 @@ import { newId } from '../../core/ids.ts'
 import type { MediaInput } from '../../core/media/media.ts'
 import type { TranscriptionTask } from '../../core/schemas/task.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
+import { estimateOf } from '../../core/tasks/registry.ts'
 import { jobRequest, prepareTranscription, transcriptionInputs } from '../../core/tasks/transcription/transcription.ts'
 import type { TranscriptionRequest } from '../../core/tasks/transcription/transcription-request.ts'
 import type { Call } from '../call.ts'
@@ -38,10 +39,17 @@ export async function submitTranscription(
   const request = inputs as TranscriptionRequest
   const prepared = prepareTranscription(task, jobRequest(request), registry.catalog())
   const { modelId } = prepared
-  const admitted = admission.admit(call.caller, { kind: 'job', task, modelId })
+  const admitted = admission.admit(call.caller, {
+    kind: 'job',
+    task,
+    modelId,
+    // Its length is not known before it is fetched: something must be left.
+    estimate: () => estimateOf(task, {}, 1),
+  })
   // Checked before the audio is fetched, because it may no longer exist at its source.
   const before = await submittedBefore(call, body, owners)
   if (before) return before
+  admission.requireBudget(admitted)
   const kept = transcriptionInputs(task, request, registry.catalog().get(modelId)!)
   boundInputs(call, task, JSON.stringify(kept), owners)
   const id = newId('job')
@@ -49,7 +57,8 @@ export async function submitTranscription(
   const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId: id, signal: call.signal }
   const file = await media.take(sender, field, sent ?? call.inline.get(value) ?? value, 'audio')
   call.releaseBody()
-  const options = { id, admitted, inputs: { ...kept, file_id: file.id }, ...(terms ? { terms } : {}) }
+  const estimated = admission.estimated(admitted, () => estimateOf(task, kept, file.bytes))
+  const options = { id, admitted: estimated, inputs: { ...kept, file_id: file.id }, ...(terms ? { terms } : {}) }
   try {
     const { job, replayed } = await submitJob(call, body, options, owners)
     if (replayed) await forget(file, owners)

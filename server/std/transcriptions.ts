@@ -3,7 +3,9 @@ import type { CallEnd } from '../../core/jobs/call.ts'
 import type { DecodedAudio } from '../../core/media/audio-decoder.ts'
 import type { Lease } from '../../core/models/fleet.ts'
 import type { TranscriptionTask } from '../../core/schemas/task.ts'
+import { expectedGpuMs } from '../../core/tasks/metering.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
+import { estimateOf } from '../../core/tasks/registry.ts'
 import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/transcription/transcription.ts'
 import {
   Transcription,
@@ -13,6 +15,7 @@ import {
   TranslationRequest,
 } from '../../core/tasks/transcription/transcription-request.ts'
 import { transcriptionType } from '../../core/tasks/transcription/transcription-text.ts'
+import { noUsage } from '../../core/usage.ts'
 import { respondAsync } from '../api/job-created.ts'
 import type { Call } from '../call.ts'
 import { errorGroups } from '../docs/route-errors.ts'
@@ -51,7 +54,13 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
   const prepared = prepareTranscription(task, body.value, registry.catalog())
   // Awaited here: the files of the form are removed when this function returns.
   if (prefer.later && !prepared.stream) return await respondLater(call, task, body, owners)
-  const admitted = admission.admit(call.caller, { kind: 'call', task, modelId: prepared.modelId })
+  const admitted = admission.admit(call.caller, {
+    kind: 'call',
+    task,
+    modelId: prepared.modelId,
+    // Its length is not known before it is fetched: something must be left.
+    estimate: () => estimateOf(task, {}, 1),
+  })
 
   async function answer(hold?: Hold): Promise<void> {
     const { field, value } = prepared.sound
@@ -60,7 +69,16 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
     // Fetched before the call takes a slot that others could use.
     const sound = await media.decodeAudio(sender, field, body.file ?? call.inline.get(value) ?? value)
     call.releaseBody()
-    const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: prepared.stream, ...(hold ? { hold } : {}) }
+    const measured = admission.estimated(admitted, () => ({
+      usage: { ...noUsage, audioMs: Math.ceil(sound.seconds * 1000), gpuMs: expectedGpuMs },
+    }))
+    const work = {
+      admitted: measured,
+      createdAt,
+      waitMs: prefer.waitMs,
+      stream: prepared.stream,
+      ...(hold ? { hold } : {}),
+    }
     try {
       await runCall(call, work, (lease, { id }) => attempt(call, prepared, sound, { lease, hold, id }, owners), owners)
     } finally {

@@ -8,6 +8,7 @@ import { openPlans } from '../../core/accounts/plans.ts'
 import { openTokenLimiter } from '../../core/accounts/token-limiter.ts'
 import { openAdmission } from '../../core/admission/admission.ts'
 import { openBodyMemory } from '../../core/admission/body-memory.ts'
+import { openSpend } from '../../core/admission/spend.ts'
 import { openLog } from '../../core/log.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { openRegistry } from '../../core/models/registry.ts'
@@ -44,6 +45,7 @@ const registry = openRegistry({ models: [], toys: true, defaults: defaultModels,
 const admission = openAdmission({
   registry,
   tokenLimiter,
+  spend: await openSpend({ store, plans, currency: 'USD', log }),
   bodies: openBodyMemory(1 << 30),
   room: { records() {}, queue() {}, machine() {} },
 })

@@ -7,11 +7,14 @@ type Named = Pick<NewJob, 'organizationId' | 'tokenId' | 'task' | 'modelId'>
 
 /** Work as admission grants it, for tests without admission. */
 export const admittedWork = ({ organizationId, tokenId, task, modelId }: Named): Admitted =>
-  ({ organizationId, tokenId, task, model: Model.parse({ id: modelId }) }) as unknown as Admitted
+  ({ organizationId, tokenId, task, model: Model.parse({ id: modelId }), hold: 0 }) as unknown as Admitted
 
 /** An admission that admits everything. */
-export function admitsAll(models: { find(id: string): Model | undefined }): Pick<Admission, 'admit' | 'readmit'> {
+export function admitsAll(models: {
+  find(id: string): Model | undefined
+}): Pick<Admission, 'admit' | 'readmit' | 'holdNode'> {
   return {
+    holdNode: async () => {},
     admit: ({ organizationId, tokenId }, { task, modelId }) => admittedWork({ organizationId, tokenId, task, modelId }),
     readmit: ({ modelId }) => models.find(modelId)!,
   }

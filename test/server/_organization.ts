@@ -12,11 +12,13 @@ export async function makeOrganization(
   {
     requestsPerMinute = 0,
     jobsPerMinute = 0,
+    monthlySpendLimit = null,
     organization = {},
     ...token
   }: {
     requestsPerMinute?: number
     jobsPerMinute?: number
+    monthlySpendLimit?: number | null
     organization?: Partial<Pick<NewOrganization, 'plan' | 'region' | keyof OrganizationLimits>>
   } & Partial<TokenOptions> = {},
 ): Promise<{ organizationId: string; secret: string; tokenId: string; name: string }> {
@@ -25,7 +27,8 @@ export async function makeOrganization(
   try {
     const accounts = openAccounts({ store, keys: openKeys(app.dataDir), log })
     const name = newId('org')
-    const { id } = await accounts.createOrganization({ name, requestsPerMinute, jobsPerMinute, ...organization })
+    const figures = { requestsPerMinute, jobsPerMinute, monthlySpendLimit, ...organization }
+    const { id } = await accounts.createOrganization({ name, ...figures })
     const issued = await accounts.issue({ name: 'first', scopes: [...scopes], ...token, organizationId: id })
     return { organizationId: id, secret: issued.secret, tokenId: issued.token.id, name }
   } finally {

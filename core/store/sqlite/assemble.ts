@@ -128,7 +128,7 @@ export function assemble(parts: {
       },
       // In the writer's thread, because it scans all pending jobs.
       backlog: () => send('jobs.backlog', undefined),
-      held: () => send('jobs.held', undefined),
+      deferred: () => send('jobs.deferred', undefined),
       async resume(organizationId, id, how, at) {
         const length = 'inputs' in how ? how.inputs.length : 0
         const resumed = await send('jobs.resume', { organizationId, id, how, at }, length)
@@ -259,6 +259,11 @@ export function assemble(parts: {
     },
     webhooks: webhookStore(send, reader),
     usage: { read: query => parts.usage.read(query) },
+    spend: {
+      read: async fromMonth => reader.spend.read(fromMonth),
+      held: async () => reader.spend.held(),
+      limitPlans: limits => send('spend.limitPlans', limits),
+    },
     onCommitted: listener => writer.onCommitted(listener),
     recovery: writer.recovery,
     stats: () => ({
@@ -280,7 +285,7 @@ function permitted<Answer>(answer: Answer | LimitReached): Answer {
 }
 
 /** A job as the database holds it right after its submission; saves reading it back. */
-const asSubmitted = ({ idempotency: _key, limits: _limits, ...job }: NewJob): JobRecord => ({
+const asSubmitted = ({ idempotency: _key, limits: _limits, held: _held, ...job }: NewJob): JobRecord => ({
   ...job,
   webhook: job.webhook ?? null,
   class: job.class ?? 'async',

@@ -8,6 +8,7 @@ import { brokenLinks, ledgerLength } from './ledger.ts'
 import { refuseForeign, versionOf } from './migrations.ts'
 import { missingResults } from './result-copies.ts'
 import { holdResults } from './result-lock.ts'
+import { spendContradictions } from './spend.ts'
 
 export interface DatabaseReport {
   /** One sentence for each problem; empty if there is none. */
@@ -99,6 +100,8 @@ function inspect(connection: Connection, report: DatabaseReport, { quick, onStep
     const rows = count(sql)
     if (rows > 0) findings.push(sentence(rows))
   }
+
+  if (report.schema >= 4) findings.push(...spendContradictions(connection))
 
   onStep('jobs')
   report.jobs = count('SELECT count(*) FROM jobs')

@@ -11,6 +11,7 @@ import { organizationEndCommands } from './organization-end.ts'
 import { organizationUseCommands } from './organization-use.ts'
 import { organizationCommands } from './organizations.ts'
 import { resultCommands } from './result-rows.ts'
+import { spendCommands } from './spend.ts'
 import { tokenCommands } from './tokens.ts'
 import { userCommands } from './users.ts'
 import { webhookDeliveryCommands } from './webhook-deliveries.ts'
@@ -20,6 +21,7 @@ import { workflowCommands } from './workflows.ts'
 /** All commands of the writer, by name. Each is a synchronous function in the file that owns its table. */
 export const openCommands = (connection: Connection, context: WriteContext) => ({
   ...organizationCommands(connection),
+  ...spendCommands(context),
   ...organizationUseCommands(context.use),
   ...organizationEndCommands(connection, context),
   ...userCommands(connection, context),

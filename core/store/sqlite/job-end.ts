@@ -10,7 +10,8 @@ import type { ExecutionFlow } from './execution-flow.ts'
 import type { JobCounts } from './job-counts.ts'
 import type { Ledger } from './ledger.ts'
 import type { OrganizationUses } from './organization-use.ts'
-import { usageSets, usageValues } from './usage-columns.ts'
+import type { SpendRows } from './spend.ts'
+import { addingUsageSets, usageSets, usageValues } from './usage-columns.ts'
 import type { UsageTotals } from './usage-totals.ts'
 import type { WebhookOutbox } from './webhook-outbox.ts'
 
@@ -30,9 +31,12 @@ export interface EndingRow {
   started_at: number | null
   execution: number | null
   node: number | null
+  /** Of its earlier attempts; null before the first. */
+  gpu_ms: number | null
+  energy_mj: number | null
 }
 export const endingColumns =
-  'number, organization_id, id, token_id, task, model_id, engine_id, status, attempt, retention_ms, created_at, started_at, execution, node'
+  'number, organization_id, id, token_id, task, model_id, engine_id, status, attempt, retention_ms, created_at, started_at, execution, node, gpu_ms, energy_mj'
 
 export interface End {
   status: 'completed' | 'failed' | 'cancelled'
@@ -48,6 +52,7 @@ export interface WriteContext {
   boot: string
   ledger: Ledger
   totals: UsageTotals
+  spend: SpendRows
   jobCounts: JobCounts
   counts: ExecutionCounts
   events: Events
@@ -102,21 +107,34 @@ function openEndEffects(connection: Connection, { ledger, jobCounts, events, flo
   }
 }
 
+/** Adds the GPU time and the energy of earlier attempts, which have failed or were interrupted. */
+function withEarlierAttempts(usage: Usage, { gpu_ms, energy_mj }: EndingRow): Usage {
+  if (gpu_ms === null) return usage
+  if (usage.gpuMs === undefined) return { ...usage, gpuMs: gpu_ms, energyMj: energy_mj }
+  const { energyMj = null } = usage
+  return {
+    ...usage,
+    gpuMs: usage.gpuMs + gpu_ms,
+    energyMj: energyMj === null || energy_mj === null ? null : energyMj + energy_mj,
+  }
+}
+
 /** Ends a job that was looked up before, in the caller's transaction. */
 export function openEnd(connection: Connection, context: EndWriting) {
   const finish = connection.prepare(
-    `UPDATE jobs SET status = ?, boot = NULL, error = ?, engine_id = ?, ${usageSets}, cost = ?, updated_at = ?,
-       finished_at = ?, expires_at = ? WHERE number = ?`,
+    `UPDATE jobs SET status = ?, boot = NULL, error = ?, engine_id = ?, ${usageSets}, cost = ?, held = 0,
+       updated_at = ?, finished_at = ?, expires_at = ? WHERE number = ?`,
   )
   const applyEndEffects = openEndEffects(connection, context)
 
   return (row: EndingRow, end: End): void => {
-    const { status, at, error, engineId, usage = noUsage, cost = 0 } = end
+    const { status, at, error, engineId, cost = 0 } = end
+    const usage = withEarlierAttempts(end.usage ?? noUsage, row)
     const engine_id = engineId ?? row.engine_id
     const expires_at = row.retention_ms === null ? null : at + row.retention_ms
     const errorText = error ? JSON.stringify(error) : null
     finish.run(status, errorText, engine_id, ...usageValues(usage), cost, at, at, expires_at, row.number)
-    applyEndEffects({ ...row, engine_id, expires_at }, row.status, end)
+    applyEndEffects({ ...row, engine_id, expires_at }, row.status, { ...end, usage })
   }
 }
 
@@ -127,7 +145,7 @@ export function openEnd(connection: Connection, context: EndWriting) {
 export function openCompletion(connection: Connection, context: EndWriting) {
   const finish = connection.prepare<unknown[], EndedRow>(
     `UPDATE jobs SET status = 'completed', boot = NULL, error = NULL, engine_id = coalesce(?, engine_id),
-       ${usageSets}, cost = ?, updated_at = ?, finished_at = ?, expires_at = ? + retention_ms
+       ${addingUsageSets}, cost = ?, held = 0, updated_at = ?, finished_at = ?, expires_at = ? + retention_ms
      WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
      RETURNING ${endingColumns}, expires_at`,
   )
@@ -142,7 +160,13 @@ export function openCompletion(connection: Connection, context: EndWriting) {
       return finish.get(engineId, ...usageValues(usage), cost, at, at, at, organizationId, id, boot, claims)
     },
     /** `slotOf`: the model of the slot that is kept for the next node's job. */
-    follow: (row: EndedRow, end: End, slotOf?: string): void => applyEndEffects(row, 'processing', end, slotOf),
+    follow: (row: EndedRow, { usage = noUsage, ...end }: End, slotOf?: string): void =>
+      applyEndEffects(
+        row,
+        'processing',
+        { ...end, usage: { ...usage, gpuMs: row.gpu_ms ?? 0, energyMj: row.energy_mj } },
+        slotOf,
+      ),
   }
 }
 

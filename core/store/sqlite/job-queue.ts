@@ -1,4 +1,4 @@
-import { type Backlog, heldUntil, type JobClaim, type Resumption, type WaitingJob } from '../store.ts'
+import { type Backlog, deferredUntil, type JobClaim, type Resumption, type WaitingJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openClaim } from './job-claim.ts'
 import { type EndingRow, endingColumns, errorOf, openEnd, type WriteContext } from './job-end.ts'
@@ -17,11 +17,11 @@ export function queueCommands(connection: Connection, context: WriteContext) {
     `SELECT number, id, organization_id AS organizationId, model_id AS modelId, class, rank FROM jobs
      WHERE status = 'pending' AND not_before > 0 AND not_before <= ? ORDER BY not_before LIMIT ?`,
   )
-  const held = connection.prepare<[number], { organizationId: string; id: string }>(
+  const deferred = connection.prepare<[number], { organizationId: string; id: string }>(
     `SELECT organization_id AS organizationId, id FROM jobs WHERE status = 'pending' AND not_before > 0 AND not_before = ?
      ORDER BY number`,
   )
-  const oneHeld = connection.prepare<[string, string, number], EndingRow>(
+  const oneDeferred = connection.prepare<[string, string, number], EndingRow>(
     `SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ? AND status = 'pending' AND not_before = ?`,
   )
   const unhold = connection.prepare('UPDATE jobs SET not_before = ?, updated_at = ? WHERE number = ?')
@@ -45,9 +45,9 @@ export function queueCommands(connection: Connection, context: WriteContext) {
   return {
     'jobs.backlog': () => backlog.all(),
 
-    'jobs.held': () => held.all(heldUntil),
+    'jobs.deferred': () => deferred.all(deferredUntil),
 
-    /** False: the job is not held any more. */
+    /** False: the job is not deferred any more. */
     'jobs.resume'({
       organizationId,
       id,
@@ -59,7 +59,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
       how: Resumption
       at: number
     }): boolean {
-      const row = oneHeld.get(organizationId, id, heldUntil)
+      const row = oneDeferred.get(organizationId, id, deferredUntil)
       if (!row) return false
       if ('error' in how) end(row, { status: 'failed', at, error: how.error })
       else {

@@ -1,4 +1,5 @@
 import { Failure } from '../../failure.ts'
+import { noUsage } from '../../usage.ts'
 import type { FinishedJob, JobClaim, LimitReached, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openFileRows } from './files.ts'
@@ -16,9 +17,9 @@ export function jobCommands(connection: Connection, context: WriteContext) {
   const { ledger, jobCounts, events, flow, outbox, use } = context
   const insert = connection.prepare(
     `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
-       max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, region, webhook,
+       max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, region, webhook, held,
        created_at, updated_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
   const insertInputs = connection.prepare('INSERT INTO job_inputs (number, inputs) VALUES (?, ?)')
   const attempt = connection.prepare<[string, string, string | null, number], EndingRow>(
@@ -30,7 +31,8 @@ export function jobCommands(connection: Connection, context: WriteContext) {
   )
   const retry = connection.prepare(
     `UPDATE jobs SET status = 'pending', boot = NULL, error = ?, engine_id = coalesce(?, engine_id), not_before = ?,
-       started_at = NULL, updated_at = ? WHERE number = ?`,
+       started_at = NULL, updated_at = ?, energy_mj = ? + iif(gpu_ms IS NULL, 0, energy_mj),
+       gpu_ms = coalesce(gpu_ms, 0) + ? WHERE number = ?`,
   )
   const cache = connection.prepare(
     'INSERT INTO cached_results (key, job_id) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id',
@@ -91,6 +93,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
       job.metadata,
       job.region ?? null,
       job.webhook ? JSON.stringify(job.webhook) : null,
+      job.held ?? 0,
       job.createdAt,
       job.createdAt,
     )
@@ -131,9 +134,12 @@ export function jobCommands(connection: Connection, context: WriteContext) {
       const row = attempt.get(claim.organizationId, claim.id, claim.boot, claim.claims)
       if (!row) return false
       keepLogs(row, outcome)
-      if (outcome.retryAt === null) end(row, { status, at, error: outcome.error, engineId })
+      const { usage = noUsage } = outcome
+      if (outcome.retryAt === null) end(row, { status, at, error: outcome.error, engineId, usage })
       else {
-        retry.run(JSON.stringify(outcome.error), engineId, Math.max(1, outcome.retryAt), at, row.number)
+        const error = JSON.stringify(outcome.error)
+        const { gpuMs = 0, energyMj = null } = usage
+        retry.run(error, engineId, Math.max(1, outcome.retryAt), at, energyMj, gpuMs, row.number)
         jobCounts.move(row.organization_id, 'processing', 'pending')
         events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at, row.execution, row.node)
         if (row.execution !== null && row.node !== null)

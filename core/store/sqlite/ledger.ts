@@ -97,8 +97,17 @@ const attributed = ({ userId, workflowId }: Attribution): readonly (string | nul
 const chained = (previous: Buffer, fields: readonly unknown[]): Buffer =>
   hash('sha256', previous.toString('hex') + JSON.stringify(fields), 'buffer')
 
-/** Appends rows to the chain, inside the caller's transaction. */
-export function openLedger(connection: Connection, totals: UsageTotals = openUsageTotals(connection)) {
+/**
+ * Appends rows to the chain, inside the caller's transaction, and adds them to the sums of usage. Calls `billed` for each
+ * row that is new.
+ */
+export function openLedger(
+  connection: Connection,
+  {
+    totals = openUsageTotals(connection),
+    billed = () => {},
+  }: { totals?: UsageTotals; billed?: (job: FinishedJob) => void } = {},
+) {
   const last = connection.prepare<[], { sequence: number; hash: Buffer }>(
     'SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1',
   )
@@ -121,6 +130,7 @@ export function openLedger(connection: Connection, totals: UsageTotals = openUsa
     if (statement.run(...fields, next, owner.userId, owner.workflowId).changes === 0) return
     end = { sequence: sequence + 1, hash: next }
     totals.add(kind, job, owner, sequence + 1)
+    billed(job)
   }
 
   function add(
@@ -202,13 +212,13 @@ const fieldsOfRow = (row: LedgerRow) => [
 ]
 
 /** Checks the whole chain. Returns one sentence for each break, at most `limit`. */
-export function brokenLinks(connection: Connection, onRow: () => void = () => {}, limit = 20): string[] {
+export function brokenLinks(connection: Connection, onRow: (row: LedgerRow) => void = () => {}, limit = 20): string[] {
   const rows = connection.prepare<[], LedgerRow>('SELECT * FROM ledger ORDER BY sequence').iterate()
   const found: string[] = []
   let previous: Buffer = genesis
   let expected = 1
   for (const row of rows) {
-    onRow()
+    onRow(row)
     if (row.sequence !== expected) found.push(`The ledger jumps from row ${expected - 1} to row ${row.sequence}.`)
     else if (!chained(previous, fieldsOfRow(row)).equals(row.hash))
       found.push(`Ledger row ${row.sequence} (job ${row.job_id}) does not match its hash.`)

@@ -3,6 +3,7 @@ import { applicationId, type Connection } from './database.ts'
 import { initialSchema } from './migrations/001-initial-schema.ts'
 import { jobClass } from './migrations/002-job-class.ts'
 import { accountsAndUsage } from './migrations/003-accounts-and-usage.ts'
+import { spend } from './migrations/004-spend.ts'
 import { webhooks } from './migrations/005-webhooks.ts'
 import { jobRegion } from './migrations/006-job-region.ts'
 import { usage } from './migrations/007-usage.ts'
@@ -19,6 +20,7 @@ export const migrations: readonly Migration[] = [
   { version: 1, sql: initialSchema },
   { version: 2, sql: jobClass },
   { version: 3, sql: accountsAndUsage },
+  { version: 4, sql: spend },
   { version: 5, sql: webhooks },
   { version: 6, sql: jobRegion },
   { version: 7, sql: usage },

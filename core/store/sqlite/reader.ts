@@ -11,6 +11,7 @@ import { ledgerLength } from './ledger.ts'
 import { libraryReads } from './library.ts'
 import { organizationReads } from './organizations.ts'
 import { resultReads } from './result-rows.ts'
+import { spendReads } from './spend.ts'
 import { tokenReads } from './token-reads.ts'
 import { userReads } from './users.ts'
 import { webhookEndpointReads } from './webhook-endpoints.ts'
@@ -46,6 +47,7 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
     users: all(userReads(connection)),
     tokens: all(tokenReads(connection)),
     audit: all(auditReads(connection)),
+    spend: all(spendReads(connection)),
     jobs: all({ ...jobReads(connection), ...keyReads(connection), list: jobList(connection) }),
     results: all(resultReads(connection)),
     events: all(eventReads(connection)),

@@ -28,6 +28,14 @@ export const usageColumns = usageColumnNames.join(', ')
 /** `column = ?` of each column, for an UPDATE. */
 export const usageSets = usageColumnNames.map(name => `${name} = ?`).join(', ')
 
+/** The same where earlier attempts have set GPU time and energy already: both are added to. */
+export const addingUsageSets = usageColumnNames
+  .map(name => {
+    if (name === 'gpu_ms') return 'gpu_ms = coalesce(gpu_ms, 0) + ?'
+    return name === 'energy_mj' ? 'energy_mj = ? + iif(gpu_ms IS NULL, 0, energy_mj)' : `${name} = ?`
+  })
+  .join(', ')
+
 /** The values of the columns: 0 for an absent measure, null for unknown energy. */
 export const usageValues = (usage: Usage): (number | null)[] => [
   usage.inputTokens,

@@ -8,6 +8,7 @@ import { openJobCounts } from './job-counts.ts'
 import type { WriteContext } from './job-end.ts'
 import { openLedger } from './ledger.ts'
 import { openOrganizationUse } from './organization-use.ts'
+import { openSpendRows } from './spend.ts'
 import { openUsageTotals } from './usage-totals.ts'
 import { openWebhookOutbox } from './webhook-outbox.ts'
 
@@ -15,16 +16,19 @@ import { openWebhookOutbox } from './webhook-outbox.ts'
 export function openWriteContext(connection: Connection, boot: string): WriteContext {
   const effects = openCommitEffects()
   const outbox = openWebhookOutbox(connection, effects)
+  const events = openEvents(connection, outbox)
+  const spend = openSpendRows(connection, events)
   const totals = openUsageTotals(connection)
   const jobCounts = openJobCounts(connection)
   const own = {
     boot,
     totals,
-    ledger: openLedger(connection, totals),
+    spend,
+    ledger: openLedger(connection, { totals, billed: spend.billed }),
     jobCounts,
     use: openOrganizationUse(connection, jobCounts),
     counts: openExecutionCounts(connection),
-    events: openEvents(connection, outbox),
+    events,
     effects,
     outbox,
   }
@@ -35,6 +39,7 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
 export const memoryOf = ({
   ledger,
   totals,
+  spend,
   jobCounts,
   counts,
   events,
@@ -46,7 +51,7 @@ export const memoryOf = ({
     jobCounts.begin()
   },
   mark() {
-    const undo = [ledger.mark(), totals.mark(), jobCounts.mark(), counts.mark(), events.mark(), effects.mark()]
+    const undo = [ledger, totals, spend, jobCounts, counts, events, effects].map(memory => memory.mark())
     return () => {
       for (const revert of undo) revert()
       outbox.forget()
@@ -57,12 +62,14 @@ export const memoryOf = ({
     totals.write()
     jobCounts.write()
     counts.write()
+    spend.write()
     events.write()
     outbox.write()
   },
   forget() {
     ledger.forget()
     totals.forget()
+    spend.forget()
     jobCounts.forget()
     counts.forget()
     events.forget()

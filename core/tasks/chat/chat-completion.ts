@@ -180,18 +180,18 @@ export function shapeChat(bytes: Uint8Array, answerFormat: ChatAnswerFormat): Sh
   const answer = parseAnswer(bytes)
   if (!Array.isArray(answer.choices) || answer.choices.length === 0) throw engineFault('without choices')
   const reportedUsage = usageObject(answer)
-  const { inputTokens, outputTokens } = usageOf(reportedUsage)
+  const usage = usageOf(reportedUsage)
   const response: ChatResponse = {
     id: typeof answer.id === 'string' && answer.id ? answer.id : `chatcmpl-${ulid()}`,
     object: 'chat.completion',
     created: secondOf(answer.created) ?? Math.floor(Date.now() / 1000),
     model: answerFormat.modelId,
     choices: answer.choices.map((choice: unknown, at) => shapeChoice(choice, at, answerFormat)),
-    usage: usageBody({ inputTokens, outputTokens }, reportedUsage),
+    usage: usageBody(usage),
     service_tier: 'default',
     system_fingerprint: typeof answer.system_fingerprint === 'string' ? answer.system_fingerprint : 'fp_infer',
   }
-  return { body: JSON.stringify(response), usage: { inputTokens, outputTokens } }
+  return { body: JSON.stringify(response), usage }
 }
 
 type Choice = ChatResponse['choices'][number]

@@ -1,5 +1,5 @@
 import { ChatRequest, ChatResponse } from '../../schemas/chat.ts'
-import { tokens } from '../metering.ts'
+import { textMetering } from '../metering.ts'
 import { isRepeatableSample } from '../sampling.ts'
 import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
@@ -29,7 +29,7 @@ export const chatTask: TextTaskRecord = {
   },
   modelFaults: () => [],
   result: ChatResponse,
-  metering: tokens,
+  metering: textMetering,
   isMediaPath: path => path.at(-1) === 'url' && path.at(-2) === 'image_url',
   isRepeatable: isRepeatableSample,
   prepare: prepareChat,

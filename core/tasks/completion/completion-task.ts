@@ -1,5 +1,5 @@
 import { CompletionRequest, CompletionResponse } from '../../schemas/completion.ts'
-import { tokens } from '../metering.ts'
+import { textMetering } from '../metering.ts'
 import { isRepeatableSample } from '../sampling.ts'
 import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
@@ -17,7 +17,7 @@ export const completionTask: TextTaskRecord = {
   otherFields: {},
   modelFaults: () => [],
   result: CompletionResponse,
-  metering: tokens,
+  metering: textMetering,
   isMediaPath: () => false,
   isRepeatable: isRepeatableSample,
   prepare: prepareCompletion,

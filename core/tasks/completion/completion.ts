@@ -121,9 +121,12 @@ export function shapeCompletion(bytes: Uint8Array[], answerFormat: CompletionAns
   const answers = bytes.map(parseAnswer)
   const [first] = answers
   const usages = answers.map(answer => usageOf(usageObject(answer)))
+  const sumOf = (measure: keyof ReturnType<typeof usageOf>) => usages.reduce((sum, one) => sum + one[measure], 0)
   const usage = {
-    inputTokens: usages.reduce((sum, one) => sum + one.inputTokens, 0),
-    outputTokens: usages.reduce((sum, one) => sum + one.outputTokens, 0),
+    inputTokens: sumOf('inputTokens'),
+    cachedTokens: sumOf('cachedTokens'),
+    outputTokens: sumOf('outputTokens'),
+    reasoningTokens: sumOf('reasoningTokens'),
   }
   const response: CompletionResponse = {
     id: typeof first!.id === 'string' && first!.id ? first!.id : `cmpl-${ulid()}`,
@@ -131,7 +134,7 @@ export function shapeCompletion(bytes: Uint8Array[], answerFormat: CompletionAns
     created: secondOf(first!.created) ?? Math.floor(Date.now() / 1000),
     model: answerFormat.modelId,
     choices: answers.flatMap((answer, at) => choicesOf(answer, answers.length > 1 ? at * answerFormat.choices : 0)),
-    usage: usageBody(usage, answers.length === 1 ? usageObject(first!) : undefined),
+    usage: usageBody(usage),
     system_fingerprint: typeof first!.system_fingerprint === 'string' ? first!.system_fingerprint : 'fp_infer',
   }
   return { body: JSON.stringify(response), usage }

@@ -1,5 +1,5 @@
 import { EmbeddingsRequest, EmbeddingsResponse } from '../../schemas/vectors.ts'
-import { tokens } from '../metering.ts'
+import { vectorMetering } from '../metering.ts'
 
 import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
@@ -17,7 +17,7 @@ export const embeddingsTask: TextTaskRecord = {
   otherFields: {},
   modelFaults: () => [],
   result: EmbeddingsResponse,
-  metering: tokens,
+  metering: vectorMetering,
   isMediaPath: () => false,
   isRepeatable: () => true,
   prepare: prepareEmbeddings,

@@ -4,14 +4,16 @@ import type { Files } from '../../files/files.ts'
 import type { EngineWorkspace } from '../../files/workspaces.ts'
 import type { MediaKind } from '../../media/media.ts'
 import type { Registry } from '../../models/registry.ts'
-import type { JobRecord, NewLibraryItem, Usage } from '../../store/store.ts'
+import type { JobRecord, NewLibraryItem } from '../../store/store.ts'
 import { modelFor } from '../catalog.ts'
 import type { EngineInputs, GenerationCall, GenerationInputs } from '../protocols/generation-call.ts'
 import type { Completed } from '../protocols/infer-generation.ts'
 import { generationProtocol } from '../protocols/protocols.ts'
 import { taskRecord } from '../registry.ts'
-import type { RunJob, RunResult } from '../run-job.ts'
+import type { RunJob, RunTask, TaskResult } from '../run-job.ts'
+import { imageKindOf, usageOfFiles } from './metering.ts'
 import { type OutputOwners, type Outputs, takeOutputs } from './outputs.ts'
+import { makesImages } from './prepare.ts'
 
 interface GenerationRunnerOptions extends OutputOwners {
   files: OutputOwners['files'] & Pick<Files, 'find' | 'workspace' | 'workspaceFor'>
@@ -22,7 +24,7 @@ interface GenerationRunnerOptions extends OutputOwners {
 const mediaKinds: readonly MediaKind[] = ['image', 'mask', 'video', 'audio']
 
 /** Runs generation jobs: the engine writes into a folder of the run, from which its files are copied. */
-export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
+export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
   const { files, registry, limits } = owners
 
   /** Replaces the ids of files in the stored inputs by paths that the engine can read. */
@@ -41,8 +43,8 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
     return inputs
   }
 
-  const run: RunJob = Object.assign(
-    async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<RunResult> => {
+  const run: RunTask = Object.assign(
+    async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<TaskResult> => {
       const model = registry.find(job.modelId)
       const entry = registry.catalog().get(job.modelId)
       const record = taskRecord(job.task)
@@ -69,13 +71,13 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
         completed,
         owners,
       )
-      const usage: Usage = { inputTokens: 0, outputTokens: 0 }
-      const ran: RunResult = {
+      const ran: TaskResult = {
         result: JSON.stringify(
           record.resultOf(stored, completed, outputs.results, { inference: seconds, now: Date.now() }),
         ),
-        usage,
-        cost: record.metering.cost(model.price, usage),
+        usage: usageOfFiles(makesImages(task) ? 'images' : 'video', stored, outputs.results),
+        price: model.price,
+        ...(makesImages(task) ? { image: imageKindOf(stored) } : {}),
         files: outputs.files,
         library: record.inLibrary ? [libraryItem(job, stored, completed, outputs)] : [],
       }
@@ -86,7 +88,7 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
       }
       return ran
     },
-    { undo: (ran: RunResult) => files.discard(ran.files) },
+    { undo: (ran: Pick<TaskResult, 'files'>) => files.discard(ran.files) },
   )
   return run
 }

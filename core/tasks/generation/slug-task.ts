@@ -5,7 +5,7 @@ import type { GenerationTaskRecord, Path } from '../task.ts'
 import { expansionFaults, fillInputs } from './fill-inputs.ts'
 import { GeneratedImages, GeneratedVideo } from './generated.ts'
 import { linked } from './linked.ts'
-import { generationMetering } from './metering.ts'
+import { imageMetering, videoMetering } from './metering.ts'
 import { prepareGeneration, sizeFaults } from './prepare.ts'
 import { generationRequests, otherNames } from './request.ts'
 import { type GenerationResult, resultOf } from './result.ts'
@@ -33,7 +33,7 @@ export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'v
     otherFields: Object.fromEntries(fields.flatMap(field => (otherNames[field] ?? []).map(other => [other, field]))),
     modelFaults: (inputs, model) => [...sizeFaults(id, inputs, model), ...expansionFaults(inputs)],
     result: makes === 'images' ? GeneratedImages : GeneratedVideo,
-    metering: generationMetering,
+    metering: makes === 'images' ? imageMetering : videoMetering,
     takesFiles: true,
     isMediaPath,
     files: {

@@ -255,6 +255,7 @@ export const ImagesResponse = z
       .describe('How long it took.'),
     usage: z
       .object({
+        images: z.int().describe('Images created.'),
         input_tokens: z.int().describe('Tokens of the request.'),
         output_tokens: z.int().describe('Tokens of the images.'),
         total_tokens: z.int().describe('Sum of both.'),
@@ -265,6 +266,6 @@ export const ImagesResponse = z
           })
           .describe('Details of the request tokens.'),
       })
-      .describe('Token counts. Engines for images count none: all are 0.'),
+      .describe('The images, and token counts: engines for images count none, so those are 0.'),
   })
   .meta({ id: 'ImagesResponse', description: 'Images that were created.' })

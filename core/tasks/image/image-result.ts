@@ -38,18 +38,19 @@ export function imageResultOf(
   }
 }
 
-/** No image engine counts tokens. */
-export const imageUsage = {
+/** Returns the usage of images. No image engine counts tokens. */
+export const imageUsage = (images: number) => ({
+  images,
   input_tokens: 0,
   output_tokens: 0,
   total_tokens: 0,
   input_tokens_details: { text_tokens: 0, image_tokens: 0 },
-} as const
+})
 
 /** Returns a stored result as API clients read it: files by address, under `data` as in OpenAI's API and `images`. */
 export function linkedImages({ created, images, revised_prompt, ...facts }: ImageResult, link: Link) {
   const linkedFiles = images.map(image => linkedFile(image, link))
   const revised = revised_prompt === undefined ? {} : { revised_prompt }
   const data = linkedFiles.map(({ url }) => ({ url, ...revised, seed: facts.seed_used }))
-  return { created, data, images: linkedFiles, ...facts, usage: imageUsage }
+  return { created, data, images: linkedFiles, ...facts, usage: imageUsage(images.length) }
 }

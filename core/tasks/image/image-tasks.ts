@@ -1,6 +1,6 @@
 import type { ImageTask } from '../../schemas/task.ts'
 import { fillInputs } from '../generation/fill-inputs.ts'
-import { generationMetering } from '../generation/metering.ts'
+import { imageMetering } from '../generation/metering.ts'
 import { slugTask } from '../generation/slug-task.ts'
 import { isRepeatableSample } from '../sampling.ts'
 import type { GenerationTaskRecord, Path } from '../task.ts'
@@ -30,7 +30,7 @@ function openAiImageTask(id: ImageTask, title: string, aliases: string[]): Gener
     otherFields: { moderation: null },
     modelFaults: () => [],
     result: ImagesResponse,
-    metering: generationMetering,
+    metering: imageMetering,
     takesFiles: true,
     isMediaPath,
     files: { shown: linkedImages, ids: ({ images }: ImageResult) => images.map(file => file.file_id) },

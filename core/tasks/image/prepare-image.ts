@@ -42,6 +42,7 @@ export function prepareImage(
       guidance_scale: request.guidance_scale ?? 5,
       strength: request.strength ?? (masked ? 1 : 0.8),
       output_format: request.output_format ?? 'png',
+      ...(quality == null || quality === 'auto' ? {} : { quality: plainQuality[quality] }),
       image: null,
       mask: null,
       video: null,
@@ -59,7 +60,7 @@ export function prepareImage(
 /** Returns the stored inputs of such a job as a request that creates the same images again. */
 export function imageRequestOf(inputs: GenerationInputs): Record<string, unknown> {
   const { prompt, negative_prompt, seed, width, height, num_images, num_inference_steps } = inputs
-  const { guidance_scale, strength, output_format, image, mask, extra } = inputs
+  const { guidance_scale, strength, output_format, quality, image, mask, extra } = inputs
   return {
     ...extra,
     prompt,
@@ -70,6 +71,7 @@ export function imageRequestOf(inputs: GenerationInputs): Record<string, unknown
     num_inference_steps,
     guidance_scale,
     output_format,
+    ...(quality === undefined ? {} : { quality }),
     // In a stored mask the white areas are edited, whatever the mask mode of the request was.
     ...(image === null ? {} : { image, strength }),
     ...(mask === null ? {} : { mask, mask_mode: 'luma' }),
@@ -79,6 +81,9 @@ export function imageRequestOf(inputs: GenerationInputs): Record<string, unknown
 /** The model is chosen before: the `model` of the body is ignored and replaced by a value that passes the check. */
 const withoutModel = (body: unknown): unknown =>
   body !== null && typeof body === 'object' && !Array.isArray(body) ? { ...body, model: 'any' } : body
+
+/** The older names of the qualities mean the same as the newer ones. */
+const plainQuality = { low: 'low', medium: 'medium', high: 'high', standard: 'medium', hd: 'high' } as const
 
 const extraOf = (body: unknown, names: readonly string[]): Record<string, unknown> => {
   const sent = body as Record<string, unknown>

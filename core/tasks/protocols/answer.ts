@@ -45,15 +45,14 @@ export function usageObject(answer: Record<string, unknown>): unknown {
 }
 
 /** Returns the complete usage object of a chat or completion. */
-export function usageBody({ inputTokens, outputTokens }: Usage, reportedUsage: unknown) {
-  const details = (reportedUsage ?? {}) as Record<string, Record<string, unknown> | null | undefined>
+export function usageBody({ inputTokens, cachedTokens = 0, outputTokens, reasoningTokens = 0 }: Usage) {
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
     total_tokens: inputTokens + outputTokens,
-    prompt_tokens_details: { cached_tokens: tokenCount(details.prompt_tokens_details?.cached_tokens), audio_tokens: 0 },
+    prompt_tokens_details: { cached_tokens: cachedTokens, audio_tokens: 0 },
     completion_tokens_details: {
-      reasoning_tokens: tokenCount(details.completion_tokens_details?.reasoning_tokens),
+      reasoning_tokens: reasoningTokens,
       audio_tokens: 0,
       accepted_prediction_tokens: 0,
       rejected_prediction_tokens: 0,
@@ -68,13 +67,22 @@ export const tokenCount = (value: unknown): number =>
   typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.min(Math.floor(value), maxTokens) : 0
 
 /** Parses the usage object of an answer; absent or invalid members count as 0. */
-export function usageOf(value: unknown): Usage {
-  const usage = (value ?? {}) as { prompt_tokens?: unknown; completion_tokens?: unknown; total_tokens?: unknown }
-  const inputTokens = tokenCount(usage.prompt_tokens)
-  return {
-    inputTokens: inputTokens || (usage.completion_tokens === undefined ? tokenCount(usage.total_tokens) : 0),
-    outputTokens: tokenCount(usage.completion_tokens),
+export function usageOf(
+  value: unknown,
+): Required<Pick<Usage, 'inputTokens' | 'cachedTokens' | 'outputTokens' | 'reasoningTokens'>> {
+  const usage = (value ?? {}) as {
+    prompt_tokens?: unknown
+    completion_tokens?: unknown
+    total_tokens?: unknown
+    prompt_tokens_details?: { cached_tokens?: unknown } | null
+    completion_tokens_details?: { reasoning_tokens?: unknown } | null
   }
+  const inputTokens =
+    tokenCount(usage.prompt_tokens) || (usage.completion_tokens === undefined ? tokenCount(usage.total_tokens) : 0)
+  const outputTokens = tokenCount(usage.completion_tokens)
+  const cachedTokens = Math.min(inputTokens, tokenCount(usage.prompt_tokens_details?.cached_tokens))
+  const reasoningTokens = Math.min(outputTokens, tokenCount(usage.completion_tokens_details?.reasoning_tokens))
+  return { inputTokens, cachedTokens, outputTokens, reasoningTokens }
 }
 
 /** Returns a finite number. Throws Failure `worker_error` for other values. */

@@ -30,6 +30,8 @@ export interface EngineInputs {
   /** How far the output may differ from the input image, 0 to 1: image-to-image and inpainting. */
   strength: number
   output_format: 'png' | 'jpeg' | 'webp' | 'mp4'
+  /** The quality that the request named, if any. It has its number of steps, and perhaps its price. */
+  quality?: 'low' | 'medium' | 'high'
   image: string | null
   /** White areas are generated, black areas are kept. */
   mask: string | null
@@ -41,7 +43,7 @@ export interface EngineInputs {
 
 /** The inputs of a job as they are stored: files by id, and what infer itself does with the prompt. */
 export interface GenerationInputs extends EngineInputs {
-  /** Set until the prompt has been rewritten; the job is held until then. */
+  /** Set until the prompt has been rewritten; the job is deferred until then. */
   prompt_expansion?: PromptExpansion
   /** The prompt of the request, once `prompt` is a rewritten one. */
   original_prompt?: string

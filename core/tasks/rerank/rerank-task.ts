@@ -1,5 +1,5 @@
 import { RerankRequest, RerankResponse } from '../../schemas/vectors.ts'
-import { tokens } from '../metering.ts'
+import { rerankMetering } from '../metering.ts'
 
 import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
@@ -17,7 +17,7 @@ export const rerankTask: TextTaskRecord = {
   otherFields: { max_tokens_per_doc: null },
   modelFaults: () => [],
   result: RerankResponse,
-  metering: tokens,
+  metering: rerankMetering,
   isMediaPath: () => false,
   isRepeatable: () => true,
   prepare: prepareRerank,

@@ -137,5 +137,5 @@ export function shapeRerank(bytes: Uint8Array, answerFormat: RerankAnswerFormat)
     usage: { prompt_tokens: inputTokens, completion_tokens: 0, total_tokens: inputTokens },
     meta: { api_version: { version: '2' }, billed_units: { search_units: Math.ceil(answerFormat.count / 100) } },
   }
-  return { body: JSON.stringify(response), usage: { inputTokens, outputTokens: 0 } }
+  return { body: JSON.stringify(response), usage: { inputTokens, outputTokens: 0, documents: answerFormat.count } }
 }

@@ -1,4 +1,5 @@
 import type { CatalogEntry } from '../../models/catalog.ts'
+import { tokens as chatTokens, type Estimate } from '../metering.ts'
 import type { TaskRecord } from '../task.ts'
 
 /** What to rewrite, and how. */
@@ -26,6 +27,11 @@ export const defaultRewriteLength = 1_000
 /** Tokens for the reasoning of a model before its answer. */
 const reasoningTokens = 2_048
 const maxTokens = 8_192
+/** Characters of infer's instructions, at most. */
+const instructionsLength = 8_000
+
+const tokensFor = (count: number, maxLength: number): number =>
+  Math.min(maxTokens, reasoningTokens + Math.ceil((count * maxLength) / 2))
 
 /** The schema of an answer with `count` prompts, for engines that can be held to one. */
 const answerSchema = (count: number) => ({
@@ -49,7 +55,7 @@ export function rewriteRequest(options: RewriteOptions, model: Pick<CatalogEntry
         content: imageUrl === undefined ? prompt : [{ type: 'image_url', image_url: { url: imageUrl } }, text],
       },
     ],
-    max_tokens: Math.min(maxTokens, reasoningTokens + Math.ceil((count * maxLength) / 2)),
+    max_tokens: tokensFor(count, maxLength),
     temperature: 0.7,
     // Engines accept seeds of 32 bits.
     ...(seed === undefined ? {} : { seed: seed % 2 ** 31 }),
@@ -63,6 +69,19 @@ export function rewriteRequest(options: RewriteOptions, model: Pick<CatalogEntry
       : {}),
   }
 }
+
+/** The most that a rewrite can use. */
+export const rewriteEstimate = ({
+  prompt,
+  count,
+  maxLength,
+}: Pick<RewriteOptions, 'prompt' | 'count' | 'maxLength'>): Estimate =>
+  chatTokens.estimate({
+    inputs: { max_tokens: tokensFor(count, maxLength) },
+    length: prompt.length + instructionsLength,
+    contextLength: null,
+    audioBytes: 0,
+  })
 
 function instructionsFor(
   { task, count, maxLength, style, language, imageUrl, instructions }: RewriteOptions,

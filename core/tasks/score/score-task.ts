@@ -1,5 +1,5 @@
 import { ScoreRequest, ScoreResponse } from '../../schemas/vectors.ts'
-import { tokens } from '../metering.ts'
+import { scoreMetering } from '../metering.ts'
 
 import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
@@ -17,7 +17,7 @@ export const scoreTask: TextTaskRecord = {
   otherFields: {},
   modelFaults: () => [],
   result: ScoreResponse,
-  metering: tokens,
+  metering: scoreMetering,
   isMediaPath: () => false,
   isRepeatable: () => true,
   prepare: prepareScore,

@@ -160,5 +160,5 @@ export function shapeScore(bytes: Uint8Array[], answerFormat: ScoreAnswerFormat)
     data: scoresBy(answers, answerFormat).map((value, index) => ({ index, object: 'score', score: value })),
     usage: { prompt_tokens: inputTokens, total_tokens: inputTokens, completion_tokens: 0, prompt_tokens_details: null },
   }
-  return { body: JSON.stringify(response), usage: { inputTokens, outputTokens: 0 } }
+  return { body: JSON.stringify(response), usage: { inputTokens, outputTokens: 0, documents: answerFormat.pairs } }
 }

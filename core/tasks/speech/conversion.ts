@@ -73,6 +73,10 @@ export function openConversion({ cpu, ffmpeg }: { cpu: Pick<Cpu, 'mp3'>; ffmpeg:
   }
 
   async function converted(audio: Readable, from: SpeechFormat, to: SpeechFormat): Promise<Converted> {
+    if (from === to && to === 'wav') {
+      const counted = joined(audio, new WavLength())
+      return { audio: counted, seconds: () => counted.seconds }
+    }
     if (from === to) return { audio, seconds: () => undefined }
     if (to in encodings) {
       const found = await ffmpeg.found()

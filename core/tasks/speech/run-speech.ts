@@ -12,7 +12,7 @@ import { engineFault } from '../protocols/answer.ts'
 import { audioProtocol } from '../protocols/protocols.ts'
 import { audioFailure } from '../protocols/synthesize.ts'
 import { taskRecord } from '../registry.ts'
-import type { RunJob, RunResult } from '../run-job.ts'
+import type { RunJob, RunTask, TaskResult } from '../run-job.ts'
 import { readWavHead } from '../wav.ts'
 import type { Conversion } from './conversion.ts'
 import { speechUsage } from './speech.ts'
@@ -27,8 +27,8 @@ interface SpeechRunnerOptions {
 }
 
 /** Runs speech jobs: the audio is written to a file while the engine generates it. */
-export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }: SpeechRunnerOptions): RunJob {
-  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<RunResult> {
+export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }: SpeechRunnerOptions): RunTask {
+  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<TaskResult> {
     const record = taskRecord(job.task)
     if (record.runner !== 'speech')
       throw new Failure('unsupported_task', `The task ${job.task} does not create speech.`)
@@ -74,11 +74,10 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
       duration,
       format,
     }
-    const usage = speechUsage(characters)
-    const ran: RunResult = {
+    const ran: TaskResult = {
       result: JSON.stringify(result),
-      usage,
-      cost: record.metering.cost(model.price, usage),
+      usage: speechUsage(characters, seconds),
+      price: model.price,
       files: [file],
       library: [],
     }
@@ -89,7 +88,7 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
     }
     return ran
   }
-  return Object.assign(run, { undo: (ran: RunResult) => files.discard(ran.files) })
+  return Object.assign(run, { undo: (ran: Pick<TaskResult, 'files'>) => files.discard(ran.files) })
 }
 
 /** Returns the duration of a file in seconds; undefined if only ffprobe can measure it and it is not installed. */

@@ -1,4 +1,4 @@
-import { characters } from '../metering.ts'
+import { speechMetering } from '../metering.ts'
 import { isRepeatableSample } from '../sampling.ts'
 import type { SpeechTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
@@ -18,7 +18,7 @@ export const speechTask: SpeechTaskRecord = {
   otherFields: {},
   modelFaults: voiceFaults,
   result: SpeechAnswer,
-  metering: characters,
+  metering: speechMetering,
   isMediaPath: () => false,
   files: { shown: linkedSpeech, ids: ({ file_id }: SpeechResult) => [file_id] },
   isRepeatable: isRepeatableSample,

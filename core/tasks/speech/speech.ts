@@ -138,5 +138,10 @@ function engineFormat(entry: CatalogEntry, { formats }: SpeechTraits, format: Sp
   )
 }
 
-/** Returns the usage for a number of characters, which are metered as input tokens. */
-export const speechUsage = (characters: number): Usage => ({ inputTokens: characters, outputTokens: 0 })
+/** Returns the usage of speech: its characters, and its length in seconds where that is known. */
+export const speechUsage = (characters: number, seconds = 0): Usage => ({
+  inputTokens: 0,
+  outputTokens: 0,
+  characters,
+  audioMs: Math.round(seconds * 1000),
+})

@@ -6,7 +6,7 @@ import { largeResultBytes } from '../../store/store.ts'
 import type { Preparing } from '../preparing.ts'
 import { audioProtocol } from '../protocols/protocols.ts'
 import { taskRecord } from '../registry.ts'
-import type { RunJob, RunResult } from '../run-job.ts'
+import type { RunJob, RunTask, TaskResult } from '../run-job.ts'
 import { jobRequest } from './transcription.ts'
 import type { TranscriptionRequest } from './transcription-request.ts'
 
@@ -21,8 +21,8 @@ export function openTranscriptionRunner({
   cpu: Pick<Preparing, 'shape'>
   media: Pick<Media, 'decodeAudio'>
   limits: Pick<Limits, 'engine_answer'>
-}): RunJob {
-  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<RunResult> {
+}): RunTask {
+  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<TaskResult> {
     const { task, organizationId, id } = job
     const record = taskRecord(task)
     if (record.runner !== 'transcription')
@@ -50,7 +50,7 @@ export function openTranscriptionRunner({
       typeof body === 'string' || body.byteLength > largeResultBytes
         ? body
         : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
-    return { result, usage, cost: record.metering.cost(model.price, usage), files: [], library: [] }
+    return { result, usage, price: model.price, files: [], library: [] }
   }
   // There is nothing to undo: a run stores no files.
   return Object.assign(run, { undo: async () => {} })

@@ -17,7 +17,7 @@ export function shapeTranscription(bytes: Uint8Array, answerFormat: Transcriptio
   const body = answerFormat.result
     ? JSON.stringify(transcription)
     : writeTranscription(transcription, answerFormat, answerFormat.logprobs ? answer.logprobs : undefined)
-  return { body, usage: usageOf(answer) }
+  return { body, usage: { ...usageOf(answer), audioMs: Math.round(answerFormat.seconds * 1000) } }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { transcriptionTasks as ids, type TranscriptionTask } from '../../schemas/task.ts'
-import { tokens } from '../metering.ts'
+import { transcriptionMetering } from '../metering.ts'
 import type { FillContext, TranscriptionTaskRecord } from '../task.ts'
 import { requestFor } from '../text-inputs.ts'
 import {
@@ -31,7 +31,7 @@ export const transcriptionTasks: readonly TranscriptionTaskRecord[] = ids.map(ta
   otherFields: { known_speaker_names: null, known_speaker_references: null },
   modelFaults: () => [],
   result: Transcription,
-  metering: tokens,
+  metering: transcriptionMetering,
   takesFiles: true,
   isMediaPath: path => path.length === 1 && mediaFields.has(path[0]),
   // Without a temperature engines decode greedily.

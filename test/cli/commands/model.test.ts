@@ -37,6 +37,31 @@ test('the models of the server are printed as a table', async () => {
   expect(second).toMatch(/^llama +unavailable +- +- +std\/chat-completion +CUDA out of memory\.\[2J$/)
 })
 
+test('--prices prints what the use of each model costs', async () => {
+  const price = {
+    currency: 'EUR',
+    input_per_million_tokens: 0.5,
+    output_per_million_tokens: 0,
+    per_image: 0.04,
+    image_prices: [{ size: '1024x1024', quality: 'high', price: 0.08 }],
+  }
+  const [first, second] = status.models
+  const models = [
+    { ...first, price },
+    { ...second, price: null },
+  ]
+  const { url } = await fakeServer((_, response) => answer(response, 200, { models }))
+  const ended = await infer(['model', 'list', '--prices'], { env: { INFER_URL: url, INFER_TOKEN: 'sk-x' } })
+  const lines = ended.stdout.trimEnd().split('\n')
+  expect(lines.map(line => line.replaceAll(/ {2,}/g, ' | '))).toEqual([
+    'model | price | for',
+    'qwen3 | 0.5 EUR | a million input tokens',
+    'qwen3 | 0.04 EUR | an image',
+    'qwen3 | 0.08 EUR | an image 1024x1024 of high quality',
+    'llama | 0 | everything',
+  ])
+})
+
 test('--json prints the answer of the server', async () => {
   const { url } = await fakeServer((_, response) => answer(response, 200, status))
   const ended = await infer(['model', 'list', '--json'], { env: { INFER_URL: url, INFER_TOKEN: 'sk-x' } })

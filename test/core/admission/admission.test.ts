@@ -14,7 +14,11 @@ function setUp(region?: RegionLabel) {
   const registry = openRegistry({ models: [hosted(region)], defaults: () => [], traits: traitsOf, region: 'EU' })
   const room = { records() {}, queue() {}, machine() {} }
   const tokenLimiter = { admit() {} }
-  return { registry, admission: openAdmission({ registry, room, tokenLimiter, bodies: openBodyMemory(1 << 20) }) }
+  const spend = { requireAnythingLeft() {}, spenderOf: async () => undefined, hold() {} }
+  return {
+    registry,
+    admission: openAdmission({ registry, room, tokenLimiter, spend, bodies: openBodyMemory(1 << 20) }),
+  }
 }
 
 const requester = (region?: Region, restricted: string | null = null) =>

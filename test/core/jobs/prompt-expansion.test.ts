@@ -2,27 +2,27 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
 import { openPromptExpansion } from '../../../core/jobs/prompt-expansion.ts'
 import { openLog } from '../../../core/log.ts'
-import { heldUntil, type JobRecord, type Resumption } from '../../../core/store/store.ts'
+import { deferredUntil, type JobRecord, type Resumption } from '../../../core/store/store.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 /** Held jobs in memory, and a chat model that answers when the test says so. */
-function setUp({ model = 'writer', held = [] as [organization: string, id: string][], group = '' } = {}) {
+function setUp({ model = 'writer', deferred = [] as [organization: string, id: string][], group = '' } = {}) {
   const rows = new Map<string, JobRecord>()
   const hold = (organizationId: string, id: string) => {
     const inputs = JSON.stringify({ prompt: 'a cat', seed: 1, prompt_expansion: { group: group || id, not_before: 7 } })
-    const job = { organizationId, id, status: 'pending', notBefore: heldUntil, task: 'slug/text-to-image', inputs }
+    const job = { organizationId, id, status: 'pending', notBefore: deferredUntil, task: 'slug/text-to-image', inputs }
     rows.set(id, job as unknown as JobRecord)
     return { organizationId, id }
   }
-  for (const one of held) hold(...one)
+  for (const one of deferred) hold(...one)
   const begun: string[] = []
   const answers: PromiseWithResolvers<string>[] = []
   const resumed = new Map<string, Resumption>()
   const jobs = {
     find: async (_: string, id: string) => rows.get(id),
-    held: async () => [...rows.values()].map(({ organizationId, id }) => ({ organizationId, id })),
+    deferred: async () => [...rows.values()].map(({ organizationId, id }) => ({ organizationId, id })),
     async resume({ id }: { id: string }, how: Resumption) {
       resumed.set(id, how)
       rows.delete(id)
@@ -55,8 +55,8 @@ function setUp({ model = 'writer', held = [] as [organization: string, id: strin
 const many = (organization: string, count: number): [string, string][] =>
   Array.from({ length: count }, (_, at) => [organization, `${organization}${at}`])
 
-test('held jobs of an earlier run are taken up, eight at a time, and organizations take turns', async () => {
-  const { expansion, begun, answers, settle } = setUp({ held: [...many('a', 20), ...many('b', 2)] })
+test('deferred jobs of an earlier run are taken up, eight at a time, and organizations take turns', async () => {
+  const { expansion, begun, answers, settle } = setUp({ deferred: [...many('a', 20), ...many('b', 2)] })
   await expansion.resume()
   await settle()
   expect(begun).toHaveLength(8)
@@ -69,7 +69,7 @@ test('held jobs of an earlier run are taken up, eight at a time, and organizatio
 })
 
 test('the new prompt is stored with the original one and the earliest start', async () => {
-  const { expansion, answers, resumed, settle } = setUp({ held: [['a', 'one']] })
+  const { expansion, answers, resumed, settle } = setUp({ deferred: [['a', 'one']] })
   await expansion.resume()
   await settle()
   answers[0]!.resolve('a red cat')
@@ -81,7 +81,7 @@ test('the new prompt is stored with the original one and the earliest start', as
 })
 
 test('jobs of one group share one rewrite', async () => {
-  const { expansion, begun, answers, resumed, settle } = setUp({ held: many('a', 3), group: 'same' })
+  const { expansion, begun, answers, resumed, settle } = setUp({ deferred: many('a', 3), group: 'same' })
   await expansion.resume()
   await settle()
   answers[0]!.resolve('x')
@@ -90,7 +90,7 @@ test('jobs of one group share one rewrite', async () => {
 })
 
 test('a model that cannot answer now is waited for, and is asked again', async () => {
-  const { expansion, begun, answers, resumed, settle } = setUp({ held: [['a', 'one']] })
+  const { expansion, begun, answers, resumed, settle } = setUp({ deferred: [['a', 'one']] })
   await expansion.resume()
   for (let at = 0; at < 5; at++) {
     await settle()
@@ -104,7 +104,7 @@ test('a model that cannot answer now is waited for, and is asked again', async (
 })
 
 test('an engine that fails three times fails the job, with the reason', async () => {
-  const { expansion, begun, answers, resumed, settle } = setUp({ held: [['a', 'one']] })
+  const { expansion, begun, answers, resumed, settle } = setUp({ deferred: [['a', 'one']] })
   await expansion.resume()
   for (let at = 0; at < 3; at++) {
     await settle()
@@ -121,7 +121,7 @@ test.each([
   ['a failure that no repetition helps against', new Failure('model_not_found', 'Gone.')],
   ['a model that can never be loaded', new Failure('no_capacity', 'Too large.', { final: true })],
 ])('%s fails the job at once', async (_, failure) => {
-  const { expansion, begun, answers, resumed, settle } = setUp({ held: [['a', 'one']] })
+  const { expansion, begun, answers, resumed, settle } = setUp({ deferred: [['a', 'one']] })
   await expansion.resume()
   await settle()
   answers[0]!.reject(failure)
@@ -129,8 +129,8 @@ test.each([
   expect([begun.length, resumed.get('one')]).toEqual([1, { error: expect.objectContaining({ code: failure.code }) }])
 })
 
-test('without a configured model the held jobs of an earlier run fail', async () => {
-  const { expansion, resumed, settle } = setUp({ model: '', held: [['a', 'one']] })
+test('without a configured model the deferred jobs of an earlier run fail', async () => {
+  const { expansion, resumed, settle } = setUp({ model: '', deferred: [['a', 'one']] })
   await expansion.resume()
   await settle()
   expect(resumed.get('one')).toMatchObject({ error: { message: expect.stringContaining("Set 'prompt_rewriting'") } })
@@ -145,8 +145,8 @@ test('a job that was cancelled meanwhile is not rewritten', async () => {
   expect(begun).toEqual([])
 })
 
-test('close ends the waits, and leaves held jobs held', async () => {
-  const { expansion, answers, resumed, settle } = setUp({ held: many('a', 2) })
+test('close ends the waits, and leaves deferred jobs deferred', async () => {
+  const { expansion, answers, resumed, settle } = setUp({ deferred: many('a', 2) })
   await expansion.resume()
   await settle()
   answers[0]!.reject(new Failure('no_capacity', 'Busy.', { retryAfterMs: 60_000 }))

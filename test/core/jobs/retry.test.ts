@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Failure, type FailureCode } from '../../../core/failure.ts'
-import { metered } from '../../../core/jobs/metered.ts'
 import { decideRetry, pauseMs, type RetryDecision } from '../../../core/jobs/retry.ts'
+import { metered } from '../../../core/usage.ts'
 
 const now = 1_000_000
 const cases: [

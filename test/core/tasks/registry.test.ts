@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
-import { tasks } from '../../../core/schemas/task.ts'
+import { type Task, tasks } from '../../../core/schemas/task.ts'
+import type { Asked } from '../../../core/tasks/metering.ts'
 import { taskNamed, taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
+import type { Measure, Usage } from '../../../core/usage.ts'
 
 test('every task has one record, in the order of the ids', () => {
   expect(taskRecords.map(({ id }) => id).toSorted()).toEqual([...tasks].toSorted())
@@ -52,12 +54,34 @@ test.each([
   expect(taskRecord(task).isMediaPath(path)).toBe(does),
 )
 
-test.each([
-  ['std/audio-speech', 'characters', { inputTokens: 100, outputTokens: 0 }, 300],
-  ['std/chat-completion', 'tokens', { inputTokens: 100, outputTokens: 10 }, 350],
-  ['slug/text-to-image', 'nothing', { inputTokens: 100, outputTokens: 10 }, 0],
-] as const)('%s is metered in %s', (task, unit, usage, cost) => {
-  const { metering } = taskRecord(task)
-  expect(metering.unit).toBe(unit)
-  expect(metering.cost({ input_per_million_tokens: 3, output_per_million_tokens: 5 }, usage)).toBe(cost)
+test.each<[Task, readonly Measure[]]>([
+  ['std/audio-speech', ['characters', 'audioMs']],
+  ['std/audio-transcription', ['audioMs', 'inputTokens', 'outputTokens']],
+  ['std/chat-completion', ['inputTokens', 'cachedTokens', 'outputTokens', 'reasoningTokens']],
+  ['std/embeddings', ['inputTokens']],
+  ['std/rerank', ['inputTokens', 'documents']],
+  ['std/score', ['inputTokens', 'documents']],
+  ['slug/text-to-image', ['images']],
+  ['std/image-edit', ['images']],
+  ['slug/image-to-video', ['videoMs']],
+])('%s is metered in %j', (task, measures) => expect(taskRecord(task).metering.measures).toEqual(measures))
+
+const frames = { num_images: 1, num_frames: 81, fps: 16, width: 832, height: 480 }
+test.each<[Task, Partial<Asked>, Partial<Usage>]>([
+  ['std/chat-completion', { inputs: { max_tokens: 10, n: 3 } }, { inputTokens: 100, outputTokens: 30 }],
+  ['std/chat-completion', { inputs: { max_completion_tokens: 5, max_tokens: 10 } }, { outputTokens: 5 }],
+  ['std/chat-completion', { contextLength: 64 }, { inputTokens: 64, outputTokens: 64 }],
+  ['std/chat-completion', { inputs: { max_tokens: 'many' } }, { outputTokens: 32_768 }],
+  ['std/completion', { inputs: { prompt: ['a', 'b'], max_tokens: 7, best_of: 2 } }, { outputTokens: 28 }],
+  ['std/completion', { inputs: { prompt: [1, 2, 3], max_tokens: 7 } }, { outputTokens: 7 }],
+  ['std/embeddings', {}, { inputTokens: 100, outputTokens: 0 }],
+  ['std/rerank', { inputs: { documents: ['a', 'b', 'c'] } }, { documents: 3 }],
+  ['std/score', { inputs: { queries: 'a', items: ['a', 'b'] } }, { documents: 2 }],
+  ['std/audio-speech', { inputs: { input: 'Hello' } }, { characters: 5, audioMs: 2_000, inputTokens: 0 }],
+  ['std/audio-transcription', { audioBytes: 1_500 }, { audioMs: 1_500 }],
+  ['slug/text-to-image', { inputs: { ...frames, num_images: 4 } }, { images: 4 }],
+  ['slug/text-to-video', { inputs: frames }, { videoMs: 5_063 }],
+])('%s with %j can use at most %j', (task, asked, usage) => {
+  const estimate = taskRecord(task).metering.estimate({ inputs: {}, length: 100, contextLength: null, ...asked })
+  expect(estimate.usage).toMatchObject({ ...usage, gpuMs: 600_000 })
 })

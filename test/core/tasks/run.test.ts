@@ -3,9 +3,15 @@ import type { Lease } from '../../../core/models/fleet.ts'
 import { type Task, tasks } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { openTaskRunner } from '../../../core/tasks/run.ts'
-import type { RunJob, RunResult } from '../../../core/tasks/run-job.ts'
+import type { RunTask } from '../../../core/tasks/run-job.ts'
 import type { RunnerName } from '../../../core/tasks/task.ts'
-import { done, runner } from '../jobs/_runs.ts'
+import { done as ended } from '../jobs/_runs.ts'
+
+const { cost: _, ...ran } = ended
+const done = { ...ran, price: { input_per_million_tokens: 1, output_per_million_tokens: 2, per_gpu_second: 0.5 } }
+const lease = { used: () => ({ gpuMs: 40.4, energyMj: null }) } as Lease
+const runner = (run: () => Promise<typeof done>, undone: unknown[] = []): RunTask =>
+  Object.assign(() => run(), { undo: async (one: object) => void undone.push(one) })
 
 const report = { progress() {}, log() {} }
 const signal = new AbortController().signal
@@ -21,8 +27,8 @@ const runnerNameOf = (task: Task): RunnerName =>
         ? 'transcription'
         : 'text'
 
-function opened(one: (name: RunnerName) => RunJob, used: unknown[] = []) {
-  const runners = Object.fromEntries(runnerNames.map(name => [name, one(name)])) as Record<RunnerName, RunJob>
+function opened(one: (name: RunnerName) => RunTask, used: unknown[] = []) {
+  const runners = Object.fromEntries(runnerNames.map(name => [name, one(name)])) as Record<RunnerName, RunTask>
   return openTaskRunner(runners, (...all) => used.push(all))
 }
 
@@ -39,15 +45,18 @@ test.each(tasks.map(task => [task, runnerNameOf(task)] as const))(
         }),
       used,
     )
-    await run(job(task), {} as Lease, signal, report)
+    const { usage, cost } = await run(job(task), lease, signal, report)
     expect(ran).toEqual([name])
-    expect(used).toEqual([['m', done.usage]])
+    expect(usage).toMatchObject({ inputTokens: 1, outputTokens: 2, gpuMs: 40, energyMj: null })
+    // 1 input token, 2 output tokens of twice the price, 40 ms of half a unit a second.
+    expect(cost).toBe(1 + 4 + 20_000)
+    expect(used).toEqual([['m', usage]])
   },
 )
 
 test('the files of a run are removed by its own runner', async () => {
-  const undone: Record<string, RunResult[]> = { text: [], speech: [], transcription: [], generation: [] }
+  const undone: Record<string, unknown[]> = { text: [], speech: [], transcription: [], generation: [] }
   const run = opened(name => runner(async () => done, undone[name]))
-  await run.undo(done, job('slug/text-to-image'))
-  expect(undone).toEqual({ text: [], speech: [], transcription: [], generation: [done] })
+  await run.undo(ended, job('slug/text-to-image'))
+  expect(undone).toEqual({ text: [], speech: [], transcription: [], generation: [ended] })
 })

@@ -119,12 +119,12 @@ async function checkEnd(id: string, ended: Execution): Promise<void> {
   const after = ended.status === 'completed' ? ['completed'] : ['completed', 'cancelled', 'timed_out']
   expect(ended.nodes.map(({ status }) => status).filter(status => !after.includes(status))).toEqual([])
   const done = ended.nodes.filter(({ status }) => status === 'completed').length
-  expect([ended.usage, ended.cost]).toEqual([{ input_tokens: done, output_tokens: 2 * done }, 0])
+  expect([ended.usage, ended.cost]).toMatchObject([{ input_tokens: done, output_tokens: 2 * done }, 0])
   for (const { status, job_id } of ended.nodes) {
     if (job_id === null) continue
     const job = await get<Job>(`/api/jobs/${job_id}`)
     expect(job.status).toBe(status === 'completed' ? 'completed' : 'cancelled')
-    if (status !== 'completed') expect(job.usage).toEqual({ input_tokens: 0, output_tokens: 0 })
+    if (status !== 'completed') expect(job.usage).toMatchObject({ input_tokens: 0, output_tokens: 0 })
   }
   const events = await sentEvents(id)
   const ends = (type: string) => /\.(completed|failed|cancelled|timed_out|skipped)$/.test(type)

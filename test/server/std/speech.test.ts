@@ -30,7 +30,7 @@ test('a text is synthesized as WAV, and its usage is recorded', async () => {
       task: 'std/audio-speech',
       model_id: 'tones',
       status: 'completed',
-      usage: { input_tokens: 10, output_tokens: 0 },
+      usage: { input_tokens: 0, characters: 10, output_tokens: 0 },
     })
 })
 
@@ -80,7 +80,7 @@ test('as server-sent events', async () => {
     .map(event => JSON.parse(event.replace(/^data: /, '')) as { type: string; audio?: string; usage?: object })
   expect(events.at(-1)).toEqual({
     type: 'speech.audio.done',
-    usage: { input_tokens: 9, output_tokens: 0, total_tokens: 9 },
+    usage: { input_tokens: 0, output_tokens: 0, total_tokens: 0, characters: 9, audio_seconds: expect.any(Number) },
   })
   const pieces = events.slice(0, -1)
   expect(faults('SpeechAudioDoneEvent', events.at(-1))).toEqual([])
@@ -212,7 +212,7 @@ describe('as a job', () => {
     const { status, body } = await submit({ input: 'Kept for later', response_format: 'wav', stream_format: 'sse' })
     expect(status).toBe(202)
     const job = await ended(body.id)
-    expect(job).toMatchObject({ status: 'completed', error: null, usage: { input_tokens: 14, output_tokens: 0 } })
+    expect(job).toMatchObject({ status: 'completed', error: null, usage: { input_tokens: 0, characters: 14 } })
     const { audio_url, file_id, ...facts } = job.result
     expect(facts).toEqual({ content_type: 'audio/wav', duration: expect.closeTo(0.03 * (28 + 20), 3), format: 'wav' })
     expect(audio_url.startsWith(`${app.url}/files/${file_id}/speech.wav?`)).toBe(true)

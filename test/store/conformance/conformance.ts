@@ -1,11 +1,11 @@
 import { afterAll, describe, expect } from 'vitest'
 import type { Store } from '../../../core/store/store.ts'
 import { accountRules } from './accounts.ts'
+import { deferredRules } from './deferred.ts'
 import { eventRules } from './events.ts'
 import { executionRules } from './executions.ts'
 import { fileRules } from './files.ts'
 import { forgettingRules } from './forgetting.ts'
-import { heldRules } from './held.ts'
 import { jobRules } from './jobs.ts'
 import { largeResultRules } from './large-results.ts'
 import { lifetimeRules } from './lifetime.ts'
@@ -13,6 +13,7 @@ import { limitRules } from './limits.ts'
 import { organizationRules } from './organizations.ts'
 import { queueRules } from './queue.ts'
 import { createOrganization } from './records.ts'
+import { spendRules } from './spend.ts'
 import { textRules } from './text.ts'
 import { usageRules } from './usage.ts'
 import { webhookRules } from './webhooks.ts'
@@ -39,7 +40,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   organizations: organizationRules,
   jobs: jobRules,
   queue: queueRules,
-  held: heldRules,
+  deferred: deferredRules,
   events: eventRules,
   files: fileRules,
   forgetting: forgettingRules,
@@ -48,6 +49,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   webhooks: webhookRules,
   'large results': largeResultRules,
   limits: limitRules,
+  spend: spendRules,
   text: textRules,
   usage: usageRules,
   lifetime: lifetimeRules,

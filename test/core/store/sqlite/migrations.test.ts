@@ -9,6 +9,7 @@ import { verifyCopy } from '../../../../core/store/sqlite/copy.ts'
 import { openAsIs, openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { brokenLinks, openLedger } from '../../../../core/store/sqlite/ledger.ts'
 import { migrate, migrations, versionOf } from '../../../../core/store/sqlite/migrations.ts'
+import { spendContradictions } from '../../../../core/store/sqlite/spend.ts'
 import { claimWaiting, completed, newJob, openTestStore, temporaryDirectory } from '../_store.ts'
 
 const latest = migrations.at(-1)!.version
@@ -134,6 +135,14 @@ test('an upgrade to accounts and usage keeps organizations, events and a ledger 
   ])
   expect(connection.prepare('SELECT sequence, number, type FROM events').raw().all()).toEqual([[4, 1, 'job.created']])
   expect(connection.pragma('foreign_key_check')).toEqual([])
+  // Of a cost of 5 in the first month of 1970, by a token that no longer exists.
+  expect(
+    connection.prepare('SELECT organization_id, origin_id, month, spent FROM spend ORDER BY origin_id').raw().all(),
+  ).toEqual([
+    ['org', '', 0, 5],
+    ['org', 'tok', 0, 5],
+  ])
+  expect(spendContradictions(connection)).toEqual([])
   const call = {
     id: 'job_2',
     organizationId: 'org',

@@ -47,7 +47,7 @@ test('an upgrade sums the ledger of before, and goes on from there', () => {
     })
   expect(read().totals).toMatchObject({ requests: 20, jobs: 10, failed: 6, input_tokens: 300, cost: 0.00009 })
   const totals = openUsageTotals(connection)
-  openLedger(connection, totals).appendCalls([finishedCall({ organizationId: 'org_1', finishedAt: at, cost: 10 })])
+  openLedger(connection, { totals }).appendCalls([finishedCall({ organizationId: 'org_1', finishedAt: at, cost: 10 })])
   totals.write()
   expect(read().totals).toMatchObject({ requests: 21, cost: 0.0001 })
   expect(contradictions()).toEqual([])

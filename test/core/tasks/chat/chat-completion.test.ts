@@ -164,7 +164,7 @@ test('a minimal answer is completed', () => {
     ],
     usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
   })
-  expect(usage).toEqual({ inputTokens: 3, outputTokens: 2 })
+  expect(usage).toMatchObject({ inputTokens: 3, outputTokens: 2 })
 })
 
 test.each([
@@ -176,13 +176,26 @@ test.each([
   expect(
     shaped({ choices: [{ message: { content: 'x' } }], usage: { prompt_tokens: count, completion_tokens: count } })
       .usage,
-  ).toEqual({ inputTokens: 0, outputTokens: 0 }),
+  ).toEqual({ inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 }),
 )
 
 test('usage beyond any model is clamped', () =>
   expect(
     shaped({ choices: [{ message: { content: 'x' } }], usage: { prompt_tokens: 1e300, completion_tokens: 1.5 } }).usage,
-  ).toEqual({ inputTokens: 100_000_000, outputTokens: 1 }))
+  ).toMatchObject({ inputTokens: 100_000_000, outputTokens: 1 }))
+
+test('cached and reasoning tokens are parts of the others', () =>
+  expect(
+    shaped({
+      choices: [{ message: { content: 'x' } }],
+      usage: {
+        prompt_tokens: 7,
+        completion_tokens: 5,
+        prompt_tokens_details: { cached_tokens: 4 },
+        completion_tokens_details: { reasoning_tokens: 9 },
+      },
+    }).usage,
+  ).toEqual({ inputTokens: 7, cachedTokens: 4, outputTokens: 5, reasoningTokens: 5 }))
 
 test('tool calls get ids and their arguments become text', () =>
   expect(

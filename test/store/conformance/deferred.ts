@@ -1,27 +1,27 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../../core/ids.ts'
-import { heldUntil } from '../../../core/store/store.ts'
+import { deferredUntil } from '../../../core/store/store.ts'
 import type { Subject } from './conformance.ts'
 import { claimWaiting, createOrganization, newJob, organizationId } from './records.ts'
 
 /** Held jobs, and jobs that are submitted together. */
-export function heldRules({ store }: Subject): void {
-  const held = async (more: object = {}) =>
-    (await store.jobs.submit(newJob({ modelId: newId('evt'), notBefore: heldUntil, ...more }))).job
+export function deferredRules({ store }: Subject): void {
+  const deferred = async (more: object = {}) =>
+    (await store.jobs.submit(newJob({ modelId: newId('evt'), notBefore: deferredUntil, ...more }))).job
   const error = { code: 'worker_error', message: 'No.', type: 'server_error', retryable: true, attempt: 1 } as const
 
-  test('a held job is in no queue, and is listed as held', async () => {
-    const job = await held()
-    expect(job.notBefore).toBe(heldUntil)
-    expect(await store.jobs.held()).toContainEqual({ organizationId, id: job.id })
+  test('a deferred job is in no queue, and is listed as deferred', async () => {
+    const job = await deferred()
+    expect(job.notBefore).toBe(deferredUntil)
+    expect(await store.jobs.deferred()).toContainEqual({ organizationId, id: job.id })
     expect(await claimWaiting(store, { modelId: job.modelId })).toEqual([])
     expect(await store.jobs.wake(Date.now() + 1e9, 100)).toEqual([])
     await store.jobs.cancel(organizationId, job.id, 1)
-    expect(await store.jobs.held()).not.toContainEqual({ organizationId, id: job.id })
+    expect(await store.jobs.deferred()).not.toContainEqual({ organizationId, id: job.id })
   })
 
   test('a resumed job runs with its new inputs', async () => {
-    const job = await held()
+    const job = await deferred()
     const resumed = await store.jobs.resume(organizationId, job.id, { inputs: '{"prompt":"new"}', notBefore: 0 }, 5)
     expect(resumed).toMatchObject({ status: 'pending', inputs: '{"prompt":"new"}', updatedAt: 5 })
     const [claimed] = await claimWaiting(store, { modelId: job.modelId })
@@ -30,7 +30,7 @@ export function heldRules({ store }: Subject): void {
   })
 
   test('a resumed job keeps its earliest start', async () => {
-    const job = await held()
+    const job = await deferred()
     const notBefore = Date.now() + 3_600_000
     expect(await store.jobs.resume(organizationId, job.id, { inputs: '{}', notBefore }, 5)).toMatchObject({ notBefore })
     expect(await claimWaiting(store, { modelId: job.modelId })).toEqual([])
@@ -38,8 +38,8 @@ export function heldRules({ store }: Subject): void {
     await store.jobs.cancel(organizationId, job.id, 1)
   })
 
-  test('a held job can fail without an attempt', async () => {
-    const job = await held()
+  test('a deferred job can fail without an attempt', async () => {
+    const job = await deferred()
     expect(await store.jobs.resume(organizationId, job.id, { error }, 9)).toMatchObject({
       status: 'failed',
       error,
@@ -52,19 +52,19 @@ export function heldRules({ store }: Subject): void {
   test('a job is resumed once, by its own organization only, and not after it was cancelled', async () => {
     const other = (await createOrganization(store, newId('org'))).id
     const how = { inputs: '{}', notBefore: 0 }
-    const first = await held()
+    const first = await deferred()
     expect(await store.jobs.resume(other, first.id, how, 1)).toBeUndefined()
     expect(await store.jobs.resume(organizationId, first.id, how, 1)).toBeDefined()
     expect(await store.jobs.resume(organizationId, first.id, { error }, 2)).toBeUndefined()
-    const second = await held()
+    const second = await deferred()
     await store.jobs.cancel(organizationId, second.id, 1)
     expect(await store.jobs.resume(organizationId, second.id, how, 2)).toBeUndefined()
     expect(await store.jobs.resume(organizationId, newId('job'), how, 2)).toBeUndefined()
     await store.jobs.cancel(organizationId, first.id, 1)
   })
 
-  test('a held job that may no longer start fails', async () => {
-    const job = await held({ createdAt: 1, startBy: 2 })
+  test('a deferred job that may no longer start fails', async () => {
+    const job = await deferred({ createdAt: 1, startBy: 2 })
     expect((await store.jobs.expire(3, 1_000)).map(({ id }) => id)).toContain(job.id)
     expect(await store.jobs.find(organizationId, job.id)).toMatchObject({
       status: 'failed',

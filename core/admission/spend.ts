@@ -1,0 +1,220 @@
+import type { Plans } from '../accounts/plans.ts'
+import { Failure } from '../failure.ts'
+import type { Log } from '../log.ts'
+import { type Month, monthOf } from '../month.ts'
+import type { Store, VerifiableToken } from '../store/store.ts'
+
+/** Who spends, and the limits for a month in millionths of the currency unit; null without a limit. */
+export interface Spender {
+  organizationId: string
+  /** The first token of the rotations of the token: a new secret has no new budget. */
+  originId: string
+  tokenName: string
+  organizationLimit: number | null
+  tokenLimit: number | null
+}
+
+/** What an organization or a token has spent in a month, in millionths of the currency unit. */
+export interface SpendReading {
+  /** Of work that has ended. */
+  spent: number
+  /** The most that unfinished work can still cost. */
+  held: number
+  limit: number | null
+  /** The limit less both, at least 0; null without a limit. */
+  remaining: number | null
+  /** The month, epoch milliseconds. */
+  period: Month
+}
+
+/** The sums of an organization or of a token. */
+interface Account {
+  /** By first millisecond of the month: a clock that is set back finds the month that it left. */
+  spent: Map<number, number>
+  held: number
+}
+
+interface Hold {
+  organization: Account
+  token: Account
+  amount: number
+}
+
+/** What has ended, and what it cost. */
+export interface Settlement {
+  organizationId: string
+  tokenId: string
+  /** Millionths of the currency unit. */
+  cost: number
+  /** Epoch milliseconds. */
+  finishedAt: number
+}
+
+/** The spender of a caller; `organizationLimit` is the effective limit of its organization. */
+export const spenderOf = (token: VerifiableToken, organizationLimit: number | null): Spender => ({
+  organizationId: token.organizationId,
+  originId: token.originId,
+  tokenName: token.name,
+  organizationLimit,
+  tokenLimit: token.limits.monthlySpendLimit,
+})
+
+/**
+ * What organizations and tokens have spent this month and hold, in memory: the sums that the store has, changed in the
+ * same event loop turn in which work begins and ends. Work that may cost something begins while its organization and its
+ * token have anything left of their limits, counting what running work holds: so all together exceed a limit by less
+ * than the last hold.
+ */
+export async function openSpend({
+  store,
+  plans,
+  currency,
+  log,
+  clock = { now: Date.now },
+}: {
+  store: Pick<Store, 'spend' | 'organizations' | 'tokens'>
+  plans: Pick<Plans, 'limitsOf'>
+  /** ISO 4217 code of all amounts. */
+  currency: string
+  log: Log
+  clock?: { now(): number }
+}) {
+  /** By id of an organization, or of the first token of rotations. */
+  const accounts = new Map<string, Account>()
+  /** By job id. */
+  const holds = new Map<string, Hold>()
+  let month = monthOf(clock.now())
+
+  function accountOf(id: string): Account {
+    let account = accounts.get(id)
+    if (!account) accounts.set(id, (account = { spent: new Map(), held: 0 }))
+    return account
+  }
+
+  /** The current month, by the clock of the machine. */
+  function currentMonth(): Month {
+    const now = clock.now()
+    if (now < month.start || now >= month.end) month = monthOf(now)
+    return month
+  }
+
+  function keep(id: string, organizationId: string, originId: string, amount: number): void {
+    const hold: Hold = { organization: accountOf(organizationId), token: accountOf(originId), amount }
+    hold.organization.held += amount
+    hold.token.held += amount
+    holds.set(id, hold)
+  }
+
+  function release(id: string): Hold | undefined {
+    const hold = holds.get(id)
+    if (!hold) return undefined
+    holds.delete(id)
+    hold.organization.held -= hold.amount
+    hold.token.held -= hold.amount
+    return hold
+  }
+
+  function add(account: Account, cost: number, at: number): void {
+    const { start } = at >= month.start && at < month.end ? month : monthOf(at)
+    account.spent.set(start, (account.spent.get(start) ?? 0) + cost)
+  }
+
+  const usedUp = (id: string, limit: number | null): boolean => {
+    if (limit === null) return false
+    const account = accounts.get(id)
+    return (account?.spent.get(currentMonth().start) ?? 0) + (account?.held ?? 0) >= limit
+  }
+
+  function refused({ tokenName, ...spender }: Spender, of: 'organization' | 'token'): Failure {
+    const [id, limit] =
+      of === 'token' ? [spender.originId, spender.tokenLimit!] : [spender.organizationId, spender.organizationLimit!]
+    const { end } = currentMonth()
+    const held = accounts.get(id)?.held ?? 0
+    const whose = of === 'token' ? `the token '${tokenName}'` : 'this organization'
+    const amount = (millionths: number) => `${(millionths / 1e6).toFixed(2)} ${currency}`
+    const still = held > 0 ? ` Running work holds ${amount(held)} of it until it ends.` : ''
+    return new Failure(
+      'quota_exceeded',
+      `You exceeded the current monthly quota of ${whose} (spend limit ${amount(limit)}); it will reset at ${timeText(end)}.${still}`,
+      { facts: { reset_at: end / 1000, quota: of } },
+    )
+  }
+
+  /** Throws Failure `quota_exceeded` if nothing is left of a limit. */
+  function requireAnythingLeft(spender: Spender): void {
+    if (usedUp(spender.organizationId, spender.organizationLimit)) throw refused(spender, 'organization')
+    if (usedUp(spender.originId, spender.tokenLimit)) throw refused(spender, 'token')
+  }
+
+  function read(id: string, limit: number | null): SpendReading {
+    const period = currentMonth()
+    const account = accounts.get(id)
+    const spent = account?.spent.get(period.start) ?? 0
+    const held = account?.held ?? 0
+    return { spent, held, limit, remaining: limit === null ? null : Math.max(0, limit - spent - held), period }
+  }
+
+  // The month before too: the clock may be set back. Later ones were written while it was ahead.
+  for (const { organizationId, originId, month: start, spent } of await store.spend.read(
+    monthOf(month.start - 1).start,
+  ))
+    accountOf(originId ?? organizationId).spent.set(start, spent)
+  for (const { id, organizationId, originId, held } of await store.spend.held())
+    keep(id, organizationId, originId, held)
+
+  return {
+    currency,
+    requireAnythingLeft,
+
+    /**
+     * Holds what a job may cost until `release` or `settle`. Nothing changes for an amount of 0, and for a job that
+     * holds already. Throws Failure `quota_exceeded`.
+     */
+    hold(id: string, spender: Spender, amount: number): void {
+      if (amount <= 0 || holds.has(id)) return
+      requireAnythingLeft(spender)
+      keep(id, spender.organizationId, spender.originId, amount)
+    },
+
+    /** The job has ended and costs nothing, or was never stored. Harmless if it holds nothing. */
+    release: (id: string): void => void release(id),
+
+    /** The job has ended and is billed: in the store this is one transaction. */
+    settle(id: string, { organizationId, tokenId, cost, finishedAt }: Settlement): void {
+      const hold = release(id)
+      if (cost <= 0) return
+      add(hold?.organization ?? accountOf(organizationId), cost, finishedAt)
+      if (hold) return add(hold.token, cost, finishedAt)
+      // It was accepted while its model cost nothing.
+      store.tokens.find(organizationId, tokenId).then(
+        token => add(accountOf(token?.originId ?? tokenId), cost, finishedAt),
+        (thrown: unknown) => log.warn('The spending of a token is not known until the next start', { job: id }, thrown),
+      )
+    },
+
+    /** The spender of a job that was accepted before; undefined if its token was removed. */
+    async spenderOf(organizationId: string, tokenId: string): Promise<Spender | undefined> {
+      const [organization, token] = await Promise.all([
+        store.organizations.find(organizationId),
+        store.tokens.find(organizationId, tokenId),
+      ])
+      if (!organization || !token) return undefined
+      return {
+        organizationId,
+        originId: token.originId,
+        tokenName: token.name,
+        organizationLimit: plans.limitsOf(organization).monthlySpendLimit,
+        tokenLimit: token.limits.monthlySpendLimit,
+      }
+    },
+
+    /** The spending of an organization in the current month, against this limit (see `EffectiveLimits`). Cheap. */
+    ofOrganization: (organizationId: string, limit: number | null): SpendReading => read(organizationId, limit),
+    /** The same of a token, with all tokens from which it was rotated; `originId` is the first of them. */
+    ofToken: (originId: string, limit: number | null): SpendReading => read(originId, limit),
+  }
+}
+export type Spend = Awaited<ReturnType<typeof openSpend>>
+
+/** `2026-12-01T00:00:00Z` */
+const timeText = (at: number): string => `${new Date(at).toISOString().slice(0, 19)}Z`

@@ -1,0 +1,32 @@
+/** What was spent in a calendar month in UTC, in millionths of the currency unit. */
+export interface SpendRecord {
+  organizationId: string
+  /** The first token of its rotations; null for the whole organization. */
+  originId: string | null
+  /** First millisecond of the month. */
+  month: number
+  spent: number
+}
+
+/** An unfinished job that holds money. */
+export interface HeldJob {
+  id: string
+  organizationId: string
+  /** The first token of the rotations of its token. */
+  originId: string
+  /** Millionths of the currency unit. */
+  held: number
+}
+
+/** The tables about spending. The end of a job changes them in its own transaction. */
+export interface SpendStore {
+  /** Everything spent in the months from this one on. Read at the start. */
+  read(fromMonth: number): Promise<SpendRecord[]>
+  /** The unfinished jobs that hold money. Read at the start. */
+  held(): Promise<HeldJob[]>
+  /**
+   * Sets the monthly limit of organizations without one of their own, by plan: a plan that is absent has none. Events of
+   * limits that are reached consider it from then on.
+   */
+  limitPlans(limits: Readonly<Record<string, number>>): Promise<void>
+}

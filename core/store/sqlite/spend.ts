@@ -1,0 +1,154 @@
+import { monthOf } from '../../month.ts'
+import type { HeldJob, SpendRecord } from '../spend-records.ts'
+import type { FinishedJob } from '../store.ts'
+import type { Connection } from './database.ts'
+import type { Events } from './events.ts'
+
+type Spent = Pick<FinishedJob, 'organizationId' | 'tokenId' | 'cost' | 'finishedAt'>
+
+interface SpendRow {
+  spent: number
+  warned_at: number | null
+  exceeded_at: number | null
+}
+
+interface Spender {
+  organization_id: string
+  /** Empty for the whole organization. */
+  origin_id: string
+  limit: number | null
+  /** What an event says of it. */
+  subject: object
+}
+
+/** Part of a limit at which an event warns. */
+const warnAt = 0.8
+
+/**
+ * Adds up what is spent by organization, token and month, in the transaction of the ledger row, and records the events
+ * of limits that are reached in the same transaction. The sums of a transaction are written once before its commit.
+ */
+export function openSpendRows(connection: Connection, events: Pick<Events, 'addOfOrganization'>) {
+  const add = connection.prepare<[string, string, number, number], SpendRow>(
+    `INSERT INTO spend (organization_id, origin_id, month, spent) VALUES (?, ?, ?, ?)
+     ON CONFLICT (organization_id, origin_id, month) DO UPDATE SET spent = spent + excluded.spent
+     RETURNING spent, warned_at, exceeded_at`,
+  )
+  const announced = connection.prepare<[number | null, number | null, string, string, number]>(
+    'UPDATE spend SET warned_at = ?, exceeded_at = ? WHERE organization_id = ? AND origin_id = ? AND month = ?',
+  )
+  const organizationOf = connection.prepare<[string], { plan: string; limit: number | null }>(
+    'SELECT plan, monthly_spend_limit AS "limit" FROM organizations WHERE id = ?',
+  )
+  const tokenOf = connection.prepare<[string], { origin: string; name: string; limit: number | null }>(
+    'SELECT coalesce(origin_id, id) AS origin, name, monthly_spend_limit AS "limit" FROM tokens WHERE id = ?',
+  )
+  let added: Spent[] = []
+  let planLimits: Readonly<Record<string, number>> = {}
+
+  function spend({ organization_id, origin_id, limit, subject }: Spender, cost: number, at: number): void {
+    const { start, end } = monthOf(at)
+    const { spent, warned_at, exceeded_at } = add.get(organization_id, origin_id, start, cost)!
+    if (limit === null) return
+    const warns = warned_at === null && spent >= limit * warnAt
+    const exceeds = exceeded_at === null && spent >= limit
+    if (!warns && !exceeds) return
+    announced.run(warned_at ?? at, exceeds ? at : exceeded_at, organization_id, origin_id, start)
+    const data = {
+      ...subject,
+      spend_limit: limit / 1e6,
+      spent: spent / 1e6,
+      period_start: start / 1000,
+      period_end: end / 1000,
+    }
+    if (warns) events.addOfOrganization(organization_id, 'quota.warning', { ...data, percent: 80 }, at)
+    if (exceeds) events.addOfOrganization(organization_id, 'quota.exceeded', { ...data, percent: 100 }, at)
+  }
+
+  return {
+    /** Counts the cost of a ledger row. */
+    billed(job: Spent): void {
+      if (job.cost > 0) added.push(job)
+    },
+    limitPlans(limits: Readonly<Record<string, number>>): void {
+      planLimits = limits
+    },
+    /** Returns a function that reverts to this point when later commands are rolled back. */
+    mark(): () => void {
+      const { length } = added
+      return () => {
+        added.length = length
+      }
+    },
+    /** Call it in the transaction, after the last ledger row and before the events are written. */
+    write(): void {
+      const sums = new Map<string, Spent>()
+      for (const job of added) {
+        const key = `${job.tokenId} ${monthOf(job.finishedAt).start}`
+        const sum = sums.get(key)
+        sums.set(key, sum ? { ...job, cost: sum.cost + job.cost } : job)
+      }
+      added = []
+      for (const { organizationId: organization_id, tokenId, cost, finishedAt } of sums.values()) {
+        const organization = organizationOf.get(organization_id)
+        const token = tokenOf.get(tokenId)
+        const limit = organization?.limit ?? planLimits[organization?.plan ?? ''] ?? null
+        spend({ organization_id, origin_id: '', limit, subject: { of: 'organization' } }, cost, finishedAt)
+        const subject = { of: 'token', token_id: tokenId, token_name: token?.name ?? null }
+        const origin_id = token?.origin ?? tokenId
+        spend({ organization_id, origin_id, limit: token?.limit ?? null, subject }, cost, finishedAt)
+      }
+    },
+    /** Call it when the transaction was rolled back. */
+    forget(): void {
+      added = []
+    },
+  }
+}
+export type SpendRows = ReturnType<typeof openSpendRows>
+
+/** The writer's commands about spending. */
+export const spendCommands = ({ spend }: { spend: Pick<SpendRows, 'limitPlans'> }) => ({
+  'spend.limitPlans': (limits: Readonly<Record<string, number>>): void => spend.limitPlans(limits),
+})
+
+/** Reads of what is spent and held. Both read all rows of their index: call them only at the start. */
+export function spendReads(connection: Connection) {
+  const spent = connection.prepare<[number], SpendRecord>(
+    `SELECT organization_id AS organizationId, nullif(origin_id, '') AS originId, month, spent FROM spend
+     WHERE month >= ?`,
+  )
+  const held = connection.prepare<[], HeldJob>(
+    `SELECT jobs.id, jobs.organization_id AS organizationId, coalesce(tokens.origin_id, token_id) AS originId, held
+     FROM jobs LEFT JOIN tokens ON tokens.id = token_id WHERE held > 0`,
+  )
+  return { read: (fromMonth: number) => spent.all(fromMonth), held: () => held.all() }
+}
+
+/** Sentences about sums that differ from those of the ledger. Reads the whole ledger. */
+export function spendContradictions(connection: Connection): string[] {
+  const sum = (table: string, column: string, where: string) =>
+    `SELECT ${table}.organization_id, ${column} AS month, sum(${table === 'spend' ? 'spent' : 'cost'}) AS total
+     FROM ${table} WHERE ${where} GROUP BY 1, 2`
+  const ledgerMonth = `unixepoch(finished_at / 1000, 'unixepoch', 'start of month') * 1000`
+  const different = connection
+    .prepare<[], number>(
+      `SELECT count(*) FROM (${sum('ledger', ledgerMonth, 'cost > 0')}) AS l
+       FULL JOIN (${sum('spend', 'month', "origin_id = ''")}) AS s USING (organization_id, month)
+       WHERE l.total IS NOT s.total`,
+    )
+    .pluck()
+    .get()!
+  const ofTokens = connection
+    .prepare<[], number>(
+      `SELECT count(*) FROM (${sum('spend', 'month', "origin_id = ''")}) AS o
+       FULL JOIN (${sum('spend', 'month', "origin_id <> ''")}) AS t USING (organization_id, month)
+       WHERE o.total IS NOT t.total`,
+    )
+    .pluck()
+    .get()!
+  return [
+    ...(different > 0 ? [`The spending of ${different} months of organizations is not the sum of the ledger.`] : []),
+    ...(ofTokens > 0 ? [`The spending of tokens is not that of their organization in ${ofTokens} months.`] : []),
+  ]
+}

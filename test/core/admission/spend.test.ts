@@ -1,0 +1,170 @@
+import { expect, test, vi } from 'vitest'
+import { openPlans } from '../../../core/accounts/plans.ts'
+import { openSpend, type Spender } from '../../../core/admission/spend.ts'
+import { Failure } from '../../../core/failure.ts'
+import {
+  claimWaiting,
+  completed,
+  finishedCall,
+  keptLog,
+  newJob,
+  newToken,
+  openTestStore,
+  organizationId,
+} from '../store/_store.ts'
+
+const day = 86_400_000
+/** 30 November 2026, 12:00 UTC. */
+const start = Date.UTC(2026, 10, 30, 12)
+
+async function opened() {
+  const opened = await openTestStore()
+  const clock = { at: start, now: () => clock.at }
+  const { log } = keptLog()
+  const plans = openPlans({ configured: {}, log })
+  const open = () => openSpend({ store: opened.store, plans, currency: 'EUR', log, clock })
+  const spend = await open()
+  return { ...opened, clock, open, spend }
+}
+
+const who = (more: Partial<Spender> = {}): Spender => ({
+  organizationId,
+  originId: 'tok_test',
+  tokenName: 'laptop',
+  organizationLimit: null,
+  tokenLimit: null,
+  ...more,
+})
+const limited = who({ organizationLimit: 100 })
+const bill = (cost: number, finishedAt = start) => ({ organizationId, tokenId: 'tok_test', cost, finishedAt })
+
+function refusal(work: () => void): Failure | undefined {
+  try {
+    work()
+    return undefined
+  } catch (thrown) {
+    return Failure.from(thrown)
+  }
+}
+
+test('work begins while anything is left, and not once what is spent and held reaches the limit', async () => {
+  await using one = await opened()
+  const { spend } = one
+  spend.hold('job_1', limited, 60)
+  spend.hold('job_2', limited, 60)
+  expect(spend.ofOrganization(organizationId, 100)).toMatchObject({ spent: 0, held: 120, remaining: 0 })
+  expect(refusal(() => spend.hold('job_3', limited, 1))?.code).toBe('quota_exceeded')
+  spend.settle('job_1', bill(20))
+  spend.release('job_2')
+  expect(spend.ofOrganization(organizationId, 100)).toMatchObject({ spent: 20, held: 0, remaining: 80 })
+  expect(spend.ofToken('tok_test', null)).toMatchObject({ spent: 20, limit: null, remaining: null })
+  spend.hold('job_3', limited, 1)
+})
+
+test('the refusal names the limit and its reset, in words that clients do not retry', async () => {
+  await using one = await opened()
+  const { spend } = one
+  spend.settle('job_1', bill(100_000_000))
+  const whole = who({ organizationLimit: 100_000_000 })
+  const { message, facts, type, retryable } = refusal(() => spend.hold('job_2', whole, 1))!
+  expect(message).toBe(
+    'You exceeded the current monthly quota of this organization (spend limit 100.00 EUR); it will reset at 2026-12-01T00:00:00Z.',
+  )
+  expect({ facts, type, retryable }).toEqual({
+    facts: { reset_at: Date.UTC(2026, 11, 1) / 1000, quota: 'organization' },
+    type: 'insufficient_quota',
+    retryable: false,
+  })
+  const token = who({ originId: 'tok_other', tokenLimit: 150_000_000 })
+  spend.hold('job_3', token, 150_000_000)
+  expect(refusal(() => spend.hold('job_4', token, 1))!.message).toBe(
+    "You exceeded the current monthly quota of the token 'laptop' (spend limit 150.00 EUR); it will reset at 2026-12-01T00:00:00Z. Running work holds 150.00 EUR of it until it ends.",
+  )
+})
+
+test('free work is never refused, and a limit of 0 refuses all other work', async () => {
+  await using one = await opened()
+  const none = who({ organizationLimit: 0 })
+  one.spend.hold('job_1', none, 0)
+  expect(refusal(() => one.spend.hold('job_2', none, 1))?.code).toBe('quota_exceeded')
+})
+
+test('a new secret of a token continues the spending of the first one', async () => {
+  await using one = await opened()
+  one.spend.hold('job_1', who(), 10)
+  one.spend.settle('job_1', { ...bill(10), tokenId: 'tok_next' })
+  expect(refusal(() => one.spend.hold('job_2', who({ tokenLimit: 10 }), 1))?.code).toBe('quota_exceeded')
+})
+
+test('a hold is taken once for all attempts, and released once, whoever ends the job', async () => {
+  await using one = await opened()
+  const { spend } = one
+  spend.hold('job_1', limited, 60)
+  spend.hold('job_1', limited, 60)
+  expect(spend.ofOrganization(organizationId, 100).held).toBe(60)
+  spend.release('job_1')
+  spend.release('job_1')
+  expect(spend.ofOrganization(organizationId, 100).held).toBe(0)
+})
+
+test('each month has its own budget, and a clock that jumps finds the month that it left', async () => {
+  await using one = await opened()
+  const { spend, clock } = one
+  spend.settle('job_1', bill(100))
+  expect(refusal(() => spend.hold('job_2', limited, 1))?.code).toBe('quota_exceeded')
+  clock.at = start + day
+  spend.hold('job_2', limited, 1)
+  expect(spend.ofOrganization(organizationId, 100)).toMatchObject({
+    spent: 0,
+    held: 1,
+    period: { start: Date.UTC(2026, 11, 1), end: Date.UTC(2027, 0, 1) },
+  })
+  clock.at = start
+  expect(refusal(() => spend.hold('job_3', limited, 1))?.code).toBe('quota_exceeded')
+  spend.settle('job_2', bill(5, start + day))
+  clock.at = start + day
+  expect(spend.ofOrganization(organizationId, 100)).toMatchObject({ spent: 5, held: 0 })
+})
+
+test('after a restart the spending of the month and the holds of unfinished jobs are known', async () => {
+  await using one = await opened()
+  const { store } = one
+  await store.tokens.create(newToken({ id: 'tok_a', originId: 'tok_first' }))
+  await store.jobs.submit(newJob({ id: 'job_held', tokenId: 'tok_a', held: 30 }))
+  await store.jobs.record([finishedCall({ tokenId: 'tok_a', cost: 12, finishedAt: start })])
+  await store.jobs.record([finishedCall({ tokenId: 'tok_a', cost: 7, finishedAt: start - 62 * day })])
+  const again = await one.open()
+  expect(again.ofOrganization(organizationId, null)).toMatchObject({ spent: 12, held: 30 })
+  expect(again.ofToken('tok_first', 50)).toMatchObject({ spent: 12, held: 30, remaining: 8 })
+  const [claimed] = await claimWaiting(store, { limit: 1 })
+  await store.jobs.settle(claimed!, { ...completed(start), cost: 3 })
+  const third = await one.open()
+  expect(third.ofToken('tok_first', null)).toMatchObject({ spent: 15, held: 0 })
+})
+
+test('work that was accepted while its model cost nothing is counted for its token too', async () => {
+  await using one = await opened()
+  await one.store.tokens.create(newToken({ id: 'tok_b', originId: 'tok_origin' }))
+  one.spend.settle('job_1', { ...bill(4), tokenId: 'tok_b' })
+  await vi.waitFor(() => expect(one.spend.ofToken('tok_origin', null).spent).toBe(4))
+  expect(one.spend.ofOrganization(organizationId, null).spent).toBe(4)
+})
+
+test('a hold and its settlement take less than 10 µs together', async () => {
+  await using one = await opened()
+  const { spend } = one
+  const spender = who({ organizationLimit: 1e15, tokenLimit: 1e15 })
+  const rounds = 50_000
+  const run = () => {
+    const before = performance.now()
+    for (let at = 0; at < rounds; at++) {
+      spend.hold(`job_${at}`, spender, 10)
+      spend.settle(`job_${at}`, bill(3))
+    }
+    return ((performance.now() - before) * 1000) / rounds
+  }
+  run()
+  const best = Math.min(run(), run(), run())
+  process.stdout.write(`spend: ${best.toFixed(2)} µs for a hold and its settlement\n`)
+  expect(best).toBeLessThan(10)
+})

@@ -1,0 +1,71 @@
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { checkDatabase } from '../../../../core/store/sqlite/admin.ts'
+import { openDatabase } from '../../../../core/store/sqlite/database.ts'
+import { verifyLedger } from '../../../../core/store/sqlite/verify-ledger.ts'
+import { heard, startChild } from '../_children.ts'
+import { organizationId, temporaryDirectory } from '../_store.ts'
+
+/** More with INFER_TEST_KILLS. */
+const kills = Number(process.env.INFER_TEST_KILLS ?? 20)
+/** What each job holds. */
+const hold = 3
+/** Left of the limit when the last run begins. */
+const left = 500
+
+test('kill -9 under load: the ledger has what was settled, and no limit is passed by more than a hold', {
+  timeout: 60_000 + kills * 5_000,
+}, async () => {
+  using directory = temporaryDirectory()
+  const dataDir = join(directory.path, 'data')
+  const database = join(dataDir, 'infer.db')
+  const one = (sql: string) => {
+    const connection = openDatabase(database, { readonly: true })
+    try {
+      return connection.prepare<[], number>(sql).pluck().get() ?? 0
+    } finally {
+      connection.close()
+    }
+  }
+  let requeued = 0
+  for (let round = 0; round < kills; round++) {
+    const child = startChild('spend', dataDir)
+    const died = once(child, 'exit')
+    const { ready } = await heard(child, 'ready')
+    requeued += (ready as { requeued: number }).requeued
+    await delay(50 + Math.random() * 250)
+    child.kill('SIGKILL')
+    await died
+  }
+  const before = one('SELECT sum(cost) FROM ledger')
+  const limit = before + one('SELECT sum(held) FROM jobs') + left
+  const connection = openDatabase(database)
+  connection.prepare('UPDATE organizations SET monthly_spend_limit = ?').run(limit)
+  connection.close()
+
+  const child = startChild('spend', dataDir)
+  const { refused } = await heard(child, 'refused')
+  const died = once(child, 'exit')
+  child.kill('SIGKILL')
+  await died
+
+  const spent = one('SELECT sum(cost) FROM ledger')
+  expect(refused).toMatchObject({ unfinished: 0, held: 0, spent, limit })
+  expect(spent).toBeGreaterThanOrEqual(limit)
+  expect(spent - limit).toBeLessThan(hold)
+  expect(one('SELECT sum(cost) FROM jobs')).toBe(spent)
+  expect(one("SELECT sum(spent) FROM spend WHERE origin_id = ''")).toBe(spent)
+  expect(one('SELECT sum(held) FROM jobs')).toBe(0)
+  expect(one('SELECT count(*) FROM ledger')).toBe(one('SELECT count(*) FROM jobs'))
+  expect(one("SELECT count(*) FROM events WHERE type = 'quota.exceeded'")).toBe(1)
+  expect(one("SELECT count(*) FROM events WHERE type = 'quota.warning'")).toBe(1)
+  expect(verifyLedger(dataDir).findings).toEqual([])
+  expect((await checkDatabase(dataDir)).findings).toEqual([])
+  expect(requeued).toBeGreaterThan(0)
+  process.stdout.write(
+    `spend: ${kills} kills, ${one('SELECT count(*) FROM ledger')} jobs of ${organizationId} settled ${spent}, ` +
+      `ledger ${spent}, ${requeued} requeued, ${spent - limit} over the limit with holds of ${hold}\n`,
+  )
+})

@@ -1,0 +1,122 @@
+import { expect, test } from 'vitest'
+import type { Subject } from './conformance.ts'
+import { claimWaiting, completed, failed, finishedCall, newJob, newToken, organizationId } from './records.ts'
+
+const november = Date.UTC(2026, 10, 1)
+const december = Date.UTC(2026, 11, 1)
+
+/** Sums of what is spent and held, and the events of limits. */
+export function spendRules({ fresh }: Subject): void {
+  test('what is spent is added up by month, organization and first token of rotations', async () => {
+    await using one = await fresh()
+    const { store } = one
+    await store.tokens.create(newToken({ id: 'tok_old' }))
+    await store.tokens.create(newToken({ id: 'tok_new', publicId: 'other_public', originId: 'tok_old' }))
+    const call = (tokenId: string, cost: number, finishedAt: number) => finishedCall({ tokenId, cost, finishedAt })
+    const last = call('tok_new', 5, december - 1)
+    await store.jobs.record([
+      call('tok_old', 3, november),
+      last,
+      call('tok_new', 7, december),
+      call('tok_new', 0, december),
+    ])
+    // Sent twice, counted once.
+    await store.jobs.record([last])
+    const sums = await store.spend.read(november)
+    const of = (originId: string | null, month: number, spent: number) => ({ organizationId, originId, month, spent })
+    expect(sums).toHaveLength(4)
+    expect(sums).toEqual(
+      expect.arrayContaining([
+        of(null, november, 8),
+        of(null, december, 7),
+        of('tok_old', november, 8),
+        of('tok_old', december, 7),
+      ]),
+    )
+    expect(await store.spend.read(december)).toHaveLength(2)
+  })
+
+  test('a job holds until it ends, however it ends, and a failed attempt that is tried again holds on', async () => {
+    await using one = await fresh()
+    const { store } = one
+    const held = async () => (await store.spend.held()).reduce((sum, job) => sum + job.held, 0)
+    for (const id of ['job_a', 'job_b', 'job_c', 'job_d']) await store.jobs.submit(newJob({ id, held: 10 }))
+    expect(await store.spend.held()).toContainEqual({ id: 'job_a', organizationId, originId: 'tok_test', held: 10 })
+    const [first, second, third] = await claimWaiting(store, { limit: 3 })
+    await store.jobs.settle(first!, { ...completed(), cost: 4 })
+    await store.jobs.settle(second!, failed())
+    await store.jobs.settle(third!, failed(Date.now() + 60_000))
+    expect(await held()).toBe(20)
+    await store.jobs.cancel(organizationId, 'job_d', Date.now())
+    await store.jobs.cancel(organizationId, third!.id, Date.now())
+    expect(await held()).toBe(0)
+    expect((await store.spend.read(0)).find(({ originId }) => originId === null)?.spent).toBe(4)
+  })
+
+  test('the time of failed attempts on slots is added to that of the last one', async () => {
+    await using one = await fresh()
+    const { store } = one
+    await store.jobs.submit(newJob({ id: 'job_twice' }))
+    const usage = { inputTokens: 0, outputTokens: 0, gpuMs: 30, energyMj: 500 }
+    const [first] = await claimWaiting(store, { limit: 1 })
+    await store.jobs.settle(first!, { ...failed(1), usage })
+    await store.jobs.wake(Date.now(), 10)
+    const [second] = await claimWaiting(store, { limit: 1 })
+    await store.jobs.settle(second!, { ...completed(), usage: { ...usage, inputTokens: 9, gpuMs: 12 } })
+    const job = await store.jobs.find(organizationId, 'job_twice')
+    expect(job?.usage).toMatchObject({ inputTokens: 9, gpuMs: 42, energyMj: 1_000 })
+  })
+
+  test('events say once a month that 80 % and 100 % of a limit are reached, for organization and token', async () => {
+    await using one = await fresh()
+    const { store } = one
+    await store.organizations.create({
+      id: 'org_limited',
+      name: 'limited',
+      plan: 'pro',
+      createdAt: 1,
+      monthlySpendLimit: 100_000_000,
+    })
+    const limits = { monthlySpendLimit: 90_000_000 }
+    await store.tokens.create(
+      newToken({ id: 'tok_l', publicId: 'limited_token', organizationId: 'org_limited', name: 'l', limits }),
+    )
+    const spend = (cost: number, finishedAt: number) =>
+      store.jobs.record([finishedCall({ organizationId: 'org_limited', tokenId: 'tok_l', cost, finishedAt })])
+    const events = async () =>
+      (await store.events.ofOrganization('org_limited', { sequence: 0, limit: 100 })).map(({ type, data }) => {
+        const { of, spent } = JSON.parse(data!) as { of: string; spent: number }
+        return `${type} ${of} ${spent}`
+      })
+    await spend(71_000_000, november)
+    expect(await events()).toEqual([])
+    await spend(8_000_000, november)
+    await spend(1_000_000, november)
+    await spend(11_000_000, november)
+    await spend(20_000_000, november)
+    await spend(1, november)
+    expect(await events()).toEqual([
+      'quota.warning token 79',
+      'quota.warning organization 80',
+      'quota.exceeded token 91',
+      'quota.exceeded organization 111',
+    ])
+    await spend(500_000_000, december)
+    expect((await events()).slice(4)).toEqual([
+      'quota.warning organization 500',
+      'quota.exceeded organization 500',
+      'quota.warning token 500',
+      'quota.exceeded token 500',
+    ])
+  })
+
+  test('an organization without a limit of its own has that of its plan', async () => {
+    await using one = await fresh()
+    const { store } = one
+    await store.organizations.create({ id: 'org_free', name: 'free', plan: 'free', createdAt: 1 })
+    await store.spend.limitPlans({ free: 10 })
+    await store.jobs.record([finishedCall({ organizationId: 'org_free', cost: 10, finishedAt: november })])
+    const events = await store.events.ofOrganization('org_free', { sequence: 0, limit: 10 })
+    expect(events.map(({ type }) => type)).toEqual(['quota.warning', 'quota.exceeded'])
+  })
+}
