@@ -102,7 +102,12 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       .catch((thrown: unknown) => log.warn('The spend limits of the plans are not known to the store', {}, thrown))
   await limitPlans()
   const accounts = openAccounts({ store, keys, plans, log })
-  const organizations = openOrganizations({ store, log, changed: () => accounts.forgetVerified() })
+  const organizations = openOrganizations({
+    store,
+    log,
+    planNames: () => plans.names(),
+    changed: () => accounts.forgetVerified(),
+  })
   const firstStart = await createFirstOrganization(dataDir, store, accounts)
   const registry = openRegistry({
     models: config.models,
@@ -216,7 +221,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     accounts,
     organizations,
     limiter: openLimiter(),
-    usage: openUsageReports({ store }),
+    plans,
+    usage: openUsageReports({ store, currency: config.currency }),
     tokenLimiter,
     registry,
     reload,

@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { type Accounts, openAccounts } from '../core/accounts/accounts.ts'
 import { type Keys, openKeys } from '../core/accounts/keys.ts'
 import { type Organizations, openOrganizations } from '../core/accounts/organizations.ts'
+import { openPlans } from '../core/accounts/plans.ts'
 import { parseSecret } from '../core/accounts/secret.ts'
 import { masterKey } from '../core/config.ts'
 import { openLog } from '../core/log.ts'
+import { readConfig } from '../core/models/config.ts'
 import { openAdminStore } from '../core/store/sqlite/admin.ts'
 import { type Actor, type Store, theServer } from '../core/store/store.ts'
 import { refused } from './exit-codes.ts'
@@ -48,7 +50,11 @@ export async function openInstallation(dataDir: string): Promise<Installation> {
         'The master key here differs from the key of the server. Set the same INFER_MASTER_KEY_FILE or INFER_MASTER_KEY, or unset them if the server does not use them.',
       )
     const actor: Actor = { ...theServer, kind: 'command_line', osUser: osUser() }
-    const organizations = openOrganizations({ store, log })
+    const organizations = openOrganizations({
+      store,
+      log,
+      planNames: () => openPlans({ configured: readConfig(join(dataDir, 'infer.yaml'), false).plans, log }).names(),
+    })
     return { accounts, organizations, store, keys, actor, close: () => store.close() }
   } catch (cause) {
     await store.close()

@@ -1,6 +1,7 @@
 import type { Accounts } from '../core/accounts/accounts.ts'
 import type { Limiter } from '../core/accounts/limiter.ts'
 import type { Organizations } from '../core/accounts/organizations.ts'
+import type { Plans } from '../core/accounts/plans.ts'
 import type { TokenLimiter } from '../core/accounts/token-limiter.ts'
 import type { UsageReports } from '../core/accounts/usage-report.ts'
 import type { Admission } from '../core/admission/admission.ts'
@@ -44,6 +45,7 @@ export interface Owners {
   limiter: Limiter
   tokenLimiter: TokenLimiter
   usage: UsageReports
+  plans: Plans
   registry: Registry
   reload: Pick<Reload, 'status'>
   fleet: Fleet

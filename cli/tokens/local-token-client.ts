@@ -12,7 +12,7 @@ const pageSize = 100
 
 /** Manages tokens directly in the store of this machine, whether the server runs or not. */
 export function openLocalTokenClient(installation: Installation): TokenClient {
-  const { accounts, organizations, actor, close } = installation
+  const { accounts, actor, close } = installation
   /** Finds the organization of the token: the named one, else any that has it. */
   async function ownerOf(id: string, organization: string | undefined): Promise<string> {
     const named =

@@ -1,6 +1,10 @@
+import { join } from 'node:path'
 import { z } from 'zod'
+import { openPlans } from '../../core/accounts/plans.ts'
 import { openUsageReports } from '../../core/accounts/usage-report.ts'
 import { remote } from '../../core/config.ts'
+import { openLog } from '../../core/log.ts'
+import { readConfig } from '../../core/models/config.ts'
 import type { BucketWidth, UsageGroup, UsageSums } from '../../core/store/store.ts'
 import { chooseOrganization } from '../organizations.ts'
 
@@ -72,13 +76,15 @@ async function openLocal(dataDir: string, { organization, groupBy, ...options }:
   const store = await openAdminStore(dataDir)
   try {
     const found = chooseOrganization(await store.organizations.list(), organization)
-    const reports = openUsageReports({ store })
+    const config = readConfig(join(dataDir, 'infer.yaml'), false)
+    const plans = openPlans({ configured: config.plans, log: openLog('error') })
+    const reports = openUsageReports({ store, currency: config.currency })
     return {
       async page(page) {
         const { buckets, ...report } = await reports.read({
           ...options,
           organizationId: found.id,
-          limits: found,
+          limits: plans.limitsOf(found),
           groupBy: [groupBy],
           only: {},
           limit: 1_440,

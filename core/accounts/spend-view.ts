@@ -12,7 +12,11 @@ export interface SpendView {
 }
 
 /** The state of the monthly limit. `spent` is the cost of the work that has finished this calendar month in UTC. */
-export function spendView({ monthlySpendLimit }: OrganizationLimits, spent: number, now: number): SpendView {
+export function spendView(
+  { monthlySpendLimit }: Pick<OrganizationLimits, 'monthlySpendLimit'>,
+  spent: number,
+  now: number,
+): SpendView {
   const limit = monthlySpendLimit === null ? null : monthlySpendLimit / 1e6
   return {
     monthly_limit: limit,

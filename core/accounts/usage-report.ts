@@ -14,7 +14,8 @@ import {
 /** A request for usage. Times are Unix seconds; an absent start is the start of this month, an absent end is now. */
 export interface UsageRequest {
   organizationId: string
-  limits: OrganizationLimits
+  /** The effective limits of the organization. */
+  limits: Pick<OrganizationLimits, 'monthlySpendLimit'>
   start: number | undefined
   end: number | undefined
   width: BucketWidth

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { EffectiveLimits } from '../../core/accounts/plan.ts'
 import type { UsageRequest } from '../../core/accounts/usage-report.ts'
 import { latestTime, pageBuckets } from '../../core/accounts/usage-window.ts'
 import { Failure } from '../../core/failure.ts'
@@ -121,7 +122,7 @@ const Usage = z
       )
       .describe('Buckets, oldest first, also those without usage.'),
   })
-  .meta({ id: 'Usage', description: 'What the finished work of an organization has used.' })
+  .meta({ id: 'UsageReport', description: 'What the finished work of an organization has used.' })
 
 const Params = z.object({ organization: z.string().describe('Id of the organization, as in `GET /api/me`.') })
 const lists = ['group_by', 'models', 'tasks', 'token_ids', 'user_ids'] as const
@@ -151,7 +152,11 @@ async function readable(call: Call, { accounts }: Pick<Owners, 'accounts'>): Pro
   return found
 }
 
-function requestOf(organization: Organization, query: z.output<typeof Query>): UsageRequest {
+function requestOf(
+  organization: Organization,
+  limits: Pick<EffectiveLimits, 'monthlySpendLimit'>,
+  query: z.output<typeof Query>,
+): UsageRequest {
   const filters = { model_id: query.models, task: query.tasks, token_id: query.token_ids, user_id: query.user_ids }
   const { most } = pageBuckets[query.bucket_width]
   if (query.limit !== undefined && query.limit > most)
@@ -160,7 +165,7 @@ function requestOf(organization: Organization, query: z.output<typeof Query>): U
     })
   return {
     organizationId: organization.id,
-    limits: organization,
+    limits,
     start: query.start_time,
     end: query.end_time,
     width: query.bucket_width,
@@ -172,7 +177,7 @@ function requestOf(organization: Organization, query: z.output<typeof Query>): U
 }
 
 /** The route that reads usage. */
-export const usageRoutes = (owners: Pick<Owners, 'accounts' | 'usage'>) => [
+export const usageRoutes = (owners: Pick<Owners, 'accounts' | 'plans' | 'usage'>) => [
   route({
     method: 'GET',
     path: '/api/organizations/:organization/usage',
@@ -189,7 +194,7 @@ export const usageRoutes = (owners: Pick<Owners, 'accounts' | 'usage'>) => [
     async answer(call) {
       const organization = await readable(call, owners)
       const query = read(call)
-      const request = requestOf(organization, query)
+      const request = requestOf(organization, owners.plans.limitsOf(organization), query)
       if (query.format === 'csv') return sendCsv(call, owners.usage.csv(request), `usage-${organization.id}.csv`)
       const { buckets, ...report } = await owners.usage.read(request)
       // The buckets are text already: serializing a year by day would block the event loop.

@@ -8,7 +8,7 @@ let app: TestApp
 let organization: string
 const secrets: Record<string, string> = {}
 beforeAll(async () => {
-  app = await startSpecified({ prompt_rewriting: { model: 'fake' } } as object)
+  app = await startSpecified({ prompt_rewriting: { model: 'fake' } })
   organization = `/api/organizations/${app.organizationId}`
   for (const scope of ['user:read', 'user:write', 'admin:read', 'admin:write']) {
     const { body } = await ask(app, 'POST', `${organization}/tokens`, { name: scope, scopes: [scope] })

@@ -281,7 +281,7 @@ export function assemble(parts: {
 /** Throws the failure of a limit that forbids what was sent. */
 function permitted<Answer>(answer: Answer | LimitReached): Answer {
   if (answer !== null && typeof answer === 'object' && 'limit' in answer) throw limitFailure(answer)
-  return answer as Answer
+  return answer
 }
 
 /** A job as the database holds it right after its submission; saves reading it back. */

@@ -12,7 +12,7 @@ import { type OrganizationRow, refuseDeleted, refuseMachineOwner } from './organ
  * its work is cancelled and its objects are erased in batches, so that other commands never wait long.
  */
 export function organizationEndCommands(connection: Connection, context: WriteContext) {
-  const { effects, flow } = context
+  const { effects, flow, outbox } = context
   const one = connection.prepare<[string], OrganizationRow>('SELECT * FROM organizations WHERE id = ?')
   // Three partial indexes instead of one of its own, which every job would have to write. Each has unfinished jobs only.
   const columns = `${endingColumns}, class, rank`
@@ -68,6 +68,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     'DELETE FROM workflow_versions WHERE organization_id = ? AND workflow_id = ?',
     'DELETE FROM workflows WHERE organization_id = ? AND id = ?',
   ].map(sql => connection.prepare(sql))
+  const removeEndpoints = connection.prepare('DELETE FROM webhook_endpoints WHERE organization_id = ?')
   const setErased = connection.prepare('UPDATE organizations SET erased_at = ? WHERE id = ?')
   const endJob = openEnd(connection, context)
   const forgetJob = openForget(connection, context)
@@ -101,7 +102,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     'organizations.cancelWork': ({ id, at, limit }: { id: string; at: number; limit: number }): ActiveWork =>
       cancel(id, at, limit),
 
-    /** Undefined: there is no such organization. Webhook endpoints are to be removed here too. */
+    /** Undefined: there is no such organization. */
     'organizations.remove'(it: { id: string; force: boolean; by: Actor; at: number }) {
       const row = one.get(it.id)
       if (!row) return undefined
@@ -116,6 +117,8 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
         )
       setDeleted.run(it.at, it.id)
       const tokensRevoked = revokeTokens.run(it.at, it.id).changes
+      removeEndpoints.run(it.id)
+      outbox.endpointsChanged()
       const usersRemoved = removeUsers.run(it.at, it.at, it.id).changes
       audit({
         organizationId: it.id,

@@ -17,14 +17,19 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
   const effects = openCommitEffects()
   const outbox = openWebhookOutbox(connection, effects)
   const events = openEvents(connection, outbox)
-  const spend = openSpendRows(connection, events)
+  const spend = openSpendRows(connection, {
+    addOfOrganization(organizationId, ...event) {
+      events.addOfOrganization(organizationId, ...event)
+      effects.eventOf(organizationId)
+    },
+  })
   const totals = openUsageTotals(connection)
   const jobCounts = openJobCounts(connection)
   const own = {
     boot,
     totals,
     spend,
-    ledger: openLedger(connection, { totals, billed: spend.billed }),
+    ledger: openLedger(connection, { totals, billed: job => spend.billed(job) }),
     jobCounts,
     use: openOrganizationUse(connection, jobCounts),
     counts: openExecutionCounts(connection),

@@ -1,5 +1,5 @@
 import type { CatalogEntry } from '../../models/catalog.ts'
-import { tokens as chatTokens, type Estimate } from '../metering.ts'
+import { type Estimate, textMetering } from '../metering.ts'
 import type { TaskRecord } from '../task.ts'
 
 /** What to rewrite, and how. */
@@ -76,7 +76,7 @@ export const rewriteEstimate = ({
   count,
   maxLength,
 }: Pick<RewriteOptions, 'prompt' | 'count' | 'maxLength'>): Estimate =>
-  chatTokens.estimate({
+  textMetering.estimate({
     inputs: { max_tokens: tokensFor(count, maxLength) },
     length: prompt.length + instructionsLength,
     contextLength: null,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Task, tasks } from '../../../core/schemas/task.ts'
-import type { Asked } from '../../../core/tasks/metering.ts'
+import type { EstimateInput } from '../../../core/tasks/metering.ts'
 import { taskNamed, taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
 import type { Measure, Usage } from '../../../core/usage.ts'
 
@@ -67,7 +67,7 @@ test.each<[Task, readonly Measure[]]>([
 ])('%s is metered in %j', (task, measures) => expect(taskRecord(task).metering.measures).toEqual(measures))
 
 const frames = { num_images: 1, num_frames: 81, fps: 16, width: 832, height: 480 }
-test.each<[Task, Partial<Asked>, Partial<Usage>]>([
+test.each<[Task, Partial<EstimateInput>, Partial<Usage>]>([
   ['std/chat-completion', { inputs: { max_tokens: 10, n: 3 } }, { inputTokens: 100, outputTokens: 30 }],
   ['std/chat-completion', { inputs: { max_completion_tokens: 5, max_tokens: 10 } }, { outputTokens: 5 }],
   ['std/chat-completion', { contextLength: 64 }, { inputTokens: 64, outputTokens: 64 }],
