@@ -24,6 +24,7 @@ import type { Keys } from './keys.ts'
 import { type EffectiveLimits, effectiveLimits } from './plan.ts'
 import { openPlans, type Plans } from './plans.ts'
 import { digestMatches, digestOf, hintOf, mintSecret, parseSecret } from './secret.ts'
+import type { TokenOptions } from './token-options.ts'
 
 /** The authenticated caller: one token of one organization. */
 export interface Caller {
@@ -42,22 +43,6 @@ interface CachedCaller {
   caller: Caller
   /** The allowed hours of the token were checked and allow it until then, epoch milliseconds. */
   allowedUntil: number
-}
-
-export interface TokenOptions {
-  organizationId: string
-  name: string
-  scopes: Scope[]
-  /** Epoch milliseconds; null never expires; undefined takes the default (90 days with an admin scope, else never). */
-  expiresAt?: number | null
-  models?: string[] | null
-  limits?: Partial<TokenLimits>
-  userId?: string | null
-  /** JSON text of an object. */
-  metadata?: string | null
-  /** The first token of its rotations. */
-  originId?: string
-  createdBy?: string | null
 }
 
 const day = 86_400_000

@@ -6,7 +6,7 @@ import type { Model } from '../models/model.ts'
 import { costOf } from '../models/price.ts'
 import { callRecord } from '../store/calls.ts'
 import type { FinishedJob, JobRecord, Usage } from '../store/store.ts'
-import { metered, meteredUsage } from '../usage.ts'
+import { metered, meteredUsage, noUsage } from '../usage.ts'
 import { type CallAttempt, type CallEnd, type CallOptions, type RunningCall, runningRecord } from './call.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { JobDurations } from './job-durations.ts'
@@ -17,7 +17,6 @@ import { queueFull, waitedTooLong } from './refusals.ts'
 import type { CallSlot, WaitingCall, WaitingCalls } from './waiting-calls.ts'
 
 const maxAttempts = 3
-const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
 
 /**
  * Jobs with a synchronous caller: each waits in the queue like any job, runs on its slot, and leaves one finished
@@ -107,18 +106,14 @@ export function openCalls({
 
   function record(call: RunningCall, { price }: Model, end: CallEnd, attempt: number): void {
     const { gpuMs, energyMj } = call
-    const usage = meteredUsage({ ...(end.how === 'retry' ? nothing : end.usage), gpuMs, energyMj })
+    const usage = meteredUsage({ ...(end.how === 'retry' ? noUsage : end.usage), gpuMs, energyMj })
     used(call.tokenId, usage)
     // Nobody pays for the time in which an engine failed.
     const billed = end.how === 'failed' ? { ...usage, gpuMs: 0 } : usage
     const failure = end.how === 'failed' ? end.failure : undefined
+    const { id: job, modelId: model, engineId: engine } = call
     if (failure?.engineText)
-      log.warn('An engine failed a request', {
-        job: call.id,
-        model: call.modelId,
-        engine: call.engineId,
-        engine_error: failure.engineText,
-      })
+      log.warn('An engine failed a request', { job, model, engine, engine_error: failure.engineText })
     const finished: FinishedJob = {
       id: call.id,
       task: call.task,
@@ -214,7 +209,7 @@ export function openCalls({
             break
           }
           if (attempts >= maxAttempts || caller.aborted) {
-            end = { how: 'failed', failure: outcome.failure, usage: nothing }
+            end = { how: 'failed', failure: outcome.failure, usage: noUsage }
             break
           }
           log.warn('An engine failed before it answered; the request is tried again', {
@@ -232,8 +227,8 @@ export function openCalls({
         if (end?.how !== 'failed')
           end =
             failure.code === 'cancelled'
-              ? { how: 'cancelled', usage: nothing }
-              : { how: 'failed', failure, usage: nothing }
+              ? { how: 'cancelled', usage: noUsage }
+              : { how: 'failed', failure, usage: noUsage }
         throw failure
       } finally {
         if (call.startedAt !== null || end!.how === 'cancelled') record(call, model, end!, attempts)

@@ -31,7 +31,7 @@ const warnAt = 0.8
 export function openSpendRows(connection: Connection, events: Pick<Events, 'addOfOrganization'>) {
   const add = connection.prepare<[string, string, number, number], SpendRow>(
     `INSERT INTO spend (organization_id, origin_id, month, spent) VALUES (?, ?, ?, ?)
-     ON CONFLICT (organization_id, origin_id, month) DO UPDATE SET spent = spent + excluded.spent
+     ON CONFLICT (organization_id, origin_id, month) DO UPDATE SET spent = min(spent + excluded.spent, 9007199254740991)
      RETURNING spent, warned_at, exceeded_at`,
   )
   const announced = connection.prepare<[number | null, number | null, string, string, number]>(
@@ -84,7 +84,7 @@ export function openSpendRows(connection: Connection, events: Pick<Events, 'addO
     write(): void {
       const sums = new Map<string, Spent>()
       for (const job of added) {
-        const key = `${job.tokenId} ${monthOf(job.finishedAt).start}`
+        const key = `${job.organizationId} ${job.tokenId} ${monthOf(job.finishedAt).start}`
         const sum = sums.get(key)
         sums.set(key, sum ? { ...job, cost: sum.cost + job.cost } : job)
       }

@@ -14,7 +14,14 @@ function setUp(region?: RegionLabel) {
   const registry = openRegistry({ models: [hosted(region)], defaults: () => [], traits: traitsOf, region: 'EU' })
   const room = { records() {}, queue() {}, machine() {} }
   const tokenLimiter = { admit() {} }
-  const spend = { requireAnythingLeft() {}, spenderOf: async () => undefined, hold() {} }
+  const spender = {
+    organizationId: 'org_a',
+    originId: 'tok_a',
+    tokenName: 't',
+    organizationLimit: null,
+    tokenLimit: null,
+  }
+  const spend = { requireAnythingLeft() {}, spenderOf: async () => spender, hold() {} }
   return {
     registry,
     admission: openAdmission({ registry, room, tokenLimiter, spend, bodies: openBodyMemory(1 << 20) }),
@@ -27,7 +34,13 @@ const requester = (region?: Region, restricted: string | null = null) =>
     tokenId: 'tok_a',
     region,
     limits: { pendingJobs: 0, storedBytes: 0 },
-    token: { name: 't', models: null, organizationName: 'acme', region: restricted },
+    token: {
+      name: 't',
+      models: null,
+      organizationName: 'acme',
+      region: restricted,
+      limits: { monthlySpendLimit: null },
+    },
   }) as unknown as Requester
 const job = (region: RegionLabel | null) =>
   ({
@@ -70,13 +83,13 @@ test('a job of a model that was moved to another region waits until it is back',
   expect(admission.readmit(job('US')).id).toBe('hosted')
 })
 
-test('a call for a job is admitted for its token and its region', () => {
+test('a call for a job is admitted for its token and its region', async () => {
   const { admission } = setUp('US')
   const work = { task, modelId: 'hosted' } as const
-  expect(admission.admitForJob(job('US'), work)).toMatchObject({
+  expect(await admission.admitForJob(job('US'), work)).toMatchObject({
     organizationId: 'org_a',
     tokenId: 'tok_a',
     region: 'US',
   })
-  expect(() => admission.admitForJob(job('EU'), work)).toThrow('in the region EU')
+  await expect(admission.admitForJob(job('EU'), work)).rejects.toThrow('in the region EU')
 })

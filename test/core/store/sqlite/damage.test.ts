@@ -174,6 +174,8 @@ test('a ledger row removed, added or changed by hand is found', async () => {
   }
   expect(await after('UPDATE ledger SET cost = 1 WHERE sequence = 3')).toEqual([
     expect.stringMatching(/^Ledger row 3 .* does not match its hash/),
+    '2 hourly sums of usage do not match the ledger.',
+    'The spending of 1 months of organizations is not the sum of the ledger.',
   ])
   expect((await after('DELETE FROM ledger WHERE sequence = 2'))[0]).toBe('The ledger jumps from row 1 to row 3.')
   expect(await after('DELETE FROM ledger WHERE sequence = 5')).toEqual(['1 jobs have ended and are not in the ledger.'])
@@ -233,6 +235,7 @@ test('inconsistencies are found: events, ledger, counts, files and library', asy
     '1 jobs have another status than their last event says.',
   ])
   expect(await after('UPDATE files SET removed_at = 1')).toEqual([
+    'The stored bytes of 1 organizations do not match their files.',
     '1 videos are in the library and their files are removed.',
   ])
   expect(

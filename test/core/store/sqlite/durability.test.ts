@@ -183,7 +183,7 @@ test.skipIf(!hasStrace)('a failed fsync stops the store: nothing is acknowledged
   using directory = temporaryDirectory()
   const dataDir = join(directory.path, 'data')
   const { said, status, errors } = traced({
-    strace: ['-P', join(dataDir, 'infer.db-wal'), '-e', 'trace=fsync', '-e', 'inject=fsync:error=EIO:when=12+'],
+    strace: ['-P', join(dataDir, 'infer.db-wal'), '-e', 'trace=fsync', '-e', 'inject=fsync:error=EIO:when=40+'],
     args: ['untilBroken', dataDir],
     trace: join(directory.path, 'trace'),
   })
