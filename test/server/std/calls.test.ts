@@ -71,6 +71,7 @@ test('a call is readable directly after its end, with its usage and without its 
         progress: 1,
         eta_seconds: null,
         waiting_for: null,
+        webhook_url: null,
         inputs: null,
         result: null,
         error: null,
