@@ -12,7 +12,6 @@ import {
   type Scope,
   type Store,
   type TokenChange,
-  type TokenLimits,
   type TokenPage,
   type TokenRecord,
   type TokenStatus,

@@ -178,7 +178,11 @@ test('a ledger row removed, added or changed by hand is found', async () => {
     'The spending of 1 months of organizations is not the sum of the ledger.',
   ])
   expect((await after('DELETE FROM ledger WHERE sequence = 2'))[0]).toBe('The ledger jumps from row 1 to row 3.')
-  expect(await after('DELETE FROM ledger WHERE sequence = 5')).toEqual(['1 jobs have ended and are not in the ledger.'])
+  expect(await after('DELETE FROM ledger WHERE sequence = 5')).toEqual([
+    '2 hourly sums of usage do not match the ledger.',
+    'The spending of 1 months of organizations is not the sum of the ledger.',
+    '1 jobs have ended and are not in the ledger.',
+  ])
 })
 
 test('damage found while the server runs stops it', async () => {
@@ -241,7 +245,10 @@ test('inconsistencies are found: events, ledger, counts, files and library', asy
   expect(
     await after(`INSERT INTO organizations (id, name, plan, status, created_at) VALUES ('org_x', 'x', 'pro', 'active', 1);
     UPDATE files SET organization_id = 'org_x' WHERE purpose = 'output'`),
-  ).toEqual(["1 videos are in the library of another organization than their file's."])
+  ).toEqual([
+    'The stored bytes of 1 organizations do not match their files.',
+    "1 videos are in the library of another organization than their file's.",
+  ])
   expect(await after(`UPDATE files SET job_id = (SELECT id FROM jobs WHERE status = 'cancelled')`)).toEqual([
     '2 files are of jobs that have made none.',
   ])
