@@ -33,6 +33,8 @@ export interface Metering {
 export const expectedGpuMs = 600_000
 /** Tokens of an answer without a limit, of a model whose context length is not known. */
 const defaultContext = 32_768
+/** No engine writes more tokens for one request, whatever its fields say: estimates stay numbers that can be added up. */
+const maxAnswerTokens = 1_000_000_000
 /** Speech as slow as a request can ask for. */
 const longestMsPerCharacter = 400
 /** A second of speech has at least a kilobyte, however it is compressed. */
@@ -52,9 +54,10 @@ const inputTokens = ({ length, contextLength }: EstimateInput): number => Math.m
 
 function answerTokens({ inputs, contextLength }: EstimateInput): number {
   const { max_completion_tokens, max_tokens, n, best_of, prompt } = inputs
-  const each = countOf(max_completion_tokens, countOf(max_tokens, contextLength ?? defaultContext))
+  const limit = countOf(max_completion_tokens, countOf(max_tokens, contextLength ?? defaultContext))
+  const each = Math.min(limit, contextLength ?? limit)
   const prompts = Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt.length : 1
-  return each * Math.max(countOf(n, 1), countOf(best_of, 1)) * Math.max(1, prompts)
+  return Math.min(each * Math.max(countOf(n, 1), countOf(best_of, 1)) * Math.max(1, prompts), maxAnswerTokens)
 }
 
 /** Meters text in tokens, as the engine counts them. All jobs count as equal work. */
