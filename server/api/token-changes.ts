@@ -38,10 +38,14 @@ async function grantUser(
   { organizations }: TokenOwners,
 ): Promise<void> {
   const user = userId === null ? undefined : await organizations.users.find(organization, userId)
-  if (userId === null || user) grantRole(user?.role ?? null, role, 'create or change tokens of')
+  if (userId === null) grantRole(null, role, 'create or change')
+  else if (user) grantRole(user.role, role, 'create or change tokens of')
 }
 
-/** Revokes a token. Throws Failure `not_found`, and `conflict` for the caller's own token unless forced. */
+/**
+ * Revokes a token. Throws Failure `not_found`, `role_not_allowed` for the token of a higher role, and `conflict` for the
+ * caller's own token unless forced.
+ */
 export async function revokeToken(
   organization: string,
   id: string,
@@ -51,7 +55,10 @@ export async function revokeToken(
   const force = forced(call)
   if (id === call.caller.tokenId && !force)
     throw new Failure('conflict', 'This is the token that you are using. Add ?force=true to revoke it anyway.')
-  await reachOrganization(organization, call, owners)
+  const { id: organizationId } = await reachOrganization(organization, call, owners)
+  const old = await owners.accounts.token(organizationId, id)
+  if (!old) throw missingToken(id)
+  await grantUser(organizationId, old.userId, await grantingOf(call, organizationId, owners), owners)
   const revoked = await owners.accounts.revoke(organization, id, force, actorOf(call))
   if (!revoked) throw missingToken(id)
   return { id: revoked.id, object: 'token', deleted: true }

@@ -56,7 +56,7 @@ const revokeFacts = {
   tag,
   summary: 'Revoke token',
   description: `Revokes a token for good. ${whenEffective}`,
-  errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
+  errorCodes: ['organization_mismatch', 'not_found', 'conflict', 'role_not_allowed'],
   params: OneToken,
   query: Force,
   response: Deleted,

@@ -125,6 +125,8 @@ describe('roles', () => {
       ['PATCH', `${path}/tokens/${admin.tokenId}`, { user_id: owner.id }],
       ['PATCH', `${path}/tokens/${admin.tokenId}`, { user_id: null }],
       ['POST', `${path}/tokens/${owner.tokenId}/rotate`, {}],
+      ['POST', `${path}/tokens/${owner.tokenId}/revoke`, undefined],
+      ['DELETE', `${path}/tokens/${owner.tokenId}?force=true`, undefined],
     ] as const) {
       const { status, body: refused } = await ask(method, to, body, admin.secret)
       expect([method, to, status, refused.error.code]).toEqual([method, to, 403, 'role_not_allowed'])
