@@ -89,7 +89,7 @@ export function openAdmission({
   tokenLimiter: Pick<TokenLimiter, 'admit'>
   room: CapacityChecks
   bodies: BodyMemory
-  spend: Pick<Spend, 'requireAnythingLeft' | 'spenderOf' | 'hold'>
+  spend: Pick<Spend, 'requireAnythingLeft' | 'spenderOf' | 'hold' | 'holdsFor'>
 }) {
   const allowed = ({ token }: Requester, modelId: string): boolean => modelAllowed(token.models, modelId)
 
@@ -208,15 +208,17 @@ export function openAdmission({
 
     /**
      * Admits a call that a job needs before it can run, for the token that created the job. The token is not checked
-     * again, as for the job itself.
+     * again, as for the job itself. Nor are its spend limits if the job holds its cost: its own hold may have reached
+     * them, and the job was accepted.
      */
     async admitForJob(
-      { organizationId, tokenId, region }: Pick<JobRecord, 'organizationId' | 'tokenId' | 'region'>,
+      { id, organizationId, tokenId, region }: Pick<JobRecord, 'id' | 'organizationId' | 'tokenId' | 'region'>,
       { task, modelId, estimate }: Pick<WorkRequest, 'task' | 'modelId' | 'estimate'>,
     ): Promise<Admitted> {
       const model = readmit({ task, modelId, region })
-      const spender = await spend.spenderOf(organizationId, tokenId)
-      if (!spender) throw new Failure('token_revoked', 'The token that submitted this job no longer exists.')
+      const limited = await spend.spenderOf(organizationId, tokenId)
+      if (!limited) throw new Failure('token_revoked', 'The token that submitted this job no longer exists.')
+      const spender = spend.holdsFor(id) ? { ...limited, organizationLimit: null, tokenLimit: null } : limited
       room.machine(model, task)
       room.records()
       return { organizationId, tokenId, task, model, region, spender, hold: holdOf(model, estimate) } as Admitted

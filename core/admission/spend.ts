@@ -176,6 +176,9 @@ export async function openSpend({
       keep(id, spender.organizationId, spender.originId, amount)
     },
 
+    /** Whether a job that has not ended holds anything. */
+    holdsFor: (id: string): boolean => holds.has(id),
+
     /** The job has ended and costs nothing, or was never stored. Harmless if it holds nothing. */
     release: (id: string): void => void release(id),
 

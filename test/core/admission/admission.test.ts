@@ -18,10 +18,15 @@ function setUp(region?: RegionLabel) {
     organizationId: 'org_a',
     originId: 'tok_a',
     tokenName: 't',
-    organizationLimit: null,
-    tokenLimit: null,
+    organizationLimit: 100,
+    tokenLimit: 10,
   }
-  const spend = { requireAnythingLeft() {}, spenderOf: async () => spender, hold() {} }
+  const spend = {
+    requireAnythingLeft() {},
+    spenderOf: async () => spender,
+    hold() {},
+    holdsFor: (id: string) => id === 'job_priced',
+  }
   return {
     registry,
     admission: openAdmission({ registry, room, tokenLimiter, spend, bodies: openBodyMemory(1 << 20) }),
@@ -42,8 +47,9 @@ const requester = (region?: Region, restricted: string | null = null) =>
       limits: { monthlySpendLimit: null },
     },
   }) as unknown as Requester
-const job = (region: RegionLabel | null) =>
+const job = (region: RegionLabel | null, id = 'job_free') =>
   ({
+    id,
     organizationId: 'org_a',
     tokenId: 'tok_a',
     task,
@@ -92,4 +98,15 @@ test('a call for a job is admitted for its token and its region', async () => {
     region: 'US',
   })
   await expect(admission.admitForJob(job('EU'), work)).rejects.toThrow('in the region EU')
+})
+
+test('a call for a job that holds its cost is not refused because of what the job itself holds', async () => {
+  const { admission } = setUp('US')
+  const work = { task, modelId: 'hosted' } as const
+  const limitsOf = async (id: string) => {
+    const { organizationLimit, tokenLimit } = (await admission.admitForJob(job('US', id), work)).spender
+    return [organizationLimit, tokenLimit]
+  }
+  expect(await limitsOf('job_priced')).toEqual([null, null])
+  expect(await limitsOf('job_free')).toEqual([100, 10])
 })
