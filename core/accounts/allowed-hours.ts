@@ -14,6 +14,8 @@ interface Zone {
   offset: number
 }
 const zones = new Map<string, Zone>()
+/** There are 600 names, but each also in other case. A zone takes 10 kB and more. */
+const maxZones = 1_000
 
 /** To create a format takes 50 µs and to use it 5 µs, so each time zone keeps its own and its last offset. */
 function zoneOf(timezone: string): Zone {
@@ -30,6 +32,7 @@ function zoneOf(timezone: string): Zone {
     minute: numeric,
   })
   const made = { format, slot: Number.NaN, offset: 0 }
+  if (zones.size >= maxZones) zones.clear()
   zones.set(timezone, made)
   return made
 }

@@ -109,7 +109,8 @@ export function openUsageReports({
       }
     },
     /**
-     * Reads all rows as CSV, a part at a time: the header first. Throws like `read`, before the first part.
+     * Reads all rows as CSV, a part at a time: the header first. A part without rows is empty, so that a reader who has
+     * left can stop a long time without usage. Throws like `read`, before the first part.
      */
     csv(request: UsageRequest): AsyncGenerator<string> {
       const query = { ...queryOf(request, 'csv'), buckets: pageBuckets[request.width].most }
@@ -117,7 +118,7 @@ export function openUsageReports({
         yield csvHeader(query.groupBy)
         for (let page = query.page; ; ) {
           const { text, next } = await store.usage.read({ ...query, page })
-          if (text !== '') yield text
+          yield text
           if (next === null) return
           page = next
         }

@@ -27,7 +27,7 @@ export async function sendCsv(call: Call, parts: AsyncGenerator<string>, name: s
   try {
     for (let part = first; !part.done; part = await parts.next()) {
       if (res.destroyed) return
-      if (res.write(part.value)) continue
+      if (part.value === '' || res.write(part.value)) continue
       watched.blockedSince = performance.now()
       await once(res, 'drain', { signal: call.signal })
       watched.blockedSince = undefined
