@@ -63,6 +63,7 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
   const body: Record<string, unknown> = { model: entry.traits.upstreamId }
   for (const [name, value] of Object.entries(request)) if (value !== null && !kept.has(name)) body[name] = value
   body.messages = messages
+  if (request.chat_template_kwargs) body.chat_template_kwargs = templateVariables(request.chat_template_kwargs)
   const limit = request.max_completion_tokens ?? request.max_tokens
   if (limit !== null && limit !== undefined && request.max_completion_tokens == null) body.max_tokens = limit
   if (request.response_format) body.response_format = formatFor(request.response_format, entry.traits)
@@ -101,6 +102,24 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
     },
   }
 }
+
+/** Arguments of the function that renders chat templates in engines. They are no variables, and can replace the template. */
+const renderArguments = new Set([
+  'chat_template',
+  'conversation',
+  'tokenize',
+  'tokenizer_kwargs',
+  'padding',
+  'truncation',
+  'max_length',
+  'return_tensors',
+  'return_dict',
+  'return_assistant_tokens_mask',
+])
+
+/** Returns the variables among `chat_template_kwargs`: vLLM takes arguments of its rendering function there too. */
+const templateVariables = (given: object): object =>
+  Object.fromEntries(Object.entries(given).filter(([name]) => !renderArguments.has(name)))
 
 /**
  * Whether the answer is only text. Engines parse tool calls of a stream with other code than those of a whole answer, so
