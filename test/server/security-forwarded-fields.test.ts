@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../../_app.ts'
-import { completionOf, wholeCompletion } from '../../fixtures/engine-answers.ts'
-import { openScriptedEngine, type ScriptedEngine, well } from '../_scripted-engine.ts'
+import { startApp, type TestApp } from '../_app.ts'
+import { completionOf, wholeCompletion } from '../fixtures/engine-answers.ts'
+import { openScriptedEngine, type ScriptedEngine, well } from './_scripted-engine.ts'
 
 /** T-SEC-4: what engines receive is a list of known fields. Whatever else a request has is not forwarded. */
 

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { stringify } from 'yaml'
-import { type App, openApp } from '../../../cli/app.ts'
-import { newId } from '../../../core/ids.ts'
-import { openLog } from '../../../core/log.ts'
-import { backupDatabase } from '../../../core/store/sqlite/admin.ts'
-import { openReceiver, type Receiver } from '../../_receiver.ts'
-import { openScriptedEngine, type ScriptedEngine, well } from '../_scripted-engine.ts'
+import { type App, openApp } from '../../cli/app.ts'
+import { newId } from '../../core/ids.ts'
+import { openLog } from '../../core/log.ts'
+import { backupDatabase } from '../../core/store/sqlite/admin.ts'
+import { openReceiver, type Receiver } from '../_receiver.ts'
+import { openScriptedEngine, type ScriptedEngine, well } from './_scripted-engine.ts'
 
 /** T-SEC-7: a secret is shown to the one who creates it, once, and is in nothing that others read or keep. */
 
