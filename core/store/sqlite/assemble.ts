@@ -1,5 +1,6 @@
 import { Failure } from '../../failure.ts'
-import { type JobRecord, type LimitReached, limitFailure, type NewJob, type Store, theServer } from '../store.ts'
+import { limitFailure } from '../limit-failure.ts'
+import { type JobRecord, type LimitReached, type NewJob, type Store, theServer } from '../store.ts'
 import { usageSums } from '../usage-text.ts'
 import { received } from './batch.ts'
 import type { CommandName } from './commands.ts'
