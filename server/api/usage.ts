@@ -92,9 +92,7 @@ const Usage = z
     totals: z.object(figures).describe('Sums of the whole time, of all pages.'),
     spend_limit: SpendView.extend({
       hard: z.boolean().describe('Always true: work beyond the limit is refused.'),
-    })
-      .meta({ id: 'SpendLimit' })
-      .describe('The monthly limit of the organization.'),
+    }).meta({ id: 'SpendLimit', description: 'The monthly spend limit of an organization, and what is left of it.' }),
     has_more: z.boolean().describe('Whether there are more buckets or results.'),
     next_page: z
       .string()
