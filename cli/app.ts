@@ -222,7 +222,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     organizations,
     limiter: openLimiter(),
     plans,
-    usage: openUsageReports({ store, currency: config.currency }),
+    usage: openUsageReports({ store, currency: config.currency, spendOf: spend.ofOrganization }),
     tokenLimiter,
     registry,
     reload,

@@ -1,37 +1,17 @@
 import { type Command, Option } from 'commander'
 import { maxOverlapMs } from '../../core/accounts/accounts.ts'
 import type { TokenView } from '../../core/accounts/token-view.ts'
-import { dataDirectory, remote } from '../../core/config.ts'
+import { dataDirectory } from '../../core/config.ts'
 import type { Scope, TokenStatus } from '../../core/store/store.ts'
 import { usage } from '../exit-codes.ts'
-import {
-  readCount,
-  readDuration,
-  readExpiry,
-  readList,
-  readNumber,
-  readScopes,
-  withDataDir,
-  withExamples,
-  withJson,
-} from '../options.ts'
+import { readDuration, readExpiry, readList, readScopes, withDataDir, withExamples, withJson } from '../options.ts'
 import { timeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
-import type { TokenClient, TokenFieldsOption } from '../tokens/token-client.ts'
+import { type CommonOptions, common, fieldsOf, type LimitOptions, withLimits } from '../tokens/options.ts'
+import { define as defineUpdate } from '../tokens/update.ts'
+import { withTokenClient } from '../tokens/with-token-client.ts'
 
-interface Common {
-  org?: string
-  json?: boolean
-  dataDir?: string
-}
-
-interface LimitOptions {
-  spendLimit?: number
-  requestsPerMinute?: number
-  jobsPerMinute?: number
-  tokensPerMinute?: number
-  concurrentRequests?: number
-}
+/** Options of `infer token create`. */
 interface CreateOptions extends LimitOptions {
   name: string
   scopes: Scope[]
@@ -40,43 +20,27 @@ interface CreateOptions extends LimitOptions {
   user?: string
 }
 
-const readLimit = readCount(1, 1_000_000_000)
-
-/** Converts the limits that were given to fields of the API. */
-function fieldsOf(limits: LimitOptions): TokenFieldsOption {
-  const { requestsPerMinute: api, jobsPerMinute: jobs } = limits
-  return {
-    ...(api === undefined && jobs === undefined ? {} : { rate_limit: { api: api ?? null, jobs: jobs ?? null } }),
-    ...(limits.tokensPerMinute === undefined ? {} : { tokens_per_minute: limits.tokensPerMinute }),
-    ...(limits.concurrentRequests === undefined ? {} : { concurrent_requests: limits.concurrentRequests }),
-    ...(limits.spendLimit === undefined ? {} : { monthly_spend_limit: limits.spendLimit }),
-  }
-}
-
-const shared = (command: Command): Command =>
-  withDataDir(withJson(command)).option('--org <organization>', 'id or name; needed when there are several')
-
 /** `infer token …`: tokens of the server on this machine, or of the server at INFER_URL. */
 export function define(command: Command, terminal: Terminal): void {
-  const create = shared(command.command('create'))
-    .summary('create a token and show its secret once')
-    .description('Creates a token and shows its secret. The secret cannot be shown again.')
-    .option('--name <name>', 'what it is for', 'token')
-    .option('--scopes <list>', 'its permissions: user:read, user:write, admin:read, admin:write', readScopes, [
-      'user:read',
-      'user:write',
-    ] satisfies Scope[])
-    .option('--expires <when>', '90d, a date or never; default: 90d with an admin scope, else never', (text: string) =>
-      readExpiry(text),
-    )
-    .option('--models <list>', 'models that it may use, such as qwen/*; default: all', readList)
-    .option('--user <user>', 'who owns it: id or e-mail address of a user of the organization')
-    .option('--spend-limit <amount>', 'spending per calendar month in UTC; 0 is no spending', readNumber(0, 1e9))
-    .option('--requests-per-minute <count>', 'API requests per minute', readLimit)
-    .option('--jobs-per-minute <count>', 'submissions of work per minute', readLimit)
-    .option('--tokens-per-minute <count>', 'input and output tokens of models per minute', readLimit)
-    .option('--concurrent-requests <count>', 'synchronous requests at the same time', readLimit)
-    .action(async ({ org, json, dataDir, name, scopes, expires, models, user, ...limits }: Common & CreateOptions) => {
+  const create = withLimits(
+    common(command.command('create'))
+      .summary('create a token and show its secret once')
+      .description('Creates a token and shows its secret. The secret cannot be shown again.')
+      .option('--name <name>', 'what it is for', 'token')
+      .option('--scopes <list>', 'its permissions: user:read, user:write, admin:read, admin:write', readScopes, [
+        'user:read',
+        'user:write',
+      ] satisfies Scope[])
+      .option(
+        '--expires <when>',
+        '90d, a date or never; default: 90d with an admin scope, else never',
+        (text: string) => readExpiry(text),
+      )
+      .option('--models <list>', 'models that it may use, such as qwen/*; default: all', readList)
+      .option('--user <user>', 'who owns it: id or e-mail address of a user of the organization'),
+    { removable: false },
+  ).action(
+    async ({ org, json, dataDir, name, scopes, expires, models, user, ...limits }: CommonOptions & CreateOptions) => {
       if (name.trim() === '' || name.length > 128) throw usage('The name of a token has 1 to 128 characters.')
       await withTokenClient(dataDir, async client => {
         const expiresAt = expires === 'never' ? null : expires
@@ -87,7 +51,7 @@ export function define(command: Command, terminal: Terminal): void {
           expiresAt,
           models,
           user,
-          fields: fieldsOf(limits),
+          ...fieldsOf(limits),
         })
         if (json) terminal.json(created)
         else {
@@ -95,7 +59,8 @@ export function define(command: Command, terminal: Terminal): void {
           terminal.remark(`${describe(created.token)} Keep the secret: it cannot be shown again.`)
         }
       })
-    })
+    },
+  )
   withExamples(create, [
     ['infer token create --name app', 'for an application'],
     ['infer token create --name ci --expires 90d --models "qwen/*"', 'short-lived, for some models'],
@@ -103,11 +68,13 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer token create --org acme --scopes admin:read,admin:write --json', 'to manage tokens'],
   ])
 
-  const list = shared(command.command('list'))
+  defineUpdate(command, terminal)
+
+  const list = common(command.command('list'))
     .summary('list tokens, newest first')
     .description('Lists tokens, newest first. The server does not know their secrets.')
     .addOption(new Option('--status <status>', 'only these').choices(['active', 'disabled', 'revoked', 'expired']))
-    .action(async ({ org, json, dataDir, status }: Common & { status?: TokenStatus }) => {
+    .action(async ({ org, json, dataDir, status }: CommonOptions & { status?: TokenStatus }) => {
       await withTokenClient(dataDir, async client => {
         const tokens = await client.list({ organization: org, status })
         if (json) terminal.json({ tokens })
@@ -119,12 +86,12 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer token list --org acme --status active --json', 'for a program'],
   ])
 
-  const revoke = shared(command.command('revoke'))
+  const revoke = common(command.command('revoke'))
     .summary('revoke a token at once')
     .description('Revokes a token at once. Its running requests may finish.')
     .argument('<id>', 'tok_…')
     .option('--force', 'also revoke the last token that can manage tokens, or the one in use')
-    .action(async (id: string, { org, json, dataDir, force }: Common & { force?: boolean }) => {
+    .action(async (id: string, { org, json, dataDir, force }: CommonOptions & { force?: boolean }) => {
       await withTokenClient(dataDir, async client => {
         await client.revoke(id, { organization: org, force: force === true })
         if (json) terminal.json({ id, object: 'token', deleted: true })
@@ -133,7 +100,7 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(revoke, [['infer token revoke tok_…', 'infer token list shows the ids']])
 
-  const rotate = shared(command.command('rotate'))
+  const rotate = common(command.command('rotate'))
     .summary('give a token a new secret')
     .description('Gives a token a new secret. Its permissions stay the same.')
     .argument('<id>', 'tok_…')
@@ -142,7 +109,7 @@ export function define(command: Command, terminal: Terminal): void {
         .argParser(readDuration)
         .default(0, '0s'),
     )
-    .action(async (id: string, { org, json, dataDir, overlap }: Common & { overlap: number }) => {
+    .action(async (id: string, { org, json, dataDir, overlap }: CommonOptions & { overlap: number }) => {
       if (overlap > maxOverlapMs) throw usage('--overlap is at most 24h.')
       await withTokenClient(dataDir, async client => {
         const rotated = await client.rotate(id, { organization: org, overlapMs: overlap })
@@ -179,36 +146,10 @@ export function define(command: Command, terminal: Terminal): void {
   withExamples(command, [
     ['infer token create --name app', 'create a token'],
     ['infer token list', 'list tokens'],
+    ['infer token update tok_… --spend-limit 50', 'change a limit'],
     ['infer token revoke tok_…', 'revoke a token'],
     ['infer token scan .', 'look for leaked secrets'],
   ])
-}
-
-async function withTokenClient(
-  dataDir: string | undefined,
-  work: (client: TokenClient) => Promise<void>,
-): Promise<void> {
-  const client = await openTokenClient(dataDirectory(dataDir))
-  try {
-    await work(client)
-  } finally {
-    await client.close()
-  }
-}
-
-async function openTokenClient(dataDir: string): Promise<TokenClient> {
-  if (remote()) {
-    const [{ openRemoteTokenClient }, { openClient }] = [
-      await import('../tokens/remote-token-client.ts'),
-      await import('../client.ts'),
-    ]
-    return openRemoteTokenClient(openClient(dataDir))
-  }
-  const [{ openLocalTokenClient }, { openInstallation }] = [
-    await import('../tokens/local-token-client.ts'),
-    await import('../installation.ts'),
-  ]
-  return openLocalTokenClient(await openInstallation(dataDir))
 }
 
 const time = (seconds: number | null): string => timeText(seconds === null ? null : seconds * 1000)

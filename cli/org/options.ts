@@ -11,7 +11,7 @@ export interface CommonOptions {
 export const common = (command: Command): Command => withDataDir(withJson(command))
 
 /** What stands for null on the command line: commander treats null as a missing value. */
-const nothing = 'none'
+export const nothing = 'none'
 type Given<T> = T | typeof nothing | undefined
 /** Converts an option's value; undefined for an absent one. */
 export const orNull = <T>(given: Given<T>): T | null | undefined => (given === nothing ? null : given)

@@ -35,7 +35,7 @@ export function drawStatus(
       ? modelLines(snapshot.models, width)
       : [[{ text: 'No model is configured. Add one: infer model add <file.gguf>' }]]),
     ...waitingLines(snapshot),
-    ...limitLines(snapshot.limits),
+    ...limitLines(snapshot.limits, snapshot.spend),
   ]
   const room = height > 0 ? Math.max(1, height) : lines.length
   const drawn = lines.slice(0, room).map(line => drawLine(line, width, paint))

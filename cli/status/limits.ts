@@ -1,5 +1,6 @@
 import { lengthText, sizeText } from '../quantities-text.ts'
-import type { StatusLimit } from './status-snapshot.ts'
+import { moneyText } from '../usage/usage-table.ts'
+import type { StatusLimit, StatusSpend } from './status-snapshot.ts'
 import { padded, type StyledLine } from './styled-line.ts'
 
 const names: Record<string, string> = {
@@ -13,19 +14,39 @@ const names: Record<string, string> = {
 }
 
 /** Draws the limits of the token and its organization with what is left of them; nothing without limits. */
-export function limitLines(limits: readonly StatusLimit[]): StyledLine[] {
-  if (limits.length === 0) return []
-  return [[], [{ text: 'Limits', look: 'strong' }], ...limits.map(limitLine)]
+export function limitLines(limits: readonly StatusLimit[], spend?: StatusSpend): StyledLine[] {
+  const lines = [...limits.map(limitLine), ...(spend ? spendLines(spend) : [])]
+  return lines.length === 0 ? [] : [[], [{ text: 'Limits', look: 'strong' }], ...lines]
 }
+
+/** Draws the spend limits that exist, with what running work holds of them. */
+function spendLines({ currency, ...spend }: StatusSpend): StyledLine[] {
+  return (['organization', 'token'] as const).flatMap(limit_of => {
+    const { monthly_limit: limit, remaining, held, period_end } = spend[limit_of]
+    if (limit === null || remaining === null) return []
+    const holds = held > 0 ? `, ${moneyText(held)} held by running work` : ''
+    const amounts = `${moneyText(remaining)} of ${moneyText(limit)} ${currency} left${holds}`
+    return [
+      lineOf(
+        ['spending a month', limit_of],
+        `${amounts}  all again on ${new Date(period_end * 1000).toISOString().slice(0, 10)}`,
+        remaining === 0,
+      ),
+    ]
+  })
+}
+
+const lineOf = ([name, of]: readonly [string, string], text: string, usedUp: boolean): StyledLine => [
+  { text: `  ${padded(name, 23)}${padded(of, 14)}` },
+  { text, ...(usedUp ? { look: 'warning' as const } : {}) },
+]
 
 function limitLine({ name, limit_of, limit, remaining, reset_seconds }: StatusLimit): StyledLine {
   const amount = (value: number) => (name === 'stored_bytes' ? sizeText(value) : String(value))
   const reset = reset_seconds === null || remaining === limit ? '' : `  all again in ${lengthText(reset_seconds)}`
-  return [
-    { text: `  ${padded(names[name] ?? name, 23)}${padded(limit_of, 14)}` },
-    {
-      text: `${amount(remaining)} of ${amount(limit)} left${reset}`,
-      ...(remaining === 0 ? { look: 'warning' as const } : {}),
-    },
-  ]
+  return lineOf(
+    [names[name] ?? name, limit_of],
+    `${amount(remaining)} of ${amount(limit)} left${reset}`,
+    remaining === 0,
+  )
 }

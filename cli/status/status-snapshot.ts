@@ -59,6 +59,14 @@ const Limit = z.looseObject({
   reset_seconds: z.number().nullable(),
 })
 
+const Spend = z.looseObject({
+  monthly_limit: z.number().nullable(),
+  spent: z.number(),
+  held: z.number(),
+  remaining: z.number().nullable(),
+  period_end: z.number(),
+})
+
 /** The fields of `GET /api/system/status` that are drawn. */
 export const StatusSnapshot = z.looseObject({
   version: z.string(),
@@ -72,10 +80,12 @@ export const StatusSnapshot = z.looseObject({
   /** Older servers do not send these fields. */
   waiting: z.array(Waiting).default([]),
   limits: z.array(Limit).default([]),
+  spend: z.looseObject({ currency: z.string(), organization: Spend, token: Spend }).optional(),
 })
 export type StatusSnapshot = z.output<typeof StatusSnapshot>
 export type StatusDevice = z.output<typeof Device>
 export type StatusEngine = z.output<typeof Engine>
 export type StatusModel = z.output<typeof Model>
+export type StatusSpend = NonNullable<StatusSnapshot['spend']>
 export type StatusLimit = z.output<typeof Limit>
 export type StatusWaiting = z.output<typeof Waiting>

@@ -1,12 +1,12 @@
 import type { Accounts } from '../../core/accounts/accounts.ts'
 import { tokenLimitsOf } from '../../core/accounts/token-fields.ts'
 import { tokenView } from '../../core/accounts/token-view.ts'
-import type { TokenRecord } from '../../core/store/store.ts'
+import type { TokenChange, TokenRecord } from '../../core/store/store.ts'
 import { userFor } from '../accounts/account-client.ts'
 import { openLocalAccountClient } from '../accounts/local-account-client.ts'
 import type { Installation } from '../installation.ts'
 import { findOrganization } from '../organizations.ts'
-import { noToken, type TokenClient } from './token-client.ts'
+import { changedRates, newRates, noToken, type TokenClient, type TokenUpdateOptions } from './token-client.ts'
 
 const pageSize = 100
 
@@ -26,7 +26,7 @@ export function openLocalTokenClient(installation: Installation): TokenClient {
     (await userFor(openLocalAccountClient(installation), organization, user)).id
 
   return {
-    async create({ organization, name, scopes, expiresAt, models, user, fields }) {
+    async create({ organization, name, scopes, expiresAt, models, user, rates, fields }) {
       const { id: organizationId } = await findOrganization(accounts, organization)
       const { metadata, ...limits } = fields
       const { token, secret } = await accounts.issue(
@@ -36,7 +36,7 @@ export function openLocalTokenClient(installation: Installation): TokenClient {
           scopes,
           expiresAt,
           models: models ?? null,
-          limits: tokenLimitsOf(limits),
+          limits: tokenLimitsOf({ ...limits, rate_limit: newRates(rates) }),
           userId: user === undefined ? null : await userIdOf(organizationId, user),
           metadata: metadata ? JSON.stringify(metadata) : null,
           createdBy: null,
@@ -51,6 +51,23 @@ export function openLocalTokenClient(installation: Installation): TokenClient {
       return (await allTokens(accounts, id))
         .map(token => tokenView(token))
         .filter(token => status === undefined || token.status === status)
+    },
+
+    async update(id, { organization, force, user, rates, fields, ...options }) {
+      const organizationId = await ownerOf(id, organization)
+      const { metadata, ...limits } = fields
+      const change = {
+        ...present(options),
+        ...(user === undefined ? {} : { userId: user === null ? null : await userIdOf(organizationId, user) }),
+        ...(metadata === undefined ? {} : { metadata: metadata && JSON.stringify(metadata) }),
+        limits: tokenLimitsOf({
+          ...limits,
+          rate_limit: await changedRates(rates, async () => tokenView((await accounts.token(organizationId, id))!)),
+        }),
+      }
+      const token = await accounts.update(organizationId, id, change, force, actor)
+      if (!token) throw noToken(id)
+      return tokenView(token)
     },
 
     async revoke(id, { organization, force }) {
@@ -70,6 +87,21 @@ export function openLocalTokenClient(installation: Installation): TokenClient {
     close,
   }
 }
+
+/** The fields that change, without absent ones. */
+const present = ({
+  name,
+  scopes,
+  models,
+  expiresAt,
+  status,
+}: Pick<TokenUpdateOptions, 'name' | 'scopes' | 'models' | 'expiresAt' | 'status'>): TokenChange => ({
+  ...(name === undefined ? {} : { name }),
+  ...(scopes === undefined ? {} : { scopes }),
+  ...(models === undefined ? {} : { models }),
+  ...(expiresAt === undefined ? {} : { expiresAt }),
+  ...(status === undefined ? {} : { status }),
+})
 
 async function allTokens(accounts: Accounts, organizationId: string): Promise<TokenRecord[]> {
   const found: TokenRecord[] = []

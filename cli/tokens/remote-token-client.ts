@@ -3,13 +3,17 @@ import { TokenView } from '../../core/accounts/token-view.ts'
 import { organizationFor, userFor } from '../accounts/account-client.ts'
 import { openRemoteAccountClient } from '../accounts/remote-account-client.ts'
 import type { Client } from '../client.ts'
-import type { TokenClient } from './token-client.ts'
+import { changedRates, newRates, type TokenClient } from './token-client.ts'
 
 const Me = z.object({ organization: z.object({ id: z.string() }) })
+const One = z.object({ token: TokenView })
 const Created = z.object({ token: TokenView, secret: z.string() })
 const Rotated = Created.extend({ previous_valid_until: z.number() })
 const Page = z.object({ tokens: z.array(TokenView), has_more: z.boolean(), next_cursor: z.string().nullable() })
 const Deleted = z.object({ deleted: z.boolean() })
+
+/** Unix seconds; absent and null stay so. */
+const seconds = (ms: number | null | undefined) => ms && Math.ceil(ms / 1000)
 
 /** Maximum number of pages of 100 tokens, in case a server always reports more. */
 const maxPages = 1_000
@@ -31,13 +35,14 @@ export function openRemoteTokenClient(client: Client): TokenClient {
     user.includes('@') ? (await userFor(openRemoteAccountClient(client), organization, user)).id : user
 
   return {
-    async create({ organization, name, scopes, expiresAt, models, user, fields }) {
+    async create({ organization, name, scopes, expiresAt, models, user, rates, fields }) {
       const path = await tokensOf(organization)
       const body = {
         name,
         scopes,
-        ...(expiresAt === undefined ? {} : { expires_at: expiresAt === null ? null : Math.ceil(expiresAt / 1000) }),
-        ...(models === undefined ? {} : { models }),
+        expires_at: seconds(expiresAt),
+        models,
+        rate_limit: newRates(rates),
         ...(user === undefined ? {} : { user_id: await userIdOf(path.split('/')[3]!, user) }),
         ...fields,
       }
@@ -64,6 +69,24 @@ export function openRemoteTokenClient(client: Client): TokenClient {
         after = next_cursor
       }
       return found
+    },
+
+    async update(id, { organization, force, name, scopes, models, user, expiresAt, status, rates, fields }) {
+      const base = await tokensOf(organization)
+      const path = `${base}/${encodeURIComponent(id)}`
+      const current = async () => (await client.ask({ method: 'GET', path, answer: One })).token
+      const body = {
+        name,
+        scopes,
+        models,
+        status,
+        expires_at: seconds(expiresAt),
+        rate_limit: await changedRates(rates, current),
+        ...(user == null ? { user_id: user } : { user_id: await userIdOf(base.split('/')[3]!, user) }),
+        ...fields,
+      }
+      const answer = One
+      return (await client.ask({ method: 'PATCH', path: `${path}${force ? '?force=true' : ''}`, body, answer })).token
     },
 
     async revoke(id, { organization, force }) {

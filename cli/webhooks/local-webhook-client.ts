@@ -15,7 +15,10 @@ const pageSize = 100
  * Manages webhooks directly in the store of this machine. A running server notices changes of endpoints with its next
  * event, and deliveries to send again within ten seconds.
  */
-export function openLocalWebhookClient(dataDir: string, { accounts, store, keys, close }: Installation): WebhookClient {
+export function openLocalWebhookClient(
+  dataDir: string,
+  { accounts, actor, store, keys, close }: Installation,
+): WebhookClient {
   const { webhooks: config, public_url } = readConfig(join(dataDir, 'infer.yaml'), false)
   const endpoints = openEndpoints({ store, key: keys.webhooks, rules: webhookRules(config) })
   const messages = openMessages({ keys, config })
@@ -24,12 +27,15 @@ export function openLocalWebhookClient(dataDir: string, { accounts, store, keys,
 
   return {
     async create(organization, { event_types, ...options }) {
-      const { endpoint, secret } = await endpoints.create({
-        ...options,
-        organizationId: await idOf(organization),
-        eventTypes: event_types,
-        origin: public_url ?? null,
-      })
+      const { endpoint, secret } = await endpoints.create(
+        {
+          ...options,
+          organizationId: await idOf(organization),
+          eventTypes: event_types,
+          origin: public_url ?? null,
+        },
+        actor,
+      )
       return { webhook: shown(endpoint), signing_secret: secret }
     },
 
@@ -44,22 +50,27 @@ export function openLocalWebhookClient(dataDir: string, { accounts, store, keys,
     },
 
     async update(organization, id, { name, url, event_types, enabled }) {
-      const changed = await endpoints.update(await idOf(organization), id, {
-        ...(name === undefined ? {} : { name }),
-        ...(url === undefined ? {} : { url }),
-        ...(event_types === undefined ? {} : { eventTypes: event_types }),
-        ...(enabled === undefined ? {} : { enabled }),
-      })
+      const changed = await endpoints.update(
+        await idOf(organization),
+        id,
+        {
+          ...(name === undefined ? {} : { name }),
+          ...(url === undefined ? {} : { url }),
+          ...(event_types === undefined ? {} : { eventTypes: event_types }),
+          ...(enabled === undefined ? {} : { enabled }),
+        },
+        actor,
+      )
       if (!changed) throw noEndpoint(id)
       return shown(changed)
     },
 
     async remove(organization, id) {
-      if (!(await endpoints.remove(await idOf(organization), id))) throw noEndpoint(id)
+      if (!(await endpoints.remove(await idOf(organization), id, actor))) throw noEndpoint(id)
     },
 
     async rotate(organization, id, overlapMs) {
-      const rotated = await endpoints.rotate(await idOf(organization), id, overlapMs)
+      const rotated = await endpoints.rotate(await idOf(organization), id, overlapMs, actor)
       if (!rotated) throw noEndpoint(id)
       return { webhook: shown(rotated.endpoint), signing_secret: rotated.secret }
     },
@@ -67,7 +78,7 @@ export function openLocalWebhookClient(dataDir: string, { accounts, store, keys,
     async test(organization, id, type) {
       requireEventTypes([type], '--type')
       const endpoint = await endpoints.find(await idOf(organization), id)
-      if (!endpoint) throw noEndpoint(id)
+      if (!endpoint || !(await endpoints.recordTest(endpoint, type, actor))) throw noEndpoint(id)
       const { success, statusCode, durationMs, error } = await messages.test(
         endpoint,
         type,
@@ -83,7 +94,7 @@ export function openLocalWebhookClient(dataDir: string, { accounts, store, keys,
     },
 
     async redeliver(organization, id) {
-      const again = await endpoints.redeliver(await idOf(organization), id)
+      const again = await endpoints.redeliver(await idOf(organization), id, actor)
       if (!again) throw noDelivery(id)
       return deliveryView(again)
     },
@@ -92,7 +103,7 @@ export function openLocalWebhookClient(dataDir: string, { accounts, store, keys,
       return webhookSecretView(await endpoints.organizationSecret(await idOf(organization)))
     },
     async rotateSecret(organization, overlapMs) {
-      return webhookSecretView(await endpoints.rotateOrganizationSecret(await idOf(organization), overlapMs))
+      return webhookSecretView(await endpoints.rotateOrganizationSecret(await idOf(organization), overlapMs, actor))
     },
 
     async close() {

@@ -1,29 +1,26 @@
-import type { OrganizationLimits } from '../store/store.ts'
-import { startOfMonth, startOfNextMonth } from './usage-window.ts'
+import { z } from 'zod'
+import type { SpendReading } from './spend-reading.ts'
 
-/** The monthly limit of an organization and what it has spent, in currency units; times in Unix seconds. */
-export interface SpendView {
-  monthly_limit: number | null
-  spent: number
-  remaining: number | null
-  period_start: number
-  period_end: number
-  hard: boolean
-}
+/** What is spent and held of a limit, as a reader gets it: currency units and Unix seconds. */
+export const SpendView = z
+  .object({
+    monthly_limit: z.number().nullable().describe('Currency units per calendar month in UTC; null without a limit.'),
+    spent: z.number().describe('Cost of the work that has ended this month.'),
+    held: z.number().describe('The most that unfinished work can still cost.'),
+    remaining: z.number().nullable().describe('The limit less both, from 0; null without a limit.'),
+    period_start: z.int().describe('Start of the month, Unix seconds.'),
+    period_end: z.int().describe('End of the month, Unix seconds, excluded.'),
+  })
+  .meta({ id: 'Spend', description: 'A monthly spend limit, and what is left of it.' })
+export type SpendView = z.output<typeof SpendView>
 
-/** The state of the monthly limit. `spent` is the cost of the work that has finished this calendar month in UTC. */
-export function spendView(
-  { monthlySpendLimit }: Pick<OrganizationLimits, 'monthlySpendLimit'>,
-  spent: number,
-  now: number,
-): SpendView {
-  const limit = monthlySpendLimit === null ? null : monthlySpendLimit / 1e6
-  return {
-    monthly_limit: limit,
-    spent,
-    remaining: limit === null ? null : Math.max(0, Math.round((limit - spent) * 1e6) / 1e6),
-    period_start: startOfMonth(Math.floor(now / 1000)),
-    period_end: startOfNextMonth(Math.floor(now / 1000)),
-    hard: true,
-  }
-}
+const units = (micros: number): number => micros / 1e6
+
+export const spendView = ({ spent, held, limit, remaining, period }: SpendReading): SpendView => ({
+  monthly_limit: limit === null ? null : units(limit),
+  spent: units(spent),
+  held: units(held),
+  remaining: remaining === null ? null : units(remaining),
+  period_start: period.start / 1000,
+  period_end: period.end / 1000,
+})

@@ -1,15 +1,9 @@
+import { monthOf } from '../month.ts'
 import type { BucketWidth, OrganizationLimits, Store, UsageDimension, UsageGroup, UsageSums } from '../store/store.ts'
 import { csvHeader } from '../store/usage-text.ts'
+import { type SpendReading, spendReading } from './spend-reading.ts'
 import { type SpendView, spendView } from './spend-view.ts'
-import {
-  bucketStart,
-  cursorText,
-  pageBuckets,
-  readCursor,
-  startOfMonth,
-  startOfNextMonth,
-  usageWindow,
-} from './usage-window.ts'
+import { bucketStart, cursorText, pageBuckets, readCursor, usageWindow } from './usage-window.ts'
 
 /** A request for usage. Times are Unix seconds; an absent start is the start of this month, an absent end is now. */
 export interface UsageRequest {
@@ -34,7 +28,8 @@ export interface UsageReport {
   bucket_width: BucketWidth
   currency: string
   totals: UsageSums
-  spend_limit: SpendView
+  /** `hard` is always true: work beyond the limit is refused. */
+  spend_limit: SpendView & { hard: boolean }
   has_more: boolean
   next_page: string | null
   buckets: string
@@ -45,15 +40,37 @@ const pageResults = 5_000
 /** Most rows of a part of a CSV file: 150 kB of text. */
 const csvRows = 1_000
 
-/** Opens the reports of usage. `currency` is that of the prices. */
+/** What the store knows of the spending of an organization in the month of `at`. */
+async function storedSpend(
+  store: Pick<Store, 'spend'>,
+  organizationId: string,
+  limit: number | null,
+  at: number,
+): Promise<SpendReading> {
+  const period = monthOf(at)
+  const [spends, holds] = await Promise.all([store.spend.read(period.start), store.spend.held()])
+  const spent = spends.find(
+    row => row.organizationId === organizationId && row.originId === null && row.month === period.start,
+  )
+  const own = holds.filter(hold => hold.organizationId === organizationId)
+  const held = own.reduce((sum, hold) => sum + hold.held, 0)
+  return spendReading({ spent: spent?.spent ?? 0, held, limit, period })
+}
+
+/**
+ * Opens the reports of usage. `currency` is that of the prices. `spendOf` reads what a running server counts against the
+ * limit of an organization; without it the store is read.
+ */
 export function openUsageReports({
   store,
   currency = 'USD',
   now = Date.now,
+  spendOf = (organizationId, limit) => storedSpend(store, organizationId, limit, now()),
 }: {
-  store: Pick<Store, 'usage'>
+  store: Pick<Store, 'usage' | 'spend'>
   currency?: string
   now?: () => number
+  spendOf?: (organizationId: string, limit: number | null) => SpendReading | Promise<SpendReading>
 }) {
   function queryOf(request: UsageRequest, format: 'json' | 'csv') {
     const { organizationId, width, groupBy, only, limit, page } = request
@@ -73,23 +90,6 @@ export function openUsageReports({
     }
   }
 
-  /** What the organization has spent this calendar month, currency units. */
-  async function spentThisMonth(organizationId: string): Promise<number> {
-    const at = Math.floor(now() / 1000)
-    const { totals } = await store.usage.read({
-      organizationId,
-      from: startOfMonth(at),
-      to: startOfNextMonth(at),
-      width: 'month',
-      groupBy: [],
-      only: {},
-      buckets: 0,
-      results: 0,
-      format: 'json',
-    })
-    return totals.cost
-  }
-
   return {
     /** Reads one page. Throws Failure `invalid_value` for a time or a cursor that makes no sense. */
     async read(request: UsageRequest): Promise<UsageReport> {
@@ -102,7 +102,10 @@ export function openUsageReports({
         bucket_width: query.width,
         currency,
         totals,
-        spend_limit: spendView(request.limits, await spentThisMonth(query.organizationId), now()),
+        spend_limit: {
+          ...spendView(await spendOf(query.organizationId, request.limits.monthlySpendLimit)),
+          hard: true,
+        },
         has_more: next !== null,
         next_page: next && cursorText(next),
         buckets: text,

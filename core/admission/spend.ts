@@ -1,4 +1,5 @@
 import type { Plans } from '../accounts/plans.ts'
+import { type SpendReading, spendReading } from '../accounts/spend-reading.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { type Month, monthOf } from '../month.ts'
@@ -12,19 +13,6 @@ export interface Spender {
   tokenName: string
   organizationLimit: number | null
   tokenLimit: number | null
-}
-
-/** What an organization or a token has spent in a month, in millionths of the currency unit. */
-export interface SpendReading {
-  /** Of work that has ended. */
-  spent: number
-  /** The most that unfinished work can still cost. */
-  held: number
-  limit: number | null
-  /** The limit less both, at least 0; null without a limit. */
-  remaining: number | null
-  /** The month, epoch milliseconds. */
-  period: Month
 }
 
 /** The sums of an organization or of a token. */
@@ -151,7 +139,7 @@ export async function openSpend({
     const account = accounts.get(id)
     const spent = account?.spent.get(period.start) ?? 0
     const held = account?.held ?? 0
-    return { spent, held, limit, remaining: limit === null ? null : Math.max(0, limit - spent - held), period }
+    return spendReading({ spent, held, limit, period })
   }
 
   // The month before too: the clock may be set back. Later ones were written while it was ahead.

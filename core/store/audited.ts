@@ -1,4 +1,5 @@
 import type { Organization, TokenRecord, User } from './account-records.ts'
+import type { WebhookEndpoint } from './webhooks.ts'
 
 /** Objects as the audit log shows them: under the names of the API, with its units, and without secrets. */
 
@@ -40,6 +41,19 @@ export const auditedToken = (it: TokenRecord): Record<string, unknown> => ({
   allowed_hours: it.limits.allowedHours,
   metadata: it.metadata === null ? null : (JSON.parse(it.metadata) as unknown),
 })
+
+/** `url` is whole: `withoutQuery` shortens it for the log. */
+export const auditedEndpoint = ({ name, url, eventTypes, enabled }: WebhookEndpoint): Record<string, unknown> => ({
+  name,
+  url,
+  event_types: eventTypes,
+  enabled,
+})
+
+/** The same fields without the query of `url`, which may have a secret of the receiver. */
+export function withoutQuery({ url, ...fields }: Record<string, unknown>): Record<string, unknown> {
+  return typeof url === 'string' ? { ...fields, url: url.replace(/\?.*$/s, '?…') } : fields
+}
 
 /** The fields that differ, before and after. Undefined if none does. */
 export function changedFields(

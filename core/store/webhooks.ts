@@ -1,3 +1,5 @@
+import type { Actor } from './audit-records.ts'
+
 /** `standard`: the body and signature of Standard Webhooks. `fal`: those of fal. */
 export type WebhookForm = 'standard' | 'fal'
 
@@ -139,9 +141,10 @@ export interface DeliveryRecord {
   responseBody: string | null
 }
 
+/** Changes that someone requested name him in the audit log, in the same transaction: `by`; absent for the server. */
 export interface WebhookStore {
   /** `conflict` if the organization has `maxEndpoints` already. */
-  create(endpoint: NewWebhookEndpoint): Promise<WebhookEndpoint>
+  create(endpoint: NewWebhookEndpoint, by?: Actor): Promise<WebhookEndpoint>
   find(organizationId: string, id: string): Promise<WebhookEndpoint | undefined>
   /** Newest first; `after` is the id of the last endpoint of the page before. */
   list(organizationId: string, page: { limit: number; after?: string | undefined }): Promise<WebhookEndpoint[]>
@@ -151,6 +154,7 @@ export interface WebhookStore {
     id: string,
     change: WebhookEndpointChange,
     at: number,
+    by?: Actor,
   ): Promise<WebhookEndpoint | undefined>
   /** Makes a new current secret. Undefined: the organization has no such endpoint. */
   rotate(
@@ -158,12 +162,15 @@ export interface WebhookStore {
     id: string,
     previousUntil: number | null,
     at: number,
+    by?: Actor,
   ): Promise<WebhookEndpoint | undefined>
   /** Its deliveries are removed later. Undefined: the organization has no such endpoint. */
-  remove(organizationId: string, id: string): Promise<true | undefined>
+  remove(organizationId: string, id: string, at: number, by?: Actor): Promise<true | undefined>
   /** The secrets that sign the webhooks of requests. */
   secretOf(organizationId: string): Promise<SecretState>
-  rotateSecret(organizationId: string, previousUntil: number | null, at: number): Promise<SecretState>
+  rotateSecret(organizationId: string, previousUntil: number | null, at: number, by?: Actor): Promise<SecretState>
+  /** Records in the audit log that a test message is sent. False: the organization has no such endpoint. */
+  recordTest(organizationId: string, id: string, type: string, at: number, by?: Actor): Promise<boolean>
 
   /** Deliveries without a body, in the order of their events. */
   withoutBody(limit: number): Promise<NewDelivery[]>
@@ -190,7 +197,7 @@ export interface WebhookStore {
   ): Promise<DeliveryRecord[]>
   delivery(organizationId: string, id: string): Promise<DeliveryRecord | undefined>
   /** Makes a delivery due again, with all its attempts. Undefined: the organization has no such delivery. */
-  redeliver(organizationId: string, id: string, at: number): Promise<DeliveryRecord | undefined>
+  redeliver(organizationId: string, id: string, at: number, by?: Actor): Promise<DeliveryRecord | undefined>
   /**
    * Removes deliveries that ended before `before` and those of removed endpoints; ends those from before `before` that
    * are overdue for a day, because their endpoint is disabled. At most `limit` of each; returns how many.

@@ -1,7 +1,14 @@
 import type { KeyObject } from 'node:crypto'
 import { newId } from '../ids.ts'
 import type { UrlRules } from '../media/checked-url.ts'
-import type { SecretState, Store, WebhookEndpoint, WebhookEndpointChange } from '../store/store.ts'
+import {
+  type Actor,
+  type SecretState,
+  type Store,
+  theServer,
+  type WebhookEndpoint,
+  type WebhookEndpointChange,
+} from '../store/store.ts'
 import { requireEventTypes, requireUrl } from './endpoint-rules.ts'
 import { secretHint, secretText } from './signature.ts'
 
@@ -18,7 +25,10 @@ export interface EndpointOptions {
 /** The most that the previous secret of a rotation signs beside its successor, milliseconds. */
 export const maxSecretOverlapMs = 7 * 86_400_000
 
-/** The endpoints of organizations and the signing secrets. No secret is stored: each is derived from a key. */
+/**
+ * The endpoints of organizations and the signing secrets. No secret is stored: each is derived from a key. The audit log
+ * names who made a change (`by`) in the same transaction.
+ */
 export function openEndpoints({
   store,
   key,
@@ -39,10 +49,13 @@ export function openEndpoints({
 
   return {
     /** Throws Failure `invalid_value` for a URL or type that is not allowed, `conflict` for one endpoint too many. */
-    async create(options: EndpointOptions): Promise<{ endpoint: WebhookEndpoint; secret: string }> {
+    async create(
+      options: EndpointOptions,
+      by: Actor = theServer,
+    ): Promise<{ endpoint: WebhookEndpoint; secret: string }> {
       requireUrl(options.url, 'url', rules)
       requireEventTypes(options.eventTypes, 'event_types')
-      return withSecret(await webhooks.create({ ...options, id: newId('whe'), createdAt: now() }))
+      return withSecret(await webhooks.create({ ...options, id: newId('whe'), createdAt: now() }, by))
     },
     find: (organizationId: string, id: string) => webhooks.find(organizationId, id),
     list: (organizationId: string, page: { limit: number; after?: string | undefined }) =>
@@ -52,22 +65,25 @@ export function openEndpoints({
       organizationId: string,
       id: string,
       change: WebhookEndpointChange,
+      by: Actor = theServer,
     ): Promise<WebhookEndpoint | undefined> {
       if (change.url !== undefined) requireUrl(change.url, 'url', rules)
       if (change.eventTypes !== undefined) requireEventTypes(change.eventTypes, 'event_types')
-      return webhooks.update(organizationId, id, change, now())
+      return webhooks.update(organizationId, id, change, now(), by)
     },
     /** The previous secret signs for `overlapMs` more. Undefined: no such endpoint. */
     async rotate(
       organizationId: string,
       id: string,
       overlapMs: number,
+      by: Actor = theServer,
     ): Promise<{ endpoint: WebhookEndpoint; secret: string } | undefined> {
-      const rotated = await webhooks.rotate(organizationId, id, untilOf(overlapMs), now())
+      const rotated = await webhooks.rotate(organizationId, id, untilOf(overlapMs), now(), by)
       return rotated && withSecret(rotated)
     },
     /** Its deliveries are removed with it. Undefined: no such endpoint. */
-    remove: (organizationId: string, id: string) => webhooks.remove(organizationId, id),
+    remove: (organizationId: string, id: string, by: Actor = theServer) =>
+      webhooks.remove(organizationId, id, now(), by),
 
     /** The last characters of the current secret. */
     hintOf: ({ id, secret }: Pick<WebhookEndpoint, 'id' | 'secret'>): string => secretHint(secretText(key, id, secret)),
@@ -80,15 +96,25 @@ export function openEndpoints({
     async rotateOrganizationSecret(
       organizationId: string,
       overlapMs: number,
+      by: Actor = theServer,
     ): Promise<{ secret: string; state: SecretState }> {
-      const state = await webhooks.rotateSecret(organizationId, untilOf(overlapMs), now())
+      const state = await webhooks.rotateSecret(organizationId, untilOf(overlapMs), now(), by)
       return { secret: secretText(key, organizationId, state), state }
     },
 
     deliveries: (...query: Parameters<Store['webhooks']['deliveries']>) => webhooks.deliveries(...query),
     delivery: (organizationId: string, id: string) => webhooks.delivery(organizationId, id),
     /** Sends a delivery again, with all its attempts. Undefined: no such delivery. */
-    redeliver: (organizationId: string, id: string) => webhooks.redeliver(organizationId, id, now()),
+    redeliver: (organizationId: string, id: string, by: Actor = theServer) =>
+      webhooks.redeliver(organizationId, id, now(), by),
+    /** Records a test message before it is sent. Undefined: no such endpoint. */
+    async recordTest(
+      { organizationId, id }: Pick<WebhookEndpoint, 'organizationId' | 'id'>,
+      type: string,
+      by: Actor = theServer,
+    ): Promise<true | undefined> {
+      return (await webhooks.recordTest(organizationId, id, type, now(), by)) || undefined
+    },
   }
 }
 export type Endpoints = ReturnType<typeof openEndpoints>

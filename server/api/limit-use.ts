@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import type { Caller } from '../../core/accounts/accounts.ts'
 import type { Limiter } from '../../core/accounts/limiter.ts'
+import { SpendView, spendView } from '../../core/accounts/spend-view.ts'
 import type { TokenLimiter } from '../../core/accounts/token-limiter.ts'
+import type { Spend } from '../../core/admission/spend.ts'
 import type { OrganizationUse } from '../../core/store/store.ts'
 
 const limit = (what: string) => z.int().nullable().describe(`${what}; null for no limit.`)
@@ -46,6 +48,25 @@ export const LimitUse = z
   })
   .meta({ id: 'LimitUse', description: 'A limit that applies to the caller, and what is left of it.' })
 type LimitUse = z.input<typeof LimitUse>
+
+/** The spend limits that apply to a caller. */
+export const SpendUse = z
+  .object({
+    currency: z.string().describe('Currency of the amounts (ISO 4217).'),
+    organization: SpendView.describe('The limit of the organization, and what all its tokens have spent.'),
+    token: SpendView.describe('The limit of the token, and what it has spent with the secrets that it had before.'),
+  })
+  .meta({ id: 'SpendUse', description: 'The monthly spend limits of the caller, and what is left of them.' })
+
+/** What the organization and the token of a caller have spent this month. */
+export const spendUse = (
+  { organizationId, token, limits }: Pick<Caller, 'organizationId' | 'token' | 'limits'>,
+  spend: Pick<Spend, 'currency' | 'ofOrganization' | 'ofToken'>,
+): z.input<typeof SpendUse> => ({
+  currency: spend.currency,
+  organization: spendView(spend.ofOrganization(organizationId, limits.monthlySpendLimit)),
+  token: spendView(spend.ofToken(token.originId, token.limits.monthlySpendLimit)),
+})
 
 /** The effective limits of the organization of a caller, as readers get them. */
 export const limitsView = ({ limits }: Pick<Caller, 'limits'>): z.input<typeof OrganizationLimitsView> => ({

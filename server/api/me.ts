@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { TokenView, tokenView } from '../../core/accounts/token-view.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
-import { LimitUse, limitsView, limitUse, OrganizationLimitsView } from './limit-use.ts'
+import { LimitUse, limitsView, limitUse, OrganizationLimitsView, SpendUse, spendUse } from './limit-use.ts'
 
 const Me = z
   .object({
@@ -16,6 +16,7 @@ const Me = z
       })
       .describe('The organization of the token.'),
     limits: z.array(LimitUse).describe('Every limit that applies to the caller, and what is left of it.'),
+    spend: SpendUse,
   })
   .meta({ id: 'Me', description: 'The token of the request, its organization, and what is left of its limits.' })
 
@@ -23,8 +24,9 @@ const Me = z
 export const meRoutes = ({
   accounts,
   limiter,
+  spend,
   tokenLimiter,
-}: Pick<Owners, 'accounts' | 'limiter' | 'tokenLimiter'>) => [
+}: Pick<Owners, 'accounts' | 'limiter' | 'spend' | 'tokenLimiter'>) => [
   route({
     method: 'GET',
     path: '/api/me',
@@ -42,6 +44,7 @@ export const meRoutes = ({
         limits: limitsView(caller),
       },
       limits: limitUse(caller, await accounts.use(caller.organizationId), { limiter, tokenLimiter }),
+      spend: spendUse(caller, spend),
     }),
   }),
 ]

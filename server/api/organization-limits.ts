@@ -6,9 +6,11 @@ import {
   OrganizationLimitsView,
 } from '../../core/accounts/organization-view.ts'
 import { Failure } from '../../core/failure.ts'
+import type { Organization } from '../../core/store/store.ts'
 import { admitOwner } from '../machine-owner.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
+import { OrganizationLimitsView as EffectiveLimitsView, limitsView as effectiveLimitsView } from './limit-use.ts'
 import { actorOf, OrganizationPath, reachOrganization } from './reach.ts'
 
 const tag = 'Organizations and tokens'
@@ -18,25 +20,32 @@ const Limits = z
   .object({
     plan: z.string().describe('The plan that limits without a number are taken from.'),
     limits: OrganizationLimitsView,
+    effective: EffectiveLimitsView.describe('The limits that apply: those of its own, else those of the plan.'),
   })
   .meta({ id: 'OrganizationLimitsAnswer', description: 'The plan and the limits of an organization.' })
 
+type LimitOwners = Pick<Owners, 'organizations' | 'plans'>
+
+const answer = (organization: Organization, { plans }: Pick<Owners, 'plans'>): z.input<typeof Limits> => ({
+  plan: organization.plan,
+  limits: limitsView(organization),
+  effective: effectiveLimitsView({ limits: plans.limitsOf(organization) }),
+})
+
 /** The routes of the limits of an organization. */
-export const organizationLimitRoutes = (owners: Pick<Owners, 'organizations'>) => [
+export const organizationLimitRoutes = (owners: LimitOwners) => [
   route({
     method: 'GET',
     path,
     scope: 'admin:read',
     tag,
     summary: 'Get limits',
-    description: 'Returns the limits that an organization has of its own; null stands for the figure of its plan.',
+    description:
+      'Returns the limits that an organization has of its own, where null stands for the figure of its plan, and those that apply.',
     errorCodes: ['organization_mismatch', 'not_found'],
     params: OrganizationPath,
     response: Limits,
-    handle: async ({ params }, call) => {
-      const organization = await reachOrganization(params.organization, call, owners)
-      return { plan: organization.plan, limits: limitsView(organization) }
-    },
+    handle: async ({ params }, call) => answer(await reachOrganization(params.organization, call, owners), owners),
   }),
   route({
     method: 'PATCH',
@@ -54,7 +63,7 @@ export const organizationLimitRoutes = (owners: Pick<Owners, 'organizations'>) =
       admitOwner(call, 'Changes of limits are')
       const updated = await owners.organizations.update(params.organization, limitsOfChange(body), actorOf(call))
       if (!updated) throw new Failure('not_found', `There is no organization ${params.organization.slice(0, 64)}.`)
-      return { plan: updated.plan, limits: limitsView(updated) }
+      return answer(updated, owners)
     },
   }),
 ]

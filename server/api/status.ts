@@ -10,7 +10,7 @@ import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import type { Timing } from '../timings.ts'
 import { DeviceStatus, deviceStatus } from './device-status.ts'
-import { LimitUse, limitUse } from './limit-use.ts'
+import { LimitUse, limitUse, SpendUse, spendUse } from './limit-use.ts'
 import { modelRegion, modelState } from './model-status.ts'
 import { WaitingFor } from './waiting-for.ts'
 
@@ -89,6 +89,7 @@ const SystemStatus = z
       .array(WaitingRequest)
       .describe('Synchronous requests that wait for a slot, oldest first, at most 100. For jobs see `GET /api/jobs`.'),
     limits: z.array(LimitUse).describe('Every limit that applies to the caller, and what is left of it.'),
+    spend: SpendUse,
   })
   .meta({ id: 'SystemStatus', description: 'What runs on the machine.' })
 
@@ -99,7 +100,7 @@ const sum = (all: readonly ResidentSnapshot[], of: (one: ResidentSnapshot) => nu
 function loadOf(
   model: Model,
   { models, residents }: FleetSnapshot,
-  { jobs, registry, throughput, timings }: Pick<Owners, 'jobs' | 'registry' | 'throughput' | 'timings'>,
+  { jobs, registry, throughput, timings }: Pick<Owners, 'jobs' | 'registry' | 'spend' | 'throughput' | 'timings'>,
 ): z.input<typeof ModelLoad> {
   const activity = models[model.id]
   const ready = residents.filter(({ modelId, state }) => modelId === model.id && state === 'ready')
@@ -175,7 +176,16 @@ function waitingRequests(
 export const statusRoutes = (
   owners: Pick<
     Owners,
-    'accounts' | 'calls' | 'fleet' | 'jobs' | 'limiter' | 'registry' | 'throughput' | 'timings' | 'tokenLimiter'
+    | 'accounts'
+    | 'calls'
+    | 'fleet'
+    | 'jobs'
+    | 'limiter'
+    | 'registry'
+    | 'spend'
+    | 'throughput'
+    | 'timings'
+    | 'tokenLimiter'
   >,
 ) => [
   route({
@@ -211,6 +221,7 @@ export const statusRoutes = (
         models: allowed.map(model => loadOf(model, now, owners)),
         waiting: waitingRequests(owners, new Set(allowed.map(({ id }) => id))),
         limits: limitUse(call.caller, use, owners),
+        spend: spendUse(call.caller, owners.spend),
       }
     },
   }),

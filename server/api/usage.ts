@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { EffectiveLimits } from '../../core/accounts/plan.ts'
+import { SpendView } from '../../core/accounts/spend-view.ts'
 import type { UsageRequest } from '../../core/accounts/usage-report.ts'
 import { latestTime, pageBuckets } from '../../core/accounts/usage-window.ts'
 import { Failure } from '../../core/failure.ts'
@@ -89,19 +90,9 @@ const Usage = z
     bucket_width: z.enum(bucketWidths).describe('Length of a bucket.'),
     currency: z.string().describe('Currency of the configured prices.'),
     totals: z.object(figures).describe('Sums of the whole time, of all pages.'),
-    spend_limit: z
-      .object({
-        monthly_limit: z
-          .number()
-          .nullable()
-          .describe('Currency units per calendar month in UTC; null without a limit.'),
-        spent: z.number().describe('Cost of the work that has ended this month.'),
-        remaining: z.number().nullable().describe('What is left this month; null without a limit.'),
-        period_start: z.int().describe('Start of the month, Unix seconds.'),
-        period_end: z.int().describe('End of the month, Unix seconds, excluded.'),
-        hard: z.boolean().describe('Always true: work beyond the limit is refused.'),
-      })
-      .describe('The monthly limit of the organization.'),
+    spend_limit: SpendView.extend({
+      hard: z.boolean().describe('Always true: work beyond the limit is refused.'),
+    }).meta({ id: 'SpendLimit', description: 'The monthly spend limit of an organization, and what is left of it.' }),
     has_more: z.boolean().describe('Whether there are more buckets or results.'),
     next_page: z
       .string()

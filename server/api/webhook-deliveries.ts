@@ -5,6 +5,7 @@ import { DeliveryView, deliveryView } from '../../core/webhooks/webhook-view.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 import { cursorText, pageFields } from './page.ts'
+import { actorOf } from './reach.ts'
 import { findEndpoint, isEndpointId, type WebhookOwners, webhookTag } from './webhook-endpoint.ts'
 
 const tag = webhookTag
@@ -51,7 +52,7 @@ async function redeliver(id: string, call: Call, { webhooks }: WebhookOwners, en
   const found = isDeliveryId(id) ? await webhooks.delivery(organizationId, id) : undefined
   const again =
     found && (endpointId === undefined || found.endpointId === endpointId)
-      ? await webhooks.redeliver(organizationId, id)
+      ? await webhooks.redeliver(organizationId, id, actorOf(call))
       : undefined
   if (!again) throw new Failure('not_found', `Delivery ${id.slice(0, 64)} was not found.`)
   return { delivery: deliveryView(again) }

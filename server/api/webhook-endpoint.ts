@@ -8,6 +8,7 @@ import { type WebhookView, webhookView } from '../../core/webhooks/webhook-view.
 import type { Call } from '../call.ts'
 import type { Unrepeatable } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
+import { actorOf } from './reach.ts'
 
 export type WebhookOwners = Pick<Owners, 'idempotency' | 'webhooks'>
 
@@ -36,7 +37,8 @@ export const overlapField = z
   .default(86_400)
   .describe('Seconds for which the previous secret signs beside the new one, 604800 at most.')
 
-const missing = (id: string) => new Failure('not_found', `Webhook endpoint ${id.slice(0, 64)} was not found.`)
+/** The failure for an unknown endpoint. */
+export const missing = (id: string) => new Failure('not_found', `Webhook endpoint ${id.slice(0, 64)} was not found.`)
 
 export const isEndpointId = (id: string): boolean => id.startsWith('whe_') && isId(id)
 
@@ -58,16 +60,21 @@ export const shownEndpoint = (endpoint: WebhookEndpoint, { webhooks }: Pick<Owne
 export async function changeEndpoint(
   id: string,
   body: { name?: string | undefined; url?: string | undefined; event_types?: string[] | undefined; enabled?: boolean },
-  call: Pick<Call, 'caller'>,
+  call: Call,
   { webhooks }: Pick<Owners, 'webhooks'>,
 ): Promise<WebhookView> {
   const { name, url, event_types, enabled } = body
-  const changed = await webhooks.update(call.caller.organizationId, isEndpointId(id) ? id : '', {
-    ...(name === undefined ? {} : { name }),
-    ...(url === undefined ? {} : { url }),
-    ...(event_types === undefined ? {} : { eventTypes: event_types }),
-    ...(enabled === undefined ? {} : { enabled }),
-  })
+  const changed = await webhooks.update(
+    call.caller.organizationId,
+    isEndpointId(id) ? id : '',
+    {
+      ...(name === undefined ? {} : { name }),
+      ...(url === undefined ? {} : { url }),
+      ...(event_types === undefined ? {} : { eventTypes: event_types }),
+      ...(enabled === undefined ? {} : { enabled }),
+    },
+    actorOf(call),
+  )
   if (!changed) throw missing(id)
   return shownEndpoint(changed, { webhooks })
 }
@@ -76,22 +83,19 @@ export async function changeEndpoint(
 export async function rotateEndpoint(
   id: string,
   overlapSeconds: number,
-  call: Pick<Call, 'caller'>,
+  call: Call,
   { webhooks }: Pick<Owners, 'webhooks'>,
 ): Promise<{ webhook: WebhookView; signing_secret: string }> {
   const known = isEndpointId(id) ? id : ''
-  const rotated = await webhooks.rotate(call.caller.organizationId, known, overlapSeconds * 1000)
+  const rotated = await webhooks.rotate(call.caller.organizationId, known, overlapSeconds * 1000, actorOf(call))
   if (!rotated) throw missing(id)
   return { webhook: shownEndpoint(rotated.endpoint, { webhooks }), signing_secret: rotated.secret }
 }
 
 /** Deletes an endpoint with its deliveries. Throws Failure `not_found`. */
-export async function removeEndpoint(
-  id: string,
-  call: Pick<Call, 'caller'>,
-  { webhooks }: Pick<Owners, 'webhooks'>,
-): Promise<void> {
-  if (!(await webhooks.remove(call.caller.organizationId, isEndpointId(id) ? id : ''))) throw missing(id)
+export async function removeEndpoint(id: string, call: Call, { webhooks }: Pick<Owners, 'webhooks'>): Promise<void> {
+  const removed = await webhooks.remove(call.caller.organizationId, isEndpointId(id) ? id : '', actorOf(call))
+  if (!removed) throw missing(id)
 }
 
 /** The answer to a repeated request with the same key: the secret is not stored, so it names the endpoint. */

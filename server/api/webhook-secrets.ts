@@ -4,6 +4,7 @@ import type { PublicJwk } from '../../core/webhooks/signature.ts'
 import { WebhookSecretView, webhookSecretView } from '../../core/webhooks/webhook-view.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
+import { actorOf } from './reach.ts'
 import { overlapField, type WebhookOwners, webhookTag } from './webhook-endpoint.ts'
 
 const tag = webhookTag
@@ -70,6 +71,7 @@ export const webhookSecretRoutes = ({ webhooks }: WebhookOwners) => [
         await webhooks.rotateOrganizationSecret(
           ownOrganization(params.organization, call),
           body.overlap_seconds * 1000,
+          actorOf(call),
         ),
       ),
   }),

@@ -5,12 +5,14 @@ import type { Call } from '../call.ts'
 import { once } from '../idempotency.ts'
 import { route } from '../route.ts'
 import { cursorText, pageFields, pageLimit } from './page.ts'
+import { actorOf } from './reach.ts'
 import {
   changeEndpoint,
   endpointFields,
   findEndpoint,
   isEndpointId,
   keyedCodes,
+  missing,
   overlapField,
   removeEndpoint,
   rotateEndpoint,
@@ -85,6 +87,7 @@ export async function testEndpoint(
 ): Promise<z.input<typeof Tested>> {
   requireEventTypes([type], 'event_type')
   const endpoint = await findEndpoint(id, call, owners)
+  if (!(await owners.webhooks.recordTest(endpoint, type, actorOf(call)))) throw missing(id)
   const { success, statusCode, durationMs, error } = await owners.webhooks.test(endpoint, type, call.signal)
   return {
     object: 'webhook_endpoint.test',
@@ -120,7 +123,8 @@ export const webhookRoutes = (owners: WebhookOwners) => [
           const { name, url, event_types: eventTypes, enabled } = input.body
           const { organizationId } = call.caller
           const { origin } = call
-          const created = await owners.webhooks.create({ organizationId, name, url, eventTypes, enabled, origin })
+          const options = { organizationId, name, url, eventTypes, enabled, origin }
+          const created = await owners.webhooks.create(options, actorOf(call))
           return { webhook: shownEndpoint(created.endpoint, owners), signing_secret: created.secret }
         },
         ({ webhook }) => secretShownOnce(webhook),

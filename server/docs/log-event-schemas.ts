@@ -6,6 +6,7 @@ import { ExecutionObject, ExecutionSummary } from '../api/execution-record.ts'
 import { JobErrorObject } from '../api/job-error.ts'
 import { JobSummary } from '../api/job-record.ts'
 import { WaitingFor } from '../api/waiting-for.ts'
+import { organizationEventSchemas } from './organization-event-schemas.ts'
 
 /**
  * Registers the schemas of the events of jobs and executions. They have one shape for all types, with what they are
@@ -98,13 +99,6 @@ export function registerLogEvents(): void {
       })
       .describe('The execution or its node.'),
   })
-  const tokenEvents = z.object({
-    ...head,
-    type: z.enum(['token.created', 'token.revoked']).describe('What happened.'),
-    data: z
-      .object({ token_id: z.string().describe('Id of the token.'), name: z.string().describe('Name of the token.') })
-      .describe('The token.'),
-  })
   z.union([
     z.object({
       ...head,
@@ -119,7 +113,7 @@ export function registerLogEvents(): void {
     }),
     ...jobEvents,
     executionEvents,
-    tokenEvents,
+    ...organizationEventSchemas(head),
     error,
   ]).meta({ id: 'OrganizationEvent', description: 'An event of the organization, its jobs and its executions.' })
   z.union([

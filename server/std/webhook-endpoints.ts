@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { publicEventTypes } from '../../core/store/event-types.ts'
 import { WebhookView } from '../../core/webhooks/webhook-view.ts'
+import { actorOf } from '../api/reach.ts'
 import {
   changeEndpoint,
   endpointFields,
@@ -131,7 +132,7 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
           const { origin } = call
           const { organizationId } = call.caller
           const options = { organizationId, name, url, eventTypes, enabled: true, origin }
-          const { endpoint, secret } = await owners.webhooks.create(options)
+          const { endpoint, secret } = await owners.webhooks.create(options, actorOf(call))
           return { ...shownEndpoint(endpoint, owners), signing_secret: secret }
         },
         secretShownOnce,

@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { checkDatabase } from '../../core/store/sqlite/admin.ts'
+import { z } from 'zod'
+import { openUsageReports } from '../../core/accounts/usage-report.ts'
+import { checkDatabase, openAdminStore } from '../../core/store/sqlite/admin.ts'
+import { organizationEventSchemas } from '../../server/docs/organization-event-schemas.ts'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
 import { makeOrganization } from './_organization.ts'
+import { openReader } from './_sse.ts'
 import { toneModel } from './std/_speech.ts'
 
 /** What requests use and cost, and the limits of organizations and tokens. */
@@ -180,4 +184,66 @@ test('a node whose limit is reached meanwhile fails without another attempt, and
   ).text()
   expect(nodes).toContain('quota_exceeded')
   expect((await post(`/api/workflows/${workflow.id}/execute`, {}, secret)).status).toBe(429)
+})
+
+test('what is spent and held is shown to the caller, with the usage, and in the status', async () => {
+  const limits = { monthlySpendLimit: 500_000 }
+  const { secret, organizationId } = await makeOrganization(app, { monthlySpendLimit: 1_000_000, limits })
+  const { id } = (await (await paint(secret)).json()) as { id: string }
+  expect((await recordOf(id, secret)).cost).toBe(0.25)
+  const body = { task: 'slug/text-to-image', model_id: 'paints', inputs: image }
+  const later = { ...body, not_before: Math.floor(Date.now() / 1000) + 3_600 }
+  expect((await post('/api/jobs', later, secret)).status).toBe(202)
+  const read = async (path: string, token?: string) =>
+    (await (await app.fetch(path, token ? { token } : {})).json()) as Record<string, Record<string, unknown>>
+  const { spend } = await read('/api/me', secret)
+  const period = { period_start: expect.any(Number) as number, period_end: expect.any(Number) as number }
+  const organization = { monthly_limit: 1, spent: 0.25, held: 0.25, remaining: 0.5, ...period }
+  expect(spend).toEqual({
+    currency: 'USD',
+    organization,
+    token: { monthly_limit: 0.5, spent: 0.25, held: 0.25, remaining: 0, ...period },
+  })
+  const usage = await read(`/api/organizations/${organizationId}/usage`, secret)
+  expect(usage.spend_limit).toEqual({ ...organization, hard: true })
+  const status = await read('/api/system/status')
+  expect(status.spend).toMatchObject({ currency: 'USD', organization: { monthly_limit: null, remaining: null } })
+  const local = await openAdminStore(app.dataDir)
+  const report = openUsageReports({ store: local, currency: 'USD' })
+  const request = {
+    organizationId,
+    limits: { monthlySpendLimit: 1_000_000 },
+    width: '1d',
+    groupBy: [],
+    only: {},
+  } as const
+  const { spend_limit } = await report.read({ ...request, start: undefined, end: undefined, limit: 1, page: undefined })
+  expect(spend_limit).toEqual({ ...organization, hard: true })
+  await local.close()
+})
+
+test('the events of limits and tokens are as the reference describes them', async () => {
+  const { secret } = await makeOrganization(app, { monthlySpendLimit: 250_000, limits: { monthlySpendLimit: 300_000 } })
+  using reader = await openReader(app, '/api/events?types=quota.*,token.*', { authorization: `Bearer ${secret}` })
+  const seen = (type: string) => reader.records.some(({ data }) => data.type === type)
+  await paint(secret)
+  await reader.until(() => seen('quota.exceeded'))
+  const { organization } = (await (await app.fetch('/api/me', { token: secret })).json()) as {
+    organization: { id: string }
+  }
+  const path = `/api/organizations/${organization.id}/tokens`
+  const { token } = (await (await post(path, { name: 'x' }, secret)).json()) as { token: { id: string } }
+  await app.fetch(`${path}/${token.id}`, { method: 'DELETE', token: secret })
+  await reader.until(() => seen('token.revoked'))
+  const Event = z.union(organizationEventSchemas({ id: z.string(), timestamp: z.string(), created_at: z.int() }))
+  const events = reader.records.map(({ data }) => data).filter(({ type }) => /^(quota|token)/.test(type))
+  expect(events.map(({ type, data }) => [type, data['of'], data['percent']])).toEqual([
+    ['quota.warning', 'organization', 80],
+    ['quota.exceeded', 'organization', 100],
+    ['quota.warning', 'token', 80],
+    ['token.created', undefined, undefined],
+    ['token.revoked', undefined, undefined],
+  ])
+  // Parsing removes what is not described.
+  for (const event of events) expect(Event.parse(event)).toEqual(event)
 })

@@ -1,4 +1,6 @@
+import type { Actor } from '../audit-records.ts'
 import type { DeliveryAttempt } from '../webhooks.ts'
+import { openAudit } from './audit.ts'
 import type { Connection } from './database.ts'
 import type { WebhookOutbox } from './webhook-outbox.ts'
 
@@ -76,6 +78,8 @@ export function webhookDeliveryCommands(
   const dropBody = connection.prepare('DELETE FROM webhook_bodies WHERE number = ?')
   const drop = connection.prepare('DELETE FROM webhook_deliveries WHERE number = ?')
 
+  const audit = openAudit(connection)
+
   function end(number: number, at: number): void {
     const row = current.get(number)
     if (!row) return
@@ -112,11 +116,22 @@ export function webhookDeliveryCommands(
     },
 
     /** False: the organization has no such delivery. */
-    'webhooks.redeliver'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
+    'webhooks.redeliver'(it: { organizationId: string; id: string; at: number; by: Actor }): boolean {
+      const { organizationId, id, at } = it
       const row = again.get(organizationId, id)
       if (!row) return false
       if (row.finished_at === null) bringForward.run(at, row.number)
       else restart.run({ at, target: row.target, object: row.object, number: row.number })
+      // A delivery is no object of its own in the log: it belongs to an endpoint or, of a request, to the organization.
+      audit({
+        organizationId,
+        at,
+        actor: it.by,
+        action: row.endpoint_id === null ? 'organization.webhook_redelivered' : 'webhook_endpoint.redelivered',
+        targetId: row.endpoint_id ?? organizationId,
+        before: null,
+        after: { delivery_id: id },
+      })
       return true
     },
 

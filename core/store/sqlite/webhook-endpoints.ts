@@ -1,4 +1,6 @@
 import { Failure } from '../../failure.ts'
+import type { Actor } from '../audit-records.ts'
+import { auditedEndpoint, changedFields, withoutQuery } from '../audited.ts'
 import {
   maxEndpoints,
   type NewWebhookEndpoint,
@@ -6,6 +8,7 @@ import {
   type WebhookEndpoint,
   type WebhookEndpointChange,
 } from '../webhooks.ts'
+import { openAudit } from './audit.ts'
 import type { Connection } from './database.ts'
 import type { WebhookOutbox } from './webhook-outbox.ts'
 
@@ -24,6 +27,17 @@ interface EndpointRow {
   updated_at: number
 }
 
+const secretOfOrganization =
+  'SELECT version, previous_until AS previousUntil FROM webhook_secrets WHERE organization_id = ?'
+/** The state of a secret that was never rotated, which has no row. */
+const firstSecret: SecretState = { version: 1, previousUntil: null }
+
+/** A rotation as the audit log shows it; the end of the previous secret in Unix seconds. */
+const rotated = (version: number, previousUntil: number | null): Record<string, unknown> => ({
+  secret_version: version,
+  previous_valid_until: previousUntil === null ? null : Math.floor(previousUntil / 1000),
+})
+
 const endpointOf = (row: EndpointRow): WebhookEndpoint => ({
   id: row.id,
   organizationId: row.organization_id,
@@ -38,7 +52,15 @@ const endpointOf = (row: EndpointRow): WebhookEndpoint => ({
   updatedAt: row.updated_at,
 })
 
-/** The writer's commands for webhook endpoints and the secrets of organizations. */
+/** A change of an endpoint: whose, by whom, and when. */
+interface Act {
+  organizationId: string
+  id: string
+  by: Actor
+  at: number
+}
+
+/** Writer's commands for webhook endpoints and the secrets of organizations. Each records its act in the audit log. */
 export function webhookEndpointCommands(
   connection: Connection,
   { outbox }: { outbox: Pick<WebhookOutbox, 'endpointsChanged'> },
@@ -68,13 +90,31 @@ export function webhookEndpointCommands(
      ON CONFLICT (organization_id) DO UPDATE SET version = version + 1, previous_until = :until, updated_at = :at`,
   )
 
+  const secret = connection.prepare<[string], SecretState>(secretOfOrganization)
+  const audit = openAudit(connection)
+  const record = (
+    act: Act,
+    what: string,
+    before: Record<string, unknown> | null,
+    after: Record<string, unknown> | null,
+  ): void =>
+    audit({
+      organizationId: act.organizationId,
+      at: act.at,
+      actor: act.by,
+      action: `webhook_endpoint.${what}`,
+      targetId: act.id,
+      before: before && withoutQuery(before),
+      after: after && withoutQuery(after),
+    })
+
   function requireOrganization(id: string): void {
     if (!organization.get(id))
       throw new Failure('not_found', `No organization '${id}'. Create it with "infer org create".`)
   }
 
   return {
-    'webhooks.create'(it: NewWebhookEndpoint): void {
+    'webhooks.create'({ endpoint: it, by }: { endpoint: NewWebhookEndpoint; by: Actor }): void {
       requireOrganization(it.organizationId)
       if (count.get(it.organizationId)! >= maxEndpoints)
         throw new Failure(
@@ -92,35 +132,66 @@ export function webhookEndpointCommands(
         it.createdAt,
         it.createdAt,
       )
+      const { organizationId, id, createdAt: at } = it
+      record({ organizationId, id, by, at }, 'created', null, auditedEndpoint(endpointOf(one.get(organizationId, id)!)))
       outbox.endpointsChanged()
     },
 
     /** False: the organization has no such endpoint. */
-    'webhooks.update'(it: { organizationId: string; id: string; change: WebhookEndpointChange; at: number }): boolean {
+    'webhooks.update'(it: Act & { change: WebhookEndpointChange }): boolean {
       const row = one.get(it.organizationId, it.id)
       if (!row) return false
       const { name = row.name, url = row.url, eventTypes, enabled = row.enabled === 1 } = it.change
       const types = eventTypes ? JSON.stringify(eventTypes) : row.event_types
       const reason = enabled ? null : row.disabled_reason
       change.run(name, url, types, enabled ? 1 : 0, reason, it.at, it.organizationId, it.id)
+      const after = endpointOf(one.get(it.organizationId, it.id)!)
+      const changed = changedFields(auditedEndpoint(endpointOf(row)), auditedEndpoint(after))
+      if (changed) record(it, 'updated', changed.before, changed.after)
       outbox.endpointsChanged()
       return true
     },
 
     /** False: the organization has no such endpoint. */
-    'webhooks.rotate'(it: { organizationId: string; id: string; previousUntil: number | null; at: number }): boolean {
-      return rotate.run(it.previousUntil, it.at, it.organizationId, it.id).changes === 1
+    'webhooks.rotate'(it: Act & { previousUntil: number | null }): boolean {
+      const row = one.get(it.organizationId, it.id)
+      if (!row) return false
+      rotate.run(it.previousUntil, it.at, it.organizationId, it.id)
+      const version = row.secret_version
+      record(it, 'secret_rotated', { secret_version: version }, rotated(version + 1, it.previousUntil))
+      return true
     },
 
     /** False: the organization has no such endpoint. */
-    'webhooks.remove'({ organizationId, id }: { organizationId: string; id: string }): boolean {
+    'webhooks.remove'(it: Act): boolean {
+      const row = one.get(it.organizationId, it.id)
+      if (!row) return false
+      remove.run(it.organizationId, it.id)
+      record(it, 'deleted', auditedEndpoint(endpointOf(row)), null)
       outbox.endpointsChanged()
-      return remove.run(organizationId, id).changes === 1
+      return true
     },
 
-    'webhooks.rotateSecret'(it: { organizationId: string; previousUntil: number | null; at: number }): void {
+    /** False: the organization has no such endpoint. */
+    'webhooks.recordTest'(it: Act & { type: string }): boolean {
+      const row = one.get(it.organizationId, it.id)
+      if (row) record(it, 'tested', null, { url: row.url, event_type: it.type })
+      return row !== undefined
+    },
+
+    'webhooks.rotateSecret'(it: Omit<Act, 'id'> & { previousUntil: number | null }): void {
       requireOrganization(it.organizationId)
+      const { version } = secret.get(it.organizationId) ?? firstSecret
       rotateOwn.run({ id: it.organizationId, until: it.previousUntil, at: it.at })
+      audit({
+        organizationId: it.organizationId,
+        at: it.at,
+        actor: it.by,
+        action: 'organization.webhook_secret_rotated',
+        targetId: it.organizationId,
+        before: { secret_version: version },
+        after: rotated(version + 1, it.previousUntil),
+      })
     },
   }
 }
@@ -134,9 +205,7 @@ export function webhookEndpointReads(connection: Connection) {
     `SELECT * FROM webhook_endpoints WHERE organization_id = :organizationId AND (:after IS NULL OR id < :after)
      ORDER BY id DESC LIMIT :limit`,
   )
-  const secret = connection.prepare<[string], SecretState>(
-    'SELECT version, previous_until AS previousUntil FROM webhook_secrets WHERE organization_id = ?',
-  )
+  const secret = connection.prepare<[string], SecretState>(secretOfOrganization)
   return {
     find(organizationId: string, id: string): WebhookEndpoint | undefined {
       const row = one.get(organizationId, id)
@@ -146,7 +215,6 @@ export function webhookEndpointReads(connection: Connection) {
       organizationId: string,
       { limit, after = null }: { limit: number; after?: string | null | undefined },
     ): WebhookEndpoint[] => page.all({ organizationId, after, limit }).map(endpointOf),
-    secretOf: (organizationId: string): SecretState =>
-      secret.get(organizationId) ?? { version: 1, previousUntil: null },
+    secretOf: (organizationId: string): SecretState => secret.get(organizationId) ?? firstSecret,
   }
 }

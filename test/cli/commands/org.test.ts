@@ -43,6 +43,16 @@ test('the name may be an option, or be omitted', async () => {
   expect(organization.name).toBe(organization.id)
 })
 
+test('an organization is created with a plan of infer.yaml; a refusal names all plans', async () => {
+  const dataDir = temporaryFolder()
+  writeFileSync(join(dataDir, 'infer.yaml'), 'plans:\n  team:\n    requests_per_minute: 5\n')
+  const create = (plan: string) => infer(['org', 'create', plan, '--plan', plan, '--json', '--data-dir', dataDir])
+  expect(json(await create('team'))).toMatchObject({ organization: { name: 'team', plan: 'team' } })
+  const refused = await create('gold')
+  expect(refused.exitCode).toBe(65)
+  expect(refused.stderr).toContain("no plan 'gold'. The plans of this server are: free, pro, enterprise, team.")
+})
+
 test('without a server an organization is changed, limited, suspended, resumed and deleted', async () => {
   const dataDir = temporaryFolder()
   const env = { INFER_DATA_DIR: dataDir }

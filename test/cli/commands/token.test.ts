@@ -130,6 +130,30 @@ test('a rotation says whether the old secret still works', async () => {
   expect(stderr).not.toContain('works until')
 })
 
+test('a new token has allowed hours and metadata', async () => {
+  const { create } = await installation()
+  const { token } = await create('--allowed-hours', 'Sat 10:00-14:00 UTC', '--metadata', 'team=a=b')
+  expect(token).toMatchObject({
+    allowed_hours: { timezone: 'UTC', ranges: [{ days: ['sat'], from: '10:00', to: '14:00' }] },
+    metadata: { team: 'a=b' },
+  })
+})
+
+test.each([
+  [[], 64, 'Nothing to change'],
+  [['--name', ''], 64, 'has 1 to 128 characters'],
+  [['--allowed-hours', 'always'], 64, 'Mon-Fri 08:00-18:00 Europe/Berlin'],
+  [['--metadata', 'team'], 64, 'name=value'],
+  [['--user', 'nobody@example.com'], 1, "There is no user 'nobody@example.com'"],
+  [['--scopes', 'user:read'], 1, 'is the last one'],
+])('a token is not updated with %j', async (args, exitCode, message) => {
+  const { run, create } = await installation()
+  const { token } = await create('--scopes', 'user:read,admin:write')
+  const ended = await run('token', 'update', token.id, ...args)
+  expect(ended.stderr).toContain(message)
+  expect(ended.exitCode).toBe(exitCode)
+})
+
 test.each(['revoke', 'rotate'])('an unknown token cannot be %sd: exit code 1', async verb => {
   const { run } = await installation()
   const ended = await run('token', verb, 'tok_nobody')

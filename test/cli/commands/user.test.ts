@@ -38,6 +38,32 @@ describe.each(places)('%s', (where, place) => {
       { env },
     )
     expect(beyond.exitCode).toBe(0)
+    const hours = 'Mon-Fri 08:00-18:00 Europe/Berlin'
+    const update = async (...args: string[]) =>
+      (json(await run('token', 'update', token.id, ...org, ...args, '--json')) as { token: object }).token
+    const more = ['--jobs-per-minute', '7', '--spend-limit', 'none', '--allowed-hours', hours, '--models', 'qwen/*']
+    expect(await update('--name', 'mine', ...more, '--metadata', 'team=a', '--metadata', 'floor=2')).toMatchObject({
+      name: 'mine',
+      models: ['qwen/*'],
+      rate_limit: { api: 60, jobs: 7 },
+      tokens_per_minute: 1000,
+      monthly_spend_limit: null,
+      allowed_hours: { timezone: 'Europe/Berlin', ranges: [{ from: '08:00', to: '18:00' }] },
+      metadata: { team: 'a', floor: '2' },
+    })
+    const clear = ['--requests-per-minute', '--allowed-hours', '--metadata', '--models', '--user']
+    expect(
+      await update('--status', 'disabled', '--scopes', 'user:read', ...clear.flatMap(name => [name, 'none'])),
+    ).toMatchObject({
+      status: 'disabled',
+      scopes: ['user:read'],
+      models: null,
+      user_id: null,
+      rate_limit: { api: null, jobs: 7 },
+      allowed_hours: null,
+      metadata: null,
+    })
+    await update('--status', 'active', '--user', 'ada@example.com', '--scopes', 'user:read,user:write')
     const changed = await run('user', 'update', 'ada@example.com', ...org, '--role', 'viewer', '--json')
     expect(json(changed)).toMatchObject({ tokens_narrowed: 1, tokens_revoked: 1 })
     const list = await run('user', 'list', ...org)

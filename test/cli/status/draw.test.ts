@@ -232,3 +232,18 @@ test('limits are drawn with what is left of them; without limits there is no hea
     '  stored files           organization  512 MiB of 1.0 GiB left',
   ])
 })
+
+test('spend limits are drawn with what is held of them, and only where there is one', () => {
+  const period_end = Date.UTC(2026, 11, 1) / 1000
+  const none = { monthly_limit: null, spent: 3, held: 0, remaining: null, period_end }
+  const half = { monthly_limit: 10, spent: 4, held: 1, remaining: 5, period_end }
+  const drawn = (spend: Parameters<typeof limitLines>[1]) =>
+    limitLines([], spend).map(line => line.map(({ text }) => text).join(''))
+  expect(drawn({ currency: 'EUR', organization: none, token: none })).toEqual([])
+  expect(drawn({ currency: 'EUR', organization: half, token: { ...none, monthly_limit: 2, remaining: 0 } })).toEqual([
+    '',
+    'Limits',
+    '  spending a month       organization  5.00 of 10.00 EUR left, 1.00 held by running work  all again on 2026-12-01',
+    '  spending a month       token         0.00 of 2.00 EUR left  all again on 2026-12-01',
+  ])
+})

@@ -82,7 +82,17 @@ describe('the owner of the machine', () => {
     expect(changed.organization.limits).toMatchObject({ pending_jobs: null, monthly_spend_limit: 12.5 })
     const { limits } = await ok('PATCH', `${path}/limits`, { uploads_per_day: 5, monthly_spend_limit: 0 })
     expect(limits).toMatchObject({ uploads_per_day: 5, monthly_spend_limit: 0, pending_jobs: null })
-    expect(await ok('GET', `${path}/limits`)).toEqual({ plan: 'free', limits })
+    const effective = {
+      api_requests_per_minute: 60,
+      job_submissions_per_minute: 10,
+      tokens_per_minute: null,
+      concurrent_requests: null,
+      pending_jobs: null,
+      stored_bytes: null,
+      uploads_per_day: 5,
+      monthly_spend_limit: 0,
+    }
+    expect(await ok('GET', `${path}/limits`)).toEqual({ plan: 'free', limits, effective })
   })
 
   test('lists all organizations in pages, newest first', async () => {

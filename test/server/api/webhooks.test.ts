@@ -482,3 +482,39 @@ describe('endpoints', () => {
     expect([status, body.error.code]).toEqual([409, 'conflict'])
   })
 })
+
+describe('the audit log', () => {
+  test('names who created, changed, rotated, tested, sent again and deleted, over both APIs, without a secret', async () => {
+    const { organizationId: id, secret: token } = await makeOrganization(app)
+    const { webhook, signing_secret, path } = await register(['job.completed'], {}, token)
+    await ask('PATCH', `/api/webhooks/${webhook.id}`, { name: 'renamed' }, token)
+    await ask('POST', `/std/v1/webhook_endpoints/${webhook.id}/rotate_secret`, {}, token)
+    await ask('POST', `/api/webhooks/${webhook.id}/test`, {}, token)
+    await submit('audited', {}, token)
+    await receiver.next(received => at(path)(received) && received.body.data.test === undefined)
+    const { body: page } = await ask('GET', '/api/webhook-deliveries', undefined, token)
+    await ask('POST', `/api/webhook-deliveries/${page.deliveries[0]!.id}/redeliver`, {}, token)
+    await ask('DELETE', `/std/v1/webhook_endpoints/${webhook.id}`, undefined, token)
+    await ask('POST', `/api/organizations/${id}/webhook-secret/rotate`, {}, token)
+    const response = await app.fetch(`/api/organizations/${id}/audit`, { token })
+    const text = await response.text()
+    const { entries } = JSON.parse(text) as {
+      entries: { action: string; actor: object; target: { type: string; id: string } }[]
+    }
+    const acts = entries.filter(one => one.action.includes('webhook')).toReversed()
+    expect(acts.map(one => [one.action, one.target.id])).toEqual([
+      ...['created', 'updated', 'secret_rotated', 'tested', 'redelivered', 'deleted'].map(act => [
+        `webhook_endpoint.${act}`,
+        webhook.id,
+      ]),
+      ['organization.webhook_secret_rotated', id],
+    ])
+    for (const { actor } of acts)
+      expect(actor).toMatchObject({
+        type: 'token',
+        token_id: expect.stringMatching(/^tok_/) as string,
+        address: '127.0.0.1',
+      })
+    expect(text).not.toContain(signing_secret.slice(6))
+  })
+})

@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../../core/ids.ts'
-import type {
-  DeliveryAttempt,
-  DueDelivery,
-  NewWebhookEndpoint,
-  RequestWebhook,
-  Store,
+import {
+  type DeliveryAttempt,
+  type DueDelivery,
+  type NewWebhookEndpoint,
+  type RequestWebhook,
+  type Store,
+  theServer,
 } from '../../../core/store/store.ts'
 import type { Subject } from './conformance.ts'
 import { createOrganization, newJob, organizationId } from './records.ts'
@@ -83,16 +84,67 @@ export function webhookRules({ fresh }: Subject): void {
       version: 2,
       previousUntil: at + 99,
     })
-    expect(await webhooks.remove(organizationId, first.id)).toBe(true)
-    expect(await webhooks.remove(organizationId, first.id)).toBeUndefined()
+    expect(await webhooks.remove(organizationId, first.id, at)).toBe(true)
+    expect(await webhooks.remove(organizationId, first.id, at)).toBeUndefined()
     for (const none of [
       webhooks.find(organizationId, first.id),
       webhooks.find('org_other', second.id),
       webhooks.update('org_other', second.id, { name: 'y' }, at),
       webhooks.rotate('org_other', second.id, null, at),
-      webhooks.remove('org_other', second.id),
+      webhooks.remove('org_other', second.id, at),
     ])
       expect(await none).toBeUndefined()
+  })
+
+  test('every change of an endpoint and of a secret is in the audit log, without secrets', async () => {
+    await using opened = await fresh()
+    const { store } = opened
+    const { webhooks } = store
+    const by = { ...theServer, kind: 'command_line', osUser: 'ada' } as const
+    const { id } = await webhooks.create(newEndpoint({ url: 'https://example.com/hook?key=geheim' }), by)
+    await webhooks.update(organizationId, id, { url: 'https://example.com/hook?key=anders', enabled: false }, at, by)
+    await webhooks.update(organizationId, id, { enabled: false }, at, by)
+    await webhooks.rotate(organizationId, id, at + 9_000, at, by)
+    expect(await webhooks.recordTest(organizationId, id, 'job.completed', at, by)).toBe(true)
+    expect(await webhooks.recordTest('org_other', id, 'job.completed', at, by)).toBe(false)
+    await webhooks.update(organizationId, id, { enabled: true }, at)
+    await twoEvents(store)
+    const [due] = await dueOf(store, id)
+    await webhooks.redeliver(organizationId, due!.id, at, by)
+    await webhooks.remove(organizationId, id, at, by)
+    await webhooks.remove(organizationId, id, at, by)
+    await webhooks.rotateSecret(organizationId, null, at, by)
+    await twoEvents(store, { webhook: { ...ownWebhook, eventTypes: ['*'] } })
+    const [own] = (await webhooks.deliveries(organizationId, { limit: 9 })).filter(one => one.endpointId === null)
+    await webhooks.redeliver(organizationId, own!.id, at, by)
+
+    const { records } = await store.audit.list(organizationId, { limit: 50 })
+    const found = records.filter(one => one.action.includes('webhook')).toReversed()
+    const hook = 'https://example.com/hook?…'
+    const all = { name: 'n', url: hook, event_types: ['job.*'], enabled: true }
+    expect(found.map(one => [one.action, one.targetId, one.before, one.after])).toEqual([
+      ['webhook_endpoint.created', id, null, all],
+      ['webhook_endpoint.updated', id, { url: hook, enabled: true }, { url: hook, enabled: false }],
+      [
+        'webhook_endpoint.secret_rotated',
+        id,
+        { secret_version: 1 },
+        { secret_version: 2, previous_valid_until: (at + 9_000) / 1000 },
+      ],
+      ['webhook_endpoint.tested', id, null, { url: hook, event_type: 'job.completed' }],
+      ['webhook_endpoint.updated', id, { enabled: false }, { enabled: true }],
+      ['webhook_endpoint.redelivered', id, null, { delivery_id: due!.id }],
+      ['webhook_endpoint.deleted', id, all, null],
+      [
+        'organization.webhook_secret_rotated',
+        organizationId,
+        { secret_version: 1 },
+        { secret_version: 2, previous_valid_until: null },
+      ],
+      ['organization.webhook_redelivered', organizationId, null, { delivery_id: own!.id }],
+    ])
+    expect(found.map(one => one.actor)).toEqual(found.map((_, index) => (index === 4 ? theServer : by)))
+    expect(JSON.stringify(records)).not.toMatch(/geheim|anders/)
   })
 
   test('an organization has a secret without a row, and its number grows with each rotation', async () => {
@@ -224,7 +276,7 @@ export function webhookRules({ fresh }: Subject): void {
     expect(await store.webhooks.sweep(at + 11, at + 20, 9)).toBe(1)
     const { id: removed } = await store.webhooks.create(newEndpoint())
     await twoEvents(store)
-    await store.webhooks.remove(organizationId, removed)
+    await store.webhooks.remove(organizationId, removed, at)
     expect(await store.webhooks.targets(`${removed}!`, 9)).toEqual([])
     expect(await store.webhooks.sweep(at, at, 9)).toBe(2)
     expect(await store.webhooks.sweep(at, at, 9)).toBe(0)

@@ -55,7 +55,7 @@ test('an endpoint that another process has created gets the next event', async (
   await admin.webhooks.create(endpoint(first, ['job.*']))
   await store.jobs.submit(newJob())
   expect(await store.webhooks.withoutBody(9)).toMatchObject([{ endpointId: first, type: 'job.created' }])
-  await admin.webhooks.remove(organizationId, first)
+  await admin.webhooks.remove(organizationId, first, 1)
   await admin.close()
   await store.jobs.submit(newJob())
   expect(await store.webhooks.withoutBody(9)).toHaveLength(1)
