@@ -5,6 +5,8 @@ const hints: readonly [route: RegExp, command: string][] = [
   [/`?GET \/(api\/model-status|std\/v1\/models)`?/g, 'infer ls'],
   [/`?POST \/api\/workflow-executions\/(\w+)\/retry`?/g, 'infer execution retry $1'],
   [/`?POST \/api\/jobs\/(\w+)\/(cancel|retry)`?/g, 'infer job $2 $1'],
+  [/`?DELETE \/api\/jobs\/(\{id\}|\w+)`?/g, 'infer job delete $1'],
+  [/'\w+' to POST \/slug\/\{slug\}/g, 'use infer video --all-formats'],
   [/`?GET \/api\/jobs`?(?![/\w])/g, 'infer job list'],
 ]
 

@@ -94,7 +94,8 @@ export function openPromptRewriting({
           try {
             rewrite.prompts = readRewrite(contentOf(shaped.body), { modelId, count, maxLength })
           } catch (thrown) {
-            return { how: 'failed', failure: Failure.from(thrown), usage }
+            // Another sample may have a prompt.
+            return { how: 'retry', failure: Failure.from(thrown) }
           }
           rewrite.usage = usage
           return { how: 'completed', usage }

@@ -63,7 +63,6 @@ const wrong: [args: string[], said: string][] = [
   [['token', 'create', '--scopes', 'root'], "There is no scope 'root'."],
   [['token', 'create', '--expires', 'soon'], 'Write it as 90d, 12h, 2027-01-31 or never.'],
   [['token', 'rotate', 'tok_1', '--overlap', '25h'], '--overlap is at most 24h.'],
-  [['org', 'create', 'x', '--plan', 'gold'], 'free, pro, enterprise'],
   [['org', 'create', 'x'.repeat(129)], '1 to 128 characters'],
   [['chat', '--temperature', 'hot'], 'Write a number from 0 to 2.'],
   [['engine', 'gguf', '--id', 'x'], "Required option '--model <path>' not specified."],

@@ -34,7 +34,7 @@ test.each<[name: string, given: Partial<GivenMedia>, modelId: string, task: Gene
   ['wan/v2.2/fast/text-to-video', {}, 'wan', 'slug/text-to-video'],
   ['wan/text-to-video', {}, 'wan', 'slug/text-to-video'],
   ['both', {}, 'both', 'slug/text-to-image'],
-])('%s with %j', (name, given, modelId, task) => expect(target(name, given)).toEqual({ modelId, task }))
+])('%s with %j', (name, given, modelId, task) => expect(target(name, given)).toMatchObject({ modelId, task }))
 
 test.each(['chat', 'nothing', 'demo/', 'wan/v2.2', ''])('%j has no generation task', name =>
   expect(target(name)).toBeUndefined(),
