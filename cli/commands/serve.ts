@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { type Command, Option } from 'commander'
 import { packaged, version } from '../../core/assets.ts'
+import { collectGarbage } from '../../core/collect-garbage.ts'
 import { dataDirectory } from '../../core/config.ts'
 import { type LogLevel, openLog } from '../../core/log.ts'
 import { startThread } from '../../core/store/sqlite/thread.ts'
@@ -142,6 +143,8 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     return
   }
   disablePretenuring()
+  // The garbage of the start: V8 would keep it while the server is idle.
+  setTimeout(collectGarbage, 2_000).unref()
   useSmallBufferBlocks()
   close = () => app.close()
   reload = () => app.reload()
