@@ -1,26 +1,21 @@
 import { Failure } from '../failure.ts'
+import { type Month, monthOf } from '../month.ts'
 import type { BucketWidth, UsageCursor } from '../store/store.ts'
 
-/** Unix seconds at which the calendar month in UTC began. */
-export function startOfMonth(seconds: number): number {
-  const date = new Date(seconds * 1000)
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth()) / 1000
-}
-
-/** Unix seconds at which the next calendar month in UTC begins. */
-export function startOfNextMonth(seconds: number): number {
-  const date = new Date(seconds * 1000)
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1) / 1000
+/** The calendar month in UTC of a time, Unix seconds. */
+function monthAt(at: number): Month {
+  const { start, end } = monthOf(at * 1000)
+  return { start: start / 1000, end: end / 1000 }
 }
 
 const seconds = { '1m': 60, '1h': 3600, '1d': 86_400 } as const
 
 /** The start of the bucket of a time. Unix seconds. */
 export const bucketStart = (at: number, width: BucketWidth): number =>
-  width === 'month' ? startOfMonth(at) : Math.floor(at / seconds[width]) * seconds[width]
+  width === 'month' ? monthAt(at).start : Math.floor(at / seconds[width]) * seconds[width]
 
 const nextBucket = (start: number, width: BucketWidth): number =>
-  width === 'month' ? startOfNextMonth(start) : start + seconds[width]
+  width === 'month' ? monthAt(start).end : start + seconds[width]
 
 /** The latest time of a request, Unix seconds: the end of the year 9999. */
 export const latestTime = 253_402_300_799
@@ -44,7 +39,7 @@ export function usageWindow(
   now: number,
 ): { from: number; to: number } {
   const until = end ?? now
-  const since = start ?? (width === '1m' ? until - 3600 : startOfMonth(Math.min(until, now)))
+  const since = start ?? (width === '1m' ? until - 3600 : monthAt(Math.min(until, now)).start)
   if (until < since || (end !== undefined && until === since))
     throw new Failure('invalid_value', "'end_time' must be later than 'start_time'.", { param: 'end_time' })
   const from = bucketStart(since, width)

@@ -7,10 +7,10 @@ import { Failure } from '../../core/failure.ts'
 import { failureOf } from '../../core/schemas/issues.ts'
 import { bucketWidths, type Organization, type UsageGroup, usageGroups } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
-import { ownsMachine } from '../machine-owner.ts'
 import type { Owners } from '../owners.ts'
 import { queryOf } from '../query.ts'
 import { route } from '../route.ts'
+import { OrganizationPath, reachOrganization } from './reach.ts'
 import { sendCsv } from './send-csv.ts'
 
 const time = z.coerce.number().int().min(0).max(latestTime).optional()
@@ -115,7 +115,6 @@ const Usage = z
   })
   .meta({ id: 'UsageReport', description: 'What the finished work of an organization has used.' })
 
-const Params = z.object({ organization: z.string().describe('Id of the organization, as in `GET /api/me`.') })
 const lists = ['group_by', 'models', 'tasks', 'token_ids', 'user_ids'] as const
 
 /** Reads the query. A list may also be one value, or several with commas. */
@@ -128,19 +127,6 @@ function read(call: Call): z.output<typeof Query> {
   const result = Query.safeParse(given)
   if (!result.success) throw failureOf(result.error, given, Query)
   return result.data
-}
-
-/** The organization of the path, if the caller may read it: its own, and any for the owner of the machine. */
-async function readable(call: Call, { accounts }: Pick<Owners, 'accounts'>): Promise<Organization> {
-  const id = call.params['organization'] ?? ''
-  if (id !== call.caller.organizationId && !ownsMachine(call))
-    throw new Failure(
-      'organization_mismatch',
-      `This token belongs to the organization ${call.caller.organizationId}, not to the one in the path.`,
-    )
-  const found = await accounts.organization(id)
-  if (!found) throw new Failure('not_found', `Organization ${id.slice(0, 64)} was not found.`)
-  return found
 }
 
 function requestOf(
@@ -168,7 +154,7 @@ function requestOf(
 }
 
 /** The route that reads usage. */
-export const usageRoutes = (owners: Pick<Owners, 'accounts' | 'plans' | 'usage'>) => [
+export const usageRoutes = (owners: Pick<Owners, 'organizations' | 'plans' | 'usage'>) => [
   route({
     method: 'GET',
     path: '/api/organizations/:organization/usage',
@@ -178,12 +164,12 @@ export const usageRoutes = (owners: Pick<Owners, 'accounts' | 'plans' | 'usage'>
     description:
       'Returns what the finished work of the organization has used, in buckets of time. Times are rounded to whole buckets. Work counts when it ends, and its usage is kept after the job is deleted. A token of the organization that owns the machine may read every organization.',
     errorCodes: ['organization_mismatch', 'not_found', 'no_capacity'],
-    params: Params,
+    params: OrganizationPath,
     query: Query,
     response: Usage,
     media: ['text/csv'],
     async answer(call) {
-      const organization = await readable(call, owners)
+      const organization = await reachOrganization(call.params['organization'] ?? '', call, owners)
       const query = read(call)
       const request = requestOf(organization, owners.plans.limitsOf(organization), query)
       if (query.format === 'csv') return sendCsv(call, owners.usage.csv(request), `usage-${organization.id}.csv`)
