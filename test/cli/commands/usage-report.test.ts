@@ -96,5 +96,5 @@ test('the usage of a remote server is the same, over its API, however many pages
   expect(remote.stdout.split('\r\n')).toHaveLength(6002)
   expect(remote.stdout).toBe(local.stdout)
   const refused = await infer(['usage', '--org', 'org_none'], { env })
-  expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining('org_none was not found')])
+  expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining('no organization org_none')])
 })
