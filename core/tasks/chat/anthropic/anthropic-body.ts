@@ -1,5 +1,6 @@
 import { Failure } from '../../../failure.ts'
 import type { AnthropicBlock, AnthropicRequest } from '../../../schemas/anthropic.ts'
+import { effortOfBudget } from '../effort-of-budget.ts'
 import { type ChatPart, joined, needed, partsOf, partsOfBlock } from './anthropic-content.ts'
 
 type Message = Record<string, unknown>
@@ -136,7 +137,5 @@ function effortOf({ thinking, output_config }: AnthropicConversation): string | 
   if (thinking?.type === 'disabled') return 'none'
   const effort = output_config?.effort
   if (effort) return ['xhigh', 'max'].includes(effort) ? 'high' : effort
-  const budget = thinking?.type === 'enabled' ? thinking.budget_tokens : undefined
-  if (budget === undefined || budget === null) return undefined
-  return budget < 4096 ? 'low' : budget < 16_384 ? 'medium' : 'high'
+  return thinking?.type === 'enabled' ? effortOfBudget(thinking.budget_tokens) : undefined
 }

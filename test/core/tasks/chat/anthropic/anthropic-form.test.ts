@@ -4,7 +4,7 @@ import { AnthropicMessage, AnthropicRequest } from '../../../../../core/schemas/
 import type { ChatResponse } from '../../../../../core/schemas/chat.ts'
 import { anthropicError, anthropicStatus } from '../../../../../core/tasks/chat/anthropic/anthropic-error.ts'
 import { anthropicForm } from '../../../../../core/tasks/chat/anthropic/anthropic-form.ts'
-import { chunksOf, eventsOf } from './_chunks.ts'
+import { chunksOf, eventsOf } from '../_chunks.ts'
 
 const request = AnthropicRequest.parse({ model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] })
 const facts = { createdAt: 0, queuedMs: 0 }

@@ -1,4 +1,4 @@
-import type { ChatChunk } from '../../../../../core/tasks/chat/chat-form.ts'
+import type { ChatChunk } from '../../../../core/tasks/chat/chat-form.ts'
 
 type Delta = ChatChunk['choices'][number]['delta']
 
