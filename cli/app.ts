@@ -17,6 +17,7 @@ import { openCpu } from '../core/cpu/cpu.ts'
 import { Failure } from '../core/failure.ts'
 import { openFiles } from '../core/files/files.ts'
 import { type Jobs, openJobs } from '../core/jobs/jobs.ts'
+import { openResponses } from '../core/responses/responses.ts'
 import { openPromptExpansion } from '../core/jobs/prompt-expansion.ts'
 import { openPromptRewriting } from '../core/jobs/prompt-rewriting.ts'
 import { openFfmpeg } from '../core/media/ffmpeg.ts'
@@ -228,6 +229,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     reload,
     fleet,
     jobs,
+    responses: openResponses({ store, jobs, retentionMs: config.limits.response_retention }),
     rewriting,
     executions,
     workflows,

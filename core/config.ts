@@ -124,6 +124,10 @@ export const Limits = z
       description: 'Time that a finished job or execution is kept, with its files. 0 keeps it until it is removed.',
       example: '30d',
     }),
+    response_retention: Duration.default(30 * 86_400_000).meta({
+      description: 'Time that a response of /std/v1/responses with `store` is kept. 0 keeps it until it is deleted.',
+      example: '7d',
+    }),
     upload_retention: Duration.default(7 * 86_400_000).meta({
       description: 'Time that an uploaded file is kept, where the upload does not say. 0 keeps it until it is removed.',
       example: '1d',

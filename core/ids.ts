@@ -52,6 +52,7 @@ export const idPrefixes = [
   'wf',
   'exec',
   'whe',
+  'resp',
   'msg',
 ] as const
 export type IdPrefix = (typeof idPrefixes)[number]

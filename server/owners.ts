@@ -17,6 +17,7 @@ import type { Config } from '../core/models/config.ts'
 import type { Fleet } from '../core/models/fleet.ts'
 import type { Registry } from '../core/models/registry.ts'
 import type { Reload } from '../core/models/reload.ts'
+import type { Responses } from '../core/responses/responses.ts'
 import type { SteadyTime } from '../core/steady-time.ts'
 import type { SwapSet } from '../core/swap-set.ts'
 import type { Preparing } from '../core/tasks/preparing.ts'
@@ -50,6 +51,7 @@ export interface Owners {
   reload: Pick<Reload, 'status'>
   fleet: Fleet
   jobs: Jobs
+  responses: Responses
   rewriting: PromptRewriting
   executions: Executions
   workflows: Workflows

@@ -33,6 +33,7 @@ import { requestRoutes } from './slug/requests.ts'
 import { streamRoutes } from './slug/stream.ts'
 import { imageRoutes } from './std/images.ts'
 import { modelRoutes } from './std/models.ts'
+import { responseRoutes } from './std/responses/routes.ts'
 import { speechRoutes } from './std/speech-routes.ts'
 import { textRoutes } from './std/text.ts'
 import { transcriptionRoutes } from './std/transcriptions.ts'
@@ -42,6 +43,7 @@ import { webhookEndpointRoutes } from './std/webhook-endpoints.ts'
 export function routes(owners: Owners): readonly Route[] {
   const all: readonly Route[] = [
     ...textRoutes(owners),
+    ...responseRoutes(owners),
     ...speechRoutes(owners),
     ...transcriptionRoutes(owners),
     ...imageRoutes(owners),

@@ -31,6 +31,7 @@ import type {
 } from './job-records.ts'
 import type { OrganizationUse, StorageLimits } from './limit-reached.ts'
 import type { OrganizationEvent } from './organization-events.ts'
+import type { ResponseRecord } from './response-records.ts'
 import type { SpendStore } from './spend-records.ts'
 import type { UsagePage, UsageQuery, UsageSums } from './usage-records.ts'
 import type { WebhookStore } from './webhooks.ts'
@@ -45,6 +46,7 @@ export * from './job-records.ts'
 export * from './large-result.ts'
 export * from './limit-reached.ts'
 export * from './organization-events.ts'
+export * from './response-records.ts'
 export * from './spend-records.ts'
 export * from './usage-records.ts'
 export * from './webhooks.ts'
@@ -234,7 +236,7 @@ export interface Store {
      */
     remove(organizationId: string, id: string, at: number): Promise<true | undefined>
     /**
-     * Removes expired jobs, events and idempotency keys, at most `limit` of each; returns how many. `keysNow` is the
+     * Removes expired jobs, responses, events and idempotency keys, at most `limit` of each; returns how many. `keysNow` is the
      * steady time, by which keys expire; `now` if absent.
      */
     sweep(now: number, limit: number, keysNow?: number): Promise<number>
@@ -287,6 +289,14 @@ export interface Store {
     erased(ids: readonly string[]): Promise<void>
   }
   /** The videos of an organization, added when their job ends. */
+  /** Responses that are kept so that they can be read and continued. */
+  responses: {
+    add(record: ResponseRecord): Promise<void>
+    /** Undefined: the organization has no such response, or it has expired. */
+    find(organizationId: string, id: string, now: number): Promise<ResponseRecord | undefined>
+    /** False: there is no such response. */
+    remove(organizationId: string, id: string): Promise<boolean>
+  }
   library: {
     list(organizationId: string, filter: LibraryFilter): Promise<{ items: LibraryItem[]; next: string | null }>
     find(organizationId: string, id: string): Promise<LibraryItem | undefined>

@@ -16,6 +16,8 @@ export interface PrepareOptions {
   strict?: boolean
   /** The form of the body, if it is another one than that of the task. */
   form?: ChatFormName | undefined
+  /** What the form needs besides the body. */
+  context?: unknown
 }
 
 /** The form of an answer, and what it says besides. */
@@ -32,10 +34,10 @@ export const prepare = (
   body: Buffer,
   catalog: Catalog,
   bounds: JsonBounds,
-  { hash = false, strict = false, form }: PrepareOptions = {},
+  { hash = false, strict = false, form, context }: PrepareOptions = {},
 ): Prepared => {
   const sent = parseJson(body, bounds)
-  const formed = form && chatBodyOf(form, sent)
+  const formed = form && chatBodyOf(form, sent, context)
   const raw = formed ? formed.body : sent
   const model = strict ? catalog.get(String((raw as { model?: unknown } | null)?.model)) : undefined
   if (model) checkRequestFields(taskRecord(task), raw, model.extraParams)

@@ -6,6 +6,7 @@ import { registerLogEvents } from './log-event-schemas.ts'
 const names = [
   'ChatCompletionChunk',
   'CompletionChunk',
+  'ResponseEvent',
   'SpeechEvent',
   'TranscriptionEvent',
   'ImageEvent',
@@ -98,6 +99,18 @@ export function registerEventSchemas(): void {
     usage,
     system_fingerprint: z.string().optional().describe('Names the configuration of the engine, as the engine gave it.'),
   }).meta({ id: 'CompletionChunk', description: 'A piece of a streamed completion.' })
+
+  z.looseObject({
+    type: z
+      .string()
+      .describe('What happened, such as `response.created`, `response.output_text.delta` or `response.completed`.'),
+    sequence_number: z.int().describe('Number of the event, from 0.'),
+    response: z.looseObject({}).optional().describe('The response as it is now, in its first and last events.'),
+    output_index: z.int().optional().describe('Position of the item in the output.'),
+    item_id: z.string().optional().describe('Id of the item.'),
+    item: z.looseObject({}).optional().describe('The item, when it begins and ends.'),
+    delta: z.string().optional().describe('The next piece of the text, the reasoning or the arguments.'),
+  }).meta({ id: 'ResponseEvent', description: 'An event of a streamed response. Its members depend on `type`.' })
 
   z.discriminatedUnion('type', [
     z.object({

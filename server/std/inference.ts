@@ -38,13 +38,23 @@ export function infer(task: TextTask, owners: InferenceOwners): (call: Call) => 
   return call => answerInference({ task }, call, owners)
 }
 
+/** What a form needs of one request, and does with its answer. */
+export interface FormedCall {
+  context?: unknown
+  /** Keeps the answer, JSON text, before it is sent. `remembered` is what the form remembers of the request. */
+  keep?: (remembered: unknown, answer: string) => Promise<void>
+}
+
+/** Begins a request whose body was read. Undefined: it has been answered. */
+export type BeginForm = (call: Call, body: Buffer) => Promise<FormedCall | undefined>
+
 /** The same for a chat completion whose request and answer have the form of another API. */
-export function inferAs(form: ChatFormName, owners: InferenceOwners): (call: Call) => Promise<void> {
-  return call => answerInference({ task: 'std/chat-completion', form }, call, owners)
+export function inferAs(form: ChatFormName, owners: InferenceOwners, begin?: BeginForm): (call: Call) => Promise<void> {
+  return call => answerInference({ task: 'std/chat-completion', form, begin }, call, owners)
 }
 
 async function answerInference(
-  { task, form }: { task: TextTask; form?: ChatFormName },
+  { task, form, begin }: { task: TextTask; form?: ChatFormName; begin?: BeginForm | undefined },
   call: Call,
   owners: InferenceOwners,
 ): Promise<void> {
@@ -54,12 +64,18 @@ async function answerInference(
   call.releaseBody = admission.holdBody(heldBytes(call.req))
   const prefer = preferenceOf(call.req.headers.prefer)
   const body = await readBody(call.req, config.limits.chat_body)
+  const formed = begin ? await begin(call, body) : {}
+  if (!formed) return
   // Copied before the bytes are transferred to a thread. A body that is too large for a job is answered synchronously.
   // A job has the form of its task.
   const jobBody = !form && prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
   const keyed = idempotencyKeyOf(call) !== undefined
   const size = body.length
-  const ready = cpu.prepare(task, body, registry.catalog(), config.limits, { hash: keyed, form })
+  const ready = cpu.prepare(task, body, registry.catalog(), config.limits, {
+    hash: keyed,
+    form,
+    context: formed.context,
+  })
   const checked = ready instanceof Promise ? await ready : ready
   call.releaseBody(heldAfterReading(size))
   call.bodyHash = checked.bodyHash
@@ -73,12 +89,13 @@ async function answerInference(
     estimate: () => checked.estimate!,
   })
   if (later) return respondLater(call, admitted, jobBody, owners)
+  const admittedCall = { admitted, createdAt, waitMs: prefer.waitMs, ...(formed.keep ? { keep: formed.keep } : {}) }
   // After all checks, so that an invalid request does not use its key.
   if (keyed) {
     using hold = await holdKey(call, owners)
     if (hold.reply) replay(call, hold.reply)
-    else await answer(call, checked, { admitted, createdAt, waitMs: prefer.waitMs, hold }, owners)
-  } else await answer(call, checked, { admitted, createdAt, waitMs: prefer.waitMs }, owners)
+    else await answer(call, checked, { ...admittedCall, hold }, owners)
+  } else await answer(call, checked, admittedCall, owners)
 }
 
 interface AdmittedCall {
@@ -87,6 +104,7 @@ interface AdmittedCall {
   /** The limit of the caller; the model has its own. */
   waitMs: number
   hold?: Hold
+  keep?: NonNullable<FormedCall['keep']>
 }
 
 /** Runs the admitted request. From here on its outcome is recorded. */
@@ -104,7 +122,7 @@ async function answer(
     { stream, ...admittedCall },
     (lease, running) =>
       stream
-        ? relay(call, prepared, running, lease, owners)
+        ? relay(call, prepared, running, lease, admittedCall, owners)
         : collect(call, prepared, running, lease, admittedCall, owners),
     owners,
   )
@@ -133,15 +151,17 @@ function relay(
   prepared: Prepared,
   { createdAt, queuedMs }: RunningCall,
   lease: Lease,
+  { keep }: AdmittedCall,
   { config, throughput, timings }: Pick<Owners, 'config' | 'throughput' | 'timings'>,
 ): Promise<CallEnd> {
-  const { answerFormat } = prepared
+  const { answerFormat, form } = prepared
   if (!isStreamable(answerFormat)) throw new Error(`${answerFormat.task} has no stream`)
   return new Promise(resolve => {
     const stream = new StreamRelay({
       call,
       answerFormat,
-      translation: prepared.form && formedStream(prepared.form, { createdAt, queuedMs }),
+      translation: form && formedStream(form, { createdAt, queuedMs }),
+      keep: keep && form && (ended => keep(form.request, JSON.stringify(ended))),
       maxFrameBytes: config.limits.stream_frame,
       streams: call.streams,
       meter: throughput.meter(answerFormat.modelId),
@@ -165,7 +185,7 @@ async function collect(
   prepared: Prepared,
   { id, createdAt, queuedMs }: RunningCall,
   lease: Lease,
-  { hold }: AdmittedCall,
+  { hold, keep }: AdmittedCall,
   { config, cpu, throughput }: Pick<Owners, 'config' | 'cpu' | 'throughput'>,
 ): Promise<CallEnd> {
   const answers: Buffer[] = []
@@ -197,6 +217,7 @@ async function collect(
   used(shaped.usage)
   // A call that was cancelled while its answer was reshaped has been answered.
   call.abortSource.throwIfAborted()
+  if (keep && form) await keep(form.request, String(shaped.body))
   // Stored before it is sent: a client that has seen an answer gets the same one again.
   if (hold) await keepAnswer(hold, shaped.body, id)
   call.send(200, shaped.body)

@@ -18,6 +18,8 @@ interface RelayOptions {
   answerFormat: StreamAnswerFormat
   /** Translates the events into another form. */
   translation?: ChatStreamForm | undefined
+  /** Keeps the whole answer before its end is sent. Never rejects. */
+  keep?: ((ended: object) => Promise<void>) | undefined
   maxFrameBytes: number
   streams: Streams
   meter: Meter
@@ -112,8 +114,10 @@ export class StreamRelay implements EngineListener, WatchedStream {
       const last = this.#partial?.toString('latin1').trimEnd()
       if (last) this.#write(Buffer.from(this.#shaped(last) ?? `${last}\n\n`, 'latin1'))
       const end = this.#shape.end()
-      const { translation } = this.#options
-      this.#res.end(Buffer.from(translation ? this.#translated(end) + latin1(translation.end()) : end, 'latin1'))
+      const { translation, keep } = this.#options
+      const bytes = Buffer.from(translation ? this.#translated(end) + latin1(translation.end()) : end, 'latin1')
+      if (keep && translation?.ended) void keep(translation.ended).then(() => this.#res.end(bytes))
+      else this.#res.end(bytes)
     } catch (thrown) {
       return this.failed(Failure.from(thrown))
     }

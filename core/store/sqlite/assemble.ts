@@ -203,6 +203,11 @@ export function assemble(parts: {
       expire: (now, limit) => send('files.expire', { now, limit }),
       erased: ids => send('files.erased', ids),
     },
+    responses: {
+      add: record => send('responses.add', record, record.input.length + (record.answer?.length ?? 0)),
+      find: async (organizationId, id, now) => reader.responses.find(organizationId, id, now),
+      remove: (organizationId, id) => send('responses.remove', { organizationId, id }),
+    },
     library: {
       list: async (organizationId, filter) => reader.library.list(organizationId, filter),
       find: async (organizationId, id) => reader.library.find(organizationId, id),

@@ -10,6 +10,7 @@ import { libraryCommands } from './library.ts'
 import { organizationEndCommands } from './organization-end.ts'
 import { organizationUseCommands } from './organization-use.ts'
 import { organizationCommands } from './organizations.ts'
+import { responseCommands } from './responses.ts'
 import { resultCommands } from './result-rows.ts'
 import { spendCommands } from './spend.ts'
 import { tokenCommands } from './tokens.ts'
@@ -30,6 +31,7 @@ export const openCommands = (connection: Connection, context: WriteContext) => (
   ...queueCommands(connection, context),
   ...forgetCommands(connection, context),
   ...resultCommands(connection),
+  ...responseCommands(connection),
   ...idempotencyCommands(connection),
   ...fileCommands(connection, context),
   ...libraryCommands(connection),
@@ -51,6 +53,7 @@ export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'jobs.submitAll',
   'files.add',
   'idempotency.keep',
+  'responses.add',
   'workflows.create',
   'workflows.update',
   'executions.create',

@@ -6,6 +6,7 @@ import { openFileRows } from './files.ts'
 import type { WriteContext } from './job-end.ts'
 import { forgetKeys, keyLifetimeMs } from './keys.ts'
 import { ledgerReads } from './ledger.ts'
+import { forgetResponses } from './responses.ts'
 
 interface EndedRow {
   number: number
@@ -45,6 +46,7 @@ export function forgetCommands(connection: Connection, { jobCounts }: Pick<Write
   const calls = ledgerReads(connection)
   const events = forgetEvents(connection)
   const keys = forgetKeys(connection)
+  const responses = forgetResponses(connection)
 
   return {
     /** False: the organization has no such job. */
@@ -67,7 +69,8 @@ export function forgetCommands(connection: Connection, { jobCounts }: Pick<Write
     'jobs.sweep'({ now, keysNow, limit }: { now: number; keysNow: number; limit: number }): number {
       const ended = over.all(now, limit)
       for (const row of ended) forget(row, now)
-      return ended.length + events(now - eventLifetimeMs, limit) + keys(keysNow - keyLifetimeMs, limit)
+      const others = events(now - eventLifetimeMs, limit) + keys(keysNow - keyLifetimeMs, limit) + responses(now, limit)
+      return ended.length + others
     },
   }
 }

@@ -6,6 +6,7 @@ import { openFileRows } from './files.ts'
 import { type EndingRow, endingColumns, openEnd, type WriteContext } from './job-end.ts'
 import { openForget } from './job-forget.ts'
 import { type OrganizationRow, refuseDeleted, refuseMachineOwner } from './organizations.ts'
+import { eraseResponses } from './responses.ts'
 
 /**
  * The writer's commands that end an organization or its work. Deleting marks it and ends its tokens in one transaction;
@@ -74,6 +75,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
   const forgetJob = openForget(connection, context)
   const fileRows = openFileRows(connection)
   const audit = openAudit(connection)
+  const responses = eraseResponses(connection)
 
   function cancel(id: string, at: number, limit: number): ActiveWork {
     const executions = activeExecutions.all(id, limit)
@@ -151,7 +153,8 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
         }
       const ids = workflows.all(id, limit)
       for (const workflow of ids) for (const drop of dropWorkflow) drop.run(id, workflow)
-      const more = work.jobs + work.executions + expired + jobs.length + removed + ids.length > 0
+      const answers = responses(id, limit)
+      const more = answers + work.jobs + work.executions + expired + jobs.length + removed + ids.length > 0
       const done = !more && leftExecutions.get(id) === undefined
       if (done) setErased.run(at, id)
       return { files: removed, workflows: ids.length, more, done }

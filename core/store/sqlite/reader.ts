@@ -10,6 +10,7 @@ import { idempotencyReads, keyReads } from './keys.ts'
 import { ledgerLength } from './ledger.ts'
 import { libraryReads } from './library.ts'
 import { organizationReads } from './organizations.ts'
+import { responseReads } from './responses.ts'
 import { resultReads } from './result-rows.ts'
 import { spendReads } from './spend.ts'
 import { tokenReads } from './token-reads.ts'
@@ -52,6 +53,7 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
     results: all(resultReads(connection)),
     events: all(eventReads(connection)),
     idempotency: all(idempotencyReads(connection)),
+    responses: all(responseReads(connection)),
     files: all(fileReads(connection)),
     library: all(libraryReads(connection)),
     workflows: all(workflowReads(connection)),

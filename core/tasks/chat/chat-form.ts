@@ -35,19 +35,22 @@ export interface ChatAnswerFacts {
  * The form that another API gives a conversation, such as OpenAI's responses or Anthropic's messages. Every such request
  * becomes the body of a chat completion, and every answer is made of one: nothing else here knows the task. Pure.
  */
-export interface ChatForm<Request> {
+export interface ChatForm<Request, Context = void, Remembered = Request> {
   /** The schema of its requests. */
   schema: z.ZodType<Request>
   /** Whether the request asks for a stream. */
   isStream(request: Request): boolean
   /** Returns the body of the chat completion, without `stream` and `stream_options`. Throws Failure whose `param` names a field of `request`. */
-  chatBody(request: Request): Record<string, unknown>
-  /** Returns what `answer` and `stream` need of a request. Large members are left out, because it may change threads. */
-  remembered?(request: Request): Request
+  chatBody(request: Request, context: Context): Record<string, unknown>
+  /**
+   * Returns what `answer` and `stream` need of a request, without large members, because it may change threads. Absent if
+   * they need all of it.
+   */
+  remembered?(request: Request, context: Context): Remembered
   /** Returns the whole answer, as JSON. */
-  answer(request: Request, completion: ChatResponse, facts: ChatAnswerFacts): object
+  answer(request: Remembered, completion: ChatResponse, facts: ChatAnswerFacts): object
   /** Begins the translation of a streamed answer. */
-  stream(request: Request, facts: ChatAnswerFacts): ChatStreamForm
+  stream(request: Remembered, facts: ChatAnswerFacts): ChatStreamForm
 }
 
 /** The translation of one streamed answer. Each method returns the text to send, which may be empty. */
@@ -58,4 +61,6 @@ export interface ChatStreamForm {
   end(): string
   /** Called once instead of `end` if the answer fails after its first byte. */
   failure(failure: Failure, requestId: string): string
+  /** The whole answer, where the form keeps answers; undefined before the end. */
+  readonly ended?: object | undefined
 }

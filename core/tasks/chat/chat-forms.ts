@@ -2,26 +2,38 @@ import { failureOf } from '../../schemas/issues.ts'
 import { anthropicForm } from './anthropic/anthropic-form.ts'
 import type { ChatAnswerFacts, ChatForm, ChatStreamForm } from './chat-form.ts'
 import { cohereForm } from './cohere/cohere-form.ts'
+import { responseForm } from './responses/response-form.ts'
 
 /** The names of the other forms. */
-export type ChatFormName = 'anthropic' | 'cohere'
+export type ChatFormName = 'anthropic' | 'cohere' | 'responses'
 
 // A form gets only requests that its own schema has checked.
 // oxlint-disable-next-line no-explicit-any
-const forms: Record<ChatFormName, ChatForm<any>> = {
+const forms: Record<ChatFormName, ChatForm<any, any, any>> = {
   anthropic: anthropicForm,
   cohere: cohereForm,
+  responses: responseForm,
 }
 
-/** Turns a request in another form into the body of a chat completion. Throws Failure for an invalid request. */
-export function chatBodyOf(name: ChatFormName, raw: unknown): { body: Record<string, unknown>; request: unknown } {
+/**
+ * Turns a request in another form into the body of a chat completion. `context` is what the form needs besides. Throws
+ * Failure for an invalid request.
+ */
+export function chatBodyOf(
+  name: ChatFormName,
+  raw: unknown,
+  context?: unknown,
+): { body: Record<string, unknown>; request: unknown } {
   const form = forms[name]
   const checked = form.schema.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
   const request = checked.data
   const stream = form.isStream(request)
   const streamed = stream ? { stream, stream_options: { include_usage: true } } : {}
-  return { body: { ...form.chatBody(request), ...streamed }, request: form.remembered?.(request) ?? request }
+  return {
+    body: { ...form.chatBody(request, context), ...streamed },
+    request: form.remembered?.(request, context) ?? request,
+  }
 }
 
 /** Returns the answer in the form of its request, as JSON text. `completion` is the JSON of the chat completion. */

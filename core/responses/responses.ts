@@ -1,0 +1,185 @@
+import type { z } from 'zod'
+import { Failure } from '../failure.ts'
+import { isId } from '../ids.ts'
+import type { Jobs } from '../jobs/jobs.ts'
+import type { ChatResponse } from '../schemas/chat.ts'
+import type { ResponseItem, ResponseObject } from '../schemas/responses.ts'
+import type { JobRecord, ResponseRecord, Store } from '../store/store.ts'
+import type { Continued } from '../tasks/chat/responses/response-body.ts'
+import { responseOfItem } from '../tasks/chat/responses/response-ids.ts'
+import {
+  type RememberedResponse,
+  type ResponseState,
+  type ResponseStatus,
+  responseObject,
+} from '../tasks/chat/responses/response-object.ts'
+import { chunkOf, errorOf, responseStream } from '../tasks/chat/responses/response-stream.ts'
+
+/** The most responses of one conversation. */
+const maxChain = 1_000
+/** The most characters of the conversations that one request continues. */
+const maxContinued = 16 << 20
+/** The most earlier responses of which one request names items. */
+const maxReferenced = 64
+
+/** A response that is kept. */
+export interface StoredResponse {
+  record: ResponseRecord
+  /** The response as it is now. */
+  response: Shown
+  /** The job that makes it; undefined if it was made at once. */
+  job: JobRecord | undefined
+}
+type Shown = z.input<typeof ResponseObject> & { output: ResponseItem[] }
+
+export interface ResponsesOptions {
+  store: Pick<Store, 'responses'>
+  jobs: Pick<Jobs, 'find' | 'cancel' | 'remove'>
+  /** Milliseconds that a response is kept; 0 keeps it until it is deleted. */
+  retentionMs: number
+  clock?: { now(): number }
+}
+
+/** Stored responses: read, continued and deleted. A response in the background is made of the result of its job. */
+export function openResponses({ store, jobs, retentionMs, clock = Date }: ResponsesOptions) {
+  async function find(organizationId: string, id: string): Promise<StoredResponse | undefined> {
+    if (!isId(id) || !id.startsWith('resp_')) return undefined
+    const record = await store.responses.find(organizationId, id, clock.now())
+    if (!record) return undefined
+    if (record.answer !== null) return { record, response: JSON.parse(record.answer) as Shown, job: undefined }
+    const job = await jobs.find(organizationId, record.jobId!)
+    if (!job) return undefined
+    return { record, response: (await backgroundResponse(record, job)) as Shown, job }
+  }
+
+  /** Returns the items of the conversation that ends with the response, oldest first; undefined if one is missing. */
+  async function conversation(organizationId: string, last: string): Promise<ResponseItem[] | undefined> {
+    const parts: ResponseItem[][] = []
+    let length = 0
+    for (let id: string | null = last; id !== null; ) {
+      const found = await find(organizationId, id)
+      if (!found) return undefined
+      length += found.record.input.length + (found.record.answer?.length ?? 0)
+      if (length > maxContinued || parts.length >= maxChain)
+        throw new Failure(
+          'payload_too_large',
+          `The conversation of the response '${last}' is too long to be continued. Send what matters of it as 'input'.`,
+          { param: 'previous_response_id' },
+        )
+      parts.unshift([...(JSON.parse(found.record.input) as ResponseItem[]), ...found.response.output])
+      id = found.record.previousId
+    }
+    return parts.flat()
+  }
+
+  return {
+    find,
+    /**
+     * Returns what a request may continue: the conversations of these responses, and these items. Absent ones are left
+     * out. Throws Failure `payload_too_large`.
+     */
+    async continued(
+      organizationId: string,
+      { responseIds, itemIds }: { responseIds: readonly string[]; itemIds: readonly string[] },
+    ): Promise<Continued> {
+      const earlier: Record<string, ResponseItem[]> = {}
+      for (const id of responseIds) {
+        const items = await conversation(organizationId, id)
+        if (items) earlier[id] = items
+      }
+      const referenced: Record<string, ResponseItem> = {}
+      const wanted = new Set(itemIds)
+      const holders = new Set(itemIds.map(responseOfItem).filter(id => id !== undefined))
+      for (const id of [...holders].slice(0, maxReferenced)) {
+        const found = await find(organizationId, id)
+        if (!found) continue
+        for (const item of [...(JSON.parse(found.record.input) as ResponseItem[]), ...found.response.output])
+          if (item.id && wanted.has(item.id)) referenced[item.id] = item
+      }
+      return { earlier, referenced }
+    },
+    /** Keeps a response. With a job, its answer is made of the result of that. */
+    keep: (
+      { id, input, request }: RememberedResponse,
+      made: { organizationId: string; tokenId: string; createdAt: number } & (
+        | { answer: string; jobId: null }
+        | { answer: null; jobId: string }
+      ),
+    ): Promise<void> =>
+      store.responses.add({
+        ...made,
+        id,
+        previousId: request.previous_response_id ?? null,
+        request: JSON.stringify(request),
+        input: input!,
+        expiresAt: retentionMs === 0 ? null : made.createdAt + retentionMs,
+      }),
+    retentionMs,
+    /** False: the organization has no such response. Its job is cancelled and removed. */
+    async remove(organizationId: string, id: string): Promise<boolean> {
+      const found = await find(organizationId, id)
+      if (!found) return false
+      const { job } = found
+      if (job && job.finishedAt === null) await jobs.cancel(organizationId, job.id)
+      if (job) await jobs.remove(organizationId, job.id)
+      return await store.responses.remove(organizationId, id)
+    },
+    /** Cancels the job of a response. Throws Failure `job_already_finished`. */
+    async cancel({ record, job }: StoredResponse): Promise<Shown> {
+      const cancelled = (await jobs.cancel(record.organizationId, job!.id)) ?? job!
+      return (await backgroundResponse(record, cancelled)) as Shown
+    },
+    /** Returns the events with which a response begins, before anything was generated, as text. */
+    firstEvents: (record: ResponseRecord): string =>
+      responseStream(rememberedOf(record), { createdAt: record.createdAt }).begin(),
+    /** Returns all events of a response whose job has ended, as text, from the first one. */
+    async eventsOf(record: ResponseRecord, job: JobRecord): Promise<string> {
+      const stream = streamOf(record, job)
+      if (job.status === 'completed') return stream.chunk(chunkOf(await completionOf(job))) + stream.end()
+      const { code, message } = job.error ?? { code: 'cancelled' as const, message: 'The response was cancelled.' }
+      return stream.failure(new Failure(code, message), '')
+    },
+  }
+}
+export type Responses = ReturnType<typeof openResponses>
+
+const rememberedOf = ({ id, request, input }: ResponseRecord): RememberedResponse => ({
+  id,
+  isStored: true,
+  input,
+  request: JSON.parse(request) as RememberedResponse['request'],
+})
+
+const seconds = (ms: number): number => Math.floor(ms / 1000)
+
+/** The end of the job is the time of the response, so that its events are the same whenever they are made. */
+const streamOf = (record: ResponseRecord, { finishedAt }: JobRecord) =>
+  responseStream(rememberedOf(record), { createdAt: record.createdAt }, () => seconds(finishedAt ?? 0))
+
+async function completionOf({ result }: JobRecord): Promise<ChatResponse> {
+  const text = typeof result === 'string' ? result : await result!.text()
+  return JSON.parse(text) as ChatResponse
+}
+
+/** Returns the response that a job makes, as it is now. */
+async function backgroundResponse(record: ResponseRecord, job: JobRecord): Promise<object> {
+  const remembered = rememberedOf(record)
+  const shown = (status: ResponseStatus, more: Partial<ResponseState> = {}) =>
+    responseObject(remembered, { createdAt: seconds(record.createdAt), output: [], status, ...more })
+  switch (job.status) {
+    case 'pending':
+      return shown('queued')
+    case 'processing':
+      return shown('in_progress')
+    case 'cancelled':
+      return shown('cancelled')
+    case 'failed':
+      return shown('failed', { error: errorOf(job.error!) })
+    case 'completed': {
+      const stream = streamOf(record, job)
+      stream.chunk(chunkOf(await completionOf(job)))
+      stream.end()
+      return stream.ended!
+    }
+  }
+}
