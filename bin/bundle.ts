@@ -158,8 +158,8 @@ const common: BuildOptions = {
 
 /**
  * The program and the code of its threads, each in one CommonJS file: what the executable can hold. Without white space
- * and comments it takes 2 MB less of memory, in which every character lies twice. Names stay, so that a stack can be
- * read; lines are short, because Node prints the one of what nobody caught.
+ * and comments it takes 1 MB less of memory. Names stay, so that a stack can be read; lines are short, because Node prints
+ * the one of what nobody caught.
  */
 export async function bundleProgram(version: string, minifyWhitespace = true): Promise<Output[]> {
   const result = await bundle({
