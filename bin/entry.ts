@@ -14,8 +14,10 @@ if (program.cachedDataRejected) process.emitWarning('The code cache of this exec
 const run = program.runInThisContext() as (...given: unknown[]) => void
 run(exports, require, module, __filename, __dirname)
 
+/** In memory that goes back to the system as soon as it is garbage: a resizable buffer is not of `malloc`. */
 function read(name: string): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(ownParts().size(name))
+  const size = ownParts().size(name)
+  const bytes = new Uint8Array(new ArrayBuffer(size, { maxByteLength: size }))
   ownParts().read(name, bytes)
   return bytes
 }

@@ -59,9 +59,7 @@ export function extractFile(folder: string, name: string, content: Content): str
     privateFolder(dirname(path))
     const temporary = temporaryName(path)
     try {
-      const whole = new Uint8Array(content.size)
-      content.read(whole, 0)
-      writeFileSync(temporary, whole, { mode: 0o600, flag: 'wx' })
+      writeContent(temporary, content)
       renameSync(temporary, path)
     } catch (cause) {
       rmSync(temporary, { force: true })
@@ -121,6 +119,20 @@ function holds(path: string, { size, read }: Content): boolean {
     return true
   })
   return same ?? false
+}
+
+function writeContent(path: string, { size, read }: Content): void {
+  const descriptor = openSync(path, 'wx', 0o600)
+  try {
+    const piece = new Uint8Array(pieceBytes)
+    for (let at = 0; at < size; at += pieceBytes) {
+      const bytes = piece.subarray(0, Math.min(pieceBytes, size - at))
+      read(bytes, at)
+      writeFileSync(descriptor, bytes)
+    }
+  } finally {
+    closeSync(descriptor)
+  }
 }
 
 function isTree(path: string, files: readonly TreeFile[]): boolean {
