@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { type BuildOptions, type BuildResult, build as bundle, type Plugin } from 'esbuild'
 import { ascii } from './ascii.ts'
+import { onlyWhatIsUsed, patch } from './only-what-is-used.ts'
 
 export const root = join(import.meta.dirname, '..')
 const packages = realpathSync(join(root, 'node_modules'))
@@ -30,23 +31,6 @@ function outputsOf({ outputFiles, metafile }: BuildResult): Output[] {
 const versionOf = (name: string): string =>
   (JSON.parse(readFileSync(join(packages, name, 'package.json'), 'utf8')) as { version: string }).version
 
-/** Changes expressions of a package's file. Fails the build when one of them is not there exactly once. */
-function patch(file: string, ...changes: (readonly [from: string, to: string])[]): Plugin {
-  const path = join(packages, file)
-  return {
-    name: `patch ${file}`,
-    setup(build): void {
-      build.onLoad({ filter: new RegExp(`/${file.replaceAll('.', '\\.')}$`) }, () => {
-        const source = readFileSync(path, 'utf8')
-        const missing = changes.find(([from]) => source.split(from).length !== 2)
-        if (missing) throw new Error(`${file} no longer holds exactly once: ${missing[0]}. See bin/README.md.`)
-        const contents = changes.reduce((text, [from, to]) => text.replace(from, () => to), source)
-        return { contents, loader: 'js', resolveDir: dirname(path) }
-      })
-    },
-  }
-}
-
 /** Own code finds its files through core/assets.ts only: any other path is wrong in two of the three forms. */
 const onlyAssetsKnowPlaces: Plugin = {
   name: 'only core/assets.ts knows where files lie',
@@ -60,87 +44,6 @@ const onlyAssetsKnowPlaces: Plugin = {
     })
   },
 }
-
-/** A package's file, whole, as something smaller that has what is used of it. */
-function instead(filter: RegExp, contents: string): Plugin {
-  return {
-    name: `instead of ${filter.source}`,
-    setup(build): void {
-      build.onLoad({ filter }, ({ path }) => ({ contents, loader: 'js', resolveDir: dirname(path) }))
-    },
-  }
-}
-
-const notInBundle = (name: string): string => `throw new Error('${name} is not in the bundle: bin/bundle.ts')`
-
-/**
- * What is bundled lies in memory whole and is run whole, with what it loads of Node; what nobody uses of large packages
- * stays out. Together 10 MB of 140 at rest.
- */
-const onlyWhatIsUsed: Plugin[] = [
-  // Its clients, without a second `fetch`, a cache, mocks and WebSockets: 800 kB.
-  instead(
-    /\/undici\/index\.js$/,
-    `import Dispatcher from './lib/dispatcher/dispatcher.js'
-    import api from './lib/api/index.js'
-    Object.assign(Dispatcher.prototype, api)
-    export { default as Agent } from './lib/dispatcher/agent.js'
-    export { default as Client } from './lib/dispatcher/client.js'`,
-  ),
-  // No connection of ours speaks HTTP/2 (`allowH2: false`), of which Node's own part is large.
-  instead(/\/undici\/lib\/dispatcher\/client-h2\.js$/, `module.exports = () => { ${notInBundle('HTTP/2')} }`),
-  // Without pushing to a gateway, which loads TLS, and without adding up a cluster's processes.
-  instead(
-    /\/prom-client\/index\.js$/,
-    `export { default as Registry } from './lib/registry.js'
-    export { default as Counter } from './lib/counter.js'
-    export { default as Gauge } from './lib/gauge.js'
-    export { default as Histogram } from './lib/histogram.js'
-    export { default as collectDefaultMetrics } from './lib/defaultMetrics.js'`,
-  ),
-  // Its `Request`, `Response` and URL, with what they load of Node (`fetch` and HTTP/2): our events have none.
-  instead(
-    /\/srvx\/dist\/adapters\/node\.mjs$/,
-    `const absent = () => { ${notInBundle('srvx')} }
-    export { absent as FastResponse, absent as FastURL, absent as serve, absent as toNodeHandler }`,
-  ),
-  patch('h3/dist/response.mjs', [`var FrozenHeaders = class extends Headers {`, `var FrozenHeaders = class {`]),
-  // Only a new self-signed certificate needs node-forge (390 kB), and no warning of listhen's is to be had with our
-  // options, so that it needs no consola either.
-  patch(
-    'listhen/dist/shared/listhen.tqe5I1Rl.mjs',
-    [
-      `import forge from 'node-forge';`,
-      `const forge = {
-        get asn1() { return require('node-forge').asn1 },
-        get md() { return require('node-forge').md },
-        get pkcs12() { return require('node-forge').pkcs12 },
-        get pki() { return require('node-forge').pki },
-      };`,
-    ],
-    // Only HTTPS needs TLS.
-    [
-      `import { createServer } from 'node:https';`,
-      `const createServer = (...given) => require('node:https').createServer(...given);`,
-    ],
-    [`import consola$1, { consola } from 'consola';`, `const consola$1 = console, consola = console;`],
-  ),
-  instead(/\/listhen\/dist\/index\.mjs$/, `export { l as listen } from './shared/listhen.tqe5I1Rl.mjs'`),
-  // Follows every request for a way of closing that is not used: drain has its own. Loads TLS.
-  instead(/\/http-shutdown\/index\.js$/, `export default server => server`),
-  // Features of listhen that infer does not use: tunnels, the clipboard, WebSockets, a browser: 100 kB.
-  instead(/\/untun\/dist\/index\.mjs$/, notInBundle('untun')),
-  instead(/\/tinyclip\/dist\/index\.js$/, notInBundle('tinyclip')),
-  instead(/\/crossws\/dist\/adapters\/node\.mjs$/, notInBundle('crossws')),
-  instead(/\/listhen\/dist\/chunks\/xdg-open\.mjs$/, notInBundle('xdg-open')),
-  // Its messages in English, without 50 other languages: 400 kB.
-  instead(/\/zod\/v4\/locales\/index\.js$/, `export { default as en } from './en.js'`),
-  // Describes a new schema in place: the copies of 900 described schemas took 4.7 MB resident.
-  patch('zod/v4/classic/schemas.js', [
-    'describe(description) {\n        const cl = this.clone();',
-    'describe(description) {\n        const cl = core.globalRegistry.has(this) ? this.clone() : this;',
-  ]),
-]
 
 const common: BuildOptions = {
   absWorkingDir: root,
@@ -158,8 +61,8 @@ const common: BuildOptions = {
 
 /**
  * The program and the code of its threads, each in one CommonJS file: what the executable can hold. Without white space
- * and comments it takes 2 MB less of memory, in which every character lies twice. Names stay, so that a stack can be
- * read; lines are short, because Node prints the one of what nobody caught.
+ * and comments it takes 1 MB less of memory. Names stay, so that a stack can be read; lines are short, because Node prints
+ * the one of what nobody caught.
  */
 export async function bundleProgram(version: string, minifyWhitespace = true): Promise<Output[]> {
   const result = await bundle({

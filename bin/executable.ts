@@ -13,6 +13,8 @@ import {
 } from 'node:fs'
 import { join, relative } from 'node:path'
 import { constants, zstdCompressSync } from 'node:zlib'
+import { buildSync } from 'esbuild'
+import { partsList } from '../core/executable-parts.ts'
 import type { TreeFile } from '../core/extraction.ts'
 import { filesBelow, root } from './bundle.ts'
 import { inject } from './inject.ts'
@@ -36,12 +38,39 @@ export async function packExecutable(target: Target): Promise<string> {
     ...treeAssets(target, 'vendor-sharp'),
   }
   const temporary = `${target.executable}.${process.pid}`
-  await inject({ target, node, assets, output: temporary })
-  writeInPieces(target.executable, readFileSync(temporary))
+  await inject({ target, node, entry: bundledEntry(target), assets, output: temporary })
+  const injected = readFileSync(temporary)
+  writeInPieces(target.executable, Buffer.concat([injected, partsList(partsIn(injected, statSync(node).size, assets))]))
   rmSync(temporary)
   const size = (statSync(target.executable).size / 1e6).toFixed(1)
   const ms = Math.round(performance.now() - started)
   return `${relative(root, target.executable)}: ${size} MB, ${Object.keys(assets).length} assets in ${ms} ms`
+}
+
+/** The first lines of the executable, as one file. */
+function bundledEntry({ work }: Target): string {
+  const path = join(work, 'entry.cjs')
+  buildSync({
+    entryPoints: [join(root, 'bin/entry.ts')],
+    outfile: path,
+    bundle: true,
+    platform: 'node',
+    target: 'node24',
+    logLevel: 'warning',
+  })
+  return path
+}
+
+/** Where the injected file has each of the assets. Node comes first in it, then what was injected. */
+function partsIn(file: Buffer, nodeBytes: number, assets: Readonly<Record<string, string>>) {
+  const injected = file.subarray(nodeBytes)
+  const partOf = ([name, path]: [string, string]): [string, [number, number]] => {
+    const content = readFileSync(path)
+    const at = injected.indexOf(content)
+    if (at < 0) throw new Error(`${name} was not injected as it is. See bin/inject.ts.`)
+    return [name, [nodeBytes + at, content.length]]
+  }
+  return Object.fromEntries(Object.entries(assets).map(partOf))
 }
 
 /** The program, and what V8 has compiled of it when it is ready (bin/compile.ts). Name in the executable → file. */

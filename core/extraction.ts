@@ -8,6 +8,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  readSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -22,6 +23,13 @@ export interface TreeFile {
   size: number
   /** Hexadecimal. */
   sha256: string
+}
+
+/** The bytes of a file, read in pieces: whole, they would cost the start memory that it does not need again. */
+export interface Content {
+  size: number
+  /** Fills the buffer with the bytes from `at` on. */
+  read: (into: Uint8Array, at: number) => void
 }
 
 /** Returns the folder of extracted files: INFER_CACHE_DIR, XDG_CACHE_HOME/infer, or ~/.cache/infer. */
@@ -43,7 +51,7 @@ export function cacheDirectory(env: NodeJS.ProcessEnv = process.env): string {
  * byte by byte and, if it differs, replaced by one rename, so that concurrent starts always see a complete file.
  * Throws Failure `invalid_value` when the folder cannot be used.
  */
-export function extractFile(folder: string, name: string, content: Uint8Array): string {
+export function extractFile(folder: string, name: string, content: Content): string {
   const path = join(folder, name)
   return guarded(folder, () => {
     privateFolder(folder)
@@ -51,7 +59,7 @@ export function extractFile(folder: string, name: string, content: Uint8Array): 
     privateFolder(dirname(path))
     const temporary = temporaryName(path)
     try {
-      writeFileSync(temporary, content, { mode: 0o600, flag: 'wx' })
+      writeContent(temporary, content)
       renameSync(temporary, path)
     } catch (cause) {
       rmSync(temporary, { force: true })
@@ -95,10 +103,36 @@ export function extractTree(
   })
 }
 
+const pieceBytes = 64 << 10
+
 /** Whether the path is a regular file, not a link, with exactly these bytes. */
-function holds(path: string, content: Uint8Array): boolean {
-  const found = readRegular(path, content.byteLength)
-  return found !== undefined && Buffer.compare(found, content) === 0
+function holds(path: string, { size, read }: Content): boolean {
+  const same = withRegular(path, size, descriptor => {
+    const [found, expected] = [new Uint8Array(pieceBytes), new Uint8Array(pieceBytes)]
+    for (let at = 0; at < size; ) {
+      const bytes = readSync(descriptor, found, 0, Math.min(pieceBytes, size - at), at)
+      const piece = expected.subarray(0, bytes)
+      read(piece, at)
+      if (bytes === 0 || Buffer.compare(found.subarray(0, bytes), piece) !== 0) return false
+      at += bytes
+    }
+    return true
+  })
+  return same ?? false
+}
+
+function writeContent(path: string, { size, read }: Content): void {
+  const descriptor = openSync(path, 'wx', 0o600)
+  try {
+    const piece = new Uint8Array(pieceBytes)
+    for (let at = 0; at < size; at += pieceBytes) {
+      const bytes = piece.subarray(0, Math.min(pieceBytes, size - at))
+      read(bytes, at)
+      writeFileSync(descriptor, bytes)
+    }
+  } finally {
+    closeSync(descriptor)
+  }
 }
 
 function isTree(path: string, files: readonly TreeFile[]): boolean {
@@ -109,8 +143,8 @@ function isTree(path: string, files: readonly TreeFile[]): boolean {
   return (
     found.size === files.length &&
     files.every(file => {
-      const bytes = found.has(file.path) ? readRegular(join(path, file.path), file.size) : undefined
-      return bytes !== undefined && hash('sha256', bytes) === file.sha256
+      const matches = (descriptor: number) => hash('sha256', readFileSync(descriptor)) === file.sha256
+      return found.has(file.path) && withRegular(join(path, file.path), file.size, matches) === true
     })
   )
 }
@@ -122,7 +156,8 @@ const pathsBelow = (folder: string, within = ''): string[] =>
     return entry.isDirectory() ? pathsBelow(folder, path) : [path]
   })
 
-function readRegular(path: string, size: number): Buffer | undefined {
+/** Calls the function with the opened file; returns undefined when the path is not a regular file of this size. */
+function withRegular<T>(path: string, size: number, use: (descriptor: number) => T): T | undefined {
   let descriptor: number
   try {
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
@@ -131,7 +166,7 @@ function readRegular(path: string, size: number): Buffer | undefined {
   }
   try {
     const stat = fstatSync(descriptor)
-    return stat.isFile() && stat.size === size ? readFileSync(descriptor) : undefined
+    return stat.isFile() && stat.size === size ? use(descriptor) : undefined
   } finally {
     closeSync(descriptor)
   }

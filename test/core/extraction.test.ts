@@ -15,7 +15,12 @@ import {
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { cacheDirectory, extractFile, extractTree, type TreeFile } from '../../core/extraction.ts'
+import { type Content, cacheDirectory, extractFile, extractTree, type TreeFile } from '../../core/extraction.ts'
+
+const contentOf = (bytes: Uint8Array): Content => ({
+  size: bytes.length,
+  read: (into, at) => into.set(bytes.subarray(at, at + into.length)),
+})
 
 let cache: string
 let folder: string
@@ -44,9 +49,9 @@ describe('a file', () => {
   const content = Buffer.from('the original')
 
   test('is written once, for its owner only, and not rewritten while it is right', () => {
-    const path = extractFile(folder, 'deep/addon.node', content)
+    const path = extractFile(folder, 'deep/addon.node', contentOf(content))
     const before = statSync(path)
-    expect(extractFile(folder, 'deep/addon.node', content)).toBe(path)
+    expect(extractFile(folder, 'deep/addon.node', contentOf(content))).toBe(path)
     expect(statSync(path).ino).toBe(before.ino)
     expect(before.mode & 0o777).toBe(0o600)
     expect(statSync(folder).mode & 0o777).toBe(0o700)
@@ -66,9 +71,9 @@ describe('a file', () => {
       },
     ],
   ])('is replaced when it has %s', (_, tamper) => {
-    const path = extractFile(folder, 'addon.node', content)
+    const path = extractFile(folder, 'addon.node', contentOf(content))
     tamper(path)
-    extractFile(folder, 'addon.node', content)
+    extractFile(folder, 'addon.node', contentOf(content))
     expect(readFileSync(path, 'utf8')).toBe('the original')
     expect(statSync(path, {}).isFile() && readdirSync(folder)).toEqual(['addon.node'])
   })
@@ -76,7 +81,7 @@ describe('a file', () => {
   test('is not written where others could change it', () => {
     mkdirSync(folder)
     chmodSync(folder, 0o777)
-    expect(() => extractFile(folder, 'addon.node', content)).toThrow(
+    expect(() => extractFile(folder, 'addon.node', contentOf(content))).toThrow(
       /^The cache directory .* cannot be used \(others can write to .*\); set INFER_CACHE_DIR to/,
     )
   })
@@ -86,11 +91,13 @@ describe('a file', () => {
     ['a link is in the way', () => symlinkSync(tmpdir(), folder)],
   ])('is not written where %s', (_, prepare) => {
     prepare()
-    expect(() => extractFile(folder, 'addon.node', content)).toThrow(/is not a folder\); set INFER_CACHE_DIR/)
+    expect(() => extractFile(folder, 'addon.node', contentOf(content))).toThrow(
+      /is not a folder\); set INFER_CACHE_DIR/,
+    )
   })
 
   test('is not written below /proc, and the attempt ends', () => {
-    expect(() => extractFile('/proc/infer/cache/1-0123456789abcdef', 'addon.node', content)).toThrow(
+    expect(() => extractFile('/proc/infer/cache/1-0123456789abcdef', 'addon.node', contentOf(content))).toThrow(
       /^The cache directory \/proc\/infer\/cache cannot be used \(ENOENT/,
     )
   })
@@ -107,7 +114,7 @@ describe('a file', () => {
     writeFileSync(join(folder, 'old.tmp'), '')
     utimesSync(join(folder, 'old.tmp'), long, long)
     writeFileSync(join(folder, 'young.tmp'), '')
-    extractFile(folder, 'addon.node', content)
+    extractFile(folder, 'addon.node', contentOf(content))
     expect(readdirSync(cache).sort()).toEqual(
       ['1.0.0-0123456789abcdef', ...['c', 'd', 'e'].map(name => `1.0.0-${name.repeat(16)}`), 'photos'].sort(),
     )

@@ -76,7 +76,7 @@ export async function openSpace({ directory, ballast, minFreeBytes, ballastBytes
       const file = await open(partial, 'w', 0o600)
       try {
         // Random, because a file system with compression would shrink anything else.
-        const block = await promisify(randomBytes)(1 << 20)
+        const block = await promisify(randomBytes)(64 << 10)
         for (let remaining = ballastBytes; remaining > 0 && !ended.signal.aborted; remaining -= block.length)
           await file.write(block, 0, Math.min(remaining, block.length))
         await file.sync()

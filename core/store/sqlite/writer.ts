@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs'
 import { type MessagePort, parentPort, receiveMessageOnPort } from 'node:worker_threads'
+import { collectGarbage } from '../../collect-garbage.ts'
 import { StoreRefusal } from '../refusal.ts'
 import type { SentCommand } from './batch.ts'
 import { bootDatabase } from './boot.ts'
@@ -73,6 +74,8 @@ function serve(
   let ended = false
   let dirty = true
   const idle = setTimeout(checkpoint, idleMs)
+  // The garbage of the start; as in cli/commands/serve.ts, V8 has a heap of its own for this thread.
+  if (role === 'server') setTimeout(collectGarbage, 2_000).unref()
 
   port.on('message', (message: ToWriter) => {
     receive(message)
