@@ -51,6 +51,8 @@ export const idPrefixes = [
   'file',
   'wf',
   'exec',
+  'batch',
+  'batch_req',
   'whe',
   'msg',
 ] as const

@@ -13,6 +13,7 @@ import type {
   VerifiableToken,
 } from './account-records.ts'
 import type { Actor, AuditFilter, AuditRecord } from './audit-records.ts'
+import type { BatchStore } from './batch-records.ts'
 import type { FilePurpose, FileRecord, LibraryFilter, LibraryItem, NewFile } from './file-records.ts'
 import type {
   Backlog,
@@ -39,6 +40,7 @@ import type { CommitEffects, ExecutionEvent, ExecutionStore, WorkflowStore } fro
 // The record types of the store, by subject.
 export * from './account-records.ts'
 export * from './audit-records.ts'
+export * from './batch-records.ts'
 export * from './file-records.ts'
 export * from './job-class.ts'
 export * from './job-records.ts'
@@ -296,6 +298,7 @@ export interface Store {
   spend: SpendStore
   workflows: WorkflowStore
   executions: ExecutionStore
+  batches: BatchStore
   webhooks: WebhookStore
   /** What finished work has used, summed in the transaction of its ledger row; kept longer than jobs. */
   usage: {
