@@ -19,11 +19,12 @@ import { type Spend, type Spender, spenderOf } from './spend.ts'
 
 /** The caller who requests work. */
 export interface Requester extends Pick<Caller, 'organizationId' | 'tokenId' | 'limits' | 'region'> {
-  token: Pick<
-    VerifiableToken,
-    'organizationId' | 'organizationName' | 'originId' | 'name' | 'models' | 'region' | 'limits'
-  >
+  token: RequestingToken
 }
+type RequestingToken = Pick<
+  VerifiableToken,
+  'organizationId' | 'organizationName' | 'originId' | 'name' | 'models' | 'region' | 'limits'
+>
 
 /** The requested work. */
 export interface WorkRequest {

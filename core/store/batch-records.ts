@@ -1,4 +1,3 @@
-import type { NewFile } from './file-records.ts'
 import type { IdempotencyKey, JobRecord, NewJob } from './job-records.ts'
 
 export const batchStatuses = [
@@ -50,6 +49,9 @@ export interface NewBatch {
   region: string | null
   /** What this server's own URLs begin with for the caller. */
   origin: string
+  /** The ids that its output files will have. */
+  outputFileId: string
+  errorFileId: string
   createdAt: number
   /** When its unfinished lines are given up, epoch milliseconds. */
   expiresAt: number
@@ -71,8 +73,6 @@ export interface BatchRecord extends Omit<NewBatch, 'idempotency'> {
   /** The model of its first line; null before validation. */
   modelId: string | null
   faults: BatchFault[] | null
-  outputFileId: string | null
-  errorFileId: string | null
   inProgressAt: number | null
   finalizingAt: number | null
   cancellingAt: number | null
@@ -149,12 +149,8 @@ export interface BatchStore {
   cancel(organizationId: string, id: string, at: number): Promise<BatchRecord | undefined>
   /** Gives up its unfinished lines. False: it was neither validating nor in progress. */
   expire(key: BatchKey, at: number): Promise<boolean>
-  /** Ends it with its files, whose bytes are on disk already. False: it is not finalizing, or has unfinished jobs. */
-  finish(
-    key: BatchKey,
-    end: { files: readonly NewFile[]; outputFileId: string | null; errorFileId: string | null },
-    at: number,
-  ): Promise<boolean>
+  /** Ends it, after its files were stored. False: it is not finalizing, or has unfinished jobs. */
+  finish(key: BatchKey, at: number): Promise<boolean>
   /** The lines of a range, both ends included, that have become jobs or were refused. */
   lines(key: BatchKey, from: number, to: number): Promise<BatchLine[]>
   /** The ids of its jobs that have not ended. */

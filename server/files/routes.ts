@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
-import { isUnavailable } from '../../core/files/files.ts'
+import { isUnavailable } from '../../core/files/api-files.ts'
 import type { FileRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import { errorGroups } from '../docs/route-errors.ts'

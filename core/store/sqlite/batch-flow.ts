@@ -36,8 +36,8 @@ export function openBatchFlow(
     `UPDATE batches SET status = 'finalizing', ending = 'completed', finalizing_at = ? WHERE number = ?`,
   )
   const ended = connection.prepare<[number], { organization_id: string } & Record<string, string | number | null>>(
-    `SELECT organization_id, id, status, endpoint, input_file_id, output_file_id, error_file_id, total, completed, failed
-     FROM batches WHERE number = ?`,
+    `SELECT organization_id, id, status, endpoint, input_file_id, iif(completed > 0, output_file_id, NULL) AS output_file_id,
+       iif(failed > 0, error_file_id, NULL) AS error_file_id, total, completed, failed FROM batches WHERE number = ?`,
   )
 
   function settle(row: BatchStateRow, at: number): void {

@@ -14,8 +14,8 @@ interface BatchRow extends BatchStateRow {
   ending: BatchRecord['ending']
   model_id: string | null
   faults: string | null
-  output_file_id: string | null
-  error_file_id: string | null
+  output_file_id: string
+  error_file_id: string
   created_at: number
   expires_at: number
   in_progress_at: number | null

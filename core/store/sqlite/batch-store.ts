@@ -31,7 +31,7 @@ export function batchStore(
       return (await send('batches.cancel', { organizationId, id, at })) ? batches.find(organizationId, id) : undefined
     },
     expire: (key, at) => send('batches.expire', { ...key, at }),
-    finish: (key, end, at) => send('batches.finish', { ...key, ...end, at }),
+    finish: (key, at) => send('batches.finish', { ...key, at }),
     lines: async (key, from, to) => batches.lines(key, from, to),
     running: async key => batches.running(key),
     sweep: limit => send('batches.sweep', limit),

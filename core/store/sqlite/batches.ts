@@ -6,11 +6,9 @@ import type {
   LimitReached,
   LineError,
   NewBatch,
-  NewFile,
 } from '../store.ts'
 import { type BatchStateRow, batchStateColumns } from './batch-flow.ts'
 import type { Connection } from './database.ts'
-import { openFileRows } from './files.ts'
 import { openJobRows } from './job-add.ts'
 import type { WriteContext } from './job-end.ts'
 import { openKeys } from './keys.ts'
@@ -22,8 +20,8 @@ export function batchCommands(connection: Connection, context: WriteContext) {
   const { batches, use } = context
   const insert = connection.prepare(
     `INSERT INTO batches (organization_id, id, token_id, endpoint, input_file_id, completion_window, output_lifetime_ms,
-       metadata, region, origin, status, created_at, expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'validating', ?, ?)`,
+       metadata, region, origin, output_file_id, error_file_id, status, created_at, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'validating', ?, ?)`,
   )
   const inputFile = connection
     .prepare<[string, string], number>(
@@ -56,8 +54,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
     `UPDATE batches SET status = 'finalizing', ending = 'expired', finalizing_at = ? WHERE number = ?`,
   )
   const finish = connection.prepare(
-    `UPDATE batches SET status = ending, output_file_id = ?, error_file_id = ?, failed = total - completed,
-       finished_at = ? WHERE number = ?`,
+    'UPDATE batches SET status = ending, failed = total - completed, finished_at = ? WHERE number = ?',
   )
   const ofEnded = connection
     .prepare<[], number>(
@@ -71,7 +68,6 @@ export function batchCommands(connection: Connection, context: WriteContext) {
   const withoutLines = connection.prepare('UPDATE batches SET has_lines = 0 WHERE number = ?')
   const keys = openKeys(connection)
   const jobs = openJobRows(connection, context)
-  const files = openFileRows(connection)
 
   const inState = (key: BatchKey, ...states: readonly BatchStateRow['status'][]): BatchStateRow | undefined => {
     const row = one.get(key.organizationId, key.id)
@@ -101,6 +97,8 @@ export function batchCommands(connection: Connection, context: WriteContext) {
         batch.metadata,
         batch.region,
         batch.origin,
+        batch.outputFileId,
+        batch.errorFileId,
         batch.createdAt,
         batch.expiresAt,
       )
@@ -163,22 +161,10 @@ export function batchCommands(connection: Connection, context: WriteContext) {
       return row !== undefined && changed(row)
     },
 
-    'batches.finish'({
-      files: made,
-      outputFileId,
-      errorFileId,
-      at,
-      ...key
-    }: BatchKey & {
-      files: readonly NewFile[]
-      outputFileId: string | null
-      errorFileId: string | null
-      at: number
-    }): boolean {
+    'batches.finish'({ at, ...key }: BatchKey & { at: number }): boolean {
       const row = inState(key, 'finalizing', 'cancelling')
       if (!row || row.fed > row.completed + row.failed) return false
-      for (const file of made) files.add(file)
-      finish.run(outputFileId, errorFileId, at, row.number)
+      finish.run(at, row.number)
       batches.announce(row.number, at)
       return true
     },

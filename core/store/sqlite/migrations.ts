@@ -9,6 +9,7 @@ import { jobRegion } from './migrations/006-job-region.ts'
 import { usage } from './migrations/007-usage.ts'
 import { organizationEnds } from './migrations/008-organization-ends.ts'
 import { organizationUse } from './migrations/009-organization-use.ts'
+import { filePurposes } from './migrations/010-file-purposes.ts'
 import { batches } from './migrations/011-batches.ts'
 
 export interface Migration {
@@ -27,6 +28,7 @@ export const migrations: readonly Migration[] = [
   { version: 7, sql: usage },
   { version: 8, sql: organizationEnds },
   { version: 9, sql: organizationUse },
+  { version: 10, sql: filePurposes },
   { version: 11, sql: batches },
 ]
 

@@ -2,7 +2,8 @@
  * Batches: files whose lines become jobs. A line has a row once it has become a job or was refused, written in the
  * transaction of that job; its end is written in the transaction of the job's end. So the number of rows and the counters
  * of the batch always agree with its jobs, whatever stops the server. The rows are deleted after the batch has ended, when
- * its output files have everything.
+ * its output files have everything. The ids of these files are chosen when the batch is created, so that a crash while
+ * they are written makes none twice.
  */
 export const batches = `
 CREATE TABLE batches (
@@ -22,8 +23,8 @@ CREATE TABLE batches (
   ending TEXT CHECK (ending IN ('completed', 'expired', 'cancelled')),
   model_id TEXT,
   faults TEXT CHECK (json_type(faults) = 'array'),
-  output_file_id TEXT,
-  error_file_id TEXT,
+  output_file_id TEXT NOT NULL,
+  error_file_id TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
   in_progress_at INTEGER,
