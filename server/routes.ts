@@ -31,6 +31,7 @@ import { batchRoutes } from './slug/batch.ts'
 import { generateRoutes } from './slug/generate.ts'
 import { requestRoutes } from './slug/requests.ts'
 import { streamRoutes } from './slug/stream.ts'
+import { batchJobRoutes } from './std/batches.ts'
 import { imageRoutes } from './std/images.ts'
 import { modelRoutes } from './std/models.ts'
 import { speechRoutes } from './std/speech-routes.ts'
@@ -55,6 +56,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...requestRoutes(owners),
     ...streamRoutes(owners),
     ...batchRoutes(owners),
+    ...batchJobRoutes(owners),
     ...promptRewriteRoutes(owners),
     ...falRoutes(owners),
     ...workflowRoutes(owners),

@@ -41,7 +41,8 @@ export interface Settlement {
 /** The spender of a caller; `organizationLimit` is the effective limit of its organization. */
 export const spenderOf = (
   token: Pick<VerifiableToken, 'organizationId' | 'originId' | 'name' | 'limits'>,
-  organizationLimit: number | null): Spender => ({
+  organizationLimit: number | null,
+): Spender => ({
   organizationId: token.organizationId,
   originId: token.originId,
   tokenName: token.name,

@@ -75,7 +75,8 @@ export interface NewJob {
   batch?: { id: string; line: number } | null
 }
 
-export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class' | 'limits' | 'held' | 'region' | 'webhook' | 'batch'> {
+export interface JobRecord
+  extends Omit<NewJob, 'idempotency' | 'class' | 'limits' | 'held' | 'region' | 'webhook' | 'batch'> {
   region: RegionLabel | null
   webhook: RequestWebhook | null
   kind: 'async' | 'sync'

@@ -4,6 +4,7 @@ export const tags: Readonly<Record<string, string>> = {
   Audio: 'OpenAI-compatible API for audio: text to speech, transcription and translation.',
   Models: 'Models, their state, and loading and unloading them.',
   Images: 'OpenAI-compatible API for images.',
+  Batches: 'OpenAI-compatible API for batches: files of requests that run in the background after all other work.',
   Jobs: 'Background jobs. A job that was accepted survives crashes and restarts.',
   Events: 'Server-sent events of jobs and executions.',
   Generation: 'Images and videos by the slug of a model: queue, status, result.',

@@ -22,7 +22,10 @@ type Ended = 'completed' | 'failed' | 'cancelled'
 /** Moves batches forward inside the transactions of their lines' jobs and of their own commands. */
 export function openBatchFlow(
   connection: Connection,
-  { events, effects }: { events: Pick<Events, 'addOfOrganization'>; effects: Pick<GroupEffects, 'eventOf' | 'moveBatch'> },
+  {
+    events,
+    effects,
+  }: { events: Pick<Events, 'addOfOrganization'>; effects: Pick<GroupEffects, 'eventOf' | 'moveBatch'> },
 ) {
   const endLine = connection.prepare(
     `UPDATE batch_lines SET status = ? WHERE batch = ? AND line = ? AND status = 'running'`,

@@ -1,12 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type {
-  BatchFault,
-  BatchFeed,
-  BatchKey,
-  LimitReached,
-  LineError,
-  NewBatch,
-} from '../store.ts'
+import type { BatchFault, BatchFeed, BatchKey, LimitReached, LineError, NewBatch } from '../store.ts'
 import { type BatchStateRow, batchStateColumns } from './batch-flow.ts'
 import type { Connection } from './database.ts'
 import { openJobRows } from './job-add.ts'
@@ -34,9 +27,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
   const begin = connection.prepare(
     `UPDATE batches SET status = 'in_progress', total = ?, model_id = ?, in_progress_at = ? WHERE number = ?`,
   )
-  const fail = connection.prepare(
-    `UPDATE batches SET status = 'failed', faults = ?, finished_at = ? WHERE number = ?`,
-  )
+  const fail = connection.prepare(`UPDATE batches SET status = 'failed', faults = ?, finished_at = ? WHERE number = ?`)
   const insertLine = connection.prepare(
     'INSERT INTO batch_lines (batch, line, job_id, status, error) VALUES (?, ?, ?, ?, ?)',
   )

@@ -70,7 +70,9 @@ export interface WriteContext {
 type EndedRow = EndingRow & { expires_at: number | null }
 
 /** The part of the shared state that ending a job needs. */
-type EndWriting = Pick<WriteContext, 'ledger' | 'jobCounts' | 'events' | 'batches'> & { flow: Pick<ExecutionFlow, 'advance'> }
+type EndWriting = Pick<WriteContext, 'ledger' | 'jobCounts' | 'events' | 'batches'> & {
+  flow: Pick<ExecutionFlow, 'advance'>
+}
 
 /** The effects of a job's end besides its row: expiry of its files, its ledger row, its event, its execution. */
 function openEndEffects(connection: Connection, { ledger, jobCounts, events, flow, batches }: EndWriting) {

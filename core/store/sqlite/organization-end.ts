@@ -78,7 +78,9 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     `DELETE FROM batch_lines WHERE batch = :batch
        AND line IN (SELECT line FROM batch_lines WHERE batch = :batch LIMIT :limit)`,
   )
-  const someBatch = connection.prepare<[string], number>('SELECT number FROM batches WHERE organization_id = ? LIMIT 1').pluck()
+  const someBatch = connection
+    .prepare<[string], number>('SELECT number FROM batches WHERE organization_id = ? LIMIT 1')
+    .pluck()
   const dropBatch = connection.prepare('DELETE FROM batches WHERE number = ?')
   const endJob = openEnd(connection, context)
   const forgetJob = openForget(connection, context)
