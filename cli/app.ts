@@ -5,6 +5,7 @@ import { openKeys } from '../core/accounts/keys.ts'
 import { openLimiter } from '../core/accounts/limiter.ts'
 import { openOrganizations } from '../core/accounts/organizations.ts'
 import { openPlans } from '../core/accounts/plans.ts'
+import { openRequesterOf } from '../core/accounts/requester-of.ts'
 import { openShares } from '../core/accounts/shares.ts'
 import { openTokenLimiter } from '../core/accounts/token-limiter.ts'
 import { openUsageReports } from '../core/accounts/usage-report.ts'
@@ -226,7 +227,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     files,
     cpu,
     endpoints: openBatchEndpoints({ registry, files }),
-    requesterOf: accounts.requesterOf,
+    requesterOf: openRequesterOf({ store, plans }),
     config,
     log,
   })

@@ -202,22 +202,6 @@ export function openAccounts({
       const organization = await store.organizations.find(organizationId)
       return organization && plans.limitsOf(organization)
     },
-    /** What admission needs to know of a token, in any state; undefined if it or its organization no longer exists. */
-    async requesterOf(organizationId: string, tokenId: string, region: Region | undefined) {
-      const [organization, token] = await Promise.all([
-        store.organizations.find(organizationId),
-        store.tokens.find(organizationId, tokenId),
-      ])
-      if (!organization || organization.status === 'deleted' || !token) return undefined
-      const { name: organizationName, region: restricted } = organization
-      return {
-        organizationId,
-        tokenId,
-        region,
-        limits: plans.limitsOf(organization),
-        token: { ...token, organizationName, region: restricted },
-      }
-    },
     /** What an organization uses of its limits now. */
     use: (organizationId: string): Promise<OrganizationUse> =>
       store.organizations.use(organizationId, dayStartOf(now())),

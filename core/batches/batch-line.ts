@@ -24,6 +24,11 @@ const missing = (param: string) => fault('missing_required_parameter', param, `'
 export const shortEndpoint = (path: string): string =>
   path.replace(/^\/std(?:\/openai)?(?=\/v1\/)/, '').replace(/^\/(?=slug\/)/, '')
 
+const slugPath = /^slug\/(.+)$/s
+
+/** Returns the slug in the short form of an endpoint; undefined for one that has none. */
+export const slugIn = (endpoint: string): string | undefined => slugPath.exec(endpoint)?.[1]
+
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 

@@ -2,6 +2,7 @@ import { Failure } from '../failure.ts'
 import type { Region } from '../schemas/region.ts'
 import type { BatchRecord } from '../store/store.ts'
 import { windowOf } from './batch-limits.ts'
+import { slugIn } from './batch-line.ts'
 import type { BatchesOptions } from './batches.ts'
 import { type Fed, firstHalf, lineError, openLineAdmission, storeFed } from './feed-lines.ts'
 import { openInputFiles } from './input-files.ts'
@@ -33,7 +34,7 @@ export function openBatchSteps(
 
   const targetOf = (batch: BatchRecord) => ({
     endpoint: batch.endpoint,
-    namesModel: !batch.endpoint.startsWith('slug/'),
+    namesModel: slugIn(batch.endpoint) === undefined,
   })
   const requester = (batch: BatchRecord) =>
     requesterOf(batch.organizationId, batch.tokenId, (batch.region as Region | null) ?? undefined)

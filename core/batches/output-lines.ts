@@ -3,6 +3,7 @@ import { ulid } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { BatchLine, BatchRecord, JobRecord, LineError, Store } from '../store/store.ts'
 import type { BatchEndpoints } from './batch-endpoint.ts'
+import { slugIn } from './batch-line.ts'
 import type { InputLine } from './batch-work.ts'
 import type { InputFiles } from './input-files.ts'
 
@@ -40,7 +41,7 @@ const unexecuted = (id: string, customId: string, code: string, message: string)
 
 /** Yields the lines of the output files of a batch whose jobs have all ended. */
 export function openOutputLines({ batch, endpoints, path, maxBytes, store, jobs, files }: OutputOptions) {
-  const target = { endpoint: batch.endpoint, namesModel: !batch.endpoint.startsWith('slug/') }
+  const target = { endpoint: batch.endpoint, namesModel: slugIn(batch.endpoint) === undefined }
 
   /** Yields every line with what became of it, in the order of the file. */
   async function* all(): AsyncGenerator<{ input: InputLine; line: BatchLine | undefined }> {

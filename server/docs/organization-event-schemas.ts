@@ -7,6 +7,7 @@ import { batchEventTypes } from '../../core/store/store.ts'
  */
 export function organizationEventSchemas<Head extends z.ZodRawShape>(head: Head) {
   const money = (text: string) => z.number().describe(`${text}, in the currency of the prices.`)
+  const count = (text: string) => z.int().describe(text)
   const quota = {
     spend_limit: money('The monthly spend limit'),
     spent: money('Cost of the work that has ended this month'),
@@ -45,7 +46,11 @@ export function organizationEventSchemas<Head extends z.ZodRawShape>(head: Head)
           output_file_id: z.string().nullable().describe('File with the answers; null without any.'),
           error_file_id: z.string().nullable().describe('File with the errors; null without any.'),
           request_counts: z
-            .object({ total: z.int(), completed: z.int(), failed: z.int() })
+            .object({
+              total: count('Lines of the input file.'),
+              completed: count('Lines with an answer.'),
+              failed: count('All other lines.'),
+            })
             .describe('How many lines there were, and what became of them.'),
         })
         .describe('The batch. Webhooks have the same data.'),

@@ -1,4 +1,5 @@
 import type { BatchEndpoint, BatchEndpoints, LineResult } from '../../core/batches/batch-endpoint.ts'
+import { slugIn } from '../../core/batches/batch-line.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
@@ -102,12 +103,10 @@ async function* images(line: LineResult, owners: AnswerOwners): AsyncGenerator<s
   yield ']}'
 }
 
-const slugOf = (path: string): string | undefined => (path.startsWith('slug/') ? path.slice('slug/'.length) : undefined)
-
 /** Returns the endpoints that lines of batches may have. */
 export const openBatchEndpoints = ({ registry, files }: Pick<Owners, 'registry' | 'files'>): BatchEndpoints => ({
   find(path) {
-    const slug = slugOf(path)
+    const slug = slugIn(path)
     if (slug === undefined) {
       const row = byPath.get(path)
       return row && { path, task: row.task, slug: null, ...(row.inputs ? { inputs: row.inputs } : {}) }

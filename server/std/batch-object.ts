@@ -52,9 +52,13 @@ export const BatchObject = z
     usage: z
       .object({
         input_tokens: tokens('Input tokens.'),
-        input_tokens_details: z.object({ cached_tokens: tokens('Reused from the cache of the engine.') }),
+        input_tokens_details: z
+          .object({ cached_tokens: tokens('Reused from the cache of the engine.') })
+          .describe('What is known of the input tokens.'),
         output_tokens: tokens('Output tokens.'),
-        output_tokens_details: z.object({ reasoning_tokens: tokens('Part of them that is reasoning.') }),
+        output_tokens_details: z
+          .object({ reasoning_tokens: tokens('Part of them that is reasoning.') })
+          .describe('What is known of the output tokens.'),
         total_tokens: tokens('Both together.'),
       })
       .describe('What its lines have used so far.'),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { shortEndpoint } from '../../core/batches/batch-line.ts'
+import { shortEndpoint, slugIn } from '../../core/batches/batch-line.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
 import type { BatchRecord } from '../../core/store/store.ts'
@@ -69,9 +69,10 @@ export type BatchOwners = Pick<Owners, 'batches' | 'files' | 'registry'>
 function endpointOf(given: string, { batches }: BatchOwners): string {
   const endpoint = shortEndpoint(given)
   if (batches.endpoint(endpoint)) return endpoint
-  const instead = endpoint.startsWith('slug/')
-    ? 'There is no model with this slug. GET /api/model-status lists the existing ones.'
-    : `Batches can have ${batchPaths.join(', ')}, and slug/ with the slug of a model.`
+  const instead =
+    slugIn(endpoint) !== undefined
+      ? 'There is no model with this slug. GET /api/model-status lists the existing ones.'
+      : `Batches can have ${batchPaths.join(', ')}, and slug/ with the slug of a model.`
   throw new Failure('invalid_value', `'endpoint' cannot be ${given.slice(0, 128)}. ${instead}`, { param: 'endpoint' })
 }
 
