@@ -55,6 +55,8 @@ export const idPrefixes = [
   'batch_req',
   'whe',
   'msg',
+  'upload',
+  'part',
 ] as const
 export type IdPrefix = (typeof idPrefixes)[number]
 

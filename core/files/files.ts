@@ -9,14 +9,16 @@ import type { Log } from '../log.ts'
 import type { FileRecord, LibraryItem, NewFile, StorageLimits, Store } from '../store/store.ts'
 import { longestLifetimeMs, openAddresses, type Upload } from './address.ts'
 import { openApiFiles } from './api-files.ts'
+import { chunksOf } from './chunks-of.ts'
 import { workFolder } from './engine-folders.ts'
 import { type FileFacts, newFileOf } from './file-facts.ts'
 import { filePathOf, safeFileName } from './file-path.ts'
 import { openJanitor, orphanAgeMs } from './janitor.ts'
 import { openParts, type Part } from './parts.ts'
 import { openStorageLimits, type StorageLimitsOf } from './storage-limits.ts'
+import { openUploads } from './uploads.ts'
 import { openWorkspaces } from './workspaces.ts'
-import { commitFile, type TooLarge, type Written, write } from './write.ts'
+import { commitFile, syncFile, type TooLarge, type Written, write } from './write.ts'
 
 interface FilesOptions {
   dataDir: string
@@ -115,6 +117,20 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
     }
   }
 
+  async function take(organizationId: string, written: Written, facts: FileFacts): Promise<FileRecord> {
+    const storage = await storageLimits.require(organizationId, {
+      bytes: written.bytes,
+      isUpload: facts.purpose === 'upload',
+    })
+    await syncFile(written.path)
+    return await addRow(await put(newId('file'), organizationId, facts, written), storage)
+  }
+
+  async function requireRoom(organizationId: string, bytes: number): Promise<void> {
+    admit()
+    await storageLimits.require(organizationId, { bytes, isUpload: true })
+  }
+
   async function find(organizationId: string, id: string): Promise<FileRecord | undefined> {
     const file = isId(id) ? await store.files.find(id) : undefined
     return file?.organizationId === organizationId && file.removedAt === null ? file : undefined
@@ -130,6 +146,8 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
     },
   })
 
+  const uploads = openUploads({ parts, requireRoom, receive })
+
   return {
     /** Stores bytes from memory. Rejects with Failure `disk_full`. */
     keep: (organizationId: string, bytes: Uint8Array, facts: FileFacts): Promise<FileRecord> =>
@@ -140,6 +158,15 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
      * the organization), or the error of the source.
      */
     receive,
+    /**
+     * Stores a file that was written to the disk elsewhere: it is moved. Rejects with Failure `storage_full`, `rate_limit`
+     * and `disk_full`; then the file stays where it was, or is deleted.
+     */
+    take,
+    /** Throws what storing an upload of this size would throw now, before its bytes arrive. */
+    requireRoom,
+    /** Uploads in parts by OpenAI's API. */
+    uploads,
     /** Stores one part of a file. All its parts together have at most `maxBytes`. Resolves with the SHA-256 of the part. */
     async part(id: string, number: number, source: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
       admit()
@@ -249,23 +276,13 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
     /** Deletes the bytes of removed and expired files. Never rejects. */
     sweep: janitor.sweep,
     close(): Promise<void> {
+      uploads.close()
       parts.close()
       return janitor.close()
     },
   }
 }
 export type Files = Awaited<ReturnType<typeof openFiles>>
-
-/** Yields the bytes of the file from the beginning, in one buffer that every chunk reuses. */
-async function* chunksOf(file: FileHandle): AsyncGenerator<Uint8Array> {
-  const buffer = Buffer.allocUnsafe(1 << 20)
-  for (let position = 0; ; ) {
-    const { bytesRead } = await file.read({ buffer, position })
-    if (bytesRead === 0) return
-    position += bytesRead
-    yield buffer.subarray(0, bytesRead)
-  }
-}
 
 async function* one(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes

@@ -127,8 +127,9 @@ export function fileCommands(connection: Connection, { use }: Pick<WriteContext,
     `SELECT * FROM files WHERE removed_at IS NULL AND expires_at IS NOT NULL AND expires_at <= ?
      ORDER BY expires_at LIMIT ?`,
   )
-  const ofApi = connection.prepare<[string, string], FileRow>(
-    `SELECT * FROM files WHERE id = ? AND organization_id = ? AND api_purpose IS NOT NULL AND removed_at IS NULL`,
+  const ofApi = connection.prepare<[string, string, number], FileRow>(
+    `SELECT * FROM files WHERE id = ? AND organization_id = ? AND api_purpose IS NOT NULL AND removed_at IS NULL
+       AND (expires_at IS NULL OR expires_at > ?)`,
   )
   const needs = openFileNeeds(connection)
   const postpone = connection.prepare('UPDATE files SET expires_at = ? WHERE id = ?')
@@ -156,7 +157,7 @@ export function fileCommands(connection: Connection, { use }: Pick<WriteContext,
 
     /** False: the files API has no such file of the organization. */
     'files.delete'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
-      const row = ofApi.get(id, organizationId)
+      const row = ofApi.get(id, organizationId, at)
       if (!row) return false
       const neededBy = needs.of(row)
       if (neededBy !== undefined)

@@ -54,7 +54,8 @@ export function fileRules({ store }: Subject): void {
     expect(await list({ purpose: 'batch' })).toEqual([files[0]!.id, files[3]!.id].sort())
     expect(await list({ purpose: 'batch_output' })).toEqual([files[4]!.id])
     expect(await list({ purpose: 'batch', now: 99 })).toHaveLength(3)
-    await store.files.delete(owner, expired.id, 100)
+    expect(await store.files.delete(owner, expired.id, 100)).toBeUndefined()
+    await store.files.remove(owner, expired.id, 100)
     await store.files.erased([removed.id, expired.id])
   })
 
