@@ -23,7 +23,14 @@ function serveEngine(): void {
   const choices = [
     { index: 0, message: { role: 'assistant', content: 'An answer of ordinary length.' }, finish_reason: 'stop' },
   ]
-  const answer = JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'bench', choices, usage })
+  const answer = JSON.stringify({
+    id: 'chatcmpl-1',
+    object: 'chat.completion',
+    created: 1,
+    model: 'bench',
+    choices,
+    usage,
+  })
   const server = createServer({ keepAliveTimeout: 60_000 }, (req, res) => {
     let text = ''
     req.setEncoding('utf8').on('data', (piece: string) => (text += piece))
@@ -69,7 +76,12 @@ async function measure(lines: number, kills: number): Promise<void> {
 
     async function start(count: number, max_tokens: number): Promise<Batch> {
       const text = Array.from({ length: count }, (_, at) =>
-        JSON.stringify({ custom_id: `line ${at}`, method: 'POST', url: '/v1/chat/completions', body: chat(at, max_tokens) }),
+        JSON.stringify({
+          custom_id: `line ${at}`,
+          method: 'POST',
+          url: '/v1/chat/completions',
+          body: chat(at, max_tokens),
+        }),
       ).join('\n')
       const form = new FormData()
       form.set('purpose', 'batch')
