@@ -5,12 +5,15 @@ import { openKeys } from '../core/accounts/keys.ts'
 import { openLimiter } from '../core/accounts/limiter.ts'
 import { openOrganizations } from '../core/accounts/organizations.ts'
 import { openPlans } from '../core/accounts/plans.ts'
+import { openRequesterOf } from '../core/accounts/requester-of.ts'
 import { openShares } from '../core/accounts/shares.ts'
 import { openTokenLimiter } from '../core/accounts/token-limiter.ts'
 import { openUsageReports } from '../core/accounts/usage-report.ts'
 import { openAdmission } from '../core/admission/admission.ts'
 import { openBodyMemory } from '../core/admission/body-memory.ts'
 import { openSpend } from '../core/admission/spend.ts'
+import { openBatches } from '../core/batches/batches.ts'
+import { openLineRunner } from '../core/batches/run-line.ts'
 import { collectGarbage } from '../core/collect-garbage.ts'
 import { hostEnvironment, masterKey } from '../core/config.ts'
 import { openCpu } from '../core/cpu/cpu.ts'
@@ -47,6 +50,7 @@ import { traitsOf } from '../gpu/presets/presets.ts'
 import { probeMachine } from '../gpu/probe-machine.ts'
 import { openMetrics } from '../server/metrics.ts'
 import { openServer } from '../server/server.ts'
+import { openBatchEndpoints } from '../server/std/batch-endpoints.ts'
 import { openStreams } from '../server/std/streams.ts'
 import { openThroughput } from '../server/throughput.ts'
 import { openTimings } from '../server/timings.ts'
@@ -156,6 +160,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     tokenLimiter,
     spend,
     bodies: openBodyMemory(config.limits.held_bodies, collectGarbage),
+    batchPriceFactor: config.batch_price_factor,
     // Refers to jobs, which are opened below because they need admission.
     room: {
       records: () => jobs.recorder.requireRoom(),
@@ -187,15 +192,21 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       flight,
       snapshots,
       media,
-      run: openTaskRunner(
-        {
-          text: openTextRunner({ registry, cpu, media, limits: config.limits }),
-          speech: openSpeechRunner({ files, registry, ffmpeg, conversion, limits: config.limits }),
-          transcription: openTranscriptionRunner({ registry, cpu, media, limits: config.limits }),
-          generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
-        },
-        used,
-      ),
+      run: openLineRunner({
+        store,
+        registry,
+        media,
+        run: openTaskRunner(
+          {
+            text: openTextRunner({ registry, cpu, media, limits: config.limits }),
+            speech: openSpeechRunner({ files, registry, ffmpeg, conversion, limits: config.limits }),
+            transcription: openTranscriptionRunner({ registry, cpu, media, limits: config.limits }),
+            generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
+          },
+          used,
+          config.batch_price_factor,
+        ),
+      }),
     }),
   })
   const rewriting = openPromptRewriting({
@@ -209,6 +220,19 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const expansion = openPromptExpansion({ jobs, admission, rewriting, model: config.prompt_rewriting?.model, log })
   await expansion.resume()
   const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, log })
+  const batches = openBatches({
+    store,
+    jobs,
+    admission,
+    registry,
+    files,
+    cpu,
+    endpoints: openBatchEndpoints({ registry, files }),
+    requesterOf: openRequesterOf({ store, plans }),
+    config,
+    log,
+  })
+  await batches.resume()
   const workflows = openWorkflows({ store, executions })
   const render = openWebhookBodies({ cpu, executions, files, jobs }, () => config.public_url ?? server.url)
   const webhooks = openWebhooks({ store, keys, config: config.webhooks, render, log })
@@ -233,6 +257,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     rewriting,
     executions,
     workflows,
+    batches,
     webhooks,
     cpu,
     conversion,
@@ -260,7 +285,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     // Every step runs even if an earlier one failed: data that is not written now is lost.
     const steps = [
       () => Promise.all([server.drain(drainMs), jobs.drain(drainMs), expansion.close()]),
-      () => Promise.all([executions.close(), organizations.close()]),
+      () => Promise.all([executions.close(), organizations.close(), batches.close()]),
       () => webhooks.close(),
       () => fleet.close(0),
       () => jobs.recorder.close(),

@@ -55,6 +55,12 @@ export const entries: readonly Entry[] = [
     load: () => import('./commands/job.ts'),
   },
   {
+    name: 'batch',
+    group: daily,
+    summary: 'run files of requests in the background',
+    load: () => import('./commands/batch.ts'),
+  },
+  {
     name: 'task',
     group: daily,
     summary: 'show the tasks that models can perform',

@@ -43,6 +43,7 @@ export const failures = {
   conflict: { status: 409, type: 'conflict_error', retry: false },
   version_conflict: { status: 409, type: 'conflict_error', retry: false },
   execution_already_finished: { status: 409, type: 'conflict_error', retry: false },
+  batch_not_cancellable: { status: 409, type: 'conflict_error', retry: false },
   job_already_finished: { status: 409, type: 'conflict_error', retry: false },
   idempotency_key_in_use: { status: 409, type: 'idempotency_error', retry: true },
   output_expired: { status: 410, type: 'not_found_error', retry: false },

@@ -51,9 +51,13 @@ export const idPrefixes = [
   'file',
   'wf',
   'exec',
+  'batch',
+  'batch_req',
   'whe',
   'resp',
   'msg',
+  'upload',
+  'part',
 ] as const
 export type IdPrefix = (typeof idPrefixes)[number]
 

@@ -6,6 +6,7 @@ import type { TokenLimiter } from '../core/accounts/token-limiter.ts'
 import type { UsageReports } from '../core/accounts/usage-report.ts'
 import type { Admission } from '../core/admission/admission.ts'
 import type { Spend } from '../core/admission/spend.ts'
+import type { Batches } from '../core/batches/batches.ts'
 import type { Cpu } from '../core/cpu/cpu.ts'
 import type { Files } from '../core/files/files.ts'
 import type { Jobs } from '../core/jobs/jobs.ts'
@@ -55,6 +56,7 @@ export interface Owners {
   rewriting: PromptRewriting
   executions: Executions
   workflows: Workflows
+  batches: Batches
   webhooks: Webhooks
   cpu: Cpu & Preparing & ResultLookup
   conversion: Conversion

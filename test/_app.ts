@@ -68,6 +68,7 @@ export async function startApp(
     cors?: object
     region?: string
     prompt_rewriting?: object
+    batch_price_factor?: number
   } = {},
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))

@@ -24,6 +24,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
       { topic: 'images-and-video', summary: 'generate and edit images and videos' },
       { topic: 'speech', summary: 'synthesize and transcribe speech' },
       { topic: 'files-and-batches', summary: 'upload files, fetch results, many requests' },
+      { topic: 'batches', summary: 'files of requests that run in the background' },
       { topic: 'jobs', summary: 'work that survives restarts: submit, follow, retry' },
       { topic: 'workflows', summary: 'several tasks as one: a tutorial and the reference' },
       { topic: 'webhooks', summary: 'events sent to your URL: register, verify, repeat' },

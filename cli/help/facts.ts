@@ -116,6 +116,10 @@ export const factsOf: Record<string, Facts> = {
   run: generation,
   video: generation,
   job: generation,
+  batch: {
+    ...client,
+    exits: { ...client.exits, 1: `${exits[1]}; a batch did not complete`, 74: exits[74] },
+  },
   task: client,
   workflow: {
     ...generation,
@@ -221,6 +225,7 @@ export const guideOf: Readonly<Record<string, string>> = {
   rerank: 'embeddings',
   video: 'images-and-video',
   job: 'jobs',
+  batch: 'batches',
   task: 'jobs',
   workflow: 'workflows',
   execution: 'workflows',

@@ -21,7 +21,9 @@ export interface Entry {
 }
 
 /** The caller's facts on which its limits depend. */
-export type LimitedCaller = Pick<Caller, 'organizationId' | 'tokenId' | 'token' | 'limits'>
+export interface LimitedCaller extends Pick<Caller, 'organizationId' | 'tokenId' | 'limits'> {
+  token: Pick<Caller['token'], 'organizationName' | 'originId' | 'name' | 'limits'>
+}
 
 const nothing = (): void => {}
 const fieldOf = { api: 'requestsPerMinute', jobs: 'jobsPerMinute' } as const satisfies Record<

@@ -8,7 +8,7 @@ import { costOf, hasPrice } from '../models/price.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Region, RegionLabel } from '../schemas/region.ts'
 import type { Task } from '../schemas/task.ts'
-import type { JobLimits, JobRecord } from '../store/store.ts'
+import type { JobLimits, JobRecord, VerifiableToken } from '../store/store.ts'
 import { modelFor } from '../tasks/catalog.ts'
 import type { Estimate } from '../tasks/metering.ts'
 import { taskRecord } from '../tasks/registry.ts'
@@ -18,12 +18,21 @@ import { outside, requireRegion } from './require-region.ts'
 import { type Spend, type Spender, spenderOf } from './spend.ts'
 
 /** The caller who requests work. */
-export type Requester = Pick<Caller, 'organizationId' | 'tokenId' | 'token' | 'limits' | 'region'>
+export interface Requester extends Pick<Caller, 'organizationId' | 'tokenId' | 'limits' | 'region'> {
+  token: RequestingToken
+}
+type RequestingToken = Pick<
+  VerifiableToken,
+  'organizationId' | 'organizationName' | 'originId' | 'name' | 'models' | 'region' | 'limits'
+>
 
 /** The requested work. */
 export interface WorkRequest {
-  /** `call`: a synchronous caller waits for it. `job`: it is stored. `node`: it is a node of a new execution. */
-  kind: 'call' | 'job' | 'node'
+  /**
+   * `call`: a synchronous caller waits for it. `job`: it is stored. `node`: it is a node of a new execution. `line`: it is
+   * a line of a batch.
+   */
+  kind: 'call' | 'job' | 'node' | 'line'
   task: Task
   modelId: string
   /** The field of the request that names the model; null if its URL does. */
@@ -84,12 +93,15 @@ export function openAdmission({
   bodies,
   tokenLimiter,
   spend,
+  batchPriceFactor = 1,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
   tokenLimiter: Pick<TokenLimiter, 'admit'>
   room: CapacityChecks
   bodies: BodyMemory
-  spend: Pick<Spend, 'requireAnythingLeft' | 'spenderOf' | 'hold' | 'holdsFor'>
+  spend: Pick<Spend, 'requireAnythingLeft' | 'spentOut' | 'spenderOf' | 'hold' | 'holdsFor'>
+  /** What lines of batches cost, as a part of the price. */
+  batchPriceFactor?: number
 }) {
   const allowed = ({ token }: Requester, modelId: string): boolean => modelAllowed(token.models, modelId)
 
@@ -161,6 +173,9 @@ export function openAdmission({
      */
     requireBudget,
 
+    /** The failure of admitted work that may cost something and whose limits are spent; undefined otherwise. */
+    spentOut: ({ spender, hold }: Admitted): Failure | undefined => (hold > 0 ? spend.spentOut(spender) : undefined),
+
     /** Counts the memory of a body; see `hold` of BodyMemory. Throws Failure `no_capacity`. */
     holdBody: (size: BodySize): ((keep?: number) => void) => bodies.hold(size),
 
@@ -175,9 +190,11 @@ export function openAdmission({
       const model = registry.find(modelId)!
       requireAllowed(requester, model.id, param)
       const region = regionFor(requester, entry, ofWorkflow)
-      if (record.category === 'text') tokenLimiter.admit(requester)
+      // A batch runs whenever there is capacity: rates do not limit it.
+      if (record.category === 'text' && kind !== 'line') tokenLimiter.admit(requester)
       const spender = spenderOf(requester.token, requester.limits.monthlySpendLimit)
-      const hold = holdOf(model, estimate)
+      const cost = holdOf(model, estimate)
+      const hold = kind === 'line' ? Math.ceil(cost * batchPriceFactor) : cost
       // Calls and jobs are checked after their idempotency keys, and hold when they begin; nodes hold when they start.
       if (kind === 'node' && hasPrice(model.price)) spend.requireAnythingLeft(spender)
       room.machine(model, task)

@@ -39,7 +39,10 @@ export interface Settlement {
 }
 
 /** The spender of a caller; `organizationLimit` is the effective limit of its organization. */
-export const spenderOf = (token: VerifiableToken, organizationLimit: number | null): Spender => ({
+export const spenderOf = (
+  token: Pick<VerifiableToken, 'organizationId' | 'originId' | 'name' | 'limits'>,
+  organizationLimit: number | null,
+): Spender => ({
   organizationId: token.organizationId,
   originId: token.originId,
   tokenName: token.name,
@@ -128,6 +131,9 @@ export async function openSpend({
     )
   }
 
+  const reached = (id: string, limit: number | null): boolean =>
+    limit !== null && (accounts.get(id)?.spent.get(currentMonth().start) ?? 0) >= limit
+
   /** Throws Failure `quota_exceeded` if nothing is left of a limit. */
   function requireAnythingLeft(spender: Spender): void {
     if (usedUp(spender.organizationId, spender.organizationLimit)) throw refused(spender, 'organization')
@@ -162,6 +168,12 @@ export async function openSpend({
       if (amount <= 0 || holds.has(id)) return
       requireAnythingLeft(spender)
       keep(id, spender.organizationId, spender.originId, amount)
+    },
+
+    /** The failure of a spender who has spent a whole limit, whatever running work holds; undefined otherwise. */
+    spentOut(spender: Spender): Failure | undefined {
+      if (reached(spender.organizationId, spender.organizationLimit)) return refused(spender, 'organization')
+      return reached(spender.originId, spender.tokenLimit) ? refused(spender, 'token') : undefined
     },
 
     /** Whether a job that has not ended holds anything. */

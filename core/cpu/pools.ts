@@ -5,7 +5,7 @@ import { Failure } from '../failure.ts'
 import type { WorkRequest } from './thread-work.ts'
 
 /** The kinds of work, each with its own threads. */
-export type PoolName = 'requests' | 'bodies' | 'images' | 'results' | 'audio' | 'encoders'
+export type PoolName = 'requests' | 'bodies' | 'images' | 'results' | 'audio' | 'encoders' | 'batches'
 
 /** Arguments of `openPools`. */
 export interface PoolsOptions {
@@ -37,6 +37,8 @@ export function openPools({ threads, maxQueue }: PoolsOptions) {
     results: { ...shared, maxQueue: maxLookups, ...within(1024) },
     // An hour of audio takes seconds, and one at a time limits the memory.
     audio: { ...shared, ...within(256) },
+    // The input files of batches, one at a time: checking one takes seconds. The thread ends soon after.
+    batches: { ...shared, idleTimeout: 1_000, ...within(128) },
     // Speech is encoded while the engine generates it. Each stream takes a thousandth of the thread's time.
     encoders: { ...shared, concurrentTasksPerWorker: 64, ...within(256) },
   } satisfies Record<PoolName, object>

@@ -117,7 +117,8 @@ export function openRuns(options: RunsOptions) {
     free(job.modelId, unresponsive ? undefined : lease)
     if (!(end instanceof Failure)) {
       durations.ran(job.modelId, workOf(job.task, job.inputs), ranMs)
-      used(job.tokenId, end.usage)
+      // A batch runs whenever there is capacity, so it does not count against a rate.
+      if (job.class !== 'batch') used(job.tokenId, end.usage)
     } else if (end.engineText)
       log.warn('An engine failed a request', { job: job.id, model: job.modelId, engine_error: end.engineText })
     else if (end.code === 'internal_error') log.error('A job failed inside infer', { job: job.id }, end.cause)

@@ -67,7 +67,7 @@ export function openSubmissions(options: SubmissionsOptions) {
       for (const { id, admitted } of wanted) spend.hold(id, admitted.spender, admitted.hold)
       const submitted = await submit()
       // The job of a repeated key holds its own; this one was not stored.
-      release(all.filter((id, at) => submitted[at]!.job.id !== id))
+      release(all.filter((id, at) => submitted[at]?.job.id !== id))
       return submitted
     } catch (thrown) {
       release(all)
@@ -105,6 +105,24 @@ export function openSubmissions(options: SubmissionsOptions) {
     async submitAll(wanted: readonly AdmittedJob[]): Promise<Submitted[]> {
       await ready()
       return (await holding(wanted, () => store.submitAll(wanted.map(newJobOf)))).map(begin)
+    },
+
+    /**
+     * Submits jobs that `add` stores together with rows of their owner, in one commit. Undefined if `add` stores nothing.
+     * Throws as `submit` does.
+     */
+    async submitWith(
+      wanted: readonly AdmittedJob[],
+      add: (jobs: NewJob[]) => Promise<JobRecord[] | undefined>,
+    ): Promise<JobRecord[] | undefined> {
+      await ready()
+      let added: JobRecord[] | undefined
+      const submitted = await holding(wanted, async () => {
+        added = await add(wanted.map(newJobOf))
+        return (added ?? []).map(job => ({ job, replayed: false }))
+      })
+      for (const one of submitted) begin(one)
+      return added
     },
 
     /** The deferred jobs, oldest first. Scans all of them: call it only at the start. */

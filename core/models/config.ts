@@ -73,6 +73,10 @@ export const Config = z
         description: 'Currency of all prices, costs and spend limits, by its ISO 4217 code. Nothing is converted.',
         example: 'EUR',
       }),
+    batch_price_factor: z.number().min(0).max(1).default(1).meta({
+      description: 'What the lines of batches cost, as a part of the price of their model: 0.5 is half the price.',
+      example: 0.5,
+    }),
     cors: z
       .strictObject({
         origins: z

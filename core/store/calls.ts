@@ -15,6 +15,7 @@ export const callRecordDefaults = {
   timeoutMs: null,
   retentionMs: null,
   parent: null,
+  batch: null,
   region: null,
   attempt: 1,
   maxAttempts: 1,

@@ -71,9 +71,12 @@ export interface NewJob {
   idempotency: IdempotencyKey | null
   /** Limits of the organization that apply to new jobs. */
   limits?: JobLimits
+  /** The line of a batch that it runs. */
+  batch?: { id: string; line: number } | null
 }
 
-export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class' | 'limits' | 'held' | 'region' | 'webhook'> {
+export interface JobRecord
+  extends Omit<NewJob, 'idempotency' | 'class' | 'limits' | 'held' | 'region' | 'webhook' | 'batch'> {
   region: RegionLabel | null
   webhook: RequestWebhook | null
   kind: 'async' | 'sync'
@@ -99,6 +102,8 @@ export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class' | 'limit
   expiresAt: number | null
   /** The execution and node that it runs for. */
   parent: { executionId: string; nodeId: string } | null
+  /** The batch and the number of the line that it runs; null for other jobs. */
+  batch: { id: string; line: number } | null
 }
 
 export type JobError = { code: Failure['code']; message: string; type: string; retryable: boolean; attempt: number }

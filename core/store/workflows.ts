@@ -195,6 +195,8 @@ export interface CommitEffects {
   deliveries: string[]
   /** Organizations that have events of their own. */
   organizations: string[]
+  /** Batches that have changed. */
+  batches: { organizationId: string; id: string }[]
 }
 
 export interface ExecutionStore {

@@ -44,6 +44,7 @@ export const errorCodes: Readonly<Record<FailureCode, string>> = {
   conflict: 'The state of the object does not allow this. The message says what to do first.',
   version_conflict: 'The workflow was changed since it was read. Read it again.',
   execution_already_finished: 'The execution has already ended.',
+  batch_not_cancellable: 'The batch has ended, or its output files are being written.',
   job_already_finished: 'The job has already ended.',
   idempotency_key_in_use: 'A request with this `Idempotency-Key` is being processed. Send it again later.',
   output_expired: 'The object was deleted, or its retention is over.',

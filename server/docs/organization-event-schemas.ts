@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { batchEventTypes } from '../../core/store/store.ts'
 
 /**
  * Returns the schemas of the events that belong to the organization itself, each with these fields beside type and data.
@@ -6,6 +7,7 @@ import { z } from 'zod'
  */
 export function organizationEventSchemas<Head extends z.ZodRawShape>(head: Head) {
   const money = (text: string) => z.number().describe(`${text}, in the currency of the prices.`)
+  const count = (text: string) => z.int().describe(text)
   const quota = {
     spend_limit: money('The monthly spend limit'),
     spent: money('Cost of the work that has ended this month'),
@@ -30,6 +32,28 @@ export function organizationEventSchemas<Head extends z.ZodRawShape>(head: Head)
         .enum(['quota.warning', 'quota.exceeded'])
         .describe('What happened: 80 % or 100 % of a monthly spend limit are spent. Each is sent once a month.'),
       data: z.discriminatedUnion('of', [ofOrganization, ofToken]).describe('The limit. Webhooks have the same data.'),
+    }),
+    z.object({
+      ...head,
+      type: z.enum(batchEventTypes).describe('How the batch has ended.'),
+      data: z
+        .object({
+          object: z.literal('batch'),
+          id: z.string().describe('Id of the batch.'),
+          status: z.string().describe('State of the batch.'),
+          endpoint: z.string().describe('Endpoint of its lines.'),
+          input_file_id: z.string().describe('Id of its input file.'),
+          output_file_id: z.string().nullable().describe('File with the answers; null without any.'),
+          error_file_id: z.string().nullable().describe('File with the errors; null without any.'),
+          request_counts: z
+            .object({
+              total: count('Lines of the input file.'),
+              completed: count('Lines with an answer.'),
+              failed: count('All other lines.'),
+            })
+            .describe('How many lines there were, and what became of them.'),
+        })
+        .describe('The batch. Webhooks have the same data.'),
     }),
     z.object({
       ...head,

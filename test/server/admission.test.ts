@@ -120,11 +120,13 @@ const requests: Record<string, { path: () => string; body?: unknown; work: WorkR
 /** It begins work, but the specification counts it as an API request. */
 const noSubmission = 'POST /api/prompt-rewrite'
 
-/** The specification counts these as submissions, but they begin nothing. */
+/** These count as submissions, but they begin nothing in the request. */
 const beginNothing = [
   'POST /slug/requests/:id/cancel',
   'PUT /slug/requests/:id/cancel',
   'POST /slug/requests/batch',
+  // Its lines are admitted one by one when their turn comes: test/server/std/batches.test.ts.
+  'POST /std/v1/batches',
   // The cancel of fal's API.
   'PUT /fal/queue/**:path',
 ]

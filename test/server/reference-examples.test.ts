@@ -153,6 +153,27 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('OPTIONS /files/{id}/{name}/{part}', { path: { ...path, part: '1' } })
   })
 
+  test('batches', async () => {
+    const line = (at: number) =>
+      JSON.stringify({
+        custom_id: `${at}`,
+        method: 'POST',
+        url: '/v1/chat/completions',
+        body: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }] },
+      })
+    const form = new FormData()
+    form.set('purpose', 'batch')
+    form.set('file', new Blob([Array.from({ length: 200 }, (_, at) => line(at)).join('\n')]), 'in.jsonl')
+    const headers = { authorization: `Bearer ${app.secret}` }
+    const uploaded = await fetch(`${app.url}/std/v1/files`, { method: 'POST', body: form, headers })
+    const { id: input_file_id } = (await uploaded.json()) as { id: string }
+    const body = { input_file_id, endpoint: '/v1/chat/completions', completion_window: '24h' }
+    const path = idOf(await run.send<{ id: string }>('POST /std/v1/batches', { body }))
+    await run.send('GET /std/v1/batches')
+    await run.send('GET /std/v1/batches/{id}', { path })
+    await run.send('POST /std/v1/batches/{id}/cancel', { path })
+  })
+
   test('workflows and executions', async () => {
     const { workflow } = await run.send<{ workflow: { id: string } }>('POST /api/workflows')
     const path = idOf(workflow)

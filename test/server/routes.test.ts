@@ -23,6 +23,7 @@ const submissions = [
   'POST /std/v1/audio/speech',
   'POST /std/v1/audio/transcriptions',
   'POST /std/v1/audio/translations',
+  'POST /std/v1/batches',
   'POST /std/v1/chat/completions',
   'POST /std/v1/completions',
   'POST /std/v1/embeddings',

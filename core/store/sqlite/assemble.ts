@@ -3,6 +3,7 @@ import { limitFailure } from '../limit-failure.ts'
 import { type JobRecord, type LimitReached, type NewJob, type Store, theServer } from '../store.ts'
 import { usageSums } from '../usage-text.ts'
 import { received } from './batch.ts'
+import { batchStore } from './batch-store.ts'
 import type { CommandName } from './commands.ts'
 import { growingCommands } from './commands.ts'
 import { copyInThread } from './copy-thread.ts'
@@ -197,6 +198,10 @@ export function assemble(parts: {
       },
       find: async id => reader.files.find(id),
       list: async (organizationId, page) => reader.files.list(organizationId, page),
+      listOfApi: async (organizationId, page) => reader.files.listOfApi(organizationId, page),
+      async delete(organizationId, id, at) {
+        return (await send('files.delete', { organizationId, id, at })) ? reader.files.find(id) : undefined
+      },
       async remove(organizationId, id, at) {
         return (await send('files.remove', { organizationId, id, at })) ? reader.files.find(id) : undefined
       },
@@ -263,6 +268,7 @@ export function assemble(parts: {
       cached: async (organizationId, key) => reader.executions.cached(organizationId, key),
       reuse: (organizationId, jobId, from) => send('executions.reuse', { organizationId, jobId, from }),
     },
+    batches: batchStore(send, reader, asSubmitted),
     webhooks: webhookStore(send, reader),
     usage: { read: query => parts.usage.read(query) },
     spend: {
@@ -312,4 +318,5 @@ const asSubmitted = ({ idempotency: _key, limits: _limits, held: _held, ...job }
   finishedAt: null,
   expiresAt: null,
   parent: null,
+  batch: job.batch ?? null,
 })

@@ -1,3 +1,4 @@
+import { batchCommands } from './batches.ts'
 import type { Connection } from './database.ts'
 import { executionCommands } from './executions.ts'
 import { fileCommands } from './files.ts'
@@ -37,6 +38,7 @@ export const openCommands = (connection: Connection, context: WriteContext) => (
   ...libraryCommands(connection),
   ...workflowCommands(connection),
   ...executionCommands(connection, context),
+  ...batchCommands(connection, context),
   ...webhookEndpointCommands(connection, context),
   ...webhookDeliveryCommands(connection, context),
 })
@@ -58,4 +60,6 @@ export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'workflows.update',
   'executions.create',
   'webhooks.create',
+  'batches.create',
+  'batches.feed',
 ])

@@ -7,6 +7,7 @@ const none = (): CommitEffects => ({
   executions: [],
   deliveries: [],
   organizations: [],
+  batches: [],
 })
 
 /**
@@ -23,6 +24,8 @@ export function openCommitEffects() {
     deliver: (target: string): void => void effects.deliveries.push(target),
     /** The organization has an event of its own. */
     eventOf: (organizationId: string): void => void effects.organizations.push(organizationId),
+    /** A batch has changed. */
+    moveBatch: (batch: CommitEffects['batches'][number]): void => void effects.batches.push(batch),
     change: (execution: CommitEffects['executions'][number]): void => void effects.executions.push(execution),
     /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {

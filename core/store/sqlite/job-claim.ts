@@ -1,7 +1,7 @@
 import type { JobRecord } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { WriteContext } from './job-end.ts'
-import { type JobRow, jobColumns, jobOf } from './job-reads.ts'
+import { type JobRow, jobColumns, jobOf, openBatchesOf } from './job-reads.ts'
 
 /**
  * The only way to start a job, in the caller's transaction. Returns the job after the change: it is read here, where
@@ -18,13 +18,15 @@ export function openClaim(connection: Connection, { boot, jobCounts, events, flo
   )
   const inputsOf = connection.prepare<[number], string>('SELECT inputs FROM job_inputs WHERE number = ?').pluck()
 
+  const batchOf = openBatchesOf(connection)
+
   return (organizationId: string, id: string, now: number): JobRecord | undefined => {
     const claimed = claim.get(boot, now, now, organizationId, id, now, now)
     if (!claimed) return undefined
     jobCounts.move(organizationId, 'pending', 'processing')
     const { number, attempt, execution, node } = claimed
     events.add(number, organizationId, 'job.started', attempt, now, execution, node)
-    if (execution === null || node === null) return jobOf(claimed, inputsOf.get(number))
+    if (execution === null || node === null) return jobOf(claimed, inputsOf.get(number), null, null, batchOf(claimed))
     flow.advance(execution, { type: 'job_started', node, at: now })
     return jobOf(claimed, undefined, null, flow.parentOf(execution, node))
   }

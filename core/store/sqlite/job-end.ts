@@ -2,6 +2,7 @@ import { Failure, type FailureCode } from '../../failure.ts'
 import type { Task } from '../../schemas/task.ts'
 import { noUsage } from '../../usage.ts'
 import type { FinishedJob, JobClaim, JobError, JobStatus, Usage } from '../store.ts'
+import type { BatchFlow } from './batch-flow.ts'
 import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
@@ -31,12 +32,14 @@ export interface EndingRow {
   started_at: number | null
   execution: number | null
   node: number | null
+  batch: number | null
+  batch_line: number | null
   /** Of its earlier attempts; null before the first. */
   gpu_ms: number | null
   energy_mj: number | null
 }
 export const endingColumns =
-  'number, organization_id, id, token_id, task, model_id, engine_id, status, attempt, retention_ms, created_at, started_at, execution, node, gpu_ms, energy_mj'
+  'number, organization_id, id, token_id, task, model_id, engine_id, status, attempt, retention_ms, created_at, started_at, execution, node, batch, batch_line, gpu_ms, energy_mj'
 
 export interface End {
   status: 'completed' | 'failed' | 'cancelled'
@@ -60,16 +63,19 @@ export interface WriteContext {
   outbox: WebhookOutbox
   use: OrganizationUses
   flow: ExecutionFlow
+  batches: BatchFlow
 }
 
 /** The row of a job after its end. */
 type EndedRow = EndingRow & { expires_at: number | null }
 
 /** The part of the shared state that ending a job needs. */
-type EndWriting = Pick<WriteContext, 'ledger' | 'jobCounts' | 'events'> & { flow: Pick<ExecutionFlow, 'advance'> }
+type EndWriting = Pick<WriteContext, 'ledger' | 'jobCounts' | 'events' | 'batches'> & {
+  flow: Pick<ExecutionFlow, 'advance'>
+}
 
 /** The effects of a job's end besides its row: expiry of its files, its ledger row, its event, its execution. */
-function openEndEffects(connection: Connection, { ledger, jobCounts, events, flow }: EndWriting) {
+function openEndEffects(connection: Connection, { ledger, jobCounts, events, flow, batches }: EndWriting) {
   const keepFiles = connection.prepare('UPDATE files SET expires_at = ? WHERE job_id = ? AND removed_at IS NULL')
 
   return (row: EndedRow, before: JobStatus, end: End, slotOf?: string): void => {
@@ -93,6 +99,7 @@ function openEndEffects(connection: Connection, { ledger, jobCounts, events, flo
     }
     ledger.append([ended], row.execution)
     events.add(row.number, row.organization_id, `job.${status}`, row.attempt, at, row.execution, row.node)
+    if (row.batch !== null && row.batch_line !== null) batches.lineEnded(row.batch, row.batch_line, status, usage, at)
     if (row.execution === null || row.node === null) return
     const ran = before === 'processing'
     flow.advance(row.execution, {

@@ -14,6 +14,7 @@ interface EndedRow {
   id: string
   status: JobStatus
   execution: number | null
+  batch: number | null
 }
 
 /** Deletes all rows of a job; the ledger is kept. */
@@ -25,7 +26,7 @@ export function openForget(connection: Connection, { jobCounts }: Pick<WriteCont
   const uncache = connection.prepare('DELETE FROM cached_results WHERE job_id = ?')
   const files = openFileRows(connection)
 
-  return ({ number, organization_id, id, status }: Omit<EndedRow, 'execution'>, at: number): void => {
+  return ({ number, organization_id, id, status }: Omit<EndedRow, 'execution' | 'batch'>, at: number): void => {
     files.removeOfJob(organization_id, id, at)
     uncache.run(id)
     for (const drop of drops) drop.run(number)
@@ -36,12 +37,16 @@ export function openForget(connection: Connection, { jobCounts }: Pick<WriteCont
 /** The writer's commands that delete: jobs removed by callers, and whatever has expired. The ledger is kept. */
 export function forgetCommands(connection: Connection, { jobCounts }: Pick<WriteContext, 'jobCounts'>) {
   const one = connection.prepare<[string, string], EndedRow>(
-    'SELECT number, organization_id, id, status, execution FROM jobs WHERE organization_id = ? AND id = ?',
+    'SELECT number, organization_id, id, status, execution, batch FROM jobs WHERE organization_id = ? AND id = ?',
   )
   const over = connection.prepare<[number, number], EndedRow>(
-    `SELECT number, organization_id, id, status, execution FROM jobs WHERE expires_at IS NOT NULL AND expires_at <= ?
+    `SELECT number, organization_id, id, status, execution, batch FROM jobs WHERE expires_at IS NOT NULL AND expires_at <= ?
+       AND (batch IS NULL OR NOT EXISTS (SELECT 1 FROM batches WHERE number = jobs.batch AND finished_at IS NULL))
      ORDER BY expires_at LIMIT ?`,
   )
+  const unfinishedBatch = connection
+    .prepare<[number], string>('SELECT id FROM batches WHERE number = ? AND finished_at IS NULL')
+    .pluck()
   const forget = openForget(connection, { jobCounts })
   const calls = ledgerReads(connection)
   const events = forgetEvents(connection)
@@ -56,6 +61,9 @@ export function forgetCommands(connection: Connection, { jobCounts }: Pick<Write
         throw new Failure('conflict', `The job ${id} is ${row.status}. Cancel it before you delete it.`)
       if (row && row.execution !== null)
         throw new Failure('conflict', `The job ${id} belongs to an execution of a workflow. Delete that instead.`)
+      const batch = row && row.batch !== null ? unfinishedBatch.get(row.batch) : undefined
+      if (batch !== undefined)
+        throw new Failure('conflict', `The job ${id} is a line of the batch ${batch}, which has not ended.`)
       if (row) forget(row, at)
       else if (calls.findCall(organizationId, id))
         throw new Failure(

@@ -2,7 +2,7 @@ import { ulid } from '../../ids.ts'
 import { callRecord } from '../calls.ts'
 import type { JobFilter, JobRecord } from '../store.ts'
 import type { Connection } from './database.ts'
-import { type JobRow, jobColumns, jobOf, openParents } from './job-reads.ts'
+import { type JobRow, jobColumns, jobOf, openBatchesOf, openParents } from './job-reads.ts'
 import { callOf, type LedgerRow } from './ledger.ts'
 
 /**
@@ -29,7 +29,8 @@ interface Span {
  */
 export function jobList(connection: Connection, scan = listScan) {
   const parentOf = openParents(connection)
-  const recordOf = (row: JobRow): JobRecord => jobOf(row, 'null', null, parentOf(row))
+  const batchOf = openBatchesOf(connection)
+  const recordOf = (row: JobRow): JobRecord => jobOf(row, 'null', null, parentOf(row), batchOf(row))
   const bounds = (table: string, id: string, kind: string) =>
     connection
       .prepare<[Span & { skip: number }], string>(

@@ -48,11 +48,13 @@ export interface JobRow extends UsageRow {
   expires_at: number | null
   execution: number | null
   node: number | null
+  batch: number | null
+  batch_line: number | null
 }
 export const jobColumns = `number, organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
   max_attempts, claims, not_before, start_by, timeout_ms, retention_ms, boot, engine_id, metadata, region, webhook, error,
   ${usageColumns}, cost, created_at, updated_at, started_at, finished_at, expires_at,
-  execution, node`
+  execution, node, batch, batch_line`
 
 /** The record of a job, with its inputs and its result if they were read. */
 export const jobOf = (
@@ -60,6 +62,7 @@ export const jobOf = (
   inputs = 'null',
   result: string | LargeResult | null = null,
   parent: JobRecord['parent'] = null,
+  batch: JobRecord['batch'] = null,
 ): JobRecord => ({
   id: row.id,
   organizationId: row.organization_id,
@@ -95,6 +98,7 @@ export const jobOf = (
   finishedAt: row.finished_at,
   expiresAt: row.expires_at,
   parent,
+  batch,
 })
 
 /** The execution and node of a job. Most jobs have none, and cost no query. */
@@ -105,6 +109,15 @@ export function openParents(connection: Connection) {
   )
   return ({ execution, node }: Pick<JobRow, 'execution' | 'node'>): JobRecord['parent'] =>
     execution === null || node === null ? null : (parent.get(execution, node) ?? null)
+}
+
+/** The batch and line of a job. Most jobs have none, and cost no query. */
+export function openBatchesOf(connection: Connection) {
+  const id = connection.prepare<[number], string>('SELECT id FROM batches WHERE number = ?').pluck()
+  return ({ batch, batch_line: line }: Pick<JobRow, 'batch' | 'batch_line'>): JobRecord['batch'] => {
+    const found = batch === null || line === null ? undefined : id.get(batch)
+    return found === undefined ? null : { id: found, line: line! }
+  }
 }
 
 /** Reads of jobs; short statements on a read-only connection. */
@@ -142,13 +155,14 @@ export function jobReads(connection: Connection) {
   const counts = connection.prepare<[], { status: JobStatus; jobs: number }>('SELECT status, jobs FROM job_counts')
   const { findCall } = ledgerReads(connection)
   const parentOf = openParents(connection)
+  const batchOf = openBatchesOf(connection)
 
   return {
     find(organizationId: string, id: string): JobRecord | undefined {
       const row = one.get(organizationId, id)
       if (row) {
         const made = row.status === 'completed' ? result.get(row.number) : undefined
-        return jobOf(row, inputs.get(row.number), made && resultOf(made), parentOf(row))
+        return jobOf(row, inputs.get(row.number), made && resultOf(made), parentOf(row), batchOf(row))
       }
       const call = findCall(organizationId, id)
       return call && callRecord(call)

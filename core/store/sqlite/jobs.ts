@@ -3,6 +3,7 @@ import { noUsage } from '../../usage.ts'
 import type { FinishedJob, JobClaim, LimitReached, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openFileRows } from './files.ts'
+import { openJobRows } from './job-add.ts'
 import { type EndingRow, endingColumns, openCompletion, openEnd, type WriteContext } from './job-end.ts'
 import { openKeys } from './keys.ts'
 import { ledgerReads } from './ledger.ts'
@@ -14,13 +15,7 @@ import type { WrittenOutcome } from './results.ts'
  * it is then rolled back, and may be run again. They return little: the caller knows its job, and reads the rest.
  */
 export function jobCommands(connection: Connection, context: WriteContext) {
-  const { ledger, jobCounts, events, flow, outbox, use } = context
-  const insert = connection.prepare(
-    `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
-       max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, region, webhook, held,
-       created_at, updated_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  )
+  const { ledger, jobCounts, events, flow, use } = context
   const insertInputs = connection.prepare('INSERT INTO job_inputs (number, inputs) VALUES (?, ?)')
   const attempt = connection.prepare<[string, string, string | null, number], EndingRow>(
     `SELECT ${endingColumns} FROM jobs
@@ -45,6 +40,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
      ON CONFLICT (number) DO UPDATE SET lines = substr(lines, 1, length(lines) - 1) || ',' || substr(excluded.lines, 2)`,
   )
   const keys = openKeys(connection)
+  const rows = openJobRows(connection, context)
   const end = openEnd(connection, context)
   const completion = openCompletion(connection, context)
   const files = openFileRows(connection)
@@ -74,35 +70,6 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     return true
   }
 
-  function add(job: NewJob): void {
-    const { lastInsertRowid } = insert.run(
-      job.organizationId,
-      job.id,
-      job.tokenId,
-      job.task,
-      job.modelId,
-      job.slug,
-      job.class ?? 'async',
-      job.priority,
-      job.rank,
-      job.maxAttempts,
-      job.notBefore <= job.createdAt ? 0 : job.notBefore,
-      job.startBy,
-      job.timeoutMs,
-      job.retentionMs,
-      job.metadata,
-      job.region ?? null,
-      job.webhook ? JSON.stringify(job.webhook) : null,
-      job.held ?? 0,
-      job.createdAt,
-      job.createdAt,
-    )
-    if (job.webhook) outbox.ownAdded()
-    insertInputs.run(lastInsertRowid, job.inputs)
-    events.add(lastInsertRowid, job.organizationId, 'job.created', 0, job.createdAt)
-    jobCounts.move(job.organizationId, undefined, 'pending')
-  }
-
   /**
    * Stores all jobs of an organization, or none: null for each that is stored, the id of the job that the same key created
    * before, or the limit that forbids them. A limit is returned and not thrown, because a failing command makes the writer
@@ -115,7 +82,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     const reached = first?.limits && use.forbidsJobs(first.organizationId, first.limits, fresh.length)
     for (const job of fresh)
       if (reached) keys.release(job)
-      else add(job)
+      else rows.add(job)
     return reached ?? holders
   }
 

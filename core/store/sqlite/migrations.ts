@@ -9,7 +9,9 @@ import { jobRegion } from './migrations/006-job-region.ts'
 import { usage } from './migrations/007-usage.ts'
 import { organizationEnds } from './migrations/008-organization-ends.ts'
 import { organizationUse } from './migrations/009-organization-use.ts'
-import { responses } from './migrations/010-responses.ts'
+import { filePurposes } from './migrations/010-file-purposes.ts'
+import { batches } from './migrations/011-batches.ts'
+import { responses } from './migrations/012-responses.ts'
 
 export interface Migration {
   version: number
@@ -27,7 +29,9 @@ export const migrations: readonly Migration[] = [
   { version: 7, sql: usage },
   { version: 8, sql: organizationEnds },
   { version: 9, sql: organizationUse },
-  { version: 10, sql: responses },
+  { version: 10, sql: filePurposes },
+  { version: 11, sql: batches },
+  { version: 12, sql: responses },
 ]
 
 /** The schema version that this program reads and writes. */

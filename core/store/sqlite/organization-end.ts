@@ -71,6 +71,18 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
   ].map(sql => connection.prepare(sql))
   const removeEndpoints = connection.prepare('DELETE FROM webhook_endpoints WHERE organization_id = ?')
   const setErased = connection.prepare('UPDATE organizations SET erased_at = ? WHERE id = ?')
+  const endBatches = connection.prepare(
+    `UPDATE batches SET status = 'cancelled', ending = 'cancelled', failed = total - completed, finished_at = ?
+     WHERE organization_id = ? AND finished_at IS NULL`,
+  )
+  const dropLines = connection.prepare(
+    `DELETE FROM batch_lines WHERE batch = :batch
+       AND line IN (SELECT line FROM batch_lines WHERE batch = :batch LIMIT :limit)`,
+  )
+  const someBatch = connection
+    .prepare<[string], number>('SELECT number FROM batches WHERE organization_id = ? LIMIT 1')
+    .pluck()
+  const dropBatch = connection.prepare('DELETE FROM batches WHERE number = ?')
   const endJob = openEnd(connection, context)
   const forgetJob = openForget(connection, context)
   const fileRows = openFileRows(connection)
@@ -78,6 +90,8 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
   const responses = eraseResponses(connection)
 
   function cancel(id: string, at: number, limit: number): ActiveWork {
+    // First, so that the ends of their lines' jobs feed no more.
+    endBatches.run(at, id)
     const executions = activeExecutions.all(id, limit)
     for (const number of executions) flow.advance(number, { type: 'cancelled', at })
     const jobs = activeJobs.all({ id, limit })
@@ -154,7 +168,10 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
       const ids = workflows.all(id, limit)
       for (const workflow of ids) for (const drop of dropWorkflow) drop.run(id, workflow)
       const answers = responses(id, limit)
-      const more = answers + work.jobs + work.executions + expired + jobs.length + removed + ids.length > 0
+      const batch = someBatch.get(id)
+      if (batch !== undefined && dropLines.run({ batch, limit }).changes < limit) dropBatch.run(batch)
+      const objects = work.jobs + work.executions + expired + jobs.length + removed + ids.length + answers
+      const more = objects > 0 || batch !== undefined
       const done = !more && leftExecutions.get(id) === undefined
       if (done) setErased.run(at, id)
       return { files: removed, workflows: ids.length, more, done }

@@ -1,5 +1,6 @@
 import { Failure } from '../../failure.ts'
 import { auditReads } from './audit.ts'
+import { batchReads } from './batch-reads.ts'
 import { meaningOf, openDatabase } from './database.ts'
 import { eventReads } from './events.ts'
 import { executionReads } from './execution-reads.ts'
@@ -57,6 +58,7 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
     files: all(fileReads(connection)),
     library: all(libraryReads(connection)),
     workflows: all(workflowReads(connection)),
+    batches: all(batchReads(connection)),
     executions: all(executionReads(connection)),
     webhooks: all({ ...webhookEndpointReads(connection), ...webhookDeliveryReads(connection) }),
     ledgerRows: guarded(length),

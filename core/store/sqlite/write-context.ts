@@ -1,4 +1,5 @@
 import type { TransactionMemory } from './batch.ts'
+import { openBatchFlow } from './batch-flow.ts'
 import { openCommitEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
 import { openEvents } from './events.ts'
@@ -36,6 +37,7 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
     events,
     effects,
     outbox,
+    batches: openBatchFlow(connection, { events, effects }),
   }
   return { ...own, flow: openExecutionFlow(connection, own) }
 }

@@ -23,6 +23,7 @@ function setUp(region?: RegionLabel) {
   }
   const spend = {
     requireAnythingLeft() {},
+    spentOut: () => undefined,
     spenderOf: async () => spender,
     hold() {},
     holdsFor: (id: string) => id === 'job_priced',

@@ -42,6 +42,7 @@ export function memoryStore(): Store {
         expiresAt: null,
         webhook: null,
         parent: null,
+        batch: null,
       }
       rows.set(job.id, row)
       return { job: { ...row }, replayed: false }

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect } from 'vitest'
 import type { Store } from '../../../core/store/store.ts'
 import { accountRules } from './accounts.ts'
+import { batchRules } from './batches.ts'
 import { deferredRules } from './deferred.ts'
 import { eventRules } from './events.ts'
 import { executionRules } from './executions.ts'
@@ -41,6 +42,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   jobs: jobRules,
   queue: queueRules,
   deferred: deferredRules,
+  batches: batchRules,
   events: eventRules,
   files: fileRules,
   forgetting: forgettingRules,

@@ -1,0 +1,152 @@
+import { Failure } from '../failure.ts'
+import type { Region } from '../schemas/region.ts'
+import type { BatchRecord } from '../store/store.ts'
+import { windowOf } from './batch-limits.ts'
+import { slugIn } from './batch-line.ts'
+import type { BatchesOptions } from './batches.ts'
+import { type Fed, firstHalf, lineError, openLineAdmission, storeFed } from './feed-lines.ts'
+import { openInputFiles } from './input-files.ts'
+import { openOutputLines } from './output-lines.ts'
+import { openValidation } from './validate-file.ts'
+
+/** Milliseconds until lines that must wait for something else are tried again. */
+const retryMs = 2_000
+
+/** The steps of batches. Each is done from the state in the store, and may be repeated after a crash. */
+export function openBatchSteps(
+  options: BatchesOptions & {
+    /** How many unfinished batches an organization has. */
+    ofOrganization: (id: string) => number
+    /** Aborts when the server stops. */
+    signal: AbortSignal
+  },
+) {
+  const { store, jobs, files, endpoints, requesterOf, config, ofOrganization, signal } = options
+  const input = openInputFiles(options.cpu)
+  const validate = openValidation({ ...options, input })
+  const { job_retention } = config.limits
+  const admitLines = openLineAdmission({
+    ...options,
+    // Its result is needed until the batch has ended.
+    retentionMs: ({ expiresAt }) => (job_retention === 0 ? null : Math.max(0, expiresAt - Date.now()) + job_retention),
+  })
+  const maxBytes = config.limits.json_body
+
+  const targetOf = (batch: BatchRecord) => ({
+    endpoint: batch.endpoint,
+    namesModel: slugIn(batch.endpoint) === undefined,
+  })
+  const requester = (batch: BatchRecord) =>
+    requesterOf(batch.organizationId, batch.tokenId, (batch.region as Region | null) ?? undefined)
+  const pathOf = async (batch: BatchRecord): Promise<string | undefined> => {
+    const file = await files.api.find(batch.organizationId, batch.inputFileId)
+    return file && files.pathOf(file)
+  }
+
+  async function check(batch: BatchRecord): Promise<number> {
+    const checked = await validate(batch, endpoints.find(batch.endpoint), await requester(batch), signal)
+    if ('faults' in checked) await store.batches.fail(batch, checked.faults, Date.now())
+    else await store.batches.begin(batch, checked, Date.now())
+    return 0
+  }
+
+  /** Turns the next lines into jobs, if enough of the earlier ones have ended. */
+  async function feed(batch: BatchRecord): Promise<number> {
+    const open = batch.fed - batch.completed - batch.failed
+    if (batch.fed === batch.total || batch.restError) return Infinity
+    const admits = await requester(batch)
+    const endpoint = endpoints.find(batch.endpoint)
+    const path = await pathOf(batch)
+    const impossible = !admits
+      ? new Failure('token_revoked', 'The token that created this batch no longer exists.')
+      : !path
+        ? new Failure('not_found', `The input file ${batch.inputFileId} no longer exists.`)
+        : undefined
+    if (impossible) return refuseRest(batch, impossible)
+    // Its model may be enabled again.
+    if (!endpoint) return retryMs
+    const window = windowOf(ofOrganization(batch.organizationId), admits!.limits.pendingJobs)
+    if (open > Math.floor(window / 2)) return Infinity
+    const { nextOffset: offset, nextLine: line } = batch
+    const page = await input.page({
+      path: path!,
+      target: targetOf(batch),
+      offset,
+      line,
+      lines: window - open,
+      maxBytes,
+    })
+    const fed = await admitLines(batch, endpoint, page, admits!)
+    return keep(batch, fed)
+  }
+
+  /** Stores lines as jobs. */
+  async function keep(batch: BatchRecord, fed: Fed): Promise<number> {
+    try {
+      await storeFed(batch, fed, options)
+    } catch (thrown) {
+      const { code } = Failure.from(thrown)
+      if (code !== 'quota_exceeded' && code !== 'queue_full' && code !== 'storage_full' && code !== 'disk_full')
+        throw thrown
+      // What running work holds leaves no room for all of them: fewer at a time.
+      const { jobs: wanted } = fed
+      if (code !== 'disk_full' && wanted.length > 1) return keep(batch, firstHalf(fed))
+      return retryMs
+    }
+    const { stopped } = fed
+    if (stopped?.forAll) return refuseRest(batch, stopped.by)
+    return fed.lines.length > 0 ? 0 : retryMs
+  }
+
+  async function refuseRest(batch: BatchRecord, failure: Failure): Promise<number> {
+    await store.batches.refuseRest(batch, lineError(failure), Date.now())
+    return 0
+  }
+
+  /** Cancels the jobs of lines that have not ended. */
+  async function withdraw(batch: BatchRecord): Promise<number> {
+    for (const id of await store.batches.running(batch))
+      await jobs.cancel(batch.organizationId, id).catch((thrown: unknown) => {
+        // It has ended meanwhile.
+        if (Failure.from(thrown).code !== 'job_already_finished') throw thrown
+      })
+    return retryMs
+  }
+
+  async function finish(batch: BatchRecord): Promise<number> {
+    const path = batch.total > 0 ? await pathOf(batch) : undefined
+    if (path) {
+      const lines = openOutputLines({ ...options, batch, path, maxBytes, files: input })
+      const { organizationId, id, outputLifetimeMs, createdAt } = batch
+      const produce = (source: AsyncIterable<string | Uint8Array>, fileId: string, kind: string) =>
+        files.api.produce(organizationId, source, {
+          id: fileId,
+          name: `${id}_${kind}.jsonl`,
+          contentType: 'application/jsonl',
+          purpose: 'output',
+          apiPurpose: 'batch_output',
+          expiresAt: outputLifetimeMs === null ? null : createdAt + outputLifetimeMs,
+        })
+      if (batch.completed > 0) await produce(lines.outputs(), batch.outputFileId, 'output')
+      if (batch.total > batch.completed) await produce(lines.errors(), batch.errorFileId, 'error')
+    }
+    await store.batches.finish(batch, Date.now())
+    return 0
+  }
+
+  return {
+    /** Does the next step. Resolves with the milliseconds until the batch must be looked at again; 0: at once. */
+    async next(batch: BatchRecord): Promise<number> {
+      const { status, expiresAt } = batch
+      const isOpen = status === 'validating' || status === 'in_progress'
+      const leftMs = expiresAt - Date.now()
+      if (isOpen && leftMs <= 0) {
+        await store.batches.expire(batch, Date.now())
+        return 0
+      }
+      if (status === 'validating') return check(batch)
+      if (status === 'in_progress') return Math.min(leftMs, await feed(batch))
+      return batch.fed > batch.completed + batch.failed ? withdraw(batch) : finish(batch)
+    },
+  }
+}

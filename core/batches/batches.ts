@@ -1,0 +1,142 @@
+import type { Admission, Requester } from '../admission/admission.ts'
+import type { Limits } from '../config.ts'
+import type { Cpu } from '../cpu/cpu.ts'
+import type { Files } from '../files/files.ts'
+import { newId } from '../ids.ts'
+import type { Jobs } from '../jobs/jobs.ts'
+import type { Log } from '../log.ts'
+import type { Registry } from '../models/registry.ts'
+import type { Region } from '../schemas/region.ts'
+import type { BatchKey, BatchRecord, NewBatch, Store } from '../store/store.ts'
+import type { Preparing } from '../tasks/preparing.ts'
+import type { BatchEndpoints } from './batch-endpoint.ts'
+import { openBatchSteps } from './batch-steps.ts'
+import { openLineSweep } from './line-sweep.ts'
+
+export interface BatchesOptions {
+  store: Pick<Store, 'batches' | 'onCommitted'>
+  jobs: Pick<Jobs, 'submitWith' | 'cancel' | 'find'>
+  admission: Pick<Admission, 'admit' | 'spentOut'>
+  registry: Pick<Registry, 'find' | 'catalog'>
+  files: Pick<Files, 'api' | 'pathOf'>
+  cpu: Pick<Cpu & Preparing, 'calling' | 'prepare'>
+  endpoints: BatchEndpoints
+  /** What admission needs to know of the token of a batch; undefined if it no longer exists. */
+  requesterOf: (organizationId: string, tokenId: string, region: Region | undefined) => Promise<Requester | undefined>
+  config: { limits: Pick<Limits, 'json_body' | 'job_retention'> & Limits }
+  log: Log
+}
+
+/** A batch that has not ended, and how to make its loop look again. */
+interface Driver {
+  key: BatchKey
+  wake: () => void
+  done: Promise<void>
+}
+
+/** The longest time until a batch is looked at again without a change, milliseconds. */
+const tickMs = 30_000
+/** Milliseconds until a failed step is repeated. */
+const afterErrorMs = 5_000
+
+/**
+ * Batches: files of requests that run in the background, each as a job of class `batch`. Every batch has a loop that
+ * does its next step: check the file, turn lines into jobs, write the output files. All state is in the store, so that
+ * the loops continue where they were after a crash. `resume` starts them.
+ */
+export function openBatches(options: BatchesOptions) {
+  const { store, log } = options
+  const drivers = new Map<string, Driver>()
+  const closed = new AbortController()
+  const steps = openBatchSteps({
+    ...options,
+    ofOrganization: id => [...drivers.values()].filter(({ key }) => key.organizationId === id).length,
+    signal: closed.signal,
+  })
+  const sweep = openLineSweep({ store: store.batches, log })
+
+  store.onCommitted(({ batches }) => {
+    for (const { id } of batches) drivers.get(id)?.wake()
+  })
+
+  async function run(driver: Driver, changed: () => Promise<void>): Promise<void> {
+    const { organizationId, id } = driver.key
+    while (!closed.signal.aborted) {
+      // Before the batch is read, so that no change between the two is missed.
+      const next = changed()
+      let waitMs = tickMs
+      try {
+        const batch = await store.batches.find(organizationId, id)
+        if (!batch || batch.finishedAt !== null) return
+        waitMs = Math.min(waitMs, await steps.next(batch))
+      } catch (thrown) {
+        if (closed.signal.aborted) return
+        log.error('A batch could not continue; this is retried', { batch: id }, thrown)
+        waitMs = afterErrorMs
+      }
+      if (waitMs > 0) await within(next, waitMs)
+    }
+  }
+
+  function begin(key: BatchKey): void {
+    if (drivers.has(key.id) || closed.signal.aborted) return
+    let waiting = Promise.withResolvers<void>()
+    let isChanged = false
+    const driver: Driver = {
+      key,
+      wake() {
+        isChanged = true
+        waiting.resolve()
+      },
+      done: Promise.resolve(),
+    }
+    const changed = (): Promise<void> => {
+      if (isChanged) waiting = Promise.withResolvers<void>()
+      isChanged = false
+      return waiting.promise
+    }
+    drivers.set(key.id, driver)
+    driver.done = run(driver, changed).finally(() => {
+      drivers.delete(key.id)
+      sweep.wake()
+    })
+  }
+
+  return {
+    /** Continues the batches that have not ended. */
+    async resume(): Promise<void> {
+      for (const key of await store.batches.unfinished()) begin(key)
+      sweep.wake()
+    },
+
+    /** Resolves once the batch survives a crash. Its file is checked afterwards. Throws Failure `not_found` and those of keys. */
+    async create(batch: Omit<NewBatch, 'id' | 'outputFileId' | 'errorFileId'>): Promise<BatchRecord> {
+      const ids = { id: newId('batch'), outputFileId: newId('file'), errorFileId: newId('file') }
+      const { batch: created } = await store.batches.create({ ...batch, ...ids })
+      begin(created)
+      return created
+    },
+    /** Returns the endpoint that lines may have under this path; undefined without one. */
+    endpoint: options.endpoints.find,
+    find: (organizationId: string, id: string) => store.batches.find(organizationId, id),
+    list: (...query: Parameters<Store['batches']['list']>) => store.batches.list(...query),
+    /** Undefined: no such batch. Throws Failure `batch_not_cancellable`. */
+    cancel: (organizationId: string, id: string) => store.batches.cancel(organizationId, id, Date.now()),
+
+    /** Ends the loops; the next start continues them. */
+    async close(): Promise<void> {
+      closed.abort()
+      const open = [...drivers.values()]
+      for (const { wake } of open) wake()
+      await Promise.allSettled([...open.map(({ done }) => done), sweep.close()])
+    },
+  }
+}
+export type Batches = ReturnType<typeof openBatches>
+
+/** Resolves with the promise or after some milliseconds. */
+function within(promise: Promise<void>, ms: number): Promise<void> {
+  const timer = Promise.withResolvers<void>()
+  const timeout = setTimeout(timer.resolve, ms).unref()
+  return Promise.race([promise, timer.promise]).finally(() => clearTimeout(timeout))
+}

@@ -1,0 +1,46 @@
+import type { Media } from '../media/media.ts'
+import type { Registry } from '../models/registry.ts'
+import type { Store } from '../store/store.ts'
+import { taskRecord } from '../tasks/registry.ts'
+import type { RunJob, RunResult } from '../tasks/run-job.ts'
+
+/**
+ * Runs lines of batches, and all other jobs unchanged. A line is stored as it was sent: its media are fetched and its
+ * defaults filled in when it runs, as for a node of a workflow.
+ */
+export function openLineRunner({
+  run,
+  store,
+  registry,
+  media,
+}: {
+  run: RunJob
+  store: Pick<Store, 'batches'>
+  registry: Pick<Registry, 'find'>
+  media: Pick<Media, 'take'>
+}): RunJob {
+  const runLine = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<RunResult> => {
+    const model = job.batch && registry.find(job.modelId)
+    // Without a model the job fails as any other.
+    if (!job.batch || !model) return run(job, lease, signal, report)
+    const batch = await store.batches.find(job.organizationId, job.batch.id)
+    const sender = { organizationId: job.organizationId, origin: batch?.origin ?? '', jobId: job.id, signal }
+    const filled = await taskRecord(job.task).fill(JSON.parse(job.inputs) as Record<string, unknown>, {
+      model,
+      drawSeed: () => seedOf(job.id),
+      take: (field, value, kind, options) => media.take(sender, field, value, kind, options),
+    })
+    return run({ ...job, origin: sender.origin, inputs: JSON.stringify(filled) }, lease, signal, report)
+  }
+  return Object.assign(runLine, {
+    undo: run.undo,
+    ...(run.written ? { written: run.written } : {}),
+  })
+}
+
+/** The same for every attempt of a job, so that a second attempt produces the same result. */
+function seedOf(jobId: string): number {
+  let seed = 0
+  for (const character of jobId) seed = (Math.imul(seed, 31) + character.charCodeAt(0)) | 0
+  return seed >>> 1
+}

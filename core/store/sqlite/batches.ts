@@ -1,0 +1,172 @@
+import { Failure } from '../../failure.ts'
+import type { BatchFault, BatchFeed, BatchKey, LimitReached, LineError, NewBatch } from '../store.ts'
+import { type BatchStateRow, batchStateColumns } from './batch-flow.ts'
+import type { Connection } from './database.ts'
+import { openJobRows } from './job-add.ts'
+import type { WriteContext } from './job-end.ts'
+import { openKeys } from './keys.ts'
+
+const endings = new Set(['failed', 'completed', 'expired', 'cancelled'])
+
+/** The writer's commands for batches; batch-flow.ts counts the ends of their lines. */
+export function batchCommands(connection: Connection, context: WriteContext) {
+  const { batches, use } = context
+  const insert = connection.prepare(
+    `INSERT INTO batches (organization_id, id, token_id, endpoint, input_file_id, completion_window, output_lifetime_ms,
+       metadata, region, origin, output_file_id, error_file_id, status, created_at, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'validating', ?, ?)`,
+  )
+  const inputFile = connection
+    .prepare<[string, string], number>(
+      'SELECT 1 FROM files WHERE id = ? AND organization_id = ? AND removed_at IS NULL',
+    )
+    .pluck()
+  const one = connection.prepare<[string, string], BatchStateRow>(
+    `SELECT ${batchStateColumns} FROM batches WHERE organization_id = ? AND id = ?`,
+  )
+  const begin = connection.prepare(
+    `UPDATE batches SET status = 'in_progress', total = ?, model_id = ?, in_progress_at = ? WHERE number = ?`,
+  )
+  const fail = connection.prepare(`UPDATE batches SET status = 'failed', faults = ?, finished_at = ? WHERE number = ?`)
+  const insertLine = connection.prepare(
+    'INSERT INTO batch_lines (batch, line, job_id, status, error) VALUES (?, ?, ?, ?, ?)',
+  )
+  const move = connection.prepare<unknown[], BatchStateRow>(
+    `UPDATE batches SET fed = ?, next_line = ?, next_offset = ?, failed = failed + ?, has_lines = 1 WHERE number = ?
+     RETURNING ${batchStateColumns}`,
+  )
+  const refuse = connection.prepare<unknown[], BatchStateRow>(
+    `UPDATE batches SET rest_error = ? WHERE number = ? RETURNING ${batchStateColumns}`,
+  )
+  const cancel = connection.prepare(
+    `UPDATE batches SET status = 'cancelling', ending = 'cancelled', cancelling_at = ? WHERE number = ?`,
+  )
+  const expire = connection.prepare(
+    `UPDATE batches SET status = 'finalizing', ending = 'expired', finalizing_at = ? WHERE number = ?`,
+  )
+  const finish = connection.prepare(
+    'UPDATE batches SET status = ending, failed = total - completed, finished_at = ? WHERE number = ?',
+  )
+  const ofEnded = connection
+    .prepare<[], number>(
+      'SELECT number FROM batches WHERE has_lines = 1 AND finished_at IS NOT NULL ORDER BY number LIMIT 1',
+    )
+    .pluck()
+  const dropLines = connection.prepare(
+    `DELETE FROM batch_lines WHERE batch = :batch
+       AND line IN (SELECT line FROM batch_lines WHERE batch = :batch ORDER BY line LIMIT :limit)`,
+  )
+  const withoutLines = connection.prepare('UPDATE batches SET has_lines = 0 WHERE number = ?')
+  const keys = openKeys(connection)
+  const jobs = openJobRows(connection, context)
+
+  const inState = (key: BatchKey, ...states: readonly BatchStateRow['status'][]): BatchStateRow | undefined => {
+    const row = one.get(key.organizationId, key.id)
+    return row && states.includes(row.status) ? row : undefined
+  }
+  const changed = (row: BatchStateRow): true => {
+    context.effects.moveBatch({ organizationId: row.organization_id, id: row.id })
+    return true
+  }
+
+  return {
+    /** Null if stored, otherwise the id of the batch that the same key created before. */
+    'batches.create'(batch: NewBatch): string | null {
+      const holder = keys.assign(batch)
+      if (holder !== undefined) return holder
+      const { organizationId, inputFileId } = batch
+      if (inputFile.get(inputFileId, organizationId) === undefined)
+        throw new Failure('not_found', `No such File object: ${inputFileId}`, { param: 'input_file_id' })
+      insert.run(
+        organizationId,
+        batch.id,
+        batch.tokenId,
+        batch.endpoint,
+        inputFileId,
+        batch.completionWindow,
+        batch.outputLifetimeMs,
+        batch.metadata,
+        batch.region,
+        batch.origin,
+        batch.outputFileId,
+        batch.errorFileId,
+        batch.createdAt,
+        batch.expiresAt,
+      )
+      return null
+    },
+
+    'batches.begin'({ total, modelId, at, ...key }: BatchKey & { total: number; modelId: string | null; at: number }) {
+      const row = inState(key, 'validating')
+      if (row) begin.run(total, modelId, at, row.number)
+      return row !== undefined && changed(row)
+    },
+
+    'batches.fail'({ faults, at, ...key }: BatchKey & { faults: readonly BatchFault[]; at: number }): boolean {
+      const row = inState(key, 'validating')
+      if (!row) return false
+      fail.run(JSON.stringify(faults), at, row.number)
+      batches.announce(row.number, at)
+      return true
+    },
+
+    /** False: the batch is not in progress, or the lines were fed before. */
+    'batches.feed'({ fed, jobs: added, refused, nextLine, nextOffset, at, ...key }: BatchFeed): boolean | LimitReached {
+      const row = inState(key, 'in_progress')
+      if (!row || row.fed !== fed || row.rest_error !== null) return false
+      const [first] = added
+      const reached = first?.limits && use.forbidsJobs(first.organizationId, first.limits, added.length)
+      if (reached) return reached
+      for (const job of added) {
+        jobs.add(job, row.number)
+        insertLine.run(row.number, job.batch!.line, job.id, 'running', null)
+      }
+      for (const { line, error } of refused) insertLine.run(row.number, line, null, 'failed', JSON.stringify(error))
+      const count = fed + added.length + refused.length
+      batches.settle(move.get(count, nextLine, nextOffset, refused.length, row.number)!, at)
+      return true
+    },
+
+    'batches.refuseRest'({ error, at, ...key }: BatchKey & { error: LineError; at: number }): boolean {
+      const row = inState(key, 'in_progress')
+      if (!row || row.rest_error !== null) return false
+      batches.settle(refuse.get(JSON.stringify(error), row.number)!, at)
+      return true
+    },
+
+    /** False: the organization has no such batch. */
+    'batches.cancel'({ at, ...key }: BatchKey & { at: number }): boolean {
+      const row = one.get(key.organizationId, key.id)
+      if (!row || row.status === 'cancelling') return row !== undefined
+      if (row.status === 'validating' || row.status === 'in_progress') {
+        cancel.run(at, row.number)
+        return changed(row)
+      }
+      const state = endings.has(row.status) ? `has already ended: it is ${row.status}` : 'is finalizing'
+      throw new Failure('batch_not_cancellable', `The batch ${row.id} ${state}.`)
+    },
+
+    'batches.expire'({ at, ...key }: BatchKey & { at: number }): boolean {
+      const row = inState(key, 'validating', 'in_progress')
+      if (row) expire.run(at, row.number)
+      return row !== undefined && changed(row)
+    },
+
+    'batches.finish'({ at, ...key }: BatchKey & { at: number }): boolean {
+      const row = inState(key, 'finalizing', 'cancelling')
+      if (!row || row.fed > row.completed + row.failed) return false
+      finish.run(at, row.number)
+      batches.announce(row.number, at)
+      return true
+    },
+
+    /** Deletes lines of one batch that has ended. */
+    'batches.sweep'(limit: number): number {
+      const batch = ofEnded.get()
+      if (batch === undefined) return 0
+      const { changes } = dropLines.run({ batch, limit })
+      if (changes < limit) withoutLines.run(batch)
+      return changes
+    },
+  }
+}
