@@ -51,3 +51,14 @@ test('standard input, a large file in parts, and a path that cannot be read', { 
   const wrong = await run(['upload', join(folder, 'sub')])
   expect([wrong.exitCode, wrong.stderr]).toEqual([74, expect.stringContaining('it is a folder')])
 })
+
+test('a backup copies the stored files with --files', { timeout: 60_000 }, async () => {
+  const folder = temporaryFolder()
+  const id = (await run(['upload', '-', '--name', 'a.txt'], Buffer.from('kept'))).stdout.trim()
+  const backup = (...args: string[]) => infer(['backup', ...args, '--data-dir', app.dataDir])
+  const files = join(folder, 'files')
+  const copied = await backup(join(folder, 'two.db'), '--files', files, '--json')
+  expect(json(copied)).toMatchObject({ files: { folder: files, count: expect.any(Number) as number, missing: 0 } })
+  expect(readFileSync(join(files, app.organizationId, `${id}.txt`), 'utf8')).toBe('kept')
+  expect((await backup(join(folder, 'three.db'), '--files', files)).exitCode).toBe(64)
+})
