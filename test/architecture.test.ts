@@ -66,6 +66,7 @@ const order = [
   'tasks',
   'admission',
   'jobs',
+  'responses',
   'workflows',
   'batches',
   'webhooks',
