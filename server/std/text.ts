@@ -1,4 +1,5 @@
 import { ChatRequest, ChatResponse } from '../../core/schemas/chat.ts'
+import { CohereEmbedRequest, CohereEmbedResponse } from '../../core/schemas/cohere-embed.ts'
 import { CompletionRequest, CompletionResponse } from '../../core/schemas/completion.ts'
 import {
   EmbeddingsRequest,
@@ -58,6 +59,18 @@ export const textRoutes = (owners: InferenceOwners) => [
     body: EmbeddingsRequest,
     example: { model: 'infer/tiny-embed', input: ['A cat sat on the mat.', 'The dog barked.'] },
     response: EmbeddingsResponse,
+    answer: infer('std/embeddings', owners),
+  }),
+  route({
+    path: '/std/v2/embed',
+    aliases: ['/v2/embed'],
+    ...facts,
+    summary: 'Create embeddings (Cohere)',
+    description: 'Turns texts into vectors, in the form of Cohere: one list of vectors for each requested type.',
+    errorCodes: codes,
+    body: CohereEmbedRequest,
+    example: { model: 'infer/tiny-embed', texts: ['A cat sat on the mat.'], embedding_types: ['float', 'ubinary'] },
+    response: CohereEmbedResponse,
     answer: infer('std/embeddings', owners),
   }),
   route({
