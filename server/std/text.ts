@@ -1,6 +1,7 @@
 import { ChatRequest, ChatResponse } from '../../core/schemas/chat.ts'
 import { CohereEmbedRequest, CohereEmbedResponse } from '../../core/schemas/cohere-embed.ts'
 import { CompletionRequest, CompletionResponse } from '../../core/schemas/completion.ts'
+import { ModerationRequest, ModerationResponse } from '../../core/schemas/moderation.ts'
 import {
   EmbeddingsRequest,
   EmbeddingsResponse,
@@ -107,5 +108,17 @@ export const textRoutes = (owners: InferenceOwners) => [
     },
     response: ScoreResponse,
     answer: infer('std/score', owners),
+  }),
+  route({
+    path: '/std/v1/moderations',
+    ...facts,
+    summary: 'Moderate content',
+    description:
+      'Judges texts and images by the categories of harm of OpenAI. The model is one to which the operator has given the task `std/moderation`: a classifier, or a chat model that answers with a score for each category. `model` in the answer names it.',
+    errorCodes: [...codes, ...errorGroups.media],
+    body: ModerationRequest,
+    example: { model: 'infer/tiny-chat', input: 'I like apples.' },
+    response: ModerationResponse,
+    answer: infer('std/moderation', owners),
   }),
 ]
