@@ -1,5 +1,5 @@
 import { Failure } from '../../../failure.ts'
-import type { AnthropicRequest } from '../../../schemas/anthropic.ts'
+import { AnthropicRequest } from '../../../schemas/anthropic.ts'
 import type { ChatResponse } from '../../../schemas/chat.ts'
 import type { ChatForm } from '../chat-form.ts'
 import { anthropicBody } from './anthropic-body.ts'
@@ -46,6 +46,8 @@ function argumentsOf({ name, arguments: text }: { name: string; arguments: strin
 
 /** Anthropic's form of a conversation. */
 export const anthropicForm: ChatForm<AnthropicRequest> = {
+  schema: AnthropicRequest,
+  isStream: ({ stream }) => stream === true,
   chatBody: anthropicBody,
   answer,
   stream: () => anthropicStream(),

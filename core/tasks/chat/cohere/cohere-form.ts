@@ -1,5 +1,5 @@
 import type { ChatResponse } from '../../../schemas/chat.ts'
-import type { CohereChatRequest } from '../../../schemas/cohere.ts'
+import { CohereChatRequest } from '../../../schemas/cohere.ts'
 import type { ChatChunk, ChatForm, ChatStreamForm } from '../chat-form.ts'
 import { cohereBody } from './cohere-body.ts'
 
@@ -121,4 +121,10 @@ function stream(): ChatStreamForm {
 }
 
 /** Cohere's form of a conversation (v2). */
-export const cohereForm: ChatForm<CohereChatRequest> = { chatBody: cohereBody, answer, stream: () => stream() }
+export const cohereForm: ChatForm<CohereChatRequest> = {
+  schema: CohereChatRequest,
+  isStream: request => request.stream === true,
+  chatBody: cohereBody,
+  answer,
+  stream: () => stream(),
+}
