@@ -1,3 +1,4 @@
+import { anthropicRoutes } from './anthropic/routes.ts'
 import { auditRoutes } from './api/audit.ts'
 import { eventRoutes } from './api/events.ts'
 import { executionEventRoutes } from './api/execution-events.ts'
@@ -45,6 +46,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...speechRoutes(owners),
     ...transcriptionRoutes(owners),
     ...imageRoutes(owners),
+    ...anthropicRoutes(owners),
     ...modelRoutes(owners),
     ...modelStatusRoutes(owners),
     ...voiceModelRoutes(owners),

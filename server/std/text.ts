@@ -1,4 +1,5 @@
 import { ChatRequest, ChatResponse } from '../../core/schemas/chat.ts'
+import { CohereChatRequest, CohereChatResponse } from '../../core/schemas/cohere.ts'
 import { CohereEmbedRequest, CohereEmbedResponse } from '../../core/schemas/cohere-embed.ts'
 import { CompletionRequest, CompletionResponse } from '../../core/schemas/completion.ts'
 import { ModerationRequest, ModerationResponse } from '../../core/schemas/moderation.ts'
@@ -13,7 +14,8 @@ import {
 import { respondAsync } from '../api/job-created.ts'
 import { errorGroups } from '../docs/route-errors.ts'
 import { route } from '../route.ts'
-import { type InferenceOwners, infer } from './inference.ts'
+import { cohereErrors } from './cohere-errors.ts'
+import { type InferenceOwners, infer, inferAs } from './inference.ts'
 
 const facts = {
   method: 'POST',
@@ -63,12 +65,29 @@ export const textRoutes = (owners: InferenceOwners) => [
     answer: infer('std/embeddings', owners),
   }),
   route({
+    path: '/std/v2/chat',
+    aliases: ['/v2/chat'],
+    ...facts,
+    otherAnswers: {},
+    summary: 'Create chat (Cohere)',
+    description:
+      'Answers a conversation, in the form of Cohere. Documents become part of the system message; engines do not cite them. With `stream: true` the answer is a stream of typed events.',
+    events: 'CohereChatEvent',
+    errorCodes: [...codes, ...errorGroups.media],
+    errors: cohereErrors,
+    body: CohereChatRequest,
+    example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }], max_tokens: 16 },
+    response: CohereChatResponse,
+    answer: inferAs('cohere', owners),
+  }),
+  route({
     path: '/std/v2/embed',
     aliases: ['/v2/embed'],
     ...facts,
     summary: 'Create embeddings (Cohere)',
     description: 'Turns texts into vectors, in the form of Cohere: one list of vectors for each requested type.',
     errorCodes: codes,
+    errors: cohereErrors,
     body: CohereEmbedRequest,
     example: { model: 'infer/tiny-embed', texts: ['A cat sat on the mat.'], embedding_types: ['float', 'ubinary'] },
     response: CohereEmbedResponse,

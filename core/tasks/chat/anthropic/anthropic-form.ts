@@ -49,6 +49,8 @@ export const anthropicForm: ChatForm<AnthropicRequest> = {
   schema: AnthropicRequest,
   isStream: ({ stream }) => stream === true,
   chatBody: anthropicBody,
+  // The answer depends on the completion only.
+  remembered: ({ model, max_tokens }) => ({ model, max_tokens, messages: [] }),
   answer,
   stream: () => anthropicStream(),
 }
