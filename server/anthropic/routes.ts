@@ -41,7 +41,7 @@ export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry
     scope: 'user:write',
     bucket: 'api',
     tag: 'Anthropic',
-    summary: 'Estimate tokens of message',
+    summary: 'Get token count of message',
     description:
       'Estimates how many tokens a conversation has, without running it: one for each three bytes of text, tools included, and 1000 for each image or file. Most tokenizers need fewer. `usage` of an answer has the exact count.',
     errorCodes: ['model_not_found', 'unsupported_task', 'model_not_allowed'],

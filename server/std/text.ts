@@ -131,7 +131,7 @@ export const textRoutes = (owners: InferenceOwners) => [
   route({
     path: '/std/v1/moderations',
     ...facts,
-    summary: 'Moderate content',
+    summary: 'Create moderation',
     description:
       'Judges texts and images by the categories of harm of OpenAI. The model is one to which the operator has given the task `std/moderation`: a classifier, or a chat model that answers with a score for each category. `model` in the answer names it.',
     errorCodes: [...codes, ...errorGroups.media],
