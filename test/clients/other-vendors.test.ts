@@ -17,6 +17,7 @@ beforeAll(async () => {
     models: [
       fakeModel('fake', [], { tasks: ['std/chat-completion', 'std/completion', 'std/embeddings', 'std/rerank'] }),
       fakeModel('judge', [], { tasks: ['std/chat-completion', 'std/moderation'] }),
+      fakeModel('labels', [], { tasks: ['std/moderation'] }),
       toneModel(),
       toneModel({ id: 'ears', tasks: ['std/audio-transcription'] }),
     ],
@@ -134,6 +135,16 @@ test('Groq: chat, models, speech and transcription', async () => {
   expect((await groq.audio.transcriptions.create({ model: 'ears', file })).text).toBe(text)
 })
 
+test('OpenAI: moderations by a classifier', async () => {
+  const openai = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0 })
+  const { results, model } = await openai.moderations.create({ model: 'labels', input: ['I hate you.', 'A cat.'] })
+  expect(model).toBe('labels')
+  expect(results).toMatchObject([
+    { flagged: true, categories: { hate: true, sexual: false }, category_scores: { hate: 0.9 } },
+    { flagged: false, categories: { hate: false } },
+  ])
+})
+
 test('OpenAI: moderations by a chat model', async () => {
   const openai = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0 })
   const named = await openai.moderations.create({ model: 'omni-moderation-latest', input: documents })
@@ -148,6 +159,6 @@ test('OpenAI: moderations by a chat model', async () => {
   })
   expect(parts.results[0]!.category_applied_input_types.violence).toEqual(['text', 'image'])
   await expect(openai.moderations.create({ model: 'fake', input: 'a' })).rejects.toThrow(
-    "The model 'fake' does not do moderation. For moderation there is 'judge'.",
+    "The model 'fake' does not do moderation. For moderation there is 'judge', 'labels'.",
   )
 })
