@@ -163,6 +163,8 @@ export class Call implements SwapSetMember {
   head(status: number, contentType: string, more: readonly string[] = []): void {
     if (this.route.path.startsWith('/std/'))
       this.#headers.push('openai-processing-ms', String(Math.round(this.elapsedMs)))
+    // Anthropic's clients read the id of the request from this header.
+    else if (this.route.path.startsWith('/anthropic/')) this.#headers.push('request-id', this.id)
     this.#headers.push('content-type', contentType, ...more)
     this.res.writeHead(status, this.#headers)
   }

@@ -1,3 +1,4 @@
+import { anthropicRoutes } from './anthropic/routes.ts'
 import { auditRoutes } from './api/audit.ts'
 import { eventRoutes } from './api/events.ts'
 import { executionEventRoutes } from './api/execution-events.ts'
@@ -52,6 +53,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...imageRoutes(owners),
     ...stdFileRoutes(owners),
     ...uploadRoutes(owners),
+    ...anthropicRoutes(owners),
     ...modelRoutes(owners),
     ...modelStatusRoutes(owners),
     ...voiceModelRoutes(owners),

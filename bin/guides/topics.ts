@@ -48,6 +48,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
   {
     group: 'Coming from',
     topics: [
+      { topic: 'other-clients', summary: 'clients of Anthropic, Cohere, Voyage, Groq and others' },
       { topic: 'coming-from-openai', summary: 'what is the same, what differs' },
       { topic: 'coming-from-ollama', summary: 'commands and settings side by side' },
       { topic: 'coming-from-litellm', summary: 'keys, budgets and models' },

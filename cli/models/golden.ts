@@ -101,6 +101,18 @@ export const golden: Readonly<Record<string, Golden>> = {
         : 'The text that answers the question does not have the highest score.'
     },
   },
+  'std/moderation': {
+    path: '/std/v1/moderations',
+    stream: false,
+    body: model => ({ model, input: [query, documents[1]] }),
+    fault(answer) {
+      const { results } = answer as { results: { category_scores: Record<string, number> }[] }
+      if (results.length !== 2) return `It returned ${results.length} results for two texts.`
+      return results.every(one => Object.values(one.category_scores).every(Number.isFinite))
+        ? undefined
+        : 'A score is not a number.'
+    },
+  },
 }
 
 function cosine(a: readonly number[], b: readonly number[]): number {

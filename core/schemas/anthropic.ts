@@ -48,7 +48,9 @@ const Block = z
   .meta({ id: 'AnthropicBlock', description: 'A piece of a message. Its fields depend on `type`.' })
 export type AnthropicBlock = z.output<typeof Block>
 
-const Content: z.ZodUnion<readonly [z.ZodString, z.ZodArray<typeof Block>]> = z.union([z.string(), z.array(Block)])
+const Content: z.ZodUnion<readonly [z.ZodString, z.ZodArray<typeof Block>]> = z
+  .union([z.string(), z.array(Block)])
+  .meta({ id: 'AnthropicContent', description: 'A text or a list of blocks.' })
 
 const Tool = z
   .object({

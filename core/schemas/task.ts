@@ -1,7 +1,14 @@
 import { z } from 'zod'
 
 /** Tasks whose answer is JSON with text or numbers. */
-export const textTasks = ['std/chat-completion', 'std/completion', 'std/embeddings', 'std/rerank', 'std/score'] as const
+export const textTasks = [
+  'std/chat-completion',
+  'std/completion',
+  'std/embeddings',
+  'std/rerank',
+  'std/score',
+  'std/moderation',
+] as const
 export type TextTask = (typeof textTasks)[number]
 
 /** Tasks that turn an audio file into text. */

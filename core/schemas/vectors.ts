@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import { notImplemented } from './not-implemented.ts'
 
-/** The wire shapes of embeddings, rerank and score. Sources: OpenAI, Voyage and Cohere, vLLM's score API. */
-const text = z.string().min(1)
+/** The wire shapes of embeddings, rerank and score. Sources: OpenAI, Voyage, Jina and Cohere, vLLM's score API. */
+export const text = z.string().min(1)
 const tokenIds = z.array(z.int().min(0)).min(1)
-const model = z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.')
-const extras = {
+export const model = z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.')
+export const extras = {
   user: z
     .string()
     .nullish()
@@ -22,21 +23,71 @@ const extras = {
     .describe('Passed to the engine, for engines that schedule by priority (vLLM). Default: 0.'),
 }
 
+/** Types of the numbers of a vector. */
+export const vectorTypes = ['float', 'int8', 'uint8', 'binary', 'ubinary'] as const
+export type VectorType = (typeof vectorTypes)[number]
+export const vectorTypeText =
+  '`int8` and `uint8` have a byte for each number from -1 to 1, `binary` and `ubinary` a bit for its sign, eight in a byte; the signed types are 128 less.'
+export const dimensions = z.int().min(1).nullish()
+export const inputType = z
+  .string()
+  .max(64)
+  .nullish()
+  .describe(
+    'Accepted for compatibility: texts are embedded as they are sent. If the model needs a prefix such as `query: `, send it in the text.',
+  )
+const truncation = z
+  .boolean()
+  .nullish()
+  .describe('`true` is the same as `truncate_prompt_tokens: -1`; `false` has no effect.')
+
+const InputObject = z.looseObject({ text: text.describe('The text.') })
+
 export const EmbeddingsRequest = z
   .object({
     model,
     input: z
-      .union([text, z.array(text).min(1).max(2048), tokenIds, z.array(tokenIds).min(1).max(2048)])
-      .describe('A text or a list of token ids, or a list of up to 2048 of either.'),
+      .union([
+        text,
+        z.array(text).min(1).max(2048),
+        tokenIds,
+        z.array(tokenIds).min(1).max(2048),
+        z
+          .array(z.union([text, InputObject]))
+          .min(1)
+          .max(2048),
+      ])
+      .describe(
+        'A text or a list of token ids, or a list of up to 2048 of either. A text may be an object with `text`.',
+      ),
     encoding_format: z
       .enum(['float', 'base64'])
       .nullish()
-      .describe('`float`: lists of numbers. `base64`: little-endian 32-bit floats in base64. Default: `float`.'),
-    dimensions: z
-      .int()
-      .min(1)
+      .describe(
+        '`float`: lists of numbers. `base64`: the bytes of the numbers in base64; floats have 32 bits, little-endian. Default: `float`.',
+      ),
+    dimensions: dimensions.describe(
+      'Shorten each vector to this many numbers, normalized again. Default: all of the model.',
+    ),
+    output_dimension: dimensions.describe('The same as `dimensions` (Voyage).'),
+    output_dtype: z
+      .enum(vectorTypes)
       .nullish()
-      .describe('Shorten each vector to this many numbers, normalized again. Default: all of the model.'),
+      .describe(`Type of the numbers (Voyage). ${vectorTypeText} Default: \`float\`.`),
+    embedding_type: z
+      .enum([...vectorTypes, 'base64'])
+      .nullish()
+      .describe('The same as `output_dtype` (Jina); `base64` is the same as `encoding_format: "base64"`.'),
+    normalized: z
+      .boolean()
+      .nullish()
+      .describe('Whether to scale each vector to the length 1 (Jina). Default: as the engine returns it.'),
+    input_type: inputType,
+    task: inputType,
+    truncation,
+    truncate: truncation,
+    late_chunking: notImplemented,
+    return_multivector: notImplemented,
     ...extras,
   })
   .meta({ id: 'EmbeddingsRequest', description: 'Texts to turn into vectors.' })
@@ -59,7 +110,7 @@ export const EmbeddingsResponse = z
           index: z.int().describe('Position of the input in the request, from 0.'),
           embedding: z
             .union([z.array(z.number()), z.string()])
-            .describe('The vector: a list of numbers, or base64 of little-endian 32-bit floats.'),
+            .describe('The vector: a list of numbers, or base64 of their bytes.'),
         }),
       )
       .describe('One vector for each input, in the order of the request.'),
@@ -93,6 +144,9 @@ export const RerankRequest = z
       .nullish()
       .describe('Fields of document objects whose texts are ranked, joined by line breaks. Default: `text`.'),
     return_documents: z.boolean().nullish().describe('Whether to return the text of each document. Default: false.'),
+    truncation,
+    truncate: truncation,
+    return_embeddings: notImplemented,
     raw_scores: z
       .boolean()
       .nullish()

@@ -4,6 +4,7 @@ import type { ChatFormName } from './chat/chat-forms.ts'
 import type { CompletionAnswerFormat } from './completion/completion.ts'
 import type { EmbeddingsAnswerFormat } from './embeddings/embeddings.ts'
 import type { Estimate } from './metering.ts'
+import type { ModerationAnswerFormat } from './moderation/moderation.ts'
 import type { RerankAnswerFormat } from './rerank/rerank.ts'
 import type { ScoreAnswerFormat } from './score/score.ts'
 import type { TranscriptionAnswerFormat } from './transcription/transcription.ts'
@@ -55,6 +56,7 @@ export type AnswerFormat =
   | EmbeddingsAnswerFormat
   | RerankAnswerFormat
   | ScoreAnswerFormat
+  | ModerationAnswerFormat
   | TranscriptionAnswerFormat
 
 /** An answer for the caller: JSON, and its usage. */

@@ -4,6 +4,7 @@ import { completionTask } from './completion/completion-task.ts'
 import { embeddingsTask } from './embeddings/embeddings-task.ts'
 import { imageTasks } from './image/image-tasks.ts'
 import type { Estimate } from './metering.ts'
+import { moderationTask } from './moderation/moderation-task.ts'
 import { rerankTask } from './rerank/rerank-task.ts'
 import { scoreTask } from './score/score-task.ts'
 import { speechTask } from './speech/speech-task.ts'
@@ -18,6 +19,7 @@ export const taskRecords: readonly TaskRecord[] = [
   embeddingsTask,
   rerankTask,
   scoreTask,
+  moderationTask,
   speechTask,
   ...transcriptionTasks,
   ...imageTasks,

@@ -21,6 +21,7 @@ export type TaskFamily =
   | 'embeddings'
   | 'rerank'
   | 'score'
+  | 'moderation'
   | 'speech'
   | 'transcription'
   | 'image'

@@ -38,9 +38,12 @@ export function presetOf(model: Model): Preset {
       "'sandbox: strict' allows no network, but this engine listens on a port. Let it listen on a Unix socket ({socket} in 'command'), or set 'sandbox: files'.",
     )
   const { routes, scoreBy } = preset.traits(model)
-  // Scores can also be computed from another route.
-  const isSupported = (task: Task) =>
-    (routes[task] ?? (task === 'std/score' ? routes[`std/${scoreBy}`] : undefined)) !== undefined
+  // Scores can also be computed from another route, and a model that answers chats moderates through them.
+  const instead: Partial<Record<Task, Task>> = {
+    'std/score': `std/${scoreBy}`,
+    ...(model.tasks.includes('std/chat-completion') ? { 'std/moderation': 'std/chat-completion' } : {}),
+  }
+  const isSupported = (task: Task) => (routes[task] ?? routes[instead[task] ?? task]) !== undefined
   // Implied tasks need no route: they are served by the task that implies them.
   const unsupportedTask = model.tasks.find(task => impliedBy[task] === undefined && !isSupported(task))
   if (unsupportedTask) {

@@ -2,7 +2,7 @@ import type { EngineTraits } from '../../core/models/fleet.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
-import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
+import { classification, openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import type { EngineProtocol } from '../../core/tasks/protocols/protocol.ts'
 
 /** The path and the protocol by which an engine serves each task. */
@@ -18,4 +18,4 @@ export function routesOf(protocols: readonly EngineProtocol[], tasks?: readonly 
 }
 
 /** Every route of every protocol, for engines about which nothing is known. */
-export const everyRoute = (): Routes => routesOf([openaiText, openaiAudio, inferGeneration])
+export const everyRoute = (): Routes => routesOf([openaiText, classification, openaiAudio, inferGeneration])

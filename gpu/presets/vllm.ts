@@ -1,6 +1,6 @@
 import type { Feature, Model } from '../../core/models/model.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
-import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
+import { classification, openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { allFeatures, generates, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
@@ -33,7 +33,7 @@ export const vllm: Preset = {
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      routes: routesOf([openaiText, openaiAudio]),
+      routes: routesOf([openaiText, classification, openaiAudio]),
       features: allFeatures.filter(feature => !unsupported.has(feature)),
       rerankScores: 'probability',
       scoreBy: 'score',

@@ -90,6 +90,26 @@ export function errorSchemas(): Record<string, object> {
       properties: { error: facts, message, detail },
       required: ['error', 'message', 'detail'],
     },
+    AnthropicErrorResponse: {
+      type: 'object',
+      description: 'An error of the Anthropic-compatible API.',
+      properties: {
+        type: { type: 'string', const: 'error', description: 'Always `error`.' },
+        error: {
+          type: 'object',
+          description: 'The error.',
+          properties: {
+            type: text("Class of the error in Anthropic's terms, such as `invalid_request_error`."),
+            message: text('What happened and what to do next, as sentences.'),
+            code: text('Code of the error, as in the other parts of this API.'),
+            param: { type: ['string', 'null'], description: 'The wrong field; null if there is none.' },
+          },
+          required: ['type', 'message', 'code', 'param'],
+        },
+        request_id: text('Id of the request.'),
+      },
+      required: ['type', 'error', 'request_id'],
+    },
     FalErrorResponse: {
       type: 'object',
       description: 'An error of the fal-compatible API.',
@@ -106,4 +126,10 @@ export function errorSchemas(): Record<string, object> {
 
 /** Returns the name of the schema in which a route answers errors. */
 export const errorSchemaOf = ({ path }: Route): string =>
-  path.startsWith('/fal/') ? 'FalErrorResponse' : path.startsWith('/slug/') ? 'SlugErrorResponse' : 'ErrorResponse'
+  Object.entries(ofPrefix).find(([prefix]) => path.startsWith(prefix))?.[1] ?? 'ErrorResponse'
+
+const ofPrefix = {
+  '/fal/': 'FalErrorResponse',
+  '/slug/': 'SlugErrorResponse',
+  '/anthropic/': 'AnthropicErrorResponse',
+}

@@ -7,6 +7,8 @@ const names = [
   'ChatCompletionChunk',
   'CompletionChunk',
   'ResponseEvent',
+  'AnthropicEvent',
+  'CohereChatEvent',
   'SpeechEvent',
   'TranscriptionEvent',
   'ImageEvent',
@@ -111,6 +113,27 @@ export function registerEventSchemas(): void {
     item: z.looseObject({}).optional().describe('The item, when it begins and ends.'),
     delta: z.string().optional().describe('The next piece of the text, the reasoning or the arguments.'),
   }).meta({ id: 'ResponseEvent', description: 'An event of a streamed response. Its members depend on `type`.' })
+  const position = z.int().optional().describe('Position of the block or the tool call, from 0.')
+  z.looseObject({
+    type: z
+      .enum(['message_start', 'content_block_start', 'content_block_delta', 'content_block_stop', 'message_delta'])
+      .or(z.enum(['message_stop', 'ping', 'error']))
+      .describe('Kind of the event, as in its line `event:`.'),
+    index: position,
+    delta: z
+      .looseObject({})
+      .optional()
+      .describe('`text_delta`, `thinking_delta`, `signature_delta` or `input_json_delta`; or the stop reason.'),
+  }).meta({ id: 'AnthropicEvent', description: 'An event of a streamed message of Anthropic.' })
+
+  z.looseObject({
+    type: z
+      .enum(['message-start', 'content-start', 'content-delta', 'content-end', 'tool-call-start', 'tool-call-delta'])
+      .or(z.enum(['tool-call-end', 'message-end']))
+      .describe('Kind of the event, as in its line `event:`.'),
+    index: position,
+    delta: z.looseObject({}).optional().describe('What is new; in `message-end` the finish reason and the usage.'),
+  }).meta({ id: 'CohereChatEvent', description: 'An event of a streamed chat of Cohere.' })
 
   z.discriminatedUnion('type', [
     z.object({

@@ -152,7 +152,7 @@ function errorAnswers(route: Route): Record<string, AnswerObject> {
 function errorAnswer(codes: readonly FailureCode[], schema: string, status: number): AnswerObject {
   return {
     description: codes.map(code => `\`${code}\`: ${errorCodes[code]}`).join('\n\n'),
-    ...(status === 429 || status === 503
+    ...(status === 429 || status === 503 || status === 529
       ? { headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } } }
       : {}),
     content: { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` } } },
@@ -167,7 +167,12 @@ const sharedStatuses: Readonly<Record<number, string>> = {
   500: 'InternalError',
   503: 'ServiceUnavailable',
 }
-const schemas = { ErrorResponse: '', SlugErrorResponse: 'Slug', FalErrorResponse: 'Fal' } as const
+const schemas = {
+  ErrorResponse: '',
+  SlugErrorResponse: 'Slug',
+  FalErrorResponse: 'Fal',
+  AnthropicErrorResponse: 'Anthropic',
+} as const
 
 function sharedName(status: number, codes: readonly FailureCode[], schema: string): string | undefined {
   const name = sharedStatuses[status]

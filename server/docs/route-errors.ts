@@ -81,9 +81,13 @@ export function errorCodesOf(route: Route): ReadonlySet<FailureCode> {
   ])
 }
 
-/** Returns the status of a failure as the route answers it: fal's clients expect 422 for a wrong body. */
+/**
+ * Returns the status of a failure as the route answers it: fal's clients expect 422 for a wrong body, and Anthropic's 529
+ * where others answer 503.
+ */
 export function statusOf(code: FailureCode, { path, body }: Route): number {
   const { status } = failures[code]
+  if (status === 503 && path.startsWith('/anthropic/')) return 529
   return status === 400 && body && path.startsWith('/fal/') ? 422 : status
 }
 

@@ -1,6 +1,7 @@
 /** Headings of the reference with their descriptions. */
 export const tags: Readonly<Record<string, string>> = {
   Text: 'OpenAI-compatible API for text: chat completions, completions, embeddings, rerank and scores.',
+  Anthropic: "Anthropic-compatible API: Anthropic's clients work with `/anthropic` of this server as their base URL.",
   Audio: 'OpenAI-compatible API for audio: text to speech, transcription and translation.',
   Models: 'Models, their state, and loading and unloading them.',
   Images: 'OpenAI-compatible API for images.',

@@ -1,5 +1,8 @@
 import { ChatRequest, ChatResponse } from '../../core/schemas/chat.ts'
+import { CohereChatRequest, CohereChatResponse } from '../../core/schemas/cohere.ts'
+import { CohereEmbedRequest, CohereEmbedResponse } from '../../core/schemas/cohere-embed.ts'
 import { CompletionRequest, CompletionResponse } from '../../core/schemas/completion.ts'
+import { ModerationRequest, ModerationResponse } from '../../core/schemas/moderation.ts'
 import {
   EmbeddingsRequest,
   EmbeddingsResponse,
@@ -11,7 +14,8 @@ import {
 import { respondAsync } from '../api/job-created.ts'
 import { errorGroups } from '../docs/route-errors.ts'
 import { route } from '../route.ts'
-import { type InferenceOwners, infer } from './inference.ts'
+import { cohereErrors } from './cohere-errors.ts'
+import { type InferenceOwners, infer, inferAs } from './inference.ts'
 
 const facts = {
   method: 'POST',
@@ -61,6 +65,35 @@ export const textRoutes = (owners: InferenceOwners) => [
     answer: infer('std/embeddings', owners),
   }),
   route({
+    path: '/std/v2/chat',
+    aliases: ['/v2/chat'],
+    ...facts,
+    otherAnswers: {},
+    summary: 'Create chat (Cohere)',
+    description:
+      'Answers a conversation, in the form of Cohere. Documents become part of the system message; engines do not cite them. With `stream: true` the answer is a stream of typed events.',
+    events: 'CohereChatEvent',
+    errorCodes: [...codes, ...errorGroups.media],
+    errors: cohereErrors,
+    body: CohereChatRequest,
+    example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }], max_tokens: 16 },
+    response: CohereChatResponse,
+    answer: inferAs('cohere', owners),
+  }),
+  route({
+    path: '/std/v2/embed',
+    aliases: ['/v2/embed'],
+    ...facts,
+    summary: 'Create embeddings (Cohere)',
+    description: 'Turns texts into vectors, in the form of Cohere: one list of vectors for each requested type.',
+    errorCodes: codes,
+    errors: cohereErrors,
+    body: CohereEmbedRequest,
+    example: { model: 'infer/tiny-embed', texts: ['A cat sat on the mat.'], embedding_types: ['float', 'ubinary'] },
+    response: CohereEmbedResponse,
+    answer: infer('std/embeddings', owners),
+  }),
+  route({
     path: '/std/v1/rerank',
     aliases: ['/std/v2/rerank', '/v2/rerank', '/std/v1/reranking', '/v1/reranking', '/rerank'],
     ...facts,
@@ -94,5 +127,17 @@ export const textRoutes = (owners: InferenceOwners) => [
     },
     response: ScoreResponse,
     answer: infer('std/score', owners),
+  }),
+  route({
+    path: '/std/v1/moderations',
+    ...facts,
+    summary: 'Create moderation',
+    description:
+      'Judges texts and images by the categories of harm of OpenAI. The model is one to which the operator has given the task `std/moderation`: a classifier, or a chat model that answers with a score for each category. `model` in the answer names it.',
+    errorCodes: [...codes, ...errorGroups.media],
+    body: ModerationRequest,
+    example: { model: 'infer/tiny-chat', input: 'I like apples.' },
+    response: ModerationResponse,
+    answer: infer('std/moderation', owners),
   }),
 ]

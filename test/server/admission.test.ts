@@ -39,6 +39,7 @@ beforeAll(async () => {
   app = await startApp({
     models: [
       fakeModel('fake', []),
+      fakeModel('judges', [], { tasks: ['std/chat-completion', 'std/moderation'] }),
       fakeModel('speaks', [], { tasks: ['std/audio-speech', 'std/audio-transcription', 'std/audio-translation'] }),
       fakeModel('draws', [], {
         tasks: ['slug/text-to-image', 'slug/image-to-image'],
@@ -65,6 +66,14 @@ const requests: Record<string, { path: () => string; body?: unknown; work: WorkR
   'POST /std/v1/embeddings': work('/std/v1/embeddings', { model: 'fake', input: 'Hello' }, 'std/embeddings'),
   'POST /std/v1/rerank': work('/std/v1/rerank', { model: 'fake', query: 'a', documents: ['b'] }, 'std/rerank'),
   'POST /std/v1/score': work('/std/v1/score', { model: 'fake', text_1: 'a', text_2: 'b' }, 'std/score'),
+  'POST /std/v1/moderations': work('/std/v1/moderations', { input: 'a' }, 'std/moderation', 'judges'),
+  'POST /std/v2/chat': work('/std/v2/chat', { model: 'fake', ...chat }, 'std/chat-completion'),
+  'POST /std/v2/embed': work('/std/v2/embed', { model: 'fake', texts: ['a'] }, 'std/embeddings'),
+  'POST /anthropic/v1/messages': work(
+    '/anthropic/v1/messages',
+    { model: 'fake', max_tokens: 9, ...chat },
+    'std/chat-completion',
+  ),
   'POST /std/v1/audio/speech': work(
     '/std/v1/audio/speech',
     { model: 'speaks', input: 'Hello', response_format: 'wav' },
@@ -156,7 +165,7 @@ test.each(Object.entries(requests))(
     try {
       const answer = await app.fetch(path(), { body })
       expect(await answer.text()).toContain('Nothing is admitted in this test.')
-      expect(answer.status).toBe(503)
+      expect(answer.status).toBe(path().startsWith('/anthropic/') ? 529 : 503)
     } finally {
       gate.closed = false
     }

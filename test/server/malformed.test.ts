@@ -55,6 +55,25 @@ const valid: Record<string, object> = {
   '/std/v1/embeddings': { model: 'fake', input: ['a', 'b'], encoding_format: 'base64', dimensions: 2 },
   '/std/v1/rerank': { model: 'fake', query: 'q', documents: ['a', { text: 'b' }], top_n: 1, return_documents: true },
   '/std/v1/score': { model: 'fake', text_1: 'a', text_2: ['b', 'c'] },
+  '/std/v1/moderations': { model: 'fake', input: [{ type: 'text', text: 'a' }] },
+  '/std/v2/chat': {
+    model: 'fake',
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'b' }] }],
+    documents: [{ id: 'a', data: { text: 'b' } }],
+    tools: [{ type: 'function', function: { name: 'f', parameters: {} } }],
+  },
+  '/std/v2/embed': { model: 'fake', texts: ['a'], embedding_types: ['float', 'int8'], output_dimension: 2 },
+  '/anthropic/v1/messages': {
+    model: 'fake',
+    max_tokens: 4,
+    system: [{ type: 'text', text: 'a' }],
+    messages: [
+      { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: {} }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'text', text: 'b' }] }] },
+    ],
+    tools: [{ name: 'f', input_schema: {} }],
+  },
+  '/anthropic/v1/messages/count_tokens': { model: 'fake', messages: [{ role: 'user', content: 'a' }] },
   '/api/jobs': {
     task: 'std/embeddings',
     model_id: 'fake',

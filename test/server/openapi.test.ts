@@ -20,6 +20,7 @@ beforeAll(async () => {
   app = await startApp({
     models: [
       ...['fake', 'infer/tiny-chat', 'infer/tiny-embed', 'infer/tiny-rerank'].map(id => fakeModel(id)),
+      fakeModel('judges', [], { tasks: ['std/chat-completion', 'std/moderation'] }),
       toneModel({ id: 'infer/tiny-speech' }),
       toneModel({ id: 'infer/tiny-transcription', tasks: ['std/audio-transcription'] }),
       fakeModel('whisper', [], { tasks: ['std/audio-translation'] }),
@@ -156,6 +157,12 @@ describe('answers match the description', () => {
     ['post', '/std/v1/embeddings', { model: 'fake', input: 'a', encoding_format: 'base64' }],
     ['post', '/std/v1/rerank', { model: 'fake', query: 'a', documents: ['a'], return_documents: true }],
     ['post', '/std/v1/score', { model: 'fake', text_1: 'a', text_2: 'b' }],
+    ['post', '/std/v1/moderations', { input: ['a', 'b'] }],
+    ['post', '/std/v2/chat', chat],
+    ['post', '/std/v2/embed', { model: 'fake', texts: ['a'], embedding_types: ['float', 'base64'] }],
+    ['post', '/anthropic/v1/messages', { ...chat, max_tokens: 9 }],
+    ['get', '/anthropic/v1/models', undefined],
+    ['get', '/anthropic/v1/models/{id}', undefined],
     ['post', '/std/v1/audio/transcriptions', { model: 'infer/tiny-transcription', url: silence, ...verbose }],
     ['post', '/std/v1/audio/translations', { model: 'whisper', url: silence, ...verbose }],
     ['post', '/std/v1/images/generations', { model: 'infer/demo', prompt: 'a', size: '64x64' }],

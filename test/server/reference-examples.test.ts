@@ -7,6 +7,7 @@ import { compiler, type Description, operationsOf } from './_reference.ts'
 
 /** Operations whose example is not sent here, each with the reason. */
 const unsent: Record<string, string> = {
+  'POST /std/v1/moderations': 'no toy model moderates; test/server/openapi.test.ts checks the shape of its answer',
   'POST /std/v1/audio/translations':
     'no toy model translates; test/server/openapi.test.ts checks the shape of its answer',
   'GET /fal/proxy': 'always an error, unless its header names another operation, which is answered then',
@@ -38,6 +39,18 @@ const waiting = { slug: 'demo/text-to-image', inputs: { prompt: 'A cat on a mat'
 const slug = 'demo/text-to-image'
 
 describe('every example of the reference is answered as documented', soon, () => {
+  test('text in the form of other vendors', async () => {
+    await run.send('POST /std/v2/embed')
+    await run.send('POST /anthropic/v1/messages/count_tokens')
+    for (const name of ['POST /std/v2/chat', 'POST /anthropic/v1/messages']) {
+      await run.send(name)
+      const { example } = api.paths[name.slice('POST '.length)]!.post!.requestBody!.content['application/json']!
+      expect((await run.stream(name, { body: { ...(example as object), stream: true } })).length).toBeGreaterThan(2)
+    }
+    await run.send('GET /anthropic/v1/models')
+    await run.send('GET /anthropic/v1/models/{id}', { path: { id: 'infer/tiny-chat' } })
+  })
+
   test('text', async () => {
     const streamed = { stream: true, stream_options: { include_usage: true } }
     for (const [path, events] of [

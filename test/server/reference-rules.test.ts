@@ -92,11 +92,17 @@ test('every operation but a public one documents its errors by status, each with
       statuses.some(status => status >= 400 && status < 500),
       name,
     ).toBe(true)
-    expect(statuses, name).toEqual(expect.arrayContaining([421, 500, 503]))
+    expect(statuses, name).toEqual(expect.arrayContaining([421, 500, path.startsWith('/anthropic/') ? 529 : 503]))
     if (operation['x-scope'] !== 'public') expect(statuses, name).toEqual(expect.arrayContaining([401, 403, 429]))
     if (operation.requestBody?.content['application/json'])
       expect(statuses, name).toEqual(expect.arrayContaining([path.startsWith('/fal/') ? 422 : 400, 413, 415]))
-    const shape = path.startsWith('/fal/') ? 'FalError' : path.startsWith('/slug/') ? 'SlugError' : 'Error'
+    const shape = path.startsWith('/fal/')
+      ? 'FalError'
+      : path.startsWith('/slug/')
+        ? 'SlugError'
+        : path.startsWith('/anthropic/')
+          ? 'AnthropicError'
+          : 'Error'
     for (const status of statuses.filter(status => status >= 400 && !others.has(`${name} ${status}`))) {
       const { content } = resolved(api, operation.responses[status]!)
       const { $ref, anyOf } = content!['application/json']!.schema as { $ref?: string; anyOf?: { $ref: string }[] }

@@ -29,8 +29,12 @@ const submissions = [
   'POST /std/v1/embeddings',
   'POST /std/v1/images/edits',
   'POST /std/v1/images/generations',
+  'POST /std/v1/moderations',
   'POST /std/v1/rerank',
   'POST /std/v1/score',
+  'POST /std/v2/chat',
+  'POST /std/v2/embed',
+  'POST /anthropic/v1/messages',
 ]
 const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`
 

@@ -1,11 +1,14 @@
 import { Failure } from '../../failure.ts'
 import type { Catalog } from '../../models/catalog.ts'
 import { failureOf } from '../../schemas/issues.ts'
-import { EmbeddingsRequest } from '../../schemas/vectors.ts'
+import { EmbeddingsRequest, type VectorType } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import type { Prepared, Shaped } from '../prepared.ts'
 import { engineFault, parseAnswer, usageOf } from '../protocols/answer.ts'
 import type { TaskName } from '../task.ts'
+import { cohereAnswer, isCohere, wantedByCohere } from './cohere-embed.ts'
+import { base64Of, normalize, typedVector } from './typed-vector.ts'
+import type { CohereFormat, WantedVectors } from './wanted-vectors.ts'
 
 /** Names the task. */
 export const embeddings = { id: 'std/embeddings', title: 'embeddings' } as const satisfies TaskName
@@ -14,27 +17,29 @@ export interface EmbeddingsAnswerFormat {
   task: 'std/embeddings'
   modelId: string
   encoding: 'float' | 'base64'
+  type: VectorType
+  normalized: boolean
   /** Set when the engine ignores `dimensions` and we cut and renormalise. */
   cutTo: number | null
   count: number
+  /** Set if the caller speaks Cohere's dialect. */
+  cohere?: CohereFormat
 }
 
 /** Checks an embeddings body and translates it for the engine. */
 export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
-  const checked = EmbeddingsRequest.safeParse(raw)
-  if (!checked.success) throw failureOf(checked.error, raw)
-  const { model, input, encoding_format, dimensions, truncate_prompt_tokens, priority } = checked.data
-  const entry = modelFor(embeddings, model, catalog)
+  const wanted = isCohere(raw) ? wantedByCohere(raw) : wantedOf(raw)
+  const { input, dimensions } = wanted
+  const entry = modelFor(embeddings, wanted.model, catalog)
   const { traits } = entry
-  const encoding = encoding_format ?? 'float'
   const body = {
     model: traits.upstreamId,
     input,
     // Base64 needs a fourth of the bytes, so it is used even if the caller gets numbers.
     encoding_format: traits.base64 ? 'base64' : 'float',
     dimensions: traits.dimensions ? (dimensions ?? undefined) : undefined,
-    truncate_prompt_tokens: truncate_prompt_tokens ?? undefined,
-    priority: priority ?? undefined,
+    truncate_prompt_tokens: wanted.cutTokens ?? undefined,
+    priority: wanted.priority ?? undefined,
     ...extraFields(raw, entry),
   }
   return {
@@ -45,11 +50,47 @@ export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
     answerFormat: {
       task: 'std/embeddings',
       modelId: entry.id,
-      encoding,
+      encoding: wanted.encoding ?? 'float',
+      type: wanted.type ?? 'float',
+      normalized: wanted.normalized ?? false,
       cutTo: traits.dimensions ? null : (dimensions ?? null),
       count: typeof input === 'string' || typeof input[0] === 'number' ? 1 : input.length,
+      ...(wanted.cohere ? { cohere: wanted.cohere } : {}),
     },
   }
+}
+
+/** Reads the dialects of OpenAI, Voyage, Jina and Together, whose fields do not contradict each other. */
+function wantedOf(raw: unknown): WantedVectors {
+  const checked = EmbeddingsRequest.safeParse(raw)
+  if (!checked.success) throw imageFailure(raw) ?? failureOf(checked.error, raw)
+  const { model, input, encoding_format, embedding_type, output_dtype, normalized, ...more } = checked.data
+  const isBase64 = encoding_format === 'base64' || (encoding_format == null && embedding_type === 'base64')
+  return {
+    model,
+    input: textsOf(input),
+    encoding: isBase64 ? 'base64' : 'float',
+    type: output_dtype ?? (embedding_type === 'base64' ? undefined : embedding_type) ?? 'float',
+    normalized: normalized === true,
+    dimensions: more.dimensions ?? more.output_dimension,
+    cutTokens: more.truncate_prompt_tokens ?? (more.truncation || more.truncate ? -1 : undefined),
+    priority: more.priority,
+  }
+}
+
+const textsOf = (input: EmbeddingsRequest['input']): WantedVectors['input'] =>
+  Array.isArray(input) && input.some(one => typeof one === 'object' && 'text' in one)
+    ? input.map(one => (typeof one === 'object' && 'text' in one ? one.text : (one as string)))
+    : (input as WantedVectors['input'])
+
+/** Returns the failure for an input that is an image; undefined without one. */
+function imageFailure(raw: unknown): Failure | undefined {
+  const input = (raw as { input?: unknown } | null)?.input
+  if (!Array.isArray(input)) return undefined
+  const at = input.findIndex(one => one !== null && typeof one === 'object' && !Array.isArray(one) && 'image' in one)
+  if (at < 0) return undefined
+  const param = `input[${at}].image`
+  return new Failure('unsupported_parameter', `'${param}' is an image, but engines here embed texts only.`, { param })
 }
 
 /** Parses vectors in either encoding as 32-bit floats, in the order of the input. */
@@ -86,26 +127,24 @@ export function cut(vector: Float32Array, size: number, modelId: string): Float3
     throw new Failure('invalid_value', `'dimensions' must be at most ${vector.length}, the size of '${modelId}'.`, {
       param: 'dimensions',
     })
-  const part = vector.slice(0, size)
-  const length = Math.hypot(...part) || 1
-  return part.map(member => member / length)
+  return normalize(vector.subarray(0, size))
 }
 
 /** Shapes an engine's embeddings for the caller. */
 export function shapeEmbeddings(bytes: Uint8Array, answerFormat: EmbeddingsAnswerFormat): Shaped {
   const answer = parseAnswer(bytes)
   const { inputTokens } = usageOf(answer.usage)
-  const data = vectorsOf(answer, answerFormat.count).map((whole, index) => {
+  const vectors = vectorsOf(answer, answerFormat.count).map(whole => {
     const vector = answerFormat.cutTo === null ? whole : cut(whole, answerFormat.cutTo, answerFormat.modelId)
-    const embedding =
-      answerFormat.encoding === 'base64'
-        ? Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString('base64')
-        : Array.from(vector)
+    return answerFormat.normalized ? normalize(vector) : vector
+  })
+  const billed = { inputTokens, outputTokens: 0 }
+  if (answerFormat.cohere) return { body: cohereAnswer(vectors, inputTokens, answerFormat.cohere), usage: billed }
+  const data = vectors.map((vector, index) => {
+    const typed = typedVector(vector, answerFormat.type)
+    const embedding = answerFormat.encoding === 'base64' ? base64Of(typed) : Array.from(typed)
     return { object: 'embedding', index, embedding }
   })
   const usage = { prompt_tokens: inputTokens, total_tokens: inputTokens }
-  return {
-    body: JSON.stringify({ object: 'list', data, model: answerFormat.modelId, usage }),
-    usage: { inputTokens, outputTokens: 0 },
-  }
+  return { body: JSON.stringify({ object: 'list', data, model: answerFormat.modelId, usage }), usage: billed }
 }

@@ -1,5 +1,8 @@
 import type { EngineProtocol } from './protocol.ts'
 
+/** The route of vLLM for classifiers. */
+export const classification: EngineProtocol = { name: 'openai-text', paths: { 'std/moderation': '/classify' } }
+
 /**
  * The routes that OpenAI-style servers share for text, with those of vLLM for reranking and scoring. The records of the
  * text tasks write its requests (`prepare`) and read its answers (`shape`).

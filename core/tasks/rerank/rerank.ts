@@ -38,7 +38,7 @@ export function prepareRerank(raw: unknown, catalog: Catalog): Prepared {
     query: request.query,
     documents,
     top_n: documents.length,
-    truncate_prompt_tokens: request.truncate_prompt_tokens ?? undefined,
+    truncate_prompt_tokens: request.truncate_prompt_tokens ?? (request.truncation || request.truncate ? -1 : undefined),
     priority: request.priority ?? undefined,
     ...extraFields(raw, entry),
   }

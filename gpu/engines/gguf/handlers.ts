@@ -15,7 +15,8 @@ import { openScore, scoreByRanker, scoreByVectors } from './score.ts'
 import { openTemplate } from './template.ts'
 import { openVocabulary, type Vocabulary } from './vocabulary.ts'
 
-const routes: Record<TextTask, string> = {
+/** The built-in engine has no classifiers: models that answer chats moderate through them. */
+const routes: Record<Exclude<TextTask, 'std/moderation'>, string> = {
   'std/chat-completion': 'POST /v1/chat/completions',
   'std/completion': 'POST /v1/completions',
   'std/embeddings': 'POST /v1/embeddings',
@@ -88,7 +89,7 @@ export async function openHandlers(
     () => {
       throw new Failure('unsupported_task', `This engine was started for ${tasks.join(', ')}, not for ${task}.`)
     }
-  const served = (Object.keys(routes) as TextTask[]).map(
+  const served = (Object.keys(routes) as (keyof typeof routes)[]).map(
     task => [routes[task], handlers[task] ?? unable(task)] as const,
   )
   return {

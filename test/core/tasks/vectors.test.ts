@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
+import { CohereEmbedResponse } from '../../../core/schemas/cohere-embed.ts'
 import type { TextTask } from '../../../core/schemas/task.ts'
 import { prepareInputs, shape } from '../../../core/tasks/prepare.ts'
 import { catalogOf } from './_catalog.ts'
@@ -221,3 +222,88 @@ test('lists of different lengths are refused by name', () =>
   ]))
 test('half a pair is refused', () =>
   expect(refusal('std/score', { model: 'm', text_1: 'a' })).toEqual(['missing_required_parameter', 'text_1']))
+
+/** Answers with these numbers for each input. */
+const embedAs = (numbers: number[]) => (body: { input: unknown[] }) => ({
+  data: body.input.map((_, index) => ({ index, embedding: numbers })),
+  usage: { prompt_tokens: 9 },
+})
+const floatCatalog = catalogOf({ base64: false, dimensions: false })
+
+test.each<[string, object, unknown]>([
+  ['int8', { output_dtype: 'int8' }, [127, -63, 0]],
+  ['uint8', { output_dtype: 'uint8' }, [255, 65, 128]],
+  ['ubinary', { output_dtype: 'ubinary' }, [128]],
+  ['binary of Jina', { embedding_type: 'binary' }, [0]],
+  [
+    'base64 of bytes',
+    { output_dtype: 'int8', encoding_format: 'base64' },
+    Buffer.from([127, 193, 0]).toString('base64'),
+  ],
+  ['base64 of Jina', { embedding_type: 'base64' }, base64(1, -0.5, 0)],
+])('embeddings as %s', (_, more, expected) =>
+  expect(through('std/embeddings', { input: ['a'], ...more }, floatCatalog, embedAs([1, -0.5, 0])).body).toMatchObject({
+    data: [{ embedding: expected }],
+  }),
+)
+
+test('the fields of Voyage and Jina reach the engine', () => {
+  const jina = { input: [{ text: 'a' }, 'b'], task: 'retrieval.query', normalized: true, truncate: true }
+  const { prepared, body } = through('std/embeddings', jina, floatCatalog, embedAs([3, 4]))
+  expect(JSON.parse(prepared.bodies[0] as string)).toMatchObject({ input: ['a', 'b'], truncate_prompt_tokens: -1 })
+  const [first] = body.data as { embedding: number[] }[]
+  expect(Math.hypot(...first!.embedding)).toBeCloseTo(1)
+  const voyage = { input: ['a'], input_type: 'query', output_dimension: 1, truncation: true }
+  const sent = through('std/embeddings', voyage, catalogOf({ base64: false, dimensions: true }), embedAs([1])).prepared
+  expect(JSON.parse(sent.bodies[0] as string)).toMatchObject({ dimensions: 1, truncate_prompt_tokens: -1 })
+})
+
+test.each<[string, object, string]>([
+  ['late chunking', { input: 'a', late_chunking: true }, 'late_chunking'],
+  ['an image', { input: ['a', { image: 'https://x.test/a.png' }] }, 'input[1].image'],
+  ['an image of Cohere', { inputs: [{ content: [{ type: 'image_url', image_url: {} }] }] }, 'inputs[0].content[0]'],
+  ['images of Cohere', { images: ['data:'] }, 'images'],
+  ['no texts', { texts: [] }, 'texts'],
+  ['texts cut at the start', { texts: ['a'], truncate: 'START' }, 'truncate'],
+  ['an unknown type', { texts: ['a'], embedding_types: ['int4'] }, 'embedding_types[0]'],
+])('embeddings refuse %s by name', (_, more, param) =>
+  expect(refusal('std/embeddings', { model: 'm', ...more })[1]).toBe(param),
+)
+
+test('embeddings in the form of Cohere', () => {
+  const types = ['float', 'ubinary', 'base64']
+  const request = { texts: ['a'], input_type: 'search_query', embedding_types: types, output_dimension: 2 }
+  const { prepared, body, usage } = through('std/embeddings', request, floatCatalog, embedAs([3, 4, 9]))
+  expect(JSON.parse(prepared.bodies[0] as string)).toMatchObject({ input: ['a'], truncate_prompt_tokens: -1 })
+  const near = [expect.closeTo(0.6), expect.closeTo(0.8)]
+  expect(CohereEmbedResponse.parse(body)).toEqual({
+    id: expect.stringMatching(/^embed-/),
+    response_type: 'embeddings_by_type',
+    embeddings: { float: [near], ubinary: [[192]], base64: [base64(0.6, 0.8)] },
+    texts: ['a'],
+    images: [],
+    meta: { api_version: { version: '2' }, billed_units: { input_tokens: 9 } },
+  })
+  expect(usage.inputTokens).toBe(9)
+  const parts = {
+    inputs: [
+      {
+        content: [
+          { type: 'text', text: 'a' },
+          { type: 'text', text: 'b' },
+        ],
+      },
+    ],
+    truncate: 'NONE',
+  }
+  const sent = JSON.parse(
+    through('std/embeddings', parts, floatCatalog, embedAs([1])).prepared.bodies[0] as string,
+  ) as object
+  expect(sent).toMatchObject({ input: ['a\nb'] })
+  expect(sent).not.toHaveProperty('truncate_prompt_tokens')
+})
+
+test('embeddings in the first form of Cohere are one list', () =>
+  expect(
+    through('std/embeddings', { texts: ['a'], response_type: 'embeddings_floats' }, floatCatalog, embedAs([1, 2])).body,
+  ).toMatchObject({ response_type: 'embeddings_floats', embeddings: [[1, 2]] }))

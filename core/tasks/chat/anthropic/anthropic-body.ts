@@ -22,7 +22,6 @@ export function anthropicBody(request: AnthropicConversation): Record<string, un
   set('temperature', request.temperature)
   set('top_p', request.top_p)
   set('top_k', request.top_k)
-  set('stream', request.stream)
   set('user', request.metadata?.user_id)
   set('reasoning_effort', effortOf(request))
   if (request.tools?.length) {

@@ -1,4 +1,3 @@
-import { Failure } from '../../../failure.ts'
 import { AnthropicRequest } from '../../../schemas/anthropic.ts'
 import type { ChatResponse } from '../../../schemas/chat.ts'
 import type { ChatForm } from '../chat-form.ts'
@@ -17,7 +16,7 @@ function answer(_: AnthropicRequest, completion: ChatResponse): object {
       type: 'tool_use',
       id: call.id,
       name: call.function.name,
-      input: argumentsOf(call.function, finish_reason === 'length'),
+      input: argumentsOf(call.function.arguments),
     })
   return {
     id: messageId(completion.id),
@@ -31,17 +30,16 @@ function answer(_: AnthropicRequest, completion: ChatResponse): object {
   }
 }
 
-/** Parses the arguments of a tool call. Of a call that was cut off by the token limit nothing may be left. */
-function argumentsOf({ name, arguments: text }: { name: string; arguments: string }, isCut: boolean): object {
+/**
+ * Parses the arguments of a tool call. Arguments that are not a JSON object, or were cut off by the token limit, become
+ * the member `arguments`: the caller's tool refuses them, and the model can correct itself.
+ */
+function argumentsOf(text: string): object {
   try {
     const value: unknown = JSON.parse(text || '{}')
     if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value
   } catch {}
-  if (isCut) return {}
-  throw new Failure(
-    'worker_error',
-    `The model called the tool '${name}' with arguments that are not a JSON object. Send the request again, or use a model that is better at tools.`,
-  )
+  return { arguments: text }
 }
 
 /** Anthropic's form of a conversation. */
@@ -49,6 +47,8 @@ export const anthropicForm: ChatForm<AnthropicRequest> = {
   schema: AnthropicRequest,
   isStream: ({ stream }) => stream === true,
   chatBody: anthropicBody,
+  // The answer depends on the completion only.
+  remembered: ({ model, max_tokens }) => ({ model, max_tokens, messages: [] }),
   answer,
   stream: () => anthropicStream(),
 }

@@ -19,7 +19,6 @@ export function cohereBody(request: CohereChatRequest): Record<string, unknown> 
   set('top_k', request.k)
   set('top_p', request.p)
   set('priority', request.priority)
-  set('stream', request.stream)
   const { thinking } = request
   set('reasoning_effort', thinking?.type === 'disabled' ? 'none' : effortOfBudget(thinking?.token_budget))
   if (request.tools?.length) {

@@ -125,6 +125,8 @@ export const cohereForm: ChatForm<CohereChatRequest> = {
   schema: CohereChatRequest,
   isStream: request => request.stream === true,
   chatBody: cohereBody,
+  // The answer depends on the completion only.
+  remembered: ({ model }) => ({ model, messages: [] }),
   answer,
   stream: () => stream(),
 }

@@ -28,7 +28,7 @@ test.each<[string, object, object]>([
   [
     'sampling',
     { temperature: 0.5, top_p: 0.9, top_k: 4, stop_sequences: ['x'], stream: true, metadata: { user_id: 'u' } },
-    { temperature: 0.5, top_p: 0.9, top_k: 4, stop: ['x'], stream: true, user: 'u' },
+    { temperature: 0.5, top_p: 0.9, top_k: 4, stop: ['x'], user: 'u' },
   ],
   ['fields without effect', { service_tier: 'auto', stop_sequences: [], betas: ['x'], context_management: {} }, {}],
   ['thinking disabled', { thinking: { type: 'disabled' } }, { reasoning_effort: 'none' }],

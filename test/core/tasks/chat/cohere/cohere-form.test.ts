@@ -37,7 +37,6 @@ test.each<[string, object, object]>([
       frequency_penalty: 0.1,
       presence_penalty: 0.2,
       stop: ['x'],
-      stream: false,
     },
   ],
   ['reasoning', { thinking: { type: 'enabled', token_budget: 100 } }, { reasoning_effort: 'low' }],

@@ -1,0 +1,73 @@
+import { z } from 'zod'
+
+/** The wire shape of moderations. Source: OpenAI's published API description (CreateModerationRequest, -Response). */
+export const moderationCategories = [
+  'harassment',
+  'harassment/threatening',
+  'hate',
+  'hate/threatening',
+  'illicit',
+  'illicit/violent',
+  'self-harm',
+  'self-harm/intent',
+  'self-harm/instructions',
+  'sexual',
+  'sexual/minors',
+  'violence',
+  'violence/graphic',
+] as const
+export type ModerationCategory = (typeof moderationCategories)[number]
+
+const text = z.string().min(1)
+const Part = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('text'), text: text.describe('The text.') }),
+  z.object({
+    type: z.literal('image_url'),
+    image_url: z
+      .object({ url: text.describe('An http(s) URL, a `data:` URL, or the id of a file (`file-…`).') })
+      .describe('The image.'),
+  }),
+])
+export type ModerationPart = z.output<typeof Part>
+
+export const ModerationRequest = z
+  .object({
+    model: z
+      .string()
+      .max(256)
+      .nullish()
+      .describe(
+        "Id of a model that does `std/moderation`. When absent, or one of OpenAI's names such as `omni-moderation-latest`, the first such model.",
+      ),
+    input: z
+      .union([text, z.array(text).min(1).max(64), z.array(Part).min(1).max(64)])
+      .describe('A text, up to 64 texts with a result each, or parts of text and images with one result.'),
+  })
+  .meta({ id: 'ModerationRequest', description: 'Content to check for harm.' })
+export type ModerationRequest = z.output<typeof ModerationRequest>
+
+const each = <Value extends z.ZodType>(value: Value) => z.record(z.enum(moderationCategories), value)
+
+export const ModerationResponse = z
+  .object({
+    id: z.string().describe('Id of the answer.'),
+    model: z.string().describe('Id of the model that judged.'),
+    results: z
+      .array(
+        z.object({
+          flagged: z.boolean().describe('Whether the content is harmful.'),
+          categories: each(z.boolean()).describe('Whether the content is of the category: a score of 0.5 or more.'),
+          category_scores: each(z.number()).describe('How certain the model is, from 0 to 1.'),
+          category_applied_input_types: each(z.array(z.enum(['text', 'image']))).describe(
+            'Which kinds of input were judged for the category.',
+          ),
+          label: z
+            .object({ name: z.string().describe('The label.'), score: z.number().describe('Its probability.') })
+            .optional()
+            .describe('What a classifier answered, in its own words; absent if a chat model judged.'),
+        }),
+      )
+      .describe('One result for each text, or one for all parts.'),
+  })
+  .meta({ id: 'ModerationResponse', description: 'Judgements of content.' })
+export type ModerationResponse = z.output<typeof ModerationResponse>

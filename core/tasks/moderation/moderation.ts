@@ -1,0 +1,135 @@
+import { Failure } from '../../failure.ts'
+import { ulid } from '../../ids.ts'
+import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
+import { failureOf } from '../../schemas/issues.ts'
+import { type ModerationPart, ModerationRequest, type ModerationResponse } from '../../schemas/moderation.ts'
+import type { Usage } from '../../store/store.ts'
+import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
+import { chatCompletion, prepareChat } from '../chat/chat-completion.ts'
+import type { Prepared, Shaped } from '../prepared.ts'
+import { engineFault, parseAnswer, usageObject, usageOf } from '../protocols/answer.ts'
+import type { TaskName } from '../task.ts'
+import { judgementRequest, readJudgement } from './judgement.ts'
+import { judgementOfLabel } from './label.ts'
+
+/** Names the task. */
+export const moderation = { id: 'std/moderation', title: 'moderation' } as const satisfies TaskName
+
+type InputKind = 'text' | 'image'
+
+export interface ModerationAnswerFormat {
+  task: 'std/moderation'
+  modelId: string
+  /** Whether a chat model judges, with one answer for each input; else a classifier with one for all. */
+  byChat: boolean
+  /** The kinds of content of each input. */
+  inputs: InputKind[][]
+}
+
+/** Checks a moderation body and translates it for a classifier or, if the model does chats, for a chat model. */
+export function prepareModeration(raw: unknown, catalog: Catalog): Prepared {
+  const checked = ModerationRequest.safeParse(raw)
+  if (!checked.success) throw failureOf(checked.error, raw)
+  const entry = moderator(checked.data.model, catalog)
+  const inputs = inputsOf(checked.data.input)
+  const byChat = entry.tasks.includes(chatCompletion.id)
+  const answerFormat: ModerationAnswerFormat = {
+    task: 'std/moderation',
+    modelId: entry.id,
+    byChat,
+    inputs: inputs.map(parts => [...new Set(parts.map(({ type }): InputKind => (type === 'text' ? 'text' : 'image')))]),
+  }
+  return { ...(byChat ? askChat(inputs, entry) : askClassifier(inputs, entry, raw)), stream: false, answerFormat }
+}
+
+/** OpenAI's names of models, which its clients send unless they are told another. */
+const openAiModel = /^(omni|text)-moderation-/
+
+function moderator(model: string | null | undefined, catalog: Catalog): CatalogEntry {
+  if (model && (catalog.has(model) || !openAiModel.test(model))) return modelFor(moderation, model, catalog)
+  const first = [...catalog.values()].find(({ tasks }) => tasks.includes(moderation.id))
+  if (first) return first
+  throw new Failure(
+    'model_not_found',
+    "No model here does moderation. The operator can add the task 'std/moderation' to a classifier or to a chat model in infer.yaml.",
+    { param: 'model' },
+  )
+}
+
+function inputsOf(input: ModerationRequest['input']): ModerationPart[][] {
+  if (typeof input === 'string') return [[{ type: 'text', text: input }]]
+  const texts = input.filter(one => typeof one === 'string')
+  return texts.length > 0
+    ? texts.map(text => [{ type: 'text' as const, text }])
+    : [input.filter(one => typeof one !== 'string')]
+}
+
+type Asked = Omit<Prepared, 'stream' | 'answerFormat'>
+
+/** Lets a chat model judge: one request for each input. */
+function askChat(inputs: ModerationPart[][], entry: CatalogEntry): Asked {
+  const [first] = inputs
+  const image = first!.findIndex(({ type }) => type === 'image_url')
+  if (image >= 0) checkFeatures([['images', `input[${image}]`]], entry)
+  const own: Catalog = new Map([[entry.id, entry]])
+  const asked = inputs.map(parts => prepareChat(judgementRequest(parts, entry), own))
+  const places = first!.flatMap((part, at) =>
+    part.type === 'image_url' && !part.image_url.url.startsWith('data:') ? [`input[${at}].image_url.url`] : [],
+  )
+  const images = asked.flatMap(({ images: named = [] }) => named).map((one, at) => ({ ...one, param: places[at]! }))
+  return {
+    modelId: entry.id,
+    path: asked[0]!.path,
+    bodies: asked.flatMap(({ bodies }) => bodies),
+    ...(images.length > 0 ? { images } : {}),
+  }
+}
+
+/** Asks a classifier for the label of each text. */
+function askClassifier(inputs: ModerationPart[][], entry: CatalogEntry, raw: unknown): Asked {
+  const texts = inputs.map(parts =>
+    parts
+      .map((part, at) => {
+        if (part.type === 'text') return part.text
+        throw new Failure(
+          'unsupported_parameter',
+          `The classifier '${entry.id}' reads texts only. Leave 'input[${at}]' out or name a chat model that reads images.`,
+          { param: `input[${at}]` },
+        )
+      })
+      .join('\n'),
+  )
+  const body = { model: entry.traits.upstreamId, input: texts, ...extraFields(raw, entry) }
+  return { modelId: entry.id, path: entry.traits.routes[moderation.id]!.path, bodies: [JSON.stringify(body)] }
+}
+
+/** Turns the answers of an engine into the caller's. */
+export function shapeModeration(answers: Uint8Array[], answerFormat: ModerationAnswerFormat): Shaped {
+  const parsed = answers.map(parseAnswer)
+  const { byChat, inputs, modelId } = answerFormat
+  const labels = byChat ? [] : Array.isArray(parsed[0]?.data) ? parsed[0].data : []
+  if ((byChat ? parsed : labels).length !== inputs.length)
+    throw engineFault(`with another number of results than the ${inputs.length} inputs`)
+  const response: ModerationResponse = {
+    id: `modr-${ulid()}`,
+    model: modelId,
+    results: inputs.map((kinds, at) =>
+      byChat ? readJudgement(contentOf(parsed[at]!), kinds, modelId) : judgementOfLabel(labels[at], kinds),
+    ),
+  }
+  return { body: JSON.stringify(response), usage: sumOf(parsed) }
+}
+
+function contentOf({ choices }: Record<string, unknown>): unknown {
+  const [choice] = (Array.isArray(choices) ? choices : []) as ({ message?: { content?: unknown } | null } | null)[]
+  return choice?.message?.content
+}
+
+function sumOf(answers: Record<string, unknown>[]): Usage {
+  const sum = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 }
+  for (const answer of answers) {
+    const usage = usageOf(usageObject(answer))
+    for (const measure of Object.keys(sum) as (keyof typeof sum)[]) sum[measure] += usage[measure]
+  }
+  return sum
+}

@@ -1,0 +1,65 @@
+import { modelAllowed } from '../../core/accounts/model-allowed.ts'
+import { Failure } from '../../core/failure.ts'
+import {
+  AnthropicCount,
+  AnthropicCountRequest,
+  AnthropicMessage,
+  AnthropicRequest,
+} from '../../core/schemas/anthropic.ts'
+import { modelFor } from '../../core/tasks/catalog.ts'
+import { promptTokens } from '../../core/tasks/chat/anthropic/prompt-tokens.ts'
+import { chatCompletion } from '../../core/tasks/chat/chat-completion.ts'
+import { errorGroups } from '../docs/route-errors.ts'
+import type { Owners } from '../owners.ts'
+import { route } from '../route.ts'
+import { type InferenceOwners, inferAs } from '../std/inference.ts'
+import { anthropicErrors } from './errors.ts'
+import { anthropicModelRoutes } from './models.ts'
+
+/** The routes of Anthropic's clients, whose base URL is `/anthropic` of this server. */
+export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry'>) => [
+  route({
+    method: 'POST',
+    path: '/anthropic/v1/messages',
+    scope: 'user:write',
+    bucket: 'jobs',
+    tag: 'Anthropic',
+    summary: 'Create message',
+    description:
+      'Answers a conversation, in the form of Anthropic. With `stream: true` the answer is a stream of typed events. `cache_control` has no effect, because engines cache by themselves. Tools that Anthropic runs are refused by name.',
+    events: 'AnthropicEvent',
+    errorCodes: [...errorGroups.submit, ...errorGroups.wait, ...errorGroups.media],
+    errors: anthropicErrors,
+    body: AnthropicRequest,
+    example: { model: 'infer/tiny-chat', max_tokens: 16, messages: [{ role: 'user', content: 'Hello!' }] },
+    response: AnthropicMessage,
+    answer: inferAs('anthropic', owners),
+  }),
+  route({
+    method: 'POST',
+    path: '/anthropic/v1/messages/count_tokens',
+    scope: 'user:write',
+    bucket: 'api',
+    tag: 'Anthropic',
+    summary: 'Get token count of message',
+    description:
+      'Estimates how many tokens a conversation has, without running it: one for each three bytes of text, tools included, and 1000 for each image or file. Most tokenizers need fewer. `usage` of an answer has the exact count.',
+    errorCodes: ['model_not_found', 'unsupported_task', 'model_not_allowed'],
+    errors: anthropicErrors,
+    body: AnthropicCountRequest,
+    largeBody: true,
+    example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }] },
+    response: AnthropicCount,
+    handle({ body }, call) {
+      const entry = modelFor(chatCompletion, body.model, owners.registry.catalog())
+      if (!modelAllowed(call.caller.token.models, entry.id))
+        throw new Failure(
+          'model_not_allowed',
+          `The token '${call.caller.token.name}' may not use the model '${entry.id}'.`,
+          { param: 'model' },
+        )
+      return { input_tokens: promptTokens(body) }
+    },
+  }),
+  ...anthropicModelRoutes(owners),
+]
