@@ -25,6 +25,7 @@ import { workflowRoutes } from './api/workflows.ts'
 import { guideRoutes } from './docs/guide-routes.ts'
 import { falRoutes } from './fal/routes.ts'
 import { fileRoutes } from './files/routes.ts'
+import { mcpRoutes } from './mcp/routes.ts'
 import type { Owners } from './owners.ts'
 import type { Route } from './route.ts'
 import { batchRoutes } from './slug/batch.ts'
@@ -77,6 +78,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...statusRoutes(owners),
     ...logRoutes(owners),
     ...systemRoutes(() => all, owners),
+    ...mcpRoutes(owners),
     ...guideRoutes(),
   ]
   return all

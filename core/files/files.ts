@@ -6,14 +6,7 @@ import type { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { isId, newId } from '../ids.ts'
 import type { Log } from '../log.ts'
-import {
-  type FilePurpose,
-  type FileRecord,
-  type LibraryItem,
-  type NewFile,
-  type StorageLimits,
-  type Store,
-} from '../store/store.ts'
+import type { FilePurpose, FileRecord, LibraryItem, NewFile, StorageLimits, Store } from '../store/store.ts'
 import { longestLifetimeMs, openAddresses, type Upload } from './address.ts'
 import { workFolder } from './engine-folders.ts'
 import { filePathOf, safeContentType, safeFileName } from './file-path.ts'
@@ -223,6 +216,8 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
     ofAddress: (id: string): Promise<FileRecord | undefined> => store.files.find(id),
     /** Throws Failure `disk_full` while the store cannot write. */
     admit,
+    /** Files of an organization, newest first. */
+    list: (...query: Parameters<Store['files']['list']>) => store.files.list(...query),
     /** The videos of an organization. */
     library: {
       list: (...[organizationId, filter]: Parameters<Store['library']['list']>) =>

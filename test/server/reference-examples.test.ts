@@ -104,6 +104,10 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('DELETE /api/jobs/{id}', { path })
   })
 
+  test('the Model Context Protocol', async () => {
+    await run.send('POST /mcp')
+  })
+
   test('requests by slug', async () => {
     await run.send('POST /slug/{slug}', { path: { slug } })
     await run.send('POST /slug/{slug}', { path: { slug }, headers: { prefer: 'wait=60' }, status: 200 })

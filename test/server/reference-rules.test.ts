@@ -12,7 +12,7 @@ const operations = operationsOf(api)
 const verbs = new Set(
   (
     'Allow Call Cancel Check Complete Create Delete Download Duplicate Edit Execute Get List Load Redeliver Replace ' +
-    'Rerank Resume Retry Revoke Rewrite Rotate Run Score Start Stream Submit Suspend Test Transcribe Translate Unload ' +
+    'Rerank Resume Retry Revoke Rewrite Rotate Run Score Send Start Stream Submit Suspend Test Transcribe Translate Unload ' +
     'Update Upload Validate'
   ).split(' '),
 )

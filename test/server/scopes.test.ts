@@ -61,6 +61,8 @@ const written: Record<string, string> = {
   'POST /api/workflow-executions/:id/retry': 'user:write',
   'DELETE /api/workflow-executions/:id': 'user:write',
   'POST /api/prompt-rewrite': 'user:write',
+  // Its tools need user:write besides.
+  'POST /mcp': 'user:read',
   'POST /slug/**:slug': 'user:write',
   'POST /slug/queue/submit/**:slug': 'user:write',
   'GET /slug/requests/:id': 'user:read',
