@@ -27,6 +27,7 @@ import { falRoutes } from './fal/routes.ts'
 import { fileRoutes } from './files/routes.ts'
 import { mcpRoutes } from './mcp/routes.ts'
 import type { Owners } from './owners.ts'
+import { realtimeRoutes } from './realtime/routes.ts'
 import type { Route } from './route.ts'
 import { batchRoutes } from './slug/batch.ts'
 import { generateRoutes } from './slug/generate.ts'
@@ -45,6 +46,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...textRoutes(owners),
     ...speechRoutes(owners),
     ...transcriptionRoutes(owners),
+    ...realtimeRoutes(owners),
     ...imageRoutes(owners),
     ...modelRoutes(owners),
     ...modelStatusRoutes(owners),

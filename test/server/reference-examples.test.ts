@@ -9,6 +9,7 @@ import { compiler, type Description, operationsOf } from './_reference.ts'
 const unsent: Record<string, string> = {
   'POST /std/v1/audio/translations':
     'no toy model translates; test/server/openapi.test.ts checks the shape of its answer',
+  'GET /std/v1/realtime': 'a WebSocket; test/clients/realtime.test.ts opens it',
   'GET /fal/proxy': 'always an error, unless its header names another operation, which is answered then',
   'POST /fal/proxy': 'as for GET',
   'PUT /fal/proxy': 'as for GET',

@@ -23,6 +23,8 @@ const written: Record<string, string> = {
   'GET /std/v1/audio/voices': 'user:read',
   'POST /std/v1/audio/transcriptions': 'user:write',
   'POST /std/v1/audio/translations': 'user:write',
+  // Its audio is work, although a WebSocket begins with a GET.
+  'GET /std/v1/realtime': 'user:write',
   'GET /std/v1/models': 'user:read',
   'GET /std/v1/models/**:id': 'user:read',
   'GET /api/model-status': 'user:read',
