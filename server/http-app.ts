@@ -113,7 +113,7 @@ function unknownUrl({ req: { method = 'GET', url = '/' } }: RequestEvent): Failu
   if (ephemeral.test(url))
     return new Failure(
       'unknown_url',
-      `Tokens for browsers are not issued here (${request}): a token cannot create others with less than admin:write. Create one that expires, with POST /api/organizations/{organization}/tokens.`,
+      `Tokens for browsers are not issued here (${request}): a token cannot create others with less than admin:write. Create one that expires, with 'infer token create'.`,
     )
   return new Failure(
     'unknown_url',

@@ -15,12 +15,11 @@ export interface ToolResult {
   isError?: true
 }
 
-/** Bytes of an image or of audio that are sent in a result. Larger files are sent as links only. */
-const inlineBytes = 1 << 20
-/** How many files of a result are sent in it. */
-const inlineFiles = 4
-/** Bytes of a result that are sent. A larger one is read from the API. */
-const largeResult = 1 << 20
+/**
+ * Bytes of files and of JSON that are sent in an answer, so that writing it never blocks the event loop for long. More
+ * files are sent as links only.
+ */
+export const maxAnswerBytes = 1 << 20
 
 /** Returns the text of an answer, so that a model need not read JSON: of a chat or a transcription; else the JSON. */
 function textOf(value: object): string {
@@ -63,15 +62,16 @@ export async function jobResult(call: Call, job: JobRecord, owners: Pick<Owners,
         : new Failure('cancelled', `The job ${job.id} was cancelled.`),
     )
   const stored = await readResult(job.result)
-  if (stored.length > largeResult)
+  if (stored.length > maxAnswerBytes / 2)
     return { content: [{ type: 'text', text: `The result is large. Read it with GET /api/jobs/${job.id}.` }] }
   const result = valueResult(JSON.parse(resultText(job.task, stored, call, owners)) as object)
-  let inlined = 0
+  let left = maxAnswerBytes
   for (const id of filesOf(job.task, JSON.parse(stored))) {
     const file = await owners.files.find(job.organizationId, id)
     if (!file) continue
     const kind = /^(image|audio)\//.exec(file.contentType)?.[1] as 'image' | 'audio' | undefined
-    if (kind && file.bytes <= inlineBytes && inlined++ < inlineFiles) {
+    if (kind && file.bytes <= left) {
+      left -= file.bytes
       const data = (await bytesOf(file, owners)).toString('base64')
       result.content.push({ type: kind, data, mimeType: file.contentType })
     }

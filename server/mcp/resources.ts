@@ -2,12 +2,10 @@ import { Failure } from '../../core/failure.ts'
 import type { FileRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
-import { bytesOf } from './content.ts'
+import { bytesOf, maxAnswerBytes } from './content.ts'
 import { RpcError, rpcCodes } from './message.ts'
 
 const pageSize = 100
-/** Bytes of a file that are sent as a resource. Larger ones are read at their signed address. */
-const maxBytes = 4 << 20
 const scheme = 'infer://files/'
 
 export const resourceTemplates = [
@@ -42,10 +40,10 @@ export async function readResource(call: Call, uri: string, owners: Pick<Owners,
   const id = uri.startsWith(scheme) ? uri.slice(scheme.length) : ''
   const file = id === '' ? undefined : await owners.files.find(call.caller.organizationId, id)
   if (!file) throw new RpcError(rpcCodes.resourceNotFound, `There is no resource '${uri.slice(0, 200)}'.`)
-  if (file.bytes > maxBytes)
+  if (file.bytes > maxAnswerBytes)
     throw new Failure(
       'payload_too_large',
-      `The file ${file.id} has ${file.bytes} bytes, and a resource has at most ${maxBytes}. Read it at ${owners.files.link(file, call.origin)}`,
+      `The file ${file.id} has ${file.bytes} bytes, and a resource has at most ${maxAnswerBytes}. Read it at ${owners.files.link(file, call.origin)}`,
     )
   const bytes = await bytesOf(file, owners)
   const isText = /^text\/|[/+](json|xml|yaml)$/.test(file.contentType)

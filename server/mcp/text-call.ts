@@ -8,6 +8,7 @@ import { ask } from '../../core/tasks/protocols/ask.ts'
 import { noUsage } from '../../core/usage.ts'
 import type { Call } from '../call.ts'
 import type { InferenceOwners } from '../std/inference.ts'
+import { maxAnswerBytes } from './content.ts'
 
 /**
  * Runs a request of a text task as a synchronous call and resolves with the whole answer, as JSON. Rejects with the
@@ -54,5 +55,10 @@ export async function runTextCall(
     attempt,
   )
   if (end.how === 'cancelled') throw new Failure('cancelled', 'The request was cancelled.')
+  if (answer.length > maxAnswerBytes)
+    throw new Failure(
+      'payload_too_large',
+      `The answer has ${answer.length} bytes, and a tool returns at most ${maxAnswerBytes}. Send fewer inputs at a time.`,
+    )
   return JSON.parse(typeof answer === 'string' ? answer : Buffer.from(answer).toString('utf8'))
 }

@@ -83,6 +83,8 @@ test('text tasks are calls: metered, recorded, with structured content', async (
   expect(jobs).toHaveLength(0)
   const wrong: Json = await client.callTool({ name: 'embeddings', arguments: { input: 'a', imput: 'b' } })
   expect([wrong.isError, text(wrong)]).toEqual([true, expect.stringContaining('imput')])
+  const long = { model: 'fake', messages: [{ role: 'user', content: 'mode:long,tokens=300000' }] }
+  expect(text(await client.callTool({ name: 'chat_completion', arguments: long }))).toContain('fewer inputs')
 })
 
 test('a generation is a durable job: it reports progress, and its image is content and a resource', async () => {
