@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { Failure } from '../core/failure.ts'
 
 /** The paths to which `cors.origins` applies, aliases included. Signed addresses of files are open to every page. */
-const opened = /^\/(std|v1|v2|slug|fal|api|rerank|score)(\/|\?|$)/
+const opened = /^\/(std|v1|v2|slug|fal|api|mcp|rerank|score)(\/|\?|$)/
 /** A list of header names, as browsers send it. */
 const headerNames = /^[\w!#$%&'*+.^`|~-]+( *, *[\w!#$%&'*+.^`|~-]+)*$/
 const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE'
@@ -60,6 +60,20 @@ function preflightHeaders(headers: IncomingMessage['headers']): string[] {
   if (headers['access-control-request-private-network'] === 'true')
     answer.push('access-control-allow-private-network', 'true')
   return answer
+}
+
+/**
+ * Throws Failure `origin_not_allowed` for a request from a page of another origin that is not listed. For protocols with
+ * which a page could use the server even though the browser withholds the answers from it.
+ */
+export function requireOrigin(
+  { headers }: Pick<IncomingMessage, 'headers'>,
+  own: string,
+  origins: readonly string[],
+): void {
+  const { origin } = headers
+  if (origin === undefined || origins.includes('*') || normalized(origin) === normalized(own)) return
+  if (!origins.some(one => normalized(one) === origin)) throw notAllowed(origin)
 }
 
 /** Returns an origin as browsers send it: lower case, without a default port. */

@@ -105,8 +105,16 @@ function methodNotAllowed({ req, res }: RequestEvent, allowed: ReadonlySet<strin
 /** The Responses API, which OpenAI's clients and the AI SDK use by default. */
 const responses = /^\/(?:std\/(?:openai\/)?)?v1\/responses(?:[/?]|$)/
 
+/** Where OpenAI's clients create tokens for browsers. */
+const ephemeral = /^\/(?:std\/(?:openai\/)?)?v1\/realtime\/(?:client_secrets|(?:transcription_)?sessions)(?:[/?]|$)/
+
 function unknownUrl({ req: { method = 'GET', url = '/' } }: RequestEvent): Failure {
   const request = `${method} ${url.split('?')[0]!.slice(0, 200)}`
+  if (ephemeral.test(url))
+    return new Failure(
+      'unknown_url',
+      `Tokens for browsers are not issued here (${request}): a token cannot create others with less than admin:write. Create one that expires, with 'infer token create'.`,
+    )
   return new Failure(
     'unknown_url',
     responses.test(url)

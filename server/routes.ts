@@ -26,7 +26,9 @@ import { workflowRoutes } from './api/workflows.ts'
 import { guideRoutes } from './docs/guide-routes.ts'
 import { falRoutes } from './fal/routes.ts'
 import { fileRoutes } from './files/routes.ts'
+import { mcpRoutes } from './mcp/routes.ts'
 import type { Owners } from './owners.ts'
+import { realtimeRoutes } from './realtime/routes.ts'
 import type { Route } from './route.ts'
 import { batchRoutes } from './slug/batch.ts'
 import { generateRoutes } from './slug/generate.ts'
@@ -50,6 +52,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...responseRoutes(owners),
     ...speechRoutes(owners),
     ...transcriptionRoutes(owners),
+    ...realtimeRoutes(owners),
     ...imageRoutes(owners),
     ...stdFileRoutes(owners),
     ...uploadRoutes(owners),
@@ -87,6 +90,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...statusRoutes(owners),
     ...logRoutes(owners),
     ...systemRoutes(() => all, owners),
+    ...mcpRoutes(owners),
     ...guideRoutes(),
   ]
   return all

@@ -25,6 +25,7 @@ import { openHttpApp } from './http-app.ts'
 import { openIdempotencyRecords } from './idempotency.ts'
 import type { Owners } from './owners.ts'
 import { tidy } from './path.ts'
+import { asksForWebSocket, responseOf } from './realtime/upgrade.ts'
 import { routes } from './routes.ts'
 import { openStreamLimits } from './stream-limits.ts'
 
@@ -154,7 +155,9 @@ export async function openServer({
         requireHostHeader: false,
         // Bytes buffered for a client that does not read, besides one piece that was read from the engine.
         highWaterMark: 16 << 10,
+        shouldUpgradeCallback: asksForWebSocket,
       })
+      opened.on('upgrade', (req, socket, head) => handler(req, responseOf(req, socket, head)))
       opened.on('clientError', answerClientError)
       if ('setSecureContext' in opened) handshakes = openHandshakes(opened, limits.headers_timeout)
     },

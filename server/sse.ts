@@ -5,6 +5,11 @@ import type { Head } from './embedded.ts'
 import { accessEndEvent } from './errors.ts'
 import type { WatchedStream } from './std/streams.ts'
 
+const stopping = () =>
+  new Failure('shutting_down', 'The server is stopping and ended this stream. Send the request again in 5 s.', {
+    retryAfterMs: 5_000,
+  })
+
 /** One record of a stream of server-sent events; `data` is text on one line, such as JSON. */
 export interface SseRecord {
   data: string
@@ -41,6 +46,8 @@ interface EventStreamOptions {
   pingMs?: number
   /** The request submitted the work that the stream reports: the stream continues even if its token is revoked. */
   generation?: boolean
+  /** Returns what the reader gets last when the stream ends for this reason, instead of the usual event. */
+  lastRecord?: (failure: Failure) => SseRecord
 }
 
 /**
@@ -72,13 +79,15 @@ export class EventStream implements WatchedStream {
   /** Resolves when the connection is closed by either side. */
   readonly over: Promise<void>
   readonly #res: ServerResponse
+  readonly #lastRecord: EventStreamOptions['lastRecord']
   #onChange: (() => void) | undefined
   #begun = false
 
-  constructor(call: Call, { pingMs, generation = false }: EventStreamOptions = {}) {
+  constructor(call: Call, { pingMs, generation = false, lastRecord }: EventStreamOptions = {}) {
     const { res, streams } = call
     this.#res = res
     this.pingMs = pingMs
+    this.#lastRecord = lastRecord
     call.head(200, ...eventsHead)
     streams.add(this)
     const unwatch = generation ? undefined : call.access.watch(call, failure => this.#refuse(failure, call.id))
@@ -151,13 +160,17 @@ export class EventStream implements WatchedStream {
   /** Ends the stream because the server stops. The reader reconnects and resumes from its last record. */
   dismiss(): void {
     if (this.ended) return
-    this.#write(': the server is stopping\n')
+    const last = this.#lastRecord?.(stopping())
+    if (last) this.send(last)
+    else this.#write(': the server is stopping\n')
     this.end()
   }
 
   #refuse(failure: Failure, requestId: string): void {
     if (this.ended) return
-    this.#write(accessEndEvent(failure, requestId))
+    const last = this.#lastRecord?.(failure)
+    if (last) this.send(last)
+    else this.#write(accessEndEvent(failure, requestId))
     this.end()
   }
 

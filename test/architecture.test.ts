@@ -27,7 +27,10 @@ const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
     packages:
       /^(node:|zod$|better-sqlite3$|piscina$|yaml$|node-llama-cpp$|@huggingface\/hub$|@audio\/decode-\w+$|sharp$|ipaddr\.js$|undici$|wasm-media-encoders$)/,
   },
-  server: { own: /^(server|core)\//, packages: /^(node:|zod$|h3$|listhen$|prom-client$|undici$|@fastify\/busboy$)/ },
+  server: {
+    own: /^(server|core)\//,
+    packages: /^(node:|zod$|h3$|listhen$|prom-client$|undici$|ws$|@fastify\/busboy$)/,
+  },
   gpu: { own: /^(gpu|core)\//, packages: /^(node:|zod$|execa$|undici$|node-llama-cpp$|@huggingface\/jinja$)/ },
   cli: { own: /^(cli|server|core|gpu)\//, packages: /^(node:|zod$|commander$|consola(\/|$)|undici$|uqr$|yaml$)/ },
 }

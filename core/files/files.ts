@@ -225,6 +225,8 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
     ofAddress: (id: string): Promise<FileRecord | undefined> => store.files.find(id),
     /** Throws Failure `disk_full` while the store cannot write. */
     admit,
+    /** Files of an organization, newest first. */
+    list: (...query: Parameters<Store['files']['list']>) => store.files.list(...query),
     /** The videos of an organization. */
     library: {
       list: (...[organizationId, filter]: Parameters<Store['library']['list']>) =>

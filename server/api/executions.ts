@@ -30,7 +30,7 @@ type ExecutionOwners = Pick<
 >
 
 /** Returns the options of an execution of this definition. */
-const executionOptionsOf = (
+export const executionOptionsOf = (
   call: Call,
   definition: WorkflowDefinition,
   workflow: ExecutionOptions['workflow'],

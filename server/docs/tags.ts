@@ -12,6 +12,7 @@ export const tags: Readonly<Record<string, string>> = {
   fal: "fal-compatible API: fal's clients work with this server as their `proxyUrl`.",
   Workflows: 'Stored workflows: graphs of tasks that use the results of each other.',
   'Workflow executions': 'Runs of workflows.',
+  MCP: 'The Model Context Protocol: models and workflows as tools of agents and editors.',
   Library: 'Videos that jobs of the organization created.',
   'Stored files':
     'OpenAI-compatible API for files: upload, list, download and delete them, and use them in requests by their id.',

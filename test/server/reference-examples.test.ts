@@ -10,6 +10,7 @@ const unsent: Record<string, string> = {
   'POST /std/v1/moderations': 'no toy model moderates; test/server/openapi.test.ts checks the shape of its answer',
   'POST /std/v1/audio/translations':
     'no toy model translates; test/server/openapi.test.ts checks the shape of its answer',
+  'GET /std/v1/realtime': 'a WebSocket; test/clients/realtime.test.ts opens it',
   'GET /fal/proxy': 'always an error, unless its header names another operation, which is answered then',
   'POST /fal/proxy': 'as for GET',
   'PUT /fal/proxy': 'as for GET',
@@ -115,6 +116,10 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.stream('GET /api/jobs/{id}/events', { path: again })
     await run.send('POST /api/jobs/{id}/cancel', { path: idOf(await run.send('POST /api/jobs', { body: waiting })) })
     await run.send('DELETE /api/jobs/{id}', { path })
+  })
+
+  test('the Model Context Protocol', async () => {
+    await run.send('POST /mcp')
   })
 
   test('requests by slug', async () => {

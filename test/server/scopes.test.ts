@@ -39,6 +39,8 @@ const written: Record<string, string> = {
   'GET /std/v1/audio/voices': 'user:read',
   'POST /std/v1/audio/transcriptions': 'user:write',
   'POST /std/v1/audio/translations': 'user:write',
+  // Its audio is work, although a WebSocket begins with a GET.
+  'GET /std/v1/realtime': 'user:write',
   'GET /std/v1/models': 'user:read',
   'GET /std/v1/models/**:id': 'user:read',
   'GET /api/model-status': 'user:read',
@@ -77,6 +79,8 @@ const written: Record<string, string> = {
   'POST /api/workflow-executions/:id/retry': 'user:write',
   'DELETE /api/workflow-executions/:id': 'user:write',
   'POST /api/prompt-rewrite': 'user:write',
+  // Its tools need user:write besides.
+  'POST /mcp': 'user:read',
   'POST /slug/**:slug': 'user:write',
   'POST /slug/queue/submit/**:slug': 'user:write',
   'GET /slug/requests/:id': 'user:read',
