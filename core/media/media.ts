@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Cpu } from '../cpu/cpu.ts'
-import { Failure, type FailureCode } from '../failure.ts'
+import { Failure } from '../failure.ts'
 import type { FileFacts, Files } from '../files/files.ts'
 import { diskFailure } from '../files/write.ts'
 import { newId } from '../ids.ts'
@@ -14,23 +14,11 @@ import { checkProbe } from './check-probe.ts'
 import type { Resolve } from './checked-lookup.ts'
 import { fetchRefusal, openFetcher, TooLarge } from './fetch.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
+import { imageRules, webpRules } from './image-rules.ts'
+import { failureOfField, tooLargeFailure } from './media-failure.ts'
+import type { MediaInput, MediaKind, MediaSender, TakeOptions } from './media-input.ts'
 import { openSemaphore } from './semaphore.ts'
-import { bytesOfDataUrl, megabytes, ownOrigins, readSource, type Source } from './source.ts'
-
-export type MediaKind = 'image' | 'mask' | 'video' | 'audio'
-
-/** Media of a request: a URL or file id, its content if the request contained it, or an uploaded file on the disk. */
-export type MediaInput = string | Uint8Array | { path: string; bytes: number }
-
-/** The sender of media and the job for which it is sent. */
-export interface MediaSender {
-  organizationId: string
-  /** Origin of this server as the caller knows it: `https://infer.example`. */
-  origin: string
-  /** The job that gets the media as an input. */
-  jobId?: string
-  signal?: AbortSignal
-}
+import { bytesOfDataUrl, ownOrigins, readSource, type Source } from './source.ts'
 
 interface MediaOptions {
   config: Pick<Config, 'allowed_hosts' | 'limits' | 'media' | 'public_url'>
@@ -43,20 +31,6 @@ interface MediaOptions {
   resolve?: Resolve
 }
 
-/** Limits of images in requests. Engines never get the original file. */
-export const imageRules = {
-  formats: ['jpeg', 'png'],
-  maxBytes: 10 << 20,
-  maxPixels: 40_000_000,
-  maxSide: 8192,
-} as const
-
-const codes: Record<MediaKind, FailureCode> = {
-  image: 'invalid_image',
-  mask: 'invalid_image',
-  video: 'invalid_video',
-  audio: 'invalid_audio',
-}
 /** How long a file is kept until its job is created. After that it is kept as long as the job. */
 const unclaimedMs = 3_600_000
 
@@ -97,8 +71,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
     throw new Failure('url_fetch_failed', fetchRefusal)
   }
 
-  const tooLarge = (field: string, kind: MediaKind) =>
-    new Failure(codes[kind], `'${field}' is larger than ${megabytes(maxBytes[kind])}.`)
+  const tooLarge = (field: string, kind: MediaKind) => tooLargeFailure(field, kind, maxBytes[kind])
 
   /** Calls `onPiece` with each piece of media that is not stored on this server yet. */
   async function receiveMedia(
@@ -153,10 +126,16 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
     expiresAt: Date.now() + unclaimedMs,
   })
 
-  async function takeImage(sender: MediaSender, field: string, source: Source, kind: 'image' | 'mask', alpha: boolean) {
+  async function takeImage(
+    sender: MediaSender,
+    field: string,
+    source: Source,
+    kind: 'image' | 'mask',
+    { alpha, webp }: TakeOptions,
+  ) {
     const sent = await bytesOf(sender, field, source, kind)
     const as = kind === 'mask' && alpha ? 'alpha mask' : kind
-    const { bytes, format, width, height } = await cpu.reencode(sent, imageRules, as, { give: true })
+    const { bytes, format, width, height } = await cpu.reencode(sent, webp ? webpRules : imageRules, as, { give: true })
     sender.signal?.throwIfAborted()
     const facts = { ...factsFor(sender), name: `${kind}.${format === 'jpeg' ? 'jpg' : format}`, width, height }
     return files.keep(sender.organizationId, bytes, { ...facts, contentType: `image/${format}` })
@@ -260,7 +239,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
       withPermit(sender, field, 'audio', async () => decodeAudio(sender, field, sourceOf(sender, field, value))),
 
     /**
-     * Stores media as a new file. With `alpha` the transparent pixels of a mask are selected: they become white.
+     * Stores media as a new file.
      * Rejects with Failure `invalid_value` (neither URL nor file), `url_fetch_failed`, `not_found`, `invalid_image`,
      * `invalid_video`, `invalid_audio`, `unsupported_task` (ffmpeg is missing) with the field as `param`, `no_capacity`,
      * `disk_full`, or the reason of the sender's signal.
@@ -270,16 +249,17 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
       field: string,
       value: MediaInput,
       kind: MediaKind,
-      { alpha = false }: { alpha?: boolean | undefined } = {},
+      options: TakeOptions = {},
     ): Promise<FileRecord> =>
       withPermit(sender, field, kind, async () => {
         const source = sourceOf(sender, field, value)
         return kind === 'image' || kind === 'mask'
-          ? takeImage(sender, field, source, kind, alpha)
+          ? takeImage(sender, field, source, kind, options)
           : takeRecording(sender, field, source, kind)
       }),
   }
 }
+export type { MediaInput, MediaKind, MediaSender, TakeOptions } from './media-input.ts'
 export type Media = ReturnType<typeof openMedia>
 
 /** Errors of the disk must not be reported as errors of the URL. */
@@ -289,10 +269,3 @@ function writeFailed(cause: NodeJS.ErrnoException): never {
 
 const missingContent = (field: string) =>
   new Failure('not_found', `'${field}' names a file whose content has been deleted. Send it again.`)
-
-/** Adds the field to a failure of a decoder, which knows neither the field nor the expected kind of media. */
-function failureOfField({ code, message, cause }: Failure, field: string, kind: MediaKind): Failure {
-  const ofContent = ['invalid_image', 'invalid_video', 'invalid_audio'].includes(code)
-  const text = message.replace(/^The (image|file|video|audio)\b/, () => `The ${kind} in '${field}'`)
-  return new Failure(ofContent ? codes[kind] : code, text, { param: field, cause })
-}

@@ -132,6 +132,8 @@ export interface EngineTraits {
   translateField?: boolean
   /** Whether the engine is a server elsewhere, so that the region of this machine is not its region. */
   isElsewhere?: true
+  /** How many input images one edit may have. Default: 1. */
+  inputImages?: number
   /** Only of models that synthesize speech. */
   speech?: SpeechTraits
   /** Name of the model in requests to the engine. */

@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream'
 import { Failure } from '../../core/failure.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
 import type { Lease } from '../../core/models/fleet.ts'
@@ -17,6 +16,7 @@ import { holdKey, idempotencyKeyOf, replay } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
 import { answerLater } from '../submit.ts'
+import { withFirstPiece } from './first-piece.ts'
 import { runCall } from './run-call.ts'
 import { type SpeechJobOwners, submitSpeech } from './speech-job.ts'
 
@@ -82,7 +82,7 @@ async function synthesize(
     )
     const converted = await conversion.convert(spoken, prepared)
     seconds = () => converted.seconds()
-    const pieces = await withFirstPiece(converted.audio)
+    const pieces = await withFirstPiece<Buffer>(converted.audio, () => void converted.audio.destroy())
     call.abortSource.throwIfAborted()
     begun = true
     if (events) {
@@ -108,23 +108,6 @@ async function synthesize(
     if (!begun && failure.code === 'worker_error') return { how: 'retry', failure }
     return { how: 'failed', failure, usage: used }
   }
-}
-
-/**
- * Resolves with all pieces once the first is there. What fails before that is answered with a status, or tried again.
- */
-async function withFirstPiece(sound: Readable): Promise<AsyncIterable<Buffer>> {
-  const pieces = sound[Symbol.asyncIterator]() as AsyncIterableIterator<Buffer>
-  const first = await pieces.next()
-  return (async function* () {
-    try {
-      if (first.done) return
-      yield first.value
-      yield* pieces
-    } finally {
-      sound.destroy()
-    }
-  })()
 }
 
 /** Returns the audio as the events of OpenAI's speech stream. A failure is the last event, as in every stream. */

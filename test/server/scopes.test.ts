@@ -19,6 +19,7 @@ const written: Record<string, string> = {
   'POST /std/v1/score': 'user:write',
   'POST /std/v1/images/generations': 'user:write',
   'POST /std/v1/images/edits': 'user:write',
+  'POST /std/v1/images/variations': 'user:write',
   'POST /std/v1/audio/speech': 'user:write',
   'GET /std/v1/audio/voices': 'user:read',
   'POST /std/v1/audio/transcriptions': 'user:write',

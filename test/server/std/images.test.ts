@@ -204,7 +204,7 @@ test.each<[name: string, body: object, code: string, param: string]>([
   ['none', { n: 0 }, 'invalid_value', 'n'],
   ['too many', { n: 11 }, 'invalid_value', 'n'],
   ['an unknown format', { output_format: 'gif' }, 'invalid_value', 'output_format'],
-  ['compression', { output_compression: 50 }, 'unsupported_parameter', 'output_compression'],
+  ['transparent JPEG', { background: 'transparent', output_format: 'jpeg' }, 'invalid_value', 'background'],
   ['nothing behind it', { background: 'transparent' }, 'unsupported_parameter', 'background'],
   ['a prompt that is too long', { prompt: 'x'.repeat(32_001) }, 'string_above_max_length', 'prompt'],
 ])('%s is refused by name', async (_name, body, code, param) => {
@@ -281,7 +281,8 @@ test('unusable images and masks are refused by name', async () => {
   const cases: [object, string, string][] = [
     [{}, 'missing_required_parameter', 'image'],
     [{ image: 'nothing' }, 'invalid_value', 'image'],
-    [{ image: [image, image] }, 'unsupported_parameter', 'image[1]'],
+    [{ image: [image, image] }, 'array_above_max_length', 'image'],
+    [{ prompt: '', image }, 'unsupported_parameter', 'prompt'],
     [{ images: [{}] }, 'invalid_value', 'images[0]'],
     [{ images: [{ file_id: 'file-1', image_url: image }] }, 'invalid_value', 'images[0]'],
     [{ image, mask: image }, 'invalid_image', 'mask'],
