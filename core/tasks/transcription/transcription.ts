@@ -52,6 +52,8 @@ export interface PreparedTranscription {
   /** The field that names the audio, and its value. The value is not used if the audio is a file of a form. */
   sound: { field: (typeof audioFields)[number]; value: string }
   stream: boolean
+  /** Whether the engine is asked for a stream, which it may still answer with JSON. */
+  engineStreams: boolean
   answerFormat: TranscriptionAnswerFormat
 }
 
@@ -66,6 +68,9 @@ export function audioIn(
   const field = audioFields.find(name => request[name] != null)!
   return { request, sound: { field, value: request[field]! } }
 }
+
+/** Formats that can be streamed. Others need the whole text. */
+const streamedFormats: ReadonlySet<TranscriptionFormat> = new Set(['json', 'text', 'diarized_json'])
 
 /** Checks a request, except its audio, and translates it for the engine. Pure. Throws Failure. */
 export function prepareTranscription(task: TranscriptionTask, raw: unknown, catalog: Catalog): PreparedTranscription {
@@ -92,11 +97,13 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
   if (logprobs) used.push(['logprobs', 'include'])
   checkFeatures(used, entry)
   const language = request.language == null ? null : languageCode(request.language)!
+  const stream = request.stream === true && streamedFormats.has(format)
+  const engineStreams = stream && entry.traits.features.has('transcription_stream')
   const engineFormat = logprobs
     ? 'json'
     : format === 'diarized_json'
       ? format
-      : entry.traits.features.has('segments')
+      : !engineStreams && entry.traits.features.has('segments')
         ? 'verbose_json'
         : 'json'
   return {
@@ -110,6 +117,7 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
       prompt: request.prompt,
       temperature: request.temperature,
       'timestamp_granularities[]': words ? ['word', 'segment'] : undefined,
+      stream: engineStreams || undefined,
       'include[]': logprobs ? ['logprobs'] : undefined,
       chunking_strategy: request.chunking_strategy,
       diarize: request.diarize || undefined,
@@ -117,7 +125,8 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
       ...extraFields(raw, entry),
     }),
     sound,
-    stream: request.stream === true && (format === 'json' || format === 'text'),
+    stream,
+    engineStreams,
     answerFormat: { task, modelId: entry.id, format, words, logprobs, language, seconds: 0, requestId: null },
   }
 }

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { Failure } from '../../../core/failure.ts'
 import { FormBody, type Handler } from '../http.ts'
+import { eventStream, type Reply } from '../reply.ts'
 import { type DecodedText, decoding } from './tones.ts'
 
 const invalid = (param: string, message: string) => new Failure('invalid_value', message, { param })
@@ -18,6 +19,7 @@ export const transcribe: Handler = async (body, reply) => {
   const file = form.get('file')
   if (!(file instanceof Blob)) throw invalid('file', "The form has no file field 'file'.")
   const { samples, rate } = samplesOf(Buffer.from(await file.arrayBuffer()))
+  if (form.get('stream') === 'true') return await streamText(samples, rate, reply)
   const decoded = await decodeInSlices(samples, rate, reply.signal)
   const [duration, words] = [samples.length / rate, form.getAll('timestamp_granularities[]').includes('word')]
   reply.json(
@@ -41,11 +43,34 @@ async function formOf({ bytes, contentType }: FormBody): Promise<FormData> {
   }
 }
 
-async function decodeInSlices(samples: Int16Array, rate: number, signal: AbortSignal): Promise<DecodedText> {
+/** Sends the text in OpenAI's events while it is decoded. */
+async function streamText(samples: Int16Array, rate: number, reply: Reply): Promise<void> {
+  const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`
+  const delta = (text: string) => event({ type: 'transcript.text.delta', delta: text })
+  reply.form = eventStream
+  let sent = 0
+  const { text } = await decodeInSlices(samples, rate, reply.signal, async soFar => {
+    if (soFar.length <= sent) return
+    const piece = soFar.slice(sent)
+    sent = soFar.length
+    await reply.write(delta(piece))
+  })
+  const rest = text.slice(sent)
+  reply.end(`${rest === '' ? '' : delta(rest)}${event({ type: 'transcript.text.done', text })}`)
+}
+
+/** `onText` gets the text so far after each slice. */
+async function decodeInSlices(
+  samples: Int16Array,
+  rate: number,
+  signal: AbortSignal,
+  onText?: (text: string) => void | Promise<void>,
+): Promise<DecodedText> {
   const steps = decoding(samples, rate)
   for (let sliceStart = performance.now(); ; ) {
     const { done, value } = steps.next()
     if (done) return value
+    if (value && onText) await onText(value())
     if (performance.now() - sliceStart < sliceMs) continue
     await turn()
     signal.throwIfAborted()

@@ -175,6 +175,69 @@ test('a stream is events without a [DONE]', async () => {
   ])
 })
 
+const eventsIn = (text: string) =>
+  text
+    .trim()
+    .split('\n\n')
+    .map(event => JSON.parse(event.replace('data: ', '')) as { type?: string; error?: object })
+const delta = (text: string) => ({ type: 'transcript.text.delta', delta: text })
+const done = { type: 'transcript.text.done', text: heard, usage: { type: 'duration', seconds: 2 } }
+const logprobs = [{ token: 'The', logprob: -0.5, bytes: [84, 104, 101] }]
+
+/** Resolves with the events before the engine may send the second half, and with all events. */
+async function inHalves(response: Response) {
+  const reader = response.body!.getReader()
+  let text = ''
+  const read = async () => {
+    const { done, value } = await reader.read()
+    text += value ? Buffer.from(value).toString() : ''
+    return !done
+  }
+  while (!text.includes('\n\n')) await read()
+  const before = eventsIn(text)
+  await fetch(`${far.url}/release`)
+  while (await read());
+  return [before, eventsIn(text)] as const
+}
+
+test.each([
+  ['openai', { ...delta('The cat sat on the mat.'), logprobs }, { ...delta(' The dog barked.'), logprobs }],
+  ['vllm', delta('The cat sat on the mat.'), delta(' The dog barked.')],
+  ['bare', delta('The cat sat on the mat.'), delta(' The dog barked.')],
+])('the stream of an engine is relayed while it works: %s', async (as, ...deltas) => {
+  const response = await form({ model: 'remote', stream: 'true', prompt: `mode:stream,as=${as},wait=1` })
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
+  const [before, after] = await inHalves(response)
+  // The engine sent the rest only then.
+  expect(before).toEqual([deltas[0]])
+  expect(after).toEqual([...deltas, done])
+  const id = response.headers.get('x-job-id')!
+  const { usage } = (await (await app.fetch(`/api/jobs/${id}`)).json()) as { usage: { audio_seconds?: number } }
+  expect(usage).toMatchObject({ audio_seconds: 2 })
+})
+
+test('segments with speakers are relayed; an engine without streams sends them at the end', async () => {
+  const asked = { model: 'remote', stream: 'true', response_format: 'diarized_json' }
+  const segment = (number: number) =>
+    expect.objectContaining({ type: 'transcript.text.segment', id: `seg_00${number}` })
+  for (const [prompt, count] of [
+    ['mode:stream,as=segments', 2],
+    ['mode:speakers', 2],
+  ] as const) {
+    const events = eventsIn(await (await form({ ...asked, prompt })).text())
+    expect(events).toEqual([...[1, 2].slice(0, count).map(segment), done])
+  }
+})
+
+test('a stream that breaks ends with an error event', async () => {
+  for (const as of ['break', 'error']) {
+    const response = await form({ model: 'remote', stream: 'true', prompt: `mode:stream,as=${as},wait=1` })
+    const [, events] = await inHalves(response)
+    expect(events[0]).toMatchObject({ type: 'transcript.text.delta' })
+    expect(events.at(-1)!.error).toMatchObject({ code: 'worker_error' })
+  }
+})
+
 test.each([
   ['a data: URL as url', () => json({ model: 'far', url })],
   ['a data: URL as file', () => json({ model: 'far', file: url })],
