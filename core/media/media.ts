@@ -232,6 +232,18 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
       }),
 
     /**
+     * Resolves with the samples of audio of at most `maxSeconds`, in the form that engines get. Nothing is stored.
+     * `value` and errors are as in `take`.
+     */
+    samples: (sender: MediaSender, field: string, value: MediaInput, maxSeconds: number): Promise<Buffer> =>
+      withPermit(sender, field, 'audio', async () => {
+        await using sound = await decodeAudio(sender, field, sourceOf(sender, field, value))
+        if (sound.seconds > maxSeconds)
+          throw new Failure('invalid_audio', `The audio lasts longer than ${maxSeconds} s, the maximum.`)
+        return (await readFile(sound.path)).subarray(0, sound.bytes)
+      }),
+
+    /**
      * Resolves with decoded audio in the form that engines get. Disposing of it deletes the file. `value` and errors are as
      * in `take`.
      */

@@ -94,6 +94,8 @@ export interface SpeechTraits {
   aliases: Readonly<Record<string, string>>
   /** Maximum characters of one text. */
   longestInput: number
+  /** The engine's fields for the recording of a voice to clone and its words, if they have other names than ours. */
+  reference?: { audio: string; text: string }
 }
 
 /** Names the protocol between infer and an engine. The protocols are in core/tasks/protocols. */

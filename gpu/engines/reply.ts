@@ -36,11 +36,7 @@ export interface BinaryReply {
 }
 
 /** Opens a reply on an HTTP response. */
-export function openReply(
-  response: ServerResponse,
-  signal: AbortSignal,
-  form: StreamForm = eventStream,
-): Reply {
+export function openReply(response: ServerResponse, signal: AbortSignal, form: StreamForm = eventStream): Reply {
   const begin = () => {
     if (!response.headersSent)
       response.writeHead(200, { 'content-type': reply.form.contentType, 'cache-control': 'no-cache' })

@@ -146,12 +146,13 @@ export const traitsFor = (model: Model, abilities: Abilities): EngineTraits => (
 
 const speechTraits = (
   model: Model,
-  { formats = speechFormats, voices = null, aliases = {} }: Partial<SpeechTraits> = {},
+  { formats = speechFormats, voices = null, aliases = {}, reference }: Partial<SpeechTraits> = {},
 ): SpeechTraits => ({
   formats: model.speech_formats ?? formats,
   voices: model.voices ?? voices,
   aliases: { ...aliases, ...model.voice_aliases },
   longestInput: model.speech_input ?? defaultSpeechInput,
+  ...(reference ? { reference } : {}),
 })
 
 /** Whether the model generates text. */

@@ -7,7 +7,11 @@ import type { TranscriptionTask } from '../../core/schemas/task.ts'
 import { expectedGpuMs } from '../../core/tasks/metering.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
 import { estimateOf } from '../../core/tasks/registry.ts'
-import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/transcription/transcription.ts'
+import {
+  type PreparedTranscription,
+  prepareTranscription,
+  transcriptionFields,
+} from '../../core/tasks/transcription/transcription.ts'
 import {
   Transcription,
   TranscriptionForm,
@@ -70,6 +74,7 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
     admission.requireQueueRoom(admitted)
     // Fetched before the call takes a slot that others could use.
     const sound = await media.decodeAudio(sender, field, body.file ?? call.inline.get(value) ?? value)
+    const fields = await fieldsFor(call, prepared, sound, owners)
     call.releaseBody()
     const measured = admission.estimated(admitted, () => ({
       usage: { ...noUsage, audioMs: Math.ceil(sound.seconds * 1000), gpuMs: expectedGpuMs },
@@ -82,7 +87,12 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
       ...(hold ? { hold } : {}),
     }
     try {
-      await runCall(call, work, (lease, { id }) => attempt(call, prepared, sound, { lease, hold, id }, owners), owners)
+      await runCall(
+        call,
+        work,
+        (lease, { id }) => attempt(call, { ...prepared, fields }, sound, { lease, hold, id }, owners),
+        owners,
+      )
     } finally {
       // Not awaited, so that the key is released at once: the client may send it again.
       void sound[Symbol.asyncDispose]()
@@ -92,6 +102,22 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
   using hold = await holdKey(call, owners)
   if (hold.reply) replay(call, hold.reply, transcriptionType(prepared.answerFormat.format))
   else await answer(hold)
+}
+
+/** Resolves with the fields for the engine. If that fails, the decoded audio is removed. */
+async function fieldsFor(
+  call: Call,
+  prepared: PreparedTranscription,
+  sound: DecodedAudio,
+  { media }: Pick<Owners, 'media'>,
+): Promise<PreparedTranscription['fields']> {
+  const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
+  try {
+    return await transcriptionFields(prepared, media, sender, call.inline)
+  } catch (thrown) {
+    await sound[Symbol.asyncDispose]()
+    throw thrown
+  }
 }
 
 /** Answers `Prefer: respond-async`: submits the same request as a durable job. */

@@ -1,14 +1,17 @@
 import { Failure } from '../../failure.ts'
+import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
 import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import type { EngineRoute } from '../../models/fleet.ts'
 import type { Feature } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { TranscriptionTask } from '../../schemas/task.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
+import { shortAudioUrl } from '../short-audio.ts'
 import type { TaskName } from '../task.ts'
 import { languageCode } from './languages.ts'
 import {
   audioFields,
+  longestSpeaker,
   type TranscriptionFormat,
   type TranscriptionRequest,
   transcriptionFormats,
@@ -51,6 +54,8 @@ export interface PreparedTranscription {
   fields: [name: string, value: string][]
   /** The field that names the audio, and its value. The value is not used if the audio is a file of a form. */
   sound: { field: (typeof audioFields)[number]; value: string }
+  /** Recordings of known speakers, which the engine gets inside its request. */
+  speakers: readonly string[]
   stream: boolean
   /** Whether the engine is asked for a stream, which it may still answer with JSON. */
   engineStreams: boolean
@@ -92,6 +97,7 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
   const speakers = format === 'diarized_json' || request.diarize === true
   const used: [Feature, string][] = []
   if (speakers) used.push(['speakers', request.diarize ? 'diarize' : 'response_format'])
+  if (request.known_speaker_references?.length) used.push(['speakers', 'known_speaker_references'])
   if (format === 'srt' || format === 'vtt') used.push(['segments', 'response_format'])
   if (words) used.push(['words', 'timestamp_granularities'])
   if (logprobs) used.push(['logprobs', 'include'])
@@ -121,10 +127,12 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
       'include[]': logprobs ? ['logprobs'] : undefined,
       chunking_strategy: request.chunking_strategy,
       diarize: request.diarize || undefined,
+      'known_speaker_names[]': request.known_speaker_names,
       translate: task === 'std/audio-translation' && entry.traits.translateField ? true : undefined,
       ...extraFields(raw, entry),
     }),
     sound,
+    speakers: request.known_speaker_references ?? [],
     stream,
     engineStreams,
     answerFormat: { task, modelId: entry.id, format, words, logprobs, language, seconds: 0, requestId: null },
@@ -151,11 +159,40 @@ export function transcriptionInputs(
   return inputs
 }
 
+/** Returns the inputs to store for a job, with its audio and the recordings of known speakers as files. */
+export const withFiles = (
+  inputs: Record<string, unknown>,
+  file_id: string,
+  speakers: readonly string[],
+): Record<string, unknown> => ({
+  ...inputs,
+  file_id,
+  ...(speakers.length > 0 ? { known_speaker_references: speakers } : {}),
+})
+
 /** Returns the request of a job, whose result is always complete. An unknown format stays, to be refused later. */
 export function jobRequest(inputs: TranscriptionRequest): TranscriptionRequest {
   const format = inputs.response_format ?? 'json'
   const isIncomplete = format !== 'diarized_json' && transcriptionFormats.includes(format)
   return { ...inputs, stream: false, include: null, response_format: isIncomplete ? 'verbose_json' : format }
+}
+
+/** The field of the recording of a known speaker. */
+export const speakerField = (at: number): string => `known_speaker_references[${at}]`
+
+/** Returns the fields of the form for the engine, with the recordings of known speakers as data: URLs. */
+export async function transcriptionFields(
+  { fields, speakers }: Pick<PreparedTranscription, 'fields' | 'speakers'>,
+  media: Pick<Media, 'samples'>,
+  sender: MediaSender,
+  inline?: ReadonlyMap<string, MediaInput>,
+): Promise<PreparedTranscription['fields']> {
+  const all = [...fields]
+  for (const [at, value] of speakers.entries()) {
+    const audio = { field: speakerField(at), value: inline?.get(value) ?? value, maxSeconds: longestSpeaker }
+    all.push(['known_speaker_references[]', await shortAudioUrl(media, sender, audio)])
+  }
+  return all
 }
 
 /** Lists become repeated fields, and objects JSON. Absent values are omitted. */

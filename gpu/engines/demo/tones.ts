@@ -73,6 +73,8 @@ export interface DecodedText {
   /** Sentences, split if they are longer than `longestSegment` characters. */
   segments: DecodedPart[]
   words: DecodedPart[]
+  /** The voice of the first text. */
+  voice?: Voice
 }
 
 /** Decodes the output of `encode`, which may be quieter, resampled, compressed, and have silence around it. */
@@ -100,6 +102,7 @@ export function* decoding(samples: Samples, sampleRate: number): Generator<(() =
       yield () => before + wholeWords(bytes)
     }
     const decodedBytes = step.value
+    if (decodedBytes.bytes.length > 0) decoded.voice ??= start.voice
     append(decoded, decodedBytes)
     from = decodedBytes.end
   }

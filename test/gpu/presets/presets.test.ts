@@ -198,6 +198,12 @@ describe('traits', () => {
       'words',
     ])
   })
+  test('vLLM-Omni has its own fields for the recording of a voice', () => {
+    const of = { engine: 'vllm', tasks: ['std/audio-speech'], features: ['voice_cloning'] }
+    const { speech, features: able } = traitsOf(model(of))
+    expect([speech!.reference, able.has('voice_cloning')]).toEqual([{ audio: 'ref_audio', text: 'ref_text' }, true])
+    expect(traitsOf(model({ ...of, features: undefined })).features.has('voice_cloning')).toBe(false)
+  })
   test('llama-server returns logits, and takes images only with a projector', () => {
     const plain = traitsOf(model({ engine: 'llama-server' }))
     expect(plain.rerankScores).toBe('logit')

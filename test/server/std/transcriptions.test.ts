@@ -175,6 +175,54 @@ test('a stream is events without a [DONE]', async () => {
   ])
 })
 
+test('known speakers reach the engine with their recordings, as a call and as a job', async () => {
+  const speaker = Buffer.concat([wavHead(8_000, 16_000), Buffer.alloc(16_000, 1)])
+  const asked = {
+    known_speaker_names: ['agent'],
+    known_speaker_references: [`data:audio/wav;base64,${speaker.toString('base64')}`],
+    chunking_strategy: 'auto',
+    prompt: 'mode:echo',
+  }
+  const sent = (text: string) => (JSON.parse(text) as { fields: [string, string][] }).fields
+  const response = await form({
+    model: 'far',
+    'known_speaker_names[]': asked.known_speaker_names,
+    'known_speaker_references[]': asked.known_speaker_references,
+    chunking_strategy: 'auto',
+    prompt: asked.prompt,
+  })
+  const fields = sent(String((await verbose(response)).text))
+  expect(fields).toContainEqual(['known_speaker_names[]', 'agent'])
+  expect(fields).toContainEqual(['chunking_strategy', 'auto'])
+  const [, recording] = fields.find(([name]) => name === 'known_speaker_references[]')!
+  const received = Buffer.from(recording.replace('data:audio/wav;base64,', ''), 'base64')
+  // One second, in the form that engines get.
+  expect([received.readUInt32LE(24), received.length]).toEqual([16_000, 44 + 32_000])
+  const inputs = { ...asked, url }
+  const submitted = await app.fetch('/api/jobs', { body: { task: tasks[0], model_id: 'far', inputs } })
+  const { id } = (await submitted.json()) as { id: string }
+  const job = async () => (await (await app.fetch(`/api/jobs/${id}`)).json()) as Record<string, never>
+  await expect.poll(async () => (await job()).status, { timeout: 10_000 }).toBe('completed')
+  const done = (await job()) as unknown as { inputs: Record<string, string[]>; result: { text: string } }
+  expect(done.inputs.known_speaker_references).toEqual([expect.stringMatching(/^file-/)])
+  expect(sent(done.result.text).filter(([name]) => name.startsWith('known'))).toEqual([
+    ['known_speaker_names[]', 'agent'],
+    ['known_speaker_references[]', recording],
+  ])
+})
+
+test('known speakers are refused where they cannot be used', async () => {
+  const names = { known_speaker_names: ['a'] }
+  const both = { ...names, known_speaker_references: [url] }
+  const cases: [object, string, string][] = [
+    [{ model: 'plain', ...both }, 'unsupported_parameter', 'known_speaker_references'],
+    [{ model: 'far', ...names }, 'invalid_value', 'known_speaker_references'],
+    [{ model: 'far', ...names, known_speaker_references: ['nothing'] }, 'invalid_value', 'known_speaker_references[0]'],
+  ]
+  for (const [body, code, param] of cases)
+    expect((await refusal(await json({ url, ...body })))[1]).toMatchObject({ code, param })
+})
+
 const eventsIn = (text: string) =>
   text
     .trim()
