@@ -277,6 +277,16 @@ test('segments with speakers are relayed; an engine without streams sends them a
   }
 })
 
+test('a caller that disconnects from a stream cancels it', async () => {
+  const leave = new AbortController()
+  const body = { model: 'remote', url, stream: true, prompt: 'mode:stream,as=openai,wait=1' }
+  const response = await app.fetch('/v1/audio/transcriptions', { body, signal: leave.signal })
+  const id = response.headers.get('x-job-id')!
+  leave.abort()
+  const job = async () => (await (await app.fetch(`/api/jobs/${id}`)).json()) as { status: string }
+  await expect.poll(async () => (await job()).status).toBe('cancelled')
+})
+
 test('a stream that breaks ends with an error event', async () => {
   for (const as of ['break', 'error']) {
     const response = await form({ model: 'remote', stream: 'true', prompt: `mode:stream,as=${as},wait=1` })
