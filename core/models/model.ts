@@ -134,6 +134,7 @@ const ownFields = {
     .optional()
     .meta({
       description: 'How many images one edit may have.',
+      unit: 'images',
       example: 3,
       with: { ...images, tasks: ['slug/image-to-image'] },
       absent: '16 for demo, 1 for others',
