@@ -199,7 +199,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
         run: openTaskRunner(
           {
             text: openTextRunner({ registry, cpu, media, limits: config.limits }),
-            speech: openSpeechRunner({ files, registry, ffmpeg, conversion, limits: config.limits }),
+            speech: openSpeechRunner({ files, registry, media, ffmpeg, conversion, limits: config.limits }),
             transcription: openTranscriptionRunner({ registry, cpu, media, limits: config.limits }),
             generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
           },

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import type { z } from 'zod'
 import { Failure } from '../core/failure.ts'
 import { refused } from './exit-codes.ts'
@@ -12,6 +12,7 @@ export interface Request<S extends z.ZodType> {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Begins with a slash; variable parts are already encoded. */
   path: string
+  /** Sent as JSON, except a stream, whose type is in `headers`. */
   body?: unknown
   /** Schema of the response body. */
   answer: S
@@ -42,8 +43,8 @@ export function openClient(dataDir: string) {
   async function open({ path, body, signal, ...options }: RawRequest) {
     let message: IncomingMessage
     try {
-      const text = body === undefined ? undefined : JSON.stringify(body)
-      message = await send({ ...options, url: url + path, token, body: text, signal, certificate })
+      const sent = body === undefined || body instanceof Readable ? body : JSON.stringify(body)
+      message = await send({ ...options, url: url + path, token, body: sent, signal, certificate })
     } catch (cause) {
       signal?.throwIfAborted()
       throw unreachable(server, dataDir, cause)
@@ -105,13 +106,14 @@ export function openClient(dataDir: string) {
       silenceMs?: number,
     ): AsyncGenerator<SseEvent, void, void> {
       const method = body === undefined ? 'GET' : 'POST'
-      const message = await open({
-        method,
-        path,
-        body,
-        ...(signal ? { signal } : {}),
-        ...(silenceMs ? { silenceMs } : {}),
-      })
+      const more = { ...(signal ? { signal } : {}), ...(silenceMs ? { silenceMs } : {}) }
+      yield* this.events({ method, path, body, ...more })
+    },
+
+    /** Streams the server-sent events that answer any request. Leaving the loop ends the request. */
+    async *events(request: RawRequest): AsyncGenerator<SseEvent, void, void> {
+      const { signal } = request
+      const message = await open(request)
       const parser = openSseParser()
       try {
         for await (const bytes of message as AsyncIterable<Buffer>) yield* parser.feed(bytes)
@@ -120,6 +122,20 @@ export function openClient(dataDir: string) {
         if (cause instanceof Failure) throw cause
         throw broken(url, cause)
       }
+    },
+
+    /** Sends a request and resolves with the headers and the bytes of the response as they arrive. */
+    async raw(request: RawRequest): Promise<{ headers: IncomingHttpHeaders; bytes: AsyncIterable<Buffer> }> {
+      const message = await open(request)
+      async function* bytes(): AsyncGenerator<Buffer> {
+        try {
+          yield* message as AsyncIterable<Buffer>
+        } catch (cause) {
+          request.signal?.throwIfAborted()
+          throw broken(url, cause)
+        }
+      }
+      return { headers: message.headers, bytes: bytes() }
     },
 
     /**

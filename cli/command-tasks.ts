@@ -6,4 +6,7 @@ export const commandTasks = {
   chat: 'std/chat-completion',
   embed: 'std/embeddings',
   rerank: 'std/rerank',
+  image: 'std/image-generation',
+  speak: 'std/audio-speech',
+  transcribe: 'std/audio-transcription',
 } as const satisfies Record<string, Task>

@@ -43,10 +43,28 @@ export const entries: readonly Entry[] = [
     load: () => import('./commands/rerank.ts'),
   },
   {
+    name: 'image',
+    group: daily,
+    summary: 'make, edit and vary images',
+    load: () => import('./commands/image.ts'),
+  },
+  {
     name: 'video',
     group: daily,
     summary: 'make a video, also in several aspect ratios at once',
     load: () => import('./commands/video.ts'),
+  },
+  {
+    name: 'speak',
+    group: daily,
+    summary: 'synthesize speech from a text',
+    load: () => import('./commands/speak.ts'),
+  },
+  {
+    name: 'transcribe',
+    group: daily,
+    summary: 'turn audio into text or subtitles',
+    load: () => import('./commands/transcribe.ts'),
   },
   {
     name: 'job',

@@ -52,7 +52,11 @@ export interface PendingUpload {
  * Returns a URL unchanged, a small file as a `data:` URL, and a large file as a pending upload. Throws usage for a file
  * that is too large or of another kind.
  */
-export function mediaOf(what: Medium, value: string, flag = `--${what}`): string | PendingUpload {
+export function mediaOf(
+  what: Medium,
+  value: string,
+  { flag = `--${what}`, webp = false }: { flag?: string; webp?: boolean } = {},
+): string | PendingUpload {
   if (isAddress(value)) return value
   try {
     const { size } = statSync(value)
@@ -61,7 +65,9 @@ export function mediaOf(what: Medium, value: string, flag = `--${what}`): string
         `${basename(value)} has ${sizeText(size)}; ${flag} takes at most ${sizeText(maxBytes[what])}. Make it smaller.`,
       )
     const type = mediaType(headOf(value), value)
-    if (!type || !fits(what, type)) throw usage(`${value} is not ${kinds[what]}, which ${flag} needs.`)
+    const isFitting = type && (fits(what, type) || (webp && type === 'image/webp'))
+    if (!isFitting)
+      throw usage(`${value} is not ${webp ? 'a PNG, JPEG or WebP image' : kinds[what]}, which ${flag} needs.`)
     if (size > maxInlineBytes) return { path: value, type, size }
     return `data:${type};base64,${readFileSync(value, 'base64')}`
   } catch (cause) {
@@ -121,6 +127,7 @@ function mediaType(bytes: Buffer, path: string): string | undefined {
   if (head.startsWith('\u0089PNG\r\n\u001a\n')) return 'image/png'
   if (head.startsWith('\u00ff\u00d8\u00ff')) return 'image/jpeg'
   if (head.startsWith('RIFF') && head.slice(8, 12) === 'WAVE') return 'audio/wav'
+  if (head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP') return 'image/webp'
   if (head.startsWith('fLaC')) return 'audio/flac'
   if (head.startsWith('OggS')) return 'audio/ogg'
   if (head.startsWith('ID3') || /^\u00ff[\u00e2-\u00ff]/.test(head)) return 'audio/mpeg'

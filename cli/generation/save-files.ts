@@ -76,7 +76,7 @@ async function saveIn(
 }
 
 /** Reserves the first unused name by creating an empty file, so that a concurrent process takes the next one. */
-function reserve(folder: string, name: string, extension: string): string {
+export function reserve(folder: string, name: string, extension: string): string {
   for (let number = 1; ; number++) {
     const path = numbered(folder, name, extension, number)
     try {
@@ -141,7 +141,7 @@ const counted = ({ file_size, file_name }: JobFile) =>
   }
 
 /** Why a file cannot be written, by system error code. */
-const reasons: Record<string, string> = {
+export const writeReasons: Record<string, string> = {
   ENOSPC: 'the disk is full',
   EDQUOT: 'the disk quota of this user is used up',
   EACCES: 'this user may not write there',
@@ -158,7 +158,7 @@ const reasons: Record<string, string> = {
 function diskFailure(thrown: unknown, folder: string, id: string): unknown {
   const { code, syscall } = thrown as NodeJS.ErrnoException
   if (typeof code !== 'string' || syscall === undefined || thrown instanceof Failure) return thrown
-  const why = reasons[code] ?? (thrown as Error).message
+  const why = writeReasons[code] ?? (thrown as Error).message
   const what = id.startsWith('exec_') ? 'execution' : 'job'
   return new CommandFailure(
     exitCodes.io,

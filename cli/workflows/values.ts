@@ -32,7 +32,7 @@ const isMedium = (type: ParameterType | undefined): type is keyof typeof media =
 export function valueOf({ name, text }: GivenParameter, declared: Parameter | undefined): unknown {
   const type = declared?.type
   if (isMedium(type)) {
-    if (text.startsWith('@')) return mediaOf(media[type], text.slice(1), `--param ${name}`)
+    if (text.startsWith('@')) return mediaOf(media[type], text.slice(1), { flag: `--param ${name}` })
     if (isAddress(text)) return text
     throw usage(`'${name}' is of type ${type}. Give a file as --param ${name}=@path, or a URL.`)
   }

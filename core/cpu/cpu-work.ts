@@ -4,6 +4,8 @@ import { type AudioLimits, type DecodedSamples, decodeAudio } from './audio-work
 import { type BodyOptions, type ReadBody, readBodyValue } from './body-work.ts'
 import {
   checkImage,
+  type Encoding,
+  encodeImage,
   type ImageFacts,
   type ImageRules,
   type ImageSource,
@@ -35,6 +37,18 @@ export const cpuWork = {
   }): Promise<Done<ReencodedImage>> {
     const value = await reencodeImage(image, rules, as)
     return { value, give: [value.bytes] }
+  },
+  async encodeImage({
+    image,
+    rules,
+    encoding,
+  }: {
+    image: ImageSource
+    rules: ImageRules
+    encoding: Encoding
+  }): Promise<Done<Uint8Array>> {
+    const value = await encodeImage(image, rules, encoding)
+    return { value, give: [value] }
   },
   async thumbnail({
     image,

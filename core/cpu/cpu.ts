@@ -4,7 +4,7 @@ import type { JsonBounds } from '../json.ts'
 import type { AudioLimits } from './audio-work.ts'
 import { type BodyOptions, type ReadBody, readBodyValue } from './body-work.ts'
 import type { cpuWork } from './cpu-work.ts'
-import type { ImageRules, ImageSource, ReencodeAs } from './image-work.ts'
+import type { Encoding, ImageRules, ImageSource, ReencodeAs } from './image-work.ts'
 import { Mp3Stream } from './mp3.ts'
 import { openPools, type PoolName, type PoolsOptions } from './pools.ts'
 import type { WorkAnswer } from './serve-work.ts'
@@ -80,6 +80,9 @@ export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsOptions> =
     /** Re-encodes an image: upright, sRGB, no metadata. With `give` its bytes are transferred. Throws Failure `invalid_image`. */
     reencode: (image: Buffer | string, rules: ImageRules, as: ReencodeAs, { give = false } = {}) =>
       own('images', 'reencodeImage', { image, rules, as }, give && typeof image !== 'string' ? { give: [image] } : {}),
+    /** Writes an image in another format and quality. Throws Failure `invalid_image`. */
+    encode: (image: ImageSource, rules: ImageRules, encoding: Encoding) =>
+      own('images', 'encodeImage', { image, rules, encoding }),
     /** Makes a small WebP of an image. Throws Failure `invalid_image`. */
     thumbnail: (image: ImageSource, longestSide = 320) =>
       own('images', 'thumbnail', { image, rules: thumbnailRules, longestSide }),

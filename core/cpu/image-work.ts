@@ -28,6 +28,12 @@ export type ImageSource = Uint8Array | string
 /** What the image is used as. In an `alpha mask` the transparent pixels are selected, in a `mask` the white ones. */
 export type ReencodeAs = 'image' | 'mask' | 'alpha mask'
 
+export interface Encoding {
+  format: ImageFormat
+  /** 0 to 100. */
+  quality: number
+}
+
 /** A re-encoded image: upright, in sRGB, without metadata or other data of the original file. */
 export interface ReencodedImage extends ImageFacts {
   bytes: Uint8Array
@@ -90,6 +96,23 @@ export async function reencodeImage(source: ImageSource, rules: ImageRules, as: 
   const { data, info } = await decoded(written.toBuffer({ resolveWithObject: true }))
   // A copy, because memory of the library cannot be transferred to another thread.
   return { bytes: new Uint8Array(data), format, width: info.width, height: info.height }
+}
+
+/** Returns an image in another format with a quality from 0 to 100; PNG has none. Transparency becomes black in JPEG. */
+export async function encodeImage(
+  source: ImageSource,
+  rules: ImageRules,
+  { format, quality }: Encoding,
+): Promise<Uint8Array> {
+  const { bytes } = await head(source, rules)
+  const image = sharp(bytes, rules.maxPixels).autoOrient()
+  const written =
+    format === 'png'
+      ? image.png({ compressionLevel: 3 })
+      : format === 'jpeg'
+        ? image.jpeg({ quality: Math.max(1, quality) })
+        : image.webp({ quality: Math.max(1, quality) })
+  return new Uint8Array(await decoded(written.toBuffer()))
 }
 
 /** Returns a WebP with sides of at most `longestSide` pixels; small images are not enlarged. */

@@ -210,6 +210,8 @@ export function openJobs(options: JobsOptions) {
      * until the returned function is called.
      */
     follow: live.follow,
+    /** The unfinished images that the current run of the job has reported. Cheap. */
+    previewsOf: (id: string) => live.find(id)?.previews ?? [],
     /** The same for every change of state of the organization's jobs. */
     followOrganization: live.followOrganization,
 

@@ -1,5 +1,5 @@
 import type { LogLine } from '../store/store.ts'
-import type { RunReport } from '../tasks/run-job.ts'
+import type { Preview, RunReport } from '../tasks/run-job.ts'
 import { openLogRing } from './log-ring.ts'
 
 /** Identifies a job. */
@@ -15,8 +15,13 @@ export interface LiveRun {
   /** 0 to 1; null until the run reports any. */
   readonly progress: number | null
   readonly ranMs: number
+  /** The unfinished images that the run has reported, oldest first. */
+  readonly previews: readonly Preview[]
   lines(): LogLine[]
 }
+
+/** Maximum bytes of the previews that a run keeps; later ones are dropped. */
+const maxPreviewBytes = 8 << 20
 
 /**
  * The reports of current runs, and their followers. A follower is notified that something has changed, at most once per
@@ -76,6 +81,8 @@ export function openLiveRuns({ now, failed }: { now: () => number; failed: (thro
       const ring = openLogRing()
       const since = performance.now()
       let progress: number | null = null
+      const previews: Preview[] = []
+      let previewBytes = 0
       const run: LiveRun = {
         report: {
           progress(fraction) {
@@ -87,7 +94,14 @@ export function openLiveRuns({ now, failed }: { now: () => number; failed: (thro
             ring.add({ at: now(), level, message })
             notify(jobs.get(id))
           },
+          preview(preview) {
+            if (previewBytes + preview.bytes.length > maxPreviewBytes) return
+            previewBytes += preview.bytes.length
+            previews.push(preview)
+            notify(jobs.get(id))
+          },
         },
+        previews,
         get progress() {
           return progress
         },

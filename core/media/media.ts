@@ -14,33 +14,12 @@ import { checkProbe } from './check-probe.ts'
 import type { Resolve } from './checked-lookup.ts'
 import { fetchRefusal, openFetcher, TooLarge } from './fetch.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
-import { imageRules } from './image-rules.ts'
-import {
-  type FetchedKind,
-  failureCodes,
-  failureOfField,
-  type MediaKind,
-  missingContent,
-  writeFailed,
-} from './media-failures.ts'
+import { imageRules, webpRules } from './image-rules.ts'
+import { type FetchedKind, failureOfField, missingContent, tooLargeFailure, writeFailed } from './media-failure.ts'
+import type { MediaInput, MediaKind, MediaSender, TakeOptions } from './media-input.ts'
 import { openSemaphore } from './semaphore.ts'
-import { bytesOfDataUrl, megabytes, ownOrigins, readSource, type Source } from './source.ts'
+import { bytesOfDataUrl, ownOrigins, readSource, type Source } from './source.ts'
 import { storedText } from './stored-text.ts'
-
-export type { MediaKind } from './media-failures.ts'
-
-/** Media of a request: a URL or file id, its content if the request contained it, or an uploaded file on the disk. */
-export type MediaInput = string | Uint8Array | { path: string; bytes: number }
-
-/** The sender of media and the job for which it is sent. */
-export interface MediaSender {
-  organizationId: string
-  /** Origin of this server as the caller knows it: `https://infer.example`. */
-  origin: string
-  /** The job that gets the media as an input. */
-  jobId?: string
-  signal?: AbortSignal
-}
 
 interface MediaOptions {
   config: Pick<Config, 'allowed_hosts' | 'limits' | 'media' | 'public_url'>
@@ -94,8 +73,8 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
     throw new Failure('url_fetch_failed', fetchRefusal)
   }
 
-  const tooLarge = (field: string, kind: FetchedKind) =>
-    new Failure(failureCodes[kind], `'${field}' is larger than ${megabytes(maxBytes[kind])}.`)
+  const tooLarge = (field: string, kind: FetchedKind) => tooLargeFailure(field, kind, maxBytes[kind])
+
   /** Calls `onPiece` with each piece of media that is not stored on this server yet. */
   async function receiveMedia(
     { organizationId, signal }: MediaSender,
@@ -149,10 +128,16 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
     expiresAt: Date.now() + unclaimedMs,
   })
 
-  async function takeImage(sender: MediaSender, field: string, source: Source, kind: 'image' | 'mask', alpha: boolean) {
+  async function takeImage(
+    sender: MediaSender,
+    field: string,
+    source: Source,
+    kind: 'image' | 'mask',
+    { alpha, webp }: TakeOptions,
+  ) {
     const sent = await bytesOf(sender, field, source, kind)
     const as = kind === 'mask' && alpha ? 'alpha mask' : kind
-    const { bytes, format, width, height } = await cpu.reencode(sent, imageRules, as, { give: true })
+    const { bytes, format, width, height } = await cpu.reencode(sent, webp ? webpRules : imageRules, as, { give: true })
     sender.signal?.throwIfAborted()
     const facts = { ...factsFor(sender), name: `${kind}.${format === 'jpeg' ? 'jpg' : format}`, width, height }
     return files.keep(sender.organizationId, bytes, { ...facts, contentType: `image/${format}` })
@@ -263,13 +248,6 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
       }),
 
     /**
-     * Resolves with decoded audio in the form that engines get. Disposing of it deletes the file. `value` and errors are as
-     * in `take`.
-     */
-    decodeAudio: (sender: MediaSender, field: string, value: MediaInput): Promise<DecodedAudio> =>
-      withPermit(sender, field, 'audio', async () => decodeAudio(sender, field, sourceOf(sender, field, value))),
-
-    /**
      * Resolves with the path of a file of any kind: of a stored one, or of a new one in the folder. `value` and errors are
      * as in `take`.
      */
@@ -277,7 +255,26 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
       withPermit(sender, field, 'file', () => pathOf(sender, field, sourceOf(sender, field, value), 'file', folder)),
 
     /**
-     * Stores media as a new file. With `alpha` the transparent pixels of a mask are selected: they become white.
+     * Resolves with the samples of audio of at most `maxSeconds`, in the form that engines get. Nothing is stored.
+     * `value` and errors are as in `take`.
+     */
+    samples: (sender: MediaSender, field: string, value: MediaInput, maxSeconds: number): Promise<Buffer> =>
+      withPermit(sender, field, 'audio', async () => {
+        await using sound = await decodeAudio(sender, field, sourceOf(sender, field, value))
+        if (sound.seconds > maxSeconds)
+          throw new Failure('invalid_audio', `The audio lasts longer than ${maxSeconds} s, the maximum.`)
+        return (await readFile(sound.path)).subarray(0, sound.bytes)
+      }),
+
+    /**
+     * Resolves with decoded audio in the form that engines get. Disposing of it deletes the file. `value` and errors are as
+     * in `take`.
+     */
+    decodeAudio: (sender: MediaSender, field: string, value: MediaInput): Promise<DecodedAudio> =>
+      withPermit(sender, field, 'audio', async () => decodeAudio(sender, field, sourceOf(sender, field, value))),
+
+    /**
+     * Stores media as a new file.
      * Rejects with Failure `invalid_value` (neither URL nor file), `url_fetch_failed`, `not_found`, `invalid_image`,
      * `invalid_video`, `invalid_audio`, `unsupported_task` (ffmpeg is missing) with the field as `param`, `no_capacity`,
      * `disk_full`, or the reason of the sender's signal.
@@ -287,14 +284,15 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
       field: string,
       value: MediaInput,
       kind: MediaKind,
-      { alpha = false }: { alpha?: boolean | undefined } = {},
+      options: TakeOptions = {},
     ): Promise<FileRecord> =>
       withPermit(sender, field, kind, async () => {
         const source = sourceOf(sender, field, value)
         return kind === 'image' || kind === 'mask'
-          ? takeImage(sender, field, source, kind, alpha)
+          ? takeImage(sender, field, source, kind, options)
           : takeRecording(sender, field, source, kind)
       }),
   }
 }
+export type { MediaInput, MediaKind, MediaSender, TakeOptions } from './media-input.ts'
 export type Media = ReturnType<typeof openMedia>

@@ -18,6 +18,7 @@ const serverFields = new Set<keyof Model>([
   'resolutions',
   'region',
   'features',
+  'input_images',
 ])
 
 /** Whether a new value of a model's key needs a new engine. */

@@ -94,6 +94,8 @@ export interface SpeechTraits {
   aliases: Readonly<Record<string, string>>
   /** Maximum characters of one text. */
   longestInput: number
+  /** The engine's fields for the recording of a voice to clone and its words, if they have other names than ours. */
+  reference?: { audio: string; text: string }
 }
 
 /** Names the protocol between infer and an engine. The protocols are in core/tasks/protocols. */
@@ -132,6 +134,8 @@ export interface EngineTraits {
   translateField?: boolean
   /** Whether the engine is a server elsewhere, so that the region of this machine is not its region. */
   isElsewhere?: true
+  /** How many input images one edit may have. Default: 1. */
+  inputImages?: number
   /** Only of models that synthesize speech. */
   speech?: SpeechTraits
   /** Name of the model in requests to the engine. */

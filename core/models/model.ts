@@ -29,6 +29,10 @@ export const features = [
   'segments',
   'words',
   'speakers',
+  'transcription_stream',
+  'voice_cloning',
+  'variations',
+  'transparent_background',
 ] as const
 export const Feature = z.enum(features)
 export type Feature = z.infer<typeof Feature>
@@ -122,6 +126,18 @@ const ownFields = {
       example: ['720p', '1080p'],
       with: { ...images, tasks: ['slug/text-to-video'] },
       absent: '480p and 720p',
+    }),
+  input_images: z
+    .int()
+    .min(1)
+    .max(16)
+    .optional()
+    .meta({
+      description: 'How many images one edit may have.',
+      unit: 'images',
+      example: 3,
+      with: { ...images, tasks: ['slug/image-to-image'] },
+      absent: '16 for demo, 1 for others',
     }),
   features: z
     .array(Feature)

@@ -22,7 +22,10 @@ export function modelFor({ id: task, title }: TaskName, id: string, catalog: Cat
 }
 
 /** Throws Failure `unsupported_parameter` for the first feature that the engine lacks. */
-export function checkFeatures(used: readonly [Feature, param: string][], entry: CatalogEntry): void {
+export function checkFeatures(
+  used: readonly [Feature, param: string][],
+  entry: Pick<CatalogEntry, 'id' | 'engine' | 'traits'>,
+): void {
   const lacking = used.find(([feature]) => !entry.traits.features.has(feature))
   if (!lacking) return
   const [feature, param] = lacking

@@ -32,11 +32,20 @@ export interface RunTask {
   undo(ran: Pick<RunResult, 'files'>, job: JobRecord): Promise<void>
 }
 
-/** Receives progress and log lines of a run. Cheap, never throws, may be called at any rate. */
+/** An unfinished image of a run. Its bytes come from the engine and are not checked. */
+export interface Preview {
+  /** Position of the image in the request, from 0. */
+  image: number
+  bytes: Buffer
+}
+
+/** Receives progress, previews and log lines of a run. Cheap, never throws, may be called at any rate. */
 export interface RunReport {
   /** 0 to 1; lower values than before are ignored. */
   progress(fraction: number): void
   log(level: LogLine['level'], message: string): void
+  /** Absent where nobody can read previews. */
+  preview?(preview: Preview): void
 }
 
 export interface RunnableJob extends JobRecord {

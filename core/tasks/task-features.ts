@@ -10,7 +10,7 @@ const sampling: readonly Feature[] = [
   'min_p',
   'repetition_penalty',
 ]
-const transcription: readonly Feature[] = ['segments', 'words', 'speakers', 'logprobs']
+const transcription: readonly Feature[] = ['segments', 'words', 'speakers', 'logprobs', 'transcription_stream']
 
 /** The features that a request of each task can use; none for the tasks that are missing. */
 const taskFeatures: Partial<Record<Task, readonly Feature[]>> = {
@@ -21,6 +21,9 @@ const taskFeatures: Partial<Record<Task, readonly Feature[]>> = {
   'std/completion': [...sampling, 'echo', 'suffix', 'best_of'],
   'std/audio-transcription': transcription,
   'std/audio-translation': transcription,
+  'std/audio-speech': ['voice_cloning'],
+  'std/image-generation': ['transparent_background'],
+  'std/image-edit': ['variations', 'transparent_background'],
 }
 
 /** The features of an engine that count for each task of a model, in the order in which the engine has them. */

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { FailureDetail } from '../failure.ts'
-import type { MediaKind } from '../media/media.ts'
+import type { MediaKind, TakeOptions } from '../media/media.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { Model } from '../models/model.ts'
 import type { GenerationTask, ImageTask, SpeechTask, Task, TextTask, TranscriptionTask } from '../schemas/task.ts'
@@ -54,12 +54,7 @@ export interface FillContext {
   /** Returns the seed for a request without one. */
   drawSeed: () => number
   /** Stores the media that a field names as a file of the organization. Rejects with Failure that names the field. */
-  take: (
-    field: string,
-    value: string,
-    kind: MediaKind,
-    options?: { alpha?: boolean | undefined },
-  ) => Promise<FileRecord>
+  take: (field: string, value: string, kind: MediaKind, options?: TakeOptions) => Promise<FileRecord>
 }
 
 /** Everything that infer knows about a task. Code outside this folder reads the record and never compares task ids. */

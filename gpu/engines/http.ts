@@ -114,7 +114,7 @@ export async function openHttp(options: HttpOptions) {
       const failure = Failure.from(error)
       if (failure.code === 'internal_error') log.error('A request failed', { path: request.url }, error)
       reply.flush()
-      sendFailure(response, failure, stream)
+      sendFailure(response, failure, reply.form)
     }
   }
 

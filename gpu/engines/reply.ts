@@ -16,6 +16,8 @@ export const eventStream: StreamForm = {
 /** One response. Call `json` once, or `write` any number of times and then `end`, or `binary`. */
 export interface Reply {
   json(body: unknown): void
+  /** The format of this stream, if it differs from that of the engine's other streams. Set it before `write`. */
+  form: StreamForm
   /** Sends frames of a stream; resolves when more can be written. The first call sends the headers. */
   write(frames: string): void | Promise<void>
   end(frames: string): void
@@ -34,13 +36,10 @@ export interface BinaryReply {
 }
 
 /** Opens a reply on an HTTP response. */
-export function openReply(
-  response: ServerResponse,
-  signal: AbortSignal,
-  { contentType }: StreamForm = eventStream,
-): Reply {
+export function openReply(response: ServerResponse, signal: AbortSignal, form: StreamForm = eventStream): Reply {
   const begin = () => {
-    if (!response.headersSent) response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-cache' })
+    if (!response.headersSent)
+      response.writeHead(200, { 'content-type': reply.form.contentType, 'cache-control': 'no-cache' })
   }
   let buffered = ''
   let sentAt = Number.NEGATIVE_INFINITY
@@ -61,8 +60,9 @@ export function openReply(
     full.catch(() => {})
   }
 
-  return {
+  const reply: Reply = {
     signal,
+    form,
     json: body => send(response, 200, body),
     write(frames) {
       begin()
@@ -86,6 +86,7 @@ export function openReply(
     },
     flush,
   }
+  return reply
 }
 
 /** Frames that follow within this time are merged into one write, which costs as much as a token of a small model. */

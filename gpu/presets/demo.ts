@@ -50,7 +50,8 @@ export const demo: Preset = {
         ...routesOf([openaiAudio], ['std/audio-speech', 'std/audio-transcription']),
       },
       speech: { formats: ['wav', 'pcm'], voices: voices.map(({ id }) => id), aliases: openAiVoices },
-      features: ['segments', 'words'],
+      features: ['segments', 'words', 'transcription_stream', 'voice_cloning', 'variations', 'transparent_background'],
+      inputImages: 16,
     }),
   failureOf: (status, body) => refusal(status, body),
 }

@@ -120,8 +120,11 @@ export const engineSettings = [
   'mlock',
 ] as const
 
-/** Every feature, for engines about which nothing is known. */
-export const allFeatures: readonly Feature[] = features
+/** Features that an engine without them would ignore silently: only a model's configuration or a preset can name them. */
+const neverAssumed: ReadonlySet<Feature> = new Set(['voice_cloning', 'variations', 'transparent_background'])
+
+/** Every feature that is assumed of engines about which nothing is known. */
+export const allFeatures: readonly Feature[] = features.filter(feature => !neverAssumed.has(feature))
 
 export interface Abilities extends Omit<EngineTraits, 'features' | 'upstreamId' | 'speech'> {
   features: readonly Feature[]
@@ -135,6 +138,7 @@ export const traitsFor = (model: Model, abilities: Abilities): EngineTraits => (
   features: new Set(model.features ?? abilities.features),
   rerankScores: model.rerank_scores ?? abilities.rerankScores,
   upstreamId: model.upstream_id ?? model.id,
+  inputImages: model.input_images ?? abilities.inputImages ?? 1,
   ...(model.tasks.includes('std/audio-speech')
     ? { speech: speechTraits(model, abilities.speech) }
     : { speech: undefined }),
@@ -142,12 +146,13 @@ export const traitsFor = (model: Model, abilities: Abilities): EngineTraits => (
 
 const speechTraits = (
   model: Model,
-  { formats = speechFormats, voices = null, aliases = {} }: Partial<SpeechTraits> = {},
+  { formats = speechFormats, voices = null, aliases = {}, reference }: Partial<SpeechTraits> = {},
 ): SpeechTraits => ({
   formats: model.speech_formats ?? formats,
   voices: model.voices ?? voices,
   aliases: { ...aliases, ...model.voice_aliases },
   longestInput: model.speech_input ?? defaultSpeechInput,
+  ...(reference ? { reference } : {}),
 })
 
 /** Whether the model generates text. */

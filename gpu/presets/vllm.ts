@@ -42,6 +42,7 @@ export const vllm: Preset = {
       streamUsage: 'continuous',
       namedTool: true,
       promptLists: true,
+      speech: { reference: { audio: 'ref_audio', text: 'ref_text' } },
     }),
   failureOf: (status, body) => refusal(status, body),
 }

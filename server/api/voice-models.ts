@@ -19,7 +19,9 @@ const VoiceModel = z.object({
   languages: z.array(z.string()).nullable().describe('Languages of its voices; null if the engine reports none.'),
   default_voice: z.string().nullable().describe('Voice of a request that names none; null if the engine decides.'),
   formats: z.array(z.enum(speechFormats)).describe('Formats that can be requested on this server.'),
-  supports_cloning: z.literal(false).describe('Always false: voices cannot be cloned.'),
+  supports_cloning: z
+    .boolean()
+    .describe('Whether a request may have `reference_audio`, a recording of the voice to speak with.'),
   max_input_characters: z.int().describe('Most characters of a text.'),
   voice_aliases: z.record(z.string(), z.string()).describe('Further names of voices, each with the id of its voice.'),
   voices: z
@@ -43,7 +45,8 @@ export const voiceModelRoutes = (owners: Pick<Owners, 'conversion' | 'jobs' | 'r
     handle: async (_input, call) => {
       const { conversion, registry } = owners
       const models = speechModels(call, owners).map(async model => {
-        const known = registry.catalog().get(model.id)!.traits.speech!
+        const { features, speech } = registry.catalog().get(model.id)!.traits
+        const known = speech!
         const voices = await voicesOf(model, owners)
         const languages = new Set(voices.flatMap(({ language }) => language ?? []))
         return {
@@ -54,7 +57,7 @@ export const voiceModelRoutes = (owners: Pick<Owners, 'conversion' | 'jobs' | 'r
           languages: languages.size > 0 ? [...languages] : null,
           default_voice: known.voices?.[0] ?? null,
           formats: await conversion.offered(known.formats),
-          supports_cloning: false as const,
+          supports_cloning: features.has('voice_cloning'),
           max_input_characters: known.longestInput,
           voice_aliases: known.aliases,
           voices,

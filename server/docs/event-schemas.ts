@@ -175,16 +175,26 @@ export function registerEventSchemas(): void {
   ]).meta({ id: 'TranscriptionEvent', description: 'An event of a streamed transcription.' })
 
   z.object({
-    type: z.enum(['image_generation.completed', 'image_edit.completed']).describe('What happened.'),
+    type: z
+      .enum([
+        'image_generation.partial_image',
+        'image_generation.completed',
+        'image_edit.partial_image',
+        'image_edit.completed',
+      ])
+      .describe('Whether the image is unfinished or finished.'),
     b64_json: z.string().describe('The bytes of the image in base64.'),
     created_at: created,
     size: z.string().describe('`<width>x<height>` in pixels.'),
     quality: z.enum(['auto', 'low', 'medium', 'high']).describe('Quality of the request.'),
     background: z.string().describe('Background of the request.'),
     output_format: z.enum(['png', 'jpeg', 'webp']).describe('Format of the image.'),
+    partial_image_index: z.int().optional().describe('Number of the unfinished image, from 0.'),
+    image_index: z.int().optional().describe('Position of the image in the request, from 0, of an unfinished image.'),
     usage: z
       .looseObject({})
-      .describe('Token counts, which are 0 for images, and `images`: 1, because each image has an event.'),
+      .optional()
+      .describe('Token counts, which are 0 for images, and `images`: 1. Only of finished images.'),
   }).meta({ id: 'ImageEvent', description: 'A streamed image.' })
 
   registerLogEvents()

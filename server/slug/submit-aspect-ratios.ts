@@ -2,9 +2,8 @@ import { createReadStream } from 'node:fs'
 import { canonicalHash } from '../../core/canonical.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
-import type { MediaKind } from '../../core/media/media.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
-import { fillMedia } from '../../core/tasks/generation/media.ts'
+import { byKind, fillMedia } from '../../core/tasks/generation/media.ts'
 import type { AspectRatio } from '../../core/tasks/generation/size.ts'
 import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
 import { checkRequestFields } from '../../core/tasks/request-fields.ts'
@@ -56,17 +55,18 @@ export async function submitAspectRatios(
   try {
     // Fetched once, so that all videos have the same input. Each job has its own copy, which is removed with the job.
     const first = await storeMedia(call, ids[0]!, prepared[0]!.media, owners)
-    kept.push(...Object.values(first))
+    kept.push(...first)
     call.releaseBody()
-    const filled = [fillMedia(prepared[0]!, first)]
+    const filled = [fillMedia(prepared[0]!, byKind(prepared[0]!.media, first))]
     for (const [at, one] of prepared.entries()) {
       if (at === 0) continue
-      const copies: Partial<Record<MediaKind, FileRecord>> = {}
-      for (const [kind, file] of Object.entries(first) as [MediaKind, FileRecord][]) {
-        copies[kind] = await copyFor(ids[at]!, file, owners)
-        kept.push(copies[kind])
+      const copies: FileRecord[] = []
+      for (const file of first) {
+        const copy = await copyFor(ids[at]!, file, owners)
+        copies.push(copy)
+        kept.push(copy)
       }
-      filled.push(fillMedia(one, copies))
+      filled.push(fillMedia(one, byKind(one.media, copies)))
     }
     const jobs = filled.map((inputs, at) => ({
       id: ids[at]!,

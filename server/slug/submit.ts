@@ -2,13 +2,13 @@ import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { canonicalHash } from '../../core/canonical.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
-import type { MediaKind } from '../../core/media/media.ts'
 import type { Model } from '../../core/models/model.ts'
 import { closeSlugs } from '../../core/models/slugs.ts'
 import type { GenerationTask, ImageTask } from '../../core/schemas/task.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
-import { fillMedia } from '../../core/tasks/generation/media.ts'
+import { checkAbilities, type SpecialInputs } from '../../core/tasks/generation/abilities.ts'
+import { byKind, fillMedia } from '../../core/tasks/generation/media.ts'
 import type { MediaReference } from '../../core/tasks/generation/prepare.ts'
 import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
 import { checkRequestFields } from '../../core/tasks/request-fields.ts'
@@ -68,6 +68,7 @@ export async function submitGeneration(
   const prepared = taskRecord(task).prepare(body, model)
   // A model that edits images may do so with a mask only, or without one only.
   if (prepared.task !== task) admission.admit(call.caller, { kind: 'job', task: prepared.task, modelId: model.id })
+  checkAbilities({ ...prepared.inputs, ...imagesOf(prepared.media) }, owners.registry.catalog().get(model.id)!)
   const id = newId('job')
   const { deferred, defer } = deferForPrompt(call, prepared, { group: id, terms }, owners)
   // The same body under another slug is another request.
@@ -83,14 +84,14 @@ export async function submitGeneration(
   call.releaseBody()
   const options = { id, slug, deferred, ...(terms ? { terms } : {}) }
   try {
-    const filled = fillMedia(prepared, stored)
+    const filled = fillMedia(prepared, byKind(prepared.media, stored))
     const admitted = admission.estimated(offer, () => estimateOf(task, filled))
     const inputs = defer(filled)
     const submitted = await submitJob(call, [slug, body], { ...options, admitted, inputs }, owners)
-    if (submitted.replayed) await forget(Object.values(stored), owners)
+    if (submitted.replayed) await forget(stored, owners)
     return { ...submitted, model, syncMode: prepared.syncMode }
   } catch (thrown) {
-    await forget(Object.values(stored), owners)
+    await forget(stored, owners)
     throw thrown
   }
 }
@@ -128,17 +129,23 @@ export function offered(
   return { model: registry.find(id)!, task: target.task, slug: null }
 }
 
-/** Stores the media that the request names as files: all of them or none. */
+/** Returns the number of input images and the field that names them. */
+function imagesOf(media: readonly MediaReference[]): Pick<SpecialInputs, 'images' | 'imageField'> {
+  const images = media.filter(({ kind }) => kind === 'image')
+  return { images: images.length, imageField: images[0]?.field.replace(/\[0\].*$/, '') ?? 'image' }
+}
+
+/** Stores the media that the request names as files, in their order: all of them or none. */
 export async function storeMedia(
   call: Call,
   jobId: string,
   wanted: readonly MediaReference[],
   owners: Pick<Owners, 'files' | 'log' | 'media'>,
-): Promise<Partial<Record<MediaKind, FileRecord>>> {
+): Promise<FileRecord[]> {
   const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId, signal: call.signal }
   const settled = await Promise.allSettled(
-    wanted.map(({ field, value, kind, alpha }) =>
-      owners.media.take(sender, field, call.inline.get(value) ?? value, kind, { alpha }),
+    wanted.map(({ field, value, kind, alpha, webp }) =>
+      owners.media.take(sender, field, call.inline.get(value) ?? value, kind, { alpha, webp }),
     ),
   )
   const kept = settled.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
@@ -147,7 +154,7 @@ export async function storeMedia(
     await forget(kept, owners)
     throw refused.reason
   }
-  return Object.fromEntries(wanted.map(({ kind }, at) => [kind, kept[at]!]))
+  return kept
 }
 
 /** Removes the files of a job that was not created. A file that cannot be removed now is removed when it expires. */

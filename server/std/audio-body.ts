@@ -20,15 +20,22 @@ export async function readAudioBody(
   shape: Readonly<Record<string, z.ZodType>>,
   owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'>,
 ): Promise<AudioBody> {
-  const { admission, config, cpu } = owners
   if (isForm(call.req)) {
-    const form = await readForm(call, { files: { file: 1 }, maxBytes: config.limits.audio_size }, owners)
+    const form = await readForm(call, { files: { file: 1 }, maxBytes: owners.config.limits.audio_size }, owners)
     const value = formBody(form.fields, shape)
     const [file] = form.files.get('file') ?? []
     // Placeholder for the file: the schema only requires the field.
     if (file) value.file = 'the file of the form'
     return { value, file, [Symbol.asyncDispose]: () => form[Symbol.asyncDispose]() }
   }
+  return { value: await readAudioJson(call, owners), file: undefined, async [Symbol.asyncDispose]() {} }
+}
+
+/** Reads JSON that may contain audio, which is added to `call.inline`. */
+export async function readAudioJson(
+  call: Call,
+  { admission, config, cpu }: Pick<Owners, 'admission' | 'config' | 'cpu'>,
+): Promise<unknown> {
   call.releaseBody = admission.holdBody(heldBytes(call.req))
   const bytes = await readBody(call.req, config.limits.chat_body)
   const size = bytes.length
@@ -37,5 +44,5 @@ export async function readAudioBody(
   call.releaseBody(heldAfterReading(size))
   call.bodyHash = read.hash
   call.inline = read.inline
-  return { value: read.value, file: undefined, async [Symbol.asyncDispose]() {} }
+  return read.value
 }

@@ -17,13 +17,27 @@ export interface ImageBody extends AsyncDisposable {
   request: ImageRequest
 }
 
+/** A route for images. */
+export interface ImageRoute {
+  task: ImageTask
+  /** Whether a request needs no prompt. */
+  variation?: boolean
+}
+
+/** A variation is an edit with an empty prompt. */
+const withoutPrompt = (sent: unknown): unknown =>
+  sent !== null && typeof sent === 'object' && (sent as { prompt?: unknown }).prompt == null
+    ? { ...sent, prompt: '' }
+    : sent
+
 /** Reads JSON or a form. Throws Failure for an invalid request. */
 export async function readImageBody(
-  task: ImageTask,
+  { task, variation = false }: ImageRoute,
   call: Call,
   owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'>,
 ): Promise<ImageBody> {
-  if (!isForm(call.req)) return { ...checked(task, await readJson(call, owners)), async [Symbol.asyncDispose]() {} }
+  const check = (sent: unknown) => checked(task, variation ? withoutPrompt(sent) : sent)
+  if (!isForm(call.req)) return { ...check(await readJson(call, owners)), async [Symbol.asyncDispose]() {} }
   const form = await readForm(call, { files: { image: maxSources, mask: 1 }, maxBytes: imageRules.maxBytes }, owners)
   try {
     const sent = formBody(form.fields, imageRequests[task].shape)
@@ -38,7 +52,7 @@ export async function readImageBody(
       sent[name] = addresses.length === 1 ? addresses[0] : addresses
     }
     call.inline = inline
-    return { ...checked(task, sent), [Symbol.asyncDispose]: () => form[Symbol.asyncDispose]() }
+    return { ...check(sent), [Symbol.asyncDispose]: () => form[Symbol.asyncDispose]() }
   } catch (thrown) {
     await form[Symbol.asyncDispose]()
     throw thrown

@@ -1,6 +1,5 @@
 import { Failure } from '../../core/failure.ts'
 import type { Model } from '../../core/models/model.ts'
-import type { ImageTask } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import {
   ImageEditForm,
@@ -8,6 +7,8 @@ import {
   ImageGenerationRequest,
   type ImageRequest,
   ImagesResponse,
+  ImageVariationForm,
+  ImageVariationRequest,
 } from '../../core/tasks/image/image-request.ts'
 import { respondAsync } from '../api/job-created.ts'
 import { hasEnded } from '../api/job-record.ts'
@@ -21,7 +22,8 @@ import { type SubmitOwners, submitGeneration } from '../slug/submit.ts'
 import { failureOf, waitForEnd } from '../slug/sync.ts'
 import { answerLater } from '../submit.ts'
 import { sendImages, unfinished } from './image-answer.ts'
-import { readImageBody } from './image-body.ts'
+import { type ImageRoute, readImageBody } from './image-body.ts'
+import { sendImageEvents } from './image-events.ts'
 
 type ImageOwners = SubmitOwners & Pick<Owners, 'cpu' | 'fleet'>
 
@@ -29,29 +31,36 @@ type ImageOwners = SubmitOwners & Pick<Owners, 'cpu' | 'fleet'>
  * Returns the handler of an OpenAI-compatible request for images. The request becomes a durable job like any
  * generation, and the caller waits for its end: a repeated request with the same idempotency key gets the same images.
  */
-function images(task: ImageTask, owners: ImageOwners): (call: Call) => Promise<void> {
-  return call => answerImages(task, call, owners)
+function images(to: ImageRoute, owners: ImageOwners): (call: Call) => Promise<void> {
+  return call => answerImages(to, call, owners)
 }
 
-async function answerImages(task: ImageTask, call: Call, owners: ImageOwners): Promise<void> {
+async function answerImages(to: ImageRoute, call: Call, owners: ImageOwners): Promise<void> {
   const prefer = preferenceOf(call.req.headers.prefer)
-  const { job, model, request } = await submit(task, call, owners)
+  const { job, model, request } = await submit(to, call, owners)
   if (prefer.later) return answerLater(call, job)
-  const ended = await endOf(job, model, call, prefer.waitMs, owners)
+  const completed = completedJob(job, model, call, prefer.waitMs, owners)
+  if (request.stream) await sendImageEvents(call, { task: to.task, job, request, completed }, owners)
+  else await sendImages(call, await completed, request, owners)
+}
+
+/** Resolves with the job when it is completed. Rejects with its Failure, or with that of a wait that is over. */
+async function completedJob(...[job, model, call, waitMs, owners]: Parameters<typeof endOf>): Promise<JobRecord> {
+  const ended = await endOf(job, model, call, waitMs, owners)
   if (!hasEnded(ended)) throw unfinished(call, ended)
   if (ended.status !== 'completed') throw failureOf(ended)
-  await sendImages(call, task, ended, request, owners)
+  return ended
 }
 
 /** Submits the job. The files of the form are removed once they are stored as files of the job. */
 async function submit(
-  task: ImageTask,
+  to: ImageRoute,
   call: Call,
   owners: ImageOwners,
 ): Promise<{ job: JobRecord; model: Model; request: ImageRequest }> {
-  await using body = await readImageBody(task, call, owners)
+  await using body = await readImageBody(to, call, owners)
   const { sent, request } = body
-  const target = { modelId: request.model, task }
+  const target = { modelId: request.model, task: to.task }
   const { job, model } = await submitGeneration(call, { target, body: sent }, owners)
   const { status } = owners.fleet.snapshot().models[model.id] ?? { status: 'cold' }
   call.header('x-model-status', status)
@@ -101,7 +110,7 @@ const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQImWNgaGgAAAGEAQEDkg2VAAAAAElFTkSuQmCC'
 
 const how =
-  'The answer has the images in `data`, as URLs or in base64, and in `images` with their sizes. It comes when they are there, or after 120 s as 504 with the id of the job, which continues. The id of the job is in the header `x-job-id`; with `Prefer: respond-async` the job is the answer. A client that disconnects cancels the job, unless it sent an `Idempotency-Key`. With `stream: true` the images come as server-sent events.'
+  'The answer has the images in `data`, as URLs or in base64, and in `images` with their sizes. It comes when they are there, or after 120 s as 504 with the id of the job, which continues. The id of the job is in the header `x-job-id`; with `Prefer: respond-async` the job is the answer. A client that disconnects cancels the job, unless it sent an `Idempotency-Key`. With `stream: true` the images come as server-sent events; with `partial_images` unfinished ones come before them, if the engine shows any.'
 
 /** The OpenAI-compatible routes for images. */
 export const imageRoutes = (owners: ImageOwners) => [
@@ -112,17 +121,28 @@ export const imageRoutes = (owners: ImageOwners) => [
     description: `Creates images from a text. ${how}`,
     body: ImageGenerationRequest,
     example: { model: 'infer/demo', prompt: 'A cat on a mat', size: '512x512' },
-    answer: images('std/image-generation', owners),
+    answer: images({ task: 'std/image-generation' }, owners),
   }),
   route({
     ...facts,
     path: '/std/v1/images/edits',
     summary: 'Edit image',
-    description: `Creates images from an image and a text. With a mask only a part of the image is created anew. Send image and mask as files of a form, or in JSON as URLs or ids of files. ${how}`,
+    description: `Creates images from one or more images and a text. With a mask only a part of the image is created anew. Send image and mask as files of a form, or in JSON as URLs or ids of files. ${how}`,
     largeBody: true,
     body: ImageEditRequest,
     form: ImageEditForm,
     example: { model: 'infer/demo', prompt: 'A dog on a mat', image: pixel },
-    answer: images('std/image-edit', owners),
+    answer: images({ task: 'std/image-edit' }, owners),
+  }),
+  route({
+    ...facts,
+    path: '/std/v1/images/variations',
+    summary: 'Create variations of image',
+    description: `Creates images from an image alone, with models that need no prompt (feature \`variations\`). Otherwise the same as \`/std/v1/images/edits\`. ${how}`,
+    largeBody: true,
+    body: ImageVariationRequest,
+    form: ImageVariationForm,
+    example: { model: 'infer/demo', image: pixel, size: '512x512' },
+    answer: images({ task: 'std/image-edit', variation: true }, owners),
   }),
 ]

@@ -1,8 +1,10 @@
+import { newId } from '../../core/ids.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { estimateOf } from '../../core/tasks/registry.ts'
 import { prepareSpeech, speech, speechInputs } from '../../core/tasks/speech/speech.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
+import { forget } from '../slug/submit.ts'
 import { boundInputs, type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 
 export interface SpeechJobOptions {
@@ -14,7 +16,10 @@ export interface SpeechJobOptions {
 }
 
 /** The owners that the submission of speech needs. */
-export type SpeechJobOwners = Pick<Owners, 'admission' | 'config' | 'conversion' | 'jobs' | 'registry'>
+export type SpeechJobOwners = Pick<
+  Owners,
+  'admission' | 'config' | 'conversion' | 'files' | 'jobs' | 'log' | 'media' | 'registry'
+>
 
 /** Submits speech as a durable job. Validates its inputs first: throws Failure for invalid ones. */
 export async function submitSpeech(
@@ -24,8 +29,8 @@ export async function submitSpeech(
 ): Promise<JobRecord> {
   const before = await submittedBefore(call, body, owners)
   if (before) return before
-  const { admission, conversion, registry } = owners
-  const { modelId, engineFormat, format } = prepareSpeech(inputs, registry.catalog())
+  const { admission, conversion, media, registry } = owners
+  const { modelId, engineFormat, format, reference } = prepareSpeech(inputs, registry.catalog())
   const admitted = admission.admit(call.caller, {
     kind: 'job',
     task: speech.id,
@@ -35,5 +40,20 @@ export async function submitSpeech(
   await conversion.check(engineFormat, format)
   const kept = speechInputs(inputs, registry.catalog().get(modelId)!)
   boundInputs(call, speech.id, JSON.stringify(kept), owners)
-  return (await submitJob(call, body, { admitted, inputs: kept, ...(terms ? { terms } : {}) }, owners)).job
+  const options = { admitted, inputs: kept, ...(terms ? { terms } : {}) }
+  if (!reference) return (await submitJob(call, body, options, owners)).job
+  admission.requireBudget(admitted)
+  const id = newId('job')
+  const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId: id, signal: call.signal }
+  const recording = call.inline.get(reference.value) ?? reference.value
+  const file = await media.take(sender, 'reference_audio', recording, 'audio')
+  try {
+    const inputs = { ...kept, reference_audio: file.id }
+    const { job, replayed } = await submitJob(call, body, { ...options, id, inputs }, owners)
+    if (replayed) await forget([file], owners)
+    return job
+  } catch (thrown) {
+    await forget([file], owners)
+    throw thrown
+  }
 }

@@ -39,11 +39,11 @@ export const speechRoutes = (owners: SpeechOwners) => [
     tag: 'Audio',
     summary: 'Create speech',
     description:
-      'Speaks a text. The answer is the audio while it is generated; with `stream_format: "sse"` it is a stream of server-sent events with audio in base64, without a `[DONE]`. As a job (`std/audio-speech`) the audio becomes a file. Speech is metered in characters.',
+      'Speaks a text. The answer is the audio while it is generated; with `stream_format: "sse"` it is a stream of server-sent events with audio in base64, without a `[DONE]`. As a job (`std/audio-speech`) the audio becomes a file. With `reference_audio` it speaks with the voice of a recording, if the engine clones voices. Speech is metered in characters.',
     media: ['audio/mpeg', 'audio/wav', 'audio/ogg', 'audio/aac', 'audio/flac', 'audio/pcm'],
     events: 'SpeechEvent',
     otherAnswers: respondAsync,
-    errorCodes: [...errorGroups.submit, ...errorGroups.wait],
+    errorCodes: [...errorGroups.submit, ...errorGroups.wait, ...errorGroups.media],
     body: SpeechRequest,
     example: { model: 'infer/tiny-speech', input: 'Hello!', voice: 'alto', response_format: 'wav' },
     answer: speech(owners),

@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream'
 import { Failure } from '../../core/failure.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
 import type { Lease } from '../../core/models/fleet.ts'
@@ -8,8 +7,7 @@ import type { Usage } from '../../core/store/store.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
 import { audioFailure } from '../../core/tasks/protocols/synthesize.ts'
 import { estimateOf } from '../../core/tasks/registry.ts'
-import { type PreparedSpeech, prepareSpeech, speechUsage } from '../../core/tasks/speech/speech.ts'
-import { readBody } from '../body.ts'
+import { type PreparedSpeech, prepareSpeech, speechBody, speechUsage } from '../../core/tasks/speech/speech.ts'
 import type { Call } from '../call.ts'
 import { errorFrame } from '../errors.ts'
 import { sendPieces } from '../files/send-pieces.ts'
@@ -17,6 +15,8 @@ import { holdKey, idempotencyKeyOf, replay } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
 import { answerLater } from '../submit.ts'
+import { readAudioJson } from './audio-body.ts'
+import { withFirstPiece } from './first-piece.ts'
 import { runCall } from './run-call.ts'
 import { type SpeechJobOwners, submitSpeech } from './speech-job.ts'
 
@@ -34,14 +34,12 @@ export function speech(owners: SpeechOwners): (call: Call) => Promise<void> {
 }
 
 async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
-  const { admission, config, conversion, cpu, registry } = owners
+  const { admission, conversion, media, registry } = owners
   admission.requireRoom()
   const createdAt = Date.now()
   const prefer = preferenceOf(call.req.headers.prefer)
   const keyed = idempotencyKeyOf(call) !== undefined
-  const body = await readBody(call.req, config.limits.json_body)
-  const { value, hash } = await cpu.readBody(body, config.limits, { hash: keyed, files: false })
-  call.bodyHash = hash
+  const value = await readAudioJson(call, owners)
   if (prefer.later) return respondLater(call, value, owners)
   const prepared = prepareSpeech(value, registry.catalog())
   const { modelId } = prepared
@@ -49,8 +47,13 @@ async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
   const admitted = admission.admit(call.caller, { kind: 'call', task: 'std/audio-speech', modelId, estimate })
   await conversion.check(prepared.engineFormat, prepared.format)
 
+  if (prepared.reference) admission.requireQueueRoom(admitted)
+  const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
+  // A recording is fetched before the call takes a slot that others could use.
+  const body = await speechBody(prepared, media, sender, call.inline)
+  call.releaseBody()
   const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true }
-  const attempt = (lease: Lease) => synthesize(call, prepared, admitted.model, lease, owners)
+  const attempt = (lease: Lease) => synthesize(call, { ...prepared, body }, admitted.model, lease, owners)
   if (!keyed) return runCall(call, work, attempt, owners)
   using hold = await holdKey(call, owners)
   if (hold.reply) replay(call, hold.reply)
@@ -82,7 +85,7 @@ async function synthesize(
     )
     const converted = await conversion.convert(spoken, prepared)
     seconds = () => converted.seconds()
-    const pieces = await withFirstPiece(converted.audio)
+    const pieces = await withFirstPiece<Buffer>(converted.audio, () => void converted.audio.destroy())
     call.abortSource.throwIfAborted()
     begun = true
     if (events) {
@@ -108,23 +111,6 @@ async function synthesize(
     if (!begun && failure.code === 'worker_error') return { how: 'retry', failure }
     return { how: 'failed', failure, usage: used }
   }
-}
-
-/**
- * Resolves with all pieces once the first is there. What fails before that is answered with a status, or tried again.
- */
-async function withFirstPiece(sound: Readable): Promise<AsyncIterable<Buffer>> {
-  const pieces = sound[Symbol.asyncIterator]() as AsyncIterableIterator<Buffer>
-  const first = await pieces.next()
-  return (async function* () {
-    try {
-      if (first.done) return
-      yield first.value
-      yield* pieces
-    } finally {
-      sound.destroy()
-    }
-  })()
 }
 
 /** Returns the audio as the events of OpenAI's speech stream. A failure is the last event, as in every stream. */

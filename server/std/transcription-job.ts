@@ -1,12 +1,19 @@
 import { newId } from '../../core/ids.ts'
 import type { MediaInput } from '../../core/media/media.ts'
 import type { TranscriptionTask } from '../../core/schemas/task.ts'
-import type { FileRecord, JobRecord } from '../../core/store/store.ts'
+import type { JobRecord } from '../../core/store/store.ts'
 import { estimateOf } from '../../core/tasks/registry.ts'
-import { jobRequest, prepareTranscription, transcriptionInputs } from '../../core/tasks/transcription/transcription.ts'
+import {
+  jobRequest,
+  prepareTranscription,
+  speakerField,
+  transcriptionInputs,
+  withFiles,
+} from '../../core/tasks/transcription/transcription.ts'
 import type { TranscriptionRequest } from '../../core/tasks/transcription/transcription-request.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
+import { forget } from '../slug/submit.ts'
 import { boundInputs, type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 
 export interface TranscriptionJobOptions {
@@ -56,25 +63,23 @@ export async function submitTranscription(
   const { field, value } = prepared.sound
   const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId: id, signal: call.signal }
   const file = await media.take(sender, field, sent ?? call.inline.get(value) ?? value, 'audio')
-  call.releaseBody()
+  const stored = [file]
   const estimated = admission.estimated(admitted, () => estimateOf(task, kept, file.bytes))
-  const options = { id, admitted: estimated, inputs: { ...kept, file_id: file.id }, ...(terms ? { terms } : {}) }
   try {
+    for (const [at, one] of prepared.speakers.entries())
+      stored.push(await media.take(sender, speakerField(at), call.inline.get(one) ?? one, 'audio'))
+    call.releaseBody()
+    const inputs = withFiles(
+      kept,
+      file.id,
+      stored.slice(1).map(speaker => speaker.id),
+    )
+    const options = { id, admitted: estimated, inputs, ...(terms ? { terms } : {}) }
     const { job, replayed } = await submitJob(call, body, options, owners)
-    if (replayed) await forget(file, owners)
+    if (replayed) await forget(stored, owners)
     return job
   } catch (thrown) {
-    await forget(file, owners)
+    await forget(stored, owners)
     throw thrown
   }
-}
-
-/** Removes the file of a job that was not created. A file that cannot be removed now is removed when it expires. */
-async function forget(
-  { organizationId, id }: FileRecord,
-  { files, log }: Pick<Owners, 'files' | 'log'>,
-): Promise<void> {
-  await files
-    .remove(organizationId, id)
-    .catch((cause: unknown) => log.warn('A file of a refused request could not be removed', { file: id }, cause))
 }

@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers'
 import { Failure } from '../../core/failure.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
 import type { DecodedAudio } from '../../core/media/audio-decoder.ts'
@@ -6,7 +7,11 @@ import type { TranscriptionTask } from '../../core/schemas/task.ts'
 import { expectedGpuMs } from '../../core/tasks/metering.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
 import { estimateOf } from '../../core/tasks/registry.ts'
-import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/transcription/transcription.ts'
+import {
+  type PreparedTranscription,
+  prepareTranscription,
+  transcriptionFields,
+} from '../../core/tasks/transcription/transcription.ts'
 import {
   Transcription,
   TranscriptionForm,
@@ -26,6 +31,7 @@ import { route } from '../route.ts'
 import { answerLater } from '../submit.ts'
 import { type AudioBody, readAudioBody } from './audio-body.ts'
 import { runCall } from './run-call.ts'
+import { isEventStream, relayTranscription, sendWhole } from './transcription-events.ts'
 import { submitTranscription, type TranscriptionJobOwners } from './transcription-job.ts'
 
 const nothing = { inputTokens: 0, outputTokens: 0 }
@@ -68,6 +74,7 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
     admission.requireQueueRoom(admitted)
     // Fetched before the call takes a slot that others could use.
     const sound = await media.decodeAudio(sender, field, body.file ?? call.inline.get(value) ?? value)
+    const fields = await fieldsFor(call, prepared, sound, owners)
     call.releaseBody()
     const measured = admission.estimated(admitted, () => ({
       usage: { ...noUsage, audioMs: Math.ceil(sound.seconds * 1000), gpuMs: expectedGpuMs },
@@ -80,7 +87,12 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
       ...(hold ? { hold } : {}),
     }
     try {
-      await runCall(call, work, (lease, { id }) => attempt(call, prepared, sound, { lease, hold, id }, owners), owners)
+      await runCall(
+        call,
+        work,
+        (lease, { id }) => attempt(call, { ...prepared, fields }, sound, { lease, hold, id }, owners),
+        owners,
+      )
     } finally {
       // Not awaited, so that the key is released at once: the client may send it again.
       void sound[Symbol.asyncDispose]()
@@ -90,6 +102,22 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
   using hold = await holdKey(call, owners)
   if (hold.reply) replay(call, hold.reply, transcriptionType(prepared.answerFormat.format))
   else await answer(hold)
+}
+
+/** Resolves with the fields for the engine. If that fails, the decoded audio is removed. */
+async function fieldsFor(
+  call: Call,
+  prepared: PreparedTranscription,
+  sound: DecodedAudio,
+  { media }: Pick<Owners, 'media'>,
+): Promise<PreparedTranscription['fields']> {
+  const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
+  try {
+    return await transcriptionFields(prepared, media, sender, call.inline)
+  } catch (thrown) {
+    await sound[Symbol.asyncDispose]()
+    throw thrown
+  }
 }
 
 /** Answers `Prefer: respond-async`: submits the same request as a durable job. */
@@ -112,48 +140,38 @@ async function attempt(
   { config, cpu, throughput }: Pick<Owners, 'config' | 'cpu' | 'throughput'>,
 ): Promise<CallEnd> {
   let answer: Buffer
+  const protocol = audioProtocol(prepared.route)
+  const request = { path: prepared.route.path, fields: prepared.fields }
+  const sending = [lease, request, sound, config.limits.engine_answer, call.abortSource] as const
   try {
-    answer = await audioProtocol(prepared.route).transcribe(
-      lease,
-      { path: prepared.route.path, fields: prepared.fields },
-      sound,
-      config.limits.engine_answer,
-      call.abortSource,
-    )
+    if (prepared.engineStreams) {
+      const stream = await protocol.transcribeStream(...sending)
+      if (isEventStream(stream)) {
+        const end = await relayTranscription(call, stream, sound.seconds)
+        if (end.how === 'completed') throughput.used(lease.modelId, end.usage)
+        return end
+      }
+      answer = await buffer(stream.bytes)
+    } else answer = await protocol.transcribe(...sending)
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: nothing }
     return failure.code === 'worker_error' ? { how: 'retry', failure } : { how: 'failed', failure, usage: nothing }
   }
   const answerFormat = { ...prepared.answerFormat, seconds: sound.seconds, requestId: call.id }
-  const format = prepared.stream ? 'json' : answerFormat.format
+  // A stream of text has no other parts than JSON.
+  const format = prepared.stream && answerFormat.format === 'text' ? 'json' : answerFormat.format
   const { body, usage } = await cpu.shape([answer], { ...answerFormat, format })
   throughput.used(lease.modelId, usage)
   // A call that was cancelled while its answer was reshaped has been answered.
   call.abortSource.throwIfAborted()
-  if (prepared.stream) sendEvents(call, body)
+  if (prepared.stream) sendWhole(call, JSON.parse(textOf(body)) as Parameters<typeof sendWhole>[1])
   else {
     // Stored before it is sent: a client that has seen an answer gets the same one again.
     if (hold) await keepAnswer(hold, body, id)
     call.send(200, body, transcriptionType(format))
   }
   return { how: 'completed', usage }
-}
-
-/** Sends one delta and the end, because engines answer once they have the whole text. There is no `[DONE]`. */
-function sendEvents(call: Call, body: string | Uint8Array): void {
-  const { text, logprobs, usage } = JSON.parse(textOf(body)) as { text: string; logprobs?: object[]; usage: object }
-  const more = logprobs ? { logprobs } : {}
-  const events = [
-    ...(text === '' ? [] : [{ type: 'transcript.text.delta', delta: text, ...more }]),
-    { type: 'transcript.text.done', text, ...more, usage },
-  ]
-  call.send(
-    200,
-    events.map(event => `data: ${JSON.stringify(event)}\n\n`).join(''),
-    'text/event-stream; charset=utf-8',
-    ['cache-control', 'no-cache'],
-  )
 }
 
 const textOf = (body: string | Uint8Array): string =>

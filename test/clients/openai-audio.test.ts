@@ -93,6 +93,23 @@ test('a stream', async () => {
   expect([text, types.at(-1)]).toEqual([heard, 'transcript.text.done'])
 })
 
+test('a stream that arrives word by word', { timeout: 60_000 }, async () => {
+  const input = 'The cat sat on the mat, and the dog barked at the cat.'
+  const said = await client.audio.speech.create({ model: 'tones', voice: 'alto', input, response_format: 'wav' })
+  const stream = await client.audio.transcriptions.create({
+    model: 'ear',
+    file: await toFile(said, 'a.wav'),
+    stream: true,
+  })
+  const deltas: string[] = []
+  for await (const event of stream) {
+    if (event.type === 'transcript.text.delta') deltas.push(event.delta)
+    if (event.type === 'transcript.text.done') expect(event.text).toBe(input)
+  }
+  expect(deltas.join('')).toBe(input)
+  expect(deltas.length).toBeGreaterThan(2)
+})
+
 test('a URL instead of a file, as with Groq', async () => {
   const request = { model: 'far', url } as unknown as OpenAI.Audio.TranscriptionCreateParams<'json'>
   expect(((await client.audio.transcriptions.create(request)) as { text: string }).text).toBe(heard)

@@ -39,13 +39,64 @@ test('generate: base64', async () => {
   expect(await sharp(Buffer.from(data![0]!.b64_json!, 'base64')).metadata()).toMatchObject({ format: 'jpeg' })
 })
 
-test('generate: a stream', async () => {
-  const seen: string[] = []
-  for await (const event of await client.images.generate({ ...asked, size, stream: true, partial_images: 1 })) {
-    seen.push(event.type)
-    expect(await sharp(Buffer.from(event.b64_json, 'base64')).metadata()).toMatchObject({ width: 256 })
+test('generate: a stream with unfinished images', { timeout: 60_000 }, async () => {
+  const seen: [type: string, index: number | undefined][] = []
+  const images: string[] = []
+  for await (const event of await client.images.generate({ ...asked, size, stream: true, partial_images: 2 })) {
+    seen.push([event.type, 'partial_image_index' in event ? event.partial_image_index : undefined])
+    images.push(event.b64_json)
+    expect(await sharp(Buffer.from(event.b64_json, 'base64')).metadata()).toMatchObject({ width: 256, format: 'png' })
   }
-  expect(seen).toEqual(['image_generation.completed'])
+  expect(seen).toEqual([
+    ['image_generation.partial_image', 0],
+    ['image_generation.partial_image', 1],
+    ['image_generation.completed', undefined],
+  ])
+  expect(new Set(images).size).toBe(3)
+})
+
+test('generate: a transparent background as WebP, and less quality', { timeout: 60_000 }, async () => {
+  const request = { ...asked, size, seed: 3, response_format: 'b64_json', output_format: 'webp' } as const
+  const [clear, plain, small] = await Promise.all(
+    [{ background: 'transparent' } as const, {}, { output_compression: 10 }].map(async more => {
+      const { data } = await client.images.generate({ ...request, ...more })
+      return Buffer.from(data![0]!.b64_json!, 'base64')
+    }),
+  )
+  expect(await sharp(clear).metadata()).toMatchObject({ format: 'webp', hasAlpha: true })
+  const { channels } = await sharp(clear).stats()
+  expect([channels[3]!.min, channels[3]!.max]).toEqual([0, 255])
+  expect(await sharp(small).metadata()).toMatchObject({ format: 'webp', width: 256 })
+  expect(small!.length).toBeLessThan(plain!.length / 2)
+})
+
+test('edit: several images, one of them WebP, and a stream', { timeout: 60_000 }, async () => {
+  const webp = await toFile(await teal().webp().toBuffer(), 'teal.webp', { type: 'image/webp' })
+  const red = await png(sharp({ create: { width: 64, height: 64, channels: 3, background: 'red' } }).png(), 'red.png')
+  const events = await client.images.edit({
+    ...asked,
+    image: [webp, red],
+    strength: 0,
+    stream: true,
+    partial_images: 1,
+  } as OpenAI.ImageEditParamsStreaming)
+  const seen = []
+  for await (const event of events) seen.push(event)
+  expect(seen.map(({ type }) => type)).toEqual(['image_edit.partial_image', 'image_edit.completed'])
+  const bytes = Buffer.from(seen[1]!.b64_json, 'base64')
+  // The demo engine places the images side by side.
+  const { data, info } = await sharp(bytes).removeAlpha().raw().toBuffer({ resolveWithObject: true })
+  const at = (x: number, y: number) => [...data.subarray(3 * (y * info.width + x), 3 * (y * info.width + x) + 3)]
+  expect([info.width, info.height]).toEqual([128, 128])
+  expect(at(20, 20)).toEqual([0, 128, 128])
+  expect(at(100, 20)).toEqual([255, 0, 0])
+})
+
+test('createVariation', { timeout: 60_000 }, async () => {
+  const { data } = await client.images.createVariation({ model: 'drawn', image: await png(teal(), 'teal.png'), n: 2 })
+  expect(data).toHaveLength(2)
+  const bytes = Buffer.from(await (await fetch(data![1]!.url!)).arrayBuffer())
+  expect(await sharp(bytes).metadata()).toMatchObject({ width: 128, height: 128 })
 })
 
 test('edit: a form with an image, and with a mask of what is transparent', { timeout: 60_000 }, async () => {

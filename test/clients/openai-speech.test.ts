@@ -28,6 +28,21 @@ test.skipIf(!hasFfmpeg)('in the default format, streamed', async () => {
   expect(heardIn(Buffer.concat(pieces))).toBe(speech.input)
 })
 
+test('server-sent events', async () => {
+  const answer = await client.audio.speech.create({ ...speech, response_format: 'wav', stream_format: 'sse' })
+  expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+  const events = (await answer.text())
+    .trim()
+    .split('\n\n')
+    .map(
+      event =>
+        JSON.parse(event.replace('data: ', '')) as OpenAI.Audio.SpeechCreateParams & { type: string; audio?: string },
+    )
+  expect(events.at(-1)!.type).toBe('speech.audio.done')
+  const pieces = events.flatMap(({ audio }) => (audio === undefined ? [] : [Buffer.from(audio, 'base64')]))
+  expect(heardInWav(Buffer.concat(pieces))).toBe(speech.input)
+})
+
 test('an unknown voice', async () => {
   const error: unknown = await client.audio.speech
     .create({ ...speech, voice: 'nobody' })

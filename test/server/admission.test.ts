@@ -100,6 +100,10 @@ const requests: Record<string, { path: () => string; body?: unknown; work: WorkR
     ...work('/std/v1/images/edits', { model: 'draws', prompt: 'A cat', image: pixel }, 'std/image-edit', 'draws'),
     work: { kind: 'job', task: 'std/image-edit', modelId: 'draws' },
   },
+  'POST /std/v1/images/variations': {
+    ...work('/std/v1/images/variations', { model: 'draws', image: pixel }, 'std/image-edit', 'draws'),
+    work: { kind: 'job', task: 'std/image-edit', modelId: 'draws' },
+  },
   'POST /api/prompt-rewrite': work(
     '/api/prompt-rewrite',
     { prompt: 'A cat', rewriter_model: 'fake' },

@@ -89,6 +89,7 @@ describe('every example of the reference is answered as documented', soon, () =>
   test('images', async () => {
     await run.send('POST /std/v1/images/generations')
     await run.send('POST /std/v1/images/edits')
+    await run.send('POST /std/v1/images/variations')
     await run.stream('POST /std/v1/images/generations', {
       body: { model: 'infer/demo', prompt: 'A cat', size: '64x64', stream: true },
     })

@@ -28,6 +28,7 @@ const submissions = [
   'POST /std/v1/completions',
   'POST /std/v1/embeddings',
   'POST /std/v1/images/edits',
+  'POST /std/v1/images/variations',
   'POST /std/v1/images/generations',
   'POST /std/v1/moderations',
   'POST /std/v1/rerank',

@@ -35,6 +35,7 @@ const written: Record<string, string> = {
   'POST /std/v1/uploads/:id/parts': 'user:write',
   'POST /std/v1/uploads/:id/complete': 'user:write',
   'POST /std/v1/uploads/:id/cancel': 'user:write',
+  'POST /std/v1/images/variations': 'user:write',
   'POST /std/v1/audio/speech': 'user:write',
   'GET /std/v1/audio/voices': 'user:read',
   'POST /std/v1/audio/transcriptions': 'user:write',

@@ -1,7 +1,8 @@
 import { Failure, type FailureDetail } from '../../failure.ts'
+import type { FileRecord } from '../../store/store.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { FillContext, GenerationTaskRecord } from '../task.ts'
-import { fillMedia, type TakenMedia } from './media.ts'
+import { byKind, fillMedia } from './media.ts'
 
 /** Checks a request and returns the inputs of its job: with defaults, and media as files. Rejects with Failure. */
 export async function fillInputs(
@@ -12,9 +13,10 @@ export async function fillInputs(
   const prepared = prepare(inputs, model, drawSeed)
   const { expansionField: param } = prepared
   if (param !== undefined) throw new Failure('unsupported_parameter', nodeExpansion(param), { param })
-  const taken: TakenMedia = {}
-  for (const { kind, field, value, alpha } of prepared.media) taken[kind] = await take(field, value, kind, { alpha })
-  return fillMedia(prepared, taken)
+  const taken: FileRecord[] = []
+  for (const { kind, field, value, alpha, webp } of prepared.media)
+    taken.push(await take(field, value, kind, { alpha, webp }))
+  return fillMedia(prepared, byKind(prepared.media, taken))
 }
 
 /** Returns the fields by which the inputs of a node ask for a rewritten prompt, which only jobs can have. */

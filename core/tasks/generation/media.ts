@@ -3,11 +3,23 @@ import type { MediaKind } from '../../media/media.ts'
 import { resolutions } from '../../schemas/resolution.ts'
 import type { FileRecord } from '../../store/store.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
-import { makesImages, type PreparedGeneration } from './prepare.ts'
+import { type MediaReference, makesImages, type PreparedGeneration } from './prepare.ts'
 import { maxFrames } from './request.ts'
 import { ratioLike, type Size, sizeLike, sizeOf } from './size.ts'
 
-export type TakenMedia = Partial<Record<MediaKind, Pick<FileRecord, 'id' | 'width' | 'height' | 'durationMs'>>>
+type Taken = Pick<FileRecord, 'id' | 'width' | 'height' | 'durationMs'>
+
+/** The stored files of a request; `images` has all images if there are several. */
+export type TakenMedia = Partial<Record<MediaKind, Taken>> & { images?: readonly Taken[] }
+
+/** Returns the stored files, which are in the order of the references, by their kind. */
+export function byKind(media: readonly MediaReference[], files: readonly Taken[]): TakenMedia {
+  const images = files.filter((_, at) => media[at]!.kind === 'image')
+  return {
+    ...Object.fromEntries(media.map(({ kind }, at) => [kind, files[at]!])),
+    ...(images.length > 1 ? { image: images[0]!, images } : {}),
+  }
+}
 
 /** Maximum frames of an interpolated video: one minute at 30 frames per second. */
 const maxInterpolated = 1_800
@@ -26,6 +38,7 @@ export function fillMedia(prepared: PreparedGeneration, taken: TakenMedia): Gene
     ...(prepared.sizeFromMedia ? sizeFrom() : {}),
     ...(prepared.lengthFromMedia ? { num_frames: framesFrom() } : {}),
     image: taken.image?.id ?? null,
+    ...(taken.images ? { images: taken.images.map(({ id }) => id) } : {}),
     mask: taken.mask?.id ?? null,
     video: taken.video?.id ?? null,
     audio: taken.audio?.id ?? null,

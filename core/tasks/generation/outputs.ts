@@ -1,6 +1,7 @@
 import { open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Cpu } from '../../cpu/cpu.ts'
+import type { ImageFormat } from '../../cpu/image-kind.ts'
 import type { ImageRules } from '../../cpu/image-work.ts'
 import { Failure } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
@@ -16,7 +17,7 @@ import type { ResultFile } from './result.ts'
 
 export interface OutputOwners {
   files: Pick<Files, 'adopt' | 'pathOf' | 'discard'>
-  cpu: Pick<Cpu, 'image' | 'thumbnail'>
+  cpu: Pick<Cpu, 'image' | 'encode' | 'thumbnail'>
   ffmpeg: Pick<Ffmpeg, 'found' | 'probe' | 'frame'>
   log: Log
 }
@@ -82,20 +83,34 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
     }
   }
 
+  /** Writes the engine's PNG in another format into our own folder and returns its path. */
+  async function compressed(name: string, format: ImageFormat, quality: number): Promise<string> {
+    const original = await adopt(join(run.folder, name), 'image/png', 'output', name)
+    const written = await owners.cpu
+      .encode(owners.files.pathOf(original), { ...imageRules, formats: ['png'] }, { format, quality })
+      .catch(notAnImage(name, 'png'))
+    kept.splice(kept.indexOf(original), 1)
+    await owners.files.discard([original])
+    const path = join(run.ownFolder, `image-${ulid()}.${format}`)
+    await writeFile(path, written, { flag: 'wx' })
+    return path
+  }
+
+  const notAnImage = (name: string, format: ImageFormat) => (cause: unknown) => {
+    if (!(cause instanceof Failure) || cause.code !== 'invalid_image') throw cause
+    throw fault(`made '${name}', which is no ${format.toUpperCase()} image: ${cause.message}`)
+  }
+
   async function image(name: string, at: number): Promise<ResultFile> {
-    const format = inputs.output_format as 'png' | 'jpeg' | 'webp'
+    const format = inputs.output_format as ImageFormat
     const ending = format === 'jpeg' ? 'jpg' : format
-    const file = await adopt(
-      join(run.folder, name),
-      `image/${format}`,
-      'output',
-      `image${at === 0 ? '' : `-${at + 1}`}.${ending}`,
-    )
+    const made =
+      inputs.output_compression === undefined
+        ? join(run.folder, name)
+        : await compressed(name, format, inputs.output_compression)
+    const file = await adopt(made, `image/${format}`, 'output', `image${at === 0 ? '' : `-${at + 1}`}.${ending}`)
     const path = owners.files.pathOf(file)
-    const facts = await owners.cpu.image(path, { ...imageRules, formats: [format] }).catch((cause: unknown) => {
-      if (!(cause instanceof Failure) || cause.code !== 'invalid_image') throw cause
-      throw fault(`made '${name}', which is no ${format.toUpperCase()} image: ${cause.message}`)
-    })
+    const facts = await owners.cpu.image(path, { ...imageRules, formats: [format] }).catch(notAnImage(name, format))
     Object.assign(file, { width: facts.width, height: facts.height })
     const thumbnailId = await thumbnail(() => owners.cpu.thumbnail(path, thumbnailSide))
     return resultFileOf(file, thumbnailId)

@@ -10,7 +10,8 @@ import type { EngineInputs, GenerationCall, GenerationInputs } from '../protocol
 import type { Completed } from '../protocols/infer-generation.ts'
 import { generationProtocol } from '../protocols/protocols.ts'
 import { taskRecord } from '../registry.ts'
-import type { RunJob, RunTask, TaskResult } from '../run-job.ts'
+import type { RunJob, RunReport, RunTask, TaskResult } from '../run-job.ts'
+import { checkAbilities } from './abilities.ts'
 import { imageKindOf, usageOfFiles } from './metering.ts'
 import { type OutputOwners, type Outputs, takeOutputs } from './outputs.ts'
 import { makesImages } from './prepare.ts'
@@ -29,16 +30,25 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
 
   /** Replaces the ids of files in the stored inputs by paths that the engine can read. */
   async function inputsOf(job: JobRecord, stored: GenerationInputs, workspace: EngineWorkspace): Promise<EngineInputs> {
-    const { prompt_expansion: _, original_prompt: __, ...inputs } = stored
-    for (const kind of mediaKinds) {
-      const id = stored[kind]
-      if (id === null) continue
+    const { prompt_expansion: _, original_prompt: __, output_compression, ...inputs } = stored
+    // Compressed once, by infer: two lossy steps would lose more than the request asks for.
+    if (output_compression !== undefined) inputs.output_format = 'png'
+    const share = async (kind: MediaKind, id: string) => {
       const file = await files.find(job.organizationId, id)
       if (!file)
         throw new Failure('not_found', `The file ${id}, the ${kind} of this job, no longer exists. Send it again.`, {
           param: `${kind}_url`,
         })
-      inputs[kind] = await workspace.share(files.pathOf(file))
+      return workspace.share(files.pathOf(file))
+    }
+    for (const kind of mediaKinds) {
+      const id = stored[kind]
+      if (id !== null) inputs[kind] = await share(kind, id)
+    }
+    if (stored.images) {
+      const [, ...more] = stored.images
+      inputs.images = [inputs.image!]
+      for (const id of more) inputs.images.push(await share('image', id))
     }
     return inputs
   }
@@ -53,6 +63,7 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
       const stored = JSON.parse(job.inputs) as GenerationInputs
       const task = record.engineTask(stored)
       modelFor(taskRecord(task), job.modelId, registry.catalog())
+      checkAbilities({ ...stored, images: stored.images?.length ?? (stored.image ? 1 : 0), imageField: 'image' }, entry)
       await using workspace = await files.workspaceFor(job.id, lease.engineId)
       const { folder } = workspace
       const inputs = await inputsOf(job, stored, workspace)
@@ -62,7 +73,13 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
       const call: GenerationCall = { task, model: entry.traits.upstreamId, inputs, folder }
       const began = performance.now()
       const route = entry.traits.routes[task]!
-      const completed = await generationProtocol(route).generate(lease, route, call, signal, report)
+      const completed = await generationProtocol(route).generate(
+        lease,
+        route,
+        call,
+        signal,
+        previewLimit(report, inputs),
+      )
       const seconds = Math.round(performance.now() - began) / 1000
       const expiresAt = job.retentionMs === null ? null : Date.now() + job.retentionMs
       await using own = await files.workspace(job.id)
@@ -91,6 +108,18 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
     { undo: (ran: Pick<TaskResult, 'files'>) => files.discard(ran.files) },
   )
   return run
+}
+
+/** Returns the report, with at most the requested number of previews. */
+function previewLimit(report: RunReport, { previews = 0, num_images }: EngineInputs): RunReport {
+  const left = Array.from({ length: num_images }, () => previews)
+  return {
+    progress: fraction => report.progress(fraction),
+    log: (level, message) => report.log(level, message),
+    preview(preview) {
+      if (left[preview.image] && left[preview.image]!-- > 0) report.preview?.(preview)
+    },
+  }
 }
 
 function libraryItem(

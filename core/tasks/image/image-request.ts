@@ -8,7 +8,6 @@ import { imageSize, type Size } from '../generation/size.ts'
  * fields are ignored. A value that would otherwise be accepted silently without effect is refused and named.
  */
 
-const notImplemented = { params: { notImplemented: true } }
 const maxPrompt = 32_000
 export const maxImages = 10
 export const maxSources = 16
@@ -92,13 +91,10 @@ const generationFields = {
       '`url`: addresses of files. `b64_json` or `base64`: the bytes in base64; the result of a job has addresses in any case. Default: `url`.',
   }),
   output_format: z.enum(['png', 'jpeg', 'webp']).nullish().meta({ description: 'Format of the files. Default: png.' }),
-  output_compression: z
-    .int()
-    .min(0)
-    .max(100)
-    .refine(value => value === 100, notImplemented)
-    .nullish()
-    .meta({ description: 'Engines choose the compression: any value but 100 is refused. Default: 100.' }),
+  output_compression: z.int().min(0).max(100).nullish().meta({
+    description:
+      'Quality of JPEG and WebP files, 0 to 100: lower values give smaller files. Has no effect on PNG. Default: 100, with which the engine chooses.',
+  }),
   quality: z
     .enum(Object.keys(qualities) as [Quality, ...Quality[]])
     .nullish()
@@ -110,11 +106,11 @@ const generationFields = {
     .enum(['vivid', 'natural'])
     .nullish()
     .meta({ description: 'Accepted for compatibility; has no effect. Describe the style in the prompt.' }),
-  background: z
-    .enum(['auto', 'opaque', 'transparent'])
-    .refine(value => value !== 'transparent', notImplemented)
-    .nullish()
-    .meta({ description: 'No engine creates transparent images: `transparent` is refused. Default: `auto`.' }),
+  background: z.enum(['auto', 'opaque', 'transparent']).nullish().meta({
+    description:
+      '`transparent`: pixels without content are transparent, only with `output_format` png or webp and engines that can. Default: `auto`.',
+  }),
+  moderation: z.enum(['auto', 'low']).nullish().meta({ description: 'Accepted for compatibility; has no effect.' }),
   user: z
     .string()
     .nullish()
@@ -122,12 +118,10 @@ const generationFields = {
   stream: z.boolean().nullish().meta({
     description: 'Whether to send the images as server-sent events. Has no effect for a job. Default: false.',
   }),
-  partial_images: z
-    .int()
-    .min(0)
-    .max(3)
-    .nullish()
-    .meta({ description: 'Accepted for compatibility: no engine shows unfinished images, so none are sent.' }),
+  partial_images: z.int().min(0).max(3).nullish().meta({
+    description:
+      'How many unfinished images to send before each image, with `stream`. Engines that show none send none. Default: 0.',
+  }),
   negative_prompt: z.string().max(maxPrompt).nullish().meta({ description: 'What to avoid.' }),
   seed: z.int().min(0).nullish().meta({
     description: 'Seed of the random choices. The same seed and request give the same images. Default: random.',
@@ -167,13 +161,28 @@ const ImageInput = z
   })
 export type ImageInput = z.output<typeof ImageInput>
 
+/** Refuses a transparent background in a format without transparency. */
+function formatFits(request: { background?: unknown; output_format?: unknown }, ctx: z.RefinementCtx): void {
+  if (request.background === 'transparent' && request.output_format === 'jpeg')
+    ctx.addIssue({
+      code: 'custom',
+      path: ['background'],
+      input: request.background,
+      message: "cannot be transparent in JPEG. Send 'output_format': png or webp.",
+    })
+}
+
 export const ImageGenerationRequest = z
   .object(generationFields)
   .superRefine(sameSize)
+  .superRefine(formatFits)
   .meta({ id: 'ImageGenerationRequest', description: 'Images from a text.' })
 
 const editFields = {
   ...generationFields,
+  prompt: z.string().max(maxPrompt).meta({
+    description: 'What to create. An empty text asks for a variation of the image, for engines that need no prompt.',
+  }),
   mask_mode: z.enum(['alpha', 'luma']).nullish().meta({
     description:
       'Which area of the mask is created anew. `alpha`: the transparent one. `luma`: the white one. Default: `alpha`.',
@@ -190,22 +199,28 @@ export const ImageEditRequest = z
   .object({
     ...editFields,
     image: z
-      .union([ImageInput, z.array(ImageInput).min(1).max(maxSources)])
+      .union([ImageInput, z.array(ImageInput).min(1)])
       .nullish()
-      .meta({ description: 'The image to edit: JPEG or PNG, 10 MB at most. Models work on one image.' }),
+      .meta({
+        description: `The image to edit: JPEG, PNG or WebP, 10 MB at most. Some engines take several, ${maxSources} at most.`,
+      }),
     images: z.array(ImageInput).min(1).max(maxSources).nullish().meta({ description: 'The same as `image`.' }),
     mask: ImageInput.nullish().meta({
       description: 'Mask: a PNG of the size of the image. Default: the whole image is edited.',
     }),
   })
   .superRefine(sameSize)
+  .superRefine(formatFits)
   .superRefine(({ image, images }, ctx) => {
     if (image == null && images == null)
       ctx.addIssue({ code: 'invalid_type', expected: 'nonoptional', path: ['image'], input: undefined })
+    // A limit inside the union would be reported as a value of the wrong type.
+    if (Array.isArray(image) && image.length > maxSources)
+      ctx.addIssue({ code: 'too_big', origin: 'array', maximum: maxSources, path: ['image'], input: image })
   })
   .meta({ id: 'ImageEditRequest', description: 'An image to edit.' })
 
-const File = z.file().meta({ description: 'JPEG or PNG, 10 MB at most.' })
+const File = z.file().meta({ description: 'JPEG, PNG or WebP, 10 MB at most.' })
 /** The same request as a form. Images that are not sent as files are named as in JSON. */
 export const ImageEditForm = z
   .object({
@@ -218,6 +233,17 @@ export const ImageEditForm = z
     }),
   })
   .meta({ id: 'ImageEditForm', description: 'An image to edit, as a form.' })
+
+/** A request for variations: an edit without a prompt. Fields of edits that OpenAI's route does not have work too. */
+export const ImageVariationRequest = z
+  .object({
+    ...ImageEditRequest.shape,
+    prompt: editFields.prompt.nullish().meta({ description: 'Not needed. What to create, if it is sent.' }),
+  })
+  .meta({ id: 'ImageVariationRequest', description: 'An image of which to create variations.' })
+export const ImageVariationForm = z
+  .object({ ...ImageEditForm.shape, prompt: ImageVariationRequest.shape.prompt })
+  .meta({ id: 'ImageVariationForm', description: 'An image of which to create variations, as a form.' })
 
 export const imageRequests = {
   'std/image-generation': ImageGenerationRequest,

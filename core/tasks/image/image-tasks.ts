@@ -8,10 +8,11 @@ import { ImagesResponse, imageRequests } from './image-request.ts'
 import { type ImageResult, imageResultOf, linkedImages } from './image-result.ts'
 import { engineTaskOf, imageRequestOf, prepareImage } from './prepare-image.ts'
 
-/** Whether a value at this path names an image, such as `image`, `mask`, `image.url` or `images[0].image_url`. */
+/** Whether a value at this path names an image, such as `image`, `images[0]`, `mask` or `images[0].image_url`. */
 function isMediaPath(path: Path): boolean {
   const [first] = path
   if (path.length === 1) return first === 'image' || first === 'mask'
+  if (path.length === 2 && typeof path[1] === 'number') return first === 'image' || first === 'images'
   if (path.at(-1) === 'image_url') return first === 'image' || first === 'images' || first === 'mask'
   return path.at(-1) === 'url' && (path.at(-2) === 'image' || path.at(-2) === 'mask')
 }
@@ -27,7 +28,7 @@ function openAiImageTask(id: ImageTask, title: string, aliases: string[]): Gener
     aliases,
     category: 'image',
     request: imageRequests[id],
-    otherFields: { moderation: null },
+    otherFields: {},
     modelFaults: () => [],
     result: ImagesResponse,
     metering: imageMetering,

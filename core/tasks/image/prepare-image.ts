@@ -1,4 +1,3 @@
-import { Failure } from '../../failure.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { GenerationTask, ImageTask } from '../../schemas/task.ts'
 import { drawnSeed, type GenerationModel, type MediaReference, type PreparedGeneration } from '../generation/prepare.ts'
@@ -27,6 +26,8 @@ export function prepareImage(
   const media = mediaOf(request)
   const masked = media.some(({ kind }) => kind === 'mask')
   const size = requestedSize(request)
+  const format = request.output_format ?? 'png'
+  const compression = (request.output_compression ?? 100) < 100 ? request.output_compression! : undefined
   const { num_inference_steps, steps, quality, extra } = { ...request, extra: extraOf(body, model.extra_params) }
   return {
     task: engineTaskOf(task, { masked }),
@@ -41,7 +42,10 @@ export function prepareImage(
       num_inference_steps: num_inference_steps ?? steps ?? qualities[quality ?? 'auto'],
       guidance_scale: request.guidance_scale ?? 5,
       strength: request.strength ?? (masked ? 1 : 0.8),
-      output_format: request.output_format ?? 'png',
+      output_format: format,
+      ...(compression === undefined || format === 'png' ? {} : { output_compression: compression }),
+      ...(request.background === 'transparent' ? { background: 'transparent' as const } : {}),
+      ...(request.stream && request.partial_images ? { previews: request.partial_images } : {}),
       ...(quality == null || quality === 'auto' ? {} : { quality: plainQuality[quality] }),
       image: null,
       mask: null,
@@ -60,7 +64,8 @@ export function prepareImage(
 /** Returns the stored inputs of such a job as a request that creates the same images again. */
 export function imageRequestOf(inputs: GenerationInputs): Record<string, unknown> {
   const { prompt, negative_prompt, seed, width, height, num_images, num_inference_steps } = inputs
-  const { guidance_scale, strength, output_format, quality, image, mask, extra } = inputs
+  const { guidance_scale, strength, output_format, output_compression, quality, background } = inputs
+  const { image, images, mask, extra } = inputs
   return {
     ...extra,
     prompt,
@@ -71,9 +76,11 @@ export function imageRequestOf(inputs: GenerationInputs): Record<string, unknown
     num_inference_steps,
     guidance_scale,
     output_format,
+    ...(output_compression === undefined ? {} : { output_compression }),
+    ...(background === undefined ? {} : { background }),
     ...(quality === undefined ? {} : { quality }),
     // In a stored mask the white areas are edited, whatever the mask mode of the request was.
-    ...(image === null ? {} : { image, strength }),
+    ...(image === null ? {} : { image: images ?? image, strength }),
     ...(mask === null ? {} : { mask, mask_mode: 'luma' }),
   }
 }
@@ -90,23 +97,19 @@ const extraOf = (body: unknown, names: readonly string[]): Record<string, unknow
   return Object.fromEntries(names.filter(name => Object.hasOwn(sent, name)).map(name => [name, sent[name]]))
 }
 
-/** Returns the image and its mask, each with the path of its field. Throws Failure for more than one image. */
+/** Returns the images and the mask, each with the path of its field. */
 function mediaOf({ image, images, mask, mask_mode }: ImageRequest): MediaReference[] {
   const field = image == null ? 'images' : 'image'
   const sent = image ?? images
-  const [first, ...more] = Array.isArray(sent) ? sent : sent == null ? [] : [sent]
-  if (more.length > 0)
-    throw new Failure('unsupported_parameter', `'${field}' has ${more.length + 1} images, but models work on one.`, {
-      param: `${field}[1]`,
-    })
+  const list = Array.isArray(sent) ? sent : sent == null ? [] : [sent]
   return [
-    ...(first === undefined ? [] : [mediaReferenceOf('image', Array.isArray(sent) ? `${field}[0]` : field, first)]),
+    ...list.map((one, at) => mediaReferenceOf('image', Array.isArray(sent) ? `${field}[${at}]` : field, one)),
     ...(mask == null ? [] : [{ ...mediaReferenceOf('mask', 'mask', mask), alpha: mask_mode !== 'luma' }]),
   ]
 }
 
 function mediaReferenceOf(kind: 'image' | 'mask', field: string, image: ImageInput): MediaReference {
-  if (typeof image === 'string') return { kind, field, value: image }
+  if (typeof image === 'string') return { kind, field, value: image, webp: true }
   const name = (['image_url', 'file_id', 'url'] as const).find(one => image[one] !== undefined)!
-  return { kind, field: `${field}.${name}`, value: image[name]! }
+  return { kind, field: `${field}.${name}`, value: image[name]!, webp: true }
 }

@@ -33,16 +33,24 @@ export interface EngineInputs {
   /** The quality that the request named, if any. It has its number of steps, and perhaps its price. */
   quality?: 'low' | 'medium' | 'high'
   image: string | null
+  /** All input images if there are several, `image` first; absent for one or none. */
+  images?: string[]
   /** White areas are generated, black areas are kept. */
   mask: string | null
   video: string | null
   audio: string | null
+  /** Set if the images must have transparent pixels where nothing is drawn. Only for engines that can. */
+  background?: 'transparent'
+  /** How many `preview` messages to send for each image, 1 to 3. An engine that has no unfinished images sends none. */
+  previews?: number
   /** Fields that `extra_params` of the model allows, unchanged. */
   extra: Record<string, unknown>
 }
 
 /** The inputs of a job as they are stored: files by id, and what infer itself does with the prompt. */
 export interface GenerationInputs extends EngineInputs {
+  /** Quality from 0 to 99 with which infer itself writes JPEG and WebP files; the engine then writes PNG. */
+  output_compression?: number
   /** Set until the prompt has been rewritten; the job is deferred until then. */
   prompt_expansion?: PromptExpansion
   /** The prompt of the request, once `prompt` is a rewritten one. */
@@ -74,8 +82,18 @@ export const EngineFile = z.object({
 })
 export type EngineFile = z.infer<typeof EngineFile>
 
+/** Characters of a preview: a message has at most 1 MiB. */
+const maxPreview = 1_000_000
+
 export const EngineMessage = z.discriminatedUnion('type', [
   z.object({ type: z.literal('progress'), fraction: z.number().min(0).max(1) }),
+  z.object({
+    type: z.literal('preview'),
+    /** Position of the image in the request, from 0. */
+    image: z.int().min(0).max(15).default(0),
+    /** The unfinished image as PNG, JPEG or WebP, in base64. */
+    data: z.string().min(1).max(maxPreview),
+  }),
   z.object({ type: z.literal('log'), level: z.enum(logLevels).default('INFO'), message: z.string().max(4096) }),
   z.object({
     type: z.literal('completed'),

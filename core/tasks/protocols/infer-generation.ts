@@ -35,6 +35,8 @@ function runGeneration(
     let last: EngineMessage | undefined
     const reader = new MessageReader(message => {
       if (message.type === 'progress') report.progress(message.fraction)
+      else if (message.type === 'preview')
+        report.preview?.({ image: message.image, bytes: Buffer.from(message.data, 'base64') })
       else if (message.type === 'log') report.log(message.level, message.message)
       else last = message
     })

@@ -1,6 +1,6 @@
 import type { AudioProtocol } from './protocol.ts'
 import { synthesize } from './synthesize.ts'
-import { transcribe } from './transcribe.ts'
+import { transcribe, transcribeStream } from './transcribe.ts'
 import { askForVoices } from './voices.ts'
 
 /** The routes of OpenAI-style servers for speech: JSON to audio, and a form with a WAV file to JSON. */
@@ -14,4 +14,5 @@ export const openaiAudio: AudioProtocol = {
   synthesize,
   voices: askForVoices,
   transcribe,
+  transcribeStream,
 }

@@ -3,9 +3,11 @@ import type { DecodedAudio } from '../../media/audio-decoder.ts'
 import type { EngineProtocolName, EngineRoute, Lease } from '../../models/fleet.ts'
 import type { Task } from '../../schemas/task.ts'
 import type { RunReport } from '../run-job.ts'
+import type { EngineStream } from './engine-stream.ts'
 import type { GenerationCall } from './generation-call.ts'
 import type { Completed } from './infer-generation.ts'
 import type { EngineAudio } from './synthesize.ts'
+import type { TranscriptionCall } from './transcribe.ts'
 import type { Voice } from './voices.ts'
 
 /** Translates requests of some tasks to HTTP requests to an engine, and its answers back. The preset chooses it. */
@@ -28,11 +30,13 @@ export interface AudioProtocol extends EngineProtocol {
   /** Sends audio with the fields of a form and resolves with the whole answer. Rejects with Failure. */
   transcribe(
     lease: Lease,
-    request: { path: string; fields: [name: string, value: string][] },
+    request: TranscriptionCall,
     sound: Pick<DecodedAudio, 'path' | 'bytes' | 'seconds'>,
     maxBytes: number,
     signal: CallerSignal,
   ): Promise<Buffer>
+  /** The same for a request for a stream: resolves when the answer begins, which may still be no stream. */
+  transcribeStream(...call: Parameters<AudioProtocol['transcribe']>): Promise<EngineStream>
 }
 
 /** A protocol for tasks that write image or video files. */

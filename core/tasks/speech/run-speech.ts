@@ -6,6 +6,7 @@ import type { Limits } from '../../config.ts'
 import { Failure } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
 import type { Ffmpeg } from '../../media/ffmpeg.ts'
+import type { Media } from '../../media/media.ts'
 import type { Registry } from '../../models/registry.ts'
 import { contentTypeOf, isOfFormat, rateOf, type SpeechFormat, speechForms } from '../../schemas/speech-format.ts'
 import { engineFault } from '../protocols/answer.ts'
@@ -15,19 +16,20 @@ import { taskRecord } from '../registry.ts'
 import type { RunJob, RunTask, TaskResult } from '../run-job.ts'
 import { readWavHead } from '../wav.ts'
 import type { Conversion } from './conversion.ts'
-import { speechUsage } from './speech.ts'
+import { speechBody, speechUsage } from './speech.ts'
 import type { SpeechResult } from './speech-result.ts'
 
 interface SpeechRunnerOptions {
   files: Pick<Files, 'adopt' | 'workspace' | 'discard' | 'pathOf'>
   registry: Pick<Registry, 'find' | 'catalog'>
+  media: Pick<Media, 'samples'>
   ffmpeg: Pick<Ffmpeg, 'found' | 'probe'>
   conversion: Conversion
   limits: Pick<Limits, 'output_size'>
 }
 
 /** Runs speech jobs: the audio is written to a file while the engine generates it. */
-export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }: SpeechRunnerOptions): RunTask {
+export function openSpeechRunner({ files, registry, media, ffmpeg, conversion, limits }: SpeechRunnerOptions): RunTask {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<TaskResult> {
     const record = taskRecord(job.task)
     if (record.runner !== 'speech')
@@ -35,8 +37,10 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
     const model = registry.find(job.modelId)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
     const prepared = record.prepare(JSON.parse(job.inputs), registry.catalog())
-    const { route, body, engineFormat, format, characters } = prepared
+    const { route, engineFormat, format, characters } = prepared
     await conversion.check(engineFormat, format)
+    const sender = { organizationId: job.organizationId, origin: job.origin ?? '', jobId: job.id, signal }
+    const body = await speechBody(prepared, media, sender)
     await using workspace = await files.workspace(job.id)
     const made = join(workspace.folder, `speech.${speechForms[format].ending}`)
     const spoken = await audioProtocol(route).synthesize(

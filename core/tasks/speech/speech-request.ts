@@ -1,7 +1,9 @@
 import { z } from 'zod'
-import { notImplemented } from '../../schemas/not-implemented.ts'
 import { speechFormats } from '../../schemas/speech-format.ts'
 import { defaultSpeechInput } from '../../schemas/speech-input.ts'
+
+/** Seconds of a recording from which a voice is cloned. */
+export const longestReference = 30
 
 /** A text-to-speech request. Source: OpenAI's CreateSpeechRequest, with the extensions that other servers share. */
 export const SpeechRequest = z
@@ -50,7 +52,14 @@ export const SpeechRequest = z
       .min(0)
       .nullish()
       .describe('Seed of the random choices, for engines that support it. Default: random.'),
-    reference_audio: notImplemented,
+    reference_audio: z
+      .string()
+      .min(1)
+      .nullish()
+      .describe(
+        `A recording of the voice to speak with, for engines that clone voices (feature \`voice_cloning\`): an http(s) URL, a \`data:\` URL or the id of a file; ${longestReference} s at most.`,
+      ),
+    reference_text: z.string().max(4096).nullish().describe('The words of the recording, which some engines need.'),
     user: z.string().nullish().describe('Your own id of the end user. Accepted for compatibility; has no effect.'),
   })
   .meta({ id: 'SpeechRequest', description: 'A text to speak.' })

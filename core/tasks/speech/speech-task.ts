@@ -1,10 +1,18 @@
 import { speechMetering } from '../metering.ts'
 import { isRepeatableSample } from '../sampling.ts'
-import type { SpeechTaskRecord } from '../task.ts'
-import { textInputs } from '../text-inputs.ts'
+import type { FillContext, SpeechTaskRecord } from '../task.ts'
+import { requestFor, textInputs } from '../text-inputs.ts'
 import { prepareSpeech, speech, voiceFaults } from './speech.ts'
 import { SpeechAnswer, SpeechRequest } from './speech-request.ts'
 import { linkedSpeech, type SpeechResult } from './speech-result.ts'
+
+/** Returns the inputs to store with a job, with the recording as a file of the organization. */
+async function withReferenceFile(inputs: Record<string, unknown>, context: FillContext): Promise<object> {
+  const request = requestFor(inputs, context)
+  const { reference_audio } = request
+  if (typeof reference_audio !== 'string') return request
+  return { ...request, reference_audio: (await context.take('reference_audio', reference_audio, 'audio')).id }
+}
 
 /** The record of `std/audio-speech`. */
 export const speechTask: SpeechTaskRecord = {
@@ -19,7 +27,9 @@ export const speechTask: SpeechTaskRecord = {
   modelFaults: voiceFaults,
   result: SpeechAnswer,
   metering: speechMetering,
-  isMediaPath: () => false,
+  takesFiles: true,
+  isMediaPath: path => path.length === 1 && path[0] === 'reference_audio',
+  fill: withReferenceFile,
   files: { shown: linkedSpeech, ids: ({ file_id }: SpeechResult) => [file_id] },
   isRepeatable: isRepeatableSample,
   prepare: prepareSpeech,

@@ -1,4 +1,5 @@
 import { Failure, type FailureDetail } from '../../failure.ts'
+import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
 import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import type { EngineRoute, SpeechTraits } from '../../models/fleet.ts'
 import { nearest } from '../../nearest.ts'
@@ -6,9 +7,10 @@ import { failureOf } from '../../schemas/issues.ts'
 import { pcmRate, type SpeechFormat } from '../../schemas/speech-format.ts'
 import { defaultSpeechInput, longestSpeechInput } from '../../schemas/speech-input.ts'
 import type { Usage } from '../../store/store.ts'
-import { extraFields, modelFor } from '../catalog.ts'
+import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
+import { shortAudioUrl } from '../short-audio.ts'
 import type { ModelFacts, TaskName } from '../task.ts'
-import { SpeechRequest } from './speech-request.ts'
+import { longestReference, SpeechRequest } from './speech-request.ts'
 
 /** Names the task. */
 export const speech = { id: 'std/audio-speech', title: 'text to speech' } as const satisfies TaskName
@@ -18,6 +20,8 @@ export interface PreparedSpeech {
   modelId: string
   route: EngineRoute
   body: string
+  /** The recording of a voice to clone, and the field in which the engine gets it. */
+  reference?: { value: string; field: string }
   /** The format for the caller. */
   format: SpeechFormat
   /** The format that is requested from the engine. */
@@ -37,8 +41,8 @@ export interface PreparedSpeech {
 export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
   const checked = SpeechRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
-  const { model, input, voice, response_format, speed, instructions, stream_format, language, seed, sample_rate } =
-    checked.data
+  const { model, input, voice, response_format, speed, instructions, stream_format, language, seed } = checked.data
+  const { sample_rate, reference_audio, reference_text } = checked.data
   const entry = modelFor(speech, model, catalog)
   const { traits } = entry
   const known = traits.speech ?? { formats: ['wav'], voices: null, aliases: {}, longestInput: defaultSpeechInput }
@@ -46,27 +50,50 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
   const format = response_format ?? 'mp3'
   if (sample_rate != null && format !== 'pcm')
     throw new Failure('unsupported_parameter', "'sample_rate' is for 'response_format': pcm.", { param: 'sample_rate' })
+  if (reference_audio != null) checkFeatures([['voice_cloning', 'reference_audio']], entry)
+  else if (reference_text != null)
+    throw new Failure('unsupported_parameter', "'reference_text' is for 'reference_audio', which is missing.", {
+      param: 'reference_text',
+    })
+  const { audio = 'reference_audio', text = 'reference_text' } = known.reference ?? {}
   const body = {
     model: traits.upstreamId,
     input,
-    voice: voiceFor(entry, known, voice),
+    // With a recording only a voice that was asked for is sent.
+    voice: reference_audio != null && voice == null ? undefined : voiceFor(entry, known, voice),
     response_format: engineFormat(entry, known, format),
     speed: speed ?? undefined,
     instructions: instructions ?? undefined,
     language: language ?? undefined,
     seed: seed ?? undefined,
+    [text]: reference_text ?? undefined,
     ...extraFields(raw, entry),
   }
   return {
     modelId: entry.id,
     route: traits.routes['std/audio-speech']!,
     body: JSON.stringify(body),
+    ...(reference_audio == null ? {} : { reference: { value: reference_audio, field: audio } }),
     format,
     engineFormat: body.response_format,
     sampleRate: sample_rate ?? pcmRate,
     events: stream_format === 'sse',
     characters,
   }
+}
+
+/** Returns the body for the engine, with the recording as a data: URL. Rejects with Failure for unusable audio. */
+export async function speechBody(
+  { body, reference }: Pick<PreparedSpeech, 'body' | 'reference'>,
+  media: Pick<Media, 'samples'>,
+  sender: MediaSender,
+  inline?: ReadonlyMap<string, MediaInput>,
+): Promise<string> {
+  if (!reference) return body
+  const { value, field } = reference
+  const audio = { field: 'reference_audio', value: inline?.get(value) ?? value, maxSeconds: longestReference }
+  const url = await shortAudioUrl(media, sender, audio)
+  return JSON.stringify({ ...(JSON.parse(body) as object), [field]: url })
 }
 
 /**

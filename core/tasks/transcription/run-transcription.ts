@@ -7,7 +7,7 @@ import type { Preparing } from '../preparing.ts'
 import { audioProtocol } from '../protocols/protocols.ts'
 import { taskRecord } from '../registry.ts'
 import type { RunJob, RunTask, TaskResult } from '../run-job.ts'
-import { jobRequest } from './transcription.ts'
+import { jobRequest, transcriptionFields } from './transcription.ts'
 import type { TranscriptionRequest } from './transcription-request.ts'
 
 /** Runs transcription jobs. Their audio is a stored file of the organization, and the result has the whole transcription. */
@@ -19,7 +19,7 @@ export function openTranscriptionRunner({
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
   cpu: Pick<Preparing, 'shape'>
-  media: Pick<Media, 'decodeAudio'>
+  media: Pick<Media, 'decodeAudio' | 'samples'>
   limits: Pick<Limits, 'engine_answer'>
 }): RunTask {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<TaskResult> {
@@ -35,7 +35,7 @@ export function openTranscriptionRunner({
     await using sound = await media.decodeAudio(sender, prepared.sound.field, prepared.sound.value)
     const answer = await audioProtocol(prepared.route).transcribe(
       lease,
-      { path: prepared.route.path, fields: prepared.fields },
+      { path: prepared.route.path, fields: await transcriptionFields(prepared, media, sender) },
       sound,
       limits.engine_answer,
       signal,

@@ -9,6 +9,10 @@ export type TranscriptionFormat = (typeof transcriptionFormats)[number]
 /** Fields that can name the audio. A request has exactly one of them. */
 export const audioFields = ['file', 'url', 'file_id'] as const
 
+/** Known speakers of a request, and seconds of the recording of each. */
+const maxSpeakers = 4
+export const longestSpeaker = 10
+
 const audioReference = z.string().min(1)
 const fields = {
   model: z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.'),
@@ -61,6 +65,20 @@ const onlyTranscription = {
     .max(2)
     .nullish()
     .describe('Which times to return, only with `verbose_json`, which has segments in any case. Default: `segment`.'),
+  known_speaker_names: z
+    .array(z.string().min(1).max(64))
+    .max(maxSpeakers)
+    .nullish()
+    .describe(
+      'Names of speakers whose voices are in `known_speaker_references`, in the same order, for engines that can.',
+    ),
+  known_speaker_references: z
+    .array(z.string().min(1))
+    .max(maxSpeakers)
+    .nullish()
+    .describe(
+      `Recordings of the known speakers, of ${longestSpeaker} s at most: \`data:\` URLs, http(s) URLs or ids of files.`,
+    ),
   diarize: z.boolean().nullish().describe('Whether to tell speakers apart, for engines that can. Default: false.'),
 }
 
@@ -79,9 +97,28 @@ function oneAudio(request: AudioReferences, context: z.RefinementCtx): void {
     })
 }
 
+interface KnownSpeakers {
+  known_speaker_names?: string[] | null | undefined
+  known_speaker_references?: string[] | null | undefined
+}
+
+/** Requires a name for each recording. */
+function namedSpeakers(
+  { known_speaker_names: names, known_speaker_references: recordings }: KnownSpeakers,
+  context: z.RefinementCtx,
+): void {
+  if ((names?.length ?? 0) === (recordings?.length ?? 0)) return
+  context.addIssue({
+    code: 'custom',
+    path: ['known_speaker_references'],
+    message: `has ${recordings?.length ?? 0} recordings, but 'known_speaker_names' has ${names?.length ?? 0} names; send one for each.`,
+  })
+}
+
 export const TranscriptionRequest = z
   .object({ ...fields, ...onlyTranscription })
   .superRefine(oneAudio)
+  .superRefine(namedSpeakers)
   .meta({ id: 'TranscriptionRequest', description: 'Audio to transcribe.' })
 export type TranscriptionRequest = z.output<typeof TranscriptionRequest>
 

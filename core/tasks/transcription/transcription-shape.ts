@@ -78,7 +78,7 @@ const numberOf = (value: unknown, otherwise: number): number => {
 }
 
 /** Returns the times of a segment or word, limited to the duration of the audio. */
-function spanOf({ start, end }: Answer, duration: number): { start: number; end: number } {
+export function spanOf({ start, end }: Answer, duration: number): { start: number; end: number } {
   const within = (seconds: number) => Math.round(Math.min(Math.max(seconds, 0), duration) * 1000) / 1000
   const from = within(numberOf(start, 0))
   return { start: from, end: Math.max(from, within(numberOf(end, duration))) }
@@ -157,7 +157,7 @@ function joined(pieces: readonly Answer[]): Answer[][] {
 }
 
 /** Returns the token counts that the engine reports. */
-function usageOf({ usage }: Answer): Usage {
+export function usageOf({ usage }: Answer): Usage {
   const counts = (usage ?? {}) as Answer
   return {
     inputTokens: tokenCount(counts.input_tokens ?? counts.prompt_tokens),

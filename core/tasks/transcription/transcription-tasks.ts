@@ -5,9 +5,11 @@ import { requestFor } from '../text-inputs.ts'
 import {
   audioIn,
   prepareTranscription,
+  speakerField,
   type TranscriptionAnswerFormat,
   transcriptionInputs,
   transcriptions,
+  withFiles,
 } from './transcription.ts'
 import { Transcription, type TranscriptionRequest, transcriptionRequests } from './transcription-request.ts'
 import { shapeTranscription } from './transcription-shape.ts'
@@ -28,12 +30,13 @@ export const transcriptionTasks: readonly TranscriptionTaskRecord[] = ids.map(ta
   aliases: aliases[task],
   category: 'audio',
   request: transcriptionRequests[task],
-  otherFields: { known_speaker_names: null, known_speaker_references: null },
+  otherFields: {},
   modelFaults: () => [],
   result: Transcription,
   metering: transcriptionMetering,
   takesFiles: true,
-  isMediaPath: path => path.length === 1 && mediaFields.has(path[0]),
+  isMediaPath: path =>
+    (path.length === 1 && mediaFields.has(path[0])) || (path.length === 2 && path[0] === 'known_speaker_references'),
   // Without a temperature engines decode greedily.
   isRepeatable: ({ temperature }) => !(Number(temperature) > 0),
   fill: (inputs, context) => withAudioFile(task, inputs, context),
@@ -52,5 +55,9 @@ async function withAudioFile(
   const { field, value } = audioIn(task, request).sound
   const file = await context.take(field, value, 'audio')
   const extraParams = context.model.extra_params
-  return { ...transcriptionInputs(task, request as TranscriptionRequest, { extraParams }), file_id: file.id }
+  const kept = transcriptionInputs(task, request as TranscriptionRequest, { extraParams })
+  const recordings = (kept.known_speaker_references ?? []) as string[]
+  const speakers: string[] = []
+  for (const [at, one] of recordings.entries()) speakers.push((await context.take(speakerField(at), one, 'audio')).id)
+  return withFiles(kept, file.id, speakers)
 }

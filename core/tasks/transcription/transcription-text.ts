@@ -29,7 +29,11 @@ export function writeTranscription(
   }
 }
 
-const spoken = ({ start, end, text, speaker }: Segment, at: number) => ({
+/** Returns a segment with its speaker, in the form of `diarized_json` and of streams. */
+export const spoken = (
+  { start, end, text, speaker }: Pick<Segment, 'start' | 'end' | 'text' | 'speaker'>,
+  at: number,
+) => ({
   type: 'transcript.text.segment',
   id: `seg_${String(at + 1).padStart(3, '0')}`,
   start,
@@ -59,7 +63,7 @@ function clock(seconds: number, point: string): string {
 }
 
 /** Returns the log probabilities in OpenAI's form. Entries in other forms are omitted. */
-function logprobsOf(given: unknown): { logprobs?: object[] } {
+export function logprobsOf(given: unknown): { logprobs?: object[] } {
   if (!Array.isArray(given)) return {}
   const logprobs = (given as { token?: unknown; logprob?: unknown; bytes?: unknown }[])
     .filter(one => typeof one?.token === 'string' && Number.isFinite(one.logprob))

@@ -1,14 +1,17 @@
 import { Failure } from '../../failure.ts'
+import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
 import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import type { EngineRoute } from '../../models/fleet.ts'
 import type { Feature } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { TranscriptionTask } from '../../schemas/task.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
+import { shortAudioUrl } from '../short-audio.ts'
 import type { TaskName } from '../task.ts'
 import { languageCode } from './languages.ts'
 import {
   audioFields,
+  longestSpeaker,
   type TranscriptionFormat,
   type TranscriptionRequest,
   transcriptionFormats,
@@ -51,7 +54,11 @@ export interface PreparedTranscription {
   fields: [name: string, value: string][]
   /** The field that names the audio, and its value. The value is not used if the audio is a file of a form. */
   sound: { field: (typeof audioFields)[number]; value: string }
+  /** Recordings of known speakers, which the engine gets inside its request. */
+  speakers: readonly string[]
   stream: boolean
+  /** Whether the engine is asked for a stream, which it may still answer with JSON. */
+  engineStreams: boolean
   answerFormat: TranscriptionAnswerFormat
 }
 
@@ -66,6 +73,9 @@ export function audioIn(
   const field = audioFields.find(name => request[name] != null)!
   return { request, sound: { field, value: request[field]! } }
 }
+
+/** Formats that can be streamed. Others need the whole text. */
+const streamedFormats: ReadonlySet<TranscriptionFormat> = new Set(['json', 'text', 'diarized_json'])
 
 /** Checks a request, except its audio, and translates it for the engine. Pure. Throws Failure. */
 export function prepareTranscription(task: TranscriptionTask, raw: unknown, catalog: Catalog): PreparedTranscription {
@@ -87,16 +97,19 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
   const speakers = format === 'diarized_json' || request.diarize === true
   const used: [Feature, string][] = []
   if (speakers) used.push(['speakers', request.diarize ? 'diarize' : 'response_format'])
+  if (request.known_speaker_references?.length) used.push(['speakers', 'known_speaker_references'])
   if (format === 'srt' || format === 'vtt') used.push(['segments', 'response_format'])
   if (words) used.push(['words', 'timestamp_granularities'])
   if (logprobs) used.push(['logprobs', 'include'])
   checkFeatures(used, entry)
   const language = request.language == null ? null : languageCode(request.language)!
+  const stream = request.stream === true && streamedFormats.has(format)
+  const engineStreams = stream && entry.traits.features.has('transcription_stream')
   const engineFormat = logprobs
     ? 'json'
     : format === 'diarized_json'
       ? format
-      : entry.traits.features.has('segments')
+      : !engineStreams && entry.traits.features.has('segments')
         ? 'verbose_json'
         : 'json'
   return {
@@ -110,14 +123,18 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
       prompt: request.prompt,
       temperature: request.temperature,
       'timestamp_granularities[]': words ? ['word', 'segment'] : undefined,
+      stream: engineStreams || undefined,
       'include[]': logprobs ? ['logprobs'] : undefined,
       chunking_strategy: request.chunking_strategy,
       diarize: request.diarize || undefined,
+      'known_speaker_names[]': request.known_speaker_names,
       translate: task === 'std/audio-translation' && entry.traits.translateField ? true : undefined,
       ...extraFields(raw, entry),
     }),
     sound,
-    stream: request.stream === true && (format === 'json' || format === 'text'),
+    speakers: request.known_speaker_references ?? [],
+    stream,
+    engineStreams,
     answerFormat: { task, modelId: entry.id, format, words, logprobs, language, seconds: 0, requestId: null },
   }
 }
@@ -142,11 +159,40 @@ export function transcriptionInputs(
   return inputs
 }
 
+/** Returns the inputs to store for a job, with its audio and the recordings of known speakers as files. */
+export const withFiles = (
+  inputs: Record<string, unknown>,
+  file_id: string,
+  speakers: readonly string[],
+): Record<string, unknown> => ({
+  ...inputs,
+  file_id,
+  ...(speakers.length > 0 ? { known_speaker_references: speakers } : {}),
+})
+
 /** Returns the request of a job, whose result is always complete. An unknown format stays, to be refused later. */
 export function jobRequest(inputs: TranscriptionRequest): TranscriptionRequest {
   const format = inputs.response_format ?? 'json'
   const isIncomplete = format !== 'diarized_json' && transcriptionFormats.includes(format)
   return { ...inputs, stream: false, include: null, response_format: isIncomplete ? 'verbose_json' : format }
+}
+
+/** The field of the recording of a known speaker. */
+export const speakerField = (at: number): string => `known_speaker_references[${at}]`
+
+/** Returns the fields of the form for the engine, with the recordings of known speakers as data: URLs. */
+export async function transcriptionFields(
+  { fields, speakers }: Pick<PreparedTranscription, 'fields' | 'speakers'>,
+  media: Pick<Media, 'samples'>,
+  sender: MediaSender,
+  inline?: ReadonlyMap<string, MediaInput>,
+): Promise<PreparedTranscription['fields']> {
+  const all = [...fields]
+  for (const [at, value] of speakers.entries()) {
+    const audio = { field: speakerField(at), value: inline?.get(value) ?? value, maxSeconds: longestSpeaker }
+    all.push(['known_speaker_references[]', await shortAudioUrl(media, sender, audio)])
+  }
+  return all
 }
 
 /** Lists become repeated fields, and objects JSON. Absent values are omitted. */

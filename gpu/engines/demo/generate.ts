@@ -37,6 +37,7 @@ export function openGenerate({ stepMs, ffmpeg }: { stepMs: number; ffmpeg: strin
       ffmpeg,
       signal,
       log: (level, message) => send({ type: 'log', level, message }),
+      preview: (image, bytes) => send({ type: 'preview', image, data: Buffer.from(bytes).toString('base64') }),
       reach: openSteps({ steps: inputs.num_inference_steps, stepMs, signal, send }),
     }
     const files = await draws[task](work)

@@ -1,33 +1,66 @@
 import { join } from 'node:path'
 import { blend, byRows, type Canvas, openCanvas } from './canvas.ts'
 import { type Caption, openCaption } from './caption.ts'
-import { readImage, readMask, type Size, writeImage } from './images.ts'
+import { encodeImage, readImage, readMask, type Size, writeImage } from './images.ts'
 import { openPattern } from './pattern.ts'
 import type { Draw, Work } from './work.ts'
 
 /** Draws the prompt over a pattern derived from the seed. */
 export const textToImage: Draw = async work => {
   const caption = await captionOf(work, { left: 0, top: 0, ...sizeOf(work) }, 'middle')
-  return drawSeries(work, async seed => {
-    const canvas = await drawPattern(work, seed)
-    caption(canvas)
+  return drawSeries(work, async (seed, stage) => {
+    const canvas = await drawPattern(work, seed, stage)
+    await cutOut(work, canvas)
+    if (stage === 1) caption(canvas)
     return canvas
   })
 }
 
-/** Mixes the input image with a pattern; `strength` sets how much the pattern covers, at most 85 %. */
+/**
+ * Mixes the input image with a pattern; `strength` sets how much the pattern covers, at most 85 %. Several images are
+ * side by side.
+ */
 export const imageToImage: Draw = async work => {
-  const input = await readImage(work.inputs.image!, sizeOf(work), 'cover')
+  const input = await readImages(work.inputs.images ?? [work.inputs.image!], sizeOf(work))
   const caption = await captionOf(work, { left: 0, top: 0, ...sizeOf(work) }, 'foot')
-  return drawSeries(work, async seed => {
-    const canvas = await drawPattern(work, seed)
+  return drawSeries(work, async (seed, stage) => {
+    const canvas = await drawPattern(work, seed, stage)
     await overlay(canvas, input, 1 - maxCovered * work.inputs.strength, work.signal)
-    caption(canvas)
+    await cutOut(work, canvas)
+    if (stage === 1) caption(canvas)
     return canvas
+  })
+}
+
+/** Reads images as columns of equal width of one canvas. */
+async function readImages(paths: readonly string[], size: Size): Promise<Canvas> {
+  if (paths.length === 1) return readImage(paths[0]!, size, 'cover')
+  const canvas = openCanvas(size.width, size.height)
+  for (const [at, path] of paths.entries()) {
+    const left = Math.round((at * size.width) / paths.length)
+    const width = Math.max(1, Math.round(((at + 1) * size.width) / paths.length) - left)
+    const { data } = await readImage(path, { width, height: size.height }, 'cover')
+    for (let y = 0; y < size.height; y++)
+      canvas.data.set(data.subarray(y * width * 4, (y + 1) * width * 4), (y * size.width + left) * 4)
+  }
+  return canvas
+}
+
+/** Makes everything outside an ellipse transparent, if the request asks for a transparent background. */
+async function cutOut({ inputs, signal }: Work, { width, height, data }: Canvas): Promise<void> {
+  if (inputs.background !== 'transparent') return
+  await byRows(height, signal, y => {
+    const down = (2 * y + 1) / height - 1
+    for (let x = 0; x < width; x++) {
+      const across = (2 * x + 1) / width - 1
+      if (across * across + down * down > 1) data[(y * width + x) * 4 + 3] = 0
+    }
   })
 }
 
 const maxCovered = 0.85
+/** A preview of the largest size stays below the limit of a message. */
+const previewQuality = 60
 
 /**
  * Draws pattern and prompt where the mask is white and keeps the input image unchanged where it is black; grey mixes
@@ -41,9 +74,10 @@ export const inpainting: Draw = async work => {
   const editable = await boundsOf(mask, size, signal)
   if (!editable) await work.log('WARN', 'The mask is completely black, so the image stays unchanged.')
   const caption = editable ? await captionOf(work, editable, 'middle') : () => {}
-  return drawSeries(work, async seed => {
-    const canvas = await drawPattern(work, seed)
-    caption(canvas)
+  return drawSeries(work, async (seed, stage) => {
+    const canvas = await drawPattern(work, seed, stage)
+    await cutOut(work, canvas)
+    if (stage === 1) caption(canvas)
     const { data } = canvas
     await byRows(size.height, signal, y => {
       for (let pixel = y * size.width; pixel < (y + 1) * size.width; pixel++) {
@@ -68,12 +102,13 @@ export function captionOf(
   return openCaption({ prompt, print }, box, place, message => log('WARN', message))
 }
 
-export const patternOf = ({ inputs }: Work, seed: number, { width, height }: Size = inputs) =>
-  openPattern({ seed, width, height, steps: inputs.num_inference_steps, guidance: inputs.guidance_scale })
+/** With a `stage` below 1 the pattern has the waves of the steps until then. */
+export const patternOf = ({ inputs }: Work, seed: number, { width, height }: Size = inputs, stage = 1) =>
+  openPattern({ seed, width, height, steps: inputs.num_inference_steps * stage, guidance: inputs.guidance_scale })
 
-async function drawPattern(work: Work, seed: number): Promise<Canvas> {
+async function drawPattern(work: Work, seed: number, stage: number): Promise<Canvas> {
   const canvas = openCanvas(work.inputs.width, work.inputs.height)
-  await patternOf(work, seed)(canvas, 0, work.signal)
+  await patternOf(work, seed, work.inputs, stage)(canvas, 0, work.signal)
   return canvas
 }
 
@@ -92,13 +127,21 @@ async function overlay(canvas: Canvas, over: Canvas, amount: number, signal: Abo
   await blend(canvas, flat, amount, signal)
 }
 
-/** Writes `num_images` images, each with the next seed. */
-async function drawSeries(work: Work, draw: (seed: number) => Promise<Canvas>) {
-  const { num_images: total, seed, output_format: format } = work.inputs
+/**
+ * Writes `num_images` images, each with the next seed. `draw` gets the stage of the image, from 0 to 1: before that the
+ * image is unfinished, which is sent as a preview where previews were requested.
+ */
+async function drawSeries(work: Work, draw: (seed: number, stage: number) => Promise<Canvas>) {
+  const { num_images: total, seed, output_format: format, previews = 0 } = work.inputs
   const files = []
   await work.reach(0)
   for (let index = 0; index < total; index++) {
-    const canvas = await draw(seed + index)
+    for (let at = 1; at <= previews; at++) {
+      const stage = at / (previews + 1)
+      await work.reach((index + stage) / total)
+      await work.preview(index, await encodeImage(await draw(seed + index, stage), 'webp', previewQuality))
+    }
+    const canvas = await draw(seed + index, 1)
     const name = `image-${index}.${format === 'jpeg' ? 'jpg' : format}`
     await writeImage(canvas, join(work.folder, name), format as 'png' | 'jpeg' | 'webp')
     files.push({ name, kind: 'image' as const })

@@ -61,8 +61,13 @@ async function decoded(size: Size, read: () => Promise<Buffer>): Promise<Canvas>
   }
 }
 
-/** Writes the canvas to an image file, without alpha channel if every pixel is isOpaque. */
+/** Writes the canvas to an image file, without alpha channel if every pixel is opaque. */
 export async function writeImage(canvas: Canvas, path: string, format: 'png' | 'jpeg' | 'webp'): Promise<void> {
+  await writeFile(path, await encodeImage(canvas, format))
+}
+
+/** Encodes the canvas, without alpha channel if every pixel is opaque. `quality` is for JPEG and WebP. */
+export async function encodeImage(canvas: Canvas, format: 'png' | 'jpeg' | 'webp', quality = 90): Promise<Uint8Array> {
   const { width, height, data } = canvas
   const raw = sharp()(data, { raw: { width, height, channels: 4 } })
   const visible = format === 'jpeg' || isOpaque(data) ? raw.removeAlpha() : raw
@@ -70,9 +75,9 @@ export async function writeImage(canvas: Canvas, path: string, format: 'png' | '
     format === 'png'
       ? visible.png({ compressionLevel: 3 })
       : format === 'jpeg'
-        ? visible.jpeg({ quality: 90 })
-        : visible.webp({ quality: 90, effort: 2 })
-  await writeFile(path, await written.toBuffer())
+        ? visible.jpeg({ quality })
+        : visible.webp({ quality, effort: 2 })
+  return written.toBuffer()
 }
 
 function isOpaque(data: Uint8Array): boolean {

@@ -3,12 +3,18 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { wavHead } from '../../../core/tasks/wav.ts'
 import type { Handler } from '../http.ts'
-import { sampleRate, voices } from './chords.ts'
+import { sampleRate, type Voice, voices } from './chords.ts'
 import { encoding, sampleCount } from './tones.ts'
+import { decodeInSlices, samplesOf } from './transcribe.ts'
 
 const Call = z.object({
   input: z.string().min(1).max(65_536),
-  voice: z.string().default(voices[0].id),
+  voice: z.string().optional(),
+  /** A recording as a data: URL of WAV, whose voice is used. */
+  reference_audio: z
+    .string()
+    .regex(/^data:audio\/wav;base64,/)
+    .optional(),
   response_format: z.enum(['wav', 'pcm']).default('wav'),
   speed: z.number().min(0.25).max(4).default(1),
 })
@@ -24,8 +30,11 @@ export const synthesize: Handler = async (body, reply) => {
     const param = issue?.path.join('.') || 'body'
     throw new Failure('invalid_value', `'${param}' is invalid: ${issue?.message}.`, { param })
   }
-  const { input, response_format, speed } = read.data
-  const voice = voices.find(({ id }) => id === read.data.voice)
+  const { input, response_format, speed, voice: name, reference_audio } = read.data
+  const voice =
+    reference_audio !== undefined && name === undefined
+      ? await voiceIn(reference_audio, reply.signal)
+      : voices.find(({ id }) => id === (name ?? voices[0].id))
   if (!voice)
     throw new Failure('invalid_value', `'voice' must be one of: ${voices.map(({ id }) => id).join(', ')}.`, {
       param: 'voice',
@@ -50,6 +59,16 @@ export const synthesize: Handler = async (body, reply) => {
   }
   if (count > 0) await send()
   answer.end()
+}
+
+/** Resolves with the voice of a recording. */
+async function voiceIn(url: string, signal: AbortSignal): Promise<Voice> {
+  const sound = samplesOf(Buffer.from(url.slice(url.indexOf(',') + 1), 'base64'), 'reference_audio')
+  const { voice } = await decodeInSlices(sound, signal)
+  if (voice) return voice
+  throw new Failure('invalid_value', "The recording in 'reference_audio' has none of the voices of this engine.", {
+    param: 'reference_audio',
+  })
 }
 
 /** Lists the voices in the format of Kokoro-FastAPI. */

@@ -113,8 +113,14 @@ function powerOf(sound: Recording, hz: number, from: number, to: number): number
   return shareOf(sound, hz, from, to) * power
 }
 
-/** Reads bytes from a start until the end mark, silence, or anything that is not a chord. */
-export function* readBytes(sound: Recording, { voice, at, chord }: DetectedStart): Generator<void, DecodedBytes> {
+/**
+ * Reads bytes from a start until the end mark, silence, or anything that is not a chord. Yields the bytes so far, to
+ * which it appends.
+ */
+export function* readBytes(
+  sound: Recording,
+  { voice, at, chord }: DetectedStart,
+): Generator<readonly number[], DecodedBytes> {
   const bytes: number[] = []
   let position = at
   const read = (half: 0 | 1): number | undefined => {
@@ -134,7 +140,7 @@ export function* readBytes(sound: Recording, { voice, at, chord }: DetectedStart
     return lowShare + highShare < 0.4 ? undefined : low * 4 + high
   }
   for (;;) {
-    if (bytes.length % 16 === 0) yield
+    if (bytes.length % 16 === 0) yield bytes
     const started = position
     const upper = read(0)
     const lower = upper === undefined ? undefined : read(1)

@@ -73,6 +73,8 @@ export interface DecodedText {
   /** Sentences, split if they are longer than `longestSegment` characters. */
   segments: DecodedPart[]
   words: DecodedPart[]
+  /** The voice of the first text. */
+  voice?: Voice
 }
 
 /** Decodes the output of `encode`, which may be quieter, resampled, compressed, and have silence around it. */
@@ -84,18 +86,40 @@ export function decode(samples: Samples, sampleRate: number): DecodedText {
   }
 }
 
-/** Decodes in steps of a few milliseconds, so that the caller can do other work in between. */
-export function* decoding(samples: Samples, sampleRate: number): Generator<void, DecodedText> {
+/** Decodes in steps of a few milliseconds, so that the caller can do other work in between. Yields a function that returns the text so far. */
+export function* decoding(samples: Samples, sampleRate: number): Generator<(() => string) | undefined, DecodedText> {
   const decoded: DecodedText = { text: '', segments: [], words: [] }
-  const sound = { samples, rate: sampleRate, floor: yield* silenceLevel(samples) }
+  const sound = { samples, rate: sampleRate, floor: yield* silently(silenceLevel(samples)) }
   let from = 0
   for (;;) {
-    const start = yield* findStart(sound, from)
+    const start = yield* silently(findStart(sound, from))
     if (!start) return decoded
-    const decodedBytes = yield* readBytes(sound, start)
+    const before = decoded.text ? `${decoded.text}\n` : ''
+    const reading = readBytes(sound, start)
+    let step = reading.next()
+    for (; !step.done; step = reading.next()) {
+      const bytes = step.value
+      yield () => before + wholeWords(bytes)
+    }
+    const decodedBytes = step.value
+    if (decodedBytes.bytes.length > 0) decoded.voice ??= start.voice
     append(decoded, decodedBytes)
     from = decodedBytes.end
   }
+}
+
+/** Passes on the steps of a search, which has no text. */
+function* silently<Result>(search: Generator<void, Result>): Generator<undefined, Result> {
+  for (let step = search.next(); ; step = search.next()) {
+    if (step.done) return step.value
+    yield undefined
+  }
+}
+
+/** Returns the text of the bytes up to the last space, after which a word or a character may be incomplete. */
+function wholeWords(bytes: readonly number[]): string {
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(bytes))
+  return text.slice(0, text.lastIndexOf(' ') + 1)
 }
 
 const sentenceEnd = /[.!?。！？…]["'”’)\]]*\s+|\n+/g

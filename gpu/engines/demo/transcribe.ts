@@ -1,9 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { Failure } from '../../../core/failure.ts'
 import { FormBody, type Handler } from '../http.ts'
+import { eventStream, type Reply } from '../reply.ts'
 import { type DecodedText, decoding } from './tones.ts'
 
 const invalid = (param: string, message: string) => new Failure('invalid_value', message, { param })
+
+interface Sound {
+  samples: Int16Array
+  rate: number
+}
 
 /** Longest time slice in milliseconds, after which the decoder yields to the event loop. */
 const sliceMs = 10
@@ -17,8 +23,10 @@ export const transcribe: Handler = async (body, reply) => {
   const form = await formOf(body)
   const file = form.get('file')
   if (!(file instanceof Blob)) throw invalid('file', "The form has no file field 'file'.")
-  const { samples, rate } = samplesOf(Buffer.from(await file.arrayBuffer()))
-  const decoded = await decodeInSlices(samples, rate, reply.signal)
+  const sound = samplesOf(Buffer.from(await file.arrayBuffer()), 'file')
+  const { samples, rate } = sound
+  if (form.get('stream') === 'true') return await streamText(sound, reply)
+  const decoded = await decodeInSlices(sound, reply.signal)
   const [duration, words] = [samples.length / rate, form.getAll('timestamp_granularities[]').includes('word')]
   reply.json(
     form.get('response_format') === 'verbose_json'
@@ -41,11 +49,33 @@ async function formOf({ bytes, contentType }: FormBody): Promise<FormData> {
   }
 }
 
-async function decodeInSlices(samples: Int16Array, rate: number, signal: AbortSignal): Promise<DecodedText> {
+/** Sends the text in OpenAI's events while it is decoded. */
+async function streamText(sound: Sound, reply: Reply): Promise<void> {
+  const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`
+  const delta = (text: string) => event({ type: 'transcript.text.delta', delta: text })
+  reply.form = eventStream
+  let sent = 0
+  const { text } = await decodeInSlices(sound, reply.signal, async soFar => {
+    if (soFar.length <= sent) return
+    const piece = soFar.slice(sent)
+    sent = soFar.length
+    await reply.write(delta(piece))
+  })
+  const rest = text.slice(sent)
+  reply.end(`${rest === '' ? '' : delta(rest)}${event({ type: 'transcript.text.done', text })}`)
+}
+
+/** `onText` gets the text so far after each slice. */
+export async function decodeInSlices(
+  { samples, rate }: Sound,
+  signal: AbortSignal,
+  onText?: (text: string) => void | Promise<void>,
+): Promise<DecodedText> {
   const steps = decoding(samples, rate)
   for (let sliceStart = performance.now(); ; ) {
     const { done, value } = steps.next()
     if (done) return value
+    if (value && onText) await onText(value())
     if (performance.now() - sliceStart < sliceMs) continue
     await turn()
     signal.throwIfAborted()
@@ -54,7 +84,7 @@ async function decodeInSlices(samples: Int16Array, rate: number, signal: AbortSi
 }
 
 /** Parses 16-bit mono WAV, the format that infer sends to engines. */
-function samplesOf(wav: Buffer): { samples: Int16Array; rate: number } {
+export function samplesOf(wav: Buffer, field: string): Sound {
   const isSupported =
     wav.length >= 44 &&
     wav.toString('latin1', 0, 4) === 'RIFF' &&
@@ -63,7 +93,7 @@ function samplesOf(wav: Buffer): { samples: Int16Array; rate: number } {
     wav.readUInt16LE(34) === 16 &&
     wav.toString('latin1', 36, 40) === 'data'
   const rate = isSupported ? wav.readUInt32LE(24) : 0
-  if (rate < 8_000 || rate > 192_000) throw invalid('file', 'The audio must be 16-bit mono WAV.')
+  if (rate < 8_000 || rate > 192_000) throw invalid(field, `The audio in '${field}' must be 16-bit mono WAV.`)
   const samples = new Int16Array((wav.length - 44) >> 1)
   for (let at = 0; at < samples.length; at++) samples[at] = wav.readInt16LE(44 + 2 * at)
   return { samples, rate }

@@ -10,6 +10,8 @@ export interface Work {
   /** Aborted with a Failure when the client disconnects or the engine stops. */
   signal: AbortSignal
   log: (level: 'INFO' | 'WARN', message: string) => Promise<void>
+  /** Sends an unfinished image: `image` is its position, from 0. */
+  preview: (image: number, bytes: Uint8Array) => Promise<void>
   /**
    * Reports progress, 0 to 1: sends a message per completed step and waits at least `stepMs` for each. 0 starts the
    * response, so check the inputs before: afterwards they cannot be refused with an HTTP error.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { features, Model } from '../../../core/models/model.ts'
 import { generationTasks, tasks } from '../../../core/schemas/task.ts'
-import type { LaunchFacts } from '../../../gpu/presets/preset.ts'
+import { allFeatures, type LaunchFacts } from '../../../gpu/presets/preset.ts'
 import { presetOf, presets, traitsOf } from '../../../gpu/presets/presets.ts'
 
 const model = (of: object): Model => Model.parse({ id: 'org/m', source: '/models/m', ...of })
@@ -191,8 +191,18 @@ describe('traits', () => {
       'segments',
       'speakers',
       'suffix',
+      'transcription_stream',
+      'transparent_background',
+      'variations',
+      'voice_cloning',
       'words',
     ])
+  })
+  test('vLLM-Omni has its own fields for the recording of a voice', () => {
+    const of = { engine: 'vllm', tasks: ['std/audio-speech'], features: ['voice_cloning'] }
+    const { speech, features: able } = traitsOf(model(of))
+    expect([speech!.reference, able.has('voice_cloning')]).toEqual([{ audio: 'ref_audio', text: 'ref_text' }, true])
+    expect(traitsOf(model({ ...of, features: undefined })).features.has('voice_cloning')).toBe(false)
   })
   test('llama-server returns logits, and takes images only with a projector', () => {
     const plain = traitsOf(model({ engine: 'llama-server' }))
@@ -202,12 +212,12 @@ describe('traits', () => {
     const seeing = traitsOf(model({ engine: 'llama-server', args: ['--mmproj', 'f'] }))
     expect(seeing.features.has('images')).toBe(true)
   })
-  test('custom and remote have the configured features', () => {
+  test('custom and remote have the features that are not silently ignored', () => {
     for (const of of [
       { engine: 'custom', command: ['{port}'] },
       { engine: 'remote', url: 'http://h' },
     ])
-      expect([...traitsOf(model(of)).features]).toEqual([...features])
+      expect([...traitsOf(model(of)).features]).toEqual([...allFeatures])
   })
   test('the configuration overrides the features and the model name sent to the engine', () => {
     const traits = traitsOf(model({ features: ['tools'], upstream_id: 'other' }))

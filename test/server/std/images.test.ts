@@ -1,7 +1,7 @@
 import { readdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import sharp from 'sharp'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 import { faults } from '../../golden/openai.ts'
 import { ask, type Json, painters } from '../slug/_painter.ts'
@@ -183,6 +183,67 @@ test.each([
   }
 })
 
+describe('unfinished images', () => {
+  interface ImageEvent {
+    type?: string
+    b64_json?: string
+    partial_image_index?: number
+    size?: string
+    error?: { code: string }
+  }
+  const streamed = (body: object, signal?: AbortSignal) =>
+    app.fetch('/std/v1/images/generations', {
+      body: { ...small, stream: true, partial_images: 2, ...body },
+      ...(signal ? { signal } : {}),
+    })
+  const eventsIn = (text: string) =>
+    text
+      .trim()
+      .split('\n\n')
+      .map(event => JSON.parse(/^data: (.*)$/m.exec(event)![1]!) as ImageEvent)
+  const seen = async (body: object) => {
+    const response = await streamed(body)
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
+    return eventsIn(await response.text())
+  }
+
+  test('are those that the engine sends, at most as many as requested, in the requested format', async () => {
+    const events = await seen({ prompt: 'mode:preview', output_format: 'jpeg', partial_images: 1 })
+    expect(events.map(({ type, partial_image_index }) => [type, partial_image_index])).toEqual([
+      ['image_generation.partial_image', 0],
+      ['image_generation.completed', undefined],
+    ])
+    expect(faults('ImageGenPartialImageEvent', events[0])).toEqual([])
+    const facts = await Promise.all(events.map(({ b64_json }) => sharp(Buffer.from(b64_json!, 'base64')).metadata()))
+    expect(facts.map(({ format, width }) => [format, width])).toEqual([
+      ['jpeg', 32],
+      ['jpeg', 64],
+    ])
+  })
+
+  test.each(['a cat', 'mode:broken-preview'])('%s: without usable ones there is only the image', async prompt => {
+    expect((await seen({ prompt })).map(({ type }) => type)).toEqual(['image_generation.completed'])
+  })
+
+  test('a failure after the first is the last event, before it has a status', async () => {
+    const events = await seen({ prompt: 'mode:preview,then=invalid' })
+    expect(events.map(({ type, error }) => error?.code ?? type)).toEqual([
+      'image_generation.partial_image',
+      'image_generation.partial_image',
+      'invalid_value',
+    ])
+    expect((await streamed({ prompt: 'mode:preview,then=invalid', partial_images: 0 })).status).toBe(400)
+  })
+
+  test('a caller that disconnects after the first cancels the job', async () => {
+    const leave = new AbortController()
+    const response = await streamed({ prompt: 'mode:preview,then=wait' }, leave.signal)
+    const id = response.headers.get('x-job-id')!
+    leave.abort()
+    await vi.waitFor(async () => expect((await jobOf(id)).status).toBe('cancelled'))
+  })
+})
+
 test('Prefer: respond-async is answered with the job', async () => {
   const { status, body, headers } = await generate({ prompt: 'later' }, { prefer: 'respond-async' })
   expect([status, headers.get('preference-applied')]).toEqual([202, 'respond-async'])
@@ -204,7 +265,7 @@ test.each<[name: string, body: object, code: string, param: string]>([
   ['none', { n: 0 }, 'invalid_value', 'n'],
   ['too many', { n: 11 }, 'invalid_value', 'n'],
   ['an unknown format', { output_format: 'gif' }, 'invalid_value', 'output_format'],
-  ['compression', { output_compression: 50 }, 'unsupported_parameter', 'output_compression'],
+  ['transparent JPEG', { background: 'transparent', output_format: 'jpeg' }, 'invalid_value', 'background'],
   ['nothing behind it', { background: 'transparent' }, 'unsupported_parameter', 'background'],
   ['a prompt that is too long', { prompt: 'x'.repeat(32_001) }, 'string_above_max_length', 'prompt'],
 ])('%s is refused by name', async (_name, body, code, param) => {
@@ -281,7 +342,8 @@ test('unusable images and masks are refused by name', async () => {
   const cases: [object, string, string][] = [
     [{}, 'missing_required_parameter', 'image'],
     [{ image: 'nothing' }, 'invalid_value', 'image'],
-    [{ image: [image, image] }, 'unsupported_parameter', 'image[1]'],
+    [{ image: [image, image] }, 'array_above_max_length', 'image'],
+    [{ prompt: '', image }, 'unsupported_parameter', 'prompt'],
     [{ images: [{}] }, 'invalid_value', 'images[0]'],
     [{ images: [{ file_id: 'file-1', image_url: image }] }, 'invalid_value', 'images[0]'],
     [{ image, mask: image }, 'invalid_image', 'mask'],

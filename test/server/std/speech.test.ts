@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { wavHead } from '../../../core/tasks/wav.ts'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 import { faults } from '../../golden/openai.ts'
 import { hasFfmpeg, heardIn, heardInWav, toneModel } from './_speech.ts'
@@ -6,7 +7,11 @@ import { hasFfmpeg, heardIn, heardInWav, toneModel } from './_speech.ts'
 let app: TestApp
 beforeAll(async () => {
   app = await startApp({
-    models: [toneModel(), toneModel({ id: 'short', speech_input: 5, voices: ['bass'] }), fakeModel('fake')],
+    models: [
+      toneModel(),
+      toneModel({ id: 'short', features: [], speech_input: 5, voices: ['bass'] }),
+      fakeModel('fake'),
+    ],
   })
 }, 30_000)
 afterAll(() => app[Symbol.asyncDispose]())
@@ -98,7 +103,7 @@ describe('errors name the field', () => {
     [{ input: 'x', response_format: 'midi' }, 'invalid_value', 'response_format', /mp3, opus, aac, flac, wav, pcm/],
     [{ input: 'x', speed: 5 }, 'invalid_value', 'speed', /at most 4/],
     [{ input: 'x', stream_format: 'ws' }, 'invalid_value', 'stream_format', /audio, sse/],
-    [{ input: 'x', reference_audio: 'file-1' }, 'unsupported_parameter', 'reference_audio', /not supported yet/],
+    [{ input: 'x', reference_text: 'y' }, 'unsupported_parameter', 'reference_text', /reference_audio/],
     [{ input: 'x'.repeat(4097) }, 'string_above_max_length', 'input', /4096/],
     [{ input: '🙂'.repeat(6), model: 'short' }, 'string_above_max_length', 'input', /longer than 5 char/],
     [{ input: 'x', voice: 'alto', model: 'short' }, 'invalid_value', 'voice', /It has: bass\./],
@@ -114,6 +119,53 @@ describe('errors name the field', () => {
 
   test('five characters are counted as five, however many bytes they have', async () => {
     expect((await say({ input: '🙂'.repeat(5), model: 'short', response_format: 'wav' })).status).toBe(200)
+  })
+})
+
+describe('reference_audio', () => {
+  const urlOf = (bytes: Uint8Array) => `data:audio/wav;base64,${Buffer.from(bytes).toString('base64')}`
+  const spoken = async (more: object) => bytesOf(await say({ response_format: 'wav', ...more }))
+
+  test('the voice is that of the recording: as a call, and as a job with a file', { timeout: 30_000 }, async () => {
+    const [recording, bass] = [
+      await spoken({ input: 'Me.', voice: 'bass' }),
+      await spoken({ input: 'Hi', voice: 'bass' }),
+    ]
+    const reference_audio = urlOf(recording)
+    expect(await spoken({ input: 'Hi', reference_audio, reference_text: 'Me.' })).toEqual(bass)
+    // A large body, whose recording never becomes a string of the event loop.
+    const long = await spoken({ input: 'x'.repeat(400), voice: 'bass' })
+    expect(await spoken({ input: 'Hi', reference_audio: urlOf(long.slice(0, 44 + 1_400_000)) })).toEqual(bass)
+    const inputs = { input: 'Hi', response_format: 'wav', reference_audio }
+    const body = { task: 'std/audio-speech', model_id: 'tones', inputs }
+    const { id } = (await (await app.fetch('/api/jobs', { body })).json()) as { id: string }
+    const job = async () => (await (await app.fetch(`/api/jobs/${id}`)).json()) as Record<string, never>
+    await expect.poll(async () => (await job()).status, { timeout: 10_000 }).toBe('completed')
+    const done = (await job()) as unknown as { result: { audio_url: string }; inputs: object }
+    expect(done.inputs).toMatchObject({ input: 'Hi', reference_audio: expect.stringMatching(/^file-/) as string })
+    expect(await bytesOf(await fetch(done.result.audio_url))).toEqual(bass)
+  })
+
+  test('unusable recordings, and models that clone no voices, are refused by name', async () => {
+    const silence = urlOf(Buffer.concat([wavHead(16_000, 32_000), Buffer.alloc(32_000)]))
+    const long = urlOf(Buffer.concat([wavHead(16_000, 31 * 32_000), Buffer.alloc(31 * 32_000)]))
+    const cases: [object, code: string, message: RegExp][] = [
+      [
+        { model: 'short', reference_audio: silence },
+        'unsupported_parameter',
+        /'short' \(demo\) cannot do 'voice_cloning'/,
+      ],
+      [{ reference_audio: silence }, 'invalid_value', /none of the voices/],
+      [{ reference_audio: long }, 'invalid_audio', /'reference_audio' lasts longer than 30 s/],
+      [{ reference_audio: 'nothing' }, 'invalid_value', /'reference_audio'/],
+      [{ reference_audio: 'file-01K2ZZZZZZ7QK2M9XDAAAAAAA1' }, 'not_found', /'reference_audio' names the file/],
+    ]
+    for (const [body, code, message] of cases) {
+      const { error } = (await (await say({ input: 'x', ...body })).json()) as {
+        error: { code: string; message: string }
+      }
+      expect([error.code, error.message]).toEqual([code, expect.stringMatching(message)])
+    }
   })
 })
 
@@ -153,7 +205,7 @@ test('speech models are listed with their fields', async () => {
       default_voice: 'alto',
       formats: hasFfmpeg ? ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'] : ['mp3', 'wav', 'pcm'],
       languages: null,
-      supports_cloning: false,
+      supports_cloning: true,
       max_input_characters: 4096,
       voice_aliases: expect.objectContaining({ alloy: 'alto', onyx: 'bass' }) as object,
       voices: ['alto', 'bass', 'soprano'].map(id => ({
@@ -164,7 +216,12 @@ test('speech models are listed with their fields', async () => {
         preview_url: null,
       })),
     },
-    expect.objectContaining({ model_id: 'short', default_voice: 'bass', max_input_characters: 5 }),
+    expect.objectContaining({
+      model_id: 'short',
+      default_voice: 'bass',
+      max_input_characters: 5,
+      supports_cloning: false,
+    }),
   ])
 })
 

@@ -175,6 +175,127 @@ test('a stream is events without a [DONE]', async () => {
   ])
 })
 
+test('known speakers reach the engine with their recordings, as a call and as a job', async () => {
+  const speaker = Buffer.concat([wavHead(8_000, 16_000), Buffer.alloc(16_000, 1)])
+  const asked = {
+    known_speaker_names: ['agent'],
+    known_speaker_references: [`data:audio/wav;base64,${speaker.toString('base64')}`],
+    chunking_strategy: 'auto',
+    prompt: 'mode:echo',
+  }
+  const sent = (text: string) => (JSON.parse(text) as { fields: [string, string][] }).fields
+  const response = await form({
+    model: 'far',
+    'known_speaker_names[]': asked.known_speaker_names,
+    'known_speaker_references[]': asked.known_speaker_references,
+    chunking_strategy: 'auto',
+    prompt: asked.prompt,
+  })
+  const fields = sent(String((await verbose(response)).text))
+  expect(fields).toContainEqual(['known_speaker_names[]', 'agent'])
+  expect(fields).toContainEqual(['chunking_strategy', 'auto'])
+  const [, recording] = fields.find(([name]) => name === 'known_speaker_references[]')!
+  const received = Buffer.from(recording.replace('data:audio/wav;base64,', ''), 'base64')
+  // One second, in the form that engines get.
+  expect([received.readUInt32LE(24), received.length]).toEqual([16_000, 44 + 32_000])
+  const inputs = { ...asked, url }
+  const submitted = await app.fetch('/api/jobs', { body: { task: tasks[0], model_id: 'far', inputs } })
+  const { id } = (await submitted.json()) as { id: string }
+  const job = async () => (await (await app.fetch(`/api/jobs/${id}`)).json()) as Record<string, never>
+  await expect.poll(async () => (await job()).status, { timeout: 10_000 }).toBe('completed')
+  const done = (await job()) as unknown as { inputs: Record<string, string[]>; result: { text: string } }
+  expect(done.inputs.known_speaker_references).toEqual([expect.stringMatching(/^file-/)])
+  expect(sent(done.result.text).filter(([name]) => name.startsWith('known'))).toEqual([
+    ['known_speaker_names[]', 'agent'],
+    ['known_speaker_references[]', recording],
+  ])
+})
+
+test('known speakers are refused where they cannot be used', async () => {
+  const names = { known_speaker_names: ['a'] }
+  const both = { ...names, known_speaker_references: [url] }
+  const cases: [object, string, string][] = [
+    [{ model: 'plain', ...both }, 'unsupported_parameter', 'known_speaker_references'],
+    [{ model: 'far', ...names }, 'invalid_value', 'known_speaker_references'],
+    [{ model: 'far', ...names, known_speaker_references: ['nothing'] }, 'invalid_value', 'known_speaker_references[0]'],
+  ]
+  for (const [body, code, param] of cases)
+    expect((await refusal(await json({ url, ...body })))[1]).toMatchObject({ code, param })
+})
+
+const eventsIn = (text: string) =>
+  text
+    .trim()
+    .split('\n\n')
+    .map(event => JSON.parse(event.replace('data: ', '')) as { type?: string; error?: object })
+const delta = (text: string) => ({ type: 'transcript.text.delta', delta: text })
+const done = { type: 'transcript.text.done', text: heard, usage: { type: 'duration', seconds: 2 } }
+const logprobs = [{ token: 'The', logprob: -0.5, bytes: [84, 104, 101] }]
+
+/** Resolves with the events before the engine may send the second half, and with all events. */
+async function inHalves(response: Response) {
+  const reader = response.body!.getReader()
+  let text = ''
+  const read = async () => {
+    const { done, value } = await reader.read()
+    text += value ? Buffer.from(value).toString() : ''
+    return !done
+  }
+  while (!text.includes('\n\n')) await read()
+  const before = eventsIn(text)
+  await fetch(`${far.url}/release`)
+  while (await read());
+  return [before, eventsIn(text)] as const
+}
+
+test.each([
+  ['openai', { ...delta('The cat sat on the mat.'), logprobs }, { ...delta(' The dog barked.'), logprobs }],
+  ['vllm', delta('The cat sat on the mat.'), delta(' The dog barked.')],
+  ['bare', delta('The cat sat on the mat.'), delta(' The dog barked.')],
+])('the stream of an engine is relayed while it works: %s', async (as, ...deltas) => {
+  const response = await form({ model: 'remote', stream: 'true', prompt: `mode:stream,as=${as},wait=1` })
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
+  const [before, after] = await inHalves(response)
+  // The engine sent the rest only then.
+  expect(before).toEqual([deltas[0]])
+  expect(after).toEqual([...deltas, done])
+  const id = response.headers.get('x-job-id')!
+  const { usage } = (await (await app.fetch(`/api/jobs/${id}`)).json()) as { usage: { audio_seconds?: number } }
+  expect(usage).toMatchObject({ audio_seconds: 2 })
+})
+
+test('segments with speakers are relayed; an engine without streams sends them at the end', async () => {
+  const asked = { model: 'remote', stream: 'true', response_format: 'diarized_json' }
+  const segment = (number: number) =>
+    expect.objectContaining({ type: 'transcript.text.segment', id: `seg_00${number}` })
+  for (const [prompt, count] of [
+    ['mode:stream,as=segments', 2],
+    ['mode:speakers', 2],
+  ] as const) {
+    const events = eventsIn(await (await form({ ...asked, prompt })).text())
+    expect(events).toEqual([...[1, 2].slice(0, count).map(segment), done])
+  }
+})
+
+test('a caller that disconnects from a stream cancels it', async () => {
+  const leave = new AbortController()
+  const body = { model: 'remote', url, stream: true, prompt: 'mode:stream,as=openai,wait=1' }
+  const response = await app.fetch('/v1/audio/transcriptions', { body, signal: leave.signal })
+  const id = response.headers.get('x-job-id')!
+  leave.abort()
+  const job = async () => (await (await app.fetch(`/api/jobs/${id}`)).json()) as { status: string }
+  await expect.poll(async () => (await job()).status).toBe('cancelled')
+})
+
+test('a stream that breaks ends with an error event', async () => {
+  for (const as of ['break', 'error']) {
+    const response = await form({ model: 'remote', stream: 'true', prompt: `mode:stream,as=${as},wait=1` })
+    const [, events] = await inHalves(response)
+    expect(events[0]).toMatchObject({ type: 'transcript.text.delta' })
+    expect(events.at(-1)!.error).toMatchObject({ code: 'worker_error' })
+  }
+})
+
 test.each([
   ['a data: URL as url', () => json({ model: 'far', url })],
   ['a data: URL as file', () => json({ model: 'far', file: url })],

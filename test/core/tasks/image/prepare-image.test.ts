@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
 import { type ImageTask, type Task, withImplied } from '../../../../core/schemas/task.ts'
-import { fillMedia } from '../../../../core/tasks/generation/media.ts'
+import { byKind, fillMedia } from '../../../../core/tasks/generation/media.ts'
 import { imageRequestOf, prepareImage } from '../../../../core/tasks/image/prepare-image.ts'
 
 const model = { extra_params: ['scheduler', 'prompt'], resolutions: undefined }
@@ -72,6 +72,13 @@ test.each<[body: object, expected: object]>([
     { n: 10, seed: 3, output_format: 'jpeg' },
     { num_images: 10, seed: 3, output_format: 'jpeg' },
   ],
+  [{ output_compression: 60 }, { output_format: 'png' }],
+  [
+    { output_compression: 60, output_format: 'webp' },
+    { output_format: 'webp', output_compression: 60 },
+  ],
+  [{ background: 'transparent' }, { background: 'transparent' }],
+  [{ stream: true, partial_images: 2 }, { previews: 2 }],
   [{ quality: 'low' }, { num_inference_steps: 10 }],
   [{ quality: 'hd' }, { num_inference_steps: 50 }],
   [{ quality: 'low', steps: 7 }, { num_inference_steps: 7 }],
@@ -81,27 +88,27 @@ test.each<[body: object, expected: object]>([
 ])('%o is requested as %o', (body, expected) => expect(inputsOf(body)).toMatchObject(expected))
 
 test.each<[body: object, task: string, media: object[]]>([
-  [{ image: 'file-1' }, 'slug/image-to-image', [{ kind: 'image', field: 'image', value: 'file-1' }]],
-  [{ image: ['file-1'] }, 'slug/image-to-image', [{ kind: 'image', field: 'image[0]', value: 'file-1' }]],
+  [{ image: 'file-1' }, 'slug/image-to-image', [{ kind: 'image', field: 'image', value: 'file-1', webp: true }]],
+  [{ image: ['file-1'] }, 'slug/image-to-image', [{ kind: 'image', field: 'image[0]', value: 'file-1', webp: true }]],
   [
     { images: [{ file_id: 'file-1' }] },
     'slug/image-to-image',
-    [{ kind: 'image', field: 'images[0].file_id', value: 'file-1' }],
+    [{ kind: 'image', field: 'images[0].file_id', value: 'file-1', webp: true }],
   ],
   [
     { image: { image_url: 'http://a' }, mask: { url: 'http://b' } },
     'slug/inpainting',
     [
-      { kind: 'image', field: 'image.image_url', value: 'http://a' },
-      { kind: 'mask', field: 'mask.url', value: 'http://b', alpha: true },
+      { kind: 'image', field: 'image.image_url', value: 'http://a', webp: true },
+      { kind: 'mask', field: 'mask.url', value: 'http://b', webp: true, alpha: true },
     ],
   ],
   [
     { image: 'file-1', mask: 'file-2', mask_mode: 'luma' },
     'slug/inpainting',
     [
-      { kind: 'image', field: 'image', value: 'file-1' },
-      { kind: 'mask', field: 'mask', value: 'file-2', alpha: false },
+      { kind: 'image', field: 'image', value: 'file-1', webp: true },
+      { kind: 'mask', field: 'mask', value: 'file-2', webp: true, alpha: false },
     ],
   ],
 ])('an edit of %o is %s', (body, task, media) => {
@@ -122,6 +129,18 @@ test('a mask must have the size of its image', () => {
   const masked = edited({ image: 'a', mask: 'b' })
   expect(fillMedia(masked, mask(640, 480))).toMatchObject({ mask: 'file-2', strength: 1 })
   expect(() => fillMedia(masked, mask(480, 640))).toThrow(/480 × 640 pixels and the image 640 × 480/)
+})
+
+test('several images are stored in their order', () => {
+  const prepared = edited({ image: ['a', { image_url: 'http://b' }] })
+  expect(prepared.media.map(({ field, value }) => [field, value])).toEqual([
+    ['image[0]', 'a'],
+    ['image[1].image_url', 'http://b'],
+  ])
+  const other = { ...taken.image, id: 'file-9', width: 100 }
+  const filled = fillMedia(prepared, byKind(prepared.media, [taken.image, other]))
+  expect(filled).toMatchObject({ width: 640, height: 480, image: 'file-1', images: ['file-1', 'file-9'] })
+  expect(imageRequestOf(filled).image).toEqual(['file-1', 'file-9'])
 })
 
 test('the stored inputs are a request with the same result', () => {
@@ -147,11 +166,11 @@ test.each<[task: ImageTask, body: object, code: string, param: string]>([
   ['std/image-edit', { image: 'a', size: '512x512', width: 768 }, 'invalid_value', 'width'],
   ['std/image-generation', { n: 1.5 }, 'invalid_type', 'n'],
   ['std/image-generation', { output_compression: 101 }, 'invalid_value', 'output_compression'],
-  ['std/image-generation', { output_compression: 0 }, 'unsupported_parameter', 'output_compression'],
+  ['std/image-generation', { background: 'transparent', output_format: 'jpeg' }, 'invalid_value', 'background'],
   ['std/image-generation', { partial_images: 4 }, 'invalid_value', 'partial_images'],
   ['std/image-edit', {}, 'missing_required_parameter', 'image'],
   ['std/image-edit', { images: [] }, 'invalid_value', 'images'],
-  ['std/image-edit', { image: ['a', 'b'] }, 'unsupported_parameter', 'image[1]'],
+  ['std/image-edit', { image: Array.from({ length: 17 }, () => 'a') }, 'array_above_max_length', 'image'],
   ['std/image-edit', { image: 'a', mask: {} }, 'invalid_value', 'mask'],
   ['std/image-edit', { image: 'a', strength: 2 }, 'invalid_value', 'strength'],
 ])('%s with %o is refused: %s of %s', (task, body, code, param) => {

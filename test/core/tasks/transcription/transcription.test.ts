@@ -127,7 +127,7 @@ test.each([
   ['srt', false],
   ['vtt', false],
   ['verbose_json', false],
-  ['diarized_json', false],
+  ['diarized_json', true],
 ])('%s can be streamed: %j', (response_format, stream) => {
   expect(prepared({ response_format, stream: true }).stream).toBe(stream)
 })

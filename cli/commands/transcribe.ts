@@ -1,0 +1,115 @@
+import { type Command, Option } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { audioFile, audioForm, audioInput } from '../audio/audio-form.ts'
+import {
+  openElapsed,
+  printablePieces,
+  streamedTranscription,
+  textOf,
+  wholeTranscription,
+} from '../audio/transcription.ts'
+import { openClient } from '../client.ts'
+import { commandTasks } from '../command-tasks.ts'
+import { usage } from '../exit-codes.ts'
+import { outputTargetOf } from '../generation/output-target.ts'
+import { saveStream } from '../generation/save-stream.ts'
+import { interruptible } from '../interruption.ts'
+import { chooseModel } from '../models/choose-model.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { announceWait } from '../standard-input.ts'
+import type { Terminal } from '../terminal.ts'
+
+const formats = ['text', 'srt', 'vtt', 'json', 'verbose', 'speakers'] as const
+/** The names of the API. */
+const apiFormats: Partial<Record<(typeof formats)[number], string>> = {
+  verbose: 'verbose_json',
+  speakers: 'diarized_json',
+}
+const jsonFormats: ReadonlySet<string> = new Set(['json', 'verbose', 'speakers'])
+
+interface Options {
+  model?: string
+  format?: (typeof formats)[number]
+  language?: string
+  prompt?: string
+  words?: boolean
+  translate?: boolean
+  out?: string
+  json?: boolean
+  dataDir?: string
+}
+
+/** `infer transcribe <file>`: turns audio into text, which appears while the engine hears it. */
+export function define(command: Command, terminal: Terminal): void {
+  withDataDir(withJson(command))
+    .description(
+      'Transcribes an audio file to text on standard output. The text appears while it is transcribed, where the engine can stream it. Subtitles and JSON are printed at the end.',
+    )
+    .argument('<file>', 'the audio: a file, a URL, or - for standard input')
+    .option('--model <id>', 'the model; default: the first one that transcribes')
+    .addOption(new Option('--format <name>', 'form of the output; default: text').choices(formats))
+    .option('--language <code>', 'language of the audio, such as en; default: detected')
+    .option('--prompt <text>', 'words and names that occur in the audio')
+    .option('--words', 'the time of each word; with --format verbose')
+    .option('--translate', 'translate to English')
+    .option('-o, --out <file>', 'the file to save it to; default: standard output')
+    .action(async (file: string, options: Options) => {
+      const { language, prompt, words, translate, out, json } = options
+      const format = options.format ?? (json ? 'verbose' : 'text')
+      if (json && !jsonFormats.has(format)) throw usage(`--json prints JSON. Remove --format ${format}.`)
+      if (words && format !== 'verbose') throw usage('--words is for --format verbose, or --json.')
+      if (translate && language !== undefined) throw usage('--translate detects the language. Remove --language.')
+      const target = outputTargetOf(out ?? '-')
+      if (target.kind === 'folder') throw usage(`--out ${out} is a folder. Name a file.`)
+      const isUrl = /^(https?:|data:)/i.test(file)
+      const audio =
+        file === '-' ? await announceWait(terminal, audioInput(terminal.stdin)) : isUrl ? undefined : audioFile(file)
+      const client = openClient(dataDirectory(options.dataDir))
+      const model = await chooseModel(terminal, client, {
+        task: translate ? 'std/audio-translation' : commandTasks.transcribe,
+        requested: options.model,
+        does: translate ? 'translates speech' : 'transcribes speech',
+      })
+      const streams = format === 'text'
+      const fields: [string, string][] = Object.entries({
+        model,
+        response_format: apiFormats[format] ?? (streams ? 'json' : format),
+        language,
+        prompt,
+        stream: streams ? 'true' : undefined,
+        'timestamp_granularities[]': words ? 'word' : undefined,
+        url: isUrl ? file : undefined,
+      }).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
+      const form = audio ? audioForm(fields, audio) : undefined
+      await interruptible(terminal, async signal => {
+        const request = () => ({
+          method: 'POST' as const,
+          path: `/std/v1/audio/${translate ? 'translations' : 'transcriptions'}`,
+          ...(form ? { headers: form.headers, body: form.body() } : { body: jsonOf(fields) }),
+          signal,
+        })
+        using elapsed = openElapsed(terminal, `Transcribing ${file === '-' ? 'standard input' : file}`)
+        const waitOptions = { signal, onWait: () => terminal.waiting(`Loading ${model}…`) }
+        const ask = streams ? streamedTranscription : wholeTranscription
+        const pieces = elapsed.until(await ask(client, request, waitOptions))
+        if (json && target.kind === 'stdout') return terminal.json(JSON.parse(await textOf(pieces)))
+        const shown = target.kind === 'stdout' && terminal.isTerminal ? printablePieces(pieces) : pieces
+        const path = await saveStream(terminal, shown, target, { topic: '', extension: '', signal })
+        if (path !== undefined) terminal.print(path)
+      })
+    })
+  withExamples(command, [
+    ['infer transcribe talk.mp3', 'the text, as it is transcribed'],
+    ['infer transcribe talk.mp3 --format srt --out talk.srt', 'subtitles'],
+    ['infer transcribe talk.mp3 --format verbose --words', 'with the time of each word'],
+    ['infer speak "Hello!" --format wav | infer transcribe -', 'from standard input'],
+  ])
+}
+
+/** The same request as JSON, for audio at a URL. */
+const jsonOf = (fields: readonly [string, string][]): Record<string, unknown> =>
+  Object.fromEntries(
+    fields.map(([name, value]) =>
+      name.endsWith('[]') ? [name.slice(0, -2), [value]] : [name, name === 'stream' ? true : value],
+    ),
+  )

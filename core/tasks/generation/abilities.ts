@@ -1,0 +1,33 @@
+import { Failure } from '../../failure.ts'
+import type { CatalogEntry } from '../../models/catalog.ts'
+import type { Feature } from '../../models/model.ts'
+import { checkFeatures } from '../catalog.ts'
+import type { GenerationInputs } from '../protocols/generation-call.ts'
+
+/** The parts of a request that only some engines can do. */
+export interface SpecialInputs extends Pick<GenerationInputs, 'background' | 'prompt'> {
+  /** Number of input images, and the field that names them. */
+  images: number
+  imageField: string
+}
+
+/**
+ * Throws Failure `array_above_max_length` for more input images than the engine takes, and `unsupported_parameter` for
+ * a transparent background or a missing prompt where the engine can do neither.
+ */
+export function checkAbilities(
+  { images, imageField, background, prompt }: SpecialInputs,
+  entry: Pick<CatalogEntry, 'id' | 'engine' | 'traits'>,
+): void {
+  const max = entry.traits.inputImages ?? 1
+  if (images > max)
+    throw new Failure(
+      'array_above_max_length',
+      `'${imageField}' has ${images} images, but the engine of '${entry.id}' (${entry.engine}) takes ${max === 1 ? 'one' : `at most ${max}`}. Send fewer images or choose another model.`,
+      { param: imageField },
+    )
+  const used: [Feature, string][] = []
+  if (background === 'transparent') used.push(['transparent_background', 'background'])
+  if (images > 0 && prompt === '') used.push(['variations', 'prompt'])
+  checkFeatures(used, entry)
+}
