@@ -39,9 +39,9 @@ try {
   const before = rssMb(pid)
   let peak = before
   const waits: number[] = []
-  let done = false
+  const ended = new AbortController()
   const watching = (async () => {
-    while (!done) {
+    while (!ended.signal.aborted) {
       const began = performance.now()
       await (await fetch(`http://127.0.0.1:${port}/livez`)).arrayBuffer()
       waits.push(performance.now() - began)
@@ -52,7 +52,7 @@ try {
   const began = performance.now()
   const statuses = await Promise.all(Array.from({ length: clients }, upload))
   const took = (performance.now() - began) / 1000
-  done = true
+  ended.abort()
   await watching
   waits.sort((a, b) => a - b)
   const stored = statuses.filter(status => status === 200).length
