@@ -120,6 +120,7 @@ export const factsOf: Record<string, Facts> = {
     ...client,
     exits: { ...client.exits, 1: `${exits[1]}; a batch did not complete`, 74: exits[74] },
   },
+  file: generation,
   task: client,
   workflow: {
     ...generation,
@@ -226,6 +227,7 @@ export const guideOf: Readonly<Record<string, string>> = {
   video: 'images-and-video',
   job: 'jobs',
   batch: 'batches',
+  file: 'files-and-batches',
   task: 'jobs',
   workflow: 'workflows',
   execution: 'workflows',

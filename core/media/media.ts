@@ -5,7 +5,6 @@ import type { Cpu } from '../cpu/cpu.ts'
 import { Failure } from '../failure.ts'
 import type { FileFacts } from '../files/file-facts.ts'
 import type { Files } from '../files/files.ts'
-import { diskFailure } from '../files/write.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Config } from '../models/config.ts'
@@ -15,11 +14,20 @@ import { checkProbe } from './check-probe.ts'
 import type { Resolve } from './checked-lookup.ts'
 import { fetchRefusal, openFetcher, TooLarge } from './fetch.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
-import { type FetchedKind, failureCodes, failureOfField, type MediaKind } from './media-kind.ts'
+import { imageRules } from './image-rules.ts'
+import {
+  type FetchedKind,
+  failureCodes,
+  failureOfField,
+  type MediaKind,
+  missingContent,
+  writeFailed,
+} from './media-failures.ts'
 import { openSemaphore } from './semaphore.ts'
 import { bytesOfDataUrl, megabytes, ownOrigins, readSource, type Source } from './source.ts'
+import { storedText } from './stored-text.ts'
 
-export type { MediaKind } from './media-kind.ts'
+export type { MediaKind } from './media-failures.ts'
 
 /** Media of a request: a URL or file id, its content if the request contained it, or an uploaded file on the disk. */
 export type MediaInput = string | Uint8Array | { path: string; bytes: number }
@@ -44,14 +52,6 @@ interface MediaOptions {
   /** Resolves names. Default: the system's resolver. */
   resolve?: Resolve
 }
-
-/** Limits of images in requests. Engines never get the original file. */
-export const imageRules = {
-  formats: ['jpeg', 'png'],
-  maxBytes: 10 << 20,
-  maxPixels: 40_000_000,
-  maxSide: 8192,
-} as const
 
 /** How long a file is kept until its job is created. After that it is kept as long as the job. */
 const unclaimedMs = 3_600_000
@@ -254,6 +254,14 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
         return `data:image/${format};base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')}`
       }),
 
+    /** Resolves with the text of a stored file, with its name. Errors are as in `take`. */
+    fileText: (sender: MediaSender, field: string, id: string): Promise<string> =>
+      withPermit(sender, field, 'file', async () => {
+        const source = readSource(id, field, [])
+        if (source.from !== 'file') throw new Failure('invalid_value', `'${field}' must be the id of a file (file-…).`)
+        return storedText(await stored(sender, field, source), field, files)
+      }),
+
     /**
      * Resolves with decoded audio in the form that engines get. Disposing of it deletes the file. `value` and errors are as
      * in `take`.
@@ -290,11 +298,3 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
   }
 }
 export type Media = ReturnType<typeof openMedia>
-
-/** Errors of the disk must not be reported as errors of the URL. */
-function writeFailed(cause: NodeJS.ErrnoException): never {
-  throw Failure.from(diskFailure(cause))
-}
-
-const missingContent = (field: string) =>
-  new Failure('not_found', `'${field}' names a file whose content has been deleted. Send it again.`)

@@ -1,4 +1,5 @@
 import { Failure, type FailureCode } from '../failure.ts'
+import { diskFailure } from '../files/write.ts'
 
 export type MediaKind = 'image' | 'mask' | 'video' | 'audio'
 /** What can be fetched: media, or a file of any kind that is stored as it is. */
@@ -18,3 +19,11 @@ export function failureOfField({ code, message, cause }: Failure, field: string,
   const text = message.replace(/^The (image|file|video|audio)\b/, () => `The ${kind} in '${field}'`)
   return new Failure(ofContent ? failureCodes[kind] : code, text, { param: field, cause })
 }
+
+/** Errors of the disk must not be reported as errors of the URL. */
+export function writeFailed(cause: NodeJS.ErrnoException): never {
+  throw Failure.from(diskFailure(cause))
+}
+
+export const missingContent = (field: string) =>
+  new Failure('not_found', `'${field}' names a file whose content has been deleted. Send it again.`)
