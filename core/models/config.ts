@@ -75,6 +75,7 @@ export const Config = z
       }),
     batch_price_factor: z.number().min(0).max(1).default(1).meta({
       description: 'What the lines of batches cost, as a part of the price of their model: 0.5 is half the price.',
+      unit: 'part of the price',
       example: 0.5,
     }),
     cors: z
