@@ -162,6 +162,27 @@ export function openAccounts({
     found.allowedUntil = Math.floor(at / 60_000 + 1) * 60_000
   }
 
+  /** Returns the caller unless its token or its organization may not be used now, and notes the use. */
+  function admitted(found: CachedCaller): Caller {
+    const { token } = found.caller
+    if (token.status === 'revoked' || token.status === 'disabled')
+      throw new Failure('token_revoked', `The token '${token.name}' (${token.hint}) is ${token.status}.`)
+    const at = now()
+    if (token.expiresAt !== null && token.expiresAt <= at)
+      throw new Failure(
+        'token_expired',
+        `The token '${token.name}' (${token.hint}) expired at ${new Date(token.expiresAt).toISOString()}.`,
+      )
+    if (token.organizationStatus !== 'active')
+      throw new Failure(
+        'organization_disabled',
+        `The organization '${token.organizationName}' is ${token.organizationStatus}. Ask the operator of this server.`,
+      )
+    requireAllowedHours(found, at)
+    if (at - (token.lastUsedAt ?? 0) > 60_000) uses.set(token.id, at)
+    return found.caller
+  }
+
   return {
     /**
      * Returns the caller of a secret. Throws Failure `missing_api_key`, `invalid_api_key`, `token_revoked`,
@@ -177,23 +198,16 @@ export function openAccounts({
           'invalid_api_key',
           `Incorrect API key provided: ${maskSecret(secret)}. Create one with "infer token create".`,
         )
-      const { token } = found.caller
-      if (token.status === 'revoked' || token.status === 'disabled')
-        throw new Failure('token_revoked', `The token '${token.name}' (${token.hint}) is ${token.status}.`)
-      const at = now()
-      if (token.expiresAt !== null && token.expiresAt <= at)
-        throw new Failure(
-          'token_expired',
-          `The token '${token.name}' (${token.hint}) expired at ${new Date(token.expiresAt).toISOString()}.`,
-        )
-      if (token.organizationStatus !== 'active')
-        throw new Failure(
-          'organization_disabled',
-          `The organization '${token.organizationName}' is ${token.organizationStatus}. Ask the operator of this server.`,
-        )
-      requireAllowedHours(found, at)
-      if (at - (token.lastUsedAt ?? 0) > 60_000) uses.set(token.id, at)
-      return found.caller
+      return admitted(found)
+    },
+    /**
+     * Returns the caller of the token with this id, for requests that the operator lets in without a secret. Throws Failure
+     * as `authenticate` does, `invalid_api_key` if there is no such token.
+     */
+    authenticateId(id: string): Caller {
+      const row = store.tokens.verifyId(id)
+      if (!row) throw new Failure('invalid_api_key', `There is no token with the id '${id.slice(0, 64)}'.`)
+      return admitted({ caller: callerOf(row), allowedUntil: 0 })
     },
     /** The token of this secret, in any state; undefined for any other text. */
     find: (secret: string): VerifiableToken | undefined => verified(secret)?.caller.token,
