@@ -3,7 +3,9 @@ import type { JsonBounds } from '../json.ts'
 import { parseJson } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
-import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
+import type { ChatAnswerFacts } from './chat/chat-form.ts'
+import { type ChatFormName, chatBodyOf, formedAnswer } from './chat/chat-forms.ts'
+import type { AnswerFormat, FormedRequest, Prepared, Shaped } from './prepared.ts'
 import { taskRecord } from './registry.ts'
 import { checkRequestFields } from './request-fields.ts'
 
@@ -12,6 +14,13 @@ export interface PrepareOptions {
   hash?: boolean
   /** Whether to refuse fields that the task does not know. OpenAI-compatible endpoints ignore such fields. */
   strict?: boolean
+  /** The form of the body, if it is another one than that of the task. */
+  form?: ChatFormName | undefined
+}
+
+/** The form of an answer, and what it says besides. */
+export interface AnswerForm extends FormedRequest {
+  facts: ChatAnswerFacts
 }
 
 /**
@@ -23,24 +32,38 @@ export const prepare = (
   body: Buffer,
   catalog: Catalog,
   bounds: JsonBounds,
-  { hash = false, strict = false }: PrepareOptions = {},
+  { hash = false, strict = false, form }: PrepareOptions = {},
 ): Prepared => {
-  const raw = parseJson(body, bounds)
+  const sent = parseJson(body, bounds)
+  const formed = form && chatBodyOf(form, sent)
+  const raw = formed ? formed.body : sent
   const model = strict ? catalog.get(String((raw as { model?: unknown } | null)?.model)) : undefined
   if (model) checkRequestFields(taskRecord(task), raw, model.extraParams)
-  const bodyHash = hash ? canonicalHash(raw) : undefined
+  const bodyHash = hash ? canonicalHash(sent) : undefined
   const record = taskRecord(task)
   const prepared = record.prepare(raw, catalog)
   const contextLength = catalog.get(prepared.modelId)?.contextLength ?? null
   const inputs = raw as Record<string, unknown>
   const estimate = record.metering.estimate({ inputs, length: body.length, contextLength })
-  return { ...prepared, estimate, ...(bodyHash === undefined ? {} : { bodyHash }) }
+  return {
+    ...prepared,
+    estimate,
+    ...(formed ? { form: { name: form, request: formed.request } } : {}),
+    ...(bodyHash === undefined ? {} : { bodyHash }),
+  }
 }
 
 /** The same for inputs that are parsed already, such as those of a durable job. */
 export const prepareInputs = (task: TextTask, inputs: unknown, catalog: Catalog): Prepared =>
   taskRecord(task).prepare(inputs, catalog)
 
-/** Turns the engine's whole answers into the caller's answer. Pure; runs inline or in a worker thread like `prepare`. */
-export const shape = (answers: Uint8Array[], answerFormat: AnswerFormat): Shaped =>
-  taskRecord(answerFormat.task).shape(answers, answerFormat)
+/**
+ * Turns the engine's whole answers into the caller's answer, in another form if one is given. Pure; runs inline or in a
+ * worker thread like `prepare`.
+ */
+export function shape(answers: Uint8Array[], answerFormat: AnswerFormat, form?: AnswerForm): Shaped {
+  const shaped = taskRecord(answerFormat.task).shape(answers, answerFormat)
+  if (!form) return shaped
+  const text = typeof shaped.body === 'string' ? shaped.body : Buffer.from(shaped.body).toString('utf8')
+  return { ...shaped, body: formedAnswer(form, text, form.facts) }
+}

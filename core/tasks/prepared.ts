@@ -1,5 +1,6 @@
 import type { Usage } from '../store/store.ts'
 import type { ChatAnswerFormat } from './chat/chat-completion.ts'
+import type { ChatFormName } from './chat/chat-forms.ts'
 import type { CompletionAnswerFormat } from './completion/completion.ts'
 import type { EmbeddingsAnswerFormat } from './embeddings/embeddings.ts'
 import type { Estimate } from './metering.ts'
@@ -34,8 +35,16 @@ export interface Prepared {
   estimate?: Estimate
   /** Hash of the original body, if requested. */
   bodyHash?: string
+  /** The form of the request and of its answer, if it is not that of the task. */
+  form?: FormedRequest
   /** What `shape` needs to translate the answer for the caller. */
   answerFormat: AnswerFormat
+}
+
+/** A request in another form: what its answer needs of it. */
+export interface FormedRequest {
+  name: ChatFormName
+  request: unknown
 }
 
 export type AnswerFormat =

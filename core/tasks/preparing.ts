@@ -3,7 +3,7 @@ import { hasMore, inlineBytes, isSmallBody, poolOfBody } from '../cpu/small-body
 import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
-import { type PrepareOptions, prepare, shape } from './prepare.ts'
+import { type AnswerForm, type PrepareOptions, prepare, shape } from './prepare.ts'
 import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 import type { taskWork } from './task-work.ts'
 import { showsCompression } from './transcription/transcription.ts'
@@ -34,12 +34,12 @@ export function openPreparing({ calling }: Pick<Cpu, 'calling'>) {
         ? prepare(task, body, catalog, bounds, options)
         : call(poolOfBody(body), 'prepare', { task, body, catalog, bounds, options }, { give: [body] })
     },
-    /** Shapes the answers of an engine. */
-    shape(answers: Buffer[], answerFormat: AnswerFormat): Shaped | Promise<Shaped> {
+    /** Shapes the answers of an engine, in another form if one is given. */
+    shape(answers: Buffer[], answerFormat: AnswerFormat, form?: AnswerForm): Shaped | Promise<Shaped> {
       const size = answers.reduce((sum, answer) => sum + answer.length, 0)
       return size <= inlineBytes && fewSegments(answers, answerFormat)
-        ? shape(answers, answerFormat)
-        : call('requests', 'shape', { answers, answerFormat }, { give: answers })
+        ? shape(answers, answerFormat, form)
+        : call('requests', 'shape', { answers, answerFormat, form }, { give: answers })
     },
   }
 }

@@ -2,7 +2,7 @@ import { bufferOf, type Done, type ThreadWork } from '../cpu/thread-work.ts'
 import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
-import { type PrepareOptions, prepare, shape } from './prepare.ts'
+import { type AnswerForm, type PrepareOptions, prepare, shape } from './prepare.ts'
 import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 
 const encoded = (text: string | Uint8Array): Uint8Array =>
@@ -27,8 +27,16 @@ export const taskWork = {
     const bodies = prepared.bodies.map(encoded)
     return { value: { ...prepared, bodies }, give: bodies }
   },
-  shape({ answers, answerFormat }: { answers: Uint8Array[]; answerFormat: AnswerFormat }): Done<Shaped> {
-    const shaped = shape(answers, answerFormat)
+  shape({
+    answers,
+    answerFormat,
+    form,
+  }: {
+    answers: Uint8Array[]
+    answerFormat: AnswerFormat
+    form?: AnswerForm | undefined
+  }): Done<Shaped> {
+    const shaped = shape(answers, answerFormat, form)
     const body = encoded(shaped.body)
     return { value: { ...shaped, body }, give: [body] }
   },

@@ -1,10 +1,11 @@
 import type { Admitted } from '../../core/admission/admission.ts'
 import { Failure } from '../../core/failure.ts'
-import type { CallEnd } from '../../core/jobs/call.ts'
+import type { CallEnd, RunningCall } from '../../core/jobs/call.ts'
 import type { Lease } from '../../core/models/fleet.ts'
 import type { TextTask } from '../../core/schemas/task.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'
+import { type ChatFormName, formedStream } from '../../core/tasks/chat/chat-forms.ts'
 import { withImages } from '../../core/tasks/chat/images.ts'
 import { CollectedAnswer } from '../../core/tasks/collected-answer.ts'
 import type { Prepared } from '../../core/tasks/prepared.ts'
@@ -34,10 +35,19 @@ export type InferenceOwners = Pick<
  * memory. If an engine fails before the first byte of the answer, another one is tried.
  */
 export function infer(task: TextTask, owners: InferenceOwners): (call: Call) => Promise<void> {
-  return call => answerInference(task, call, owners)
+  return call => answerInference({ task }, call, owners)
 }
 
-async function answerInference(task: TextTask, call: Call, owners: InferenceOwners): Promise<void> {
+/** The same for a chat completion whose request and answer have the form of another API. */
+export function inferAs(form: ChatFormName, owners: InferenceOwners): (call: Call) => Promise<void> {
+  return call => answerInference({ task: 'std/chat-completion', form }, call, owners)
+}
+
+async function answerInference(
+  { task, form }: { task: TextTask; form?: ChatFormName },
+  call: Call,
+  owners: InferenceOwners,
+): Promise<void> {
   const { admission, config, cpu, registry } = owners
   admission.requireRoom()
   const createdAt = Date.now()
@@ -45,10 +55,11 @@ async function answerInference(task: TextTask, call: Call, owners: InferenceOwne
   const prefer = preferenceOf(call.req.headers.prefer)
   const body = await readBody(call.req, config.limits.chat_body)
   // Copied before the bytes are transferred to a thread. A body that is too large for a job is answered synchronously.
-  const jobBody = prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
+  // A job has the form of its task.
+  const jobBody = !form && prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
   const keyed = idempotencyKeyOf(call) !== undefined
   const size = body.length
-  const ready = cpu.prepare(task, body, registry.catalog(), config.limits, { hash: keyed })
+  const ready = cpu.prepare(task, body, registry.catalog(), config.limits, { hash: keyed, form })
   const checked = ready instanceof Promise ? await ready : ready
   call.releaseBody(heldAfterReading(size))
   call.bodyHash = checked.bodyHash
@@ -91,8 +102,10 @@ async function answer(
   await runCall(
     call,
     { stream, ...admittedCall },
-    (lease, { id }) =>
-      stream ? relay(call, prepared, lease, owners) : collect(call, prepared, lease, admittedCall.hold, id, owners),
+    (lease, running) =>
+      stream
+        ? relay(call, prepared, running, lease, owners)
+        : collect(call, prepared, running, lease, admittedCall, owners),
     owners,
   )
 }
@@ -118,6 +131,7 @@ function withImagesOf(call: Call, checked: Prepared, { media }: Pick<Owners, 'me
 function relay(
   call: Call,
   prepared: Prepared,
+  { createdAt, queuedMs }: RunningCall,
   lease: Lease,
   { config, throughput, timings }: Pick<Owners, 'config' | 'throughput' | 'timings'>,
 ): Promise<CallEnd> {
@@ -127,6 +141,7 @@ function relay(
     const stream = new StreamRelay({
       call,
       answerFormat,
+      translation: prepared.form && formedStream(prepared.form, { createdAt, queuedMs }),
       maxFrameBytes: config.limits.stream_frame,
       streams: call.streams,
       meter: throughput.meter(answerFormat.modelId),
@@ -148,13 +163,13 @@ function relay(
 async function collect(
   call: Call,
   prepared: Prepared,
+  { id, createdAt, queuedMs }: RunningCall,
   lease: Lease,
-  hold: Hold | undefined,
-  jobId: string,
+  { hold }: AdmittedCall,
   { config, cpu, throughput }: Pick<Owners, 'config' | 'cpu' | 'throughput'>,
 ): Promise<CallEnd> {
   const answers: Buffer[] = []
-  const { asStream, path, answerFormat } = prepared
+  const { asStream, path, answerFormat, form } = prepared
   const maxBytes = answerBound(answerFormat, config.limits)
   const collected =
     asStream !== undefined && isStreamable(answerFormat)
@@ -177,13 +192,13 @@ async function collect(
       ? { how: 'retry', failure }
       : { how: 'failed', failure, usage: nothing }
   }
-  const ready = cpu.shape(answers, prepared.answerFormat)
+  const ready = cpu.shape(answers, answerFormat, form && { ...form, facts: { createdAt, queuedMs } })
   const shaped = ready instanceof Promise ? await ready : ready
   used(shaped.usage)
   // A call that was cancelled while its answer was reshaped has been answered.
   call.abortSource.throwIfAborted()
   // Stored before it is sent: a client that has seen an answer gets the same one again.
-  if (hold) await keepAnswer(hold, shaped.body, jobId)
+  if (hold) await keepAnswer(hold, shaped.body, id)
   call.send(200, shaped.body)
   return { how: 'completed', usage: shaped.usage }
 }

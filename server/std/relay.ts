@@ -3,7 +3,9 @@ import { Failure } from '../../core/failure.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
 import type { EngineListener, Exchange } from '../../core/models/fleet.ts'
 import type { Usage } from '../../core/store/store.ts'
+import type { ChatChunk, ChatStreamForm } from '../../core/tasks/chat/chat-form.ts'
 import { type StreamAnswerFormat, StreamShape } from '../../core/tasks/stream-shape.ts'
+import { dataOf, latin1 } from '../../core/tasks/stream-text.ts'
 import type { Call } from '../call.ts'
 import { errorFrame } from '../errors.ts'
 import { pingComment } from '../sse.ts'
@@ -14,6 +16,8 @@ import type { Streams, WatchedStream } from './streams.ts'
 interface RelayOptions {
   call: Call
   answerFormat: StreamAnswerFormat
+  /** Translates the events into another form. */
+  translation?: ChatStreamForm | undefined
   maxFrameBytes: number
   streams: Streams
   meter: Meter
@@ -48,7 +52,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
     const reason = this.#call.abortSource.reason as Failure
     if (this.#hasEnded) return
     if (reason.code === 'cancelled') {
-      if (this.#begun && !this.#call.disconnected) this.#res.end(errorFrame(reason, this.#call.id))
+      if (this.#begun && !this.#call.disconnected) this.#res.end(this.#lastWords(reason))
       this.#abandon()
     } else {
       this.#exchange?.abort()
@@ -83,7 +87,8 @@ export class StreamRelay implements EngineListener, WatchedStream {
     }
     this.#begun = true
     this.#options.begun()
-    this.#call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+    const type = this.#options.translation?.contentType ?? 'text/event-stream; charset=utf-8'
+    this.#call.head(200, type, ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
     this.#options.streams.add(this)
     this.#res.on('drain', this.#onDrain)
   }
@@ -105,8 +110,10 @@ export class StreamRelay implements EngineListener, WatchedStream {
     if (this.#hasEnded) return
     try {
       const last = this.#partial?.toString('latin1').trimEnd()
-      if (last) this.#write(Buffer.from(this.#shape.event(last) ?? `${last}\n\n`, 'latin1'))
-      this.#res.end(Buffer.from(this.#shape.end(), 'latin1'))
+      if (last) this.#write(Buffer.from(this.#shaped(last) ?? `${last}\n\n`, 'latin1'))
+      const end = this.#shape.end()
+      const { translation } = this.#options
+      this.#res.end(Buffer.from(translation ? this.#translated(end) + latin1(translation.end()) : end, 'latin1'))
     } catch (thrown) {
       return this.failed(Failure.from(thrown))
     }
@@ -119,12 +126,12 @@ export class StreamRelay implements EngineListener, WatchedStream {
       this.#end({ how: 'retry', failure })
       return
     }
-    if (this.#begun) this.#res.end(errorFrame(failure, this.#call.id))
+    if (this.#begun) this.#res.end(this.#lastWords(failure))
     this.#end({ how: 'failed', failure, usage: this.#shape.usage })
   }
 
   ping(): void {
-    this.#write(pingComment)
+    if (this.#options.translation?.contentType !== 'application/x-ndjson') this.#write(pingComment)
   }
 
   cut(): void {
@@ -153,7 +160,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
         const windows = crlf >= 0 && (blank < 0 || crlf < blank)
         const stop = windows ? crlf : blank
         const next = stop + (windows ? 4 : 2)
-        const shaped = this.#shape.event(text.slice(at, stop))
+        const shaped = this.#shaped(text.slice(at, stop))
         if (shaped !== undefined || windows) {
           changed += text.slice(from, at) + (shaped ?? `${text.slice(at, stop)}\n\n`)
           from = next
@@ -172,6 +179,30 @@ export class StreamRelay implements EngineListener, WatchedStream {
     }
     if (from === 0) this.#write(end === all.length ? all : all.subarray(0, end))
     else if (changed !== '' || from < end) this.#write(Buffer.from(changed + text.slice(from, end), 'latin1'))
+  }
+
+  /** What the client gets for one event, as latin1 of its bytes; undefined for the unchanged event. */
+  #shaped(event: string): string | undefined {
+    const shaped = this.#shape.event(event)
+    return this.#options.translation ? this.#translated(shaped ?? event) : shaped
+  }
+
+  /** Translates events of our API, which have one line each, into the other form. */
+  #translated(events: string): string {
+    let text = ''
+    for (const event of events.split('\n\n')) {
+      const data = dataOf(event)
+      if (!data || data === '[DONE]') continue
+      const chunk = JSON.parse(Buffer.from(data, 'latin1').toString('utf8')) as ChatChunk
+      text += this.#options.translation!.chunk(chunk)
+    }
+    return latin1(text)
+  }
+
+  /** What a client gets when its stream fails after the first byte. */
+  #lastWords(failure: Failure): string {
+    const { translation } = this.#options
+    return translation ? translation.failure(failure, this.#call.id) : errorFrame(failure, this.#call.id)
   }
 
   #write(bytes: Buffer | string): void {

@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import type { Failure } from '../../failure.ts'
 import type { ChatResponse } from '../../schemas/chat.ts'
 
@@ -35,8 +36,14 @@ export interface ChatAnswerFacts {
  * becomes the body of a chat completion, and every answer is made of one: nothing else here knows the task. Pure.
  */
 export interface ChatForm<Request> {
-  /** Returns the body of the chat completion. Throws Failure whose `param` names a field of `request`. */
+  /** The schema of its requests. */
+  schema: z.ZodType<Request>
+  /** Whether the request asks for a stream. */
+  isStream(request: Request): boolean
+  /** Returns the body of the chat completion, without `stream` and `stream_options`. Throws Failure whose `param` names a field of `request`. */
   chatBody(request: Request): Record<string, unknown>
+  /** Returns what `answer` and `stream` need of a request. Large members are left out, because it may change threads. */
+  remembered?(request: Request): Request
   /** Returns the whole answer, as JSON. */
   answer(request: Request, completion: ChatResponse, facts: ChatAnswerFacts): object
   /** Begins the translation of a streamed answer. */

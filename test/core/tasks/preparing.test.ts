@@ -92,3 +92,31 @@ test('large answers are shaped in a thread', async () => {
     'ö'.repeat(100_000),
   )
 })
+
+test.each([
+  ['in the event loop', 'hi'],
+  ['in a thread', 'x'.repeat(200_000)],
+])('a request in another form is prepared as a chat and answered in its form, %s', async (_, content) => {
+  const request = { model: 'm', max_tokens: 5, messages: [{ role: 'user', content }] }
+  const body = () => Buffer.from(JSON.stringify(request))
+  const prepared = await cpu.prepare('std/chat-completion', body(), catalog, bounds, { form: 'anthropic' })
+  const sent = JSON.parse(text(prepared.bodies[0]!)) as object
+  expect(JSON.stringify(sent) === JSON.stringify({ ...sent, model: 'm', messages: request.messages })).toBe(true)
+  expect(prepared.form).toMatchObject({ name: 'anthropic', request: { model: 'm', max_tokens: 5 } })
+  const answer = { choices: [{ message: { role: 'assistant', content }, finish_reason: 'stop' }] }
+  const { body: shaped } = await cpu.shape([Buffer.from(JSON.stringify(answer))], prepared.answerFormat, {
+    ...prepared.form!,
+    facts: { createdAt: 0, queuedMs: 0 },
+  })
+  const message = JSON.parse(text(shaped)) as { type: string; content: { text: string }[] }
+  expect([message.type, message.content[0]!.text === content]).toEqual(['message', true])
+})
+
+test('a stream in another form asks the engine for its usage', async () => {
+  const request = { model: 'm', max_tokens: 5, stream: true, messages: [{ role: 'user', content: 'hi' }] }
+  const body = Buffer.from(JSON.stringify(request))
+  const { stream, answerFormat } = await cpu.prepare('std/chat-completion', body, catalog, bounds, {
+    form: 'anthropic',
+  })
+  expect([stream, answerFormat]).toEqual([true, expect.objectContaining({ includeUsage: true })])
+})
