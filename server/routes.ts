@@ -25,6 +25,7 @@ import { workflowRoutes } from './api/workflows.ts'
 import { guideRoutes } from './docs/guide-routes.ts'
 import { falRoutes } from './fal/routes.ts'
 import { fileRoutes } from './files/routes.ts'
+import { ollamaRoutes } from './ollama/routes.ts'
 import type { Owners } from './owners.ts'
 import type { Route } from './route.ts'
 import { batchRoutes } from './slug/batch.ts'
@@ -57,6 +58,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...batchRoutes(owners),
     ...promptRewriteRoutes(owners),
     ...falRoutes(owners),
+    ...ollamaRoutes(owners),
     ...workflowRoutes(owners),
     ...executionRoutes(owners),
     ...executionListRoutes(owners),

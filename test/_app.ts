@@ -68,6 +68,7 @@ export async function startApp(
     cors?: object
     region?: string
     prompt_rewriting?: object
+    ollama?: object
   } = {},
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))

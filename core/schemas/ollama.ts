@@ -107,7 +107,7 @@ export const OllamaEmbedRequest = z
     truncate: z
       .boolean()
       .nullish()
-      .describe('Whether to cut texts that are too long, where the engine can. Default: false: they are refused.'),
+      .describe('Whether to cut texts that are too long, where the engine can, or to refuse them. Default: true.'),
     keep_alive: KeepAlive,
   })
   .meta({ id: 'OllamaEmbedRequest', description: "Texts to turn into vectors, in Ollama's form." })

@@ -38,9 +38,13 @@ export function infer(task: TextTask, owners: InferenceOwners): (call: Call) => 
   return call => answerInference({ task }, call, owners)
 }
 
-/** The same for a chat completion whose request and answer have the form of another API. */
-export function inferAs(form: ChatFormName, owners: InferenceOwners): (call: Call) => Promise<void> {
-  return call => answerInference({ task: 'std/chat-completion', form }, call, owners)
+/** The same where request and answer have the form of another API: of a chat completion, or of another `task`. */
+export function inferAs(
+  form: ChatFormName,
+  owners: InferenceOwners,
+  task: TextTask = 'std/chat-completion',
+): (call: Call) => Promise<void> {
+  return call => answerInference({ task, form }, call, owners)
 }
 
 async function answerInference(

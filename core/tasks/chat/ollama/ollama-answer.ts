@@ -22,7 +22,7 @@ interface Facts {
   show: ShowPart
 }
 
-const nanoseconds = (ms: number): number => Math.max(0, Math.round(ms * 1e6))
+export const nanoseconds = (ms: number): number => Math.max(0, Math.round(ms * 1e6))
 
 type Usage = ChatResponse['usage'] | null | undefined
 

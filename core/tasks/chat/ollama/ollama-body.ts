@@ -64,12 +64,14 @@ const effortOf = (think: Request['think']): string | undefined => {
   return typeof think === 'string' ? think : think ? usualEffort : 'none'
 }
 
+/** Returns the id of a model: to Ollama's clients `name` and `name:latest` are the same. */
+export const modelOf = (name: string): string => name.replace(/:latest$/, '')
+
 /** Returns the members of a chat completion's body that both of Ollama's requests have. */
 export function sharedBody(request: Request): Record<string, unknown> {
-  const { model, stream, format, think, options, logprobs, top_logprobs } = request
+  const { model, format, think, options, logprobs, top_logprobs } = request
   const body = {
-    model,
-    stream: stream !== false,
+    model: modelOf(model),
     response_format: responseFormat(format),
     reasoning_effort: effortOf(think),
     logprobs: logprobs === true ? true : undefined,

@@ -1,8 +1,9 @@
 import { Failure } from '../../../failure.ts'
-import type { OllamaChatRequest } from '../../../schemas/ollama.ts'
+import { OllamaChatRequest } from '../../../schemas/ollama.ts'
 import type { ChatForm } from '../chat-form.ts'
 import { ollamaAnswer, ollamaStream, type ShowPart } from './ollama-answer.ts'
 import { contentOf, sharedBody } from './ollama-body.ts'
+import { onlyLoads } from './ollama-load.ts'
 
 type Messages = NonNullable<OllamaChatRequest['messages']>
 
@@ -61,13 +62,18 @@ const factsOf = ({ model, think }: OllamaChatRequest) => ({ model, thinks: think
 
 /** Ollama's `/api/chat`. `now`: epoch milliseconds, from which durations are counted. */
 export const ollamaChatForm = (now: () => number = Date.now): ChatForm<OllamaChatRequest> => ({
-  chatBody: request => ({
-    ...sharedBody(request),
-    messages: chatMessages(request.messages ?? []),
-    ...(request.tools?.length
-      ? { tools: request.tools.map(tool => ({ type: 'function', function: tool.function })) }
-      : {}),
-  }),
+  schema: OllamaChatRequest,
+  isStream: ({ stream }) => stream !== false,
+  chatBody(request) {
+    const { messages, tools } = request
+    if (!messages?.length) throw onlyLoads(request, 'messages')
+    return {
+      ...sharedBody(request),
+      messages: chatMessages(messages),
+      ...(tools?.length ? { tools: tools.map(tool => ({ type: 'function', function: tool.function })) } : {}),
+    }
+  },
+  remembered: ({ model, think }) => ({ model, think }),
   answer: (request, completion, facts) => ollamaAnswer(factsOf(request), completion, facts, now),
   stream: (request, facts) => ollamaStream(factsOf(request), facts, now),
 })

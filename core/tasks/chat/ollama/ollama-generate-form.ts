@@ -1,8 +1,9 @@
 import { Failure } from '../../../failure.ts'
-import type { OllamaGenerateRequest } from '../../../schemas/ollama.ts'
+import { OllamaGenerateRequest } from '../../../schemas/ollama.ts'
 import type { ChatForm } from '../chat-form.ts'
 import { ollamaAnswer, ollamaStream, type ShowPart } from './ollama-answer.ts'
 import { contentOf, sharedBody } from './ollama-body.ts'
+import { onlyLoads } from './ollama-load.ts'
 
 const response: ShowPart = ({ content, thinking }) => ({
   response: content,
@@ -30,9 +31,12 @@ const factsOf = ({ model, think }: OllamaGenerateRequest) => ({ model, thinks: t
 
 /** Ollama's `/api/generate`, answered as a chat with one message. `now`: epoch milliseconds. */
 export const ollamaGenerateForm = (now: () => number = Date.now): ChatForm<OllamaGenerateRequest> => ({
+  schema: OllamaGenerateRequest,
+  isStream: ({ stream }) => stream !== false,
   chatBody(request) {
     refuseUnsupported(request)
     const { system, prompt, images } = request
+    if (!prompt && !images?.length) throw onlyLoads(request, 'prompt')
     return {
       ...sharedBody(request),
       messages: [
@@ -41,6 +45,7 @@ export const ollamaGenerateForm = (now: () => number = Date.now): ChatForm<Ollam
       ],
     }
   },
+  remembered: ({ model, think }) => ({ model, think }),
   answer: (request, completion, facts) => ollamaAnswer(factsOf(request), completion, facts, now),
   stream: (request, facts) => ollamaStream(factsOf(request), facts, now),
 })

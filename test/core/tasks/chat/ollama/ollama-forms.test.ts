@@ -5,6 +5,7 @@ import { OllamaChatRequest, OllamaGenerateRequest } from '../../../../../core/sc
 import type { ChatChunk } from '../../../../../core/tasks/chat/chat-form.ts'
 import { ollamaChatForm } from '../../../../../core/tasks/chat/ollama/ollama-chat-form.ts'
 import { ollamaGenerateForm } from '../../../../../core/tasks/chat/ollama/ollama-generate-form.ts'
+import { loadRequestOf } from '../../../../../core/tasks/chat/ollama/ollama-load.ts'
 
 const at = Date.parse('2026-11-01T10:00:00Z')
 const facts = { createdAt: at, queuedMs: 200 }
@@ -19,8 +20,7 @@ const chat = (more: object) => OllamaChatRequest.parse({ model: 'm', messages: u
 const generate = (more: object) => OllamaGenerateRequest.parse({ model: 'm', prompt: 'Hi', ...more })
 
 test.each<[string, object, object]>([
-  ['streams unless told otherwise', {}, { model: 'm', stream: true, messages: user('Hi') }],
-  ['does not stream', { stream: false }, { stream: false }],
+  ['its messages', { model: 'm:latest' }, { model: 'm', messages: user('Hi') }],
   ['JSON', { format: 'json' }, { response_format: { type: 'json_object' } }],
   [
     'a schema',
@@ -62,9 +62,42 @@ test.each<[string, object, object]>([
   expect(ChatRequest.safeParse(body).error).toBeUndefined()
 })
 
+test.each([
+  [{}, true],
+  [{ stream: null }, true],
+  [{ stream: true }, true],
+  [{ stream: false }, false],
+])('a request with %j streams: %s', (sent, streams) => {
+  expect(ollamaChatForm().isStream(chat(sent))).toBe(streams)
+  expect(ollamaGenerateForm().isStream(generate(sent))).toBe(streams)
+})
+
+test.each([
+  [undefined, false],
+  ['5m', false],
+  [-1, false],
+  [0, true],
+  ['0', true],
+  ['0s', true],
+  ['0m', true],
+])('without content and with keep_alive %j it unloads: %s', (keep_alive, unload) => {
+  for (const run of [
+    () => ollamaChatForm().chatBody(chat({ messages: [], keep_alive })),
+    () => ollamaGenerateForm().chatBody(generate({ prompt: '', keep_alive })),
+  ]) {
+    let failure: Failure | undefined
+    try {
+      run()
+    } catch (thrown) {
+      failure = Failure.from(thrown)
+    }
+    expect(loadRequestOf(failure!)).toEqual({ name: 'm', modelId: 'm', unload, stream: true })
+  }
+})
+
 test('num_predict below one is no limit, and unset options are not sent', () => {
   const body = ollamaChatForm().chatBody(chat({ options: { num_predict: -1, temperature: null } }))
-  expect(Object.keys(body).toSorted()).toEqual(['messages', 'model', 'stream'])
+  expect(Object.keys(body).toSorted()).toEqual(['messages', 'model'])
 })
 
 test('results of tools name their calls, by name where calls have no id', () => {
