@@ -27,6 +27,7 @@ import { falRoutes } from './fal/routes.ts'
 import { fileRoutes } from './files/routes.ts'
 import { ollamaRoutes } from './ollama/routes.ts'
 import type { Owners } from './owners.ts'
+import { replicateRoutes } from './replicate/routes.ts'
 import type { Route } from './route.ts'
 import { batchRoutes } from './slug/batch.ts'
 import { generateRoutes } from './slug/generate.ts'
@@ -37,6 +38,7 @@ import { modelRoutes } from './std/models.ts'
 import { speechRoutes } from './std/speech-routes.ts'
 import { textRoutes } from './std/text.ts'
 import { transcriptionRoutes } from './std/transcriptions.ts'
+import { videoRoutes } from './std/videos.ts'
 import { webhookEndpointRoutes } from './std/webhook-endpoints.ts'
 
 /** Returns all routes of the server. Handlers are reached only through this table. */
@@ -46,6 +48,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...speechRoutes(owners),
     ...transcriptionRoutes(owners),
     ...imageRoutes(owners),
+    ...videoRoutes(owners),
     ...modelRoutes(owners),
     ...modelStatusRoutes(owners),
     ...voiceModelRoutes(owners),
@@ -59,6 +62,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...promptRewriteRoutes(owners),
     ...falRoutes(owners),
     ...ollamaRoutes(owners),
+    ...replicateRoutes(owners),
     ...workflowRoutes(owners),
     ...executionRoutes(owners),
     ...executionListRoutes(owners),

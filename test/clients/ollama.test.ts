@@ -29,6 +29,12 @@ afterAll(async () => {
 const clientOf = (secret: string) =>
   new Ollama({ host: `${app.url}/ollama`, headers: { authorization: `Bearer ${secret}` } })
 
+async function all<T>(parts: AsyncIterable<T>): Promise<T[]> {
+  const read: T[] = []
+  for await (const part of parts) read.push(part)
+  return read
+}
+
 const model = 'fake'
 const messages = [{ role: 'user', content: 'Hello' }]
 const text = 'Hello from the fake engine.'
@@ -70,9 +76,7 @@ test('chat, streamed', async () => {
 
 test.each([false, true])('tools and their results, streamed: %s', async stream => {
   const request = { model, messages, tools: [weather] }
-  const answers = stream
-    ? await Array.fromAsync(await client.chat({ ...request, stream: true }))
-    : [await client.chat(request)]
+  const answers = stream ? await all(await client.chat({ ...request, stream: true })) : [await client.chat(request)]
   const calls = answers.flatMap(({ message }) => message.tool_calls ?? [])
   expect(calls).toMatchObject([{ function: { name: 'weather', arguments: { city: 'text' } } }])
   const next = await client.chat({
@@ -99,7 +103,7 @@ test('generate, whole and streamed, with an image', async () => {
   )
   const whole = await client.generate({ model, prompt: 'Hello', system: 'Be brief.', images: [image] })
   expect(whole).toMatchObject({ response: text, done: true })
-  const parts = await Array.fromAsync(await client.generate({ model, prompt: 'Hello', stream: true }))
+  const parts = await all(await client.generate({ model, prompt: 'Hello', stream: true }))
   expect(parts.map(({ response }) => response).join('')).toBe(text)
 })
 
@@ -155,11 +159,11 @@ test('an error within a stream ends it', async () => {
     messages: [{ role: 'user', content: 'mode:crash,after=2' }],
     stream: true,
   })
-  await expect(Array.fromAsync(stream)).rejects.toThrow(/engine|model/i)
+  await expect(all(stream)).rejects.toThrow(/engine|model/i)
 })
 
 test('pull downloads a model with its progress and offers it', async () => {
-  const lines = await Array.fromAsync(await client.pull({ model: 'hf.co/Owner/Tiny-GGUF:Q4_K_M', stream: true }))
+  const lines = await all(await client.pull({ model: 'hf.co/Owner/Tiny-GGUF:Q4_K_M', stream: true }))
   expect(lines[0]).toEqual({ status: 'pulling manifest' })
   expect(lines).toContainEqual(
     expect.objectContaining({ digest: 'tiny-Q4_K_M.gguf', total: tinyChat().length, completed: tinyChat().length }),
