@@ -75,7 +75,14 @@ export const OllamaChatRequest = z
     ...shared,
     messages: z.array(Message).nullish().describe('The conversation. Without messages the model is only loaded.'),
     tools: z
-      .array(z.object({ type: z.string().nullish(), function: z.looseObject({ name: z.string() }) }))
+      .array(
+        z.object({
+          type: z.string().nullish().describe('Always `function`.'),
+          function: z
+            .looseObject({ name: z.string().describe('Name of the function.') })
+            .describe('The function: its name, description and parameters.'),
+        }),
+      )
       .max(128)
       .nullish()
       .describe('Functions that the model may call, as in chat completions.'),

@@ -19,7 +19,7 @@ type StreamOwners = Pick<Owners, 'files' | 'jobs'>
 const lines = (text: string): string => text.replaceAll(/\r?\n/g, '\ndata: ')
 
 async function stream(call: Call, { files, jobs }: StreamOwners): Promise<void> {
-  const { id = '', organization = '' } = call.params
+  const { id = '', org: organization = '' } = call.params
   const { query } = call
   if (!files.verify(id, query.get('exp') ?? '', query.get('sig') ?? ''))
     throw new Failure(
@@ -66,7 +66,7 @@ async function stream(call: Call, { files, jobs }: StreamOwners): Promise<void> 
 export const predictionStreamRoutes = (owners: StreamOwners) => [
   route({
     method: 'GET',
-    path: '/replicate/v1/stream/:organization/:id',
+    path: '/replicate/v1/stream/:org/:id',
     scope: 'public',
     tag: replicateTag,
     summary: 'Stream prediction',
@@ -75,7 +75,7 @@ export const predictionStreamRoutes = (owners: StreamOwners) => [
     media: ['text/event-stream'],
     errorCodes: ['invalid_signature', 'not_found', 'shutting_down'],
     params: z.object({
-      organization: z.string().describe('Id of the organization of the prediction.'),
+      org: z.string().describe('Id of the organization of the prediction.'),
       id: z.string().describe('Id of the prediction.'),
     }),
     query: z.object({

@@ -16,73 +16,9 @@ import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
 import { type SubmitOwners, submitGeneration } from '../slug/submit.ts'
 import { outputOf } from '../slug/view.ts'
+import { VideoCreate, VideoCreateForm, VideoDeleted, VideoObject, VideoPage } from './video-object.ts'
 
 type VideoOwners = SubmitOwners & Pick<Owners, 'cpu'>
-
-const fields = {
-  model: z.string().min(1).max(256).describe('Id of a model that creates videos.'),
-  prompt: z.string().min(1).max(10_000).describe('What to create.'),
-  seconds: z
-    .union([z.string().regex(/^\d{1,3}(\.\d{1,3})?$/, 'must be a number of seconds.'), z.number().min(0.01).max(300)])
-    .nullish()
-    .describe('Length in seconds. Default: 4.'),
-  size: z
-    .string()
-    .regex(/^\d{2,4}x\d{2,4}$/, 'must be a size such as 1280x720.')
-    .nullish()
-    .describe('Width and height in pixels, such as `1280x720`. Default: that of the model.'),
-}
-const Create = z
-  .object({
-    ...fields,
-    input_reference: z
-      .union([
-        z.string(),
-        z.object({
-          image_url: z.string().optional().describe('An http(s) or `data:` URL.'),
-          file_id: z.string().optional().describe('Id of a file.'),
-        }),
-      ])
-      .nullish()
-      .describe('The image that the video begins with: a URL, the id of a file, or an object with one of them.'),
-  })
-  .meta({ id: 'VideoCreate', description: 'A video to create.' })
-const CreateForm = z
-  .object({ ...fields, input_reference: z.file().optional().describe('The image that the video begins with.') })
-  .meta({ id: 'VideoCreateForm', description: 'A video to create, as a form.' })
-
-const Video = z
-  .object({
-    id: z.string().describe('Id of the video: `video_…`.'),
-    object: z.literal('video'),
-    model: z.string().describe('Id of the model.'),
-    status: z.enum(['queued', 'in_progress', 'completed', 'failed']).describe('State of the video.'),
-    progress: z.int().describe('Per cent.'),
-    created_at: z.int().describe('Unix seconds.'),
-    completed_at: z.int().nullable().describe('Unix seconds; null before.'),
-    expires_at: z.int().nullable().describe('Unix seconds after which it is removed; null if it is kept.'),
-    prompt: z.string().nullable().describe('The prompt.'),
-    size: z.string().describe('Width and height in pixels; empty if they follow from the image.'),
-    seconds: z.string().describe('Length in seconds.'),
-    remixed_from_video_id: z.null().describe('Always null.'),
-    error: z
-      .object({ code: z.string().describe('Error code.'), message: z.string().describe('What happened.') })
-      .nullable()
-      .describe('Why it failed; null if it did not.'),
-  })
-  .meta({ id: 'Video', description: "A video job in OpenAI's form." })
-const Page = z
-  .object({
-    object: z.literal('list'),
-    data: z.array(Video).describe('The videos, newest first.'),
-    first_id: z.string().nullable().describe('Id of the first one; null without any.'),
-    last_id: z.string().nullable().describe('Id of the last one; null without any.'),
-    has_more: z.boolean().describe('Whether there are more.'),
-  })
-  .meta({ id: 'VideoPage', description: 'A page of videos.' })
-const Deleted = z
-  .object({ id: z.string().describe('Id of the video.'), object: z.literal('video.deleted'), deleted: z.literal(true) })
-  .meta({ id: 'VideoDeleted', description: 'A video that was deleted.' })
 
 const prefix = 'video_'
 const idOf = (job: JobRecord): string => prefix + queueIdOf(job.id).slice(2)
@@ -104,7 +40,7 @@ interface Inputs {
   fps?: number
 }
 
-function view(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): z.input<typeof Video> {
+function view(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): z.input<typeof VideoObject> {
   const { prompt, width, height, num_frames: frames, fps } = JSON.parse(job.inputs) as Inputs
   const progress = job.status === 'completed' ? 1 : hasEnded(job) ? 0 : (jobs.progressOf(job).progress ?? 0)
   const error = job.status === 'cancelled' ? { code: 'cancelled', message: 'The video was cancelled.' } : job.error
@@ -136,7 +72,7 @@ async function find(id: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Pro
 async function create(call: Call, owners: VideoOwners): Promise<void> {
   if (!isForm(call.req)) return submit(call, await readJson(call, owners), owners)
   await using form = await readForm(call, { files: { input_reference: 1 }, maxBytes: imageRules.maxBytes }, owners)
-  const body = formBody(form.fields, Create.shape)
+  const body = formBody(form.fields, VideoCreate.shape)
   const [file] = form.files.get('input_reference') ?? []
   if (file) {
     // No client can have sent this name.
@@ -148,7 +84,7 @@ async function create(call: Call, owners: VideoOwners): Promise<void> {
 }
 
 async function submit(call: Call, sent: unknown, owners: VideoOwners): Promise<void> {
-  const read = Create.safeParse(sent)
+  const read = VideoCreate.safeParse(sent)
   if (!read.success) throw failureOf(read.error, sent)
   const { model, prompt, seconds: duration, size, input_reference: reference } = read.data
   const image = typeof reference === 'object' ? (reference?.image_url ?? reference?.file_id) : reference
@@ -196,10 +132,10 @@ export const videoRoutes = (owners: VideoOwners) => [
     description:
       'Creates a video in the background, from a text or from an image and a text. It is a job like those of `/slug`. Poll `GET /std/v1/videos/{id}`.',
     largeBody: true,
-    body: Create,
-    form: CreateForm,
+    body: VideoCreate,
+    form: VideoCreateForm,
     example: { model: 'infer/demo', prompt: 'A cat on a mat', seconds: '1', size: '256x256' },
-    response: Video,
+    response: VideoObject,
     errorCodes: [...errorGroups.submit, ...errorGroups.media],
     answer: call => create(call, owners),
   }),
@@ -214,7 +150,7 @@ export const videoRoutes = (owners: VideoOwners) => [
       limit: pageLimit,
       after: z.string().max(64).optional().describe('Id of the last video of the page before.'),
     }),
-    response: Page,
+    response: VideoPage,
     handle: async ({ query }, call) => {
       const page = await videosOf(call, query, owners)
       // Lists of jobs have no inputs.
@@ -238,7 +174,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     description: 'Returns the state of a video.',
     errorCodes: ['not_found'],
     params: One,
-    response: Video,
+    response: VideoObject,
     handle: async ({ params }, call) => view(await find(params.id, call, owners), owners),
   }),
   route({
@@ -248,7 +184,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     scope: 'user:read',
     summary: 'Download video',
     description: 'Redirects to the signed address of the file. `?variant=thumbnail` is its first frame.',
-    otherAnswers: { 302: { description: 'The address of the file is in `Location`.' } },
+    otherAnswers: { 302: { description: 'The address of the file is in `Location`; no body.' } },
     media: ['video/mp4', 'image/webp'],
     query: z.object({ variant: z.string().optional().describe('`video` (default) or `thumbnail`.') }),
     errorCodes: ['not_found', 'conflict', 'unsupported_parameter', 'output_expired'],
@@ -264,7 +200,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     description: 'Removes a video and its files. One that has not ended must be cancelled first.',
     errorCodes: ['not_found', 'conflict'],
     params: One,
-    response: Deleted,
+    response: VideoDeleted,
     handle: async ({ params }, call) => {
       const job = await find(params.id, call, owners)
       await owners.jobs.remove(job.organizationId, job.id)
@@ -281,7 +217,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     description: 'Always refused: no engine edits videos by a text. Create another video instead.',
     errorCodes: ['unsupported_parameter'],
     params: One,
-    response: Video,
+    response: VideoObject,
     handle: (): JsonText => {
       throw new Failure(
         'unsupported_parameter',
