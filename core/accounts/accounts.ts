@@ -55,7 +55,7 @@ const maxCached = 4_096
 /** The maximum time that a rotated secret still works beside its successor, milliseconds. */
 export const maxOverlapMs = day
 
-/** The current status of a token: the stored one, or `expired` once its time has passed. */
+/** The stored status of a token, or `expired` once its time has passed. */
 export const statusAt = (token: { status: TokenStatus; expiresAt: number | null }, now: number): TokenStatus =>
   token.status === 'active' && token.expiresAt !== null && token.expiresAt <= now ? 'expired' : token.status
 
@@ -128,7 +128,6 @@ export function openAccounts({
     }
   }
 
-  /** The caller of this secret, in any state; undefined for any other text. */
   function verified(secret: string): CachedCaller | undefined {
     const at = performance.now()
     if (at >= cachedUntil || cached.size >= maxCached) {
@@ -162,7 +161,6 @@ export function openAccounts({
     found.allowedUntil = Math.floor(at / 60_000 + 1) * 60_000
   }
 
-  /** Returns the caller unless its token or its organization may not be used now, and notes the use. */
   function admitted(found: CachedCaller): Caller {
     const { token } = found.caller
     if (token.status === 'revoked' || token.status === 'disabled')
@@ -200,16 +198,13 @@ export function openAccounts({
         )
       return admitted(found)
     },
-    /**
-     * Returns the caller of the token with this id, for requests that the operator lets in without a secret. Throws Failure
-     * as `authenticate` does, `invalid_api_key` if there is no such token.
-     */
+    /** The same by the id of a token, for requests that the operator lets in without a secret. */
     authenticateId(id: string): Caller {
       const row = store.tokens.verifyId(id)
-      if (!row) throw new Failure('invalid_api_key', `There is no token with the id '${id.slice(0, 64)}'.`)
-      return admitted({ caller: callerOf(row), allowedUntil: 0 })
+      if (row) return admitted({ caller: callerOf(row), allowedUntil: 0 })
+      throw new Failure('invalid_api_key', `There is no token with the id '${id}'.`)
     },
-    /** The token of this secret, in any state; undefined for any other text. */
+    /** In any state; undefined for any other text. */
     find: (secret: string): VerifiableToken | undefined => verified(secret)?.caller.token,
     /** The limits of an organization; undefined: there is none. */
     async limitsOf(organizationId: string): Promise<EffectiveLimits | undefined> {
@@ -255,7 +250,6 @@ export function openAccounts({
         return store.tokens.update(organizationId, id, change, by)
       }),
 
-    /** Undefined: no such token. `conflict` for the last one that can manage tokens unless forced. */
     revoke: (organizationId: string, id: string, force = false, by: Actor = theServer) =>
       inOrder(async (): Promise<TokenRecord | undefined> => {
         const token = await store.tokens.find(organizationId, id)

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { isSlugTask } from '../../core/schemas/task.ts'
 import type { JobRecord, RequestWebhook } from '../../core/store/store.ts'
+import { predictionInputs, predictionTask } from '../../core/tasks/prediction.ts'
 import { taskRecord } from '../../core/tasks/registry.ts'
 import { hasEnded } from '../api/job-record.ts'
 import { parsedInputs, type SubmitterOwners, submitters } from '../api/submitters.ts'
@@ -15,7 +16,7 @@ import { findRequest } from '../slug/view.ts'
 import type { JobTerms } from '../submit.ts'
 import { jobWebhookTypes } from '../webhook-terms.ts'
 import { replicateErrors } from './errors.ts'
-import { findReplicateModel, taskFor, taskInputs } from './target.ts'
+import { findReplicateModel } from './target.ts'
 import { ofReplicate, predictionText } from './view.ts'
 
 export const replicateTag = 'Replicate'
@@ -122,8 +123,8 @@ async function submit(
     string,
     unknown
   >
-  const task = taskFor(model, sent)
-  const inputs = taskInputs(task, sent)
+  const task = predictionTask(model, sent)
+  const inputs = predictionInputs(task, sent)
   const limitMs = cancelAfterMs(call.req.headers['cancel-after'])
   const terms: JobTerms = {
     metadata: ofReplicate,

@@ -1,7 +1,8 @@
 import { Failure } from '../../core/failure.ts'
 import { queueIdOf } from '../../core/ids.ts'
+import { isSlugTask } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
-import { hasFiles } from '../../core/tasks/registry.ts'
+import { generatedOutput, predictionOutput } from '../../core/tasks/prediction.ts'
 import { inputsText, resultText } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { readResult } from '../embedded.ts'
@@ -29,25 +30,11 @@ const spent = (from: number | null, to: number | null): number | null =>
 
 type ViewOwners = Pick<Owners, 'files' | 'jobs'>
 
-/** Returns the output of a prediction: addresses of files, the text of a chat in a list, other results as they are. */
-async function predictionOutput(job: JobRecord, from: Pick<Call, 'origin'>, owners: ViewOwners): Promise<unknown> {
-  if (job.task.startsWith('slug/')) {
-    const { images, video } = (await outputOf(job, from, owners)) as {
-      images?: { url: string }[]
-      video?: { url: string }
-    }
-    return images ? images.map(({ url }) => url) : (video?.url ?? null)
-  }
+/** Returns the output of a prediction, with addresses of its files. */
+async function outputOfPrediction(job: JobRecord, from: Pick<Call, 'origin'>, owners: ViewOwners): Promise<unknown> {
+  if (isSlugTask(job.task)) return generatedOutput(await outputOf(job, from, owners))
   const text = await readResult(job.result!)
-  const result = JSON.parse(hasFiles(job.task) ? resultText(job.task, text, from, owners) : text) as Record<
-    string,
-    unknown
-  >
-  if (job.task === 'std/chat-completion')
-    return [(result as { choices: { message: { content: string | null } }[] }).choices[0]?.message.content ?? '']
-  if (job.task === 'std/audio-speech') return result.audio_url
-  if (job.task === 'std/embeddings') return (result.data as { embedding: unknown }[]).map(({ embedding }) => embedding)
-  return result
+  return predictionOutput(job.task, JSON.parse(resultText(job.task, text, from, owners)) as Record<string, unknown>)
 }
 
 /** Where the events of a prediction are streamed: signed, because Replicate's clients send no token there. */
@@ -80,7 +67,7 @@ export async function predictionText(
   let removed = false
   if (job.status === 'completed' && !brief)
     try {
-      output = await predictionOutput(job, from, owners)
+      output = await outputOfPrediction(job, from, owners)
     } catch (thrown) {
       if (!(thrown instanceof Failure) || thrown.code !== 'output_expired') throw thrown
       removed = true
