@@ -40,7 +40,7 @@ test('run by version, and the output as a FileOutput of an https address', async
     baseUrl: `${app.url}/replicate/v1`,
     // The client downloads only https addresses. Stands for a server with TLS.
     fetch: async (url, init) => {
-      const answer = await fetch(String(url).replace('https://infer.test', app.url), init)
+      const answer = await fetch((url as string | URL).toString().replace('https://infer.test', app.url), init)
       if (!answer.headers.get('content-type')?.includes('json')) return answer
       return new Response((await answer.text()).replaceAll(app.url, 'https://infer.test'), answer)
     },
@@ -77,7 +77,7 @@ test('a chat, and its stream', async () => {
   let text = ''
   for await (const event of client.stream('local/chat', { input })) {
     events.push(event.event)
-    text += String(event)
+    if (event.event === 'output') text += event.data
   }
   expect([text, events]).toEqual(['Hello from the fake engine.', ['output', 'done']])
 })

@@ -62,7 +62,7 @@ function send(path: string, { method, headers = {}, body }: Sent = {}): Promise<
   return promise
 }
 const json = { 'content-type': 'application/json' }
-const chat = { ...{ body: JSON.stringify({ model: 'fake', messages: [{ role: 'user', content: 'Hi' }] }) } }
+const chat = { body: JSON.stringify({ model: 'fake', messages: [{ role: 'user', content: 'Hi' }] }) }
 
 test('a program on this machine needs no token, and is the token that is named', async () => {
   expect(await send('/ollama/api/tags')).toMatchObject({ status: 200, text: expect.stringContaining('fake') })
