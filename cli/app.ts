@@ -55,6 +55,7 @@ import { openStreams } from '../server/std/streams.ts'
 import { openThroughput } from '../server/throughput.ts'
 import { openTimings } from '../server/timings.ts'
 import { openWebhookBodies } from '../server/webhook-bodies.ts'
+import { openServerPull } from './models/server-pull.ts'
 import { removeServerFile, writeServerFile } from './server-file.ts'
 import { type AppOptions, beginStartup, type Startup } from './startup.ts'
 
@@ -251,6 +252,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     tokenLimiter,
     registry,
     reload,
+    modelPull: openServerPull({ dataDir, configPath: path }),
     fleet,
     jobs,
     responses: openResponses({ store, jobs, retentionMs: config.limits.response_retention }),

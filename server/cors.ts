@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { Failure } from '../core/failure.ts'
 
 /** The paths to which `cors.origins` applies, aliases included. Signed addresses of files are open to every page. */
-const opened = /^\/(std|v1|v2|slug|fal|api|mcp|rerank|score)(\/|\?|$)/
+const opened = /^\/(std|v1|v2|slug|fal|anthropic|ollama|replicate|api|mcp|rerank|score)(\/|\?|$)/
 /** A list of header names, as browsers send it. */
 const headerNames = /^[\w!#$%&'*+.^`|~-]+( *, *[\w!#$%&'*+.^`|~-]+)*$/
 const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE'

@@ -14,6 +14,7 @@ import { errorBody, errorHeaders, refuse } from './errors.ts'
 import { clientAddress } from './forwarded.ts'
 import type { RequestEvent } from './http-app.ts'
 import { readJson } from './json-body.ts'
+import { loopbackCaller } from './ollama/loopback.ts'
 import type { Owners } from './owners.ts'
 import { type Query, queryOf } from './query.ts'
 import { rateHeaders } from './rate-headers.ts'
@@ -75,10 +76,12 @@ async function handle(call: Call, { owners, wrongTokens }: Omit<DispatchOptions,
   const { req, route, params } = call
   // With `metrics: token` a connection from this machine needs a token too.
   const access = route.scope === 'loopback' && owners.config.metrics === 'token' ? 'admin:read' : route.scope
-  const caller = authenticate(req, access, owners.accounts, {
-    wrong: wrongTokens,
-    address: clientAddress(req, owners.config.trusted_proxies),
-  })
+  const caller =
+    loopbackCaller(req, route, owners) ??
+    authenticate(req, access, owners.accounts, {
+      wrong: wrongTokens,
+      address: clientAddress(req, owners.config.trusted_proxies),
+    })
   if (caller) {
     enter(call, caller, owners)
     askForRegion(call, regionIn(req.headers['x-region']))

@@ -16,6 +16,7 @@ import type { Log } from '../core/log.ts'
 import type { Media } from '../core/media/media.ts'
 import type { Config } from '../core/models/config.ts'
 import type { Fleet } from '../core/models/fleet.ts'
+import type { ModelPull } from '../core/models/model-pull.ts'
 import type { Registry } from '../core/models/registry.ts'
 import type { Reload } from '../core/models/reload.ts'
 import type { Responses } from '../core/responses/responses.ts'
@@ -50,6 +51,8 @@ export interface Owners {
   plans: Plans
   registry: Registry
   reload: Pick<Reload, 'status'>
+  /** Downloads a model and offers it. */
+  modelPull: ModelPull
   fleet: Fleet
   jobs: Jobs
   responses: Responses

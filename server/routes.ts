@@ -27,8 +27,10 @@ import { guideRoutes } from './docs/guide-routes.ts'
 import { falRoutes } from './fal/routes.ts'
 import { fileRoutes } from './files/routes.ts'
 import { mcpRoutes } from './mcp/routes.ts'
+import { ollamaRoutes } from './ollama/routes.ts'
 import type { Owners } from './owners.ts'
 import { realtimeRoutes } from './realtime/routes.ts'
+import { replicateRoutes } from './replicate/routes.ts'
 import type { Route } from './route.ts'
 import { batchRoutes } from './slug/batch.ts'
 import { generateRoutes } from './slug/generate.ts'
@@ -43,6 +45,7 @@ import { speechRoutes } from './std/speech-routes.ts'
 import { textRoutes } from './std/text.ts'
 import { transcriptionRoutes } from './std/transcriptions.ts'
 import { uploadRoutes } from './std/uploads.ts'
+import { videoRoutes } from './std/videos.ts'
 import { webhookEndpointRoutes } from './std/webhook-endpoints.ts'
 
 /** Returns all routes of the server. Handlers are reached only through this table. */
@@ -57,6 +60,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...stdFileRoutes(owners),
     ...uploadRoutes(owners),
     ...anthropicRoutes(owners),
+    ...videoRoutes(owners),
     ...modelRoutes(owners),
     ...modelStatusRoutes(owners),
     ...voiceModelRoutes(owners),
@@ -70,6 +74,8 @@ export function routes(owners: Owners): readonly Route[] {
     ...batchJobRoutes(owners),
     ...promptRewriteRoutes(owners),
     ...falRoutes(owners),
+    ...ollamaRoutes(owners),
+    ...replicateRoutes(owners),
     ...workflowRoutes(owners),
     ...executionRoutes(owners),
     ...executionListRoutes(owners),

@@ -9,6 +9,7 @@ import { eventId } from './api/job-event.ts'
 import { jobAnswer } from './api/job-record.ts'
 import { falFailure } from './fal/errors.ts'
 import type { Owners } from './owners.ts'
+import { isPrediction, predictionText } from './replicate/view.ts'
 import { outputOf } from './slug/view.ts'
 
 type BodyOwners = Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>
@@ -78,11 +79,23 @@ export function openWebhookBodies(owners: BodyOwners, origin: () => string) {
     }
   }
 
+  /** The body of the webhook of a prediction, which is the prediction alone; undefined for other jobs. */
+  async function predictionBody(
+    { organizationId, subject }: NewDelivery,
+    from: { origin: string },
+  ): Promise<string | undefined> {
+    if (subject.jobId === null || subject.executionId !== null) return undefined
+    const job = await owners.jobs.find(organizationId, subject.jobId)
+    return job && isPrediction(job) ? predictionText(job, from, owners) : undefined
+  }
+
   /** Returns the whole body. Throws Failure `not_found` if the object was removed meanwhile. */
   return async (delivery: NewDelivery): Promise<string> => {
     const { event, type, at, form, subject } = delivery
     const from = { origin: delivery.origin ?? origin() }
     if (form === 'fal') return falBody(delivery, from)
+    const prediction = delivery.endpointId === null ? await predictionBody(delivery, from) : undefined
+    if (prediction !== undefined) return prediction
     const data = type.startsWith('job.')
       ? await jobData(delivery, from)
       : type.startsWith('workflow_execution.node.')

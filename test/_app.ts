@@ -69,6 +69,7 @@ export async function startApp(
     region?: string
     prompt_rewriting?: object
     batch_price_factor?: number
+    ollama?: object
   } = {},
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { z } from 'zod'
 import { hostEnvironment, remote } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
@@ -35,6 +35,8 @@ export interface AddOptions extends GivenSettings {
   dataDir?: string
   tokenFile?: string
   json?: boolean
+  /** Print the progress as JSON, and ask nothing: for a server that runs this command. */
+  events?: boolean
   /** Keep offering the toy models if no other model is configured. */
   toys?: boolean
   /** The server starts immediately after this. */
@@ -63,9 +65,12 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--memory <size>', 'device memory to book instead of the estimate, such as 24GB', readSize)
     .option('--config <path>', 'the file to add it to; default: infer.yaml in the data directory')
     .option('-y, --yes', 'do not ask')
+    .addOption(new Option('--events', 'print the progress as JSON, one object per line').hideHelp())
     .action((what: string, options: AddOptions) => {
       const dataDir = localDirectory(command, options.dataDir)
-      return interruptible(terminal, signal => addByName(what, { ...options, dataDir }, terminal, signal))
+      return interruptible(terminal, signal =>
+        addByName(what, { ...options, dataDir, withoutQuestion: options.events === true }, terminal, signal),
+      )
     })
   withExamples(add, [
     ['infer model add qwen3-8b', 'from the catalog, in the quantization that fits'],
@@ -179,7 +184,7 @@ export async function addOne(
     if (!agreed) throw declined
     return proposal
   }
-  const onEvent = openPullDisplay(terminal, false)
+  const onEvent = openPullDisplay(terminal, options.events === true)
   const preview = async (located: Located, bytes: number) => {
     // Files of a model that is offered already are downloaded again without a question.
     if (withoutQuestion && models.some(({ source }) => source === located.path)) return

@@ -55,7 +55,7 @@ const maxCached = 4_096
 /** The maximum time that a rotated secret still works beside its successor, milliseconds. */
 export const maxOverlapMs = day
 
-/** The current status of a token: the stored one, or `expired` once its time has passed. */
+/** The stored status of a token, or `expired` once its time has passed. */
 export const statusAt = (token: { status: TokenStatus; expiresAt: number | null }, now: number): TokenStatus =>
   token.status === 'active' && token.expiresAt !== null && token.expiresAt <= now ? 'expired' : token.status
 
@@ -128,7 +128,6 @@ export function openAccounts({
     }
   }
 
-  /** The caller of this secret, in any state; undefined for any other text. */
   function verified(secret: string): CachedCaller | undefined {
     const at = performance.now()
     if (at >= cachedUntil || cached.size >= maxCached) {
@@ -162,6 +161,26 @@ export function openAccounts({
     found.allowedUntil = Math.floor(at / 60_000 + 1) * 60_000
   }
 
+  function admitted(found: CachedCaller): Caller {
+    const { token } = found.caller
+    if (token.status === 'revoked' || token.status === 'disabled')
+      throw new Failure('token_revoked', `The token '${token.name}' (${token.hint}) is ${token.status}.`)
+    const at = now()
+    if (token.expiresAt !== null && token.expiresAt <= at)
+      throw new Failure(
+        'token_expired',
+        `The token '${token.name}' (${token.hint}) expired at ${new Date(token.expiresAt).toISOString()}.`,
+      )
+    if (token.organizationStatus !== 'active')
+      throw new Failure(
+        'organization_disabled',
+        `The organization '${token.organizationName}' is ${token.organizationStatus}. Ask the operator of this server.`,
+      )
+    requireAllowedHours(found, at)
+    if (at - (token.lastUsedAt ?? 0) > 60_000) uses.set(token.id, at)
+    return found.caller
+  }
+
   return {
     /**
      * Returns the caller of a secret. Throws Failure `missing_api_key`, `invalid_api_key`, `token_revoked`,
@@ -177,25 +196,15 @@ export function openAccounts({
           'invalid_api_key',
           `Incorrect API key provided: ${maskSecret(secret)}. Create one with "infer token create".`,
         )
-      const { token } = found.caller
-      if (token.status === 'revoked' || token.status === 'disabled')
-        throw new Failure('token_revoked', `The token '${token.name}' (${token.hint}) is ${token.status}.`)
-      const at = now()
-      if (token.expiresAt !== null && token.expiresAt <= at)
-        throw new Failure(
-          'token_expired',
-          `The token '${token.name}' (${token.hint}) expired at ${new Date(token.expiresAt).toISOString()}.`,
-        )
-      if (token.organizationStatus !== 'active')
-        throw new Failure(
-          'organization_disabled',
-          `The organization '${token.organizationName}' is ${token.organizationStatus}. Ask the operator of this server.`,
-        )
-      requireAllowedHours(found, at)
-      if (at - (token.lastUsedAt ?? 0) > 60_000) uses.set(token.id, at)
-      return found.caller
+      return admitted(found)
     },
-    /** The token of this secret, in any state; undefined for any other text. */
+    /** The same by the id of a token, for requests that the operator lets in without a secret. */
+    authenticateId(id: string): Caller {
+      const row = store.tokens.verifyId(id)
+      if (row) return admitted({ caller: callerOf(row), allowedUntil: 0 })
+      throw new Failure('invalid_api_key', `There is no token with the id '${id}'.`)
+    },
+    /** In any state; undefined for any other text. */
     find: (secret: string): VerifiableToken | undefined => verified(secret)?.caller.token,
     /** The limits of an organization; undefined: there is none. */
     async limitsOf(organizationId: string): Promise<EffectiveLimits | undefined> {
@@ -241,7 +250,6 @@ export function openAccounts({
         return store.tokens.update(organizationId, id, change, by)
       }),
 
-    /** Undefined: no such token. `conflict` for the last one that can manage tokens unless forced. */
     revoke: (organizationId: string, id: string, force = false, by: Actor = theServer) =>
       inOrder(async (): Promise<TokenRecord | undefined> => {
         const token = await store.tokens.find(organizationId, id)

@@ -10,6 +10,7 @@ import { faultOf, placeIn, syntaxFault } from './config-fault.ts'
 import { offeredModels } from './defaults.ts'
 import { type DescribedSchema, published } from './described-schema.ts'
 import { Model } from './model.ts'
+import { OllamaSettings } from './ollama-settings.ts'
 import { slugFault } from './slugs.ts'
 import { Network, Webhooks } from './webhooks-config.ts'
 
@@ -174,6 +175,7 @@ export const Config = z
         absent: 'the defaults of its keys',
       }),
     webhooks: Webhooks,
+    ollama: OllamaSettings,
     plans: z
       .record(z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be a name such as team-large'), PlanSettings)
       .nullish()

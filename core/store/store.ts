@@ -151,6 +151,8 @@ export interface Store {
      * effect when their promise resolves; changes by another process within a second.
      */
     verify(publicId: string): VerifiableToken | undefined
+    /** The same by the token's own id, for callers that need no secret. */
+    verifyId(id: string): VerifiableToken | undefined
     find(organizationId: string, id: string): Promise<TokenRecord | undefined>
     /** Newest first. */
     list(organizationId: string, page: TokenPage): Promise<TokenRecord[]>

@@ -152,7 +152,7 @@ export const summaryText = (job: JobRecord, owners: Pick<Owners, 'jobs'>): strin
  * Returns the inputs of a job as JSON text that can be submitted again. Only those with files are stored in another
  * form.
  */
-const inputsText = ({ task, inputs }: JobRecord): string =>
+export const inputsText = ({ task, inputs }: JobRecord): string =>
   inputs !== 'null' && taskRecord(task).takesFiles
     ? JSON.stringify(taskRecord(task).requestAgain(JSON.parse(inputs) as never))
     : inputs

@@ -10,6 +10,8 @@ export const tags: Readonly<Record<string, string>> = {
   Events: 'Server-sent events of jobs and executions.',
   Generation: 'Images and videos by the slug of a model: queue, status, result.',
   fal: "fal-compatible API: fal's clients work with this server as their `proxyUrl`.",
+  Ollama: 'Ollama-compatible API: programs made for Ollama work with `<this server>/ollama` as their host.',
+  Replicate: "Replicate-compatible API: Replicate's clients work with `<this server>/replicate/v1` as their base URL.",
   Workflows: 'Stored workflows: graphs of tasks that use the results of each other.',
   'Workflow executions': 'Runs of workflows.',
   MCP: 'The Model Context Protocol: models and workflows as tools of agents and editors.',

@@ -48,9 +48,16 @@ export interface FormedCall {
 /** Begins a request whose body was read. Undefined: it has been answered. */
 export type BeginForm = (call: Call, body: Buffer) => Promise<FormedCall | undefined>
 
-/** The same for a chat completion whose request and answer have the form of another API. */
-export function inferAs(form: ChatFormName, owners: InferenceOwners, begin?: BeginForm): (call: Call) => Promise<void> {
-  return call => answerInference({ task: 'std/chat-completion', form, begin }, call, owners)
+/**
+ * The same where request and answer have the form of another API: of a chat completion, or of another `task`. `begin`
+ * gives what the form needs besides the body.
+ */
+export function inferAs(
+  form: ChatFormName,
+  owners: InferenceOwners,
+  { task = 'std/chat-completion', begin }: { task?: TextTask; begin?: BeginForm } = {},
+): (call: Call) => Promise<void> {
+  return call => answerInference({ task, form, begin }, call, owners)
 }
 
 async function answerInference(

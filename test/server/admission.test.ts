@@ -42,7 +42,7 @@ beforeAll(async () => {
       fakeModel('judges', [], { tasks: ['std/chat-completion', 'std/moderation'] }),
       fakeModel('speaks', [], { tasks: ['std/audio-speech', 'std/audio-transcription', 'std/audio-translation'] }),
       fakeModel('draws', [], {
-        tasks: ['slug/text-to-image', 'slug/image-to-image'],
+        tasks: ['slug/text-to-image', 'slug/image-to-image', 'slug/text-to-video'],
         slug: 'fake/draws',
       }),
     ],
@@ -113,6 +113,24 @@ const requests: Record<string, { path: () => string; body?: unknown; work: WorkR
   'POST /slug/queue/submit/**:slug': generation('/slug/queue/submit/fake/draws/text-to-image'),
   'POST /fal/queue/**:path': generation('/fal/queue/fake/draws/text-to-image'),
   'POST /fal/run/**:path': generation('/fal/run/fake/draws/text-to-image'),
+  'POST /std/v1/videos': {
+    ...work('/std/v1/videos', { model: 'draws', prompt: 'A cat' }, 'slug/text-to-video', 'draws'),
+    work: { kind: 'job', task: 'slug/text-to-video', modelId: 'draws' },
+  },
+  'POST /ollama/api/chat': work('/ollama/api/chat', { model: 'fake', ...chat }, 'std/chat-completion'),
+  'POST /ollama/api/generate': work('/ollama/api/generate', { model: 'fake', prompt: 'Hello' }, 'std/chat-completion'),
+  'POST /ollama/api/embed': work('/ollama/api/embed', { model: 'fake', input: 'Hello' }, 'std/embeddings'),
+  'POST /ollama/api/embeddings': work('/ollama/api/embeddings', { model: 'fake', prompt: 'Hello' }, 'std/embeddings'),
+  'POST /replicate/v1/predictions': {
+    path: () => '/replicate/v1/predictions',
+    body: { version: 'draws', input: { prompt: 'A cat' } },
+    work: { kind: 'job', task: 'slug/text-to-image', modelId: 'draws' },
+  },
+  'POST /replicate/v1/models/:owner/:name/predictions': {
+    path: () => '/replicate/v1/models/local/fake/predictions',
+    body: { input: { prompt: 'Hello' } },
+    work: { kind: 'job', task: 'std/chat-completion', modelId: 'fake' },
+  },
   'POST /api/jobs': {
     path: () => '/api/jobs',
     body: { task: 'std/chat-completion', model_id: 'fake', inputs: chat },

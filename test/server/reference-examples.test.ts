@@ -14,6 +14,13 @@ const unsent: Record<string, string> = {
   'GET /fal/proxy': 'always an error, unless its header names another operation, which is answered then',
   'POST /fal/proxy': 'as for GET',
   'PUT /fal/proxy': 'as for GET',
+  'POST /replicate/v1/files': 'a form; sent here by hand',
+  'POST /ollama/api/pull': 'downloads a model; test/clients/ollama.test.ts does so from a stand-in for the hub',
+  'POST /ollama/api/push': 'always an error',
+  'POST /ollama/api/create': 'as for push',
+  'POST /ollama/api/copy': 'as for push',
+  'DELETE /ollama/api/delete': 'as for push',
+  'POST /std/v1/videos/{id}/remix': 'as for push',
 }
 
 type Ids = Record<string, string>
@@ -155,6 +162,39 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.stream('POST /fal/run/{path}', { path: { path: `${slug}/stream` } })
   })
 
+  test('requests of Ollama clients', async () => {
+    for (const what of ['chat', 'generate', 'embed', 'embeddings', 'show']) await run.send(`POST /ollama/api/${what}`)
+    for (const what of ['tags', 'ps', 'version']) await run.send(`GET /ollama/api/${what}`)
+    await run.send('GET /ollama')
+  })
+
+  test('requests of Replicate clients', async () => {
+    const path = { owner: 'infer', name: 'tiny-chat' }
+    const { id, urls } = await run.send<{ id: string; urls: { stream: string } }>('POST /replicate/v1/predictions')
+    await run.send('POST /replicate/v1/models/{owner}/{name}/predictions', { path, headers: { prefer: 'wait' } })
+    await run.send('GET /replicate/v1/predictions')
+    const [organizationId] = urls.stream.split('/').slice(-2)
+    const query = Object.fromEntries(new URL(urls.stream).searchParams)
+    const stream = 'GET /replicate/v1/stream/{org}/{id}'
+    await run.send(stream, { path: { org: organizationId!, id }, query, token: null })
+    await run.send('GET /replicate/v1/predictions/{id}', { path: { id } })
+    await run.send('POST /replicate/v1/predictions/{id}/cancel', { path: { id } })
+    for (const what of ['', '/{owner}/{name}', '/{owner}/{name}/versions'])
+      await run.send(`GET /replicate/v1/models${what}`, { path })
+    await run.send('GET /replicate/v1/account')
+    await run.send('GET /replicate/v1/webhooks/default/secret')
+    const form = new FormData()
+    form.append('content', new Blob(['bytes']), 'a.txt')
+    const uploaded = await fetch(`${app.url}/replicate/v1/files`, {
+      method: 'POST',
+      body: form,
+      headers: { authorization: `Bearer ${app.secret}` },
+    })
+    const file = idOf((await uploaded.json()) as { id: string })
+    await run.send('GET /replicate/v1/files/{id}', { path: file })
+    await run.send('DELETE /replicate/v1/files/{id}', { path: file })
+  })
+
   test('uploads and files', async () => {
     const bytes = { body: 'bytes', headers: { 'content-type': 'text/plain' }, token: null }
     const { token } = await run.send<Ids>('POST /fal/rest/storage/auth/token')
@@ -245,6 +285,12 @@ describe('every example of the reference is answered as documented', soon, () =>
     const path = idOf(items[0]!)
     await run.send('GET /api/library/{id}', { path })
     await run.send('DELETE /api/library/{id}', { path })
+    const video = { path: idOf(await run.send<{ id: string }>('POST /std/v1/videos')) }
+    const state = async () => (await run.send<{ status: string }>('GET /std/v1/videos/{id}', video)).status
+    await expect.poll(state, { timeout: 30_000 }).toBe('completed')
+    await run.send('GET /std/v1/videos')
+    await run.send('GET /std/v1/videos/{id}/content', video)
+    await run.send('DELETE /std/v1/videos/{id}', video)
   })
 
   test('webhooks', async () => {

@@ -97,6 +97,7 @@ export function assemble(parts: {
         return reader.tokens.find(token.organizationId, token.id)!
       },
       verify: publicId => reader.tokens.verify(publicId),
+      verifyId: id => reader.tokens.verifyId(id),
       find: async (organizationId, id) => reader.tokens.find(organizationId, id),
       list: async (organizationId, page) => reader.tokens.list(organizationId, page),
       async update(organizationId, id, change, by = theServer) {

@@ -35,10 +35,13 @@ interface OwnerRow extends OrganizationLimitsRow {
 /** Reads of tokens; short statements on a read-only connection. */
 export function tokenReads(connection: Connection, now: () => number = Date.now) {
   // Two look-ups and no join: measured 5 µs, where one statement over both tables takes 22 µs.
-  const verify = connection.prepare<[string], VerifyRow>(
-    `SELECT id, organization_id, name, scopes, digest, hint, models, status, created_at, expires_at, last_used_at,
-       user_id, origin_id, ${tokenLimitsColumns} FROM tokens WHERE public_id = ?`,
-  )
+  const verifying = (column: 'public_id' | 'id') =>
+    connection.prepare<[string], VerifyRow>(
+      `SELECT id, organization_id, name, scopes, digest, hint, models, status, created_at, expires_at, last_used_at,
+         user_id, origin_id, ${tokenLimitsColumns} FROM tokens WHERE ${column} = ?`,
+    )
+  const verify = verifying('public_id')
+  const verifyId = verifying('id')
   const owner = connection.prepare<[string], OwnerRow>(
     `SELECT name, status, plan, region, ${organizationLimitsColumns} FROM organizations WHERE id = ?`,
   )
@@ -57,33 +60,35 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
        AND (expires_at IS NULL OR expires_at > ?) AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = ?)`,
   )
 
+  function verifiable(row: VerifyRow | undefined): VerifiableToken | undefined {
+    const organization = row && owner.get(row.organization_id)
+    if (!row || !organization) return undefined
+    return {
+      id: row.id,
+      organizationId: row.organization_id,
+      organizationName: organization.name,
+      organizationStatus: organization.status,
+      plan: organization.plan,
+      organizationLimits: organizationLimitsOf(organization),
+      region: organization.region,
+      name: row.name,
+      scopes: JSON.parse(row.scopes) as Scope[],
+      digest: row.digest,
+      hint: row.hint,
+      models: row.models === null ? null : (JSON.parse(row.models) as string[]),
+      limits: tokenLimitsOf(row),
+      userId: row.user_id,
+      originId: row.origin_id ?? row.id,
+      status: row.status,
+      createdAt: row.created_at,
+      expiresAt: row.expires_at,
+      lastUsedAt: row.last_used_at,
+    }
+  }
+
   return {
-    verify(publicId: string): VerifiableToken | undefined {
-      const row = verify.get(publicId)
-      const organization = row && owner.get(row.organization_id)
-      if (!row || !organization) return undefined
-      return {
-        id: row.id,
-        organizationId: row.organization_id,
-        organizationName: organization.name,
-        organizationStatus: organization.status,
-        plan: organization.plan,
-        organizationLimits: organizationLimitsOf(organization),
-        region: organization.region,
-        name: row.name,
-        scopes: JSON.parse(row.scopes) as Scope[],
-        digest: row.digest,
-        hint: row.hint,
-        models: row.models === null ? null : (JSON.parse(row.models) as string[]),
-        limits: tokenLimitsOf(row),
-        userId: row.user_id,
-        originId: row.origin_id ?? row.id,
-        status: row.status,
-        createdAt: row.created_at,
-        expiresAt: row.expires_at,
-        lastUsedAt: row.last_used_at,
-      }
-    },
+    verify: (publicId: string): VerifiableToken | undefined => verifiable(verify.get(publicId)),
+    verifyId: (id: string): VerifiableToken | undefined => verifiable(verifyId.get(id)),
     find(organizationId: string, id: string): TokenRecord | undefined {
       const row = one.get(organizationId, id)
       return row && tokenOf(row, now())

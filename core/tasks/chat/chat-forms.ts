@@ -2,16 +2,30 @@ import { failureOf } from '../../schemas/issues.ts'
 import { anthropicForm } from './anthropic/anthropic-form.ts'
 import type { ChatAnswerFacts, ChatForm, ChatStreamForm } from './chat-form.ts'
 import { cohereForm } from './cohere/cohere-form.ts'
+import { ollamaChatForm } from './ollama/ollama-chat-form.ts'
+import { ollamaEmbeddingsForm, ollamaEmbedForm } from './ollama/ollama-embed-forms.ts'
+import { ollamaGenerateForm } from './ollama/ollama-generate-form.ts'
 import { responseForm } from './responses/response-form.ts'
 
 /** The names of the other forms. */
-export type ChatFormName = 'anthropic' | 'cohere' | 'responses'
+export type ChatFormName =
+  | 'anthropic'
+  | 'cohere'
+  | 'ollama-chat'
+  | 'ollama-generate'
+  | 'ollama-embed'
+  | 'ollama-embeddings'
+  | 'responses'
 
 // A form gets only requests that its own schema has checked.
 // oxlint-disable-next-line no-explicit-any
 const forms: Record<ChatFormName, ChatForm<any, any, any>> = {
   anthropic: anthropicForm,
   cohere: cohereForm,
+  'ollama-chat': ollamaChatForm(),
+  'ollama-generate': ollamaGenerateForm(),
+  'ollama-embed': ollamaEmbedForm(),
+  'ollama-embeddings': ollamaEmbeddingsForm,
   responses: responseForm,
 }
 

@@ -45,30 +45,32 @@ export const responseRoutes = (owners: ResponseOwners) => [
     body: ResponseRequest,
     example: { model: 'infer/tiny-chat', input: 'Hello!' },
     response: ResponseObject,
-    answer: inferAs('responses', owners, async (call, body) => {
-      const continued = await continuedBy(call, body, owners)
-      const background = await submitBackground(call, body, continued, owners)
-      if (background) {
-        const { stored, streams } = background
-        if (streams) await streamBackground(call, stored, -1, owners)
-        else call.send(200, JSON.stringify(stored.response))
-        return undefined
-      }
-      const { organizationId, token } = call.caller
-      const createdAt = Date.now()
-      return {
-        context: { id: newId('resp'), ...continued },
-        keep: async (remembered, answer) => {
-          const response = remembered as RememberedResponse
-          if (!response.isStored) return
-          const made = { organizationId, tokenId: token.id, createdAt, answer, jobId: null }
-          await owners.responses
-            .keep(response, made)
-            .catch((cause: unknown) =>
-              owners.log.warn('A response could not be kept', { response: response.id }, cause),
-            )
-        },
-      }
+    answer: inferAs('responses', owners, {
+      begin: async (call, body) => {
+        const continued = await continuedBy(call, body, owners)
+        const background = await submitBackground(call, body, continued, owners)
+        if (background) {
+          const { stored, streams } = background
+          if (streams) await streamBackground(call, stored, -1, owners)
+          else call.send(200, JSON.stringify(stored.response))
+          return undefined
+        }
+        const { organizationId, token } = call.caller
+        const createdAt = Date.now()
+        return {
+          context: { id: newId('resp'), ...continued },
+          keep: async (remembered, answer) => {
+            const response = remembered as RememberedResponse
+            if (!response.isStored) return
+            const made = { organizationId, tokenId: token.id, createdAt, answer, jobId: null }
+            await owners.responses
+              .keep(response, made)
+              .catch((cause: unknown) =>
+                owners.log.warn('A response could not be kept', { response: response.id }, cause),
+              )
+          },
+        }
+      },
     }),
   }),
   route({
