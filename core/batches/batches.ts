@@ -117,7 +117,7 @@ export function openBatches(options: BatchesOptions) {
       return created
     },
     /** Returns the endpoint that lines may have under this path; undefined without one. */
-    endpoint: options.endpoints.find,
+    endpoint: (path: string) => options.endpoints.find(path),
     find: (organizationId: string, id: string) => store.batches.find(organizationId, id),
     list: (...query: Parameters<Store['batches']['list']>) => store.batches.list(...query),
     /** Undefined: no such batch. Throws Failure `batch_not_cancellable`. */

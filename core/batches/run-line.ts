@@ -33,8 +33,7 @@ export function openLineRunner({
     return run({ ...job, origin: sender.origin, inputs: JSON.stringify(filled) }, lease, signal, report)
   }
   return Object.assign(runLine, {
-    undo: run.undo,
-    ...(run.written ? { written: run.written } : {}),
+    undo: (...ran: Parameters<RunJob['undo']>) => run.undo(...ran),
   })
 }
 

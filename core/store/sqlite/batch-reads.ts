@@ -30,7 +30,7 @@ interface BatchRow extends BatchStateRow {
   reasoning_tokens: number
 }
 
-const parsed = <T>(text: string | null): T | null => (text === null ? null : (JSON.parse(text) as T))
+const parsed = (text: string | null) => (text === null ? null : (JSON.parse(text) as never))
 
 const batchOf = (row: BatchRow): BatchRecord => ({
   id: row.id,
