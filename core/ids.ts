@@ -53,6 +53,8 @@ export const idPrefixes = [
   'exec',
   'whe',
   'msg',
+  'upload',
+  'part',
 ] as const
 export type IdPrefix = (typeof idPrefixes)[number]
 

@@ -31,11 +31,13 @@ import { batchRoutes } from './slug/batch.ts'
 import { generateRoutes } from './slug/generate.ts'
 import { requestRoutes } from './slug/requests.ts'
 import { streamRoutes } from './slug/stream.ts'
+import { stdFileRoutes } from './std/files.ts'
 import { imageRoutes } from './std/images.ts'
 import { modelRoutes } from './std/models.ts'
 import { speechRoutes } from './std/speech-routes.ts'
 import { textRoutes } from './std/text.ts'
 import { transcriptionRoutes } from './std/transcriptions.ts'
+import { uploadRoutes } from './std/uploads.ts'
 import { webhookEndpointRoutes } from './std/webhook-endpoints.ts'
 
 /** Returns all routes of the server. Handlers are reached only through this table. */
@@ -45,6 +47,8 @@ export function routes(owners: Owners): readonly Route[] {
     ...speechRoutes(owners),
     ...transcriptionRoutes(owners),
     ...imageRoutes(owners),
+    ...stdFileRoutes(owners),
+    ...uploadRoutes(owners),
     ...modelRoutes(owners),
     ...modelStatusRoutes(owners),
     ...voiceModelRoutes(owners),

@@ -15,6 +15,12 @@ const extensions: Readonly<Record<string, string>> = {
   'audio/flac': 'flac',
   'audio/ogg': 'ogg',
   'audio/mp4': 'm4a',
+  'text/plain': 'txt',
+  'text/csv': 'csv',
+  'text/markdown': 'md',
+  'application/json': 'json',
+  'application/jsonl': 'jsonl',
+  'application/pdf': 'pdf',
 }
 
 /** Returns the content type if it is a known one, otherwise that of bytes: never a type that a browser would run. */

@@ -6,36 +6,19 @@ import type { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { isId, newId } from '../ids.ts'
 import type { Log } from '../log.ts'
-import {
-  type FilePurpose,
-  type FileRecord,
-  type LibraryItem,
-  type NewFile,
-  type StorageLimits,
-  type Store,
-} from '../store/store.ts'
+import type { FileRecord, LibraryItem, NewFile, StorageLimits, Store } from '../store/store.ts'
 import { longestLifetimeMs, openAddresses, type Upload } from './address.ts'
+import { openApiFiles } from './api-files.ts'
+import { chunksOf } from './chunks-of.ts'
 import { workFolder } from './engine-folders.ts'
-import { filePathOf, safeContentType, safeFileName } from './file-path.ts'
+import { type FileFacts, newFileOf } from './file-facts.ts'
+import { filePathOf, safeFileName } from './file-path.ts'
 import { openJanitor, orphanAgeMs } from './janitor.ts'
 import { openParts, type Part } from './parts.ts'
 import { openStorageLimits, type StorageLimitsOf } from './storage-limits.ts'
+import { openUploads } from './uploads.ts'
 import { openWorkspaces } from './workspaces.ts'
-import { commitFile, type TooLarge, type Written, write } from './write.ts'
-
-/** What the caller knows about a new file; size and hash are measured. */
-export interface FileFacts {
-  /** Characters that file names must not have are replaced. */
-  name: string
-  contentType: string
-  purpose: FilePurpose
-  width?: number | null
-  height?: number | null
-  durationMs?: number | null
-  jobId?: string | null
-  /** Epoch milliseconds; null: kept until it is removed. */
-  expiresAt: number | null
-}
+import { commitFile, syncFile, type TooLarge, type Written, write } from './write.ts'
 
 interface FilesOptions {
   dataDir: string
@@ -78,22 +61,6 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
     isRecent: id => (writtenAt.get(id) ?? -Infinity) > performance.now() - orphanAgeMs,
   })
 
-  const row = (id: string, organizationId: string, facts: FileFacts, { bytes, sha256 }: Written): NewFile => ({
-    id,
-    organizationId,
-    purpose: facts.purpose,
-    name: safeFileName(facts.name, 'file'),
-    contentType: safeContentType(facts.contentType),
-    bytes,
-    sha256,
-    width: facts.width ?? null,
-    height: facts.height ?? null,
-    durationMs: facts.durationMs ?? null,
-    jobId: facts.jobId ?? null,
-    createdAt: Date.now(),
-    expiresAt: facts.expiresAt,
-  })
-
   /** Refuses a new file before it is written if the store would refuse its row. */
   function admit(): void {
     const { writable } = store.stats()
@@ -101,7 +68,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
   }
 
   async function put(id: string, organizationId: string, facts: FileFacts, whole: Written): Promise<NewFile> {
-    const file = row(id, organizationId, facts, whole)
+    const file = newFileOf(id, organizationId, facts, whole)
     const now = performance.now()
     for (const [one, at] of writtenAt) {
       if (at > now - orphanAgeMs) break
@@ -150,10 +117,36 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
     }
   }
 
+  async function take(organizationId: string, written: Written, facts: FileFacts): Promise<FileRecord> {
+    const storage = await storageLimits.require(organizationId, {
+      bytes: written.bytes,
+      isUpload: facts.purpose === 'upload',
+    })
+    await syncFile(written.path)
+    return await addRow(await put(newId('file'), organizationId, facts, written), storage)
+  }
+
+  async function requireRoom(organizationId: string, bytes: number): Promise<void> {
+    admit()
+    await storageLimits.require(organizationId, { bytes, isUpload: true })
+  }
+
   async function find(organizationId: string, id: string): Promise<FileRecord | undefined> {
     const file = isId(id) ? await store.files.find(id) : undefined
     return file?.organizationId === organizationId && file.removedAt === null ? file : undefined
   }
+
+  const api = openApiFiles({
+    store: store.files,
+    find,
+    erase: janitor.erase,
+    async keep(id, organizationId, facts, source, maxBytes) {
+      const whole = await write(incoming, source, maxBytes, tooLarge)
+      return await addRow(await put(id, organizationId, facts, whole), undefined)
+    },
+  })
+
+  const uploads = openUploads({ parts, requireRoom, receive })
 
   return {
     /** Stores bytes from memory. Rejects with Failure `disk_full`. */
@@ -165,6 +158,15 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
      * the organization), or the error of the source.
      */
     receive,
+    /**
+     * Stores a file that was written to the disk elsewhere: it is moved. Rejects with Failure `storage_full`, `rate_limit`
+     * and `disk_full`; then the file stays where it was, or is deleted.
+     */
+    take,
+    /** Throws what storing an upload of this size would throw now, before its bytes arrive. */
+    requireRoom,
+    /** Uploads in parts by OpenAI's API. */
+    uploads,
     /** Stores one part of a file. All its parts together have at most `maxBytes`. Resolves with the SHA-256 of the part. */
     async part(id: string, number: number, source: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
       admit()
@@ -236,6 +238,8 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
         return removed
       },
     },
+    /** The files that callers manage through the files API: uploads and results of batches. */
+    api,
     /** Removes a file and its bytes. Idempotent; undefined: the organization has no such file. */
     async remove(organizationId: string, id: string): Promise<FileRecord | undefined> {
       if (!isId(id)) return undefined
@@ -272,27 +276,13 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
     /** Deletes the bytes of removed and expired files. Never rejects. */
     sweep: janitor.sweep,
     close(): Promise<void> {
+      uploads.close()
       parts.close()
       return janitor.close()
     },
   }
 }
 export type Files = Awaited<ReturnType<typeof openFiles>>
-
-/** Whether the file was removed or has expired, even if its bytes still exist. */
-export const isUnavailable = (file: FileRecord, now = Date.now()): boolean =>
-  file.removedAt !== null || (file.expiresAt !== null && file.expiresAt <= now)
-
-/** Yields the bytes of the file from the beginning, in one buffer that every chunk reuses. */
-async function* chunksOf(file: FileHandle): AsyncGenerator<Uint8Array> {
-  const buffer = Buffer.allocUnsafe(1 << 20)
-  for (let position = 0; ; ) {
-    const { bytesRead } = await file.read({ buffer, position })
-    if (bytesRead === 0) return
-    position += bytesRead
-    yield buffer.subarray(0, bytesRead)
-  }
-}
 
 async function* one(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { rename, rm } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { Failure } from '../failure.ts'
 import { type TooLarge, type Written, write } from './write.ts'
 
@@ -41,25 +43,39 @@ export function openParts({ folder, tooLarge }: { folder: string; tooLarge: TooL
     for (const [id, { touchedAt }] of uploads) if (touchedAt < before) void remove(id)
   }, checkMs).unref()
 
+  const otherBytes = (id: string, number: number) =>
+    [...(uploads.get(id)?.parts ?? [])].reduce((sum, [other, { bytes }]) => sum + (other === number ? 0 : bytes), 0)
+
+  /** Adds a part that lies in the folder, or deletes it if all parts together are too large. */
+  async function add(id: string, number: number, part: Written, maxBytes: number): Promise<void> {
+    if (otherBytes(id, number) + part.bytes > maxBytes) {
+      await rm(part.path, { force: true })
+      throw tooLarge(maxBytes)
+    }
+    const upload = uploads.get(id) ?? { parts: new Map<number, Written>(), touchedAt: 0 }
+    const replaced = upload.parts.get(number)
+    upload.parts.set(number, part)
+    upload.touchedAt = performance.now()
+    uploads.set(id, upload)
+    if (replaced) await rm(replaced.path, { force: true })
+  }
+
   return {
     /** Stores one part, or replaces it if it was sent before. All parts of a file together have at most `maxBytes`. */
     async put(id: string, number: number, source: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
       if (!(Number.isSafeInteger(number) && number >= 1 && number <= maxParts))
         throw invalidParts(`The number of a part must be from 1 to ${maxParts}.`)
-      const otherBytes = () =>
-        [...(uploads.get(id)?.parts ?? [])].reduce((sum, [other, { bytes }]) => sum + (other === number ? 0 : bytes), 0)
-      const part = await write(folder, source, maxBytes - otherBytes(), () => tooLarge(maxBytes), { durable: false })
-      if (otherBytes() + part.bytes > maxBytes) {
-        await rm(part.path, { force: true })
-        throw tooLarge(maxBytes)
-      }
-      const upload = uploads.get(id) ?? { parts: new Map<number, Written>(), touchedAt: 0 }
-      const replaced = upload.parts.get(number)
-      upload.parts.set(number, part)
-      upload.touchedAt = performance.now()
-      uploads.set(id, upload)
-      if (replaced) await rm(replaced.path, { force: true })
+      const limit = maxBytes - otherBytes(id, number)
+      const part = await write(folder, source, limit, () => tooLarge(maxBytes), { durable: false })
+      await add(id, number, part, maxBytes)
       return part.sha256
+    },
+    /** Moves a part that was written elsewhere on the same disk. Limits are as in `put`. */
+    async take(id: string, number: number, written: Written, maxBytes: number): Promise<void> {
+      if (number > maxParts) throw invalidParts(`An upload has at most ${maxParts} parts.`)
+      const path = join(folder, basename(written.path))
+      await rename(written.path, path)
+      await add(id, number, { ...written, path }, maxBytes)
     },
     /** Returns the bytes of these parts in order. Throws Failure `invalid_value` for a part that is not stored. */
     joined(id: string, listed: readonly Part[]): AsyncIterable<Uint8Array> {
@@ -82,5 +98,30 @@ export function openParts({ folder, tooLarge }: { folder: string; tooLarge: TooL
 }
 
 async function* concatenated(paths: readonly string[]): AsyncGenerator<Uint8Array> {
-  for (const path of paths) yield* createReadStream(path, { highWaterMark: 1 << 20 }) as AsyncIterable<Uint8Array>
+  for (const path of paths) yield* createReadStream(path, { highWaterMark: 256 << 10 }) as AsyncIterable<Uint8Array>
+}
+export type Parts = ReturnType<typeof openParts>
+
+/** Passes a file on and throws Failure `invalid_value` at its end if it is not the one with this size and checksum. */
+export async function* verified(
+  source: AsyncIterable<Uint8Array>,
+  { bytes, md5 }: { bytes: number; md5: string | undefined },
+): AsyncGenerator<Uint8Array> {
+  const hash = md5 === undefined ? undefined : createHash('md5')
+  let received = 0
+  for await (const piece of source) {
+    received += piece.byteLength
+    hash?.update(piece)
+    yield piece
+  }
+  if (received !== bytes)
+    throw new Failure(
+      'invalid_value',
+      `The parts have ${received} bytes together, and the upload was created for ${bytes}. Send the missing parts, or list other ones.`,
+      { param: 'part_ids' },
+    )
+  if (hash && hash.digest('hex') !== md5!.toLowerCase())
+    throw new Failure('invalid_value', "The file does not have the checksum in 'md5'. Send its parts again.", {
+      param: 'md5',
+    })
 }

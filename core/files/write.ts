@@ -56,6 +56,14 @@ export async function write(
   return { path, bytes, sha256: hash.digest('hex') }
 }
 
+/** Makes the bytes of a file that was written without `durable` survive a power loss. */
+export async function syncFile(path: string): Promise<void> {
+  await using file = await open(path, 'r')
+  await file.datasync().catch((cause: unknown) => {
+    throw diskFailure(cause)
+  })
+}
+
 /** Renames the file to its final path. Once this resolves, the file survives a power loss. */
 export async function commitFile(written: Written, to: string): Promise<void> {
   const folder = dirname(to)

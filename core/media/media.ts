@@ -2,9 +2,9 @@ import { createReadStream } from 'node:fs'
 import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Cpu } from '../cpu/cpu.ts'
-import { Failure, type FailureCode } from '../failure.ts'
-import type { FileFacts, Files } from '../files/files.ts'
-import { diskFailure } from '../files/write.ts'
+import { Failure } from '../failure.ts'
+import type { FileFacts } from '../files/file-facts.ts'
+import type { Files } from '../files/files.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Config } from '../models/config.ts'
@@ -14,10 +14,20 @@ import { checkProbe } from './check-probe.ts'
 import type { Resolve } from './checked-lookup.ts'
 import { fetchRefusal, openFetcher, TooLarge } from './fetch.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
+import { imageRules } from './image-rules.ts'
+import {
+  type FetchedKind,
+  failureCodes,
+  failureOfField,
+  type MediaKind,
+  missingContent,
+  writeFailed,
+} from './media-failures.ts'
 import { openSemaphore } from './semaphore.ts'
 import { bytesOfDataUrl, megabytes, ownOrigins, readSource, type Source } from './source.ts'
+import { storedText } from './stored-text.ts'
 
-export type MediaKind = 'image' | 'mask' | 'video' | 'audio'
+export type { MediaKind } from './media-failures.ts'
 
 /** Media of a request: a URL or file id, its content if the request contained it, or an uploaded file on the disk. */
 export type MediaInput = string | Uint8Array | { path: string; bytes: number }
@@ -43,20 +53,6 @@ interface MediaOptions {
   resolve?: Resolve
 }
 
-/** Limits of images in requests. Engines never get the original file. */
-export const imageRules = {
-  formats: ['jpeg', 'png'],
-  maxBytes: 10 << 20,
-  maxPixels: 40_000_000,
-  maxSide: 8192,
-} as const
-
-const codes: Record<MediaKind, FailureCode> = {
-  image: 'invalid_image',
-  mask: 'invalid_image',
-  video: 'invalid_video',
-  audio: 'invalid_audio',
-}
 /** How long a file is kept until its job is created. After that it is kept as long as the job. */
 const unclaimedMs = 3_600_000
 
@@ -71,11 +67,12 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
   const full = 'Too many images, videos and audio files are being processed at once. Try again in a few seconds.'
   const ofOrganization = openSemaphore({ permits: 4, maxWaiting: 256, full })
   const ofAll = openSemaphore({ permits: 32, maxWaiting: 4096, full })
-  const maxBytes: Record<MediaKind, number> = {
+  const maxBytes: Record<FetchedKind, number> = {
     image: imageRules.maxBytes,
     mask: imageRules.maxBytes,
     video: config.limits.upload_size,
     audio: config.limits.audio_size,
+    file: config.limits.upload_size,
   }
   const audioDecoder = openAudioDecoder({ ffmpeg, cpu, limits: config.limits })
 
@@ -97,15 +94,14 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
     throw new Failure('url_fetch_failed', fetchRefusal)
   }
 
-  const tooLarge = (field: string, kind: MediaKind) =>
-    new Failure(codes[kind], `'${field}' is larger than ${megabytes(maxBytes[kind])}.`)
-
+  const tooLarge = (field: string, kind: FetchedKind) =>
+    new Failure(failureCodes[kind], `'${field}' is larger than ${megabytes(maxBytes[kind])}.`)
   /** Calls `onPiece` with each piece of media that is not stored on this server yet. */
   async function receiveMedia(
     { organizationId, signal }: MediaSender,
     field: string,
     source: Extract<Source, { from: 'http' | 'data' | 'bytes' }>,
-    kind: MediaKind,
+    kind: FetchedKind,
     onPiece: (piece: Uint8Array) => unknown,
   ): Promise<void> {
     if (source.from === 'bytes') {
@@ -163,7 +159,13 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
   }
 
   /** Resolves with the path of a video or audio file: that of a stored file, or of a new file in the folder. */
-  async function pathOf(sender: MediaSender, field: string, source: Source, kind: 'video' | 'audio', folder: string) {
+  async function pathOf(
+    sender: MediaSender,
+    field: string,
+    source: Source,
+    kind: 'video' | 'audio' | 'file',
+    folder: string,
+  ) {
     if (source.from === 'path') {
       if (source.bytes > maxBytes[kind]) throw tooLarge(field, kind)
       return source.path
@@ -226,7 +228,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
   async function withPermit<T>(
     sender: MediaSender,
     field: string,
-    kind: MediaKind,
+    kind: FetchedKind,
     work: () => Promise<T>,
   ): Promise<T> {
     const { organizationId, signal } = sender
@@ -252,12 +254,27 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
         return `data:image/${format};base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')}`
       }),
 
+    /** Resolves with the text of a stored file, with its name. Errors are as in `take`. */
+    fileText: (sender: MediaSender, field: string, id: string): Promise<string> =>
+      withPermit(sender, field, 'file', async () => {
+        const source = readSource(id, field, [])
+        if (source.from !== 'file') throw new Failure('invalid_value', `'${field}' must be the id of a file (file-…).`)
+        return storedText(await stored(sender, field, source), field, files)
+      }),
+
     /**
      * Resolves with decoded audio in the form that engines get. Disposing of it deletes the file. `value` and errors are as
      * in `take`.
      */
     decodeAudio: (sender: MediaSender, field: string, value: MediaInput): Promise<DecodedAudio> =>
       withPermit(sender, field, 'audio', async () => decodeAudio(sender, field, sourceOf(sender, field, value))),
+
+    /**
+     * Resolves with the path of a file of any kind: of a stored one, or of a new one in the folder. `value` and errors are
+     * as in `take`.
+     */
+    download: (sender: MediaSender, field: string, value: string, folder: string): Promise<string> =>
+      withPermit(sender, field, 'file', () => pathOf(sender, field, sourceOf(sender, field, value), 'file', folder)),
 
     /**
      * Stores media as a new file. With `alpha` the transparent pixels of a mask are selected: they become white.
@@ -281,18 +298,3 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
   }
 }
 export type Media = ReturnType<typeof openMedia>
-
-/** Errors of the disk must not be reported as errors of the URL. */
-function writeFailed(cause: NodeJS.ErrnoException): never {
-  throw Failure.from(diskFailure(cause))
-}
-
-const missingContent = (field: string) =>
-  new Failure('not_found', `'${field}' names a file whose content has been deleted. Send it again.`)
-
-/** Adds the field to a failure of a decoder, which knows neither the field nor the expected kind of media. */
-function failureOfField({ code, message, cause }: Failure, field: string, kind: MediaKind): Failure {
-  const ofContent = ['invalid_image', 'invalid_video', 'invalid_audio'].includes(code)
-  const text = message.replace(/^The (image|file|video|audio)\b/, () => `The ${kind} in '${field}'`)
-  return new Failure(ofContent ? codes[kind] : code, text, { param: field, cause })
-}

@@ -32,8 +32,13 @@ const FilePart = z.object({
   type: z.literal('file'),
   file: z
     .object({
-      file_id: z.string().optional().describe('Not supported: send `file_data`.'),
-      file_data: z.string().optional().describe('The file in base64 or as a `data:` URL.'),
+      file_id: z.string().optional().describe('Id of a stored text file (`file-…`), whose text the model reads.'),
+      file_data: z
+        .string()
+        .optional()
+        .describe(
+          'The file in base64 or as a `data:` URL. The model reads its text; other files only if the engine takes them.',
+        ),
       filename: z.string().optional().describe('Name of the file.'),
     })
     .describe('The file.'),

@@ -3,10 +3,28 @@ import type { Task } from '../schemas/task.ts'
 export const filePurposes = ['upload', 'input', 'output', 'thumbnail'] as const
 export type FilePurpose = (typeof filePurposes)[number]
 
+/** The purposes that a caller of the files API may give a file. */
+export const uploadPurposes = [
+  'assistants',
+  'batch',
+  'fine-tune',
+  'vision',
+  'user_data',
+  'evals',
+  'audio',
+  'image',
+  'video',
+] as const
+/** The purposes of the files API. Only the server gives a file the last one: the results of a batch. */
+export const apiPurposes = [...uploadPurposes, 'batch_output'] as const
+export type ApiPurpose = (typeof apiPurposes)[number]
+
 export interface NewFile {
   id: string
   organizationId: string
   purpose: FilePurpose
+  /** Its purpose in the files API; null: that API does not have it. */
+  apiPurpose: ApiPurpose | null
   /** The file name for a download. */
   name: string
   contentType: string
@@ -25,6 +43,17 @@ export interface NewFile {
 export interface FileRecord extends NewFile {
   /** When it was removed or expired; its bytes may have been erased since. */
   removedAt: number | null
+}
+
+/** A page of the files that the files API has. */
+export interface ApiFilePage {
+  limit: number
+  order: 'asc' | 'desc'
+  /** Id of the last file of the page before. */
+  after?: string | undefined
+  purpose?: ApiPurpose | undefined
+  /** Files that have expired at this time are left out. */
+  now: number
 }
 
 export interface NewLibraryItem {

@@ -13,7 +13,7 @@ import type {
   VerifiableToken,
 } from './account-records.ts'
 import type { Actor, AuditFilter, AuditRecord } from './audit-records.ts'
-import type { FilePurpose, FileRecord, LibraryFilter, LibraryItem, NewFile } from './file-records.ts'
+import type { ApiFilePage, FilePurpose, FileRecord, LibraryFilter, LibraryItem, NewFile } from './file-records.ts'
 import type {
   Backlog,
   FinishedJob,
@@ -279,6 +279,13 @@ export interface Store {
     find(id: string): Promise<FileRecord | undefined>
     /** Newest first, without removed files. */
     list(organizationId: string, page: { limit: number; after?: string; purpose?: FilePurpose }): Promise<FileRecord[]>
+    /** The files of the files API, without removed and expired ones. */
+    listOfApi(organizationId: string, page: ApiFilePage): Promise<FileRecord[]>
+    /**
+     * Removes a file unless unfinished work needs it: then throws Failure `conflict`, which names the work. Undefined: the
+     * organization has no such file, or it was removed.
+     */
+    delete(organizationId: string, id: string, at: number): Promise<FileRecord | undefined>
     /** Idempotent. Undefined: the organization has no such file. */
     remove(organizationId: string, id: string, at: number): Promise<FileRecord | undefined>
     /** Removes expired files, and returns the files whose bytes can be erased: at most `limit`. */

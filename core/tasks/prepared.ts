@@ -8,9 +8,11 @@ import type { RerankAnswerFormat } from './rerank/rerank.ts'
 import type { ScoreAnswerFormat } from './score/score.ts'
 import type { TranscriptionAnswerFormat } from './transcription/transcription.ts'
 
-/** An image that a request names by URL. */
+/** An image that a request names by URL, or a file that it names by its id. */
 export interface ImageReference {
-  /** Placeholder of the image in the body. */
+  /** `text`: a stored file, whose text replaces the mark. Default: an image. */
+  kind?: 'text'
+  /** Placeholder in the body. */
   mark: string
   param: string
   value: string

@@ -4,7 +4,7 @@ import type { Media } from '../media/media.ts'
 import type { Registry } from '../models/registry.ts'
 import { largeResultBytes } from '../store/store.ts'
 import { answerBound } from './answer-bound.ts'
-import { withImages } from './chat/images.ts'
+import { fetchFrom, withImages } from './chat/images.ts'
 import type { Preparing } from './preparing.ts'
 import { ask } from './protocols/ask.ts'
 import { taskRecord } from './registry.ts'
@@ -19,7 +19,7 @@ export function openTextRunner({
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
   cpu: Pick<Preparing, 'prepare' | 'shape'>
-  media: Pick<Media, 'imageDataUrl'>
+  media: Pick<Media, 'imageDataUrl' | 'fileText'>
   limits: Limits
 }): RunTask {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<TaskResult> {
@@ -30,7 +30,7 @@ export function openTextRunner({
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
     const checked = await cpu.prepare(record.id, Buffer.from(job.inputs), registry.catalog(), limits)
     const sender = { organizationId: job.organizationId, origin: job.origin ?? '', jobId: job.id, signal }
-    const prepared = await withImages(checked, ({ param, value }) => media.imageDataUrl(sender, param, value))
+    const prepared = await withImages(checked, fetchFrom(media, sender))
     const answers: Buffer[] = []
     for (const call of prepared.bodies)
       answers.push(await ask(lease, prepared.path, call, answerBound(prepared.answerFormat, limits), signal))

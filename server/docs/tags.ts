@@ -11,6 +11,8 @@ export const tags: Readonly<Record<string, string>> = {
   Workflows: 'Stored workflows: graphs of tasks that use the results of each other.',
   'Workflow executions': 'Runs of workflows.',
   Library: 'Videos that jobs of the organization created.',
+  'Stored files':
+    'OpenAI-compatible API for files: upload, list, download and delete them, and use them in requests by their id.',
   Files: 'Files by signed addresses. The signature is the right to read or to send: no token is needed.',
   'Organizations and tokens': 'API tokens and what they allow.',
   Webhooks: 'Signed messages about events of jobs and executions, sent to URLs of the organization.',

@@ -1,14 +1,13 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
-import { isUnavailable } from '../../core/files/files.ts'
+import { isUnavailable } from '../../core/files/api-files.ts'
 import type { FileRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import { errorGroups } from '../docs/route-errors.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
-import { noneMatch, rangeApplies, rangeOf } from './range.ts'
 import { refuseRepeated } from './repeated.ts'
-import { piecesOf, sendPieces } from './send-pieces.ts'
+import { fileAnswers, sendFile } from './send-file.ts'
 import { joinParts, receivePart, receiveUpload, UploadedFile, UploadedPart, UploadParts } from './upload.ts'
 
 const tag = 'Files'
@@ -34,20 +33,13 @@ const open = (call: Call) =>
     .header('access-control-allow-origin', '*')
     .header('access-control-expose-headers', 'accept-ranges, content-length, content-range, etag')
 
-/** Returns a Content-Disposition with the name in ASCII for old clients and in RFC 8187 encoding for others. */
-export function disposition(name: string): string {
-  const plain = name.replace(/[^A-Za-z0-9._ -]/g, '_')
-  const exact = encodeURIComponent(name).replace(/['()*]/g, sign => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
-  return `inline; filename="${plain}"; filename*=UTF-8''${exact}`
-}
-
 /** Returns the seconds until the URL or the file expires. */
-const maxAge = (file: FileRecord, expires: number, now = Date.now()): number =>
+const secondsLeft = (file: FileRecord, expires: number, now = Date.now()): number =>
   Math.max(0, Math.floor((Math.min(expires * 1000, file.expiresAt ?? Infinity) - now) / 1000))
 
 async function read(call: Call, { files, log }: Pick<Owners, 'files' | 'log'>): Promise<void> {
   open(call)
-  const { req, res, query } = call
+  const { query } = call
   refuseRepeated(query)
   const id = call.params.id ?? ''
   if (!files.verify(id, query.get('exp') ?? '', query.get('sig') ?? ''))
@@ -58,50 +50,9 @@ async function read(call: Call, { files, log }: Pick<Owners, 'files' | 'log'>): 
   const file = await files.ofAddress(id)
   if (!file) throw new Failure('not_found', `The file ${id} was not found.`)
   if (isUnavailable(file)) throw new Failure('output_expired', `The file ${id} was deleted, or its retention is over.`)
-  const etag = `"${file.sha256}"`
-  const head = (status: number, more: string[] = []) =>
-    call.head(status, file.contentType, [
-      'etag',
-      etag,
-      'accept-ranges',
-      'bytes',
-      'cache-control',
-      `private, max-age=${maxAge(file, Number(query.get('exp')))}`,
-      'content-disposition',
-      disposition(file.name),
-      'content-security-policy',
-      "default-src 'none'; sandbox",
-      'cross-origin-resource-policy',
-      'cross-origin',
-      'referrer-policy',
-      'no-referrer',
-      ...more,
-    ])
-  if (noneMatch(req.headers['if-none-match'], etag)) {
-    head(304)
-    return void res.end()
-  }
-  const ifRange = req.headers['if-range']
-  const requested =
-    req.method === 'GET' && rangeApplies(typeof ifRange === 'string' ? ifRange : undefined, etag)
-      ? rangeOf(req.headers.range, file.bytes)
-      : undefined
-  if (requested === 'unsatisfiable') {
-    head(416, ['content-range', `bytes */${file.bytes}`, 'content-length', '0'])
-    return void res.end()
-  }
-  const handle = await files.open(file)
-  if (!handle) {
-    log.error('The bytes of a file are missing or damaged', { file: id })
-    throw new Failure('not_found', `The file ${id} was not found.`)
-  }
-  await using _ = handle
-  const range = requested ?? { first: 0, last: file.bytes - 1 }
-  const length = ['content-length', String(range.last - range.first + 1)]
-  if (requested) head(206, ['content-range', `bytes ${range.first}-${range.last}/${file.bytes}`, ...length])
-  else head(200, length)
-  if (req.method === 'HEAD') return void res.end()
-  await sendPieces(call, piecesOf(call, handle, range))
+  const more = ['cross-origin-resource-policy', 'cross-origin', 'referrer-policy', 'no-referrer']
+  const maxAge = secondsLeft(file, Number(query.get('exp')))
+  await sendFile(call, file, { kind: 'inline', maxAge, more }, { files, log })
 }
 
 /** Returns the route that answers preflights, so that pages of other origins may send files. */
@@ -141,11 +92,7 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     description:
       'Returns the bytes of a file by the signed address in a result. The address works for a day unless the server is set otherwise: read the job again for a new one. One `Range` is answered with 206, `If-None-Match` with 304.',
     media: ['*/*'],
-    otherAnswers: {
-      206: { description: 'The bytes of the range.', media: ['*/*'] },
-      304: { description: 'The file is the one that `If-None-Match` names.' },
-      416: { description: 'The range begins after the end of the file. `Content-Range` has its length.' },
-    },
+    otherAnswers: fileAnswers,
     errorCodes: [...errorGroups.signed, 'not_found', 'output_expired'],
     answer: call => read(call, owners),
   }),

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { imageRules, type MediaInput } from '../../core/media/media.ts'
+import { imageRules } from '../../core/media/image-rules.ts'
+import type { MediaInput } from '../../core/media/media.ts'
 import { failureOf } from '../../core/schemas/issues.ts'
 import type { ImageTask } from '../../core/schemas/task.ts'
 import { type ImageRequest, imageRequests, maxSources } from '../../core/tasks/image/image-request.ts'

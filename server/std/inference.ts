@@ -6,7 +6,7 @@ import type { TextTask } from '../../core/schemas/task.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'
 import { type ChatFormName, formedStream } from '../../core/tasks/chat/chat-forms.ts'
-import { withImages } from '../../core/tasks/chat/images.ts'
+import { fetchFrom, withImages } from '../../core/tasks/chat/images.ts'
 import { CollectedAnswer } from '../../core/tasks/collected-answer.ts'
 import type { Prepared } from '../../core/tasks/prepared.ts'
 import { ask } from '../../core/tasks/protocols/ask.ts'
@@ -125,7 +125,7 @@ async function respondLater(
 /** Fetches images that the request names by URL, before it takes a slot that others could use. */
 function withImagesOf(call: Call, checked: Prepared, { media }: Pick<Owners, 'media'>): Promise<Prepared> {
   const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
-  return withImages(checked, ({ param, value }) => media.imageDataUrl(sender, param, value))
+  return withImages(checked, fetchFrom(media, sender))
 }
 
 function relay(

@@ -197,6 +197,10 @@ export function assemble(parts: {
       },
       find: async id => reader.files.find(id),
       list: async (organizationId, page) => reader.files.list(organizationId, page),
+      listOfApi: async (organizationId, page) => reader.files.listOfApi(organizationId, page),
+      async delete(organizationId, id, at) {
+        return (await send('files.delete', { organizationId, id, at })) ? reader.files.find(id) : undefined
+      },
       async remove(organizationId, id, at) {
         return (await send('files.remove', { organizationId, id, at })) ? reader.files.find(id) : undefined
       },

@@ -1,4 +1,7 @@
+import { Failure } from '../../failure.ts'
 import {
+  type ApiFilePage,
+  type ApiPurpose,
   type FilePurpose,
   type FileRecord,
   filePurposes,
@@ -7,12 +10,14 @@ import {
   type StorageLimits,
 } from '../store.ts'
 import type { Connection } from './database.ts'
+import { openFileNeeds } from './file-needs.ts'
 import type { WriteContext } from './job-end.ts'
 
 export interface FileRow {
   id: string
   organization_id: string
   purpose: FilePurpose
+  api_purpose: ApiPurpose | null
   name: string
   content_type: string
   bytes: number
@@ -30,6 +35,7 @@ export const fileOf = (row: FileRow): FileRecord => ({
   id: row.id,
   organizationId: row.organization_id,
   purpose: row.purpose,
+  apiPurpose: row.api_purpose,
   name: row.name,
   contentType: row.content_type,
   bytes: row.bytes,
@@ -52,8 +58,8 @@ const postponedMs = 3_600_000
  */
 export function openFileRows(connection: Connection) {
   const insert = connection.prepare(
-    `INSERT INTO files (id, organization_id, purpose, name, content_type, bytes, sha256, width, height, duration_ms,
-       job_id, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO files (id, organization_id, purpose, api_purpose, name, content_type, bytes, sha256, width, height,
+       duration_ms, job_id, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
   const mark = connection.prepare<[number, string], { organization_id: string; bytes: number }>(
     'UPDATE files SET removed_at = ? WHERE id = ? AND removed_at IS NULL RETURNING organization_id, bytes',
@@ -93,6 +99,7 @@ export function openFileRows(connection: Connection) {
         file.id,
         file.organizationId,
         file.purpose,
+        file.apiPurpose,
         file.name,
         file.contentType,
         file.bytes,
@@ -120,11 +127,11 @@ export function fileCommands(connection: Connection, { use }: Pick<WriteContext,
     `SELECT * FROM files WHERE removed_at IS NULL AND expires_at IS NOT NULL AND expires_at <= ?
      ORDER BY expires_at LIMIT ?`,
   )
-  const needed = connection
-    .prepare<[string, string | null], number>(
-      'SELECT 1 FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL',
-    )
-    .pluck()
+  const ofApi = connection.prepare<[string, string, number], FileRow>(
+    `SELECT * FROM files WHERE id = ? AND organization_id = ? AND api_purpose IS NOT NULL AND removed_at IS NULL
+       AND (expires_at IS NULL OR expires_at > ?)`,
+  )
+  const needs = openFileNeeds(connection)
   const postpone = connection.prepare('UPDATE files SET expires_at = ? WHERE id = ?')
   const removed = connection.prepare<[number], FileRow>(
     'SELECT * FROM files WHERE removed_at IS NOT NULL AND erased = 0 ORDER BY removed_at LIMIT ?',
@@ -148,10 +155,24 @@ export function fileCommands(connection: Connection, { use }: Pick<WriteContext,
       return true
     },
 
+    /** False: the files API has no such file of the organization. */
+    'files.delete'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
+      const row = ofApi.get(id, organizationId, at)
+      if (!row) return false
+      const neededBy = needs.of(row)
+      if (neededBy !== undefined)
+        throw new Failure(
+          'conflict',
+          `The file ${id} cannot be deleted, because ${neededBy} needs it. Cancel that first, or wait for its end.`,
+        )
+      rows.remove(organizationId, id, at)
+      return true
+    },
+
     /** Returns all removed files that still have bytes, including those of an interrupted sweep. */
     'files.expire'({ now, limit }: { now: number; limit: number }): FileRecord[] {
       for (const row of over.all(now, limit))
-        if (needed.get(row.organization_id, row.job_id)) postpone.run(now + postponedMs, row.id)
+        if (needs.of(row)) postpone.run(now + postponedMs, row.id)
         else rows.remove(row.organization_id, row.id, now)
       return removed.all(limit).map(fileOf)
     },
@@ -169,7 +190,25 @@ export function fileReads(connection: Connection) {
     `SELECT * FROM files WHERE organization_id = ? AND purpose = ? AND removed_at IS NULL AND id < ?
      ORDER BY id DESC LIMIT ?`,
   )
+  const ofApi = (purpose: string, after: string, order: string) =>
+    connection.prepare<
+      { organizationId: string; purpose?: string; after: string; now: number; limit: number },
+      FileRow
+    >(
+      `SELECT * FROM files WHERE organization_id = :organizationId AND removed_at IS NULL AND api_purpose ${purpose}
+         AND (expires_at IS NULL OR expires_at > :now) AND id ${after} :after ORDER BY id ${order} LIMIT :limit`,
+    )
+  const pagesOfApi = {
+    all: { asc: ofApi('IS NOT NULL', '>', 'ASC'), desc: ofApi('IS NOT NULL', '<', 'DESC') },
+    one: { asc: ofApi('= :purpose', '>', 'ASC'), desc: ofApi('= :purpose', '<', 'DESC') },
+  }
   return {
+    listOfApi(organizationId: string, { limit, order, after, purpose, now }: ApiFilePage): FileRecord[] {
+      const page = pagesOfApi[purpose === undefined ? 'all' : 'one'][order]
+      const start = after ?? (order === 'asc' ? '' : '~')
+      const query = { organizationId, after: start, now, limit, ...(purpose === undefined ? {} : { purpose }) }
+      return page.all(query).map(fileOf)
+    },
     find(id: string): FileRecord | undefined {
       const row = one.get(id)
       return row && fileOf(row)

@@ -9,6 +9,7 @@ import { jobRegion } from './migrations/006-job-region.ts'
 import { usage } from './migrations/007-usage.ts'
 import { organizationEnds } from './migrations/008-organization-ends.ts'
 import { organizationUse } from './migrations/009-organization-use.ts'
+import { filePurposes } from './migrations/010-file-purposes.ts'
 
 export interface Migration {
   version: number
@@ -26,6 +27,7 @@ export const migrations: readonly Migration[] = [
   { version: 7, sql: usage },
   { version: 8, sql: organizationEnds },
   { version: 9, sql: organizationUse },
+  { version: 10, sql: filePurposes },
 ]
 
 /** The schema version that this program reads and writes. */

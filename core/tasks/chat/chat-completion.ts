@@ -22,6 +22,7 @@ import { chatLogprobs } from '../protocols/logprobs.ts'
 import { streamedMembers, streamOptions } from '../protocols/stream-options.ts'
 import type { TaskName } from '../task.ts'
 import { markImages } from './images.ts'
+import { inlineTextFiles } from './text-files.ts'
 
 /** Names the task. */
 export const chatCompletion = { id: 'std/chat-completion', title: 'chat completions' } as const satisfies TaskName
@@ -34,9 +35,6 @@ export interface ChatAnswerFormat {
   /** Whether the caller spoke the legacy `functions` dialect and is answered in it. */
   legacyFunctions: boolean
 }
-
-/** Bytes in the request itself, and not a place to fetch them from: engines never receive a URL. */
-const inline = /^(?:data:|[A-Za-z0-9+/=\s]+$)/
 
 /** Fields that are not copied to the engine's request: infer uses or translates them, or they are about the caller. */
 const kept = new Set([
@@ -54,8 +52,9 @@ const kept = new Set([
 export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
   const checked = ChatRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
-  const request = checked.data
-  const entry = modelFor(chatCompletion, request.model, catalog)
+  const entry = modelFor(chatCompletion, checked.data.model, catalog)
+  const readable = inlineTextFiles(checked.data.messages, entry.traits.features.has('files'))
+  const request = { ...checked.data, messages: readable }
   checkTogether(request)
   checkFeatures(usedFeatures(request), entry)
   const stream = request.stream === true
@@ -143,18 +142,6 @@ function checkTogether(request: ChatRequest): void {
     throw new Failure('unsupported_parameter', "'functions' cannot be streamed. Use 'tools', which replaced it.", {
       param: 'functions',
     })
-  request.messages.forEach((message, at) => {
-    if (!Array.isArray(message.content)) return
-    message.content.forEach((part, place) => {
-      const param = `messages[${at}].content[${place}]`
-      if (part.type === 'file' && !inline.test(part.file.file_data ?? ''))
-        throw new Failure(
-          'unsupported_parameter',
-          "Files are taken inline as 'file_data'; this server stores no files yet.",
-          { param: `${param}.file` },
-        )
-    })
-  })
 }
 
 /** Everything the request uses beyond plain text messages, with the parameter to name when the engine lacks it. */
@@ -178,7 +165,10 @@ export function usedFeatures(request: ChatRequest): [Feature, string][] {
   request.messages.forEach((message, at) => {
     if (!Array.isArray(message.content)) return
     message.content.forEach((part, place) => {
-      if (part.type in kinds) use(true, kinds[part.type as keyof typeof kinds], `messages[${at}].content[${place}]`)
+      // The text of a stored file replaces it.
+      const stored = part.type === 'file' && part.file.file_id !== undefined
+      if (part.type in kinds && !stored)
+        use(true, kinds[part.type as keyof typeof kinds], `messages[${at}].content[${place}]`)
     })
   })
   return used

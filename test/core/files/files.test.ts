@@ -121,6 +121,28 @@ test('a removed file is deleted at once, and its row says so', async () => {
   expect(await files.remove(organization, file.id)).toMatchObject({ id: file.id })
 })
 
+test('a file that the server produces has its lines, is stored once for an id, and leaves nothing after an error', async () => {
+  async function* lines(count: number, fault?: Error) {
+    for (let at = 0; at < count; at++) yield `{"line":${at}}\n`
+    if (fault) throw fault
+  }
+  const before = onDisk()
+  const output = { ...facts, name: 'out.jsonl', contentType: 'application/jsonl', apiPurpose: 'batch_output' } as const
+  await expect(files.api.produce(organization, lines(9, new Error('stopped')), output)).rejects.toThrow('stopped')
+  expect(onDisk()).toEqual(before)
+  const id = newId('file')
+  const file = await files.api.produce(organization, lines(50_000), { ...output, id })
+  expect(file).toMatchObject({ id, contentType: 'application/jsonl', purpose: 'output', apiPurpose: 'batch_output' })
+  expect(files.pathOf(file).endsWith(`${id}.jsonl`)).toBe(true)
+  const text = readFileSync(files.pathOf(file), 'utf8').split('\n')
+  expect([text.length, text[0], text[49_999]]).toEqual([50_001, '{"line":0}', '{"line":49999}'])
+  expect(await files.api.produce(organization, lines(1), { ...output, id })).toEqual(file)
+  await expect(files.api.produce(newId('org'), lines(1), { ...output, id })).rejects.toMatchObject({ code: 'conflict' })
+  expect(await files.api.find(organization, id)).toEqual(file)
+  expect(await files.api.remove(organization, id)).toBe(true)
+  expect(existsSync(files.pathOf(file))).toBe(false)
+})
+
 test('a file that comes in pieces is stored whole or not at all', async () => {
   const file = await files.receive(organization, pieces(Buffer.from('ab'), Buffer.from('cd')), {
     ...facts,

@@ -108,3 +108,52 @@ test('at most sixteen are fetched', async () => {
     'invalid_value',
   ])
 })
+
+type Content = { type: string; text?: string; image_url?: { url: string } }[]
+const askWith = (part: object) =>
+  app.fetch('/std/v1/chat/completions', { body: { model: 'sees', messages: [{ role: 'user', content: [part] }] } })
+const contentSeen = () => seen!.messages[0]!.content as Content
+
+async function store(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  const form = new FormData()
+  form.append('purpose', 'user_data')
+  form.append('file', new Blob([bytes]), name)
+  const headers = { authorization: `Bearer ${app.secret}` }
+  const answer = await fetch(`${app.url}/v1/files`, { method: 'POST', body: form, headers })
+  return ((await answer.json()) as { id: string }).id
+}
+
+test('a stored image is sent by its id, and a text file by its id or inline as its text', async () => {
+  const image = await store('a.png', new Uint8Array(picture))
+  expect((await askWith({ type: 'image_url', image_url: { url: image } })).status).toBe(200)
+  expect(contentSeen()[0]!.image_url!.url).toMatch(/^data:image\/png;base64,/)
+  const text = 'a "quoted" line\n$& ${x} äöü\n'
+  const notes = await store('notes.md', new TextEncoder().encode(text))
+  expect((await askWith({ type: 'file', file: { file_id: notes } })).status).toBe(200)
+  expect(contentSeen()).toEqual([{ type: 'text', text: `File notes.md:\n\n${text}` }])
+  for (const prefix of ['', 'data:text/csv;base64,']) {
+    const file_data = prefix + Buffer.from(text).toString('base64')
+    expect((await askWith({ type: 'file', file: { file_data, filename: 'a.csv' } })).status).toBe(200)
+    expect(contentSeen()).toEqual([{ type: 'text', text: `File a.csv:\n\n${text}` }])
+  }
+})
+
+test.each([
+  ['a PDF', { file_data: Buffer.from('%PDF-1.7 x').toString('base64'), filename: 'a.pdf' }, 'unsupported_parameter'],
+  ['bytes', { file_data: 'AAECAwQ=', filename: 'a.bin' }, 'unsupported_parameter'],
+  ['data that is no base64', { file_data: 'data:text/plain,hello' }, 'invalid_value'],
+  ['neither data nor id', { filename: 'a.txt' }, 'invalid_value'],
+  ['an absent file', { file_id: 'file-01K8Q6Z4M3T8V9W0X1Y2Z3A4B5' }, 'not_found'],
+  ['no id', { file_id: 'http://example.com/' }, 'invalid_value'],
+])('a file part with %s is refused by name', async (_, file, code) => {
+  const answer = await askWith({ type: 'file', file })
+  const { error } = (await answer.json()) as { error: { code: string; param: string } }
+  expect([error.code, error.param]).toEqual([code, expect.stringMatching(/^messages\[0\]\.content\[0\]\.file/)])
+})
+
+test('a stored file without text is refused with its name', async () => {
+  const answer = await askWith({ type: 'file', file: { file_id: await store('a.png', new Uint8Array(picture)) } })
+  const { error } = (await answer.json()) as { error: { code: string; message: string } }
+  expect([answer.status, error.code]).toEqual([400, 'invalid_value'])
+  expect(error.message).toContain("'a.png' (image/png)")
+})

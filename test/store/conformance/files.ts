@@ -33,6 +33,43 @@ export function fileRules({ store }: Subject): void {
     expect(await store.files.list('org_absent', { limit: 9 })).toEqual([])
   })
 
+  test('the files API lists its files by purpose and in both orders, without others, removed and expired ones', async () => {
+    const owner = await organization('org_api_files')
+    const files = []
+    for (const apiPurpose of ['batch', 'user_data', null, 'batch', 'batch_output'] as const)
+      files.push(await store.files.add(newFile({ organizationId: owner, purpose: 'upload', apiPurpose })))
+    const expired = await store.files.add(newFile({ organizationId: owner, apiPurpose: 'batch', expiresAt: 100 }))
+    const removed = await store.files.add(newFile({ organizationId: owner, apiPurpose: 'batch' }))
+    expect(await store.files.delete(organizationId, removed.id, 5)).toBeUndefined()
+    expect(await store.files.delete(owner, removed.id, 5)).toEqual({ ...removed, removedAt: 5 })
+    expect(await store.files.delete(owner, removed.id, 6)).toBeUndefined()
+    const listed = idsOf(files.filter(({ apiPurpose }) => apiPurpose !== null)).sort()
+    const page = { limit: 9, now: 100 }
+    const list = async (given: Partial<Parameters<typeof store.files.listOfApi>[1]>) =>
+      idsOf(await store.files.listOfApi(owner, { ...page, order: 'asc', ...given }))
+    expect(await list({})).toEqual(listed)
+    expect(await list({ order: 'desc' })).toEqual(listed.toReversed())
+    expect(await list({ limit: 2, after: listed[0]! })).toEqual(listed.slice(1, 3))
+    expect(await list({ order: 'desc', after: listed[2]! })).toEqual(listed.slice(0, 2).toReversed())
+    expect(await list({ purpose: 'batch' })).toEqual([files[0]!.id, files[3]!.id].sort())
+    expect(await list({ purpose: 'batch_output' })).toEqual([files[4]!.id])
+    expect(await list({ purpose: 'batch', now: 99 })).toHaveLength(3)
+    expect(await store.files.delete(owner, expired.id, 100)).toBeUndefined()
+    await store.files.remove(owner, expired.id, 100)
+    await store.files.erased([removed.id, expired.id])
+  })
+
+  test('a file that an unfinished job needs is not deleted, and the refusal names the job', async () => {
+    const owner = await organization('org_needed_file')
+    const { job } = await store.jobs.submit(newJob({ organizationId: owner }))
+    const file = await store.files.add(newFile({ organizationId: owner, apiPurpose: 'batch', jobId: job.id }))
+    const refused = await store.files.delete(owner, file.id, 5).catch((thrown: unknown) => thrown)
+    expect(refused).toMatchObject({ code: 'conflict', message: expect.stringContaining(`the job ${job.id}`) })
+    await store.jobs.cancel(owner, job.id, 6)
+    expect(await store.files.delete(owner, file.id, 7)).toMatchObject({ removedAt: 7 })
+    await store.files.erased([file.id])
+  })
+
   test('a removed file stays known and is not listed; one of another organization is not removed; its bytes are freed once', async () => {
     const owner = await organization('org_removed')
     const file = await store.files.add(newFile({ organizationId: owner }))

@@ -82,6 +82,7 @@ export const newFile = (file: Partial<NewFile> = {}): NewFile => ({
   id: newId('file'),
   organizationId,
   purpose: 'output',
+  apiPurpose: null,
   name: 'video.mp4',
   contentType: 'video/mp4',
   bytes: 1000,
