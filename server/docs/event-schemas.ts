@@ -6,6 +6,7 @@ import { registerLogEvents } from './log-event-schemas.ts'
 const names = [
   'ChatCompletionChunk',
   'CompletionChunk',
+  'ResponseEvent',
   'SpeechEvent',
   'TranscriptionEvent',
   'ImageEvent',
@@ -98,6 +99,14 @@ export function registerEventSchemas(): void {
     usage,
     system_fingerprint: z.string().optional().describe('Names the configuration of the engine, as the engine gave it.'),
   }).meta({ id: 'CompletionChunk', description: 'A piece of a streamed completion.' })
+
+  z.looseObject({
+    type: z.string().describe('Kind of the event, as in its line `event:`, such as `response.output_text.delta`.'),
+    sequence_number: z.int().describe('Position of the event in the stream, from 0.'),
+    output_index: z.int().optional().describe('Position of the item in the output, from 0.'),
+    item_id: z.string().optional().describe('Id of the item.'),
+    delta: z.string().optional().describe('What is new.'),
+  }).meta({ id: 'ResponseEvent', description: 'An event of a streamed response of OpenAI.' })
 
   z.discriminatedUnion('type', [
     z.object({

@@ -131,7 +131,7 @@ function withImagesOf(call: Call, checked: Prepared, { media }: Pick<Owners, 'me
 function relay(
   call: Call,
   prepared: Prepared,
-  { createdAt, queuedMs }: RunningCall,
+  { id, createdAt, queuedMs }: RunningCall,
   lease: Lease,
   { config, throughput, timings }: Pick<Owners, 'config' | 'throughput' | 'timings'>,
 ): Promise<CallEnd> {
@@ -141,7 +141,7 @@ function relay(
     const stream = new StreamRelay({
       call,
       answerFormat,
-      translation: prepared.form && formedStream(prepared.form, { createdAt, queuedMs }),
+      translation: prepared.form && formedStream(prepared.form, { createdAt, queuedMs, jobId: id }),
       maxFrameBytes: config.limits.stream_frame,
       streams: call.streams,
       meter: throughput.meter(answerFormat.modelId),
@@ -192,7 +192,7 @@ async function collect(
       ? { how: 'retry', failure }
       : { how: 'failed', failure, usage: nothing }
   }
-  const ready = cpu.shape(answers, answerFormat, form && { ...form, facts: { createdAt, queuedMs } })
+  const ready = cpu.shape(answers, answerFormat, form && { ...form, facts: { createdAt, queuedMs, jobId: id } })
   const shaped = ready instanceof Promise ? await ready : ready
   used(shaped.usage)
   // A call that was cancelled while its answer was reshaped has been answered.

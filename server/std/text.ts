@@ -1,5 +1,7 @@
 import { ChatRequest, ChatResponse } from '../../core/schemas/chat.ts'
 import { CompletionRequest, CompletionResponse } from '../../core/schemas/completion.ts'
+import { ResponsesRequest } from '../../core/schemas/responses.ts'
+import { ResponseObject } from '../../core/schemas/responses-items.ts'
 import {
   EmbeddingsRequest,
   EmbeddingsResponse,
@@ -11,7 +13,7 @@ import {
 import { respondAsync } from '../api/job-created.ts'
 import { errorGroups } from '../docs/route-errors.ts'
 import { route } from '../route.ts'
-import { type InferenceOwners, infer } from './inference.ts'
+import { type InferenceOwners, infer, inferAs } from './inference.ts'
 
 const facts = {
   method: 'POST',
@@ -36,6 +38,20 @@ export const textRoutes = (owners: InferenceOwners) => [
     example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }] },
     response: ChatResponse,
     answer: infer('std/chat-completion', owners),
+  }),
+  route({
+    path: '/std/v1/responses',
+    ...facts,
+    otherAnswers: {},
+    summary: 'Create response',
+    description:
+      'Answers a conversation, in the form of OpenAI responses. Responses are not stored: send the whole conversation as `input`. With `stream: true` the answer is a stream of typed events.',
+    events: 'ResponseEvent',
+    errorCodes: [...codes, ...errorGroups.media],
+    body: ResponsesRequest,
+    example: { model: 'infer/tiny-chat', input: 'Hello!', max_output_tokens: 16 },
+    response: ResponseObject,
+    answer: inferAs('responses', owners),
   }),
   route({
     path: '/std/v1/completions',

@@ -53,6 +53,20 @@ const valid: Record<string, object> = {
     max_tokens: 4,
   },
   '/std/v1/embeddings': { model: 'fake', input: ['a', 'b'], encoding_format: 'base64', dimensions: 2 },
+  '/std/v1/responses': {
+    model: 'fake',
+    input: [
+      { role: 'user', content: [{ type: 'input_text', text: 'b' }] },
+      { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c', output: [{ type: 'input_text', text: 'b' }] },
+      { type: 'reasoning', summary: [{ type: 'summary_text', text: 'b' }] },
+    ],
+    tools: [{ type: 'function', name: 'f', parameters: {} }],
+    tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'f' }] },
+    text: { format: { type: 'json_schema', name: 's', schema: {} } },
+    reasoning: { effort: 'low', summary: 'auto' },
+    metadata: { a: 'b' },
+  },
   '/std/v1/rerank': { model: 'fake', query: 'q', documents: ['a', { text: 'b' }], top_n: 1, return_documents: true },
   '/std/v1/score': { model: 'fake', text_1: 'a', text_2: ['b', 'c'] },
   '/api/jobs': {

@@ -38,6 +38,13 @@ const waiting = { slug: 'demo/text-to-image', inputs: { prompt: 'A cat on a mat'
 const slug = 'demo/text-to-image'
 
 describe('every example of the reference is answered as documented', soon, () => {
+  test('a response', async () => {
+    const name = 'POST /std/v1/responses'
+    await run.send(name)
+    const { example } = api.paths['/std/v1/responses']!.post!.requestBody!.content['application/json']!
+    expect((await run.stream(name, { body: { ...(example as object), stream: true } })).length).toBeGreaterThan(4)
+  })
+
   test('text', async () => {
     const streamed = { stream: true, stream_options: { include_usage: true } }
     for (const [path, events] of [

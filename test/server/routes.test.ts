@@ -29,6 +29,7 @@ const submissions = [
   'POST /std/v1/images/edits',
   'POST /std/v1/images/generations',
   'POST /std/v1/rerank',
+  'POST /std/v1/responses',
   'POST /std/v1/score',
 ]
 const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`

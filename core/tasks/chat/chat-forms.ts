@@ -2,15 +2,17 @@ import { failureOf } from '../../schemas/issues.ts'
 import { anthropicForm } from './anthropic/anthropic-form.ts'
 import type { ChatAnswerFacts, ChatForm, ChatStreamForm } from './chat-form.ts'
 import { cohereForm } from './cohere/cohere-form.ts'
+import { responsesForm } from './responses/responses-form.ts'
 
 /** The names of the other forms. */
-export type ChatFormName = 'anthropic' | 'cohere'
+export type ChatFormName = 'anthropic' | 'cohere' | 'responses'
 
 // A form gets only requests that its own schema has checked.
 // oxlint-disable-next-line no-explicit-any
 const forms: Record<ChatFormName, ChatForm<any>> = {
   anthropic: anthropicForm,
   cohere: cohereForm,
+  responses: responsesForm,
 }
 
 /** Turns a request in another form into the body of a chat completion. Throws Failure for an invalid request. */
