@@ -147,36 +147,64 @@ export function openClient(dataDir: string) {
       if (status < 200 || status > 299) throw refusal(url, text, { status, headers: message.headers })
     },
 
-    /** Downloads a file from a signed URL of a result, without a token. */
-    async *bytes(address: string, signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
-      const from = ownAddress(address)
-      let message: IncomingMessage
-      try {
-        message = await send({
-          method: 'GET',
-          url: from,
-          token: undefined,
-          signal,
-          silenceMs: fileSilenceMs,
-          certificate,
-        })
-      } catch (cause) {
+    /** Sends a body that is not JSON, with the token, and returns the JSON body of the response. */
+    async post<S extends z.ZodType>(
+      path: string,
+      body: Readable,
+      headers: Record<string, string>,
+      { answer, signal }: { answer: S; signal: AbortSignal },
+    ): Promise<z.output<S>> {
+      const options = { method: 'POST', url: url + path, token, headers, signal, silenceMs: fileSilenceMs, certificate }
+      const message = await send({ ...options, body }).catch((cause: unknown) => {
         signal.throwIfAborted()
         throw unreachable(server, dataDir, cause)
-      }
+      })
       const status = message.statusCode ?? 0
-      if (status !== 200)
-        throw refusal(from.split('?')[0]!, await readText(message, maxErrorBytes).catch(() => ''), {
-          status,
-          headers: message.headers,
-        })
-      try {
-        yield* message as AsyncIterable<Buffer>
-      } catch (cause) {
-        signal.throwIfAborted()
-        throw broken(url, cause)
-      }
+      const text = await readText(message, maxErrorBytes).catch(() => '')
+      if (status < 200 || status > 299) throw refusal(url, text, { status, headers: message.headers })
+      return answer.parse(JSON.parse(text))
     },
+
+    /** Downloads the content at a path of the API, with the token. */
+    content: (path: string, signal: AbortSignal): AsyncGenerator<Buffer, void, void> =>
+      download(url + path, token, signal),
+
+    /** Downloads a file from a signed URL of a result, without a token. */
+    bytes: (address: string, signal: AbortSignal): AsyncGenerator<Buffer, void, void> =>
+      download(ownAddress(address), undefined, signal),
+  }
+
+  async function* download(
+    from: string,
+    withToken: string | undefined,
+    signal: AbortSignal,
+  ): AsyncGenerator<Buffer, void, void> {
+    let message: IncomingMessage
+    try {
+      message = await send({
+        method: 'GET',
+        url: from,
+        token: withToken,
+        signal,
+        silenceMs: fileSilenceMs,
+        certificate,
+      })
+    } catch (cause) {
+      signal.throwIfAborted()
+      throw unreachable(server, dataDir, cause)
+    }
+    const status = message.statusCode ?? 0
+    if (status !== 200)
+      throw refusal(from.split('?')[0]!, await readText(message, maxErrorBytes).catch(() => ''), {
+        status,
+        headers: message.headers,
+      })
+    try {
+      yield* message as AsyncIterable<Buffer>
+    } catch (cause) {
+      signal.throwIfAborted()
+      throw broken(url, cause)
+    }
   }
 }
 export type Client = ReturnType<typeof openClient>

@@ -6,6 +6,7 @@ const hints: readonly [route: RegExp, command: string][] = [
   [/`?POST \/api\/workflow-executions\/(\w+)\/retry`?/g, 'infer execution retry $1'],
   [/`?POST \/api\/jobs\/(\w+)\/(cancel|retry)`?/g, 'infer job $2 $1'],
   [/`?DELETE \/api\/jobs\/(\{id\}|\w+)`?/g, 'infer job delete $1'],
+  [/`?DELETE \/std\/v1\/files\/(\{id\}|[\w-]+)`?/g, 'infer file delete $1'],
   [/'\w+' to POST \/slug\/\{slug\}/g, 'use infer video --all-formats'],
   [/`?GET \/api\/jobs`?(?![/\w])/g, 'infer job list'],
 ]

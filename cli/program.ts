@@ -123,6 +123,12 @@ export const entries: readonly Entry[] = [
     load: () => import('./commands/token.ts'),
   },
   {
+    name: 'file',
+    group: data,
+    summary: 'upload, list, download and delete files',
+    load: () => import('./commands/file.ts'),
+  },
+  {
     name: 'webhook',
     group: data,
     summary: 'send events to URLs, and receive them here',

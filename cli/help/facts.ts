@@ -116,6 +116,7 @@ export const factsOf: Record<string, Facts> = {
   run: generation,
   video: generation,
   job: generation,
+  file: generation,
   task: client,
   workflow: {
     ...generation,
@@ -221,6 +222,7 @@ export const guideOf: Readonly<Record<string, string>> = {
   rerank: 'embeddings',
   video: 'images-and-video',
   job: 'jobs',
+  file: 'files-and-batches',
   task: 'jobs',
   workflow: 'workflows',
   execution: 'workflows',

@@ -84,8 +84,8 @@ export const ResponseObject = z
           .describe('Details of the answer tokens.'),
         total_tokens: count('Sum of both.'),
       })
-      .nullable()
-      .describe('Token counts; null until the end of a stream.'),
+      .optional()
+      .describe('Token counts; absent until the end of a stream.'),
   })
   .meta({
     id: 'Response',

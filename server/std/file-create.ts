@@ -21,7 +21,7 @@ export const FileForm = z
 export const FileFromUrl = z
   .object({
     ...fields,
-    url: z.string().min(1).max(2048).describe('Where to fetch the file: a public http(s) URL.'),
+    url: z.string().min(1).describe('Where to fetch the file: a public http(s) URL, or a `data:` URL with base64.'),
     filename: z.string().min(1).max(256).nullish().describe('Name of the file. Default: the last part of the URL.'),
   })
   .meta({ id: 'FileFromUrl', description: 'A file to fetch from a URL.' })
@@ -75,6 +75,7 @@ function uploadFacts(purpose: z.output<typeof purposeField>, expiresAfter: z.out
 
 /** The last part of the path of a URL; empty if it has none. */
 function nameOfUrl(url: string): string {
+  if (/^data:/i.test(url)) return ''
   const last = URL.parse(url)?.pathname.split('/').at(-1) ?? ''
   try {
     return decodeURIComponent(last)

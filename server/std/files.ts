@@ -75,7 +75,7 @@ export function stdFileRoutes(owners: Pick<Owners, 'admission' | 'config' | 'cpu
         'Stores a file of the organization, which is written to the disk as it arrives. Send it as the field `file` of a form, or name a `url` from which infer fetches it. Send files that are larger than the limit of one request in parts: `POST /std/v1/uploads`.',
       body: FileFromUrl,
       form: FileForm,
-      example: { url: 'https://example.com/requests.jsonl', purpose: 'batch' },
+      example: { url: 'data:text/plain;base64,SGVsbG8hCg==', filename: 'hello.txt', purpose: 'user_data' },
       response: FileObject,
       errorCodes: ['url_fetch_failed', 'not_found', 'storage_full', 'disk_full', 'cancelled'],
       async answer(call) {

@@ -160,6 +160,21 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('OPTIONS /files/{id}/{name}/{part}', { path: { ...path, part: '1' } })
   })
 
+  test('stored files and uploads in parts', async () => {
+    const path = idOf(await run.send('POST /std/v1/files'))
+    await run.send('GET /std/v1/files')
+    await run.send('GET /std/v1/files/{id}', { path })
+    expect(await run.send('GET /std/v1/files/{id}/content', { path })).toBe('Hello!\n')
+    await run.send('DELETE /std/v1/files/{id}', { path })
+    const begun = { bytes: 5, filename: 'a.txt', mime_type: 'text/plain', purpose: 'user_data' }
+    const of = { path: idOf(await run.send('POST /std/v1/uploads', { body: begun })) }
+    const body = '--b\r\nContent-Disposition: form-data; name="data"; filename="part"\r\n\r\nhello\r\n--b--\r\n'
+    const headers = { 'content-type': 'multipart/form-data; boundary=b' }
+    const { id } = await run.send<Ids>('POST /std/v1/uploads/{id}/parts', { ...of, body, headers })
+    await run.send('POST /std/v1/uploads/{id}/complete', { ...of, body: { part_ids: [id] } })
+    await run.send('POST /std/v1/uploads/{id}/cancel', { path: idOf(await run.send('POST /std/v1/uploads')) })
+  })
+
   test('workflows and executions', async () => {
     const { workflow } = await run.send<{ workflow: { id: string } }>('POST /api/workflows')
     const path = idOf(workflow)

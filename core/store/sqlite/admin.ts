@@ -87,3 +87,4 @@ function schemaOf(dataDir: string): number {
 // All that the CLI does to a data directory is exported here.
 export { checkDatabase, type DatabaseReport } from './check.ts'
 export { backupDatabase, restoreDatabase } from './restore.ts'
+export { storedFilesIn } from './stored-files.ts'

@@ -59,7 +59,7 @@ test('a restore brings back the data of the backup, and the replaced database is
   const { folder, run, organizations } = await installation('before')
   const file = join(folder, 'copy.db')
   const copied = await run('backup', file, '--json')
-  expect([copied.exitCode, json(copied)]).toEqual([0, { file, bytes: statSync(file).size }])
+  expect([copied.exitCode, json(copied)]).toEqual([0, { file, files: null, bytes: statSync(file).size }])
   expect(statSync(file).mode & 0o777).toBe(0o600)
 
   await run('org', 'create', 'after')
@@ -76,6 +76,7 @@ test('the text output of a backup names the master key that belongs to it', asyn
   const copied = await run('backup', join(folder, 'copy.db'))
   expect(copied.stdout).toMatch(/^Copied [\d.]+ KiB to .*copy\.db and verified it\.\n$/)
   expect(copied.stderr).toContain(join(dataDir, 'master-key'))
+  expect(copied.stderr).toContain('Stored files are not included. Include them with --files <folder>.')
 })
 
 test('a backup does not overwrite a file', async () => {

@@ -21,7 +21,7 @@ export interface OpenItem {
 export interface OpenItemOptions {
   id: string
   outputIndex: number
-  event(type: string, members: object): string
+  event: (type: string, members: object) => string
 }
 
 /** Opens a message, whose parts are texts and refusals. */

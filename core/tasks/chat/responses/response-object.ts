@@ -108,7 +108,7 @@ export function responseObject(request: ResponsesRequest, state: ResponseState):
     top_logprobs: request.top_logprobs ?? 0,
     top_p: request.top_p ?? null,
     truncation: 'disabled',
-    usage: usage ? usageOf(usage) : null,
+    ...(usage ? { usage: usageOf(usage) } : {}),
     ...(request.user ? { user: request.user } : {}),
     ...(request.safety_identifier ? { safety_identifier: request.safety_identifier } : {}),
     ...(request.prompt_cache_key ? { prompt_cache_key: request.prompt_cache_key } : {}),

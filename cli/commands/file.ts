@@ -1,0 +1,128 @@
+import { type Command, Option } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { type ApiPurpose, apiPurposes, uploadPurposes } from '../../core/store/file-records.ts'
+import { openClient } from '../client.ts'
+import { usage } from '../exit-codes.ts'
+import { downloadFile } from '../files/download.ts'
+import { openFileClient, type StoredFile } from '../files/file-client.ts'
+import { uploadFile } from '../files/upload.ts'
+import { interruptible } from '../interruption.ts'
+import { readCount, readDuration, withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import { sizeText, timeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+
+interface Common {
+  json?: boolean
+  dataDir?: string
+}
+
+const common = (command: Command): Command => withDataDir(withJson(command))
+const clientOf = (dataDir: string | undefined) => openFileClient(openClient(dataDirectory(dataDir)))
+const at = (seconds: number | undefined): string => (seconds === undefined ? '-' : timeText(seconds * 1000))
+const rowOf = (file: StoredFile): string[] => [
+  file.id,
+  sizeText(file.bytes),
+  file.purpose,
+  at(file.created_at),
+  at(file.expires_at),
+  printable(file.filename),
+]
+const columns = ['id', 'size', 'purpose', 'created', 'expires', 'name']
+
+/** `infer file …`: stored files of the server on this machine, or of the server at INFER_URL. */
+export function define(command: Command, terminal: Terminal): void {
+  const upload = common(command.command('upload'))
+    .summary('upload files, and print their ids')
+    .description('Uploads files and prints the id of each. A large file is sent in parts. - is standard input.')
+    .argument('<files...>', 'paths, or - for standard input')
+    .addOption(new Option('--purpose <purpose>', 'what they are for').choices(uploadPurposes).default('user_data'))
+    .option('--name <name>', 'name of the file; default: that of the path')
+    .option('--expires <time>', 'delete it after this time, 1h to 30d; default: never, for a batch 30d', readDuration)
+    .action(
+      async (
+        paths: string[],
+        { json, dataDir, ...options }: Common & { purpose: ApiPurpose; name?: string; expires?: number },
+      ) => {
+        if (paths.length > 1 && options.name !== undefined) throw usage('--name names one file. Upload one at a time.')
+        if (paths.filter(path => path === '-').length > 1) throw usage('Standard input can be uploaded once.')
+        const client = clientOf(dataDir)
+        await interruptible(terminal, async signal => {
+          for (const path of paths) {
+            const file = await uploadFile(client, path, { ...options, terminal, signal })
+            if (json) terminal.json(file)
+            else {
+              terminal.print(file.id)
+              terminal.remark(`Uploaded ${printable(file.filename)}, ${sizeText(file.bytes)}.`)
+            }
+          }
+        })
+      },
+    )
+  withExamples(upload, [
+    ['infer file upload requests.jsonl --purpose batch', 'the requests of a batch'],
+    ['tar c notes | infer file upload - --name notes.tar', 'from a pipe'],
+  ])
+
+  const list = common(command.command('list'))
+    .summary('list files, newest first')
+    .description('Lists uploaded files and results of batches, newest first.')
+    .addOption(new Option('--purpose <purpose>', 'only those for this purpose').choices(apiPurposes))
+    .option('--limit <count>', 'at most this many', readCount(1, 10_000), 100)
+    .action(async ({ json, dataDir, purpose, limit }: Common & { purpose?: ApiPurpose; limit: number }) => {
+      const { data, has_more } = await clientOf(dataDir).list({ purpose, limit })
+      if (json) return terminal.json({ files: data, has_more })
+      terminal.table(columns, data.map(rowOf), { optional: ['expires', 'created', 'purpose'] })
+      if (has_more) terminal.remark(`There are more. See: infer file list --limit ${Math.min(10_000, limit * 10)}`)
+    })
+  withExamples(list, [['infer file list --purpose batch_output', 'results of batches']])
+
+  const show = common(command.command('show'))
+    .summary('show a file')
+    .description('Shows name, size, purpose and expiry of a file.')
+    .argument('<id>', 'file-…')
+    .action(async (id: string, { json, dataDir }: Common) => {
+      const file = await clientOf(dataDir).find(id)
+      if (json) terminal.json(file)
+      else terminal.table(columns, [rowOf(file)], { optional: ['expires', 'created', 'purpose'] })
+    })
+  withExamples(show, [['infer file show file-…', 'infer file list shows the ids']])
+
+  const download = common(command.command('download'))
+    .summary('download a file')
+    .description('Downloads a file and prints the path. Never replaces an existing file without --force.')
+    .argument('<id>', 'file-…')
+    .argument('[out]', 'a file or folder, or - for standard output; default: its name, in this folder')
+    .option('--force', 'replace an existing file')
+    .action(async (id: string, out: string | undefined, { json, dataDir, force }: Common & { force?: boolean }) => {
+      if (out === '-' && json) throw usage('--json and - both write to standard output. Remove one.')
+      await interruptible(terminal, async signal => {
+        const saved = await downloadFile(clientOf(dataDir), id, { out, force: force === true, terminal, signal })
+        if (saved === undefined) return
+        if (json) terminal.json({ path: saved })
+        else terminal.print(saved)
+      })
+    })
+  withExamples(download, [
+    ['infer file download file-… results.jsonl', 'to a file'],
+    ['infer file download file-… - | jq .custom_id', 'to a pipe'],
+  ])
+
+  const remove = common(command.command('delete'))
+    .summary('delete files')
+    .description('Deletes files. A file that an unfinished batch needs is kept, and the command fails.')
+    .argument('<ids...>', 'file-…')
+    .action(async (ids: string[], { json, dataDir }: Common) => {
+      const client = clientOf(dataDir)
+      for (const id of ids) {
+        const deleted = await client.remove(id)
+        if (json) terminal.json(deleted)
+        else terminal.print(`Deleted ${deleted.id}.`)
+      }
+    })
+  withExamples(remove, [['infer file delete file-…', 'infer file list shows the ids']])
+  withExamples(command, [
+    ['infer file upload notes.md', 'prints the id'],
+    ['infer file list', 'what is stored'],
+  ])
+}
