@@ -102,8 +102,8 @@ function methodNotAllowed({ req, res }: RequestEvent, allowed: ReadonlySet<strin
   return new Failure('method_not_allowed', `${req.method} is not supported here. Use ${possible}.`)
 }
 
-/** The Responses API, which OpenAI's clients and the AI SDK use by default. */
-const responses = /^\/(?:std\/(?:openai\/)?)?v1\/responses(?:[/?]|$)/
+/** Stored responses of OpenAI, by their id, and the counting of their tokens. */
+const responses = /^\/(?:std\/(?:openai\/)?)?v1\/responses\//
 
 /** Where OpenAI's clients create tokens for browsers. */
 const ephemeral = /^\/(?:std\/(?:openai\/)?)?v1\/realtime\/(?:client_secrets|(?:transcription_)?sessions)(?:[/?]|$)/
@@ -118,7 +118,7 @@ function unknownUrl({ req: { method = 'GET', url = '/' } }: RequestEvent): Failu
   return new Failure(
     'unknown_url',
     responses.test(url)
-      ? `The Responses API is not offered here (${request}). Use POST /std/v1/chat/completions: client.chat.completions in OpenAI's clients, openai.chat(model) in the AI SDK.`
+      ? `Responses are not stored here, so there is none to read, cancel or delete (${request}). Send the whole conversation as 'input' to POST /std/v1/responses.`
       : `Invalid URL (${request}). The reference is at /docs.`,
   )
 }

@@ -63,6 +63,7 @@ afterAll(() => app[Symbol.asyncDispose]())
 const requests: Record<string, { path: () => string; body?: unknown; work: WorkRequest }> = {
   'POST /std/v1/chat/completions': work('/std/v1/chat/completions', { model: 'fake', ...chat }, 'std/chat-completion'),
   'POST /std/v1/completions': work('/std/v1/completions', { model: 'fake', prompt: 'Hello' }, 'std/completion'),
+  'POST /std/v1/responses': work('/std/v1/responses', { model: 'fake', input: 'Hello' }, 'std/chat-completion'),
   'POST /std/v1/embeddings': work('/std/v1/embeddings', { model: 'fake', input: 'Hello' }, 'std/embeddings'),
   'POST /std/v1/rerank': work('/std/v1/rerank', { model: 'fake', query: 'a', documents: ['b'] }, 'std/rerank'),
   'POST /std/v1/score': work('/std/v1/score', { model: 'fake', text_1: 'a', text_2: 'b' }, 'std/score'),

@@ -156,6 +156,7 @@ describe('answers match the description', () => {
     ['post', '/std/v1/embeddings', { model: 'fake', input: ['a', 'b'] }],
     ['post', '/std/v1/embeddings', { model: 'fake', input: 'a', encoding_format: 'base64' }],
     ['post', '/std/v1/rerank', { model: 'fake', query: 'a', documents: ['a'], return_documents: true }],
+    ['post', '/std/v1/responses', { model: 'fake', input: 'Hello' }],
     ['post', '/std/v1/score', { model: 'fake', text_1: 'a', text_2: 'b' }],
     ['post', '/std/v1/moderations', { input: ['a', 'b'] }],
     ['post', '/std/v2/chat', chat],

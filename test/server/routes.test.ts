@@ -32,6 +32,7 @@ const submissions = [
   'POST /std/v1/images/generations',
   'POST /std/v1/moderations',
   'POST /std/v1/rerank',
+  'POST /std/v1/responses',
   'POST /std/v1/score',
   'POST /std/v2/chat',
   'POST /std/v2/embed',

@@ -14,6 +14,7 @@ const routes = routeTable()
 const written: Record<string, string> = {
   'POST /std/v1/chat/completions': 'user:write',
   'POST /std/v1/completions': 'user:write',
+  'POST /std/v1/responses': 'user:write',
   'POST /std/v1/embeddings': 'user:write',
   'POST /std/v1/rerank': 'user:write',
   'POST /std/v1/score': 'user:write',

@@ -28,6 +28,7 @@ const routes: [path: string, body: object, forwarded: string[]][] = [
     { messages: [{ role: 'user', content: text }] },
     ['model', 'messages', 'max_tokens', 'stream', 'stream_options'],
   ],
+  ['/std/v1/responses', { input: text }, ['model', 'messages', 'stream', 'stream_options']],
   ['/std/v1/completions', { prompt: text }, ['model', 'prompt', 'max_tokens', 'stream', 'stream_options']],
   ['/std/v1/embeddings', { input: text }, ['model', 'input', 'encoding_format']],
   ['/std/v1/rerank', { query: text, documents: [text] }, ['model', 'query', 'documents', 'top_n', 'return_documents']],

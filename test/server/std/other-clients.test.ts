@@ -149,15 +149,15 @@ describe('a mistyped model', () => {
   })
 })
 
-test.each(['/std/v1/responses', '/v1/responses', '/std/openai/v1/responses', '/v1/responses/resp_1'])(
-  '%s names the route with the same function',
+test.each(['/std/v1/responses/resp_1', '/v1/responses/resp_1', '/std/openai/v1/responses/resp_1/cancel'])(
+  '%s says that responses are not stored',
   async path => {
     expect(await ask(path, { model: 'acme/chat-8b', input: 'a' })).toMatchObject({
       status: 404,
       body: {
         error: {
           code: 'unknown_url',
-          message: expect.stringMatching(/Responses.*POST \/std\/v1\/chat\/completions/) as string,
+          message: expect.stringMatching(/Responses are not stored.*POST \/std\/v1\/responses/) as string,
         },
       },
     })
