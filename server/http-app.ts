@@ -102,9 +102,6 @@ function methodNotAllowed({ req, res }: RequestEvent, allowed: ReadonlySet<strin
   return new Failure('method_not_allowed', `${req.method} is not supported here. Use ${possible}.`)
 }
 
-/** Stored responses of OpenAI, by their id, and the counting of their tokens. */
-const responses = /^\/(?:std\/(?:openai\/)?)?v1\/responses\//
-
 /** Where OpenAI's clients create tokens for browsers. */
 const ephemeral = /^\/(?:std\/(?:openai\/)?)?v1\/realtime\/(?:client_secrets|(?:transcription_)?sessions)(?:[/?]|$)/
 
@@ -115,10 +112,5 @@ function unknownUrl({ req: { method = 'GET', url = '/' } }: RequestEvent): Failu
       'unknown_url',
       `Tokens for browsers are not issued here (${request}): a token cannot create others with less than admin:write. Create one that expires, with 'infer token create'.`,
     )
-  return new Failure(
-    'unknown_url',
-    responses.test(url)
-      ? `Responses are not stored here, so there is none to read, cancel or delete (${request}). Send the whole conversation as 'input' to POST /std/v1/responses.`
-      : `Invalid URL (${request}). The reference is at /docs.`,
-  )
+  return new Failure('unknown_url', `Invalid URL (${request}). The reference is at /docs.`)
 }

@@ -67,7 +67,7 @@ const ToolChoice = z.union([
     name: text.describe('Name of the function to call.'),
     mode: text.describe('Of `allowed_tools`: `auto` or `required`.'),
     tools: z
-      .array(z.object({ type: z.string(), name: text }))
+      .array(z.object({ type: z.string().describe('`function`.'), name: text.describe('Name of the function.') }))
       .nullish()
       .describe('The tools that may be called.'),
   }),

@@ -156,7 +156,7 @@ function withImagesOf(call: Call, checked: Prepared, { media }: Pick<Owners, 'me
 function relay(
   call: Call,
   prepared: Prepared,
-  { id, createdAt, queuedMs }: RunningCall,
+  { createdAt, queuedMs }: RunningCall,
   lease: Lease,
   { keep }: AdmittedCall,
   { config, throughput, timings }: Pick<Owners, 'config' | 'throughput' | 'timings'>,
@@ -219,7 +219,7 @@ async function collect(
       ? { how: 'retry', failure }
       : { how: 'failed', failure, usage: nothing }
   }
-  const ready = cpu.shape(answers, answerFormat, form && { ...form, facts: { createdAt, queuedMs, jobId: id } })
+  const ready = cpu.shape(answers, answerFormat, form && { ...form, facts: { createdAt, queuedMs } })
   const shaped = ready instanceof Promise ? await ready : ready
   used(shaped.usage)
   // A call that was cancelled while its answer was reshaped has been answered.

@@ -42,20 +42,6 @@ export const textRoutes = (owners: InferenceOwners) => [
     answer: infer('std/chat-completion', owners),
   }),
   route({
-    path: '/std/v1/responses',
-    ...facts,
-    otherAnswers: {},
-    summary: 'Create response',
-    description:
-      'Answers a conversation, in the form of OpenAI responses. Responses are not stored: send the whole conversation as `input`. With `stream: true` the answer is a stream of typed events.',
-    events: 'ResponseEvent',
-    errorCodes: [...codes, ...errorGroups.media],
-    body: ResponsesRequest,
-    example: { model: 'infer/tiny-chat', input: 'Hello!', max_output_tokens: 16 },
-    response: ResponseObject,
-    answer: inferAs('responses', owners),
-  }),
-  route({
     path: '/std/v1/completions',
     ...facts,
     summary: 'Create completion',

@@ -29,8 +29,6 @@ export interface ChatAnswerFacts {
   createdAt: number
   /** Milliseconds that the request waited for a slot. */
   queuedMs: number
-  /** Id of the job, which is that of the answer in forms whose answers can be read again. */
-  jobId?: string
 }
 
 /**

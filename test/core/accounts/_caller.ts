@@ -34,10 +34,9 @@ export const limitedCaller = (
     tokenId = 'tok_1',
     originId = tokenId,
   }: { organizationId?: string; tokenId?: string; originId?: string } = {},
-): LimitedCaller =>
-  ({
-    organizationId,
-    tokenId,
-    token: { name: tokenId, originId, organizationName: organizationId, limits: { ...noTokenLimits, ...tokenLimits } },
-    limits: { ...noLimits, ...limits },
-  }) as LimitedCaller
+): LimitedCaller => ({
+  organizationId,
+  tokenId,
+  token: { name: tokenId, originId, organizationName: organizationId, limits: { ...noTokenLimits, ...tokenLimits } },
+  limits: { ...noLimits, ...limits },
+})

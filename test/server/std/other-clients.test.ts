@@ -148,18 +148,3 @@ describe('a mistyped model', () => {
     expect((body.error as { message: string }).message).not.toContain('Did you mean')
   })
 })
-
-test.each(['/std/v1/responses/resp_1', '/v1/responses/resp_1', '/std/openai/v1/responses/resp_1/cancel'])(
-  '%s says that responses are not stored',
-  async path => {
-    expect(await ask(path, { model: 'acme/chat-8b', input: 'a' })).toMatchObject({
-      status: 404,
-      body: {
-        error: {
-          code: 'unknown_url',
-          message: expect.stringMatching(/Responses are not stored.*POST \/std\/v1\/responses/) as string,
-        },
-      },
-    })
-  },
-)
