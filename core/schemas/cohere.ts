@@ -62,7 +62,7 @@ export const CohereChatRequest = z
         z.union([
           z.string(),
           z.object({
-            data: JsonObject.describe('Fields of the document, such as `title` and `text`.'),
+            data: z.record(z.string(), z.unknown()).describe('Fields of the document, such as `title` and `text`.'),
             id: z.string().optional().describe('Id of the document.'),
           }),
         ]),

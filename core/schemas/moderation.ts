@@ -20,11 +20,11 @@ export type ModerationCategory = (typeof moderationCategories)[number]
 
 const text = z.string().min(1)
 const Part = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('text'), text: text.describe('The text.') }),
+  z.object({ type: z.literal('text'), text: z.string().min(1).describe('The text.') }),
   z.object({
     type: z.literal('image_url'),
     image_url: z
-      .object({ url: text.describe('An http(s) URL, a `data:` URL, or the id of a file (`file-…`).') })
+      .object({ url: z.string().min(1).describe('An http(s) URL, a `data:` URL, or the id of a file (`file-…`).') })
       .describe('The image.'),
   }),
 ])

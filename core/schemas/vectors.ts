@@ -41,7 +41,7 @@ const truncation = z
   .nullish()
   .describe('`true` is the same as `truncate_prompt_tokens: -1`; `false` has no effect.')
 
-const InputObject = z.looseObject({ text: text.describe('The text.') })
+const InputObject = z.looseObject({ text: z.string().min(1).describe('The text.') })
 
 export const EmbeddingsRequest = z
   .object({
