@@ -14,6 +14,7 @@ import { errorBody, errorHeaders, refuse } from './errors.ts'
 import { clientAddress } from './forwarded.ts'
 import type { RequestEvent } from './http-app.ts'
 import { readJson } from './json-body.ts'
+import { takeCurlBody } from './ollama/curl-body.ts'
 import { loopbackCaller } from './ollama/loopback.ts'
 import type { Owners } from './owners.ts'
 import { type Query, queryOf } from './query.ts'
@@ -86,6 +87,7 @@ async function handle(call: Call, { owners, wrongTokens }: Omit<DispatchOptions,
     enter(call, caller, owners)
     askForRegion(call, regionIn(req.headers['x-region']))
   }
+  takeCurlBody(req, route)
   const query = queryOf(call)
   refuseUnknownQuery(route, query)
   if ('answer' in route) return route.answer(call)

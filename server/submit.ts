@@ -41,13 +41,18 @@ export interface JobTerms {
 }
 
 /**
- * Checks the size of a job's inputs, given as JSON text without the files that they contained. Throws Failure
- * `payload_too_large`, so that larger inputs are neither parsed on the event loop nor stored.
+ * Checks the size of a job's inputs, given as JSON text without the files that they contained. `files` is how many of them
+ * may be files. Throws Failure `payload_too_large`, so that larger inputs are neither parsed on the event loop nor stored.
  */
-export function boundInputs(call: Call, of: string, text: string, { config }: Pick<Owners, 'config'>): void {
+export function boundInputs(
+  call: Call,
+  of: string,
+  text: string,
+  { config }: Pick<Owners, 'config'>,
+  files = taskNamed(of)?.takesFiles === false ? 0 : Number.POSITIVE_INFINITY,
+): void {
   const maxBytes = config.limits.json_body
-  const isFile = call.inline.size > 0 && taskNamed(of)?.takesFiles === false
-  if (isFile || Buffer.byteLength(text) > maxBytes)
+  if (call.inline.size > files || Buffer.byteLength(text) > maxBytes)
     throw new Failure(
       'payload_too_large',
       `The inputs of a job of ${of} may have at most ${Math.floor(maxBytes / 1024)} KiB, besides the files in them. Send less.`,

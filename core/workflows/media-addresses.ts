@@ -7,17 +7,18 @@ export function withMediaAddresses(
   at: readonly Segment[] = [],
 ): unknown {
   if (value === null || typeof value !== 'object') return value
-  if (isMediaPath(at)) return addressOf(value)
+  const address = isMediaPath(at) ? addressOf(value) : undefined
+  if (address !== undefined) return address
   if (Array.isArray(value)) return value.map((part, index) => withMediaAddresses(part, isMediaPath, [...at, index]))
   return Object.fromEntries(
     Object.entries(value).map(([name, part]) => [name, withMediaAddresses(part, isMediaPath, [...at, name])]),
   )
 }
 
-function addressOf(value: object): unknown {
+function addressOf(value: object): string | undefined {
   const first: unknown = Array.isArray(value) ? value[0] : value
-  if (first === null || typeof first !== 'object') return value
+  if (first === null || typeof first !== 'object') return undefined
   // A speech result has its file's URL in `audio_url`.
   const url = 'url' in first ? first.url : 'audio_url' in first ? first.audio_url : undefined
-  return typeof url === 'string' ? url : value
+  return typeof url === 'string' ? url : undefined
 }

@@ -31,8 +31,13 @@ export function loopbackCaller(
   { accounts, config }: { accounts: Pick<Accounts, 'authenticateId'>; config: Pick<Config, 'ollama'> },
 ): Caller | undefined {
   const id = config.ollama.loopback_token
-  if (id === undefined || scope === 'public' || !path.startsWith('/ollama/')) return undefined
+  if (scope === 'public' || !path.startsWith('/ollama/')) return undefined
   if (credentialOf(req.headers) !== undefined || req.headers.authorization !== undefined) return undefined
+  if (id === undefined)
+    throw new Failure(
+      'missing_api_key',
+      'No API token was sent. Send one as "Authorization: Bearer sk-infer-…", or set \'ollama.loopback_token\' in infer.yaml for programs on this machine that cannot (infer help coming-from-ollama).',
+    )
   if (isOwnProgram(req)) return accounts.authenticateId(id)
   throw new Failure(
     'missing_api_key',

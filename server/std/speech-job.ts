@@ -39,7 +39,8 @@ export async function submitSpeech(
   })
   await conversion.check(engineFormat, format)
   const kept = speechInputs(inputs, registry.catalog().get(modelId)!)
-  boundInputs(call, speech.id, JSON.stringify(kept), owners)
+  const files = reference && call.inline.has(reference.value) ? 1 : 0
+  boundInputs(call, speech.id, JSON.stringify(kept), owners, files)
   const options = { admitted, inputs: kept, ...(terms ? { terms } : {}) }
   if (!reference) return (await submitJob(call, body, options, owners)).job
   admission.requireBudget(admitted)
