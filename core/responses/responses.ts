@@ -52,6 +52,17 @@ export function openResponses({ store, jobs, retentionMs, clock = Date }: Respon
     return { record, response: (await backgroundResponse(record, job)) as Shown, job }
   }
 
+  /** Cancels a job, unless it has ended, and returns it as it is then. */
+  async function stopped(job: JobRecord): Promise<JobRecord> {
+    if (job.finishedAt !== null) return job
+    try {
+      return (await jobs.cancel(job.organizationId, job.id)) ?? job
+    } catch (thrown) {
+      if (Failure.from(thrown).code !== 'job_already_finished') throw thrown
+      return (await jobs.find(job.organizationId, job.id)) ?? job
+    }
+  }
+
   /** Returns the items of the conversation that ends with the response, oldest first; undefined if one is missing. */
   async function conversation(organizationId: string, last: string): Promise<ResponseItem[] | undefined> {
     const parts: ResponseItem[][] = []
@@ -120,14 +131,12 @@ export function openResponses({ store, jobs, retentionMs, clock = Date }: Respon
       const found = await find(organizationId, id)
       if (!found) return false
       const { job } = found
-      if (job && job.finishedAt === null) await jobs.cancel(organizationId, job.id)
-      if (job) await jobs.remove(organizationId, job.id)
+      if (job) await jobs.remove(organizationId, (await stopped(job)).id)
       return await store.responses.remove(organizationId, id)
     },
-    /** Cancels the job of a response. Throws Failure `job_already_finished`. */
+    /** Cancels the job of a response, unless it has ended. Returns the response as it is then. */
     async cancel({ record, job }: StoredResponse): Promise<Shown> {
-      const cancelled = (await jobs.cancel(record.organizationId, job!.id)) ?? job!
-      return (await backgroundResponse(record, cancelled)) as Shown
+      return (await backgroundResponse(record, await stopped(job!))) as Shown
     },
     /** Returns the events with which a response begins, before anything was generated, as text. */
     firstEvents: (record: ResponseRecord): string =>

@@ -170,14 +170,16 @@ export const ResponseObject = z
     usage: z
       .object({
         input_tokens: z.int().describe('Tokens of the input.'),
-        input_tokens_details: z.object({ cached_tokens: z.int().describe('Those from a cache.') }).describe('Details.'),
+        input_tokens_details: z
+          .object({ cached_tokens: z.int().describe('Those from a cache.'), cache_write_tokens: z.literal(0) })
+          .describe('Details.'),
         output_tokens: z.int().describe('Tokens of the answer.'),
         output_tokens_details: z
           .object({ reasoning_tokens: z.int().describe('Those of the reasoning.') })
           .describe('Details.'),
         total_tokens: z.int().describe('Sum of both.'),
       })
-      .nullable()
-      .describe('Token counts; null before the end.'),
+      .optional()
+      .describe('Token counts; absent before the end.'),
   })
   .meta({ id: 'Response', description: "A response, with all members of OpenAI's; those listed here have a meaning." })

@@ -212,6 +212,16 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('OPTIONS /files/{id}/{name}/{part}', { path: { ...path, part: '1' } })
   })
 
+  test('responses', async () => {
+    await run.send('POST /std/v1/responses')
+    const body = { model: 'infer/tiny-chat', input: 'Hello!', background: true }
+    const path = idOf(await run.send<{ id: string }>('POST /std/v1/responses', { body }))
+    await run.send('GET /std/v1/responses/{id}', { path })
+    await run.send('GET /std/v1/responses/{id}/input_items', { path })
+    await run.send('POST /std/v1/responses/{id}/cancel', { path })
+    await run.send('DELETE /std/v1/responses/{id}', { path })
+  })
+
   test('batches', async () => {
     const line = (at: number) =>
       JSON.stringify({

@@ -144,7 +144,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
           'conflict',
           `The response '${id}' was not created with 'background', so it cannot be cancelled.`,
         )
-      return stored.job.finishedAt === null ? await owners.responses.cancel(stored) : stored.response
+      return await owners.responses.cancel(stored)
     },
   }),
   route({

@@ -47,15 +47,21 @@ export function responseObject({ id, isStored, request }: RememberedResponse, st
     service_tier: 'default',
     store: isStored,
     temperature: request.temperature ?? null,
-    text: { format: text?.format ?? { type: 'text' }, verbosity: text?.verbosity ?? 'medium' },
+    text: { format: text?.format ?? { type: 'text' }, ...(text?.verbosity ? { verbosity: text.verbosity } : {}) },
     tool_choice: request.tool_choice ?? 'auto',
-    tools: tools ?? [],
+    tools: (tools ?? []).map(({ type, name, description, parameters, strict }) => ({
+      type,
+      name,
+      description: description ?? null,
+      parameters: parameters ?? null,
+      strict: strict ?? false,
+    })),
     top_logprobs: request.top_logprobs ?? 0,
     top_p: request.top_p ?? null,
     truncation: 'disabled',
-    usage: state.usage ? usageOf(state.usage) : null,
-    user: request.user ?? null,
     metadata: metadata ?? {},
+    ...(state.usage ? { usage: usageOf(state.usage) } : {}),
+    ...(request.user ? { user: request.user } : {}),
   }
 }
 
@@ -66,7 +72,7 @@ const usageOf = ({
   completion_tokens_details: completion,
 }: ChatResponse['usage']) => ({
   input_tokens: prompt_tokens,
-  input_tokens_details: { cached_tokens: prompt?.cached_tokens ?? 0 },
+  input_tokens_details: { cached_tokens: prompt?.cached_tokens ?? 0, cache_write_tokens: 0 },
   output_tokens: completion_tokens,
   output_tokens_details: { reasoning_tokens: completion?.reasoning_tokens ?? 0 },
   total_tokens: prompt_tokens + completion_tokens,

@@ -139,8 +139,8 @@ export class ResponseOutput {
     if (open.kind === 'function_call')
       return { id, type: 'function_call', status, call_id: call!.call_id, name: call!.name, arguments: text }
     const summary = this.#summarizes && begun ? [{ type: 'summary_text', text }] : []
-    const content = this.#summarizes ? {} : { content: begun ? [{ type: 'reasoning_text', text }] : [] }
-    return { id, type: 'reasoning', status, summary, ...content, encrypted_content: null }
+    const content = !this.#summarizes && begun ? [{ type: 'reasoning_text', text }] : []
+    return { id, type: 'reasoning', status, summary, content }
   }
 }
 
