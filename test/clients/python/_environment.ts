@@ -36,7 +36,7 @@ export async function pythonWith(requirements: Requirements): Promise<{ python: 
 
 /** Whether it is the machine and not the list that is wrong. */
 const isMissing = (reason: string): boolean =>
-  /ENOENT|ensurepip|No (interpreter|module)|resolve|unreachable|timed? ?out|connect|No matching distribution/i.test(
+  /ENOENT|ensurepip|No (interpreter|module)|dns error|name resolution|error sending request|Failed to fetch|unreachable|timed? ?out|Connection (refused|reset)/i.test(
     reason,
   )
 

@@ -34,16 +34,7 @@ const scripts: Record<string, { routes: string[]; from?: Requirements }> = {
 }
 
 /** Routes without which a test fails instead of being skipped. */
-const required = [
-  '/std/v1/chat/completions',
-  '/std/v1/completions',
-  '/std/v1/embeddings',
-  '/std/v1/rerank',
-  '/std/v1/images/generations',
-  '/std/v1/audio/speech',
-  '/std/v1/audio/transcriptions',
-  '/std/v1/models',
-]
+const required = [...new Set(Object.values(scripts).flatMap(script => script.routes))]
 
 let app: TestApp
 let routes: string[]
