@@ -3,6 +3,7 @@ import { slugIn } from '../../core/batches/batch-line.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
+import { chatBodyOf, formedAnswer } from '../../core/tasks/chat/chat-forms.ts'
 import { type ImageResult, linkedImages } from '../../core/tasks/image/image-result.ts'
 import { filesOf, hasFiles, shownResult } from '../../core/tasks/registry.ts'
 import { readResult } from '../embedded.ts'
@@ -24,6 +25,7 @@ interface EndpointRow {
 /** Every endpoint of lines but the slugs. To add one, add its row. */
 const rows: readonly EndpointRow[] = [
   { path: '/v1/chat/completions', task: 'std/chat-completion' },
+  { path: '/v1/responses', task: 'std/chat-completion', inputs: chatOfResponse, answer: response },
   { path: '/v1/completions', task: 'std/completion' },
   { path: '/v1/embeddings', task: 'std/embeddings' },
   { path: '/v1/rerank', task: 'std/rerank' },
@@ -33,6 +35,7 @@ const rows: readonly EndpointRow[] = [
   { path: '/v1/audio/transcriptions', task: 'std/audio-transcription' },
   { path: '/v1/audio/translations', task: 'std/audio-translation' },
   { path: '/v1/audio/speech', task: 'std/audio-speech' },
+  { path: '/v1/moderations', task: 'std/moderation' },
 ]
 const byPath = new Map(rows.map(row => [row.path, row]))
 
@@ -66,6 +69,30 @@ async function* shown({ job, origin }: LineResult, owners: AnswerOwners): AsyncG
     position += bytesRead
     yield buffer.subarray(0, bytesRead)
   }
+}
+
+/** What the form of a response needs of a line: nothing that is stored. */
+const formOfLine = (body: Record<string, unknown>, id: string) =>
+  chatBodyOf('responses', { ...body, store: false }, { id, earlier: {}, referenced: {} })
+
+/** Turns the body of a response into that of a chat completion. Throws Failure for what needs a stored response. */
+function chatOfResponse(body: Record<string, unknown>): Record<string, unknown> {
+  for (const param of ['previous_response_id', 'background'])
+    if (body[param] != null && body[param] !== false)
+      throw new Failure(
+        'unsupported_parameter',
+        `'${param}' cannot be used in a batch, whose responses are not stored. Send the whole conversation as 'input'.`,
+        { param },
+      )
+  return formOfLine(body, '').body
+}
+
+/** Yields the response that is made of the completion. */
+async function* response({ job, request }: LineResult): AsyncGenerator<string | Uint8Array> {
+  if (job.result === null) throw expired(job)
+  const { request: remembered } = formOfLine(request(), `resp_${job.id.slice('job_'.length)}`)
+  const facts = { createdAt: job.createdAt, queuedMs: 0 }
+  yield formedAnswer({ name: 'responses', request: remembered }, await readResult(job.result), facts)
 }
 
 /** Base64 turns three bytes into four characters, so only a multiple of three can be encoded on its own. */

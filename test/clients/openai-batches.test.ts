@@ -148,3 +148,29 @@ test('a batch of another organization does not exist', async () => {
   await expect(client.batches.retrieve(id)).rejects.toMatchObject({ status: 404, code: 'not_found' })
   await expect(client.batches.cancel(id)).rejects.toMatchObject({ status: 404, code: 'not_found' })
 })
+
+test('responses: each line is answered in that form, and what needs a stored response is refused', async () => {
+  const line = (at: number, more: object) => ({
+    custom_id: `${at}`,
+    method: 'POST',
+    url: '/v1/responses',
+    body: { model: 'fake', input: 'Hello', ...more },
+  })
+  const lines = [line(1, { instructions: 'Be short.' }), line(2, { previous_response_id: 'resp_1' })]
+  const { id } = await start(lines, { endpoint: '/v1/responses' })
+  const batch = await until(id, 'completed', 'failed')
+  expect(batch.request_counts).toEqual({ total: 2, completed: 1, failed: 1 })
+  const [done] = await linesOf(batch.output_file_id)
+  expect(done).toMatchObject({
+    custom_id: '1',
+    response: {
+      status_code: 200,
+      body: { object: 'response', status: 'completed', store: false, instructions: 'Be short.' },
+    },
+  })
+  const [refused] = await linesOf(batch.error_file_id)
+  expect(refused).toMatchObject({
+    custom_id: '2',
+    response: { status_code: 400, body: { error: { code: 'unsupported_parameter' } } },
+  })
+})
