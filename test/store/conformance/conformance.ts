@@ -14,6 +14,7 @@ import { limitRules } from './limits.ts'
 import { organizationRules } from './organizations.ts'
 import { queueRules } from './queue.ts'
 import { createOrganization } from './records.ts'
+import { responseRules } from './responses.ts'
 import { spendRules } from './spend.ts'
 import { textRules } from './text.ts'
 import { usageRules } from './usage.ts'
@@ -51,6 +52,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   webhooks: webhookRules,
   'large results': largeResultRules,
   limits: limitRules,
+  responses: responseRules,
   spend: spendRules,
   text: textRules,
   usage: usageRules,

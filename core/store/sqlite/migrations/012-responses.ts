@@ -3,7 +3,7 @@ export const responses = `
 CREATE TABLE responses (
   organization_id TEXT NOT NULL REFERENCES organizations (id),
   id TEXT NOT NULL,
-  token_id TEXT NOT NULL REFERENCES tokens (id),
+  token_id TEXT NOT NULL,
   previous_id TEXT,
   job_id TEXT,
   request TEXT NOT NULL,
