@@ -1,17 +1,14 @@
-import { modelAllowed } from '../../core/accounts/model-allowed.ts'
-import { Failure } from '../../core/failure.ts'
 import {
   AnthropicCount,
   AnthropicCountRequest,
   AnthropicMessage,
   AnthropicRequest,
 } from '../../core/schemas/anthropic.ts'
-import { modelFor } from '../../core/tasks/catalog.ts'
-import { promptTokens } from '../../core/tasks/chat/anthropic/prompt-tokens.ts'
-import { chatCompletion } from '../../core/tasks/chat/chat-completion.ts'
+import { promptTokens } from '../../core/tasks/chat/prompt-tokens.ts'
 import { errorGroups } from '../docs/route-errors.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
+import { allowedChatModel } from '../std/allowed-chat-model.ts'
 import { type InferenceOwners, inferAs } from '../std/inference.ts'
 import { anthropicErrors } from './errors.ts'
 import { anthropicModelRoutes } from './models.ts'
@@ -51,13 +48,7 @@ export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry
     example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }] },
     response: AnthropicCount,
     handle({ body }, call) {
-      const entry = modelFor(chatCompletion, body.model, owners.registry.catalog())
-      if (!modelAllowed(call.caller.token.models, entry.id))
-        throw new Failure(
-          'model_not_allowed',
-          `The token '${call.caller.token.name}' may not use the model '${entry.id}'.`,
-          { param: 'model' },
-        )
+      allowedChatModel(call, body.model, owners)
       return { input_tokens: promptTokens(body) }
     },
   }),

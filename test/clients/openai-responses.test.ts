@@ -99,3 +99,16 @@ test('a response in the background is queued, polled, and streamed from any even
   const stream = await all(await client.responses.create({ model: 'm', input: 'Hi', background: true, stream: true }))
   expect(stream.at(-1)!.type).toBe('response.completed')
 })
+
+test('tokens of an input are counted, those of the conversation that it continues too', async () => {
+  const { input_tokens: alone } = await client.responses.inputTokens.count({ model: 'm', input: 'Hello, world.' })
+  const { id } = await client.responses.create({ model: 'm', input: 'A longer question than that.' })
+  const { input_tokens: continued } = await client.responses.inputTokens.count({
+    model: 'm',
+    input: 'Hello, world.',
+    previous_response_id: id,
+  })
+  expect(alone).toBeGreaterThan(3)
+  expect(continued).toBeGreaterThan(alone + 8)
+  await expect(client.responses.inputTokens.count({ model: 'none', input: 'a' })).rejects.toMatchObject({ status: 404 })
+})

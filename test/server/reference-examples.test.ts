@@ -214,6 +214,7 @@ describe('every example of the reference is answered as documented', soon, () =>
 
   test('responses', async () => {
     await run.send('POST /std/v1/responses')
+    await run.send('POST /std/v1/responses/input_tokens')
     const body = { model: 'infer/tiny-chat', input: 'Hello!', background: true }
     const path = idOf(await run.send<{ id: string }>('POST /std/v1/responses', { body }))
     await run.send('GET /std/v1/responses/{id}', { path })

@@ -18,6 +18,7 @@ const written: Record<string, string> = {
   'GET /std/v1/responses/:id': 'user:read',
   'DELETE /std/v1/responses/:id': 'user:write',
   'POST /std/v1/responses/:id/cancel': 'user:write',
+  'POST /std/v1/responses/input_tokens': 'user:write',
   'GET /std/v1/responses/:id/input_items': 'user:read',
   'POST /std/v1/embeddings': 'user:write',
   'POST /std/v1/rerank': 'user:write',

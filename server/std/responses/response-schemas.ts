@@ -18,3 +18,10 @@ export const ResponseItems = z
     has_more: z.boolean().describe('Whether there are more after these.'),
   })
   .meta({ id: 'ResponseItemList', description: 'A page of the items of an input.' })
+
+export const ResponseTokens = z
+  .object({
+    object: z.literal('response.input_tokens'),
+    input_tokens: z.int().describe('Estimated tokens of the input.'),
+  })
+  .meta({ id: 'ResponseInputTokens', description: 'How many tokens an input has, estimated.' })

@@ -3,15 +3,18 @@ import { Failure } from '../../../core/failure.ts'
 import { newId } from '../../../core/ids.ts'
 import type { StoredResponse } from '../../../core/responses/responses.ts'
 import { type ResponseItem, ResponseObject, ResponseRequest } from '../../../core/schemas/responses.ts'
+import { chatBodyOf } from '../../../core/tasks/chat/chat-forms.ts'
+import { promptTokens } from '../../../core/tasks/chat/prompt-tokens.ts'
 import type { RememberedResponse } from '../../../core/tasks/chat/responses/response-object.ts'
 import type { Call } from '../../call.ts'
 import { errorGroups } from '../../docs/route-errors.ts'
 import type { Owners } from '../../owners.ts'
 import { route } from '../../route.ts'
+import { allowedChatModel } from '../allowed-chat-model.ts'
 import { type InferenceOwners, inferAs } from '../inference.ts'
 import { type BackgroundOwners, streamBackground, submitBackground } from './background.ts'
 import { continuedBy } from './continued.ts'
-import { ResponseDeleted, ResponseItems } from './response-schemas.ts'
+import { ResponseDeleted, ResponseItems, ResponseTokens } from './response-schemas.ts'
 
 const tag = 'Text'
 const base = '/std/v1/responses'
@@ -72,6 +75,34 @@ export const responseRoutes = (owners: ResponseOwners) => [
         }
       },
     }),
+  }),
+  route({
+    method: 'POST',
+    path: `${base}/input_tokens`,
+    scope: 'user:write',
+    bucket: 'api',
+    tag,
+    summary: 'Get token count of response',
+    description:
+      'Estimates how many tokens the input of a response has, without running it: one for each three bytes of text, tools and the conversation that it continues included, and 1000 for each image or file. Most tokenizers need fewer. `usage` of an answer has the exact count.',
+    errorCodes: ['model_not_found', 'unsupported_task', 'model_not_allowed', 'not_found', 'unsupported_parameter'],
+    body: ResponseRequest,
+    largeBody: true,
+    example: { model: 'infer/tiny-chat', input: 'Hello!' },
+    response: ResponseTokens,
+    handle: async ({ body }, call) => {
+      allowedChatModel(call, body.model, owners)
+      const items = typeof body.input === 'string' ? [] : body.input
+      const continued = await owners.responses.continued(call.caller.organizationId, {
+        responseIds: body.previous_response_id ? [body.previous_response_id] : [],
+        itemIds: items.flatMap(({ type, id }) => (type === 'item_reference' && id ? [id] : [])),
+      })
+      const { messages, tools } = chatBodyOf('responses', body, { id: '', ...continued }).body
+      return {
+        object: 'response.input_tokens' as const,
+        input_tokens: promptTokens({ messages: messages as unknown[], tools }),
+      }
+    },
   }),
   route({
     method: 'GET',

@@ -3,7 +3,10 @@ const fileTokens = 1_000
 /** Bytes of text that are counted as a token. Most tokenizers make longer ones of English and of code. */
 const bytesPerToken = 3
 
-/** Returns an estimate of the tokens of a conversation in Anthropic's form. Its size is bounded by that of the body. */
+/** The types of parts that are images, audio or files, in the forms of Anthropic and of chat completions. */
+const fileTypes = new Set<unknown>(['base64', 'url', 'file', 'image_url', 'input_audio'])
+
+/** Returns an estimate of the tokens of a conversation, of a chat or in Anthropic's form. Its size bounds the work. */
 export function promptTokens({
   system,
   messages,
@@ -21,7 +24,7 @@ export function promptTokens({
     else if (Array.isArray(value)) value.forEach(add)
     else if (value !== null && typeof value === 'object') {
       const { type } = value as { type?: unknown }
-      if (type === 'base64' || type === 'url' || type === 'file') files++
+      if (fileTypes.has(type)) files++
       else
         for (const [name, member] of Object.entries(value)) {
           bytes += name.length
