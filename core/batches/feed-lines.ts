@@ -31,7 +31,11 @@ const passing = new Set<Failure['code']>([
   'model_warming_up',
 ])
 
-export const lineError = ({ code, message }: Failure): LineError => ({ code, message })
+export const lineError = ({ code, message, param }: Failure): LineError => ({
+  code,
+  message,
+  ...(param === undefined ? {} : { param }),
+})
 
 /** Admits lines of batches and turns them into jobs. */
 export function openLineAdmission({

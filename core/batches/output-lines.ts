@@ -27,10 +27,10 @@ interface OutputOptions {
 const idOf = (line: BatchLine | undefined): string => line?.jobId?.slice('job_'.length) ?? ulid()
 
 /** The error of a line whose request was answered with a failure. */
-function answered(id: string, customId: string, { code, message }: LineError): string {
+function answered(id: string, customId: string, { code, message, param }: LineError): string {
   const failure = new Failure(code as FailureCode, message)
   const request_id = `req_${id}`
-  const error = { code, message, type: failure.type, param: null, request_id }
+  const error = { code, message, type: failure.type, param: param ?? null, request_id }
   const response = { status_code: failure.status, request_id, body: { error } }
   return `${JSON.stringify({ id: `batch_req_${id}`, custom_id: customId, response, error: null })}\n`
 }

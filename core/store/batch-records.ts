@@ -30,6 +30,8 @@ export interface BatchFault {
 export interface LineError {
   code: string
   message: string
+  /** The field of the request that the message is about. */
+  param?: string
 }
 
 export interface NewBatch {

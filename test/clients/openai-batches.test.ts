@@ -171,6 +171,6 @@ test('responses: each line is answered in that form, and what needs a stored res
   const [refused] = await linesOf(batch.error_file_id)
   expect(refused).toMatchObject({
     custom_id: '2',
-    response: { status_code: 400, body: { error: { code: 'unsupported_parameter' } } },
+    response: { status_code: 400, body: { error: { code: 'unsupported_parameter', param: 'previous_response_id' } } },
   })
 })
