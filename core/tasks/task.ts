@@ -8,6 +8,7 @@ import type { FileRecord } from '../store/store.ts'
 import type { PreparedGeneration } from './generation/prepare.ts'
 import type { ResultFile } from './generation/result.ts'
 import type { Metering } from './metering.ts'
+import type { TaskPrediction } from './prediction.ts'
 import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 import type { GenerationInputs } from './protocols/generation-call.ts'
 import type { Completed } from './protocols/infer-generation.ts'
@@ -98,6 +99,8 @@ interface TaskFacts<Id extends Task> extends TaskName<Id> {
   takesFiles: boolean
   /** Whether a media URL belongs at this path of a request: there, a reference to an object is read as its URL. */
   isMediaPath: (path: Path) => boolean
+  /** Absent if Replicate's clients cannot run it. */
+  prediction?: TaskPrediction
   /** Absent if results have no files. */
   files?: ResultFiles
   /** Whether another run with the same inputs gives the same result, so that both can share one. */

@@ -2,8 +2,7 @@ import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { isSlugTask } from '../../core/schemas/task.ts'
 import type { JobRecord, RequestWebhook } from '../../core/store/store.ts'
-import { predictionInputs, predictionTask } from '../../core/tasks/prediction.ts'
-import { taskRecord } from '../../core/tasks/registry.ts'
+import { predictionTask } from '../../core/tasks/prediction-task.ts'
 import { hasEnded } from '../api/job-record.ts'
 import { parsedInputs, type SubmitterOwners, submitters } from '../api/submitters.ts'
 import type { Call } from '../call.ts'
@@ -123,8 +122,8 @@ async function submit(
     string,
     unknown
   >
-  const task = predictionTask(model, sent)
-  const inputs = predictionInputs(task, sent)
+  const { id: task, runner, prediction } = predictionTask(model, sent)
+  const inputs = prediction.request(sent)
   const limitMs = cancelAfterMs(call.req.headers['cancel-after'])
   const terms: JobTerms = {
     metadata: ofReplicate,
@@ -134,7 +133,7 @@ async function submit(
   }
   if (isSlugTask(task))
     return (await submitGeneration(call, { target: { modelId: model.id, task }, body: inputs, terms }, owners)).job
-  return submitters[taskRecord(task).runner].create(call, { task, modelId: model.id, inputs, terms, body }, owners)
+  return submitters[runner].create(call, { task, modelId: model.id, inputs, terms, body }, owners)
 }
 
 async function create(

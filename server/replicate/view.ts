@@ -2,7 +2,7 @@ import { Failure } from '../../core/failure.ts'
 import { queueIdOf } from '../../core/ids.ts'
 import { isSlugTask } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
-import { generatedOutput, predictionOutput } from '../../core/tasks/prediction.ts'
+import { taskRecord } from '../../core/tasks/registry.ts'
 import { inputsText, resultText } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { readResult } from '../embedded.ts'
@@ -32,9 +32,11 @@ type ViewOwners = Pick<Owners, 'files' | 'jobs'>
 
 /** Returns the output of a prediction, with addresses of its files. */
 async function outputOfPrediction(job: JobRecord, from: Pick<Call, 'origin'>, owners: ViewOwners): Promise<unknown> {
-  if (isSlugTask(job.task)) return generatedOutput(await outputOf(job, from, owners))
-  const text = await readResult(job.result!)
-  return predictionOutput(job.task, JSON.parse(resultText(job.task, text, from, owners)) as Record<string, unknown>)
+  const result = isSlugTask(job.task)
+    ? await outputOf(job, from, owners)
+    : (JSON.parse(resultText(job.task, await readResult(job.result!), from, owners)) as object)
+  const { prediction } = taskRecord(job.task)
+  return prediction ? prediction.output(result) : result
 }
 
 /** Where the events of a prediction are streamed: signed, because Replicate's clients send no token there. */

@@ -4,6 +4,7 @@ import { isRepeatableSample } from '../sampling.ts'
 import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
 import { type ChatAnswerFormat, chatCompletion, prepareChat, shapeChat } from './chat-completion.ts'
+import { chatPrediction } from './chat-prediction.ts'
 
 /** The record of `std/chat-completion`. */
 export const chatTask: TextTaskRecord = {
@@ -32,6 +33,7 @@ export const chatTask: TextTaskRecord = {
   metering: textMetering,
   isMediaPath: path => path.at(-1) === 'url' && path.at(-2) === 'image_url',
   isRepeatable: isRepeatableSample,
+  prediction: chatPrediction,
   prepare: prepareChat,
   shape: (answers, answerFormat: ChatAnswerFormat) => shapeChat(answers[0]!, answerFormat),
 }

@@ -1,4 +1,6 @@
+import { presentMembers } from '../../present-members.ts'
 import type { GenerationTask } from '../../schemas/task.ts'
+import type { PredictionInput } from '../prediction.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import { isSeeded } from '../sampling.ts'
 import type { GenerationTaskRecord, Path } from '../task.ts'
@@ -15,6 +17,18 @@ const mediaField = /^(image|mask|video|audio)(_url)?$/
 /** Whether a value at this path names media: the path is a media field, or the `url` of an object in one. */
 const isMediaPath = (path: Path): boolean =>
   path.length === 1 ? mediaField.test(String(path[0])) : path.at(-1) === 'url' && mediaField.test(String(path.at(-2)))
+
+const mediaKinds = ['image', 'mask', 'video', 'audio'] as const
+
+/** Returns the input of a prediction as a request: only the number of images has another name. */
+const asGeneration = ({ num_outputs, ...input }: PredictionInput): Record<string, unknown> =>
+  presentMembers({ ...input, num_images: input.num_images ?? num_outputs })
+
+/** Returns the addresses of the files of a result. */
+function addresses(result: object): unknown {
+  const { images, video } = result as { images?: { url: string }[]; video?: { url: string } }
+  return images ? images.map(({ url }) => url) : (video?.url ?? null)
+}
 
 /** Returns the record of a task under /slug: its stored inputs are GenerationInputs, its result is files. */
 export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'video'): GenerationTaskRecord {
@@ -42,6 +56,11 @@ export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'v
         [...images, ...(video ? [video] : [])].map(file => file.file_id),
     },
     isRepeatable: isSeeded,
+    prediction: {
+      media: mediaKinds.filter(kind => fields.includes(`${kind}_url`)),
+      request: asGeneration,
+      output: addresses,
+    },
     fill: (inputs, context) => fillInputs(prepare, inputs, context),
     requestAgain({ extra, prompt_expansion, ...stored }: GenerationInputs) {
       const sent = Object.entries(stored).filter(([name, value]) => kept.has(name) && value !== null && value !== '')

@@ -1,4 +1,6 @@
+import { presentMembers } from '../../present-members.ts'
 import { speechMetering } from '../metering.ts'
+import { firstOf } from '../prediction.ts'
 import { isRepeatableSample } from '../sampling.ts'
 import type { FillContext, SpeechTaskRecord } from '../task.ts'
 import { requestFor, textInputs } from '../text-inputs.ts'
@@ -32,5 +34,15 @@ export const speechTask: SpeechTaskRecord = {
   fill: withReferenceFile,
   files: { shown: linkedSpeech, ids: ({ file_id }: SpeechResult) => [file_id] },
   isRepeatable: isRepeatableSample,
+  prediction: {
+    media: [],
+    request: input =>
+      presentMembers({
+        input: firstOf(input, 'text', 'input', 'prompt'),
+        voice: firstOf(input, 'voice', 'speaker'),
+        speed: input.speed,
+      }),
+    output: result => (result as { audio_url: string }).audio_url,
+  },
   prepare: prepareSpeech,
 }

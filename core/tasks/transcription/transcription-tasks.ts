@@ -1,5 +1,7 @@
+import { presentMembers } from '../../present-members.ts'
 import { transcriptionTasks as ids, type TranscriptionTask } from '../../schemas/task.ts'
 import { transcriptionMetering } from '../metering.ts'
+import { firstOf, type TaskPrediction } from '../prediction.ts'
 import type { FillContext, TranscriptionTaskRecord } from '../task.ts'
 import { requestFor } from '../text-inputs.ts'
 import {
@@ -22,6 +24,17 @@ const aliases: Record<TranscriptionTask, string[]> = {
 /** Fields that can name the audio by a URL. */
 const mediaFields: ReadonlySet<unknown> = new Set(['file', 'url'])
 
+const prediction: TaskPrediction = {
+  media: ['audio'],
+  request: input =>
+    presentMembers({
+      url: firstOf(input, 'audio', 'audio_file', 'file', 'url'),
+      language: input.language,
+      prompt: input.prompt,
+    }),
+  output: result => result,
+}
+
 /** The records of the tasks that turn audio into text. */
 export const transcriptionTasks: readonly TranscriptionTaskRecord[] = ids.map(task => ({
   ...transcriptions[task],
@@ -39,6 +52,7 @@ export const transcriptionTasks: readonly TranscriptionTaskRecord[] = ids.map(ta
     (path.length === 1 && mediaFields.has(path[0])) || (path.length === 2 && path[0] === 'known_speaker_references'),
   // Without a temperature engines decode greedily.
   isRepeatable: ({ temperature }) => !(Number(temperature) > 0),
+  ...(task === 'std/audio-transcription' ? { prediction } : {}),
   fill: (inputs, context) => withAudioFile(task, inputs, context),
   requestAgain: (stored: object) => stored,
   prepare: (request, catalog) => prepareTranscription(task, request, catalog),
