@@ -1,4 +1,5 @@
 import { Failure } from '../../../failure.ts'
+import { presentMembers } from '../../../present-members.ts'
 import type { AnthropicBlock, AnthropicRequest } from '../../../schemas/anthropic.ts'
 import { effortOfBudget } from '../effort-of-budget.ts'
 import { type ChatPart, joined, needed, partsOf, partsOfBlock } from './anthropic-content.ts'
@@ -13,27 +14,31 @@ export type AnthropicConversation = Pick<
 
 /** Returns the body of a chat completion. Throws Failure whose `param` names a field of the request. */
 export function anthropicBody(request: AnthropicConversation): Record<string, unknown> {
-  const body: Record<string, unknown> = { model: request.model, messages: messagesOf(request) }
-  const set = (name: string, value: unknown) => {
-    if (value !== undefined && value !== null) body[name] = value
-  }
-  set('max_completion_tokens', request.max_tokens)
-  set('stop', request.stop_sequences?.length ? request.stop_sequences : undefined)
-  set('temperature', request.temperature)
-  set('top_p', request.top_p)
-  set('top_k', request.top_k)
-  set('user', request.metadata?.user_id)
-  set('reasoning_effort', effortOf(request))
-  if (request.tools?.length) {
-    body.tools = request.tools.map(toolOf)
-    const choice = request.tool_choice
-    if (choice) body.tool_choice = choiceOf(choice, request.tools)
-    if (choice?.disable_parallel_tool_use) body.parallel_tool_calls = false
-  }
-  const format = request.output_config?.format
-  if (format)
-    body.response_format = { type: 'json_schema', json_schema: { name: 'answer', schema: format.schema, strict: true } }
-  return body
+  const { tools, tool_choice: choice, output_config, stop_sequences } = request
+  const format = output_config?.format
+  const calling = tools?.length
+    ? {
+        tools: tools.map(toolOf),
+        tool_choice: choice && choiceOf(choice, tools),
+        parallel_tool_calls: choice?.disable_parallel_tool_use ? false : undefined,
+      }
+    : {}
+  return presentMembers({
+    model: request.model,
+    messages: messagesOf(request),
+    max_completion_tokens: request.max_tokens,
+    stop: stop_sequences?.length ? stop_sequences : undefined,
+    temperature: request.temperature,
+    top_p: request.top_p,
+    top_k: request.top_k,
+    user: request.metadata?.user_id,
+    reasoning_effort: effortOf(request),
+    response_format: format && {
+      type: 'json_schema',
+      json_schema: { name: 'answer', schema: format.schema, strict: true },
+    },
+    ...calling,
+  })
 }
 
 function messagesOf({ system, messages }: AnthropicConversation): Message[] {

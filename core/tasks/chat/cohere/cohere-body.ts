@@ -1,4 +1,5 @@
 import { Failure } from '../../../failure.ts'
+import { presentMembers } from '../../../present-members.ts'
 import type { CohereChatRequest, CohereMessage, CoherePart } from '../../../schemas/cohere.ts'
 import { effortOfBudget } from '../effort-of-budget.ts'
 
@@ -6,32 +7,37 @@ type Message = Record<string, unknown>
 
 /** Returns the body of a chat completion. Throws Failure whose `param` names a field of the request. */
 export function cohereBody(request: CohereChatRequest): Record<string, unknown> {
-  const body: Record<string, unknown> = { model: request.model, messages: messagesOf(request) }
-  const set = (name: string, value: unknown) => {
-    if (value !== undefined && value !== null) body[name] = value
-  }
-  set('max_completion_tokens', request.max_tokens)
-  set('stop', request.stop_sequences?.length ? request.stop_sequences : undefined)
-  set('temperature', request.temperature)
-  set('seed', request.seed)
-  set('frequency_penalty', request.frequency_penalty)
-  set('presence_penalty', request.presence_penalty)
-  set('top_k', request.k)
-  set('top_p', request.p)
-  set('priority', request.priority)
-  const { thinking } = request
-  set('reasoning_effort', thinking?.type === 'disabled' ? 'none' : effortOfBudget(thinking?.token_budget))
-  if (request.tools?.length) {
-    const strict = request.strict_tools ? { strict: true } : {}
-    body.tools = request.tools.map(tool => ({ type: 'function', function: { ...tool.function, ...strict } }))
-    set('tool_choice', request.tool_choice?.toLowerCase())
-  }
-  const format = request.response_format
-  if (format?.type === 'json_object')
-    body.response_format = format.json_schema
-      ? { type: 'json_schema', json_schema: { name: 'answer', schema: format.json_schema, strict: true } }
-      : { type: 'json_object' }
-  return body
+  const { thinking, tools, stop_sequences } = request
+  const strict = request.strict_tools ? { strict: true } : {}
+  const calling = tools?.length
+    ? {
+        tools: tools.map(tool => ({ type: 'function', function: { ...tool.function, ...strict } })),
+        tool_choice: request.tool_choice?.toLowerCase(),
+      }
+    : {}
+  return presentMembers({
+    model: request.model,
+    messages: messagesOf(request),
+    max_completion_tokens: request.max_tokens,
+    stop: stop_sequences?.length ? stop_sequences : undefined,
+    temperature: request.temperature,
+    seed: request.seed,
+    frequency_penalty: request.frequency_penalty,
+    presence_penalty: request.presence_penalty,
+    top_k: request.k,
+    top_p: request.p,
+    priority: request.priority,
+    reasoning_effort: thinking?.type === 'disabled' ? 'none' : effortOfBudget(thinking?.token_budget),
+    response_format: formatOf(request),
+    ...calling,
+  })
+}
+
+function formatOf({ response_format: format }: CohereChatRequest): object | undefined {
+  if (format?.type !== 'json_object') return undefined
+  return format.json_schema
+    ? { type: 'json_schema', json_schema: { name: 'answer', schema: format.json_schema, strict: true } }
+    : { type: 'json_object' }
 }
 
 function messagesOf({ messages, documents }: CohereChatRequest): Message[] {

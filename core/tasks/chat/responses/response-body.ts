@@ -1,4 +1,5 @@
 import { Failure } from '../../../failure.ts'
+import { presentMembers } from '../../../present-members.ts'
 import type { ResponseItem, ResponseRequest, ResponseTool } from '../../../schemas/responses.ts'
 import { messagesOf, type ReferencedItems } from './response-messages.ts'
 
@@ -22,7 +23,7 @@ export function responseBody(request: ResponseRequest, { earlier, referenced }: 
     throw new Failure('invalid_value', "'input' is empty. Send a text or at least one item.", { param: 'input' })
   const { user, include, reasoning } = request
   const logprobs = Boolean(top_logprobs) || include?.includes('message.output_text.logprobs')
-  return defined({
+  return presentMembers({
     model,
     messages: [
       ...(instructions ? [{ role: 'system', content: instructions }] : []),
@@ -56,9 +57,6 @@ function earlierOf(
   )
 }
 
-const defined = (body: Record<string, unknown>): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null && value !== undefined))
-
 function refuse({ conversation, prompt, truncation, background, store }: ResponseRequest): void {
   const unsupported = (param: string, instead: string) =>
     new Failure('unsupported_parameter', `'${param}' does not exist here. ${instead}`, { param })
@@ -81,7 +79,7 @@ function formatOf({ text }: ResponseRequest): object | undefined {
   if (!format || format.type === 'text') return undefined
   if (format.type === 'json_object') return { type: 'json_object' }
   const { name, description, schema, strict } = format
-  return { type: 'json_schema', json_schema: defined({ name: name ?? 'answer', description, schema, strict }) }
+  return { type: 'json_schema', json_schema: presentMembers({ name: name ?? 'answer', description, schema, strict }) }
 }
 
 function toolsOf({ tools, tool_choice }: ResponseRequest): { tools?: object[]; tool_choice?: unknown } {
@@ -118,5 +116,5 @@ function refuseTool({ type }: ResponseTool, at: number): void {
 
 const asChatTool = ({ name, description, parameters, strict }: ResponseTool): object => ({
   type: 'function',
-  function: defined({ name, description, parameters, strict }),
+  function: presentMembers({ name, description, parameters, strict }),
 })
