@@ -10,6 +10,7 @@ import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { batchPaths } from './batch-endpoints.ts'
 import { BatchObject, batchObject } from './batch-object.ts'
+import { listPage } from './list-page.ts'
 
 const tag = 'Batches'
 const base = '/std/v1/batches'
@@ -142,13 +143,7 @@ export const batchJobRoutes = (owners: BatchOwners) => [
       const page = { limit: limit + 1, after, oldestFirst: order === 'asc' }
       const found = await owners.batches.list(call.caller.organizationId, page)
       const data = found.slice(0, limit).map(batchObject)
-      return {
-        object: 'list' as const,
-        data,
-        first_id: data[0]?.id ?? null,
-        last_id: data.at(-1)?.id ?? null,
-        has_more: found.length > limit,
-      }
+      return listPage(data, found.length > limit)
     },
   }),
   route({

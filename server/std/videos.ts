@@ -17,6 +17,7 @@ import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
 import { type SubmitOwners, submitGeneration } from '../slug/submit.ts'
 import { outputOf } from '../slug/view.ts'
+import { listPage } from './list-page.ts'
 import { VideoCreate, VideoCreateForm, VideoDeleted, VideoObject, VideoPage } from './video-object.ts'
 
 type VideoOwners = SubmitOwners & Pick<Owners, 'cpu'>
@@ -157,13 +158,7 @@ export const videoRoutes = (owners: VideoOwners) => [
       // Lists of jobs have no inputs.
       const jobs = await Promise.all(page.jobs.map(({ organizationId, id }) => owners.jobs.find(organizationId, id)))
       const data = jobs.flatMap(job => (job ? [view(job, owners)] : []))
-      return {
-        object: 'list' as const,
-        data,
-        first_id: data[0]?.id ?? null,
-        last_id: data.at(-1)?.id ?? null,
-        has_more: page.more,
-      }
+      return listPage(data, page.more)
     },
   }),
   route({

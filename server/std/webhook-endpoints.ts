@@ -19,6 +19,7 @@ import {
 import { Tested, testEndpoint } from '../api/webhooks.ts'
 import { once } from '../idempotency.ts'
 import { route } from '../route.ts'
+import { listPage } from './list-page.ts'
 
 const tag = webhookTag
 const base = '/std/v1/webhook_endpoints'
@@ -102,13 +103,7 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
         throw new Failure('invalid_value', "'after' must be the id of an endpoint.", { param: 'after' })
       const found = await owners.webhooks.list(call.caller.organizationId, { limit: limit + 1, after })
       const data = found.slice(0, limit).map(endpoint => shownEndpoint(endpoint, owners))
-      return {
-        object: 'list' as const,
-        data,
-        first_id: data[0]?.id ?? null,
-        last_id: data.at(-1)?.id ?? null,
-        has_more: found.length > limit,
-      }
+      return listPage(data, found.length > limit)
     },
   }),
   route({

@@ -14,6 +14,14 @@ import { submitText, type TextJobOwners } from '../text-job.ts'
 
 export type BackgroundOwners = TextJobOwners & Pick<Owners, 'responses'>
 
+/** Whether the body may ask for a response in the background. A large one is searched, because parsing it takes long. */
+function asksForBackground(body: Buffer): boolean {
+  for (let at = body.indexOf(member); at >= 0; at = body.indexOf(member, at + member.length))
+    if (/^\s*:\s*true/.test(body.toString('latin1', at + member.length, at + member.length + 32))) return true
+  return false
+}
+const member = '"background"'
+
 /** The job and the response that it makes have the same ULID. */
 const responseIdOf = (jobId: string): string => `resp_${jobId.slice('job_'.length)}`
 
@@ -27,16 +35,16 @@ export async function submitBackground(
   continued: Continued,
   owners: BackgroundOwners,
 ): Promise<{ stored: StoredResponse; streams: boolean } | undefined> {
-  if (!body.includes('"background"')) return undefined
+  if (!asksForBackground(body)) return undefined
   const { config, responses } = owners
-  const raw = parseJson(body, config.limits)
-  const { data: request } = ResponseRequest.safeParse(raw)
-  if (request?.background !== true) return undefined
   if (body.length > config.limits.json_body)
     throw new Failure(
       'payload_too_large',
       `A response in the background may have a request of at most ${Math.floor(config.limits.json_body / 1024)} KiB. Send images as files, or leave 'background' out.`,
     )
+  const raw = parseJson(body, config.limits)
+  const { data: request } = ResponseRequest.safeParse(raw)
+  if (request?.background !== true) return undefined
   const { body: chat } = chatBodyOf('responses', raw, { id: '', ...continued })
   const { stream: _, stream_options: __, ...inputs } = chat
   const { organizationId, token } = call.caller

@@ -12,6 +12,7 @@ import type { Owners } from '../../owners.ts'
 import { route } from '../../route.ts'
 import { allowedChatModel } from '../allowed-chat-model.ts'
 import { type InferenceOwners, inferAs } from '../inference.ts'
+import { listPage } from '../list-page.ts'
 import { type BackgroundOwners, streamBackground, submitBackground } from './background.ts'
 import { continuedBy } from './continued.ts'
 import { ResponseDeleted, ResponseItems, ResponseTokens } from './response-schemas.ts'
@@ -202,13 +203,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
       if (after !== undefined && from === 0)
         throw new Failure('invalid_value', "'after' must be the id of an item of this input.", { param: 'after' })
       const data = items.slice(from, from + limit)
-      return {
-        object: 'list' as const,
-        data,
-        first_id: data[0]?.id ?? null,
-        last_id: data.at(-1)?.id ?? null,
-        has_more: from + limit < items.length,
-      }
+      return listPage(data, from + limit < items.length)
     },
   }),
 ]
