@@ -22,6 +22,7 @@ import { isAllowedAt, outsideHours } from './allowed-hours.ts'
 import type { Keys } from './keys.ts'
 import { type EffectiveLimits, effectiveLimits } from './plan.ts'
 import { openPlans, type Plans } from './plans.ts'
+import { requireUsable } from './require-usable.ts'
 import { digestMatches, digestOf, hintOf, mintSecret, parseSecret } from './secret.ts'
 import type { TokenOptions } from './token-options.ts'
 
@@ -55,7 +56,7 @@ const maxCached = 4_096
 /** The maximum time that a rotated secret still works beside its successor, milliseconds. */
 export const maxOverlapMs = day
 
-/** The stored status of a token, or `expired` once its time has passed. */
+/** The current status of a token: the stored one, or `expired` once its time has passed. */
 export const statusAt = (token: { status: TokenStatus; expiresAt: number | null }, now: number): TokenStatus =>
   token.status === 'active' && token.expiresAt !== null && token.expiresAt <= now ? 'expired' : token.status
 
@@ -128,6 +129,7 @@ export function openAccounts({
     }
   }
 
+  /** The caller of this secret, in any state; undefined for any other text. */
   function verified(secret: string): CachedCaller | undefined {
     const at = performance.now()
     if (at >= cachedUntil || cached.size >= maxCached) {
@@ -161,21 +163,11 @@ export function openAccounts({
     found.allowedUntil = Math.floor(at / 60_000 + 1) * 60_000
   }
 
+  /** Returns the caller if the token can be used now, and remembers the use. */
   function admitted(found: CachedCaller): Caller {
     const { token } = found.caller
-    if (token.status === 'revoked' || token.status === 'disabled')
-      throw new Failure('token_revoked', `The token '${token.name}' (${token.hint}) is ${token.status}.`)
     const at = now()
-    if (token.expiresAt !== null && token.expiresAt <= at)
-      throw new Failure(
-        'token_expired',
-        `The token '${token.name}' (${token.hint}) expired at ${new Date(token.expiresAt).toISOString()}.`,
-      )
-    if (token.organizationStatus !== 'active')
-      throw new Failure(
-        'organization_disabled',
-        `The organization '${token.organizationName}' is ${token.organizationStatus}. Ask the operator of this server.`,
-      )
+    requireUsable(token, at)
     requireAllowedHours(found, at)
     if (at - (token.lastUsedAt ?? 0) > 60_000) uses.set(token.id, at)
     return found.caller
@@ -204,7 +196,7 @@ export function openAccounts({
       if (row) return admitted({ caller: callerOf(row), allowedUntil: 0 })
       throw new Failure('invalid_api_key', `There is no token with the id '${id}'.`)
     },
-    /** In any state; undefined for any other text. */
+    /** The token of this secret, in any state; undefined for any other text. */
     find: (secret: string): VerifiableToken | undefined => verified(secret)?.caller.token,
     /** The limits of an organization; undefined: there is none. */
     async limitsOf(organizationId: string): Promise<EffectiveLimits | undefined> {
@@ -250,6 +242,7 @@ export function openAccounts({
         return store.tokens.update(organizationId, id, change, by)
       }),
 
+    /** Undefined: no such token. `conflict` for the last one that can manage tokens unless forced. */
     revoke: (organizationId: string, id: string, force = false, by: Actor = theServer) =>
       inOrder(async (): Promise<TokenRecord | undefined> => {
         const token = await store.tokens.find(organizationId, id)
