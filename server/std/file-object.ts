@@ -65,7 +65,7 @@ export const fileObject = (file: FileRecord): z.input<typeof FileObject> => ({
   status: 'processed',
 })
 
-/** The same for an absent file and for one of another organization, in the words of OpenAI's API. */
+/** The same for an absent file and for one of another organization, with the message of OpenAI's API. */
 export const noSuchFile = (id: string): Failure =>
   new Failure('not_found', `No such File object: ${id.slice(0, 64)}`, { param: 'id' })
 
