@@ -31,7 +31,15 @@ export async function* linesOf(
     line = 1,
     maxBytes,
     pieceSize = pieceBytes,
-  }: { offset?: number; line?: number; maxBytes: number; pieceSize?: number },
+    pause,
+  }: {
+    offset?: number
+    line?: number
+    maxBytes: number
+    pieceSize?: number
+    /** Called after every line, also an empty one; lets other work run when it is time. */
+    pause?: () => Promise<void> | undefined
+  },
 ): AsyncGenerator<RawLine> {
   await using file = await open(path, 'r')
   const piece = Buffer.allocUnsafe(pieceSize)
@@ -61,6 +69,8 @@ export async function* linesOf(
       take(piece.subarray(from, at))
       from = at + 1
       yield* ended(position + from)
+      const pausing = pause?.()
+      if (pausing) await pausing
     }
     if (from < bytesRead) take(piece.subarray(from, bytesRead))
     position += bytesRead
@@ -78,7 +88,7 @@ export interface CheckedFile {
   models: { id: string; lines: number[] }[]
 }
 
-interface CheckOptions extends BatchTarget {
+export interface CheckOptions extends BatchTarget {
   path: string
   /** The longest line, bytes. */
   maxBytes: number
@@ -87,14 +97,36 @@ interface CheckOptions extends BatchTarget {
 /** The most different models of which lines are noted. */
 const maxModels = 1_000
 
+/** What the check of a file needs of a line. */
+export type LineSummary = { customId: string; model: string | null } | { fault: Omit<BatchFault, 'line'> }
+
+/** Parses a line. Pure. */
+export function summaryOf(text: string, target: BatchTarget): LineSummary {
+  const read = readLine(text, target)
+  if ('fault' in read) return read
+  const { model } = read.body
+  return { customId: read.customId, model: typeof model === 'string' ? model : null }
+}
+
+/** How the check of a file shares the event loop. */
+interface CheckTurns {
+  /** Lets other work run when it is time. */
+  pause: () => Promise<void> | undefined
+  /** `summaryOf`, elsewhere for a long line. */
+  summary: (text: string, target: BatchTarget) => LineSummary | Promise<LineSummary>
+}
+
 /** Checks the lines of an input file. Its memory does not depend on the size of the file, only on the number of lines. */
-export async function checkFile({ path, maxBytes, ...target }: CheckOptions): Promise<CheckedFile> {
+export async function checkFile(
+  { path, maxBytes, ...target }: CheckOptions,
+  { pause, summary }: CheckTurns,
+): Promise<CheckedFile> {
   const faults: BatchFault[] = []
   // Digests, so that long ids need no more memory than short ones.
   const ids = new Set<string>()
   const models = new Map<string, number[]>()
   let total = 0
-  for await (const { text, line } of linesOf(path, { maxBytes })) {
+  for await (const { text, line } of linesOf(path, { maxBytes, pause })) {
     if (faults.length >= maxFaults) break
     total++
     if (total > maxLines) {
@@ -106,7 +138,7 @@ export async function checkFile({ path, maxBytes, ...target }: CheckOptions): Pr
       faults.push({ code: 'invalid_json_line', param: null, line, message })
       continue
     }
-    const read = readLine(text, target)
+    const read = await summary(text, target)
     if ('fault' in read) {
       faults.push({ ...read.fault, line })
       continue
@@ -117,8 +149,8 @@ export async function checkFile({ path, maxBytes, ...target }: CheckOptions): Pr
       faults.push({ code: 'duplicate_custom_id', param: 'custom_id', line, message })
     }
     ids.add(digest)
-    if (!target.namesModel) continue
-    const model = read.body.model as string
+    const { model } = read
+    if (!target.namesModel || model === null) continue
     const lines = models.get(model)
     if (lines) {
       if (lines.length < maxFaults) lines.push(line)
@@ -181,6 +213,8 @@ export async function readPage(
 
 /** Thread work on the input files of batches. */
 export const batchWork = {
-  checkBatch: async (options: CheckOptions): Promise<Done<CheckedFile>> => ({ value: await checkFile(options) }),
+  checkBatchLine: ({ text, target }: { text: string; target: BatchTarget }): Done<LineSummary> => ({
+    value: summaryOf(text, target),
+  }),
   readBatch: async (options: PageOptions): Promise<Done<InputLine[]>> => ({ value: (await readPage(options)) ?? [] }),
 } satisfies ThreadWork

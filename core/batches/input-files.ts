@@ -1,5 +1,15 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Cpu } from '../cpu/cpu.ts'
-import { type batchWork, type CheckedFile, type InputLine, type PageOptions, readPage } from './batch-work.ts'
+import {
+  type batchWork,
+  type CheckedFile,
+  type CheckOptions,
+  checkFile,
+  type InputLine,
+  type PageOptions,
+  readPage,
+  summaryOf,
+} from './batch-work.ts'
 
 /** Longer lines are parsed in a thread. Parsing 64 KiB takes half a millisecond. */
 const largestInline = 64 << 10
@@ -8,9 +18,22 @@ const largestInline = 64 << 10
 export function openInputFiles({ calling }: Pick<Cpu, 'calling'>) {
   const call = calling<typeof batchWork>()
   return {
-    /** Checks all lines, in a thread. */
-    check: (options: Parameters<typeof batchWork.checkBatch>[0], signal: AbortSignal): Promise<CheckedFile> =>
-      call('batches', 'checkBatch', options, { signal }),
+    /** Checks all lines, a millisecond at a time: a thread for it would need more memory than all other work of a batch. */
+    check(options: CheckOptions, signal: AbortSignal): Promise<CheckedFile> {
+      let began = performance.now()
+      async function turn(): Promise<void> {
+        await nextTurn()
+        signal.throwIfAborted()
+        began = performance.now()
+      }
+      return checkFile(options, {
+        pause: () => (performance.now() - began > 1 ? turn() : undefined),
+        summary: (text, target) =>
+          text.length > largestInline
+            ? call('batches', 'checkBatchLine', { text, target }, { signal })
+            : summaryOf(text, target),
+      })
+    },
     /** Reads the next lines, at most about 64 KiB of them or one larger line. Empty at the end of the file. */
     async page(options: Omit<PageOptions, 'bytes'>): Promise<InputLine[]> {
       const page = await readPage({ ...options, bytes: largestInline }, largestInline)

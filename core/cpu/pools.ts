@@ -37,7 +37,7 @@ export function openPools({ threads, maxQueue }: PoolsOptions) {
     results: { ...shared, maxQueue: maxLookups, ...within(1024) },
     // An hour of audio takes seconds, and one at a time limits the memory.
     audio: { ...shared, ...within(256) },
-    // The input files of batches, one at a time: checking one takes seconds. The thread ends soon after.
+    // Long lines of the input files of batches. The thread ends soon after.
     batches: { ...shared, idleTimeout: 1_000, ...within(128) },
     // Speech is encoded while the engine generates it. Each stream takes a thousandth of the thread's time.
     encoders: { ...shared, concurrentTasksPerWorker: 64, ...within(256) },
