@@ -143,6 +143,7 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     return
   }
   disablePretenuring()
+  limitHeapGrowth()
   // The garbage of the start: V8 would keep it while the server is idle.
   setTimeout(collectGarbage, 2_000).unref()
   useSmallBufferBlocks()
@@ -205,6 +206,14 @@ async function showAddress(options: Options, urls: readonly string[], terminal: 
  */
 function disablePretenuring(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')
+}
+
+/**
+ * Lets the old generation grow by a tenth between two full collections. V8 chose up to a doubling: the memory beside the
+ * same work differed by 60 MB from start to start. The processor time per request is the same (bin/README.md).
+ */
+function limitHeapGrowth(): void {
+  setFlagsFromString('--heap-growing-percent=10')
 }
 
 /**
