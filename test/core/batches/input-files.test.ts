@@ -35,15 +35,12 @@ test.each([
 ])('the check of many %s lets other work run', async (_, lines) => {
   const { files, calls } = openFiles()
   let turns = 0
-  let over = false
+  const over = new AbortController()
   const others = (async () => {
-    while (!over) {
-      await nextTurn()
-      turns++
-    }
+    for (; !over.signal.aborted; turns++) await nextTurn()
   })()
   const { total, faults } = await files.check(options(lines), new AbortController().signal)
-  over = true
+  over.abort()
   await others
   expect([total, faults, calls]).toEqual([lines.filter(text => text !== ' ').length, [], []])
   expect(turns).toBeGreaterThan(3)
