@@ -45,7 +45,8 @@ export const onlyWhatIsUsed: Plugin[] = [
     import api from './lib/api/index.js'
     Object.assign(Dispatcher.prototype, api)
     export { default as Agent } from './lib/dispatcher/agent.js'
-    export { default as Client } from './lib/dispatcher/client.js'`,
+    export { default as Client } from './lib/dispatcher/client.js'
+    export { default as buildConnector } from './lib/core/connect.js'`,
   ),
   // No connection of ours speaks HTTP/2 (`allowH2: false`), of which Node's own part is large.
   instead(/\/undici\/lib\/dispatcher\/client-h2\.js$/, `module.exports = () => { ${notInBundle('HTTP/2')} }`),
