@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: 'test/_build.ts',
     // Real processes, sockets and fsyncs on small shared machines: two files at a time, generous patience.
     maxWorkers: 2,
     // Node strips types with WebAssembly in each thread. V8 aborts the process now and then ("Check failed:

@@ -25,7 +25,7 @@ async function openKillable(models: object[]) {
     url: `http://${address}`,
     secret: () => readFileSync(join(dataDir, 'root-token'), 'utf8').trim(),
     async start(): Promise<void> {
-      child = spawn(process.execPath, [resolve('cli/main.ts'), 'serve', ...flags], { stdio: 'ignore' })
+      child = spawn(process.execPath, [resolve('dist/main.cjs'), 'serve', ...flags], { stdio: 'ignore' })
       await expect
         .poll(() => fetch(`http://${address}/readyz`).then(({ status }) => status, String), { timeout: 40_000 })
         .toBe(200)

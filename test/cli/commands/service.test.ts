@@ -12,7 +12,7 @@ test('--print prints the unit of a user, with the paths of this program', async 
     },
   )
   expect([exitCode, stderr]).toEqual([0, ''])
-  expect(stdout).toMatch(/^ExecStart=\/\S+node .*cli\/main\.ts serve --listen 127\.0\.0\.1:9 --drain-timeout 60s$/m)
+  expect(stdout).toMatch(/^ExecStart=\/\S+node .*dist\/main\.cjs serve --listen 127\.0\.0\.1:9 --drain-timeout 60s$/m)
   expect(stdout).toContain('Environment="INFER_DATA_DIR=/data/of me"')
 })
 
