@@ -1,4 +1,6 @@
-import { request } from 'node:http'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { json } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../_app.ts'
 import { badly, openScriptedEngine, type ScriptedEngine } from './_scripted-engine.ts'
@@ -48,15 +50,13 @@ describe('a failed request that is sent again with its Idempotency-Key is answer
 })
 
 /** Sends a request with headers that `fetch` does not set. */
-const raw = (method: string, path: string, headers: Record<string, string>) =>
-  new Promise<{ status: number; body: object }>((resolve, reject) => {
-    const { hostname, port } = new URL(app.url)
-    const sent = request({ hostname, port, method, path, headers: { ...headers } }, async answer => {
-      const text = Buffer.concat(await answer.toArray()).toString()
-      resolve({ status: answer.statusCode!, body: JSON.parse(text) as object })
-    })
-    sent.once('error', reject).end()
-  })
+async function raw(method: string, path: string, headers: Record<string, string>) {
+  const { hostname, port } = new URL(app.url)
+  const [answer] = (await once(request({ hostname, port, method, path, headers }).end(), 'response')) as [
+    IncomingMessage,
+  ]
+  return { status: answer.statusCode!, body: (await json(answer)) as object }
+}
 
 describe('an error before any route is in the form of the API', () => {
   const authorization = () => ({ authorization: `Bearer ${app.secret}` })
