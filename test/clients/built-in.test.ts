@@ -215,3 +215,22 @@ describe('the AI SDK', () => {
     expect(asked.length).toBeGreaterThan(0)
   })
 })
+
+test('a response that is too long loses its oldest items with truncation: auto, and is refused without', async () => {
+  const input = Array.from({ length: 41 }, (_, at) => ({
+    role: at % 2 === 0 ? ('user' as const) : ('assistant' as const),
+    content: `Message ${at}: ${'many words '.repeat(30)}`,
+  }))
+  const request = { model: 'toy', input, max_output_tokens: 16 }
+  await expect(client.responses.create(request)).rejects.toMatchObject({ code: 'context_length_exceeded' })
+  const response = await client.responses.create({ ...request, truncation: 'auto' })
+  expect(response).toMatchObject({ truncation: 'auto', output: [{ type: 'message' }] })
+  const { input_tokens } = response.usage!
+  let last: string | undefined
+  for await (const { type } of await client.responses.create({ ...request, truncation: 'auto', stream: true }))
+    last = type
+  expect(last).toMatch(/^response\.(completed|incomplete)$/)
+  // As much of the conversation as fits, and not only its last message.
+  const alone = await client.responses.create({ ...request, input: [input.at(-1)!] })
+  expect(input_tokens).toBeGreaterThan(2 * alone.usage!.input_tokens)
+})

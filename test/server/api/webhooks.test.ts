@@ -195,7 +195,7 @@ test('a batch sends its end, with the ids of its output files, and nothing about
   const ended = { endpoint: '/v1/embeddings', completion_window: '24h' } as const
   const created = await client.batches.create({ input_file_id, ...ended })
   const message = await receiver.next(at(path))
-  const event = await client.webhooks.unwrap(message.text, message.headers as Record<string, string>)
+  const event = await client.webhooks.unwrap(message.text, message.headers)
   expect(event).toEqual(message.body)
   const batch = await client.batches.retrieve(created.id)
   expect(message.body).toMatchObject({

@@ -38,6 +38,7 @@ export function responseBody(request: ResponseRequest, { earlier, referenced }: 
     parallel_tool_calls,
     reasoning_effort: reasoning?.effort,
     response_format: formatOf(request),
+    truncation: request.truncation === 'auto' ? 'auto' : undefined,
     user,
     ...toolsOf(request),
   })
@@ -57,17 +58,11 @@ function earlierOf(
   )
 }
 
-function refuse({ conversation, prompt, truncation, background, store }: ResponseRequest): void {
+function refuse({ conversation, prompt, background, store }: ResponseRequest): void {
   const unsupported = (param: string, instead: string) =>
     new Failure('unsupported_parameter', `'${param}' does not exist here. ${instead}`, { param })
   if (conversation != null) throw unsupported('conversation', "Continue a response with 'previous_response_id'.")
   if (prompt != null) throw unsupported('prompt', "Send 'instructions' and 'input'.")
-  if (truncation === 'auto')
-    throw new Failure(
-      'unsupported_parameter',
-      "'truncation' can only be 'disabled' here: the model must get the whole conversation. Send fewer items.",
-      { param: 'truncation' },
-    )
   if (background && store === false)
     throw new Failure('invalid_value', "'background' needs 'store': a response in the background is read later.", {
       param: 'store',

@@ -155,7 +155,6 @@ test.each<[request: object, code: string, param: string]>([
   [{ background: true, store: false }, 'invalid_value', 'store'],
   [{ conversation: 'a' }, 'unsupported_parameter', 'conversation'],
   [{ prompt: { id: 'a' } }, 'unsupported_parameter', 'prompt'],
-  [{ truncation: 'auto' }, 'unsupported_parameter', 'truncation'],
   [{ tools: [f, { type: 'file_search' }] }, 'unsupported_parameter', 'tools[1].type'],
   [{ tools: [f], tool_choice: { type: 'mcp' } }, 'unsupported_parameter', 'tool_choice.type'],
   [{ max_output_tokens: 0 }, 'invalid_value', 'max_output_tokens'],
