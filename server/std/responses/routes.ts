@@ -5,6 +5,7 @@ import type { StoredResponse } from '../../../core/responses/responses.ts'
 import { type ResponseItem, ResponseObject, ResponseRequest } from '../../../core/schemas/responses.ts'
 import { chatBodyOf } from '../../../core/tasks/chat/chat-forms.ts'
 import { promptTokens } from '../../../core/tasks/chat/prompt-tokens.ts'
+import { listedItem } from '../../../core/tasks/chat/responses/listed-item.ts'
 import type { RememberedResponse } from '../../../core/tasks/chat/responses/response-object.ts'
 import type { Call } from '../../call.ts'
 import { errorGroups } from '../../docs/route-errors.ts'
@@ -202,7 +203,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
       const from = after === undefined ? 0 : items.findIndex(item => item.id === after) + 1
       if (after !== undefined && from === 0)
         throw new Failure('invalid_value', "'after' must be the id of an item of this input.", { param: 'after' })
-      const data = items.slice(from, from + limit)
+      const data = items.slice(from, from + limit).map(listedItem)
       return listPage(data, from + limit < items.length)
     },
   }),
