@@ -49,6 +49,7 @@ const slug = 'demo/text-to-image'
 
 describe('every example of the reference is answered as documented', soon, () => {
   test('text in the form of other vendors', async () => {
+    await run.send('POST /std/v1/embed')
     await run.send('POST /std/v2/embed')
     await run.send('POST /anthropic/v1/messages/count_tokens')
     for (const name of ['POST /std/v2/chat', 'POST /anthropic/v1/messages']) {

@@ -25,6 +25,7 @@ const written: Record<string, string> = {
   'POST /std/v1/score': 'user:write',
   'POST /std/v1/moderations': 'user:write',
   'POST /std/v2/chat': 'user:write',
+  'POST /std/v1/embed': 'user:write',
   'POST /std/v2/embed': 'user:write',
   'POST /anthropic/v1/messages': 'user:write',
   'POST /anthropic/v1/messages/count_tokens': 'user:write',
