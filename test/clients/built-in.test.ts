@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { generateObject, generateText, jsonSchema, tool } from 'ai'
+import { Ollama } from 'ollama'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { tinyChatRandom, tinyChatSentence, writeTinyModels } from '../../bin/tiny-models.ts'
@@ -233,4 +234,21 @@ test('a response that is too long loses its oldest items with truncation: auto, 
   // As much of the conversation as fits, and not only its last message.
   const alone = await client.responses.create({ ...request, input: [input.at(-1)!] })
   expect(input_tokens).toBeGreaterThan(2 * alone.usage!.input_tokens)
+})
+
+test('show of Ollama has what the file of a model says', async () => {
+  const ollama = new Ollama({ host: `${app.url}/ollama`, headers: { authorization: `Bearer ${app.secret}` } })
+  const { details, template, model_info, capabilities } = await ollama.show({ model: 'toy' })
+  expect(details).toMatchObject({
+    format: 'gguf',
+    family: 'llama',
+    families: ['llama'],
+    parameter_size: expect.stringMatching(/^[\d.]+[KM]$/) as string,
+  })
+  expect(template).toContain('{%')
+  expect(model_info).toMatchObject({
+    'general.architecture': 'llama',
+    'llama.block_count': expect.any(Number) as unknown,
+  })
+  expect(capabilities).toContain('completion')
 })
