@@ -42,6 +42,8 @@ export function infer(task: TextTask, owners: InferenceOwners): (call: Call) => 
 /** What a form needs of one request, and does with its answer. */
 export interface FormedCall {
   context?: unknown
+  /** Characters of large texts in `context`. */
+  contextLength?: number
   /** Keeps the answer, JSON text, before it is sent. `remembered` is what the form remembers of the request. */
   keep?: (remembered: unknown, answer: string) => Promise<void>
 }
@@ -83,6 +85,7 @@ async function answerInference(
     hash: keyed,
     form,
     context: formed.context,
+    contextLength: formed.contextLength,
   })
   const checked = ready instanceof Promise ? await ready : ready
   call.releaseBody(heldAfterReading(size))

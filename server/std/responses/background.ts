@@ -4,7 +4,7 @@ import { parseJson } from '../../../core/json.ts'
 import type { StoredResponse } from '../../../core/responses/responses.ts'
 import { ResponseRequest } from '../../../core/schemas/responses.ts'
 import { chatBodyOf } from '../../../core/tasks/chat/chat-forms.ts'
-import type { Continued } from '../../../core/tasks/chat/responses/response-body.ts'
+import { type Continued, continuedLength } from '../../../core/tasks/chat/responses/continued.ts'
 import type { RememberedResponse } from '../../../core/tasks/chat/responses/response-object.ts'
 import { hasEnded } from '../../api/job-record.ts'
 import type { Call } from '../../call.ts'
@@ -41,6 +41,12 @@ export async function submitBackground(
     throw new Failure(
       'payload_too_large',
       `A response in the background may have a request of at most ${Math.floor(config.limits.json_body / 1024)} KiB. Send images as files, or leave 'background' out.`,
+    )
+  if (continuedLength(continued) > config.limits.json_body)
+    throw new Failure(
+      'payload_too_large',
+      `A response in the background may continue a conversation of at most ${Math.floor(config.limits.json_body / 1024)} KiB. Send what matters of it as 'input', or leave 'background' out.`,
+      { param: 'previous_response_id' },
     )
   const raw = parseJson(body, config.limits)
   const { data: request } = ResponseRequest.safeParse(raw)
