@@ -12,15 +12,16 @@ export function openShortened(
   listener: EngineListener,
   droppable: Droppable | undefined,
 ): Exchange {
-  const { body } = call
+  // The closures below must not keep the body: it is not needed for long streams.
+  const { body, ...facts } = call
   const isText = typeof body === 'string' || body instanceof Uint8Array
   if (!droppable || droppable.units.length === 0 || !isText) return lease.open(call, listener)
-  // Released with the first byte of the answer, because the body is not needed for long streams.
+  // Released with the first byte of the answer.
   let shorter: ((failure: Failure) => string | undefined) | undefined = shortener(body, droppable)
   let paused = false
   const send = (sent: string | Uint8Array) =>
     lease.open(
-      { ...call, body: sent },
+      { ...facts, body: sent },
       {
         accepted(type) {
           shorter = undefined
