@@ -36,6 +36,15 @@ export function isWithin(text: string, networks: readonly Network[]): boolean {
   return networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
 }
 
+/** Whether any address of this machine's loopback interface lies in one of the networks. */
+export const coversLoopback = (networks: readonly Network[]): boolean =>
+  networks.some(network => loopback.some(own => overlap(network, own)))
+
+const loopback: readonly Network[] = [ipaddr.parseCIDR('127.0.0.0/8'), ipaddr.parseCIDR('::1/128')]
+
+const overlap = ([one, bits]: Network, [other, otherBits]: Network): boolean =>
+  one.kind() === other.kind() && one.match(other, Math.min(bits, otherBits))
+
 /** IPv4 with four parts only, because URL parsers and resolvers give no other form. IPv6 without a zone. */
 function isAddress(text: string): boolean {
   return text.includes(':')

@@ -10,7 +10,8 @@ import { authenticate, credentialOf, scopeRefusal } from './auth.ts'
 import { discardRest } from './body.ts'
 import { Call } from './call.ts'
 import { sendEmbedded } from './embedded.ts'
-import { errorBody, errorHeaders, refuse } from './errors.ts'
+import { errorAnswer, refuse } from './errors.ts'
+import { errorsBelow } from './errors-below.ts'
 import { clientAddress } from './forwarded.ts'
 import type { RequestEvent } from './http-app.ts'
 import { readJson } from './json-body.ts'
@@ -116,11 +117,11 @@ function enter(call: Call, caller: Caller, { limiter, tokenLimiter }: Pick<Owner
   if (refused) throw refused
 }
 
-/** Answers a failed request: in the error format of its route if it has matched one, else in the common format. */
-export function answerFailure(thrown: unknown, { call, res }: CallEvent, log: Log): void {
+/** Answers a failed request in the error format of its route, or of its prefix if it has matched no route. */
+export function answerFailure(thrown: unknown, { call, req, res }: CallEvent, log: Log): void {
   const failure = Failure.from(thrown)
   if (call) fail(call, failure, log)
-  else refuse(res, failure, newId('req'))
+  else refuse(res, failure, newId('req'), errorsBelow(req.url))
 }
 
 /** Ends the call of a request that has been answered: releases what it holds and records it. */
@@ -174,7 +175,6 @@ function fail(call: Call, failure: Failure, log: Log): void {
     if (!call.res.headersSent) call.res.destroy()
     return
   }
-  const custom = call.route.errors?.(failure, call)
-  const { status, body, headers = [] } = custom ?? { status: failure.status, body: errorBody(failure, call.id) }
-  call.send(status, JSON.stringify(body), 'application/json', [...errorHeaders(failure), ...headers])
+  const { status, body, headers } = errorAnswer(failure, call.id, call.route.errors)
+  call.send(status, body, 'application/json', headers)
 }

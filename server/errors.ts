@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { Failure } from '../core/failure.ts'
 import { commonHeaders } from './head.ts'
+import type { RouteErrors } from './route.ts'
 
 /** Returns `x-should-retry` if the status alone would mislead the official clients about retrying. */
 const shouldRetry = (failure: Failure): 'true' | 'false' | undefined => {
@@ -72,17 +73,26 @@ export function errorHeaders(failure: Failure): string[] {
   return headers
 }
 
+/** The common error format. */
+const commonErrors: RouteErrors = (failure, { id }) => ({ status: failure.status, body: errorBody(failure, id) })
+
+/** Returns the answer to a failed request, in the form of `errors`. `headers`: names and values, flat. */
+export function errorAnswer(failure: Failure, requestId: string, errors: RouteErrors = commonErrors) {
+  const { status, body, headers = [] } = errors(failure, { id: requestId })
+  return { status, body: JSON.stringify(body), headers: [...errorHeaders(failure), ...headers] }
+}
+
 /** Writes an error where no `Call` exists yet: before routing, or before the server is ready. */
-export function refuse(res: ServerResponse, failure: Failure, requestId: string): void {
+export function refuse(res: ServerResponse, failure: Failure, requestId: string, errors?: RouteErrors): void {
   if (res.headersSent || res.destroyed) return
-  const body = JSON.stringify(errorBody(failure, requestId))
-  res.writeHead(failure.status, [
+  const { status, body, headers } = errorAnswer(failure, requestId, errors)
+  res.writeHead(status, [
     'content-type',
     'application/json',
     'content-length',
     String(Buffer.byteLength(body)),
     ...commonHeaders(res.req, requestId),
-    ...errorHeaders(failure),
+    ...headers,
   ])
   res.end(body)
 }

@@ -74,8 +74,14 @@ interface RouteFacts<P, Q, B, R> {
   /** Error codes besides those that follow from the scope and the schemas (`server/docs/route-errors.ts`). */
   errorCodes?: readonly FailureCode[]
   /** Renders failures, if the clients of the route read another form than the common error format. */
-  errors?: (failure: Failure, call: Call) => { status: number; body: object; headers?: readonly string[] }
+  errors?: RouteErrors
 }
+
+/** Renders a failure in another form than the common error format. `headers`: names and values, flat. */
+export type RouteErrors = (
+  failure: Failure,
+  request: Pick<Call, 'id'>,
+) => { status: number; body: object; headers?: readonly string[] }
 
 /**
  * An answer that is JSON text already: for values that would block the event loop if they were parsed and serialized

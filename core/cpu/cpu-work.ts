@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { JsonBounds } from '../json.ts'
+import { type GgufHeader, readGgufHeader } from '../models/gguf-header.ts'
 import { type AudioLimits, type DecodedSamples, decodeAudio } from './audio-work.ts'
 import { type BodyOptions, type ReadBody, readBodyValue } from './body-work.ts'
 import {
@@ -71,6 +72,7 @@ export const cpuWork = {
     into: string
     bounds: AudioLimits
   }): Promise<Done<DecodedSamples>> => ({ value: await decodeAudio(from, into, bounds) }),
+  ggufHeader: async ({ path }: { path: string }): Promise<Done<GgufHeader>> => ({ value: await readGgufHeader(path) }),
   encodeMp3: async ({ rate, port }: { rate: number; port: MessagePort }): Promise<Done<void>> => ({
     value: await encodeMp3(rate, port),
   }),

@@ -86,6 +86,8 @@ export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsOptions> =
     /** Makes a small WebP of an image. Throws Failure `invalid_image`. */
     thumbnail: (image: ImageSource, longestSide = 320) =>
       own('images', 'thumbnail', { image, rules: thumbnailRules, longestSide }),
+    /** Reads the header of a GGUF file, as `readGgufHeader`: skipping its vocabulary takes tens of milliseconds. */
+    ggufHeader: (path: string) => own('bodies', 'ggufHeader', { path }),
     /** Decodes one audio file into another. Rejects with Failure `invalid_audio`, `disk_full`, or the signal's reason. */
     decodeAudio: (from: string, into: string, bounds: AudioLimits, signal?: AbortSignal) =>
       own('audio', 'decodeAudio', { from, into, bounds }, { signal }),

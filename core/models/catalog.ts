@@ -1,6 +1,7 @@
 import type { RegionLabel } from '../schemas/region.ts'
 import type { Task } from '../schemas/task.ts'
 import type { EngineTraits } from './fleet.ts'
+import type { Model } from './model.ts'
 
 /** An enabled model as the checks of requests need it. Plain data, so that it can be sent to a thread. */
 export interface CatalogEntry {
@@ -11,6 +12,8 @@ export interface CatalogEntry {
   /** The label of the region in which its engines run; absent if there is none. */
   region?: RegionLabel | undefined
   traits: EngineTraits
+  /** Texts before the inputs of embeddings; absent if the model has none. */
+  embeddingPrefixes?: Model['embedding_prefixes']
   /** The most tokens of a request and its answer together; null or absent if unknown. */
   contextLength?: number | null
 }

@@ -38,6 +38,7 @@ export const sections = {
     about: 'For `engine: gguf`. Other engines refuse all but `context_length`.',
   },
   speech: { title: 'Models: speech', about: 'For models that turn text into audio.' },
+  embeddings: { title: 'Models: embeddings', about: 'For models that turn text into vectors.' },
   plans: {
     title: 'Plans of organizations',
     about: 'Limits of organizations by plan. An organization may have figures of its own.',

@@ -10,7 +10,7 @@ import { faultOf, placeIn, syntaxFault } from './config-fault.ts'
 import { offeredModels } from './defaults.ts'
 import { type DescribedSchema, published } from './described-schema.ts'
 import { Model } from './model.ts'
-import { OllamaSettings } from './ollama-settings.ts'
+import { loopbackTokenFault, OllamaSettings } from './ollama-settings.ts'
 import { slugFault } from './slugs.ts'
 import { Network, Webhooks } from './webhooks-config.ts'
 
@@ -234,11 +234,11 @@ export function parseConfig(text: string, path: string, check?: (model: Model) =
       throw thrown instanceof Failure ? invalid(at, 'engine', thrown.message) : thrown
     }
   }
-  const fault = rewritingFault(parsed.data)
-  if (fault) {
-    const place = placeIn(document, text, path, ['prompt_rewriting', 'model'])
-    throw new Failure('invalid_value', `${place}: ${fault}`)
+  const require = (keys: string[], fault: string | undefined) => {
+    if (fault) throw new Failure('invalid_value', `${placeIn(document, text, path, keys)}: ${fault}`)
   }
+  require(['prompt_rewriting', 'model'], rewritingFault(parsed.data))
+  require(['ollama', 'loopback_token'], loopbackTokenFault(parsed.data))
   return parsed.data
 }
 

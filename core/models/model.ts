@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { resolutions } from '../schemas/resolution.ts'
 import { impliedBy, Task, withImplied } from '../schemas/task.ts'
+import { embeddingFields } from './embedding-fields.ts'
 import { ggufFields } from './gguf-fields.ts'
 import { launchFields } from './launch-fields.ts'
 import { Price } from './price.ts'
@@ -162,11 +163,19 @@ export const modelFields = {
   residency: residencyFields,
   gguf: ggufFields,
   speech: speechFields,
+  embeddings: embeddingFields,
 }
 
 /** One entry under `models:` in infer.yaml. */
 export const Model = z
-  .strictObject({ ...ownFields, ...launchFields, ...residencyFields, ...ggufFields, ...speechFields })
+  .strictObject({
+    ...ownFields,
+    ...launchFields,
+    ...residencyFields,
+    ...ggufFields,
+    ...speechFields,
+    ...embeddingFields,
+  })
   .superRefine(({ voices, voice_aliases }, ctx) => {
     for (const [name, voice] of Object.entries(voice_aliases ?? {}))
       if (voices && !voices.includes(voice))

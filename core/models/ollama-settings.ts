@@ -1,4 +1,20 @@
 import { z } from 'zod'
+import { coversLoopback, networkOf } from '../network-address.ts'
+
+/**
+ * Returns why `ollama.loopback_token` cannot be used with these proxies: what a proxy on this machine forwards looks like a
+ * request of a local program if the proxy leaves out X-Forwarded-For.
+ */
+export function loopbackTokenFault({
+  ollama,
+  trusted_proxies,
+}: {
+  ollama: z.output<typeof OllamaSettings>
+  trusted_proxies: readonly string[]
+}): string | undefined {
+  if (ollama.loopback_token === undefined || !coversLoopback(trusted_proxies.map(networkOf))) return undefined
+  return "'ollama.loopback_token' lets requests from this machine in without a token, and 'trusted_proxies' has a proxy on this machine: its clients could look like local programs. Remove the setting, or the loopback addresses from 'trusted_proxies'."
+}
 
 /** The section `ollama` of infer.yaml. */
 export const OllamaSettings = z
@@ -9,7 +25,7 @@ export const OllamaSettings = z
       .optional()
       .meta({
         description:
-          'Id of the token, not its secret, as which requests below `/ollama` count that come without a token from a program on this machine: by a direct connection to a loopback address, and from no web page.',
+          'Id of the token, not its secret, as which requests below `/ollama` count that come without a token from a program on this machine: by a direct connection to a loopback address, and from no web page. Not together with `trusted_proxies` on this machine.',
         example: 'tok_01JC0000000000000000000000',
         absent: 'none: every request needs a token',
       }),

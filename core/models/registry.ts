@@ -56,6 +56,7 @@ export function openRegistry({
                 region: regionOf(model, engineTraits),
                 traits: engineTraits,
                 contextLength: model.context_length ?? null,
+                ...(model.embedding_prefixes ? { embeddingPrefixes: model.embedding_prefixes } : {}),
               },
             ]
           }),

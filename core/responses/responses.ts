@@ -5,7 +5,7 @@ import type { Jobs } from '../jobs/jobs.ts'
 import type { ChatResponse } from '../schemas/chat.ts'
 import type { ResponseItem, ResponseObject } from '../schemas/responses.ts'
 import type { JobRecord, ResponseRecord, Store } from '../store/store.ts'
-import type { Continued } from '../tasks/chat/responses/response-body.ts'
+import type { Continued, KeptResponse } from '../tasks/chat/responses/continued.ts'
 import { responseOfItem } from '../tasks/chat/responses/response-ids.ts'
 import {
   type RememberedResponse,
@@ -25,8 +25,8 @@ const maxReferenced = 64
 /** A response that is kept. */
 export interface StoredResponse {
   record: ResponseRecord
-  /** The response as it is now. */
-  response: Shown
+  /** The response as it is now, as JSON text. */
+  text: string
   /** The job that makes it; undefined if it was made at once. */
   job: JobRecord | undefined
 }
@@ -46,10 +46,10 @@ export function openResponses({ store, jobs, retentionMs, clock = Date }: Respon
     if (!isId(id) || !id.startsWith('resp_')) return undefined
     const record = await store.responses.find(organizationId, id, clock.now())
     if (!record) return undefined
-    if (record.answer !== null) return { record, response: JSON.parse(record.answer) as Shown, job: undefined }
+    if (record.answer !== null) return { record, text: record.answer, job: undefined }
     const job = await jobs.find(organizationId, record.jobId!)
     if (!job) return undefined
-    return { record, response: (await backgroundResponse(record, job)) as Shown, job }
+    return { record, text: JSON.stringify(await backgroundResponse(record, job)), job }
   }
 
   /** Cancels a job, unless it has ended, and returns it as it is then. */
@@ -63,51 +63,59 @@ export function openResponses({ store, jobs, retentionMs, clock = Date }: Respon
     }
   }
 
-  /** Returns the items of the conversation that ends with the response, oldest first; undefined if one is missing. */
-  async function conversation(organizationId: string, last: string): Promise<ResponseItem[] | undefined> {
-    const parts: ResponseItem[][] = []
+  /** Returns the responses of the conversation that ends with this one, oldest first; undefined if one is missing. */
+  async function conversation(organizationId: string, last: string): Promise<KeptResponse[] | undefined> {
+    const parts: KeptResponse[] = []
     let length = 0
     for (let id: string | null = last; id !== null; ) {
       const found = await find(organizationId, id)
       if (!found) return undefined
-      length += found.record.input.length + (found.record.answer?.length ?? 0)
+      length += found.record.input.length + found.text.length
       if (length > maxContinued || parts.length >= maxChain)
         throw new Failure(
           'payload_too_large',
           `The conversation of the response '${last}' is too long to be continued. Send what matters of it as 'input'.`,
           { param: 'previous_response_id' },
         )
-      parts.unshift([...(JSON.parse(found.record.input) as ResponseItem[]), ...found.response.output])
+      parts.unshift(keptOf(found))
       id = found.record.previousId
     }
-    return parts.flat()
+    return parts
   }
 
   return {
     find,
     /**
-     * Returns what a request may continue: the conversations of these responses, and these items. Absent ones are left
-     * out. Throws Failure `payload_too_large`.
+     * Returns what a request may continue: the conversations of these responses, and the responses that have these items.
+     * Absent ones are left out. Throws Failure `payload_too_large`.
      */
     async continued(
       organizationId: string,
       { responseIds, itemIds }: { responseIds: readonly string[]; itemIds: readonly string[] },
     ): Promise<Continued> {
-      const earlier: Record<string, ResponseItem[]> = {}
+      const earlier: Record<string, KeptResponse[]> = {}
       for (const id of responseIds) {
-        const items = await conversation(organizationId, id)
-        if (items) earlier[id] = items
+        const kept = await conversation(organizationId, id)
+        if (kept) earlier[id] = kept
       }
-      const referenced: Record<string, ResponseItem> = {}
-      const wanted = new Set(itemIds)
-      const holders = new Set(itemIds.map(responseOfItem).filter(id => id !== undefined))
-      for (const id of [...holders].slice(0, maxReferenced)) {
+      const holders: KeptResponse[] = []
+      const holderIds = new Set(itemIds.map(responseOfItem).filter(id => id !== undefined))
+      let length = 0
+      for (const id of [...holderIds].slice(0, maxReferenced)) {
         const found = await find(organizationId, id)
         if (!found) continue
-        for (const item of [...(JSON.parse(found.record.input) as ResponseItem[]), ...found.response.output])
-          if (item.id && wanted.has(item.id)) referenced[item.id] = item
+        holders.push(keptOf(found))
+        length += found.record.input.length + found.text.length
+        if (length > maxContinued)
+          throw new Failure(
+            'payload_too_large',
+            'The items that are referred to are too long. Send them as they are.',
+            {
+              param: 'input',
+            },
+          )
       }
-      return { earlier, referenced }
+      return { earlier, holders }
     },
     /** Keeps a response. With a job, its answer is made of the result of that. */
     keep: (
@@ -151,6 +159,8 @@ export function openResponses({ store, jobs, retentionMs, clock = Date }: Respon
   }
 }
 export type Responses = ReturnType<typeof openResponses>
+
+const keptOf = ({ record, text }: StoredResponse): KeptResponse => ({ input: record.input, answer: text })
 
 const rememberedOf = ({ id, request, input }: ResponseRecord): RememberedResponse => ({
   id,

@@ -202,6 +202,12 @@ export const ChatRequest = z
       .describe(
         'How much a reasoning model thinks before it answers, such as `none`, `low`, `medium` or `high`. Default: the model decides.',
       ),
+    truncation: z
+      .enum(['auto', 'disabled'])
+      .nullish()
+      .describe(
+        'What happens when the conversation is too long for the model: `auto` leaves out its oldest messages, but no system message and not the last message; `disabled` is an error (default).',
+      ),
     metadata: JsonObject.nullish().describe('Accepted for compatibility; not stored and not sent to the engine.'),
     chat_template_kwargs: JsonObject.nullish().describe(
       'Variables for the chat template of the model, such as `{"enable_thinking": false}`.',

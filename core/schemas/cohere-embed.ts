@@ -6,8 +6,8 @@ export const cohereVectorTypes = [...vectorTypes, 'base64'] as const
 const maxTexts = 2048
 const noImages = z
   .array(z.unknown())
-  .max(0)
   .nullish()
+  .refine(images => !images?.length, { params: { notImplemented: true } })
   .describe('Not supported: the engines embed texts only. An empty list is accepted.')
 
 export const CohereEmbedRequest = z

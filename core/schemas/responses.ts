@@ -132,7 +132,9 @@ export const ResponseRequest = z
     truncation: z
       .enum(['auto', 'disabled'])
       .nullish()
-      .describe('What happens when the conversation is too long for the model: `disabled`, an error (default).'),
+      .describe(
+        'What happens when the conversation is too long for the model: `auto` leaves out its oldest items, but neither instructions nor the last item; `disabled` is an error (default).',
+      ),
     metadata: z.record(z.string(), z.string()).nullish().describe('Up to 16 names and values of your own.'),
     include: z
       .array(z.string())

@@ -34,7 +34,7 @@ export const inputType = z
   .max(64)
   .nullish()
   .describe(
-    'Accepted for compatibility: texts are embedded as they are sent. If the model needs a prefix such as `query: `, send it in the text.',
+    'What the texts are: `query` or `document`, also in the words of Cohere and Jina (`search_query`, `retrieval.passage`). A model with `embedding_prefixes` in `infer.yaml` gets the prefix for it; others get the texts as they are sent.',
   )
 const truncation = z
   .boolean()

@@ -2,7 +2,9 @@ import type { CallerSignal } from '../abort-source.ts'
 import { Failure } from '../failure.ts'
 import type { EngineListener, Lease } from '../models/fleet.ts'
 import type { Usage } from '../store/store.ts'
+import type { Droppable } from './chat/truncation.ts'
 import { engineFault } from './protocols/answer.ts'
+import { openShortened } from './protocols/open-shortened.ts'
 import { type StreamAnswerFormat, StreamShape } from './stream-shape.ts'
 import { dataOf } from './stream-text.ts'
 
@@ -61,7 +63,13 @@ export class CollectedAnswer {
    * Requests the stream and resolves with the answer in the form of a whole one. Rejects with the Failure of the engine or
    * the reason of the signal; `usage` keeps its last value.
    */
-  ask(lease: Lease, path: string, body: string | Uint8Array, signal: CallerSignal): Promise<Buffer> {
+  ask(
+    lease: Lease,
+    path: string,
+    body: string | Uint8Array,
+    signal: CallerSignal,
+    droppable?: Droppable,
+  ): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       /** Bytes of the answer if the engine does not stream. */
       let whole: Buffer[] | undefined
@@ -100,7 +108,8 @@ export class CollectedAnswer {
           }),
         failed: failure => finish(() => reject(failure)),
       }
-      const exchange = lease.open({ path, body, stream: true, maxBytes: Number.POSITIVE_INFINITY }, listener)
+      const call = { path, body, stream: true, maxBytes: Number.POSITIVE_INFINITY }
+      const exchange = openShortened(lease, call, listener, droppable)
       if (signal.aborted) onAbort()
       else signal.addEventListener('abort', onAbort, { once: true })
     })

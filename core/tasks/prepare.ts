@@ -18,6 +18,8 @@ export interface PrepareOptions {
   form?: ChatFormName | undefined
   /** What the form needs besides the body. */
   context?: unknown
+  /** Characters of large texts in `context`, which are parsed with the body. */
+  contextLength?: number | undefined
 }
 
 /** The form of an answer, and what it says besides. */

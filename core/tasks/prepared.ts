@@ -1,6 +1,7 @@
 import type { Usage } from '../store/store.ts'
 import type { ChatAnswerFormat } from './chat/chat-completion.ts'
 import type { ChatFormName } from './chat/chat-forms.ts'
+import type { Droppable } from './chat/truncation.ts'
 import type { CompletionAnswerFormat } from './completion/completion.ts'
 import type { EmbeddingsAnswerFormat } from './embeddings/embeddings.ts'
 import type { Estimate } from './metering.ts'
@@ -32,6 +33,8 @@ export interface Prepared {
    * during generation. Absent if the engine does not, or if the stream could have another content.
    */
   asStream?: string
+  /** What is left out of the body if the prompt is too long for the model; absent if it must be refused then. */
+  droppable?: Droppable
   /** Images that must still be put into the bodies; absent without any. */
   images?: ImageReference[]
   /** The most that the request can use; absent if it was prepared to be run at once. */

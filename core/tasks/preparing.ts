@@ -3,6 +3,7 @@ import { hasMore, inlineBytes, isSmallBody, poolOfBody } from '../cpu/small-body
 import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
+import { type InputPageQuery, inputPage } from './chat/responses/input-page.ts'
 import { type AnswerForm, type PrepareOptions, prepare, shape } from './prepare.ts'
 import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 import type { taskWork } from './task-work.ts'
@@ -30,9 +31,13 @@ export function openPreparing({ calling }: Pick<Cpu, 'calling'>) {
       bounds: JsonBounds,
       options: PrepareOptions = {},
     ): Prepared | Promise<Prepared> {
-      return isSmallBody(body)
+      return isSmallBody(body) && (options.contextLength ?? 0) <= inlineBytes
         ? prepare(task, body, catalog, bounds, options)
         : call(poolOfBody(body), 'prepare', { task, body, catalog, bounds, options }, { give: [body] })
+    },
+    /** Returns a page of the items of a response's input, both as JSON text. */
+    inputPage(input: string, query: InputPageQuery): string | Promise<string> {
+      return input.length <= inlineBytes ? inputPage(input, query) : call('requests', 'inputPage', { input, query })
     },
     /** Shapes the answers of an engine, in another form if one is given. */
     shape(answers: Buffer[], answerFormat: AnswerFormat, form?: AnswerForm): Shaped | Promise<Shaped> {

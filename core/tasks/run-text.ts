@@ -32,9 +32,10 @@ export function openTextRunner({
     const sender = { organizationId: job.organizationId, origin: job.origin ?? '', jobId: job.id, signal }
     const prepared = await withImages(checked, fetchFrom(media, sender))
     const answers: Buffer[] = []
-    for (const call of prepared.bodies)
-      answers.push(await ask(lease, prepared.path, call, answerBound(prepared.answerFormat, limits), signal))
-    const { body: shaped, usage } = await cpu.shape(answers, prepared.answerFormat)
+    const { path, bodies, droppable, answerFormat } = prepared
+    for (const body of bodies)
+      answers.push(await ask(lease, path, body, answerBound(answerFormat, limits), signal, { droppable }))
+    const { body: shaped, usage } = await cpu.shape(answers, answerFormat)
     // A large result stays bytes, because it is written to a file unchanged.
     const result =
       typeof shaped === 'string' || shaped.byteLength > largeResultBytes

@@ -2,6 +2,7 @@ import { bufferOf, type Done, type ThreadWork } from '../cpu/thread-work.ts'
 import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
+import { type InputPageQuery, inputPage } from './chat/responses/input-page.ts'
 import { type AnswerForm, type PrepareOptions, prepare, shape } from './prepare.ts'
 import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 
@@ -27,6 +28,9 @@ export const taskWork = {
     const bodies = prepared.bodies.map(encoded)
     return { value: { ...prepared, bodies }, give: bodies }
   },
+  inputPage: ({ input, query }: { input: string; query: InputPageQuery }): Done<string> => ({
+    value: inputPage(input, query),
+  }),
   shape({
     answers,
     answerFormat,

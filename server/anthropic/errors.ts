@@ -3,7 +3,7 @@ import { anthropicError, anthropicStatus } from '../../core/tasks/chat/anthropic
 import type { Call } from '../call.ts'
 
 /** Renders a failure in Anthropic's form. */
-export const anthropicErrors = (failure: Failure, call: Call) => ({
+export const anthropicErrors = (failure: Failure, call: Pick<Call, 'id'>) => ({
   status: anthropicStatus(failure),
   body: anthropicError(failure, call.id),
 })

@@ -105,7 +105,9 @@ export function registerEventSchemas(): void {
   z.looseObject({
     type: z
       .string()
-      .describe('What happened, such as `response.created`, `response.output_text.delta` or `response.completed`.'),
+      .describe(
+        'What happened, such as `response.created`, `response.output_text.delta` or `response.completed`; `error` if a stream cannot go on.',
+      ),
     sequence_number: z.int().describe('Number of the event, from 0.'),
     response: z.looseObject({}).optional().describe('The response as it is now, in its first and last events.'),
     output_index: z.int().optional().describe('Position of the item in the output.'),

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { Failure } from '../../core/failure.ts'
 import type { ResidentSnapshot } from '../../core/models/fleet.ts'
+import type { GgufHeader } from '../../core/models/gguf-header.ts'
 import type { Model } from '../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../core/nearest.ts'
 import { modelOf } from '../../core/tasks/chat/ollama/ollama-body.ts'
@@ -10,6 +11,7 @@ import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { ollamaErrors } from './errors.ts'
+import { headerDetails, headerInfo } from './shown-header.ts'
 
 export const ollamaTag = 'Ollama'
 
@@ -17,10 +19,10 @@ const Details = z
   .object({
     parent_model: z.string().describe('Always empty.'),
     format: z.string().describe('`gguf`, or the name of the engine.'),
-    family: z.string().describe('Always empty.'),
-    families: z.array(z.string()).describe('Always empty.'),
-    parameter_size: z.string().describe('Always empty.'),
-    quantization_level: z.string().describe('Always empty.'),
+    family: z.string().describe('Architecture, in `show`; empty in lists.'),
+    families: z.array(z.string()).describe('The same as a list.'),
+    parameter_size: z.string().describe('Number of parameters such as `8.2B`, in `show`; empty in lists.'),
+    quantization_level: z.string().describe('Quantization such as `Q4_K_M`, in `show`; empty in lists.'),
   })
   .describe('What is known of its file.')
 
@@ -60,14 +62,16 @@ const Show = z
   .meta({ id: 'OllamaShowRequest', description: 'The model to describe.' })
 const Shown = z
   .object({
-    license: z.string().describe('Always empty.'),
+    license: z.string().describe('Licence, as the file of the model names it.'),
     modelfile: z.string().describe('Always empty.'),
-    parameters: z.string().describe('Always empty.'),
-    template: z.string().describe('Always empty.'),
+    parameters: z.string().describe('`num_ctx` if `infer.yaml` sets `context_length`.'),
+    template: z.string().describe('Chat template of the file, in Jinja.'),
     details: Details,
     model_info: z
       .record(z.string(), z.unknown())
-      .describe('`general.architecture`, which is `infer`, and `infer.context_length` if it is known.'),
+      .describe(
+        'Fields of the header of its GGUF file, such as `general.parameter_count`; without such a file `general.architecture` is `infer`. `infer.context_length` if `infer.yaml` sets it.',
+      ),
     capabilities: z
       .array(z.string())
       .describe('`completion`, `tools`, `vision` and `embedding`, as far as its engine can.'),
@@ -75,7 +79,7 @@ const Shown = z
   })
   .meta({ id: 'OllamaModel', description: 'A model.' })
 
-type ModelOwners = Pick<Owners, 'fleet' | 'registry'>
+type ModelOwners = Pick<Owners, 'cpu' | 'fleet' | 'registry'>
 
 /** Tasks that Ollama's clients can use. */
 const usable = ['std/chat-completion', 'std/embeddings'] as const
@@ -88,6 +92,16 @@ const detailsOf = ({ engine }: Model): z.input<typeof Details> => ({
   parameter_size: '',
   quantization_level: '',
 })
+
+/** Returns the header of the model's file; undefined if it has none that can be read here. */
+async function headerOf({ engine, source }: Model, { cpu }: Pick<Owners, 'cpu'>): Promise<GgufHeader | undefined> {
+  if ((engine !== 'gguf' && engine !== 'llama-server') || !source?.endsWith('.gguf')) return undefined
+  return cpu.ggufHeader(source).catch((thrown: unknown) => {
+    // The file may have been removed or damaged since; loading the model says so.
+    if (Failure.from(thrown).code === 'no_capacity') throw thrown
+    return undefined
+  })
+}
 
 const listedOf = (model: Model, bytes: number) => ({
   name: model.id,
@@ -185,13 +199,15 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
     scope: 'user:read',
     bucket: 'api',
     summary: 'Get model',
-    description: 'Returns what a model can do. Template, parameters and licence are not shown.',
+    description:
+      'Returns what a model can do. Family, size, template (Jinja) and licence are read from its GGUF file, where it has one.',
     errorCodes: ['model_not_found'],
     body: Show,
     example: { model: 'infer/tiny-chat' },
     response: Shown,
-    handle: ({ body }, call) => {
+    handle: async ({ body }, call) => {
       const model = findOllamaModel(body.model, call, owners)
+      const header = await headerOf(model, owners)
       const features = owners.registry.catalog().get(model.id)?.traits.features ?? new Set<string>()
       const chats = model.tasks.includes('std/chat-completion')
       const capabilities = [
@@ -201,13 +217,13 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
         ...(model.tasks.includes('std/embeddings') ? ['embedding'] : []),
       ]
       return {
-        license: '',
+        license: header?.license ?? '',
         modelfile: '',
-        parameters: '',
-        template: '',
-        details: detailsOf(model),
+        parameters: model.context_length == null ? '' : `num_ctx ${model.context_length}`,
+        template: header?.chatTemplate ?? '',
+        details: { ...detailsOf(model), ...(header ? headerDetails(header) : {}) },
         model_info: {
-          'general.architecture': 'infer',
+          ...(header ? headerInfo(header) : { 'general.architecture': 'infer' }),
           ...(model.context_length == null ? {} : { 'infer.context_length': model.context_length }),
         },
         capabilities,

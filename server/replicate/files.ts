@@ -26,6 +26,14 @@ const FileObject = z
       .describe('Addresses.'),
   })
   .meta({ id: 'ReplicateFile', description: "A file in Replicate's form." })
+const FilePage = z
+  .object({
+    previous: z.null().describe('Always null.'),
+    next: z.string().nullable().describe('URL of the next page; null on the last one.'),
+    results: z.array(FileObject).describe('The files, newest first.'),
+  })
+  .meta({ id: 'ReplicateFiles', description: 'A page of files.' })
+const pageSize = 100
 const Upload = z
   .object({ content: z.file().describe('The file.') })
   .meta({ id: 'ReplicateFileForm', description: 'A file to upload.' })
@@ -90,6 +98,25 @@ export const replicateFileRoutes = (owners: FileOwners) => [
     status: 201,
     errorCodes: ['payload_too_large', 'storage_full', 'disk_full', 'rate_limit'],
     answer: call => create(call, owners),
+  }),
+  route({
+    ...facts,
+    method: 'GET',
+    path: '/replicate/v1/files',
+    scope: 'user:read',
+    summary: 'List files',
+    description: 'Returns the files that were uploaded, newest first.',
+    query: z.object({ cursor: z.string().max(64).optional().describe('From `next`. Default: the first page.') }),
+    response: FilePage,
+    handle: async ({ query }, call) => {
+      const after = query.cursor === undefined ? {} : { after: query.cursor }
+      const { organizationId } = call.caller
+      const page = await owners.files.list(organizationId, { limit: pageSize + 1, purpose: 'upload', ...after })
+      const shown = page.slice(0, pageSize)
+      const next = page.length > pageSize ? `${call.origin}/replicate/v1/files?cursor=${shown.at(-1)!.id}` : null
+      const results = shown.filter(file => !isUnavailable(file)).map(file => view(file, call, owners))
+      return { previous: null, next, results }
+    },
   }),
   route({
     ...facts,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Failure } from '../../core/failure.ts'
 import type { Model } from '../../core/models/model.ts'
 import { isSlugTask } from '../../core/schemas/task.ts'
 import { inputSchema } from '../../core/tasks/generation/input-schema.ts'
@@ -121,6 +122,21 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
       params: z.object(params),
       response: Versions,
       handle: ({ params: path }, call) => ({ ...alone, results: [versionView(find(path, call), owners)] }),
+    }),
+    route({
+      ...facts,
+      path: '/replicate/v1/models/:owner/:name/versions/:id',
+      summary: 'Get version',
+      description: 'Returns the only version of a model by its id.',
+      errorCodes: ['model_not_found', 'not_found'],
+      params: z.object({ ...params, id: z.string().describe('Id of the version.') }),
+      response: Version,
+      handle: ({ params: path }, call) => {
+        const version = versionView(find(path, call), owners)
+        if (version.id === path.id) return version
+        const name = `${path.owner}/${path.name}`
+        throw new Failure('not_found', `The model '${name}' has only the version ${version.id}.`, { param: 'id' })
+      },
     }),
     route({
       ...facts,

@@ -56,7 +56,9 @@ const fields = {
   webhook_events_filter: z
     .array(z.enum(events))
     .nullish()
-    .describe('Events for which it is sent: `start`, `completed`. There are none of `output` and `logs`.'),
+    .describe(
+      'Events for which it is sent: `start`, `completed`. There are none of `output` and `logs`, and a filter of only these is refused.',
+    ),
   stream: z.boolean().nullish().describe('Ignored: every prediction has a stream.'),
 }
 const Create = z
@@ -84,12 +86,18 @@ function webhookOf(
   { webhooks }: Pick<SubmitterOwners, 'webhooks'>,
 ): RequestWebhook | undefined {
   if (webhook == null) return undefined
-  const types = (filter ?? events).flatMap(event => eventTypes[event])
+  const types = (filter?.length ? filter : events).flatMap(event => eventTypes[event])
+  if (types.length === 0)
+    throw new Failure(
+      'unsupported_parameter',
+      "'webhook_events_filter' has only 'output' and 'logs', for which no webhooks are sent here. Add 'start' or 'completed', or stream the prediction.",
+      { param: 'webhook_events_filter' },
+    )
   const named = { url: 'webhook', eventTypes: 'webhook_events_filter', types: jobWebhookTypes.all }
   return webhooks.ofRequest(
     {
       url: webhook,
-      eventTypes: types.length > 0 ? types : [...jobWebhookTypes.usual],
+      eventTypes: types,
       form: 'standard',
       origin: call.origin,
     },

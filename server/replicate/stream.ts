@@ -8,7 +8,7 @@ import { route } from '../route.ts'
 import { openEventStream } from '../sse.ts'
 import { replicateErrors } from './errors.ts'
 import { replicateTag } from './predictions.ts'
-import { predictionText } from './view.ts'
+import { errorOfPrediction, outputOfPrediction } from './view.ts'
 
 const pingMs = 10_000
 const minIntervalMs = 100
@@ -36,16 +36,14 @@ async function stream(call: Call, { files, jobs }: StreamOwners): Promise<void> 
     while (!events.ended) {
       const woken = new Promise<void>(resolve => (wake = resolve))
       const job = await jobs.find(organization, first.id)
-      if (!job) break
+      if (!job) throw new Failure('not_found', `Prediction ${id} was removed while it was streamed.`)
       const logs = await jobs.logs(job)
       for (const { message } of logs.slice(logged)) events.send({ event: 'logs', data: lines(message) })
       logged = Math.max(logged, logs.length)
       if (hasEnded(job)) {
-        const { output, error } = JSON.parse(await predictionText(job, call, { files, jobs })) as {
-          output: unknown
-          error: string | null
-        }
-        for (const one of output === null ? [] : [output].flat())
+        const error = errorOfPrediction(job)
+        const output = job.status === 'completed' ? await outputOfPrediction(job, call, { files, jobs }) : []
+        for (const one of [output].flat())
           events.send({ event: 'output', data: lines(typeof one === 'string' ? one : JSON.stringify(one)) })
         if (error !== null) events.send({ event: 'error', data: lines(error) })
         else
@@ -56,6 +54,10 @@ async function stream(call: Call, { files, jobs }: StreamOwners): Promise<void> 
       await Promise.race([events.over, woken])
       await new Promise(resolve => setTimeout(resolve, minIntervalMs))
     }
+  } catch (thrown) {
+    const failure = Failure.from(thrown)
+    events.send({ event: 'error', data: lines(failure.message) })
+    throw failure
   } finally {
     stop()
     events.end()

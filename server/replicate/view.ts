@@ -30,8 +30,12 @@ const spent = (from: number | null, to: number | null): number | null =>
 
 type ViewOwners = Pick<Owners, 'files' | 'jobs'>
 
-/** Returns the output of a prediction, with addresses of its files. */
-async function outputOfPrediction(job: JobRecord, from: Pick<Call, 'origin'>, owners: ViewOwners): Promise<unknown> {
+/** Returns the output of a prediction that has succeeded, with addresses of its files. Throws Failure `output_expired`. */
+export async function outputOfPrediction(
+  job: JobRecord,
+  from: Pick<Call, 'origin'>,
+  owners: ViewOwners,
+): Promise<unknown> {
   const result = isSlugTask(job.task)
     ? await outputOf(job, from, owners)
     : (JSON.parse(resultText(job.task, await readResult(job.result!), from, owners)) as object)
@@ -39,18 +43,15 @@ async function outputOfPrediction(job: JobRecord, from: Pick<Call, 'origin'>, ow
   return prediction ? prediction.output(result) : result
 }
 
+/** Returns why a prediction has failed; null if it has not. */
+export const errorOfPrediction = ({ status, error }: Pick<JobRecord, 'status' | 'error'>): string | null =>
+  status === 'failed' ? (error?.message ?? 'The prediction failed.') : null
+
 /** Where the events of a prediction are streamed: signed, because Replicate's clients send no token there. */
 function streamUrl(job: JobRecord, { origin }: Pick<Call, 'origin'>, { files }: Pick<Owners, 'files'>): string {
   const id = queueIdOf(job.id)
   const signed = new URL(files.link({ id, name: 'stream' }, origin))
   return `${origin}/replicate/v1/stream/${job.organizationId}/${id}${signed.search}`
-}
-
-export interface Prediction {
-  id: string
-  status: (typeof statuses)[JobRecord['status']]
-  output: unknown
-  error: string | null
 }
 
 /**
@@ -81,7 +82,7 @@ export async function predictionText(
     model: job.modelId.includes('/') ? job.modelId : `${localOwner}/${job.modelId}`,
     version: versionOf({ id: job.modelId }),
     output,
-    error: job.status === 'failed' ? (job.error?.message ?? 'The prediction failed.') : null,
+    error: errorOfPrediction(job),
     logs: logs.map(({ message }) => `${message}\n`).join(''),
     status,
     source: 'api',

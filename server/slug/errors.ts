@@ -18,7 +18,7 @@ export const slugErrorBody = (failure: Failure, requestId: string): object => ({
   detail: detailOf(failure),
 })
 
-export const slugErrors = (failure: Failure, call: Call): { status: number; body: object } => ({
+export const slugErrors = (failure: Failure, call: Pick<Call, 'id'>): { status: number; body: object } => ({
   status: failure.status,
   body: slugErrorBody(failure, call.id),
 })

@@ -4,6 +4,7 @@ import { Failure } from '../../core/failure.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { chatBodyOf, formedAnswer } from '../../core/tasks/chat/chat-forms.ts'
+import { nothingContinued } from '../../core/tasks/chat/responses/continued.ts'
 import { type ImageResult, linkedImages } from '../../core/tasks/image/image-result.ts'
 import { filesOf, hasFiles, shownResult } from '../../core/tasks/registry.ts'
 import { readResult } from '../embedded.ts'
@@ -73,7 +74,7 @@ async function* shown({ job, origin }: LineResult, owners: AnswerOwners): AsyncG
 
 /** What the form of a response needs of a line: nothing that is stored. */
 const formOfLine = (body: Record<string, unknown>, id: string) =>
-  chatBodyOf('responses', { ...body, store: false }, { id, earlier: {}, referenced: {} })
+  chatBodyOf('responses', { ...body, store: false }, { id, ...nothingContinued })
 
 /** Turns the body of a response into that of a chat completion. Throws Failure for what needs a stored response. */
 function chatOfResponse(body: Record<string, unknown>): Record<string, unknown> {

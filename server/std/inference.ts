@@ -10,6 +10,7 @@ import { fetchFrom, withImages } from '../../core/tasks/chat/images.ts'
 import { CollectedAnswer } from '../../core/tasks/collected-answer.ts'
 import type { Prepared } from '../../core/tasks/prepared.ts'
 import { ask } from '../../core/tasks/protocols/ask.ts'
+import { openShortened } from '../../core/tasks/protocols/open-shortened.ts'
 import { withMembers } from '../../core/tasks/protocols/stream-options.ts'
 import { isStreamable } from '../../core/tasks/stream-shape.ts'
 import { heldAfterReading, heldBytes, readBody } from '../body.ts'
@@ -41,6 +42,8 @@ export function infer(task: TextTask, owners: InferenceOwners): (call: Call) => 
 /** What a form needs of one request, and does with its answer. */
 export interface FormedCall {
   context?: unknown
+  /** Characters of large texts in `context`. */
+  contextLength?: number
   /** Keeps the answer, JSON text, before it is sent. `remembered` is what the form remembers of the request. */
   keep?: (remembered: unknown, answer: string) => Promise<void>
 }
@@ -82,6 +85,7 @@ async function answerInference(
     hash: keyed,
     form,
     context: formed.context,
+    contextLength: formed.contextLength,
   })
   const checked = ready instanceof Promise ? await ready : ready
   call.releaseBody(heldAfterReading(size))
@@ -181,9 +185,8 @@ function relay(
       ended: resolve,
     })
     const [body] = prepared.bodies
-    stream.attach(
-      lease.open({ path: prepared.path, body: body!, stream: true, maxBytes: Number.POSITIVE_INFINITY }, stream),
-    )
+    const sent = { path: prepared.path, body: body!, stream: true, maxBytes: Number.POSITIVE_INFINITY }
+    stream.attach(openShortened(lease, sent, stream, prepared.droppable))
   })
 }
 
@@ -196,7 +199,7 @@ async function collect(
   { config, cpu, throughput }: Pick<Owners, 'config' | 'cpu' | 'throughput'>,
 ): Promise<CallEnd> {
   const answers: Buffer[] = []
-  const { asStream, path, answerFormat, form } = prepared
+  const { asStream, path, answerFormat, form, droppable } = prepared
   const maxBytes = answerBound(answerFormat, config.limits)
   const collected =
     asStream !== undefined && isStreamable(answerFormat)
@@ -205,8 +208,12 @@ async function collect(
   const used = (usage: Usage) => throughput.used(lease.modelId, collected?.uncounted(usage) ?? usage)
   try {
     if (collected)
-      answers.push(await collected.ask(lease, path, withMembers(prepared.bodies[0]!, asStream!), call.abortSource))
-    else for (const body of prepared.bodies) answers.push(await ask(lease, path, body, maxBytes, call.abortSource))
+      answers.push(
+        await collected.ask(lease, path, withMembers(prepared.bodies[0]!, asStream!), call.abortSource, droppable),
+      )
+    else
+      for (const body of prepared.bodies)
+        answers.push(await ask(lease, path, body, maxBytes, call.abortSource, { droppable }))
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') {

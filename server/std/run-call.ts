@@ -3,7 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import type { CallAttempt, RunningCall } from '../../core/jobs/call.ts'
 import type { Lease } from '../../core/models/fleet.ts'
 import type { Call } from '../call.ts'
-import { errorBody } from '../errors.ts'
+import { errorAnswer } from '../errors.ts'
 import { type Hold, keepUnrepeatable, type Unrepeatable } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 
@@ -44,7 +44,7 @@ export async function runCall(
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (hold && isStoredFailure(failure))
-      await hold.keep({ status: failure.status, body: JSON.stringify(errorBody(failure, call.id)), jobId })
+      await hold.keep({ ...errorAnswer(failure, call.id, call.route.errors), jobId })
     throw failure
   }
 }

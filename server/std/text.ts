@@ -94,6 +94,19 @@ export const textRoutes = (owners: InferenceOwners) => [
     answer: infer('std/embeddings', owners),
   }),
   route({
+    path: '/std/v1/embed',
+    ...facts,
+    summary: 'Create embeddings (Cohere version 1)',
+    description:
+      'The same in the first version of the API: without `embedding_types` the answer is one list of vectors.',
+    errorCodes: codes,
+    errors: cohereErrors,
+    body: CohereEmbedRequest,
+    example: { model: 'infer/tiny-embed', texts: ['A cat sat on the mat.'], input_type: 'search_document' },
+    response: CohereEmbedResponse,
+    answer: inferAs('cohere-embed', owners, { task: 'std/embeddings' }),
+  }),
+  route({
     path: '/std/v1/rerank',
     aliases: ['/std/v2/rerank', '/v2/rerank', '/std/v1/reranking', '/v1/reranking', '/rerank'],
     ...facts,

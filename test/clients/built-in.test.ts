@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { generateObject, generateText, jsonSchema, tool } from 'ai'
+import { Ollama } from 'ollama'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { tinyChatRandom, tinyChatSentence, writeTinyModels } from '../../bin/tiny-models.ts'
@@ -214,4 +215,40 @@ describe('the AI SDK', () => {
     for (const input of asked) expectWeather(input)
     expect(asked.length).toBeGreaterThan(0)
   })
+})
+
+test('a response that is too long loses its oldest items with truncation: auto, and is refused without', async () => {
+  const input = Array.from({ length: 41 }, (_, at) => ({
+    role: at % 2 === 0 ? ('user' as const) : ('assistant' as const),
+    content: `Message ${at}: ${'many words '.repeat(30)}`,
+  }))
+  const request = { model: 'toy', input, max_output_tokens: 16 }
+  await expect(client.responses.create(request)).rejects.toMatchObject({ code: 'context_length_exceeded' })
+  const response = await client.responses.create({ ...request, truncation: 'auto' })
+  expect(response).toMatchObject({ truncation: 'auto', output: [{ type: 'message' }] })
+  const { input_tokens } = response.usage!
+  let last: string | undefined
+  for await (const { type } of await client.responses.create({ ...request, truncation: 'auto', stream: true }))
+    last = type
+  expect(last).toMatch(/^response\.(completed|incomplete)$/)
+  // As much of the conversation as fits, and not only its last message.
+  const alone = await client.responses.create({ ...request, input: [input.at(-1)!] })
+  expect(input_tokens).toBeGreaterThan(2 * alone.usage!.input_tokens)
+})
+
+test('show of Ollama has what the file of a model says', async () => {
+  const ollama = new Ollama({ host: `${app.url}/ollama`, headers: { authorization: `Bearer ${app.secret}` } })
+  const { details, template, model_info, capabilities } = await ollama.show({ model: 'toy' })
+  expect(details).toMatchObject({
+    format: 'gguf',
+    family: 'llama',
+    families: ['llama'],
+    parameter_size: expect.stringMatching(/^[\d.]+[KM]$/) as string,
+  })
+  expect(template).toContain('{%')
+  expect(model_info).toMatchObject({
+    'general.architecture': 'llama',
+    'llama.block_count': expect.any(Number) as unknown,
+  })
+  expect(capabilities).toContain('completion')
 })

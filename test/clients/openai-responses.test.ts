@@ -69,7 +69,9 @@ test('a kept response is read, listed by its input, continued and deleted', asyn
   const second = await client.responses.create({ model: 'm', input: 'second', previous_response_id: first.id })
   expect(second.usage!.input_tokens).toBeGreaterThan(first.usage!.input_tokens)
   const items = await client.responses.inputItems.list(first.id)
-  expect(items.data).toMatchObject([{ type: 'message', role: 'user', content: 'first' }])
+  expect(items.data).toMatchObject([
+    { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'first' }] },
+  ])
   await client.responses.delete(first.id)
   await expect(client.responses.retrieve(first.id)).rejects.toMatchObject({ status: 404 })
   await expect(

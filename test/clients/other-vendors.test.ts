@@ -69,6 +69,26 @@ test('Cohere: embeddings of several types', async () => {
   expect(embeddings.ubinary![0]).toHaveLength(Math.ceil(embeddings.float![0]!.length / 8))
 })
 
+test('Cohere: embeddings of the first version', async () => {
+  const old = new CohereClient({ token: app.secret, environment: app.url })
+  const floats = await old.embed({ model: 'fake', texts: documents, inputType: 'search_query' })
+  expect(floats).toMatchObject({ responseType: 'embeddings_floats', texts: documents })
+  expect((floats.embeddings as number[][]).map(vector => vector.length > 1)).toEqual([true, true])
+  const typed = await old.embed({
+    model: 'fake',
+    texts: documents,
+    inputType: 'search_query',
+    embeddingTypes: ['int8'],
+  })
+  expect(typed).toMatchObject({
+    responseType: 'embeddings_by_type',
+    embeddings: { int8: expect.any(Array) as unknown },
+  })
+  await expect(old.embed({ model: 'fake', images: ['data:image/png;base64,AAAA'] })).rejects.toSatisfy(
+    error => error instanceof CohereError && JSON.stringify(error.body).includes("'images' is not supported"),
+  )
+})
+
 test('Cohere: rerank, in both versions', async () => {
   const request = { model: 'fake', query: 'Who sat?', documents, topN: 1 }
   const old = new CohereClient({ token: app.secret, environment: app.url })

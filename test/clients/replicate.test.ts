@@ -113,6 +113,7 @@ test('files are inputs', async () => {
   const file = await client.files.create(new Blob([pixel], { type: 'image/png' }))
   expect(file).toMatchObject({ content_type: 'image/png', size: pixel.length })
   expect(await client.files.get(file.id)).toEqual(file)
+  expect(await client.files.list()).toMatchObject({ previous: null, next: null, results: [file] })
   expect(await client.run('acme/dream', { input: { prompt: 'a dog', image: pixel, ...size } })).toHaveLength(1)
   expect(await client.files.delete(file.id)).toBe(true)
   await expect(client.files.get(file.id)).rejects.toThrow('404')
@@ -131,11 +132,21 @@ test('webhooks are predictions that validateWebhook accepts', async () => {
   expect(body).toMatchObject({ status: 'succeeded', output: ['Hello from the fake engine.'] })
 })
 
+test('a webhook for events that are never sent is refused by name', async () => {
+  const wanted = { model: 'local/chat', input: { prompt: 'Hello' }, webhook: 'https://example.com' }
+  await expect(client.predictions.create({ ...wanted, webhook_events_filter: ['output', 'logs'] })).rejects.toThrow(
+    "'webhook_events_filter' has only 'output' and 'logs'",
+  )
+})
+
 test('models, versions and the account', async () => {
   const { results } = await client.models.list()
   expect(results.map(({ owner, name }) => `${owner}/${name}`)).toEqual(['acme/dream', 'local/chat'])
   const versions = await client.models.versions.list('acme', 'dream')
   expect(versions).toMatchObject({ results: [{ id: expect.stringMatching(/^[0-9a-f]{64}$/) as unknown }] })
+  const [version] = versions.results
+  expect(await client.models.versions.get('acme', 'dream', version!.id)).toEqual(version)
+  await expect(client.models.versions.get('acme', 'dream', 'f'.repeat(64))).rejects.toThrow('has only the version')
   expect(await client.accounts.current()).toMatchObject({ type: 'organization', username: 'default' })
 })
 

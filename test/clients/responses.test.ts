@@ -99,7 +99,6 @@ test('what is not available is refused by name', async () => {
   for (const [request, param] of [
     [{ tools: [{ type: 'web_search' }] }, 'tools[0].type'],
     [{ conversation: 'conv_1' }, 'conversation'],
-    [{ truncation: 'auto' }, 'truncation'],
     [{ tool_choice: { type: 'web_search' }, tools: [weather] }, 'tool_choice.type'],
     [{ input: [{ role: 'user', content: [{ type: 'input_file', file_url: 'a' }] }] }, 'input[0].content[0].file_id'],
   ] as const) {

@@ -69,6 +69,7 @@ const requests: Record<string, { path: () => string; body?: unknown; work: WorkR
   'POST /std/v1/score': work('/std/v1/score', { model: 'fake', text_1: 'a', text_2: 'b' }, 'std/score'),
   'POST /std/v1/moderations': work('/std/v1/moderations', { input: 'a' }, 'std/moderation', 'judges'),
   'POST /std/v2/chat': work('/std/v2/chat', { model: 'fake', ...chat }, 'std/chat-completion'),
+  'POST /std/v1/embed': work('/std/v1/embed', { model: 'fake', texts: ['a'] }, 'std/embeddings'),
   'POST /std/v2/embed': work('/std/v2/embed', { model: 'fake', texts: ['a'] }, 'std/embeddings'),
   'POST /anthropic/v1/messages': work(
     '/anthropic/v1/messages',

@@ -76,6 +76,7 @@ const valid: Record<string, object> = {
     documents: [{ id: 'a', data: { text: 'b' } }],
     tools: [{ type: 'function', function: { name: 'f', parameters: {} } }],
   },
+  '/std/v1/embed': { model: 'fake', texts: ['a'], embedding_types: ['float', 'int8'], output_dimension: 2 },
   '/std/v2/embed': { model: 'fake', texts: ['a'], embedding_types: ['float', 'int8'], output_dimension: 2 },
   '/anthropic/v1/messages': {
     model: 'fake',

@@ -42,6 +42,8 @@ beforeAll(async () => {
           'slug/video-interpolation',
         ],
       }),
+      fakeModel('sees'),
+      fakeModel('hears', [], { tasks: ['std/audio-transcription'] }),
     ],
     media: { allowed_addresses: ['127.0.0.2'] },
   })
@@ -116,6 +118,28 @@ test.each<[string, (url: string) => [path: string, body: object]]>([
     ],
   ],
   ['fal', url => ['/fal/queue/painter/image-to-image', { prompt: 'a cat', image_url: url }]],
+  ['Replicate', url => ['/replicate/v1/models/local/painter/predictions', { input: { prompt: 'a cat', image: url } }]],
+  ['image edits', url => ['/std/v1/images/edits', { model: 'painter', prompt: 'a cat', images: [{ image_url: url }] }]],
+  ['videos', url => ['/std/v1/videos', { model: 'painter', prompt: 'a cat', input_reference: { image_url: url } }]],
+  [
+    'responses',
+    url => [
+      '/std/v1/responses',
+      { model: 'sees', input: [{ role: 'user', content: [{ type: 'input_image', image_url: url }] }] },
+    ],
+  ],
+  [
+    'Anthropic',
+    url => [
+      '/anthropic/v1/messages',
+      {
+        model: 'sees',
+        max_tokens: 9,
+        messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'url', url } }] }],
+      },
+    ],
+  ],
+  ['transcriptions', url => ['/std/v1/audio/transcriptions', { model: 'hears', url }]],
 ])('nor does a body sent to %s', async (_, request) => {
   for (const form of forms()) {
     const { status, text } = await ask(...request(form))
@@ -183,5 +207,15 @@ describe('decompression bombs', () => {
     process.stdout.write(`bombs: memory +${grown.toFixed(0)} MB, loop lag p99 ${lagMs.toFixed(0)} ms\n`)
     expect(grown).toBeLessThan(150)
     expect(lagMs).toBeLessThan(250)
+  })
+
+  const bomb = `data:image/png;base64,${blackPng(30_000, 30_000).toString('base64')}`
+  test.each<[path: string, body: object]>([
+    ['/replicate/v1/models/local/painter/predictions', { input: { prompt: 'a cat', image: bomb } }],
+    ['/std/v1/images/edits', { model: 'painter', prompt: 'a cat', images: [{ image_url: bomb }] }],
+    ['/std/v1/videos', { model: 'painter', prompt: 'a cat', input_reference: { image_url: bomb } }],
+  ])('are refused by %s', async (path, body) => {
+    const { status, error } = await ask(path, body)
+    expect([status, error.code]).toEqual([400, 'invalid_image'])
   })
 })

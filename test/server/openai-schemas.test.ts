@@ -41,6 +41,8 @@ beforeAll(async () => {
     models: [
       ...['fake', 'infer/tiny-embed'].map(id => fakeModel(id)),
       fakeModel('painter', [], { tasks: ['slug/text-to-image'] }),
+      fakeModel('film', [], { tasks: ['slug/text-to-video'] }),
+      fakeModel('judge', [], { tasks: ['std/chat-completion', 'std/moderation'] }),
       toneModel({ id: 'whisper', tasks: ['std/audio-transcription'] }),
     ],
   })
@@ -75,6 +77,11 @@ test.each<[method: string, path: string, body: object | undefined, schema: strin
   ['POST', '/std/v1/audio/transcriptions', quiet, 'CreateTranscriptionResponseJson'],
   ['POST', '/std/v1/audio/transcriptions', verbose, 'CreateTranscriptionResponseVerboseJson'],
   ['POST', '/std/v1/images/generations', { model: 'painter', prompt: 'a', size: '1024x1024' }, 'ImagesResponse'],
+  ['POST', '/std/v1/moderations', { model: 'judge', input: 'Hello' }, 'CreateModerationResponse'],
+  ['GET', '/std/v1/batches/none', undefined, 'ErrorResponse'],
+  ['GET', '/std/v1/videos/none', undefined, 'ErrorResponse'],
+  ['GET', '/std/v1/responses/none', undefined, 'ErrorResponse'],
+  ['DELETE', '/std/v1/files/none', undefined, 'ErrorResponse'],
   ['GET', '/std/v1/models', undefined, 'ListModelsResponse'],
   ['GET', '/std/v1/models/fake', undefined, 'Model'],
   ['GET', '/std/v1/models/none', undefined, 'ErrorResponse'],
@@ -99,6 +106,68 @@ test('files and their deletion', async () => {
   check('OpenAIFile', await (await send('GET', `/std/v1/files/${stored.id}`)).json())
   check('ListFilesResponse', await (await send('GET', '/std/v1/files')).json())
   check('DeleteFileResponse', await (await send('DELETE', `/std/v1/files/${stored.id}`)).json())
+})
+
+interface Kept {
+  id: string
+  status: string
+}
+const read = async (method: string, path: string, body?: object) =>
+  (await (await send(method, path, body)).json()) as Kept
+/** OpenAI's API answers null for members that have no value yet; its description calls them optional. */
+const withoutNulls = (value: object): unknown =>
+  JSON.parse(JSON.stringify(value, (_, member: unknown) => (member === null ? undefined : member)))
+/** Checks an object each time it is read, until it has ended. */
+const checkToEnd = (schema: string, path: string, shown: (value: object) => unknown = value => value) =>
+  expect
+    .poll(
+      async () => {
+        const one = await read('GET', path)
+        check(schema, shown(one))
+        return one.status
+      },
+      { timeout: 20_000 },
+    )
+    .toMatch(/^(completed|failed)$/)
+
+test('batches: new, ended, failed and listed', async () => {
+  const line = { custom_id: 'a', method: 'POST', url: '/v1/chat/completions', body: chat }
+  for (const text of [JSON.stringify(line), 'no JSON']) {
+    const fields = { purpose: 'batch', file: file('a.jsonl', 'application/jsonl', Buffer.from(text)) }
+    const { id: input_file_id } = (await (await posted('/std/v1/files', fields)).json()) as Kept
+    const wanted = { input_file_id, endpoint: line.url, completion_window: '24h', metadata: { a: 'b' } }
+    const batch = await read('POST', '/std/v1/batches', wanted)
+    check('Batch', withoutNulls(batch))
+    await checkToEnd('Batch', `/std/v1/batches/${batch.id}`, withoutNulls)
+  }
+  check('ListBatchesResponse', withoutNulls(await read('GET', '/std/v1/batches?limit=1')))
+})
+
+test('videos: new, ended, listed and deleted', async () => {
+  const wanted = { model: 'film', prompt: 'A cat', seconds: '1', size: '1280x720' }
+  const video = await read('POST', '/std/v1/videos', wanted)
+  const path = `/std/v1/videos/${video.id}`
+  check('VideoResource', video)
+  await checkToEnd('VideoResource', path)
+  check('VideoListResource', await read('GET', '/std/v1/videos?limit=1'))
+  check('DeletedVideoResource', await read('DELETE', path))
+})
+
+test('a kept response and the items of its input', async () => {
+  const items = [
+    { role: 'system', content: 'Be short.' },
+    { role: 'user', content: [{ type: 'input_text', text: 'Hello' }] },
+    { role: 'assistant', content: 'Hello.' },
+    { type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' },
+    { type: 'function_call_output', call_id: 'a', output: 'done' },
+    { role: 'user', content: 'Go on' },
+  ]
+  const { id } = await read('POST', '/std/v1/responses', { ...response, input: items })
+  check('Response', await read('GET', `/std/v1/responses/${id}`))
+  check('ResponseItemList', await read('GET', `/std/v1/responses/${id}/input_items`))
+  const queued = await read('POST', '/std/v1/responses', { ...response, background: true })
+  check('Response', queued)
+  await checkToEnd('Response', `/std/v1/responses/${queued.id}`)
 })
 
 /** Sends a request for a stream and returns its events. */

@@ -160,6 +160,7 @@ describe('answers match the description', () => {
     ['post', '/std/v1/score', { model: 'fake', text_1: 'a', text_2: 'b' }],
     ['post', '/std/v1/moderations', { input: ['a', 'b'] }],
     ['post', '/std/v2/chat', chat],
+    ['post', '/std/v1/embed', { model: 'fake', texts: ['a'] }],
     ['post', '/std/v2/embed', { model: 'fake', texts: ['a'], embedding_types: ['float', 'base64'] }],
     ['post', '/anthropic/v1/messages', { ...chat, max_tokens: 9 }],
     ['get', '/anthropic/v1/models', undefined],

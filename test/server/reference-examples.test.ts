@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { versionOf } from '../../server/replicate/target.ts'
 import { startApp, type TestApp } from '../_app.ts'
 import { testWithFfmpeg } from '../_ffmpeg.ts'
 import { exampleOf, examplesPath, formOf, openExampleRun, storedExamples } from './_example-run.ts'
@@ -48,6 +49,7 @@ const slug = 'demo/text-to-image'
 
 describe('every example of the reference is answered as documented', soon, () => {
   test('text in the form of other vendors', async () => {
+    await run.send('POST /std/v1/embed')
     await run.send('POST /std/v2/embed')
     await run.send('POST /anthropic/v1/messages/count_tokens')
     for (const name of ['POST /std/v2/chat', 'POST /anthropic/v1/messages']) {
@@ -181,6 +183,8 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('POST /replicate/v1/predictions/{id}/cancel', { path: { id } })
     for (const what of ['', '/{owner}/{name}', '/{owner}/{name}/versions'])
       await run.send(`GET /replicate/v1/models${what}`, { path })
+    const version = versionOf({ id: 'infer/tiny-chat' })
+    await run.send('GET /replicate/v1/models/{owner}/{name}/versions/{id}', { path: { ...path, id: version } })
     await run.send('GET /replicate/v1/account')
     await run.send('GET /replicate/v1/webhooks/default/secret')
     const form = new FormData()
@@ -191,6 +195,7 @@ describe('every example of the reference is answered as documented', soon, () =>
       headers: { authorization: `Bearer ${app.secret}` },
     })
     const file = idOf((await uploaded.json()) as { id: string })
+    await run.send('GET /replicate/v1/files')
     await run.send('GET /replicate/v1/files/{id}', { path: file })
     await run.send('DELETE /replicate/v1/files/{id}', { path: file })
   })

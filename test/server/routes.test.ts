@@ -42,6 +42,7 @@ const submissions = [
   'POST /replicate/v1/models/:owner/:name/predictions',
   'POST /replicate/v1/predictions',
   'POST /std/v2/chat',
+  'POST /std/v1/embed',
   'POST /std/v2/embed',
   'POST /anthropic/v1/messages',
 ]

@@ -1,39 +1,8 @@
-import { EventEmitter } from 'node:events'
 import { expect, test } from 'vitest'
 import { LogFollower } from '../../server/api/log-follower.ts'
-import type { Call } from '../../server/call.ts'
 import type { Owners } from '../../server/owners.ts'
 import { EventStream } from '../../server/sse.ts'
-import { openStreams } from '../../server/std/streams.ts'
-
-/** A call whose response keeps everything written to it. */
-function openCall() {
-  const written: string[] = []
-  const res = Object.assign(new EventEmitter(), {
-    writableEnded: false,
-    destroyed: false,
-    writableLength: 0,
-    flushHeaders: () => undefined,
-    cork: () => undefined,
-    uncork: () => undefined,
-    write: (bytes: string | Buffer) => written.push(bytes.toString()) > 0,
-    end(bytes = '') {
-      written.push(bytes)
-      res.writableEnded = true
-      res.emit('close')
-    },
-  })
-  const call = {
-    id: 'req_1',
-    res,
-    req: { method: 'GET' },
-    disconnected: false,
-    head: () => undefined,
-    streams: openStreams({ pingMs: 60_000, writeDeadlineMs: 60_000 }),
-    access: { watch: () => () => undefined },
-  } as unknown as Call
-  return { call, text: () => written.join('') }
-}
+import { openCall } from './_call.ts'
 
 // The blank line ends an event for readers such as Python's httpx-sse, also after a comment or `retry` alone: those
 // readers would get an event with empty data, which is no JSON.

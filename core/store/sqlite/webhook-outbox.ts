@@ -46,8 +46,8 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
          OR EXISTS (SELECT 1 FROM executions WHERE webhook IS NOT NULL)`,
     )
     .pluck()
-  const job = connection.prepare<[number | bigint], { id: string; webhook: string | null }>(
-    'SELECT id, webhook FROM jobs WHERE number = ?',
+  const job = connection.prepare<[number | bigint], { id: string; webhook: string | null; batch: number | null }>(
+    'SELECT id, webhook, batch FROM jobs WHERE number = ?',
   )
   const execution = connection.prepare<[number], { id: string; webhook: string | null }>(
     'SELECT id, webhook FROM executions WHERE number = ?',
@@ -112,6 +112,8 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
       const registered = endpointsOf(organizationId)
       if (registered.length === 0 && !hasOwn) return
       const ofJob = number === null ? undefined : job.get(number)
+      // 150,000 messages for a file of 50,000 lines would delay all others. The batch sends its end.
+      if (ofJob && ofJob.batch !== null) return
       const ofExecution = event.execution === null ? undefined : execution.get(event.execution)
       const named =
         event.execution === null || event.node === null ? undefined : nodeId.get(event.execution, event.node)

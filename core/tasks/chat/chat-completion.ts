@@ -23,6 +23,7 @@ import { streamedMembers, streamOptions } from '../protocols/stream-options.ts'
 import type { TaskName } from '../task.ts'
 import { markImages } from './images.ts'
 import { inlineTextFiles } from './text-files.ts'
+import { droppableBody } from './truncation.ts'
 
 /** Names the task. */
 export const chatCompletion = { id: 'std/chat-completion', title: 'chat completions' } as const satisfies TaskName
@@ -46,6 +47,7 @@ const kept = new Set([
   'model',
   'max_tokens',
   'response_format',
+  'truncation',
 ])
 
 /** Checks a chat body and translates it for the engine. Throws Failure for an invalid body. */
@@ -86,11 +88,13 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
   else delete body.stream
   Object.assign(body, extraFields(raw, entry))
   const asStream = stream || !isPlain(request) ? undefined : streamedMembers(entry.traits.streamUsage)
+  const cut = request.truncation === 'auto' ? droppableBody({ ...body, messages }, limit ?? null) : undefined
   return {
     modelId: entry.id,
     path: entry.traits.routes['std/chat-completion']!.path,
-    bodies: [JSON.stringify(body)],
+    bodies: [cut?.text ?? JSON.stringify(body)],
     stream,
+    ...(cut ? { droppable: cut.droppable } : {}),
     ...(asStream === undefined ? {} : { asStream }),
     ...(images.length > 0 ? { images } : {}),
     answerFormat: {

@@ -1,6 +1,7 @@
 import { failureOf } from '../../schemas/issues.ts'
 import { anthropicForm } from './anthropic/anthropic-form.ts'
 import type { ChatAnswerFacts, ChatForm, ChatStreamForm } from './chat-form.ts'
+import { cohereEmbedForm } from './cohere/cohere-embed-form.ts'
 import { cohereForm } from './cohere/cohere-form.ts'
 import { ollamaChatForm } from './ollama/ollama-chat-form.ts'
 import { ollamaEmbeddingsForm, ollamaEmbedForm } from './ollama/ollama-embed-forms.ts'
@@ -11,6 +12,7 @@ import { responseForm } from './responses/response-form.ts'
 export type ChatFormName =
   | 'anthropic'
   | 'cohere'
+  | 'cohere-embed'
   | 'ollama-chat'
   | 'ollama-generate'
   | 'ollama-embed'
@@ -22,6 +24,7 @@ export type ChatFormName =
 const forms: Record<ChatFormName, ChatForm<any, any, any>> = {
   anthropic: anthropicForm,
   cohere: cohereForm,
+  'cohere-embed': cohereEmbedForm,
   'ollama-chat': ollamaChatForm(),
   'ollama-generate': ollamaGenerateForm(),
   'ollama-embed': ollamaEmbedForm(),

@@ -3,6 +3,7 @@ import { Failure } from '../../failure.ts'
 import type { Media, MediaSender } from '../../media/media.ts'
 import type { ChatRequest } from '../../schemas/chat.ts'
 import type { ImageReference, Prepared } from '../prepared.ts'
+import { afterReplacement } from './truncation.ts'
 
 /** Maximum images of one request that are fetched; more can be sent as data: URLs. */
 const maxFetched = 16
@@ -61,10 +62,15 @@ export async function withImages(
   const { images, bodies } = prepared
   if (!images) return prepared
   const fetched = await Promise.all(images.map(async image => [image.mark, await fetch(image)] as const))
+  let { droppable } = prepared
   const filled = bodies.map(body => {
     let text = typeof body === 'string' ? body : Buffer.from(body).toString('utf8')
-    for (const [mark, url] of fetched) text = text.replace(mark, () => url)
+    for (const [mark, url] of fetched) {
+      const at = text.indexOf(mark)
+      droppable = droppable && afterReplacement(droppable, at, url.length - mark.length)
+      text = text.replace(mark, () => url)
+    }
     return text
   })
-  return { ...prepared, bodies: filled }
+  return { ...prepared, bodies: filled, ...(droppable ? { droppable } : {}) }
 }

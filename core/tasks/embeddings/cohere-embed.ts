@@ -33,6 +33,7 @@ export function wantedByCohere(raw: Record<string, unknown>): WantedVectors {
     dimensions: more.output_dimension,
     cutTokens: max_tokens ?? (truncate === 'NONE' ? undefined : -1),
     priority: more.priority,
+    kind: more.input_type,
     cohere: { types: embedding_types ?? ['float'], texts: input, floats },
   }
 }

@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { Catalog } from '../../models/catalog.ts'
+import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import { EmbeddingsRequest, type VectorType } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
@@ -29,8 +29,9 @@ export interface EmbeddingsAnswerFormat {
 /** Checks an embeddings body and translates it for the engine. */
 export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
   const wanted = isCohere(raw) ? wantedByCohere(raw) : wantedOf(raw)
-  const { input, dimensions } = wanted
+  const { dimensions } = wanted
   const entry = modelFor(embeddings, wanted.model, catalog)
+  const input = withPrefix(wanted, entry.embeddingPrefixes)
   const { traits } = entry
   const body = {
     model: traits.upstreamId,
@@ -75,7 +76,26 @@ function wantedOf(raw: unknown): WantedVectors {
     dimensions: more.dimensions ?? more.output_dimension,
     cutTokens: more.truncate_prompt_tokens ?? (more.truncation || more.truncate ? -1 : undefined),
     priority: more.priority,
+    kind: more.input_type ?? more.task,
   }
+}
+
+/** Names of queries and of documents: those of Cohere, Voyage and Jina. */
+const isQuery = /(^|[._])query$/
+const isDocument = /(^|[._])(document|passage)$/
+
+/** Returns the texts after the prefix that the model has for their kind. Tokens are not changed. */
+function withPrefix(
+  { input, kind }: WantedVectors,
+  prefixes: CatalogEntry['embeddingPrefixes'] = {},
+): WantedVectors['input'] {
+  const name = kind ?? ''
+  const prefix = isQuery.test(name) ? prefixes.query : isDocument.test(name) ? prefixes.document : undefined
+  if (prefix === undefined) return input
+  if (typeof input === 'string') return prefix + input
+  return typeof input[0] === 'number'
+    ? input
+    : (input as (string | number[])[]).map(one => (typeof one === 'string' ? prefix + one : one))
 }
 
 const textsOf = (input: EmbeddingsRequest['input']): WantedVectors['input'] =>

@@ -20,5 +20,7 @@ export interface WantedVectors {
   /** Tokens to which each input is cut; -1 for the context length. */
   cutTokens?: number | null | undefined
   priority?: number | null | undefined
+  /** What the inputs are, such as `search_query`. */
+  kind?: string | null | undefined
   cohere?: CohereFormat
 }

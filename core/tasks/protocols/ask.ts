@@ -1,5 +1,12 @@
 import type { CallerSignal } from '../../abort-source.ts'
 import type { EngineCall, EngineListener, Lease } from '../../models/fleet.ts'
+import type { Droppable } from '../chat/truncation.ts'
+import { openShortened } from './open-shortened.ts'
+
+interface AskOptions extends Pick<EngineCall, 'method' | 'contentType' | 'patienceMs'> {
+  /** What is left out of a body whose prompt is too long. */
+  droppable?: Droppable | undefined
+}
 
 /** Sends a request to an engine and resolves with the whole answer. Rejects with Failure, or with the signal's reason. */
 export function ask(
@@ -8,7 +15,7 @@ export function ask(
   body: EngineCall['body'],
   maxBytes: number,
   signal: CallerSignal,
-  more: Pick<EngineCall, 'method' | 'contentType' | 'patienceMs'> = {},
+  { droppable, ...more }: AskOptions = {},
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -28,7 +35,7 @@ export function ask(
         reject(failure)
       },
     }
-    const exchange = lease.open({ ...more, path, body, stream: false, maxBytes }, listener)
+    const exchange = openShortened(lease, { ...more, path, body, stream: false, maxBytes }, listener, droppable)
     if (signal.aborted) onAbort()
     else signal.addEventListener('abort', onAbort, { once: true })
   })

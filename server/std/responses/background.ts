@@ -4,7 +4,7 @@ import { parseJson } from '../../../core/json.ts'
 import type { StoredResponse } from '../../../core/responses/responses.ts'
 import { ResponseRequest } from '../../../core/schemas/responses.ts'
 import { chatBodyOf } from '../../../core/tasks/chat/chat-forms.ts'
-import type { Continued } from '../../../core/tasks/chat/responses/response-body.ts'
+import { type Continued, continuedLength } from '../../../core/tasks/chat/responses/continued.ts'
 import type { RememberedResponse } from '../../../core/tasks/chat/responses/response-object.ts'
 import { hasEnded } from '../../api/job-record.ts'
 import type { Call } from '../../call.ts'
@@ -41,6 +41,12 @@ export async function submitBackground(
     throw new Failure(
       'payload_too_large',
       `A response in the background may have a request of at most ${Math.floor(config.limits.json_body / 1024)} KiB. Send images as files, or leave 'background' out.`,
+    )
+  if (continuedLength(continued) > config.limits.json_body)
+    throw new Failure(
+      'payload_too_large',
+      `A response in the background may continue a conversation of at most ${Math.floor(config.limits.json_body / 1024)} KiB. Send what matters of it as 'input', or leave 'background' out.`,
+      { param: 'previous_response_id' },
     )
   const raw = parseJson(body, config.limits)
   const { data: request } = ResponseRequest.safeParse(raw)
@@ -84,6 +90,7 @@ const eventOf = (text: string): { event: string; data: string; sequence: number 
 /**
  * Streams a response in the background: its first events at once, the others when its job has ended. They are made of the
  * result, so they are the same each time, also after a restart. `after`: the number of the last event that the reader has.
+ * A stream that cannot go on ends with an `error` event. Rejects with its Failure.
  */
 export async function streamBackground(
   call: Call,
@@ -93,8 +100,13 @@ export async function streamBackground(
 ): Promise<void> {
   const { jobs, responses } = owners
   const { organizationId } = record
-  const stream = await openEventStream(call)
   let sent = after
+  // With the number of the last event that was sent: a reader that continues after it misses none.
+  const errorRecord = ({ code, message, param }: Failure) => {
+    const error = { type: 'error', sequence_number: Math.max(0, sent), code, message, param: param ?? null }
+    return { event: 'error', data: JSON.stringify(error) }
+  }
+  const stream = await openEventStream(call, { lastRecord: errorRecord })
   const send = (texts: string): void => {
     for (const text of texts.split('\n\n')) {
       if (!text) continue
@@ -116,7 +128,7 @@ export async function streamBackground(
     while (!stream.ended) {
       hasChanged = false
       const job = await jobs.find(organizationId, first!.id)
-      if (!job) break
+      if (!job) throw new Failure('not_found', `The response '${record.id}' was deleted while it was streamed.`)
       if (hasEnded(job)) {
         send(await responses.eventsOf(record, job))
         break
@@ -128,6 +140,10 @@ export async function streamBackground(
       await Promise.race([over, timer, changed])
       waiting.abort()
     }
+  } catch (thrown) {
+    const failure = Failure.from(thrown)
+    stream.send(errorRecord(failure))
+    throw failure
   } finally {
     stop()
     stream.end()

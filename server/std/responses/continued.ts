@@ -1,4 +1,4 @@
-import type { Continued } from '../../../core/tasks/chat/responses/response-body.ts'
+import { type Continued, nothingContinued } from '../../../core/tasks/chat/responses/continued.ts'
 import type { Call } from '../../call.ts'
 import type { Owners } from '../../owners.ts'
 
@@ -32,7 +32,7 @@ export async function continuedBy(
     if (id !== undefined) responseIds.add(id)
   }
   for (const text of near(body, '"item_reference"')) for (const [, id] of text.matchAll(item)) itemIds.add(id!)
-  if (responseIds.size === 0 && itemIds.size === 0) return { earlier: {}, referenced: {} }
+  if (responseIds.size === 0 && itemIds.size === 0) return nothingContinued
   return await responses.continued(call.caller.organizationId, {
     responseIds: [...responseIds].slice(0, 1),
     itemIds: [...itemIds],

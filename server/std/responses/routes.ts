@@ -2,17 +2,17 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { newId } from '../../../core/ids.ts'
 import type { StoredResponse } from '../../../core/responses/responses.ts'
-import { type ResponseItem, ResponseObject, ResponseRequest } from '../../../core/schemas/responses.ts'
+import { ResponseObject, ResponseRequest } from '../../../core/schemas/responses.ts'
 import { chatBodyOf } from '../../../core/tasks/chat/chat-forms.ts'
 import { promptTokens } from '../../../core/tasks/chat/prompt-tokens.ts'
+import { continuedLength } from '../../../core/tasks/chat/responses/continued.ts'
 import type { RememberedResponse } from '../../../core/tasks/chat/responses/response-object.ts'
 import type { Call } from '../../call.ts'
 import { errorGroups } from '../../docs/route-errors.ts'
 import type { Owners } from '../../owners.ts'
-import { route } from '../../route.ts'
+import { JsonText, route } from '../../route.ts'
 import { allowedChatModel } from '../allowed-chat-model.ts'
 import { type InferenceOwners, inferAs } from '../inference.ts'
-import { listPage } from '../list-page.ts'
 import { type BackgroundOwners, streamBackground, submitBackground } from './background.ts'
 import { continuedBy } from './continued.ts'
 import { ResponseDeleted, ResponseItems, ResponseTokens } from './response-schemas.ts'
@@ -56,13 +56,14 @@ export const responseRoutes = (owners: ResponseOwners) => [
         if (background) {
           const { stored, streams } = background
           if (streams) await streamBackground(call, stored, -1, owners)
-          else call.send(200, JSON.stringify(stored.response))
+          else call.send(200, stored.text)
           return undefined
         }
         const { organizationId, token } = call.caller
         const createdAt = Date.now()
         return {
           context: { id: newId('resp'), ...continued },
+          contextLength: continuedLength(continued),
           keep: async (remembered, answer) => {
             const response = remembered as RememberedResponse
             if (!response.isStored) return
@@ -126,7 +127,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
     answer: async call => {
       const stored = await found(call.params.id!, call, owners)
       const { query } = call
-      if (query.get('stream') !== 'true') return call.send(200, JSON.stringify(stored.response))
+      if (query.get('stream') !== 'true') return call.send(200, stored.text)
       if (!stored.job)
         throw new Failure(
           'invalid_value',
@@ -197,13 +198,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
     response: ResponseItems,
     handle: async ({ params: { id }, query: { limit, order, after } }, call) => {
       const { record } = await found(id, call, owners)
-      const items = JSON.parse(record.input) as ResponseItem[]
-      if (order === 'desc') items.reverse()
-      const from = after === undefined ? 0 : items.findIndex(item => item.id === after) + 1
-      if (after !== undefined && from === 0)
-        throw new Failure('invalid_value', "'after' must be the id of an item of this input.", { param: 'after' })
-      const data = items.slice(from, from + limit)
-      return listPage(data, from + limit < items.length)
+      return new JsonText(await owners.cpu.inputPage(record.input, { limit, order, after }))
     },
   }),
 ]

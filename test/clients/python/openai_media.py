@@ -32,6 +32,13 @@ def check_image_edit():
     assert base64.b64decode(answer.data[0].b64_json).startswith(b"\x89PNG")
 
 
+def check_video():
+    video = client.videos.create_and_poll(model="film", prompt="a cat", seconds="1", size="256x128", poll_interval_ms=50)
+    assert video.status == "completed" and video.progress == 100
+    assert client.videos.download_content(video.id).read()[4:8] == b"ftyp"
+    assert client.videos.delete(video.id).deleted
+
+
 def check_speech():
     answer = client.audio.speech.create(model="tones", voice="alto", input="Hello", response_format="wav")
     assert answer.content.startswith(b"RIFF")

@@ -14,7 +14,9 @@ import { pythonWith, type Requirements } from './_environment.ts'
  */
 const scripts: Record<string, { routes: string[]; from?: Requirements }> = {
   openai_chat: { routes: ['/std/v1/chat/completions', '/std/v1/completions', '/std/v1/embeddings', '/std/v1/models'] },
-  openai_media: { routes: ['/std/v1/images/generations', '/std/v1/audio/speech', '/std/v1/audio/transcriptions'] },
+  openai_media: {
+    routes: ['/std/v1/images/generations', '/std/v1/audio/speech', '/std/v1/audio/transcriptions', '/std/v1/videos'],
+  },
   openai_responses: { routes: ['/std/v1/responses'] },
   openai_files: { routes: ['/std/v1/files', '/std/v1/uploads'] },
   openai_batches: { routes: ['/std/v1/batches', '/std/v1/files'] },
@@ -43,6 +45,7 @@ beforeAll(async () => {
     models: [
       fakeModel('fake', [], { concurrency: 4 }),
       fakeModel('far', [], { tasks: ['std/audio-transcription', 'std/audio-translation'] }),
+      fakeModel('film', [], { tasks: ['slug/text-to-video'] }),
       toneModel(),
       ...['drawn', 'acme/drawn'].map(id => ({
         id,

@@ -258,6 +258,23 @@ test('the fields of Voyage and Jina reach the engine', () => {
   expect(JSON.parse(sent.bodies[0] as string)).toMatchObject({ dimensions: 1, truncate_prompt_tokens: -1 })
 })
 
+test.each<[string, object, unknown]>([
+  ['Cohere: a query', { texts: ['a', 'b'], input_type: 'search_query' }, ['query: a', 'query: b']],
+  ['Cohere: a document', { texts: ['a'], input_type: 'search_document' }, ['passage: a']],
+  ['Cohere: neither', { texts: ['a'], input_type: 'classification' }, ['a']],
+  ['Voyage: a query', { input: 'a', input_type: 'query' }, 'query: a'],
+  ['Jina: a document', { input: [{ text: 'a' }], task: 'retrieval.passage' }, ['passage: a']],
+  ['no kind', { input: 'a' }, 'a'],
+  ['tokens', { input: [1, 2], input_type: 'query' }, [1, 2]],
+])('prefixes of a model: %s', (_, more, input) => {
+  const catalog = catalogOf({ base64: false }, { embeddingPrefixes: { query: 'query: ', document: 'passage: ' } })
+  const request = { model: 'm', ...more }
+  const { bodies, answerFormat } = prepareInputs('std/embeddings', request, catalog)
+  expect((JSON.parse(bodies[0] as string) as { input: unknown }).input).toEqual(input)
+  // What the caller sent is repeated, without the prefix.
+  if ('texts' in more) expect(answerFormat).toMatchObject({ cohere: { texts: more.texts } })
+})
+
 test.each<[string, object, string]>([
   ['late chunking', { input: 'a', late_chunking: true }, 'late_chunking'],
   ['an image', { input: ['a', { image: 'https://x.test/a.png' }] }, 'input[1].image'],

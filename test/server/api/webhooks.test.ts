@@ -1,4 +1,4 @@
-import OpenAI from 'openai'
+import OpenAI, { toFile } from 'openai'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { DeliveryView, WebhookView } from '../../../core/webhooks/webhook-view.ts'
@@ -176,6 +176,45 @@ describe('messages of executions and long objects', () => {
     const retried = (await ask('POST', `/api/jobs/${id}/retry`)).body.id
     expect((await receiver.next(at(path))).body.data.id).toBe(retried)
   })
+})
+
+test('a batch sends its end, with the ids of its output files, and nothing about its lines', async () => {
+  const { webhook, signing_secret, path } = await register(['job.*', 'batch.*'])
+  const client = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, webhookSecret: signing_secret })
+  const line = (input: string) => ({
+    custom_id: input,
+    method: 'POST',
+    url: '/v1/embeddings',
+    body: { model: 'far', input },
+  })
+  const lines = ['one', '400', 'three'].map(input => JSON.stringify(line(input))).join('\n')
+  const { id: input_file_id } = await client.files.create({
+    file: await toFile(Buffer.from(lines), 'in.jsonl'),
+    purpose: 'batch',
+  })
+  const ended = { endpoint: '/v1/embeddings', completion_window: '24h' } as const
+  const created = await client.batches.create({ input_file_id, ...ended })
+  const message = await receiver.next(at(path))
+  const event = await client.webhooks.unwrap(message.text, message.headers)
+  expect(event).toEqual(message.body)
+  const batch = await client.batches.retrieve(created.id)
+  expect(message.body).toMatchObject({
+    object: 'event',
+    type: 'batch.completed',
+    data: {
+      id: batch.id,
+      status: 'completed',
+      output_file_id: batch.output_file_id,
+      error_file_id: batch.error_file_id,
+      request_counts: { total: 3, completed: 2, failed: 1 },
+    },
+  })
+  const bad = await client.files.create({ file: await toFile(Buffer.from('no line'), 'in.jsonl'), purpose: 'batch' })
+  const failed = await client.batches.create({ input_file_id: bad.id, ...ended })
+  expect((await receiver.next(at(path))).body).toMatchObject({ type: 'batch.failed', data: { id: failed.id } })
+  const { deliveries } = (await ask('GET', `/api/webhooks/${webhook.id}/deliveries`)).body
+  expect(deliveries.map(({ type }) => type)).toEqual(['batch.failed', 'batch.completed'])
+  await remove(webhook.id)
 })
 
 describe('delivery', () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { stringify } from 'yaml'
 import { type App, openApp } from '../../../cli/app.ts'
 import { openLog } from '../../../core/log.ts'
-import { Config } from '../../../core/models/config.ts'
+import { Config, parseConfig } from '../../../core/models/config.ts'
 import { isOwnProgram } from '../../../server/ollama/loopback.ts'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 
@@ -159,6 +159,24 @@ test('the setting is the id of a token and never its secret', () => {
   expect(read(tokenId).success).toBe(true)
   expect(read(first.secret).error?.issues[0]?.message).toContain('must be the id of a token')
   expect(Config.parse({}).ollama).toEqual({})
+})
+
+describe('proxies on this machine', () => {
+  const read = (proxies: string, ollama = `ollama: { loopback_token: ${tokenId} }`) =>
+    parseConfig(`trusted_proxies: [${proxies}]\n${ollama}\n`, 'infer.yaml')
+
+  test.each(['127.0.0.1', '10.0.0.0/8, 127.0.0.0/8', '127.0.0.9', '0.0.0.0/0', '"::1"', '"::/0"'])(
+    'refuse the setting: %s',
+    proxies => {
+      expect(() => read(proxies)).toThrow(
+        /^infer\.yaml:2:\d+: 'ollama\.loopback_token' lets .* Remove the setting, or .* 'trusted_proxies'\.$/,
+      )
+      expect(() => read(proxies, '')).not.toThrow()
+    },
+  )
+  test.each(['', '10.0.0.0/8', '126.255.255.255', '"fd00::/8"'])('others do not: %s', proxies => {
+    expect(read(proxies).ollama).toEqual({ loopback_token: tokenId })
+  })
 })
 
 test('a token that was revoked lets nobody in', async () => {

@@ -63,6 +63,34 @@ test('a response in the background is cancelled with its job, and deleted while 
   expect((await app.fetch(`/api/jobs/job_${two.id.slice(5)}`)).status).toBe(410)
 })
 
+test('a large response is read, paged and continued like a small one, in a thread', async () => {
+  const input = Array.from({ length: 30 }, (_, at) => ({ role: 'user', content: `${at} ${'word '.repeat(8_000)}` }))
+  const { id } = await create({ input })
+  const stored = (await (await app.fetch(`/std/v1/responses/${id}`)).json()) as Made
+  expect(stored).toMatchObject({ id, status: 'completed' })
+  interface Page {
+    data: { id: string; content: { text: string }[] }[]
+    last_id: string
+    has_more: boolean
+    error?: { code: string; param: string }
+  }
+  const page = async (query: string) =>
+    (await (await app.fetch(`/std/v1/responses/${id}/input_items?order=asc&limit=20${query}`)).json()) as Page
+  const first = await page('')
+  expect([first.data.length, first.has_more, first.data[0]!.content[0]!.text.slice(0, 6)]).toEqual([20, true, '0 word'])
+  const second = await page(`&after=${first.last_id}`)
+  expect([second.data.length, second.has_more, second.data[0]!.content[0]!.text.slice(0, 7)]).toEqual([
+    10,
+    false,
+    '20 word',
+  ])
+  expect((await page('&after=msg_none')).error).toMatchObject({ code: 'invalid_value', param: 'after' })
+  const next = (await create({ previous_response_id: id })) as Made & { usage: { input_tokens: number } }
+  expect(next.usage.input_tokens).toBeGreaterThan(30 * 8_000)
+  const refused = await create({ previous_response_id: id, background: true, model: 'hanging' })
+  expect(refused.error ?? refused).toMatchObject({ code: 'payload_too_large', param: 'previous_response_id' })
+})
+
 test('a request with an Idempotency-Key makes one response in the background', async () => {
   const ask = async () =>
     (await (

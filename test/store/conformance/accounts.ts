@@ -77,6 +77,24 @@ export function accountRules({ store }: Subject): void {
       expect(store.tokens.verify('absent000000')).toBeUndefined()
     })
 
+    test('by its id it is verified with the same facts, whatever has become of it', async () => {
+      const token = newToken({ scopes: ['user:read'], models: ['qwen/*'] })
+      await store.tokens.create(token)
+      const same = () => {
+        const found = store.tokens.verifyId(token.id)
+        expect(found).toEqual(store.tokens.verify(token.publicId))
+        return found
+      }
+      expect(same()).toMatchObject({ id: token.id, organizationId, status: 'active', models: ['qwen/*'] })
+      await store.tokens.update(organizationId, token.id, { name: 'renamed', status: 'disabled' })
+      expect(same()).toMatchObject({ name: 'renamed', status: 'disabled' })
+      await store.tokens.revoke(organizationId, token.id, 1)
+      expect(same()).toMatchObject({ status: 'revoked' })
+      // An id is no public part of a secret, and the other way round.
+      for (const absent of [token.publicId, 'tok_absent', '']) expect(store.tokens.verifyId(absent)).toBeUndefined()
+      expect(store.tokens.verify(token.id)).toBeUndefined()
+    })
+
     test('limits, metadata and origin are kept, changed one by one, and known to authentication', async () => {
       const allowedHours = {
         timezone: 'Europe/Berlin',

@@ -206,6 +206,23 @@ export function batchRules({ store, fresh }: Subject): void {
     expect(await own.store.batches.sweep(10)).toBe(0)
   })
 
+  test('webhook endpoints get the end of a batch, and none of the events of its lines', async () => {
+    await using own = await fresh()
+    const owner = (await createOrganization(own.store, 'org_batch_webhooks')).id
+    const endpoint = { id: newId('whe'), organizationId: owner, name: 'n', url: 'https://example.com', enabled: true }
+    await own.store.webhooks.create({ ...endpoint, eventTypes: ['*'], origin: null, createdAt: 1 })
+    const batch = await newBatch(own.store, owner)
+    await own.store.batches.begin(batch, { total: 2, modelId: 'tiny' }, 2)
+    const feed = feedOf(batch, [1, 2])
+    await own.store.batches.feed(feed)
+    await end(feed.jobs[0]!, 'completed', own.store)
+    await end(feed.jobs[1]!, 'failed', own.store)
+    await own.store.batches.finish(batch, 3)
+    expect((await own.store.webhooks.withoutBody(99)).map(({ type }) => type)).toEqual(['batch.completed'])
+    const events = await own.store.events.after(owner, { sequence: 0, jobId: feed.jobs[0]!.id, limit: 9 })
+    expect(events.map(({ type }) => type)).toEqual(['job.created', 'job.started', 'job.completed'])
+  })
+
   test('jobs of lines expire only after their batch has ended', async () => {
     const batch = await begun(await organization('org_batch_keeps'), 2)
     const feed = feedOf(batch, [1])

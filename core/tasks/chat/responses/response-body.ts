@@ -1,22 +1,17 @@
 import { Failure } from '../../../failure.ts'
 import { presentMembers } from '../../../present-members.ts'
 import type { ResponseItem, ResponseRequest, ResponseTool } from '../../../schemas/responses.ts'
-import { messagesOf, type ReferencedItems } from './response-messages.ts'
-
-/** What a response may continue. */
-export interface Continued {
-  /** The items of earlier conversations, oldest first, by the id of their last response. */
-  earlier: Readonly<Record<string, readonly ResponseItem[]>>
-  referenced: ReferencedItems
-}
+import { type Continued, keptItems, referencedItems } from './continued.ts'
+import { messagesOf } from './response-messages.ts'
 
 /** Returns the items of a request's input. */
 export const inputItems = ({ input }: Pick<ResponseRequest, 'input'>): ResponseItem[] =>
   typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input
 
 /** Turns the request of a response into the body of a chat completion. Throws Failure for what does not exist here. */
-export function responseBody(request: ResponseRequest, { earlier, referenced }: Continued): Record<string, unknown> {
+export function responseBody(request: ResponseRequest, continued: Continued): Record<string, unknown> {
   refuse(request)
+  const referenced = referencedItems(continued)
   const { model, instructions, max_output_tokens, temperature, top_p, top_logprobs, parallel_tool_calls } = request
   const items = inputItems(request)
   if (items.length === 0)
@@ -27,7 +22,7 @@ export function responseBody(request: ResponseRequest, { earlier, referenced }: 
     model,
     messages: [
       ...(instructions ? [{ role: 'system', content: instructions }] : []),
-      ...messagesOf(earlierOf(request, earlier), 'previous_response_id', referenced),
+      ...messagesOf(earlierOf(request, continued), 'previous_response_id', referenced),
       ...messagesOf(items, 'input', referenced),
     ],
     max_completion_tokens: max_output_tokens,
@@ -38,18 +33,16 @@ export function responseBody(request: ResponseRequest, { earlier, referenced }: 
     parallel_tool_calls,
     reasoning_effort: reasoning?.effort,
     response_format: formatOf(request),
+    truncation: request.truncation === 'auto' ? 'auto' : undefined,
     user,
     ...toolsOf(request),
   })
 }
 
-function earlierOf(
-  { previous_response_id: id }: ResponseRequest,
-  earlier: Continued['earlier'],
-): readonly ResponseItem[] {
+function earlierOf({ previous_response_id: id }: ResponseRequest, { earlier }: Continued): readonly ResponseItem[] {
   if (!id) return []
-  const items = Object.hasOwn(earlier, id) ? earlier[id] : undefined
-  if (items) return items
+  const kept = Object.hasOwn(earlier, id) ? earlier[id] : undefined
+  if (kept) return kept.flatMap(keptItems)
   throw new Failure(
     'not_found',
     `There is no response '${id.slice(0, 64)}' to continue. It was created with "store": false, deleted, or has expired: send the whole conversation as 'input'.`,
@@ -57,17 +50,11 @@ function earlierOf(
   )
 }
 
-function refuse({ conversation, prompt, truncation, background, store }: ResponseRequest): void {
+function refuse({ conversation, prompt, background, store }: ResponseRequest): void {
   const unsupported = (param: string, instead: string) =>
     new Failure('unsupported_parameter', `'${param}' does not exist here. ${instead}`, { param })
   if (conversation != null) throw unsupported('conversation', "Continue a response with 'previous_response_id'.")
   if (prompt != null) throw unsupported('prompt', "Send 'instructions' and 'input'.")
-  if (truncation === 'auto')
-    throw new Failure(
-      'unsupported_parameter',
-      "'truncation' can only be 'disabled' here: the model must get the whole conversation. Send fewer items.",
-      { param: 'truncation' },
-    )
   if (background && store === false)
     throw new Failure('invalid_value', "'background' needs 'store': a response in the background is read later.", {
       param: 'store',

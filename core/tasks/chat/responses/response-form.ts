@@ -1,6 +1,7 @@
 import { ResponseRequest } from '../../../schemas/responses.ts'
 import type { ChatForm } from '../chat-form.ts'
-import { type Continued, inputItems, responseBody } from './response-body.ts'
+import type { Continued } from './continued.ts'
+import { inputItems, responseBody } from './response-body.ts'
 import { itemId } from './response-ids.ts'
 import type { RememberedResponse } from './response-object.ts'
 import { chunkOf, responseStream } from './response-stream.ts'

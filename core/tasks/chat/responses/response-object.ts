@@ -58,7 +58,7 @@ export function responseObject({ id, isStored, request }: RememberedResponse, st
     })),
     top_logprobs: request.top_logprobs ?? 0,
     top_p: request.top_p ?? null,
-    truncation: 'disabled',
+    truncation: request.truncation ?? 'disabled',
     metadata: metadata ?? {},
     ...(state.usage ? { usage: usageOf(state.usage) } : {}),
     ...(request.user ? { user: request.user } : {}),

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { chatBodyOf } from '../../../../../core/tasks/chat/chat-forms.ts'
 import { itemId, responseOfItem } from '../../../../../core/tasks/chat/responses/response-ids.ts'
 
-const nothing = { id: 'resp_01M84YXQ8M0J7P1ZE8331KR1H8', earlier: {}, referenced: {} }
+const nothing = { id: 'resp_01M84YXQ8M0J7P1ZE8331KR1H8', earlier: {}, holders: [] }
 const bodyOf = (request: object, context: object = {}) =>
   chatBodyOf('responses', { model: 'm', ...request }, { ...nothing, ...context }).body
 const call = { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{"a":1}' }
@@ -86,8 +86,18 @@ test.each<[name: string, request: object, messages: object[]]>([
 
 test('earlier items come between the instructions and the input, referenced ones in their place', () => {
   const context = {
-    earlier: { resp_1: [{ role: 'user', content: 'first' }] },
-    referenced: { msg_1: { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'second' }] } },
+    earlier: { resp_1: [{ input: '[{"role":"user","content":"first"}]', answer: '{"output":[]}' }] },
+    holders: [
+      {
+        input: '[]',
+        answer: JSON.stringify({
+          output: [
+            { id: 'msg_1', type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'second' }] },
+            { id: 'msg_2', type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'other' }] },
+          ],
+        }),
+      },
+    ],
   }
   const request = {
     instructions: 'i',
@@ -155,7 +165,6 @@ test.each<[request: object, code: string, param: string]>([
   [{ background: true, store: false }, 'invalid_value', 'store'],
   [{ conversation: 'a' }, 'unsupported_parameter', 'conversation'],
   [{ prompt: { id: 'a' } }, 'unsupported_parameter', 'prompt'],
-  [{ truncation: 'auto' }, 'unsupported_parameter', 'truncation'],
   [{ tools: [f, { type: 'file_search' }] }, 'unsupported_parameter', 'tools[1].type'],
   [{ tools: [f], tool_choice: { type: 'mcp' } }, 'unsupported_parameter', 'tool_choice.type'],
   [{ max_output_tokens: 0 }, 'invalid_value', 'max_output_tokens'],

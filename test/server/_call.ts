@@ -1,0 +1,34 @@
+import { EventEmitter } from 'node:events'
+import type { Call } from '../../server/call.ts'
+import { openStreams } from '../../server/std/streams.ts'
+
+/** A call whose response keeps everything written to it. */
+export function openCall() {
+  const written: string[] = []
+  const res = Object.assign(new EventEmitter(), {
+    writableEnded: false,
+    destroyed: false,
+    writableLength: 0,
+    flushHeaders: () => undefined,
+    cork: () => undefined,
+    uncork: () => undefined,
+    write: (bytes: string | Buffer) => written.push(bytes.toString()) > 0,
+    end(bytes = '') {
+      written.push(bytes)
+      res.writableEnded = true
+      res.emit('close')
+    },
+  })
+  const call = {
+    id: 'req_1',
+    res,
+    req: { method: 'GET' },
+    disconnected: false,
+    head: () => undefined,
+    streams: openStreams({ pingMs: 60_000, writeDeadlineMs: 60_000 }),
+    access: { watch: () => () => undefined },
+    streamLimits: { take: () => undefined },
+    route: { eventStream: true },
+  } as unknown as Call
+  return { call, text: () => written.join('') }
+}
