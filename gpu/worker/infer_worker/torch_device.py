@@ -1,0 +1,53 @@
+"""The device of a torch model: threads, memory limit, number format, one computation at a time."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import Cancelled, EngineError
+from .options import Options
+
+POLL_SECONDS = 0.1
+
+
+@dataclass
+class TorchDevice:
+    name: str
+    dtype: Any
+    """Number format of the weights; `auto` is that of the files."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def computing(self, cancelled: threading.Event) -> Iterator[None]:
+        """Waits until no other request computes. Raises Cancelled if the caller disconnects while it waits."""
+        import torch
+
+        while not self._lock.acquire(timeout=POLL_SECONDS):
+            if cancelled.is_set():
+                raise Cancelled
+        try:
+            if cancelled.is_set():
+                raise Cancelled
+            with torch.inference_mode():
+                yield
+        except torch.OutOfMemoryError as error:
+            raise EngineError(500, f'Out of memory of the device: {error}') from None
+        finally:
+            if self.name == 'cuda':
+                torch.cuda.empty_cache()
+            self._lock.release()
+
+
+def open_device(options: Options) -> TorchDevice:
+    """Applies threads and memory limit. On a processor weights are 32-bit floats unless the options say otherwise."""
+    import torch
+
+    torch.set_num_threads(options.threads)
+    if options.device == 'cuda' and options.memory is not None:
+        total = torch.cuda.get_device_properties(0).total_memory
+        torch.cuda.set_per_process_memory_fraction(min(1.0, options.memory / total))
+    if options.dtype != 'auto':
+        return TorchDevice(options.device, getattr(torch, options.dtype))
+    return TorchDevice(options.device, torch.float32 if options.device == 'cpu' else 'auto')
