@@ -47,10 +47,11 @@ def decoded(ffmpeg: str, path: str, rate: int, channels: int, samples: int) -> A
     import torch
 
     limit = ['-t', f'{math.ceil(samples / rate)}']
-    output = ['-map', '0:a:0', '-ac', str(channels), '-ar', str(rate), '-f', 'f32le', 'pipe:1']
-    process = start(ffmpeg, [*from_file(path), *limit, *output], 1)
+    raw = ['-map', '0:a:0', '-ac', str(channels), '-ar', str(rate), '-f', 'f32le', 'pipe:1']
+    process = start(ffmpeg, [*from_file(path), *limit, *raw], 1)
     errors = Tail(process.stderr)
-    content = bytearray(process.stdout.read())
+    with process.stdout as output:
+        content = bytearray(output.read())
     try:
         finish(process, errors)
     except EngineError as error:

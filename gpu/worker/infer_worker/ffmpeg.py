@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import threading
 from typing import IO
 
 from .errors import EngineError, invalid
@@ -45,15 +46,14 @@ class Tail:
     """Reads the error output in a thread, so that ffmpeg never waits for a reader, and keeps its end."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        import threading
-
         self._end = b''
         self._thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
         self._thread.start()
 
     def _read(self, stream: IO[bytes]) -> None:
-        while piece := stream.read1(4096):
-            self._end = (self._end + piece)[-ERROR_BYTES:]
+        with stream:
+            while piece := stream.read1(4096):
+                self._end = (self._end + piece)[-ERROR_BYTES:]
 
     def text(self) -> str:
         self._thread.join()

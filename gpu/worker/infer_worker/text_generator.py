@@ -104,8 +104,10 @@ class _Sink:
     def put(self, tokens: Any) -> None:
         if self._prompt:
             self._prompt = False
-        elif not self.pieces.stopped:
-            self._on_text(self.pieces.add(tokens.flatten().tolist()))
+            return
+        for token in tokens.flatten().tolist():
+            if not self.pieces.stopped:
+                self._on_text(self.pieces.add(token))
 
     def end(self) -> None:
         pass

@@ -23,9 +23,9 @@ class TextPieces:
         self.stopped = False
         """Whether a stop sequence has been reached. What follows is dropped."""
 
-    def add(self, tokens: Sequence[int]) -> str:
+    def add(self, token: int) -> str:
         """The text that is known now: without a part that may begin a stop sequence or a character."""
-        self._tokens.extend(tokens)
+        self._tokens.append(token)
         text = self._new_text()
         if text.endswith(UNFINISHED) and len(self._tokens) - self._decoded < LONGEST_CHARACTER:
             return ''

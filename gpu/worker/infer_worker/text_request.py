@@ -19,8 +19,8 @@ _UNSUPPORTED: dict[str, tuple] = {
     'logprobs': (False,),
     'top_logprobs': (0,),
     'logit_bias': ({},),
-    'presence_penalty': (0,),
-    'frequency_penalty': (0,),
+    'presence_penalty': (0, 0.0),
+    'frequency_penalty': (0, 0.0),
     'echo': (False,),
     'suffix': ('',),
 }
@@ -45,7 +45,8 @@ def read_sampling(body: dict) -> Sampling:
     """Raises EngineError 400 for a field that is not supported or has a wrong value."""
     for name, harmless in _UNSUPPORTED.items():
         value = body.get(name)
-        if value is not None and value not in harmless:
+        # False equals 0, and the two differ in `logprobs`.
+        if value is not None and not any(type(value) is type(one) and value == one for one in harmless):
             raise invalid(f"'{name}' is not supported by the engine of this model.", 'unsupported_parameter')
     stop = body.get('stop')
     stops = [stop] if isinstance(stop, str) else stop or []
