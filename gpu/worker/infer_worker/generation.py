@@ -23,6 +23,8 @@ class Call:
     """Set once the caller has disconnected."""
     progress: Callable[[float], None]
     log: Callable[[str, str], None]
+    preview: Callable[[int, str], None]
+    """Sends an unfinished image: its position, and PNG in base64."""
 
     def check(self) -> None:
         """Raises Cancelled once the caller has disconnected."""
@@ -55,9 +57,12 @@ def generation(tasks: tuple[str, ...], run: Run) -> dict[str, Handle]:
         def log(level: str, message: str) -> None:
             reply.line({'type': 'log', 'level': level, 'message': message[:4096]})
 
+        def preview(image: int, data: str) -> None:
+            reply.line({'type': 'preview', 'image': image, 'data': data})
+
         progress(0)
         try:
-            files = run(Call(task, inputs, folder, request.cancelled, progress, log))
+            files = run(Call(task, inputs, folder, request.cancelled, progress, log, preview))
         except Cancelled:
             raise
         except Exception as error:  # noqa: BLE001: whatever a library raises is one failed call

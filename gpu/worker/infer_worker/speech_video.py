@@ -6,7 +6,6 @@ part in every step without noise, so that only the video is generated, and the r
 """
 
 import inspect
-import math
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +13,10 @@ from typing import Any
 from .audio_latents import audio_latents
 from .errors import invalid
 from .generation import ALMOST, Call, generation
+from .images import fitted
 from .options import Options
+from .pipeline_arguments import multiple
+from .placement import place
 from .server import Handle
 from .torch_device import TorchDevice, open_device
 from .video import VideoWriter, even
@@ -24,9 +26,6 @@ FILE = 'video.mp4'
 
 # Share of the progress before the frames are decoded and written.
 DENOISED = 0.95
-
-# Weights that fill more of the memory than this leave too little for the computation.
-WEIGHTS_SHARE = 0.7
 
 # The pipeline refuses sides that are no multiples of this.
 LEAST_MULTIPLE = 32
@@ -54,26 +53,6 @@ def load(options: Options, progress: Callable[[float], None]) -> dict[str, Handl
     pipeline.vae.enable_tiling()
     pipeline.set_progress_bar_config(disable=True)
     return generation((TASK,), SpeechVideo(options, device, pipeline).run)
-
-
-def place(pipeline: Any, options: Options) -> None:
-    """Puts the weights on the device, or lets parts wait in the memory of the host if they do not fit."""
-    offload = options.offload
-    if options.device == 'cpu':
-        return
-    if offload == 'auto':
-        import torch
-
-        parts = [part for part in pipeline.components.values() if isinstance(part, torch.nn.Module)]
-        weights = sum(tensor.nbytes for part in parts for tensor in part.parameters())
-        memory = options.memory or torch.cuda.mem_get_info()[0]
-        offload = 'none' if weights < memory * WEIGHTS_SHARE else 'model'
-    if offload == 'none':
-        pipeline.to(options.device)
-    elif offload == 'model':
-        pipeline.enable_model_cpu_offload()
-    else:
-        pipeline.enable_sequential_cpu_offload()
 
 
 class SpeechVideo:
@@ -169,22 +148,6 @@ def frozen_audio(pipeline: Any, latents: Any) -> Any:
         yield
     finally:
         hook.remove()
-
-
-def fitted(path: str, width: int, height: int) -> Any:
-    """The image scaled to cover this size. Raises EngineError 400."""
-    from PIL import Image, ImageOps
-
-    try:
-        with Image.open(path) as image:
-            return ImageOps.fit(ImageOps.exif_transpose(image).convert('RGB'), (width, height), Image.Resampling.LANCZOS)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        raise invalid('The image cannot be decoded.', 'invalid_image') from None
-
-
-def multiple(value: int, of: int) -> int:
-    """Rounded up."""
-    return math.ceil(value / of) * of
 
 
 def has_module(name: str) -> bool:

@@ -12,6 +12,14 @@ from .options import Options
 POLL_SECONDS = 0.1
 
 
+class OutOfMemory(EngineError):
+    """Not the caller's mistake: other work may have taken the memory, so the call may be tried again."""
+
+    def __init__(self, detail: str, advice: str = '') -> None:
+        self.detail = detail.strip().splitlines()[0] if detail.strip() else ''
+        super().__init__(500, f'Out of memory of the device. {advice}{self.detail}'.strip())
+
+
 @dataclass
 class TorchDevice:
     name: str
@@ -32,8 +40,13 @@ class TorchDevice:
                 raise Cancelled
             with torch.inference_mode():
                 yield
-        except torch.OutOfMemoryError as error:
-            raise EngineError(500, f'Out of memory of the device: {error}') from None
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            raise OutOfMemory(str(error)) from None
+        except RuntimeError as error:
+            # The allocator of processors has no class of its own.
+            if 'DefaultCPUAllocator' not in str(error):
+                raise
+            raise OutOfMemory(str(error)) from None
         finally:
             if self.name == 'cuda':
                 torch.cuda.empty_cache()
