@@ -33,10 +33,9 @@ class TorchDevice:
             with torch.inference_mode():
                 yield
         except torch.OutOfMemoryError as error:
+            torch.cuda.empty_cache()
             raise EngineError(500, f'Out of memory of the device: {error}') from None
         finally:
-            if self.name == 'cuda':
-                torch.cuda.empty_cache()
             self._lock.release()
 
 
