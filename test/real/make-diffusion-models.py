@@ -127,7 +127,7 @@ def wan() -> None:
         num_layers=2,
         cross_attn_norm=True,
         qk_norm='rms_norm_across_heads',
-        rope_max_seq_len=32,
+        rope_max_seq_len=1024,
     )
     # One set of weights for text and images, as the model of Wan 2.2 with 5 billion weights.
     WanPipeline(

@@ -1,8 +1,11 @@
 """Text and vision-language models of transformers: POST /v1/chat/completions and /v1/completions."""
 
+import inspect
 import io
 import json
 import os
+import re
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -18,6 +21,11 @@ from .transformers_model import check_characters, context_length, load_weights
 
 # Decompressed, an image of more pixels would take gigabytes.
 MOST_PIXELS = 50_000_000
+
+MEDIA = ('text', 'images', 'videos', 'audio', 'audios')
+"""Arguments of processors that hold media."""
+
+PROCESSORS = ('processor_config', 'preprocessor_config', 'image_processor_config')
 
 
 def load(options: Options, progress: Callable[[float], None]) -> dict[str, Handle]:
@@ -47,15 +55,14 @@ def reads_images(path: str, config: Any) -> bool:
     return config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES and has_processor
 
 
-PROCESSORS = ('processor_config', 'preprocessor_config', 'image_processor_config')
-
-
 class TextRoutes:
     def __init__(self, model_id: str, generator: TextGenerator, reader: Any, vision: bool) -> None:
         self.id = model_id
         self.generator = generator
         self.reader = reader
         self.vision = vision
+        # Tokenizers keep settings of a call in themselves.
+        self._tokenizing = threading.Lock()
 
     def chat(self, request: Request, reply: Reply) -> None:
         body = request.json()
@@ -71,15 +78,21 @@ class TextRoutes:
         def message(text: str) -> dict:
             return {'message': {'role': 'assistant', 'content': text}}
 
-        self.answer(request, reply, [prompt], 'chat.completion', delta, message, {'delta': {'role': 'assistant', 'content': ''}})
+        self.answer(request, body, reply, [prompt], 'chat.completion', delta, message, {'delta': {'role': 'assistant', 'content': ''}})
 
     def completion(self, request: Request, reply: Reply) -> None:
-        prompts = [self.text_prompt(prompt, 'prompt') for prompt in prompts_of(request.json().get('prompt'))]
-        self.answer(request, reply, prompts, 'text_completion', lambda piece: {'text': piece}, lambda text: {'text': text})
+        body = request.json()
+        prompts = [self.text_prompt(prompt, 'prompt') for prompt in prompts_of(body.get('prompt'))]
+
+        def content(text: str) -> dict:
+            return {'text': text}
+
+        self.answer(request, body, reply, prompts, 'text_completion', content, content)
 
     def answer(
         self,
         request: Request,
+        body: dict,
         reply: Reply,
         prompts: list[dict[str, Any]],
         kind: str,
@@ -88,7 +101,6 @@ class TextRoutes:
         first: dict | None = None,
     ) -> None:
         """Generates one choice for each prompt, as a stream if the request wants one."""
-        body = request.json()
         sampling = read_sampling(body)
         head = {'id': f'{"chatcmpl" if first else "cmpl"}-{uuid.uuid4().hex}', 'created': int(time.time()), 'model': self.id}
 
@@ -146,8 +158,6 @@ class TextRoutes:
 
     def chat_prompt(self, messages: list[dict], variables: dict) -> dict[str, Any]:
         """Applies the chat template. Raises EngineError 400 if the template refuses the messages."""
-        from jinja2 import TemplateError
-
         images = [part for message in messages if isinstance(message['content'], list) for part in message['content']]
         for message in messages:
             self.check(message['content'])
@@ -157,13 +167,32 @@ class TextRoutes:
             if part['type'] == 'image':
                 part['image'] = opened(part.pop('bytes'))
         options = {'add_generation_prompt': True, 'tokenize': True, 'return_dict': True, 'return_tensors': 'pt'}
+        with self._tokenizing:
+            return self.applied(messages, {**self.template_variables(variables), **options})
+
+    def template_variables(self, given: dict) -> dict[str, Any]:
+        """
+        The variables that the template uses. Other names could be arguments of the tokenizer or the processor, which reads
+        images from addresses and files.
+        """
+        reserved = {*MEDIA, *inspect.signature(type(self.reader).apply_chat_template).parameters}
+        template = str(self.reader.chat_template)
+        return {
+            name: value
+            for name, value in given.items()
+            if name not in reserved and re.search(rf'\b{re.escape(name)}\b', template)
+        }
+
+    def applied(self, messages: list[dict], options: dict) -> dict[str, Any]:
+        from jinja2 import TemplateError
+
         try:
             try:
                 # The names of control tokens in messages are text.
-                prompt = self.reader.apply_chat_template(messages, **variables, **options, sanitize_control_tokens=True)
+                prompt = self.reader.apply_chat_template(messages, **options, sanitize_control_tokens=True)
             except NotImplementedError:
                 # Of a template without control tokens.
-                prompt = self.reader.apply_chat_template(messages, **variables, **options)
+                prompt = self.reader.apply_chat_template(messages, **options)
         except TemplateError as error:
             raise invalid(f'The chat template of the model refuses the messages: {error}') from None
         return dict(prompt)
@@ -173,7 +202,8 @@ class TextRoutes:
 
         if isinstance(prompt, str):
             self.check(prompt)
-            return dict(self.generator.tokenizer(prompt, return_tensors='pt'))
+            with self._tokenizing:
+                return dict(self.generator.tokenizer(prompt, return_tensors='pt'))
         vocabulary = self.generator.model.get_input_embeddings().num_embeddings
         if not all(0 <= token < vocabulary for token in prompt):
             raise invalid(f"'{name}' contains a token that the model lacks; it has tokens 0 to {vocabulary - 1}.")

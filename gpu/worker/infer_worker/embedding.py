@@ -2,6 +2,7 @@
 
 import base64
 import struct
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,8 @@ class Embedder:
         self.modules = modules
         self.vocabulary = model.get_input_embeddings().num_embeddings
         self.model = model.get_encoder() if model.config.is_encoder_decoder else model
+        # Tokenizers keep settings of a call, such as truncation, in themselves.
+        self._tokenizing = threading.Lock()
         self.dense = [layer.load(model.device) for layer in modules.dense]
 
     def answer(self, request: Request, reply: Reply) -> None:
@@ -43,7 +46,8 @@ class Embedder:
         inputs = inputs_of(body.get('input'))
         limit = truncation(body.get('truncate_prompt_tokens'), self.context)
         one = len(inputs) == 1
-        texts = [self.tokens(text, 'input' if one else f'input[{at}]', limit) for at, text in enumerate(inputs)]
+        with self._tokenizing:
+            texts = [self.tokens(text, 'input' if one else f'input[{at}]', limit) for at, text in enumerate(inputs)]
         vectors: list[list[float]] = [[]] * len(texts)
         for batch in token_batches([len(tokens) for tokens in texts]):
             with self.device.computing(request.cancelled):
@@ -67,7 +71,8 @@ class Embedder:
         if isinstance(text, str):
             check_characters(text, self.context, param)
             cut = {} if limit is None else {'truncation': True, 'max_length': limit}
-            tokens = self.tokenizer(text, **cut)['input_ids']
+            # A limit below the number of special tokens cuts nothing.
+            tokens = self.tokenizer(text, **cut)['input_ids'][:limit]
         else:
             wrong = next((token for token in text if not 0 <= token < self.vocabulary), None)
             if wrong is not None:

@@ -1,5 +1,6 @@
 """Cross-encoders of transformers: POST /v1/rerank and /v1/score."""
 
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -37,6 +38,8 @@ class Ranker:
         self.tokenizer = tokenizer
         self.model = model
         self.context = context_length(model.config, tokenizer)
+        # Tokenizers keep settings of a call, such as truncation, in themselves.
+        self._tokenizing = threading.Lock()
 
     def rerank(self, request: Request, reply: Reply) -> None:
         body = request.json()
@@ -74,7 +77,8 @@ class Ranker:
     ) -> tuple[list[float], int]:
         """The probability, 0 to 1, of each pair, and the number of tokens. `names` are the fields in the request."""
         limit = truncation(request.json().get('truncate_prompt_tokens'), self.context)
-        texts = [self.tokens(pair, name, limit) for pair, name in zip(pairs, names, strict=True)]
+        with self._tokenizing:
+            texts = [self.tokens(pair, name, limit) for pair, name in zip(pairs, names, strict=True)]
         scores = [0.0] * len(texts)
         lengths = [len(text['input_ids']) for text in texts]
         for batch in token_batches(lengths):

@@ -5,11 +5,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import Cancelled
+from .errors import Cancelled, invalid
 from .text_pieces import TextPieces
 from .text_request import Sampling
 from .torch_device import TorchDevice
 from .transformers_model import too_long
+
+# Lower temperatures divide by almost nothing; they mean the likeliest token.
+COLDEST = 1e-4
+
+SEEDS = 1 << 63
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class TextGenerator:
         import torch
 
         length = prompt['input_ids'].shape[-1]
+        if length == 0:
+            raise invalid('The prompt has no tokens.')
         room = None if self.context is None else self.context - length
         if room is not None and room < 1:
             raise too_long(
@@ -46,10 +53,10 @@ class TextGenerator:
         with self.device.computing(cancelled):
             sink = _Sink(TextPieces(self._decode, sampling.stops), cancelled, on_text)
             if sampling.seed is not None:
-                torch.manual_seed(sampling.seed)
+                torch.manual_seed(sampling.seed % SEEDS)
             else:
                 torch.seed()
-            inputs = {name: value.to(self.model.device) for name, value in prompt.items()}
+            inputs = {name: self._placed(value) for name, value in prompt.items()}
             output = self.model.generate(
                 **inputs,
                 **self._settings(sampling),
@@ -62,6 +69,10 @@ class TextGenerator:
         on_text(sink.pieces.end())
         ended = sink.pieces.stopped or int(output[0, -1]) in self._ends()
         return Generated('stop' if ended else 'length', length, output.shape[-1] - length)
+
+    def _placed(self, value: Any) -> Any:
+        # Pixels must have the number format of the weights.
+        return value.to(self.model.device, self.model.dtype if value.is_floating_point() else None)
 
     def _decode(self, tokens: Any) -> str:
         return self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
@@ -78,8 +89,8 @@ class TextGenerator:
         settings = {'max_length': None, 'min_length': None, 'min_new_tokens': None, 'num_beams': 1}
         settings['pad_token_id'] = _first(self.tokenizer.pad_token_id, config.pad_token_id, *self._ends())
         if sampling.repetition_penalty is not None:
-            settings['repetition_penalty'] = sampling.repetition_penalty
-        if temperature == 0:
+            settings['repetition_penalty'] = float(sampling.repetition_penalty)
+        if temperature < COLDEST:
             return {**settings, 'do_sample': False, 'temperature': None, 'top_p': None, 'top_k': None, 'min_p': None}
         return {
             **settings,

@@ -61,7 +61,7 @@ def read_sampling(body: dict) -> Sampling:
         top_p=_number(body, 'top_p', float, 0, 1),
         top_k=_number(body, 'top_k', int, -1, None),
         min_p=_number(body, 'min_p', float, 0, 1),
-        repetition_penalty=_number(body, 'repetition_penalty', float, 0, None),
+        repetition_penalty=_number(body, 'repetition_penalty', float, 0.01, None),
     )
 
 

@@ -41,6 +41,8 @@ class TorchDevice:
             with torch.inference_mode():
                 yield
         except (torch.OutOfMemoryError, MemoryError) as error:
+            if self.name == 'cuda':
+                torch.cuda.empty_cache()
             raise OutOfMemory(str(error)) from None
         except RuntimeError as error:
             # The allocator of processors has no class of its own.
@@ -48,8 +50,6 @@ class TorchDevice:
                 raise
             raise OutOfMemory(str(error)) from None
         finally:
-            if self.name == 'cuda':
-                torch.cuda.empty_cache()
             self._lock.release()
 
 

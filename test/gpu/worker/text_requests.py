@@ -1,7 +1,7 @@
 import base64
 import unittest
 
-from infer_worker.chat import prompts_of
+from infer_worker.chat import TextRoutes, prompts_of
 from infer_worker.embedding import inputs_of
 from infer_worker.errors import EngineError
 from infer_worker.text_request import data_of_url, read_messages, read_sampling
@@ -76,3 +76,21 @@ class Requests(unittest.TestCase):
             self.assertEqual(function(['a', [1]]), ['a', [1]])
             for wrong in (None, [], [[]], [True], ['a', 1], {}):
                 self.refused('invalid_value', function, wrong)
+
+
+class Template(unittest.TestCase):
+    def test_only_variables_of_the_template_reach_it(self):
+        class Reader:
+            chat_template = '{{ messages }}{% if enable_thinking %}{{ images }}{{ tokenize }}{% endif %}'
+
+            def apply_chat_template(self, conversation, tokenize=True, processor_kwargs=None, **variables):
+                pass
+
+        given = {
+            'enable_thinking': False,
+            'thinking': True,
+            'tokenize': False,
+            'images': ['file:///etc/passwd'],
+            'processor_kwargs': {'images': ['http://127.0.0.1/']},
+        }
+        self.assertEqual(TextRoutes('m', None, Reader(), True).template_variables(given), {'enable_thinking': False})
