@@ -14,7 +14,7 @@ const python = process.env.INFER_REAL_PYTHON ?? ''
 const worker = join(import.meta.dirname, '..', '..', 'gpu', 'worker')
 const minutes = 60_000
 /** Kilobytes of address space: what the loaded worker needs (3.7 GB), and a little more. */
-const addressSpace = 5_000_000
+const addressSpace = 4_200_000
 
 // oxlint-disable-next-line no-explicit-any
 type Json = any

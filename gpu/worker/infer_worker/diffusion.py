@@ -1,5 +1,6 @@
 """Images and videos with pipelines of diffusers: POST /v1/generate."""
 
+import gc
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
@@ -78,6 +79,9 @@ class Diffusion:
                 is_video = 'num_frames' in known
                 files = (self.video if is_video else self.images)(call, pipeline, arguments, shape)
         except OutOfMemory as error:
+            # The error of the library holds its frames, and these hold the memory.
+            error.__context__ = None
+            gc.collect()
             raise OutOfMemory(error.detail, self.advice(shape)) from None
         if self.largest is None or work(shape) > work(self.largest):
             self.largest = shape

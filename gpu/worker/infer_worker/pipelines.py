@@ -38,6 +38,8 @@ def load_pipeline(options: Options, dtype: Any, progress: Callable[[float], None
     arguments: dict[str, Any] = {} if dtype == 'auto' else {'dtype': dtype}
     if options.quantization is not None:
         arguments['quantization_config'] = quantization(options, dtype)
+    names = [name for _folder, _folders, files in os.walk(options.model) for name in files]
+    arguments['variant'] = variant_of(names)
     pipeline = DiffusionPipeline.from_pretrained(options.model, local_files_only=True, **arguments)
     progress(0.9)
     pipeline.set_progress_bar_config(disable=True)
@@ -51,6 +53,16 @@ def load_pipeline(options: Options, dtype: Any, progress: Callable[[float], None
         if hasattr(vae, saving):
             getattr(vae, saving)()
     return pipeline
+
+
+def variant_of(names: list[str]) -> str | None:
+    """The variant of the weights that the folder has only as such, like `model.fp16.safetensors`. Pure."""
+    weights = [name for name in names if name.endswith('.safetensors')]
+    for variant in ('fp16', 'bf16'):
+        of_variant = [name for name in weights if f'.{variant}' in name]
+        if of_variant and len(of_variant) == len(weights):
+            return variant
+    return None
 
 
 def quantization(options: Options, dtype: Any) -> Any:

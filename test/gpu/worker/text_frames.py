@@ -22,7 +22,7 @@ FFMPEG = shutil.which('ffmpeg')
 
 def call(cancelled=None):
     ignore = lambda *_: None  # noqa: E731
-    return Call('t', {}, '/tmp', cancelled or threading.Event(), ignore, ignore)
+    return Call('t', {}, '/tmp', cancelled or threading.Event(), ignore, ignore, ignore)
 
 
 class Times(unittest.TestCase):
