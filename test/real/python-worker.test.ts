@@ -1,0 +1,195 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import sharp from 'sharp'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startApp, type TestApp } from '../_app.ts'
+
+/**
+ * The Python worker's images and videos, with tiny pipelines and random weights, through infer: see README.md of this
+ * folder. Skipped without INFER_REAL_PYTHON, a Python with torch, diffusers, transformers, peft and ftfy.
+ */
+const python = process.env.INFER_REAL_PYTHON ?? ''
+const worker = join(import.meta.dirname, '..', '..', 'gpu', 'worker')
+const minutes = 60_000
+/** Kilobytes of address space: what the loaded worker needs (3.7 GB), and a little more. */
+const addressSpace = 4_200_000
+
+// oxlint-disable-next-line no-explicit-any
+type Json = any
+
+describe.skipIf(python === '')('the Python worker', () => {
+  let folder: string
+  let app: TestApp
+
+  const run = (program: string, args: string[]): string => {
+    const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'latin1', maxBuffer: 1 << 28 })
+    expect(status, stderr).toBe(0)
+    return stdout
+  }
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'infer-real-'))
+    run(python, [join(import.meta.dirname, 'make-diffusion-models.py'), folder])
+    const prefixes = run(python, ['-c', 'import sys; print(sys.prefix, sys.base_prefix, sep="\\n")']).trim().split('\n')
+    const model = (id: string, tasks: string[], options: string[] = []) => ({
+      id,
+      engine: 'custom',
+      command: [
+        'sh',
+        '-c',
+        `ulimit -v ${addressSpace} && exec "$@"`,
+        'sh',
+        ...[python, '-m', 'infer_worker', '--model', join(folder, id), '--id', id, '--threads', '2'],
+        ...tasks.flatMap(task => ['--task', task]),
+        ...options,
+        ...['--socket', '{socket}'],
+      ],
+      env: { PYTHONPATH: worker, PYTHONDONTWRITEBYTECODE: '1' },
+      sandbox_read: [folder, worker, ...prefixes],
+      devices: 'cpu',
+      memory: '2GiB',
+      concurrency: 1,
+      slug: `real/${id}`,
+      tasks,
+      extra_params: ['loras'],
+      load_timeout: '120s',
+    })
+    app = await startApp({
+      models: [
+        model(
+          'sd',
+          ['slug/text-to-image', 'slug/image-to-image', 'slug/inpainting', 'std/image-generation', 'std/image-edit'],
+          ['--lora', `${join(folder, 'style.safetensors')}=0`],
+        ),
+        model('wan', ['slug/text-to-video', 'slug/image-to-video']),
+      ],
+    })
+  }, 3 * minutes)
+  afterAll(async () => {
+    await app?.[Symbol.asyncDispose]()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  const ask = async (path: string, body?: object): Promise<Json> => {
+    const response = await app.fetch(path, body ? { body } : {})
+    return { status: response.status, ...((await response.json()) as object) }
+  }
+  const submit = async (task: string, model_id: string, inputs: object, more: object = {}): Promise<string> => {
+    const { id, error } = await ask('/api/jobs', { task, model_id, inputs, ...more })
+    expect(error).toBeUndefined()
+    return id as string
+  }
+  /** Waits for the end of a job. */
+  async function ended(id: string): Promise<Json> {
+    for (;;) {
+      const job = await ask(`/api/jobs/${id}?wait=60`)
+      if (['completed', 'failed', 'cancelled'].includes(job.status as string)) return job
+    }
+  }
+  async function bytesOf(url: string): Promise<Buffer> {
+    const response = await app.fetch(url.replace(app.url, ''))
+    expect(response.status).toBe(200)
+    return Buffer.from(await response.arrayBuffer())
+  }
+  const small = { width: 64, height: 64, num_inference_steps: 4, seed: 7 }
+
+  test('text to image: two PNG of the requested size; a seed gives the same again', {
+    timeout: 3 * minutes,
+  }, async () => {
+    const inputs = { ...small, prompt: 'a cat', width: 96, height: 80, num_images: 2 }
+    const images = async () => {
+      const { result } = await ended(await submit('slug/text-to-image', 'sd', inputs))
+      return Promise.all((result.images as { url: string }[]).map(({ url }) => bytesOf(url)))
+    }
+    const [first, second] = [await images(), await images()]
+    expect(first).toHaveLength(2)
+    expect(await sharp(first[0]).metadata()).toMatchObject({ format: 'png', width: 96, height: 80 })
+    expect(first[0]!.equals(second[0]!)).toBe(true)
+    expect(first[0]!.equals(first[1]!)).toBe(false)
+  })
+
+  test('image to image, inpainting, and a LoRA that is swapped in', { timeout: 3 * minutes }, async () => {
+    const red = await sharp({ create: { width: 64, height: 64, channels: 3, background: 'red' } })
+      .png()
+      .toBuffer()
+    const half = await sharp({ create: { width: 64, height: 64, channels: 3, background: 'black' } })
+      .composite([{ input: { create: { width: 32, height: 64, channels: 3, background: 'white' } }, left: 0, top: 0 }])
+      .png()
+      .toBuffer()
+    const url = (image: Buffer) => `data:image/png;base64,${image.toString('base64')}`
+    const one = async (task: string, inputs: object): Promise<Buffer> => {
+      const job = await ended(await submit(task, 'sd', { ...small, prompt: 'a cat', ...inputs }))
+      expect(job.error).toBeNull()
+      return bytesOf(job.result.images[0].url as string)
+    }
+    const slight = await one('slug/image-to-image', { image_url: url(red), strength: 0.3 })
+    const strong = await one('slug/image-to-image', { image_url: url(red), strength: 1 })
+    expect(slight.equals(strong)).toBe(false)
+    expect(
+      await sharp(await one('slug/inpainting', { image_url: url(red), mask_url: url(half) })).metadata(),
+    ).toMatchObject({
+      width: 64,
+      height: 64,
+    })
+    const plain = await one('slug/text-to-image', {})
+    const styled = await one('slug/text-to-image', { loras: [{ name: 'style', weight: 2 }] })
+    expect(styled.equals(plain)).toBe(false)
+    expect((await one('slug/text-to-image', {})).equals(plain)).toBe(true)
+    const unknown = await ended(
+      await submit('slug/text-to-image', 'sd', { ...small, prompt: 'a cat', loras: [{ name: 'none' }] }),
+    )
+    expect(unknown.error.message).toContain("There is no LoRA 'none'. Loaded: style.")
+  })
+
+  test('videos from text and from an image, with progress', { timeout: 3 * minutes }, async () => {
+    const image = await sharp({ create: { width: 96, height: 64, channels: 3, background: 'blue' } })
+      .png()
+      .toBuffer()
+    for (const [task, more] of [
+      ['slug/text-to-video', {}],
+      ['slug/image-to-video', { image_url: `data:image/png;base64,${image.toString('base64')}` }],
+    ] as const) {
+      const inputs = {
+        prompt: 'a cat',
+        seed: 1,
+        width: 96,
+        height: 64,
+        num_frames: 10,
+        fps: 8,
+        num_inference_steps: 50,
+      }
+      const id = await submit(task, 'wan', { ...inputs, ...more })
+      await expect
+        .poll(async () => (await ask(`/api/jobs/${id}`)).progress as number, { timeout: minutes, interval: 20 })
+        .toSatisfy(progress => progress > 0.05 && progress < 1)
+      const job = await ended(id)
+      expect(job.error).toBeNull()
+      const path = join(folder, 'video.mp4')
+      writeFileSync(path, await bytesOf(job.result.video.url as string))
+      const entries = 'stream=codec_name,width,height,nb_frames,avg_frame_rate'
+      expect(run('ffprobe', ['-v', 'error', '-show_entries', entries, '-of', 'csv=p=0', path]).trim()).toBe(
+        'h264,96,64,8/1,10',
+      )
+    }
+  })
+
+  test('cancelled in the middle, out of memory, and right again afterwards', { timeout: 4 * minutes }, async () => {
+    const inputs = { prompt: 'a cat', seed: 1, width: 96, height: 64, num_frames: 9, fps: 8 }
+    const long = await submit('slug/text-to-video', 'wan', { ...inputs, num_inference_steps: 50, num_frames: 81 })
+    await expect
+      .poll(async () => (await ask(`/api/jobs/${long}`)).progress as number, { timeout: minutes, interval: 20 })
+      .toBeGreaterThan(0)
+    await app.fetch(`/api/jobs/${long}/cancel`, { method: 'POST' })
+    expect((await ended(long)).status).toBe('cancelled')
+
+    const size = { width: 1280, height: 720, num_frames: 121, num_inference_steps: 1 }
+    const huge = await ended(await submit('slug/text-to-video', 'wan', { ...inputs, ...size }, { max_attempts: 1 }))
+    expect(huge.status).toBe('failed')
+    expect(huge.error.message).toContain('1280 × 720 × 121 frames did not fit. Use a smaller size or fewer frames')
+
+    const retried = await ended(await submit('slug/text-to-video', 'wan', { ...inputs, num_inference_steps: 2 }))
+    expect(retried.status).toBe('completed')
+  })
+})
