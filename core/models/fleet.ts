@@ -99,12 +99,14 @@ export interface SpeechTraits {
 }
 
 /** Names the protocol between infer and an engine. The protocols are in core/tasks/protocols. */
-export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'infer-generation'
+export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'infer-generation' | 'sd-server'
 
 /** The path at which an engine serves a task, and its protocol. */
 export interface EngineRoute {
   protocol: EngineProtocolName
   path: string
+  /** Input images guide an editing model. Default: the output starts from the input image. */
+  images?: 'reference'
 }
 
 /** The abilities of one kind of engine. Plain data, which core/tasks uses. */
@@ -151,9 +153,17 @@ export interface Lease extends Disposable {
   readonly loadedMs: number
   /** Sends one request. Never throws: errors are reported to `listener.failed`. */
   open(call: EngineCall, listener: EngineListener): Exchange
+  /** Calls the listener with the progress that the engine prints, if its preset can read it, until the release. */
+  followProgress(listener: (progress: EngineProgress) => void): void
   /** What it has used of the devices since it was taken. Cheap; no longer grows once it is released. */
   used(): SlotUse
   release(): void
+}
+
+/** Steps of the image or video that an engine makes now. Each image counts its own steps. */
+export interface EngineProgress {
+  step: number
+  steps: number
 }
 
 /** Use of devices by one slot. */
@@ -173,6 +183,11 @@ export interface EngineCall {
   contentType?: string
   /** Milliseconds that the engine may send nothing in addition to `no_progress` of the model. */
   patienceMs?: number
+  /**
+   * Path at which the engine reports the `status` of work that this request started or cancels. If this is the last
+   * request of a lease and fails, the slot is free only when the status is neither `queued` nor `generating`.
+   */
+  workPath?: string
   /** False: the caller collects the answer, of at most `maxBytes`. True: the answer is relayed without a limit. */
   stream: boolean
   maxBytes: number

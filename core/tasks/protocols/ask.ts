@@ -8,7 +8,7 @@ export function ask(
   body: EngineCall['body'],
   maxBytes: number,
   signal: CallerSignal,
-  more: Pick<EngineCall, 'method' | 'contentType' | 'patienceMs'> = {},
+  more: Pick<EngineCall, 'method' | 'contentType' | 'patienceMs' | 'workPath'> = {},
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
