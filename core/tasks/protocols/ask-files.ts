@@ -1,5 +1,4 @@
 import type { EngineCall, Lease } from '../../models/fleet.ts'
-import { parseAnswer } from './answer.ts'
 import { Base64Reader } from './base64-reader.ts'
 import { workerError } from './infer-generation.ts'
 import { EngineFault } from './messages.ts'
@@ -51,7 +50,7 @@ export function askFiles(
           reader
             .end()
             .then(bytes => ({
-              answer: parseAnswer(bytes),
+              answer: parsed(bytes),
               fileOf: (value: unknown) =>
                 reader.fileOf(value).catch((thrown: unknown) => {
                   throw asFailure(thrown)
@@ -66,4 +65,15 @@ export function askFiles(
     if (signal.aborted) onAbort()
     else signal.addEventListener('abort', onAbort, { once: true })
   })
+}
+
+/** Not `parseAnswer`: a job that failed has an `error` too. */
+function parsed(bytes: Buffer): Record<string, unknown> {
+  try {
+    const value = JSON.parse(bytes.toString('utf8')) as Record<string, unknown> | null
+    if (value !== null && typeof value === 'object') return value
+  } catch {
+    // Reported below.
+  }
+  throw new EngineFault('did not answer with a JSON object')
 }

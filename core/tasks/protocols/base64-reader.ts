@@ -13,6 +13,8 @@ const maxText = 1 << 20
 const maxFiles = 64
 /** Bytes of all files of one answer. The limit of the server applies later; this one protects the disk. */
 const maxFileBytes = 2 ** 31
+/** Decoded bytes that may wait for the disk. */
+const maxUnwritten = 1 << 20
 const quote = 0x22
 const backslash = 0x5c
 const base64 = /^[A-Za-z0-9+/]+=*$/
@@ -27,7 +29,7 @@ const valueOf = (index: number): string => `infer-file:${index}`
  * arrives, so that neither memory nor the event loop gets a whole image. Throws EngineFault if the answer is too large.
  */
 export class Base64Reader {
-  /** Called when a disk that was too slow has caught up. */
+  /** Called when everything is written that was fed so far. */
   drained = () => {}
   #folder: string
   #prefix: string
@@ -41,6 +43,7 @@ export class Base64Reader {
   #isText = false
   #files: { name: string; stream: WriteStream; done: Promise<unknown> }[] = []
   #fileBytes = 0
+  #unwritten = 0
   #rest = ''
   #shortFiles = 0
 
@@ -52,12 +55,11 @@ export class Base64Reader {
 
   /** Returns false if the caller should wait for `drained` before it feeds more. */
   feed(chunk: Buffer): boolean {
-    let flows = true
     for (let at = 0; at < chunk.length; ) {
       if (this.#state === 'file') {
         const end = chunk.indexOf(quote, at)
         const piece = chunk.subarray(at, end < 0 ? chunk.length : end)
-        flows = this.#decode(piece) && flows
+        this.#decode(piece)
         if (end < 0) break
         this.#endFile()
         at = end
@@ -65,7 +67,7 @@ export class Base64Reader {
         const end = this.#endOfString(chunk, at)
         this.#hold(chunk.subarray(at, end < 0 ? chunk.length : end))
         if (this.#heldBytes > maxShort && !this.#isText) {
-          flows = this.#beginFile() && flows
+          this.#beginFile()
           if (end < 0) break
           if (!this.#isText) this.#endFile()
         } else if (end < 0) break
@@ -82,7 +84,7 @@ export class Base64Reader {
         at = start + 1
       }
     }
-    return flows
+    return this.#unwritten < maxUnwritten
   }
 
   /** Resolves with the answer once its files are written. In the text, `infer-file:0` stands for the first one. */
@@ -140,12 +142,11 @@ export class Base64Reader {
   }
 
   /** The current string is long: writes it to a file if it is base64, else keeps it as text. */
-  #beginFile(): boolean {
+  #beginFile(): void {
     const bytes = Buffer.concat(this.#held)
     if (!base64.test(bytes.toString('latin1'))) {
       this.#isText = true
-      this.#flush()
-      return true
+      return this.#flush()
     }
     if (this.#files.length === maxFiles) throw new EngineFault(`sent more than ${maxFiles} files`)
     const name = `${this.#prefix}-${this.#files.length}`
@@ -153,28 +154,31 @@ export class Base64Reader {
     const done = finished(stream)
     // `end` reports it; without a handler an early error would end the process.
     done.catch(() => {})
-    stream.on('drain', () => this.drained())
-    stream.on('error', () => this.drained())
     this.#add(Buffer.from(valueOf(this.#files.length)))
     this.#files.push({ name, stream, done })
     this.#held = []
     this.#heldBytes = 0
     this.#state = 'file'
     this.#escaped = false
-    return this.#decode(bytes)
+    this.#decode(bytes)
   }
 
-  #decode(piece: Buffer): boolean {
+  #decode(piece: Buffer): void {
     const text = this.#rest + piece.toString('latin1')
     const whole = text.length - (text.length % 4)
     this.#rest = text.slice(whole)
-    return this.#write(Buffer.from(text.slice(0, whole), 'base64'))
+    this.#write(Buffer.from(text.slice(0, whole), 'base64'))
   }
 
-  #write(bytes: Buffer): boolean {
+  #write(bytes: Buffer): void {
     this.#fileBytes += bytes.length
     if (this.#fileBytes > maxFileBytes) throw new EngineFault('sent files that are too large')
-    return this.#files.at(-1)!.stream.write(bytes)
+    this.#unwritten += bytes.length
+    // Not the event `drain`, which a stream that was ended does not emit.
+    this.#files.at(-1)!.stream.write(bytes, () => {
+      this.#unwritten -= bytes.length
+      if (this.#unwritten === 0) this.drained()
+    })
   }
 
   #endFile(): void {
