@@ -1,5 +1,6 @@
 import type { Client } from 'undici'
-import type { EngineCall, EngineListener, EngineProgress, Exchange, Lease, SlotUse } from '../core/models/fleet.ts'
+import type { EngineProgress } from '../core/models/engine-progress.ts'
+import type { EngineCall, EngineListener, Exchange, Lease, SlotUse } from '../core/models/fleet.ts'
 import { DeferredExchange } from './deferred-exchange.ts'
 import type { Energy, EnergyMark } from './energy.ts'
 import { EngineExchange } from './exchange.ts'

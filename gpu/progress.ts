@@ -1,4 +1,4 @@
-import type { EngineProgress } from '../core/models/fleet.ts'
+import type { EngineProgress } from '../core/models/engine-progress.ts'
 import type { Outputs } from './launcher/outputs.ts'
 import type { Resident } from './model-state.ts'
 import type { ProgressLines } from './presets/preset.ts'

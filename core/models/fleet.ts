@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import type { Failure } from '../failure.ts'
 import type { SpeechFormat } from '../schemas/speech-format.ts'
 import type { Task } from '../schemas/task.ts'
+import type { EngineProgress } from './engine-progress.ts'
 import type { Feature, Model } from './model.ts'
 
 /**
@@ -160,12 +161,6 @@ export interface Lease extends Disposable {
   release(): void
 }
 
-/** Steps of the image or video that an engine makes now. Each image counts its own steps. */
-export interface EngineProgress {
-  step: number
-  steps: number
-}
-
 /** Use of devices by one slot. */
 export interface SlotUse {
   /** Time on the slot × devices of the engine ÷ its slots, milliseconds. The processor counts as a device. */
@@ -183,10 +178,7 @@ export interface EngineCall {
   contentType?: string
   /** Milliseconds that the engine may send nothing in addition to `no_progress` of the model. */
   patienceMs?: number
-  /**
-   * Path at which the engine reports the `status` of work that this request started or cancels. If this is the last
-   * request of a lease and fails, the slot is free only when the status is neither `queued` nor `generating`.
-   */
+  /** Where the engine reports the `status` of this work. If the request fails, the slot is free when the work has ended. */
   workPath?: string
   /** False: the caller collects the answer, of at most `maxBytes`. True: the answer is relayed without a limit. */
   stream: boolean

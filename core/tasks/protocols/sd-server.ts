@@ -2,7 +2,8 @@ import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../../failure.ts'
-import type { EngineProgress, EngineRoute, Lease } from '../../models/fleet.ts'
+import type { EngineProgress } from '../../models/engine-progress.ts'
+import type { EngineRoute, Lease } from '../../models/fleet.ts'
 import { isVideoTask } from '../../schemas/task.ts'
 import type { RunReport } from '../run-job.ts'
 import { parseAnswer } from './answer.ts'
@@ -14,7 +15,7 @@ import type { EngineInputs, GenerationCall } from './generation-call.ts'
 import { type Completed, workerError } from './infer-generation.ts'
 import type { GenerationProtocol } from './protocol.ts'
 import { framesOf, sdFields } from './sd-server-fields.ts'
-import { generateAtOnce } from './sd-server-synchronous.ts'
+import { sdServerWithoutJobs } from './sd-server-without-jobs.ts'
 
 const images = '/sdcpp/v1/img_gen'
 const videos = '/sdcpp/v1/vid_gen'
@@ -29,7 +30,7 @@ const cancelMs = 2_000
 /**
  * The API of stable-diffusion.cpp's server: a job is created, polled until it has ended, and cancelled if the signal
  * aborts. It reports no progress; that is read from what the engine prints. Servers from before this API are used through
- * `generateAtOnce`.
+ * `sdServerWithoutJobs`.
  */
 export const sdServer: GenerationProtocol = {
   name: 'sd-server',
@@ -48,7 +49,7 @@ export const sdServer: GenerationProtocol = {
     signal.throwIfAborted()
     lease.followProgress(progressOf(inputs, report))
     const id = await createJob(lease, route, call)
-    if (id === undefined) return generateAtOnce(lease, call, sdFields(call, route), signal, report)
+    if (id === undefined) return sdServerWithoutJobs(lease, call, sdFields(call, route), signal, report)
     try {
       const completed = await endOfJob(lease, id, call, signal)
       report.progress(1)

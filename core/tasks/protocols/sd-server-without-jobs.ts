@@ -20,7 +20,7 @@ const tags = /<\/?sd_cpp_extra_args>/g
  * writes only PNG. Both get the engine's own fields as a part of the prompt. `/v1/images/edits` is not used, because it has
  * no `strength`. Rejects with Failure `unsupported_task` if the server has none of them.
  */
-export async function generateAtOnce(
+export async function sdServerWithoutJobs(
   lease: Lease,
   call: GenerationCall,
   fields: Fields,

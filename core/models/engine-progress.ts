@@ -1,0 +1,5 @@
+/** Steps of the image or video that an engine makes now. Each image counts its own steps. */
+export interface EngineProgress {
+  step: number
+  steps: number
+}
