@@ -7,15 +7,19 @@ import { presetOf } from './presets/presets.ts'
 /** Returns a function that reads one line after the other, and returns the progress that a line reports. */
 export function progressReader({ begins, bar, ends }: ProgressLines): (line: string) => EngineProgress | undefined {
   let counts = false
+  let [pass, last] = [0, Number.POSITIVE_INFINITY]
   return line => {
     const found = bar.exec(line)?.groups
     if (!found) {
-      if (begins.test(line)) counts = true
+      if (begins.test(line)) [counts, last] = [true, Number.POSITIVE_INFINITY]
       else if (ends.test(line)) counts = false
       return undefined
     }
     const [step, steps] = [Number(found.step), Number(found.steps)]
-    return counts && step > 0 && step <= steps ? { step, steps } : undefined
+    if (!counts || step < 1 || step > steps) return undefined
+    if (step < last) pass++
+    last = step
+    return { pass, step, steps }
   }
 }
 

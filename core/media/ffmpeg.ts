@@ -132,7 +132,8 @@ export function openFfmpeg({ environment, ...options }: FfmpegOptions) {
       const video = ['-vf', 'pad=ceil(iw/2)*2:ceil(ih/2)*2', '-c:v', 'libx264', '-crf', '16', '-pix_fmt', 'yuv420p']
       // Twice, so that a video that was cut is too large and is refused.
       const out = ['-movflags', '+faststart', '-fs', String(2 * maxBytes), '-f', 'mp4', '-n']
-      const args = ['-v', 'error', '-nostdin', '-threads', '2', ...from, ...video, ...out, `file:${into}`]
+      const processLimits = ['-timelimit', '1200', '-threads', '2']
+      const args = ['-v', 'error', '-nostdin', ...processLimits, ...from, ...video, ...out, `file:${into}`]
       await run({ file: ffmpeg, args, signal, deadlineMs: conversionMs })
     },
     /** Resolves with the frame at `atMs` as a PNG in the size of the video. Rejects with Failure `invalid_video`. */

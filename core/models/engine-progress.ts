@@ -1,5 +1,7 @@
-/** Steps of the image or video that an engine makes now. Each image counts its own steps. */
+/** Progress within one image or video. Each image is a pass of steps; a video of two models has two passes. */
 export interface EngineProgress {
+  /** From 1. */
+  pass: number
   step: number
   steps: number
 }

@@ -63,22 +63,22 @@ export const sdServer: GenerationProtocol = {
 
 /** Turns steps into a fraction of all images, or of a video, whose steps may be divided among two models. */
 export function progressOf(
-  { num_images, num_inference_steps }: Pick<EngineInputs, 'num_images' | 'num_inference_steps'>,
+  {
+    num_images,
+    num_frames,
+    num_inference_steps,
+  }: Pick<EngineInputs, 'num_images' | 'num_frames' | 'num_inference_steps'>,
   report: Pick<RunReport, 'progress'>,
 ): (progress: EngineProgress) => void {
-  let passes = 0
   let earlierSteps = 0
-  let last: EngineProgress = { step: Number.POSITIVE_INFINITY, steps: 0 }
-  return ({ step, steps }) => {
-    if (step < last.step) {
-      passes++
-      earlierSteps += last.steps
-    }
-    last = { step, steps }
+  let last = { pass: 1, steps: 0 }
+  return ({ pass, step, steps }) => {
+    if (pass !== last.pass) earlierSteps += last.steps
+    last = { pass, steps }
     const fraction =
-      num_images > 1
-        ? (passes - 1 + step / steps) / num_images
-        : (earlierSteps + step) / Math.max(num_inference_steps, earlierSteps + steps)
+      num_frames > 1
+        ? (earlierSteps + step) / Math.max(num_inference_steps, earlierSteps + steps)
+        : (pass - 1 + step / steps) / num_images
     // The image is decoded and encoded after its last step.
     report.progress(Math.min(fraction, 0.99))
   }

@@ -294,8 +294,9 @@ describe('servers without jobs', () => {
 
 test('the steps of a video that two models divide are one progress', () => {
   const fractions: number[] = []
-  const step = progressOf({ num_images: 1, num_inference_steps: 4 }, { progress: of => fractions.push(of) })
-  const steps: EngineProgress[] = [1, 2, 1, 2].map(of => ({ step: of, steps: 2 }))
+  const video = { num_images: 1, num_frames: 5, num_inference_steps: 4 }
+  const step = progressOf(video, { progress: of => fractions.push(of) })
+  const steps: EngineProgress[] = [1, 1, 2, 2].map((pass, at) => ({ pass, step: (at % 2) + 1, steps: 2 }))
   for (const one of steps) step(one)
   expect(fractions).toEqual([0.25, 0.5, 0.75, 0.99])
 })
