@@ -50,7 +50,7 @@ describe.skipIf(folder === '' || !existsSync(source) || !existsSync(server))('sd
     return answer.request_id as string
   }
   /** Every different progress of a request until it has ended, and its last status. */
-  async function followed(id: string, until = (_: Json) => false) {
+  async function followed(id: string, until: (status: Json) => boolean = () => false) {
     const progress: number[] = []
     const response = await app.fetch(`/slug/requests/${id}/status/stream`)
     let last: Json
