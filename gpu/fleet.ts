@@ -18,6 +18,7 @@ import { type ModelState, notOffered, type Resident, shuttingDown } from './mode
 import { openNeededPrograms } from './needed-programs.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
 import { type Machine, probeMachine } from './probe-machine.ts'
+import { progressFollower } from './progress.ts'
 import { openResidency, type Residency } from './residency.ts'
 import { openRunning } from './running.ts'
 import { sandboxWarning } from './sandbox/level.ts'
@@ -154,7 +155,9 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const resident = closing ? undefined : residency.take(modelId)
     if (!resident) return undefined
     const loadedMs = waitedMs > 0 ? residency.loadedMs(resident, waitedMs) : 0
-    return new EngineLease(resident, engines.link(resident.engineId), memory.energy, { onReleased, waitedMs, loadedMs })
+    const followProgress = progressFollower(launcher.outputs, resident)
+    const options = { onReleased, waitedMs, loadedMs, followProgress }
+    return new EngineLease(resident, engines.link(resident.engineId), memory.energy, options)
   }
 
   /** Models whose memory and backend are being determined, which may take minutes the first time. */

@@ -22,6 +22,19 @@ export async function runningRequests(endpoint: Endpoint, path: string, headers:
   }
 }
 
+/** Bytes of the status of unfinished work: only finished work has results. */
+const maxStatusBytes = 64 << 10
+
+/**
+ * Returns whether the work at this path still waits or runs. True when the engine does not answer; false when it does not
+ * know the work.
+ */
+export async function isWorking(endpoint: Endpoint, path: string, headers: readonly string[]): Promise<boolean> {
+  const { body } = await fetchHealth(endpoint, path, headers, 1_000, maxStatusBytes)
+  if (body === '') return true
+  return /"status"\s*:\s*"(queued|generating)"/.test(body)
+}
+
 /** Fetches the JSON description of an engine; null when it has none. Never throws. */
 export async function fetchDescription(endpoint: Endpoint, path: string, headers: readonly string[]): Promise<unknown> {
   const { health, body } = await fetchHealth(endpoint, path, headers, 5_000)
@@ -33,17 +46,21 @@ export async function fetchDescription(endpoint: Endpoint, path: string, headers
   }
 }
 
-/** Requests an engine's health once. Never throws; an engine that does not answer in time is `loading`. */
+/**
+ * Requests an engine's health once. Never throws; an engine that does not answer in time is `loading`. An answer of more
+ * than `maxBytes` has the body `too long`.
+ */
 export async function fetchHealth(
   endpoint: Endpoint,
   path: string,
   headers: readonly string[],
   timeoutMs: number,
+  maxBytes = 1 << 20,
 ): Promise<{ health: Health; body: string }> {
   const client = new Client(endpoint.origin, {
     socketPath: endpoint.socketPath,
     connectTimeout: timeoutMs,
-    maxResponseSize: 1 << 20,
+    maxResponseSize: maxBytes,
     allowH2: false,
   })
   try {
@@ -58,8 +75,9 @@ export async function fetchHealth(
     const text = await body.text()
     const ok = statusCode >= 200 && statusCode < 300
     return { health: ok ? 'ready' : statusCode === 503 ? 'loading' : { status: statusCode }, body: text }
-  } catch {
-    return { health: 'loading', body: '' }
+  } catch (thrown) {
+    const isTooLong = (thrown as { code?: unknown }).code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE'
+    return { health: 'loading', body: isTooLong ? 'too long' : '' }
   } finally {
     await client.destroy()
   }

@@ -1,4 +1,5 @@
 import type { Client } from 'undici'
+import type { EngineProgress } from '../core/models/engine-progress.ts'
 import type { EngineCall, EngineListener, Exchange, Lease, SlotUse } from '../core/models/fleet.ts'
 import { DeferredExchange } from './deferred-exchange.ts'
 import type { Energy, EnergyMark } from './energy.ts'
@@ -13,6 +14,8 @@ export interface LeaseOptions {
   onReleased: OnReleased
   waitedMs: number
   loadedMs: number
+  /** Follows the progress that the engine prints; the function that it returns ends this. */
+  followProgress?: ((listener: (progress: EngineProgress) => void) => () => void) | undefined
 }
 
 /** One slot of one engine, with its connection. */
@@ -35,8 +38,13 @@ export class EngineLease implements Lease {
   #lastSucceeded = true
   #released = false
   #open: EngineExchange | undefined
+  /** `workPath` of its last request. */
+  #workPath: string | undefined
+  #followOutput: LeaseOptions['followProgress']
+  #unfollow: (() => void) | undefined
 
-  constructor(resident: Resident, link: Link, energy: Energy, { onReleased, waitedMs, loadedMs }: LeaseOptions) {
+  constructor(resident: Resident, link: Link, energy: Energy, options: LeaseOptions) {
+    const { onReleased, waitedMs, loadedMs, followProgress } = options
     this.engineId = resident.engineId
     this.modelId = resident.serves.model.id
     this.waitedMs = waitedMs
@@ -45,6 +53,7 @@ export class EngineLease implements Lease {
     this.#link = link
     this.#client = link.take()
     this.#onReleased = onReleased
+    this.#followOutput = followProgress
     this.#energy = energy
     this.#mark = energy.take(resident.devices)
   }
@@ -62,9 +71,15 @@ export class EngineLease implements Lease {
       if (this.#open === exchange) this.#open = undefined
     })
     this.#open = exchange
+    this.#workPath = call.workPath
     if (this.#released) exchange.abort()
     else exchange.start()
     return exchange
+  }
+
+  followProgress(listener: (progress: EngineProgress) => void): void {
+    this.#unfollow?.()
+    if (!this.#released) this.#unfollow = this.#followOutput?.(listener)
   }
 
   used(): SlotUse {
@@ -79,13 +94,14 @@ export class EngineLease implements Lease {
     this.#used = this.used()
     this.#energy.release(this.#mark)
     this.#released = true
+    this.#unfollow?.()
     // Otherwise a request that is still running would share the slot with the next one.
     this.#open?.abort()
     this.#link.release(this.#client)
     const ranMs = this.#succeeded ? performance.now() - this.#since : null
     const notify = () => this.#onReleased(this.#resident, ranMs)
     if (this.#lastSucceeded) notify()
-    else void this.#link.untilReleased().then(notify)
+    else void this.#link.untilReleased(this.#workPath).then(notify)
   }
 
   [Symbol.dispose](): void {

@@ -3,7 +3,7 @@ import { Client } from 'undici'
 import type { Failure } from '../core/failure.ts'
 import { SwapSet } from '../core/swap-set.ts'
 import type { EngineExchange } from './exchange.ts'
-import { runningRequests } from './health.ts'
+import { isWorking, runningRequests } from './health.ts'
 import type { Endpoint } from './launcher/launcher.ts'
 import type { Adapter } from './presets/adapter.ts'
 
@@ -110,15 +110,18 @@ export class Link {
 
   /**
    * Resolves when the engine has stopped the cancelled requests, that is, when it works on no more requests than are
-   * open. An engine that continues them after `cancelGraceMs` is reported as unresponsive.
+   * open, or has ended the work at `workPath`. An engine that continues after `cancelGraceMs` is reported as unresponsive.
    */
-  async untilReleased(): Promise<void> {
+  async untilReleased(workPath?: string): Promise<void> {
     const { healthPath, cancelGraceMs, endpoint, headers } = this.options
-    if (healthPath === null) return
+    if (healthPath === null && workPath === undefined) return
     const until = performance.now() + cancelGraceMs
     for (let pauseMs = 20; !this.#engineFailure; pauseMs = Math.min(2 * pauseMs, 250)) {
-      const running = await runningRequests(endpoint, healthPath, headers)
-      if (running <= this.open.size || this.#engineFailure) return
+      const released =
+        workPath === undefined
+          ? (await runningRequests(endpoint, healthPath!, headers)) <= this.open.size
+          : !(await isWorking(endpoint, workPath, headers))
+      if (released || this.#engineFailure) return
       if (performance.now() >= until) return this.options.unresponsive()
       await delay(pauseMs)
     }

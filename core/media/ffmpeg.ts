@@ -27,6 +27,8 @@ interface FfmpegOptions {
 /** The containers that ffmpeg may open. Playlists are not among them, because they name other files. */
 const containers = 'mov,mp4,matroska,webm,avi,mpegts,mp3,wav,flac,ogg,aac,asf,flv,caf,aiff'
 const guarded = ['-protocol_whitelist', 'file,pipe', '-format_whitelist', containers]
+/** A minute of video in 1080p takes about this long on two cores. */
+const conversionMs = 600_000
 const installation =
   'Install it (Debian, Ubuntu: sudo apt install ffmpeg), or name it in infer.yaml under media.ffmpeg.'
 
@@ -113,6 +115,26 @@ export function openFfmpeg({ environment, ...options }: FfmpegOptions) {
       // A header with an absurd sample rate would make ffmpeg allocate all memory of the machine.
       const processLimits = ['-timelimit', '60', '-threads', '1', '-max_alloc', String(128 << 20)]
       await run({ file: ffmpeg, args: ['-v', 'error', '-nostdin', ...processLimits, ...from, ...out], signal })
+    },
+    /**
+     * Converts a video of an engine to the new file `into`: MP4 (H.264), with the same frames. Rejects with Failure
+     * `unsupported_task` if ffmpeg has no H.264 encoder, `invalid_video`, `disk_full`.
+     */
+    async toMp4(path: string, into: string, maxBytes: number, signal?: AbortSignal): Promise<void> {
+      const { ffmpeg, libx264, version } = await required()
+      if (!libx264)
+        throw new Failure(
+          'unsupported_task',
+          `ffmpeg ${version} of this server has no encoder libx264. ${installation}`,
+        )
+      const from = [...guarded, '-i', `file:${path}`, '-map', '0:v:0', '-an', '-sn', '-dn']
+      // H.264 for every player needs even sides and 4:2:0.
+      const video = ['-vf', 'pad=ceil(iw/2)*2:ceil(ih/2)*2', '-c:v', 'libx264', '-crf', '16', '-pix_fmt', 'yuv420p']
+      // Twice, so that a video that was cut is too large and is refused.
+      const out = ['-movflags', '+faststart', '-fs', String(2 * maxBytes), '-f', 'mp4', '-n']
+      const processLimits = ['-timelimit', '1200', '-threads', '2']
+      const args = ['-v', 'error', '-nostdin', ...processLimits, ...from, ...video, ...out, `file:${into}`]
+      await run({ file: ffmpeg, args, signal, deadlineMs: conversionMs })
     },
     /** Resolves with the frame at `atMs` as a PNG in the size of the video. Rejects with Failure `invalid_video`. */
     async frame(path: string, atMs = 0, signal?: AbortSignal): Promise<Buffer> {

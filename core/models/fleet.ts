@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import type { Failure } from '../failure.ts'
 import type { SpeechFormat } from '../schemas/speech-format.ts'
 import type { Task } from '../schemas/task.ts'
+import type { EngineProgress } from './engine-progress.ts'
 import type { Feature, Model } from './model.ts'
 
 /**
@@ -99,12 +100,14 @@ export interface SpeechTraits {
 }
 
 /** Names the protocol between infer and an engine. The protocols are in core/tasks/protocols. */
-export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'infer-generation'
+export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'infer-generation' | 'sd-server'
 
 /** The path at which an engine serves a task, and its protocol. */
 export interface EngineRoute {
   protocol: EngineProtocolName
   path: string
+  /** Input images guide an editing model. Default: the output starts from the input image. */
+  images?: 'reference'
 }
 
 /** The abilities of one kind of engine. Plain data, which core/tasks uses. */
@@ -151,6 +154,8 @@ export interface Lease extends Disposable {
   readonly loadedMs: number
   /** Sends one request. Never throws: errors are reported to `listener.failed`. */
   open(call: EngineCall, listener: EngineListener): Exchange
+  /** Calls the listener with the progress that the engine prints, if its preset can read it, until the release. */
+  followProgress(listener: (progress: EngineProgress) => void): void
   /** What it has used of the devices since it was taken. Cheap; no longer grows once it is released. */
   used(): SlotUse
   release(): void
@@ -173,6 +178,8 @@ export interface EngineCall {
   contentType?: string
   /** Milliseconds that the engine may send nothing in addition to `no_progress` of the model. */
   patienceMs?: number
+  /** Where the engine reports the `status` of this work. If the request fails, the slot is free when the work has ended. */
+  workPath?: string
   /** False: the caller collects the answer, of at most `maxBytes`. True: the answer is relayed without a limit. */
   stream: boolean
   maxBytes: number

@@ -35,10 +35,12 @@ export const residencyFields = {
     .default({ min: 0, max: 1 })
     .meta({ description: 'How many engines of the model run at a time.', example: { min: 1, max: 2 } }),
   concurrency: z.number().int().min(1).max(4096).optional().meta({
-    description: 'Slots: requests that one engine works on at a time. `gguf` takes 256 at most, `whisper-server` 1.',
+    description:
+      'Slots: requests that one engine works on at a time. `gguf` takes 256 at most, `whisper-server` and `sd-server` 1.',
     unit: 'requests',
     example: 8,
-    absent: '4 for gguf and llama-server, 256 for vllm, 16 for custom, 64 for remote, 2 for demo, 1 for whisper-server',
+    absent:
+      '4 for gguf and llama-server, 256 for vllm, 16 for custom, 64 for remote, 2 for demo, 1 for whisper-server and sd-server',
   }),
   max_queue: z.number().int().min(0).default(512).meta({
     description:

@@ -19,15 +19,21 @@ export interface OutputOptions {
   secrets?: readonly string[]
   /** Called with each line as soon as it is complete. */
   onLine?: (line: { at: number; text: string }) => void
+  /** Called with the end of each line, and with what an unfinished line shows now, which a progress bar overwrites. */
+  onUpdate?: (text: string) => void
 }
 
 const newline = 10
+const carriageReturn = 13
+/** Bytes of a line that `onUpdate` gets. */
+const updateBytes = 512
 /** Limits the number of short lines: each line has overhead besides its text. */
 const maxLines = 16_384
 
 /**
  * Keeps the end of a process's output. Lines are truncated to `lineBytes`, and only the newest `ringBytes` are kept: a
- * broken engine can print a line of 100 MB, or empty lines without end.
+ * broken engine can print a line of 100 MB, or empty lines without end. A carriage return begins the line again, as in a
+ * terminal, so of a progress bar only its last state is kept.
  * Text that looks like a secret, and every text in `secrets`, is redacted before a line is stored or reported.
  */
 export function openOutput({
@@ -35,6 +41,7 @@ export function openOutput({
   ringBytes = 1 << 20,
   secrets = [],
   onLine,
+  onUpdate,
 }: OutputOptions = {}): Output {
   const kept: { at: number; text: string }[] = []
   let keptBytes = 0
@@ -46,7 +53,7 @@ export function openOutput({
 
   const add = () => {
     const bytes = part.length === 1 ? part[0]! : Buffer.concat(part, partBytes)
-    let lineText = redact(bytes.toString('utf8').replace(/\r$/, ''))
+    let lineText = redact(bytes.toString('utf8').replace(/\r$/, '').replace(/^.*\r/s, ''))
     for (const one of secrets) lineText = lineText.replaceAll(one, '[redacted]')
     const line = lineText + (truncated ? ' … (cut)' : '')
     part = []
@@ -60,7 +67,15 @@ export function openOutput({
     while ((keptBytes > ringBytes || kept.length > maxLines) && kept.length > 1) keptBytes -= kept.shift()!.text.length
     onLine?.(entry)
   }
-  const append = (piece: Buffer) => {
+  const append = (whole: Buffer) => {
+    // One at the end may belong to a Windows line end.
+    const begin = whole.lastIndexOf(carriageReturn, -2) + 1
+    const piece = begin > 0 && begin < whole.length ? whole.subarray(begin) : whole
+    if (piece !== whole) {
+      part = []
+      partBytes = 0
+      truncated = false
+    }
     const remaining = lineBytes - partBytes
     if (piece.length > remaining) truncated = true
     if (remaining <= 0 || piece.length === 0) return
@@ -69,15 +84,22 @@ export function openOutput({
     part.push(bytes)
     partBytes += bytes.length
   }
+  const update = () => {
+    if (!onUpdate || part.length === 0) return
+    const bytes = partBytes <= updateBytes ? Buffer.concat(part) : part.at(-1)!
+    onUpdate(bytes.subarray(-updateBytes).toString('utf8'))
+  }
   return {
     push(chunk) {
       let from = 0
       for (let at = chunk.indexOf(newline); at >= 0; at = chunk.indexOf(newline, from)) {
         append(chunk.subarray(from, at))
+        update()
         add()
         from = at + 1
       }
       append(chunk.subarray(from))
+      if (partBytes > 0) update()
     },
     end() {
       if (partBytes > 0) add()

@@ -7,6 +7,11 @@ export interface Outputs extends EngineOutput {
   /** Marks the launch as ended. Its output is kept until `keptAfterEnd` later launches have ended. */
   ended(launchId: string): void
   lines(launchId: string): string[]
+  /**
+   * Calls the listener with what an engine prints, also with each state of a progress bar that overwrites itself, until
+   * the function that it returns is called. The text may contain secrets and is neither stored nor shown.
+   */
+  watch(engineId: string, listener: (text: string) => void): () => void
 }
 
 /** Number of ended launches whose output is kept; at limit a megabyte each. */
@@ -16,6 +21,7 @@ const keptAfterEnd = 8
 export function openOutputs(): Outputs {
   const launches = new Map<string, { modelId: string; engineId: string; output: Output; ended: boolean }>()
   const followers = new Set<(line: EngineLine) => void>()
+  const watchers = new Set<{ engineId: string; listener: (text: string) => void }>()
 
   return {
     open({ launchId, modelId, secrets }) {
@@ -25,6 +31,9 @@ export function openOutputs(): Outputs {
         secrets,
         onLine(line) {
           for (const follower of followers) follower({ ...line, modelId, engineId })
+        },
+        onUpdate(text) {
+          for (const watcher of watchers) if (watcher.engineId === engineId) watcher.listener(text)
         },
       })
       launches.set(launchId, { modelId, engineId, output, ended: false })
@@ -45,6 +54,11 @@ export function openOutputs(): Outputs {
         )
         .toSorted((one, other) => one.at - other.at)
       return limit === undefined ? lines : lines.slice(Math.max(0, lines.length - limit))
+    },
+    watch(engineId, listener) {
+      const watcher = { engineId, listener }
+      watchers.add(watcher)
+      return () => void watchers.delete(watcher)
     },
     follow(listener) {
       followers.add(listener)

@@ -1,9 +1,9 @@
 import { selfCommand } from '../../core/assets.ts'
-import { ffmpegVersion } from '../../core/media/ffmpeg-version.ts'
 import { isVideoTask } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openAiVoices, voices } from '../engines/demo/chords.ts'
+import { ffmpegFault } from './ffmpeg-fault.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
@@ -59,8 +59,3 @@ export const demo: Preset = {
 /** The value of the last `--ffmpeg` option. */
 const ffmpegIn = (args: readonly string[]): string =>
   args.includes('--ffmpeg') ? (args[args.lastIndexOf('--ffmpeg') + 1] ?? 'ffmpeg') : 'ffmpeg'
-
-async function ffmpegFault(file: string): Promise<string | null> {
-  const answer = await ffmpegVersion(file)
-  return 'fault' in answer ? answer.fault : null
-}

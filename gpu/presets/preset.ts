@@ -42,6 +42,17 @@ export interface NeededProgram {
 }
 
 /**
+ * Patterns for lines of an engine's output. Engines print the same kind of bar for other work, so bars count only between
+ * a line that `begins` the steps of an image or video and one that `ends` them.
+ */
+export interface ProgressLines {
+  begins: RegExp
+  /** A bar, with the groups `step` and `steps`. */
+  bar: RegExp
+  ends: RegExp
+}
+
+/**
  * One kind of engine: data and small pure functions. Every difference between engines is a field here; no other code
  * asks which engine it is.
  */
@@ -99,6 +110,8 @@ export interface Preset {
   /** Path at which it describes itself once it is ready; null when there is none. `adapter` gets the description. */
   descriptionPath?(model: Model): string | null
   adapter?(description: unknown): Adapter | undefined
+  /** How its output shows the progress of a generation, if it reports it nowhere else and works on one at a time. */
+  progress?: ProgressLines
   /** A load without progress for this many milliseconds has failed. */
   loadStallMs(model: Model): number
   /** Milliseconds after which infer closes an idle connection; less than the engine keeps it open. */

@@ -71,6 +71,7 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
             waitedMs: lease.waitedMs,
             loadedMs: lease.loadedMs,
             open: (...call) => lease.open(...call),
+            followProgress: listener => lease.followProgress(listener),
             used: () => lease.used(),
             release,
             [Symbol.dispose]: release,

@@ -18,7 +18,7 @@ import type { ResultFile } from './result.ts'
 export interface OutputOwners {
   files: Pick<Files, 'adopt' | 'pathOf' | 'discard'>
   cpu: Pick<Cpu, 'image' | 'encode' | 'thumbnail'>
-  ffmpeg: Pick<Ffmpeg, 'found' | 'probe' | 'frame'>
+  ffmpeg: Pick<Ffmpeg, 'found' | 'probe' | 'frame' | 'toMp4'>
   log: Log
 }
 
@@ -116,8 +116,23 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
     return resultFileOf(file, thumbnailId)
   }
 
+  /** Writes the engine's video in another format as MP4 into our own folder and returns its path. */
+  async function converted(name: string): Promise<string> {
+    const original = await adopt(join(run.folder, name), 'video/x-msvideo', 'output', name)
+    const path = join(run.ownFolder, `video-${ulid()}.mp4`)
+    await owners.ffmpeg.toMp4(owners.files.pathOf(original), path, run.maxBytes).catch((cause: unknown) => {
+      if (!(cause instanceof Failure) || cause.code !== 'invalid_video') throw cause
+      throw fault(`made '${name}', which is no video: ${cause.message}`)
+    })
+    kept.splice(kept.indexOf(original), 1)
+    remainingBytes += original.bytes
+    await owners.files.discard([original])
+    return path
+  }
+
   async function video(name: string): Promise<ResultFile> {
-    const file = await adopt(join(run.folder, name), 'video/mp4', 'output', 'video.mp4')
+    const made = /\.(avi|webm)$/.test(name) ? await converted(name) : join(run.folder, name)
+    const file = await adopt(made, 'video/mp4', 'output', 'video.mp4')
     const path = owners.files.pathOf(file)
     const found = await owners.ffmpeg.found()
     if ('missing' in found) {

@@ -40,6 +40,7 @@ export function slotsOnly({ slots = 32 } = {}) {
       open() {
         throw new Error('There is no engine here')
       },
+      followProgress() {},
       used: () => ({ gpuMs: 0, energyMj: null }),
       release,
       [Symbol.dispose]: release,

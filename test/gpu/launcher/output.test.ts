@@ -15,12 +15,22 @@ describe('openOutput', () => {
     ['a last line without an end', ['a\nb'], ['a', 'b']],
     ['empty lines count', ['\n\na\n'], ['', '', 'a']],
     ['Windows line ends', ['a\r\nb\r\n'], ['a', 'b']],
+    ['a line that is overwritten keeps its last state', ['\r1/3\r2/3', '\r3/3\nx\ry\r\n'], ['3/3', 'y']],
+    ['a long progress bar is not cut', ['\r1234567', '\r2234567', '\r323\n'], ['323']],
+    ['a return at the end of a chunk', ['abc\r', 'd\n', 'e\r', '\n'], ['d', 'e']],
     ['a long line is cut', ['0123456789ABC\nx\n'], ['0123456789 … (cut)', 'x']],
     ['a long line in many chunks is cut once', ['01234', '56789', 'AB', 'CD', '\nx\n'], ['0123456789 … (cut)', 'x']],
     ['a character over two chunks', [Buffer.from([0xc3]), Buffer.from([0xa4, 10])], ['ä']],
     ['the oldest lines are dropped', ['aaaaaaaaaa\nbbbbbbbbbb\ncccccccccc\nd\n'], ['bbbbbbbbbb', 'cccccccccc', 'd']],
   ]
   test.each(cases)('%s', (_name, chunks, lines) => expect(fed(...chunks).lines()).toEqual(lines))
+
+  test('each state of a line is reported at once, also in several chunks', () => {
+    const seen: string[] = []
+    const output = openOutput({ onUpdate: text => seen.push(text) })
+    for (const chunk of ['\r |=> | 1/2', ' - 1it/s', '\r |==| 2/2 - 1it/s\ndone\n']) output.push(Buffer.from(chunk))
+    expect(seen).toEqual([' |=> | 1/2', ' |=> | 1/2 - 1it/s', ' |==| 2/2 - 1it/s', 'done'])
+  })
 
   test('a line of 100 MB uses only the memory of the part that is kept', () => {
     const output = openOutput()

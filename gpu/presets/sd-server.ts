@@ -1,0 +1,75 @@
+import type { Model } from '../../core/models/model.ts'
+import { isVideoTask } from '../../core/schemas/task.ts'
+import { sdServer as protocol } from '../../core/tasks/protocols/sd-server.ts'
+import { ffmpegFault } from './ffmpeg-fault.ts'
+import { noText, type Preset, traitsFor } from './preset.ts'
+import { type Quirk, refusal } from './refusal.ts'
+import { routesOf } from './routes.ts'
+
+/**
+ * A route that a build lacks is answered by 404 without a body; an unknown job by 404 with one. Source: sd-server of
+ * stable-diffusion.cpp as of September 2026 (examples/server), tried and read.
+ */
+const quirks: Quirk[] = [
+  { status: 404, pattern: /^\s*$/, code: 'unsupported_task' },
+  { status: 400, pattern: /does not support (img_gen|vid_gen|requested mode)/, code: 'unsupported_task' },
+]
+
+/** Options in `args` that name the weights, so that `source` is not passed again. */
+const weightOptions = ['-m', '--model', '--diffusion-model']
+/** Options for separate text encoders: `source` then contains only the diffusion model. */
+const encoderOptions = ['--clip_l', '--clip_g', '--t5xxl', '--llm', '--qwen2vl']
+
+function weightsOf({ args, source = '' }: Pick<Model, 'args' | 'source'>): string[] {
+  const has = (options: readonly string[]) => args.some(arg => options.includes(arg))
+  if (has(weightOptions)) return []
+  return [has(encoderOptions) ? '--diffusion-model' : '-m', source]
+}
+
+/**
+ * The server of stable-diffusion.cpp, installed by the operator. It opens its port when the model is loaded, works on one
+ * job at a time, and cannot interrupt a job that runs. It prints the steps of a job and reports them nowhere else.
+ */
+export const sdServer: Preset = {
+  name: 'sd-server',
+  runsOn: 'either',
+  configurationFault(model) {
+    if (!model.source) return "it needs 'source', the file or folder of a model."
+    return (model.concurrency ?? 1) > 1
+      ? "it processes one request at a time, so its 'concurrency' must be 1."
+      : undefined
+  },
+  // It writes AVI, which infer converts to MP4.
+  programs: (_model, task) => (isVideoTask(task) ? [{ name: 'ffmpeg', test: ffmpegFault }] : []),
+  slots: 1,
+  channel: () => 'port',
+  sandbox: { level: 'files' },
+  command: (model, { threads }) =>
+    [
+      'sd-server',
+      weightsOf(model),
+      ['--listen-ip', '127.0.0.1', '--listen-port', '{port}', '-t', String(threads)],
+      model.args,
+    ].flat(),
+  env: () => ({}),
+  // It supports no keys; its port can be reached from this machine only.
+  key: () => undefined,
+  address: () => undefined,
+  // Not its capabilities, which builds without jobs lack.
+  healthPath: () => '/v1/models',
+  progress: {
+    begins: /get_learned_condition completed|generating image: \d+\/\d+/,
+    bar: /\| (?<step>\d+)\/(?<steps>\d+) - [\d.]+(?:it\/s|s\/it)/,
+    ends: /sampling completed/,
+  },
+  loadStallMs: model => model.load_timeout,
+  keepAliveMs: 4_000,
+  traits(model) {
+    const routes = routesOf([protocol])
+    // A model that takes several input images edits them; any other model starts from its only input image.
+    if ((model.input_images ?? 1) > 1)
+      routes['slug/image-to-image'] = { ...routes['slug/image-to-image']!, images: 'reference' }
+    return traitsFor(model, { ...noText, routes, features: [] })
+  },
+  failureOf: (status, body) => refusal(status, body, quirks),
+}
