@@ -19,6 +19,7 @@ const serverFields = new Set<keyof Model>([
   'region',
   'features',
   'input_images',
+  'comfyui',
 ])
 
 /** Whether a new value of a model's key needs a new engine. */

@@ -2,6 +2,8 @@ import type { Readable } from 'node:stream'
 import type { Failure } from '../failure.ts'
 import type { SpeechFormat } from '../schemas/speech-format.ts'
 import type { Task } from '../schemas/task.ts'
+import type { ComfyuiSettings } from './comfyui/settings.ts'
+import type { EngineSocket, SocketListener } from './engine-socket.ts'
 import type { Feature, Model } from './model.ts'
 
 /**
@@ -99,12 +101,14 @@ export interface SpeechTraits {
 }
 
 /** Names the protocol between infer and an engine. The protocols are in core/tasks/protocols. */
-export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'infer-generation'
+export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'infer-generation' | 'comfyui'
 
 /** The path at which an engine serves a task, and its protocol. */
 export interface EngineRoute {
   protocol: EngineProtocolName
   path: string
+  /** The workflow that the engine runs, for the protocol comfyui: its file, and how requests are written into it. */
+  workflow?: { file: string; settings: ComfyuiSettings }
 }
 
 /** The abilities of one kind of engine. Plain data, which core/tasks uses. */
@@ -151,6 +155,10 @@ export interface Lease extends Disposable {
   readonly loadedMs: number
   /** Sends one request. Never throws: errors are reported to `listener.failed`. */
   open(call: EngineCall, listener: EngineListener): Exchange
+  /** Opens a WebSocket beside its requests, at a path of the engine. Never throws; closed at the latest with the lease. */
+  connect(path: string, listener: SocketListener): EngineSocket
+  /** Records that the engine may still do cancelled work: the slot is then free when it reports that it has stopped. */
+  abandoned(): void
   /** What it has used of the devices since it was taken. Cheap; no longer grows once it is released. */
   used(): SlotUse
   release(): void

@@ -71,6 +71,8 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
             waitedMs: lease.waitedMs,
             loadedMs: lease.loadedMs,
             open: (...call) => lease.open(...call),
+            connect: (...socket) => lease.connect(...socket),
+            abandoned: () => lease.abandoned(),
             used: () => lease.used(),
             release,
             [Symbol.dispose]: release,

@@ -40,6 +40,10 @@ export function slotsOnly({ slots = 32 } = {}) {
       open() {
         throw new Error('There is no engine here')
       },
+      connect() {
+        throw new Error('There is no engine here')
+      },
+      abandoned() {},
       used: () => ({ gpuMs: 0, energyMj: null }),
       release,
       [Symbol.dispose]: release,
