@@ -26,7 +26,7 @@ export interface PlacementTarget {
 }
 
 /** The fields of a model that decide its memory. */
-export type Sized = Pick<Model, 'memory' | 'source'> & Layout
+export type Sized = Pick<Model, 'memory' | 'source'> & Partial<Pick<Model, 'comfyui'>> & Layout
 /** The fields that decide the memory layout of a GGUF model. */
 export type Layout = Pick<Model, 'tasks' | 'context_length'> &
   Partial<Pick<Model, 'gpu_layers' | 'flash_attention' | 'kv_type' | 'batch_size'>>
@@ -39,6 +39,8 @@ export type Layout = Pick<Model, 'tasks' | 'context_length'> &
 export async function estimate(model: Sized, target: PlacementTarget): Promise<number | null> {
   if (model.memory !== undefined) return model.memory
   if (model.source === undefined) return overhead[target.kind]
+  // The source is a workflow, whose size says nothing about the models in it.
+  if (model.comfyui) return null
   if (/\.gguf$/i.test(model.source)) {
     // For an unreadable file the engine reports the error when it starts.
     const header = await readGgufHeader(model.source).catch(() => null)

@@ -6,6 +6,12 @@ import type { Endpoint } from './launcher/launcher.ts'
  */
 export type Health = 'ready' | 'loading' | { status: number }
 
+/** How an engine reports its running requests: our own protocol, or the queue of a ComfyUI. */
+interface RunningStatus {
+  running?: unknown
+  exec_info?: { queue_remaining?: unknown }
+}
+
 /**
  * Returns how many requests an engine works on: infinitely many when it does not answer, because it may work on any
  * number; 0 when its answer contains no number.
@@ -14,9 +20,10 @@ export async function runningRequests(endpoint: Endpoint, path: string, headers:
   const { body } = await fetchHealth(endpoint, path, headers, 1_000)
   if (body === '') return Number.POSITIVE_INFINITY
   try {
-    const runningStatus = JSON.parse(body) as { running?: unknown } | { is_processing?: unknown }[]
-    if (Array.isArray(runningStatus)) return runningStatus.filter(slot => slot?.is_processing === true).length
-    return typeof runningStatus.running === 'number' ? runningStatus.running : 0
+    const status = JSON.parse(body) as RunningStatus | { is_processing?: unknown }[]
+    if (Array.isArray(status)) return status.filter(slot => slot?.is_processing === true).length
+    const running = status.running ?? status.exec_info?.queue_remaining
+    return typeof running === 'number' ? running : 0
   } catch {
     return 0
   }

@@ -1,11 +1,13 @@
 import type { Client } from 'undici'
 import type { EngineProgress } from '../core/models/engine-progress.ts'
+import type { EngineSocket, SocketListener } from '../core/models/engine-socket.ts'
 import type { EngineCall, EngineListener, Exchange, Lease, SlotUse } from '../core/models/fleet.ts'
 import { DeferredExchange } from './deferred-exchange.ts'
 import type { Energy, EnergyMark } from './energy.ts'
 import { EngineExchange } from './exchange.ts'
 import type { Link } from './link.ts'
 import type { Resident } from './model-state.ts'
+import { openEngineSocket } from './socket.ts'
 
 /** Called when a lease is released. `ranMs` is null unless one of its requests succeeded. */
 export type OnReleased = (resident: Resident, ranMs: number | null) => void
@@ -42,6 +44,7 @@ export class EngineLease implements Lease {
   #workPath: string | undefined
   #followOutput: LeaseOptions['followProgress']
   #unfollow: (() => void) | undefined
+  #sockets = new Set<EngineSocket>()
 
   constructor(resident: Resident, link: Link, energy: Energy, options: LeaseOptions) {
     const { onReleased, waitedMs, loadedMs, followProgress } = options
@@ -82,6 +85,17 @@ export class EngineLease implements Lease {
     if (!this.#released) this.#unfollow = this.#followOutput?.(listener)
   }
 
+  connect(path: string, listener: SocketListener): EngineSocket {
+    const socket = openEngineSocket(this.#link, path, listener)
+    if (this.#released) socket.close()
+    else this.#sockets.add(socket)
+    return socket
+  }
+
+  abandoned(): void {
+    this.#lastSucceeded = false
+  }
+
   used(): SlotUse {
     if (this.#used) return this.#used
     const { devices, slots } = this.#resident
@@ -97,6 +111,7 @@ export class EngineLease implements Lease {
     this.#unfollow?.()
     // Otherwise a request that is still running would share the slot with the next one.
     this.#open?.abort()
+    for (const socket of this.#sockets) socket.close()
     this.#link.release(this.#client)
     const ranMs = this.#succeeded ? performance.now() - this.#since : null
     const notify = () => this.#onReleased(this.#resident, ranMs)

@@ -31,7 +31,7 @@ const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
     own: /^(server|core)\//,
     packages: /^(node:|zod$|h3$|listhen$|prom-client$|undici$|ws$|@fastify\/busboy$)/,
   },
-  gpu: { own: /^(gpu|core)\//, packages: /^(node:|zod$|execa$|undici$|node-llama-cpp$|@huggingface\/jinja$)/ },
+  gpu: { own: /^(gpu|core)\//, packages: /^(node:|zod$|execa$|undici$|ws$|node-llama-cpp$|@huggingface\/jinja$)/ },
   cli: { own: /^(cli|server|core|gpu)\//, packages: /^(node:|zod$|commander$|consola(\/|$)|undici$|uqr$|yaml$)/ },
 }
 

@@ -55,7 +55,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .argument(
       '<model>',
-      'a short name of the catalog, hf:owner/name[:file], a .gguf file, a Whisper file of whisper.cpp, the folder of a safetensors model, or a URL',
+      'a short name of the catalog, hf:owner/name[:file], a .gguf file, a Whisper file of whisper.cpp, the folder of a safetensors model, comfyui:<workflow file>, or a URL',
     )
     .option('--id <id>', 'the id under which it is offered')
     .option('--task <tasks>', `tasks of the model, separated by commas: ${tasks.join(', ')}`, readTasks)
@@ -63,6 +63,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--concurrency <count>', 'maximum concurrent requests', readCount(1, 4096))
     .option('--engine <name>', 'engine: gguf (built in), llama-server, vllm')
     .option('--memory <size>', 'device memory to book instead of the estimate, such as 24GB', readSize)
+    .option('--comfyui <where>', 'folder of the ComfyUI that runs the workflow, or its address')
     .option('--config <path>', 'the file to add it to; default: infer.yaml in the data directory')
     .option('-y, --yes', 'do not ask')
     .addOption(new Option('--events', 'print the progress as JSON, one object per line').hideHelp())
@@ -77,6 +78,7 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer model add starter', 'a small real chat model, 100 MB'],
     ['infer model add ~/models/qwen3-8b-q4_k_m.gguf', 'a file'],
     ['infer model add hf:Qwen/Qwen3-8B-GGUF', 'from a hub, the best file for most machines'],
+    ['infer model add comfyui:flux.json --comfyui /opt/ComfyUI', 'a workflow that was exported in API format'],
     ['infer model add hf:owner/name:Q8_0 --id mine --context 16384 --yes', 'with your settings, without a question'],
   ])
 }
@@ -93,7 +95,7 @@ export interface ChosenModel {
   /** Whether the user chose the id. Otherwise it is the short name. */
   hasOwnId: boolean
   /** The choice and its reason, for `--json`. */
-  json: object
+  json?: object
 }
 
 /**
@@ -105,6 +107,12 @@ export async function addByName(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {
+  if (what.startsWith('comfyui:')) {
+    const { locateWorkflow } = await import('./workflow-proposal.ts')
+    const located = locateWorkflow(what)
+    const chosen = { locate: () => Promise.resolve(located), hasOwnId: options.id !== undefined }
+    return addOne(what, options, terminal, signal, chosen)
+  }
   const { findCatalogModel } = await import('../../core/models/model-catalog/model-catalog.ts')
   const model = existsSync(what) ? undefined : findCatalogModel(what)
   if (!model) return addOne(what, options, terminal, signal)
@@ -217,7 +225,7 @@ export async function addOne(
       model: entry,
       memory: proposal.memory,
       obstacle,
-      ...(chosen ? { catalog: chosen.json } : {}),
+      ...(chosen?.json ? { catalog: chosen.json } : {}),
       config: path,
       offered: typeof offered === 'boolean' ? offered : null,
     })

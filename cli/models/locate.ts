@@ -12,8 +12,8 @@ import { didYouMean } from '../../core/nearest.ts'
 
 /** A model whose files are on this machine. */
 export interface Located {
-  /** `file`: another format, which only some engines read. */
-  kind: 'gguf' | 'folder' | 'file'
+  /** `file`: another format, which only some engines read. `workflow`: of ComfyUI, in API format. */
+  kind: 'gguf' | 'folder' | 'file' | 'workflow'
   /** Absolute; the first part of a split model. */
   path: string
   /** Names from which to make its id, best first. */

@@ -22,6 +22,8 @@ export interface GivenSettings {
   engine?: string | undefined
   memory?: string | undefined
   devices?: number | undefined
+  /** Folder or address of the ComfyUI that runs a workflow. */
+  comfyui?: string | undefined
 }
 
 export interface ProposalContext {
@@ -46,6 +48,10 @@ export interface Proposal {
  * Throws Failure for files that are not a model, and for settings that no engine accepts.
  */
 export async function propose(located: Located, given: GivenSettings, around: ProposalContext): Promise<Proposal> {
+  if (located.kind === 'workflow') {
+    const { proposeWorkflow } = await import('./workflow-proposal.ts')
+    return proposeWorkflow(located, given, around)
+  }
   if (located.kind === 'gguf') return proposeFile(located, given, around)
   return located.kind === 'folder' ? proposeFolder(located, given, around) : proposeOther(located, given, around)
 }

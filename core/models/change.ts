@@ -20,6 +20,7 @@ const serverFields = new Set<keyof Model>([
   'features',
   'input_images',
   'embedding_prefixes',
+  'comfyui',
 ])
 
 /** Whether a new value of a model's key needs a new engine. */

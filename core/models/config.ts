@@ -6,6 +6,7 @@ import { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { regionLabels } from '../schemas/region.ts'
 import { rewritingTask } from '../schemas/task.ts'
+import { workflowFault } from './comfyui/workflow-fault.ts'
 import { faultOf, placeIn, syntaxFault } from './config-fault.ts'
 import { offeredModels } from './defaults.ts'
 import { type DescribedSchema, published } from './described-schema.ts'
@@ -227,7 +228,10 @@ export function parseConfig(text: string, path: string, check?: (model: Model) =
       throw invalid(at, 'id', `the model id '${model.id}' is used twice; ids must differ.`)
     const slug = slugFault(model, models.slice(0, at))
     if (slug) throw invalid(at, 'slug', slug)
-    if (!check || !model.enabled) continue
+    if (!model.enabled) continue
+    const workflow = workflowFault(model)
+    if (workflow) throw invalid(at, 'comfyui', `Model '${model.id}': ${workflow}`)
+    if (!check) continue
     try {
       check(model)
     } catch (thrown) {

@@ -2,7 +2,9 @@ import type { Readable } from 'node:stream'
 import type { Failure } from '../failure.ts'
 import type { SpeechFormat } from '../schemas/speech-format.ts'
 import type { Task } from '../schemas/task.ts'
+import type { ComfyuiSettings } from './comfyui/settings.ts'
 import type { EngineProgress } from './engine-progress.ts'
+import type { EngineSocket, SocketListener } from './engine-socket.ts'
 import type { Feature, Model } from './model.ts'
 
 /**
@@ -100,7 +102,7 @@ export interface SpeechTraits {
 }
 
 /** Names the protocol between infer and an engine. The protocols are in core/tasks/protocols. */
-export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'infer-generation' | 'sd-server'
+export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'infer-generation' | 'sd-server' | 'comfyui'
 
 /** The path at which an engine serves a task, and its protocol. */
 export interface EngineRoute {
@@ -108,6 +110,8 @@ export interface EngineRoute {
   path: string
   /** Input images guide an editing model. Default: the output starts from the input image. */
   images?: 'reference'
+  /** The workflow that the engine runs, for the protocol comfyui: its file, and how requests are written into it. */
+  workflow?: { file: string; settings: ComfyuiSettings }
 }
 
 /** The abilities of one kind of engine. Plain data, which core/tasks uses. */
@@ -156,6 +160,10 @@ export interface Lease extends Disposable {
   open(call: EngineCall, listener: EngineListener): Exchange
   /** Calls the listener with the progress that the engine prints, if its preset can read it, until the release. */
   followProgress(listener: (progress: EngineProgress) => void): void
+  /** Opens a WebSocket beside its requests, at a path of the engine. Never throws; closed at the latest with the lease. */
+  connect(path: string, listener: SocketListener): EngineSocket
+  /** Records that the engine may still do cancelled work: the slot is then free when it reports that it has stopped. */
+  abandoned(): void
   /** What it has used of the devices since it was taken. Cheap; no longer grows once it is released. */
   used(): SlotUse
   release(): void

@@ -27,10 +27,10 @@ export const launchFields = {
     .optional()
     .meta({
       description:
-        '`custom` only: program and arguments. {port} or {socket} stands for the address to listen on, {model} for `source`, {id} for `upstream_id`, {threads} for a fitting number of threads.',
+        '`custom` and `comfyui` only: program and arguments. For comfyui the Python of its environment and its main.py; infer adds the address and the folders. For custom, {port} or {socket} stands for the address to listen on, {model} for `source`, {id} for `upstream_id`, {threads} for a fitting number of threads.',
       example: ['python3', 'serve.py', '--port', '{port}'],
       with: custom,
-      absent: 'none; required for custom',
+      absent: 'none; required for custom and comfyui',
     }),
   env: z
     .record(z.string(), z.string())

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { resolutions } from '../schemas/resolution.ts'
 import { impliedBy, Task, withImplied } from '../schemas/task.ts'
+import { ComfyuiSettings } from './comfyui/settings.ts'
 import { embeddingFields } from './embedding-fields.ts'
 import { ggufFields } from './gguf-fields.ts'
 import { launchFields } from './launch-fields.ts'
@@ -60,14 +61,15 @@ const ownFields = {
     .default('gguf')
     .meta({
       description:
-        'Program that runs the model: gguf (built in), llama-server, vllm, whisper-server, sd-server, custom (any command), remote (a server elsewhere) or demo (built in, draws images without a model).',
+        'Program that runs the model: gguf (built in), llama-server, vllm, whisper-server, sd-server, comfyui, custom (any command), remote (a server elsewhere) or demo (built in, draws images without a model).',
       example: 'vllm',
       with: { id: 'llama-70b', source: 'meta-llama/Llama-3.3-70B-Instruct' },
     }),
   source: z.string().optional().meta({
-    description: 'Model file, folder, or name on the model hub that the engine loads.',
+    description:
+      'Model file, folder, or name on the model hub that the engine loads. With `comfyui`, the file of the workflow.',
     example: '/models/qwen3-8b-q4_k_m.gguf',
-    absent: 'none; required for gguf, llama-server, whisper-server and sd-server; vllm takes the id',
+    absent: 'none; required for gguf, llama-server, whisper-server, sd-server and comfyui; vllm takes the id',
   }),
   tasks: z
     .array(Task)
@@ -149,6 +151,7 @@ const ownFields = {
       example: ['tools', 'json_schema'],
       absent: 'what infer knows of the engine',
     }),
+  comfyui: ComfyuiSettings,
   rerank_scores: z.enum(['probability', 'logit']).optional().meta({
     description: 'What the relevance scores of the engine are. Logits are turned into probabilities.',
     example: 'logit',

@@ -51,7 +51,7 @@ export type Path = readonly (string | number)[]
 
 /** What `fill` needs besides the inputs. */
 export interface FillContext {
-  model: Pick<Model, 'id' | 'extra_params' | 'resolutions'>
+  model: Pick<Model, 'id' | 'extra_params' | 'resolutions'> & Partial<Pick<Model, 'comfyui'>>
   /** Returns the seed for a request without one. */
   drawSeed: () => number
   /** Stores the media that a field names as a file of the organization. Rejects with Failure that names the field. */

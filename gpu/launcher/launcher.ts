@@ -26,7 +26,7 @@ export interface LaunchOptions {
   /** The same for all launches of one engine. */
   engineId: string
   modelId: string
-  /** Program and arguments; the launcher replaces `{port}` and `{socket}`. Empty for a remote address. */
+  /** Program and arguments; the launcher replaces `{port}`, `{socket}`, `{home}` and `{outputs}`. Empty for a remote address. */
   argv: readonly string[]
   /** Whether the engine listens on a loopback port or on a Unix socket. */
   channel: 'port' | 'socket'

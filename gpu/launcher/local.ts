@@ -78,7 +78,11 @@ export async function openLocalLauncher({
     }
     const env = engineEnvironment({ ...options, host, home: shared.home, bootId, more: options.env })
     const argv = options.argv.map(part =>
-      part.replaceAll('{port}', String(port ?? '')).replaceAll('{socket}', endpoint.socketPath ?? ''),
+      part
+        .replaceAll('{port}', String(port ?? ''))
+        .replaceAll('{socket}', endpoint.socketPath ?? '')
+        .replaceAll('{home}', () => shared.home)
+        .replaceAll('{outputs}', () => shared.outputs),
     )
     if (!findProgram(argv[0] ?? '', env.PATH!))
       fail(`The program '${argv[0]}' that runs '${modelId}' is not installed here, or not on PATH.`)

@@ -1,7 +1,8 @@
+import { imageCount } from '../../core/models/comfyui/settings.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { allFeatures, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
-import { everyRoute } from './routes.ts'
+import { comfyuiRoutes, everyRoute } from './routes.ts'
 
 /**
  * Any command that serves an OpenAI-compatible API, or for images and videos the protocol of
@@ -29,13 +30,15 @@ export const custom: Preset = {
   env: (_model, key) => ({ INFER_ENGINE_KEY: key }),
   key: (_model, launchKey) => launchKey,
   address: () => undefined,
-  healthPath: model => model.health_path ?? '/health',
-  reportsRunning: model => model.tasks.some(task => task in inferGeneration.paths),
+  healthPath: model => model.health_path ?? (model.comfyui ? '/system_stats' : '/health'),
+  runningPath: model => (model.comfyui ? '/prompt' : null),
+  reportsRunning: model => !model.comfyui && model.tasks.some(task => task in inferGeneration.paths),
   loadStallMs: model => model.load_timeout,
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      routes: everyRoute(),
+      routes: model.comfyui ? comfyuiRoutes(model) : everyRoute(),
+      ...(model.comfyui ? { inputImages: imageCount(model.comfyui) } : {}),
       features: allFeatures,
       rerankScores: 'probability',
       scoreBy: 'score',

@@ -86,7 +86,10 @@ export interface Preset {
     /** True for built-in engines, which run from this executable. */
     isOwn?: boolean
   }
-  /** Program and arguments; the launcher replaces `{port}` and `{socket}`. Empty when infer does not start it. */
+  /**
+   * Program and arguments; the launcher replaces `{port}`, `{socket}`, `{home}` (a folder of the model)
+   * and `{outputs}` (a folder that it shares with the server). Empty when infer does not start it.
+   */
   command(model: Model, facts: LaunchFacts): string[]
   /** Variables added to the environment of every engine. `key` is the secret of this launch. */
   env(model: Model, key: string): Record<string, string>

@@ -2,6 +2,7 @@ import { Failure } from '../../core/failure.ts'
 import type { EngineTraits } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { impliedBy, type Task, tasks } from '../../core/schemas/task.ts'
+import { comfyui } from './comfyui.ts'
 import { custom } from './custom.ts'
 import { demo } from './demo.ts'
 import { gguf } from './gguf.ts'
@@ -14,7 +15,10 @@ import { whisperServer } from './whisper-server.ts'
 
 /** Every kind of engine, by the name that `engine:` in infer.yaml uses. */
 export const presets: ReadonlyMap<string, Preset> = new Map(
-  [gguf, llamaServer, vllm, whisperServer, sdServer, custom, remote, demo].map(preset => [preset.name, preset]),
+  [gguf, llamaServer, vllm, whisperServer, sdServer, comfyui, custom, remote, demo].map(preset => [
+    preset.name,
+    preset,
+  ]),
 )
 
 /**

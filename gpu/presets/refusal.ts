@@ -1,4 +1,5 @@
 import type { Failure, FailureCode } from '../../core/failure.ts'
+import { promptRefusal } from '../../core/tasks/protocols/comfyui/prompt-refusal.ts'
 import { engineErrorIn, failureOfEngine } from '../../core/tasks/protocols/engine-error.ts'
 
 /** How one deviating error answer of an engine is to be understood. */
@@ -9,9 +10,11 @@ export interface Quirk {
 }
 
 /**
- * Converts an engine's answer that is not 2xx to a Failure: by the first matching quirk, else by its status and text.
+ * Converts an engine's answer that is not 2xx to a Failure: for a workflow by what ComfyUI says of its nodes, else by the first matching quirk, else by its status and text.
  */
 export function refusal(status: number, body: string, quirks: readonly Quirk[] = []): Failure {
+  const refused = promptRefusal(body)
+  if (refused) return refused
   const error = engineErrorIn(body)
   const text = `${error.code ?? ''} ${error.type} ${error.message}`
   return failureOfEngine(status, error, quirks.find(one => one.status === status && one.pattern.test(text))?.code)

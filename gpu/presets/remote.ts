@@ -1,6 +1,7 @@
+import { imageCount } from '../../core/models/comfyui/settings.ts'
 import { allFeatures, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
-import { everyRoute } from './routes.ts'
+import { comfyuiRoutes, everyRoute } from './routes.ts'
 
 /** The path of the URL, which replaces `/v1` of every route; without a path `/v1` stays. */
 const basePath = (url: string | undefined): string => (url ? new URL(url).pathname.replace(/\/+$/, '') : '')
@@ -23,8 +24,9 @@ export const remote: Preset = {
   keepAliveMs: 4_000,
   traits: model => {
     const prefix = basePath(model.url)
-    const routes = everyRoute()
-    if (prefix !== '') for (const route of Object.values(routes)) route.path = prefix + route.path.slice('/v1'.length)
+    const routes = model.comfyui ? comfyuiRoutes(model, prefix) : everyRoute()
+    if (prefix !== '' && !model.comfyui)
+      for (const route of Object.values(routes)) route.path = prefix + route.path.slice('/v1'.length)
     return traitsFor(model, {
       routes,
       features: allFeatures,
@@ -36,6 +38,7 @@ export const remote: Preset = {
       namedTool: true,
       promptLists: true,
       isElsewhere: true,
+      ...(model.comfyui ? { inputImages: imageCount(model.comfyui) } : {}),
     })
   },
   failureOf: (status, body) => refusal(status, body),

@@ -1,5 +1,7 @@
 import type { EngineTraits } from '../../core/models/fleet.ts'
+import type { Model } from '../../core/models/model.ts'
 import type { Task } from '../../core/schemas/task.ts'
+import { comfyui } from '../../core/tasks/protocols/comfyui/comfyui.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { classification, openaiText } from '../../core/tasks/protocols/openai-text.ts'
@@ -19,3 +21,16 @@ export function routesOf(protocols: readonly EngineProtocol[], tasks?: readonly 
 
 /** Every route of every protocol, for engines about which nothing is known. */
 export const everyRoute = (): Routes => routesOf([openaiText, classification, openaiAudio, inferGeneration])
+
+/** The routes of a ComfyUI that runs the workflow of this model. `prefix` is the path of its address. */
+export function comfyuiRoutes(
+  { source = '', comfyui: settings }: Pick<Model, 'source' | 'comfyui'>,
+  prefix = '',
+): Routes {
+  const routes = routesOf([comfyui])
+  for (const route of Object.values(routes)) {
+    route.path = prefix + route.path
+    if (settings) route.workflow = { file: source, settings }
+  }
+  return routes
+}

@@ -72,6 +72,8 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
             loadedMs: lease.loadedMs,
             open: (...call) => lease.open(...call),
             followProgress: listener => lease.followProgress(listener),
+            connect: (...socket) => lease.connect(...socket),
+            abandoned: () => lease.abandoned(),
             used: () => lease.used(),
             release,
             [Symbol.dispose]: release,

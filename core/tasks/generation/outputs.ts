@@ -1,7 +1,7 @@
 import { open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Cpu } from '../../cpu/cpu.ts'
-import type { ImageFormat } from '../../cpu/image-kind.ts'
+import { type ImageFormat, imageKindOf } from '../../cpu/image-kind.ts'
 import type { ImageRules } from '../../cpu/image-work.ts'
 import { Failure } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
@@ -40,7 +40,14 @@ interface Run {
   /** Maximum bytes of all output files of one job. */
   maxBytes: number
   expiresAt: number | null
+  /** Whether images in another format than the requested one are converted. Otherwise they are a fault of the engine. */
+  converts?: boolean
 }
+
+/** Quality of converted JPEG and WebP images for which the request named none. */
+const usualQuality = 95
+/** Bytes by which the format of an image is detected. */
+const headBytes = 64
 
 const imageRules: Omit<ImageRules, 'formats'> = { maxBytes: 512 << 20, maxPixels: 64_000_000, maxSide: 16_384 }
 const thumbnailSide = 320
@@ -83,12 +90,12 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
     }
   }
 
-  /** Writes the engine's PNG in another format into our own folder and returns its path. */
-  async function compressed(name: string, format: ImageFormat, quality: number): Promise<string> {
-    const original = await adopt(join(run.folder, name), 'image/png', 'output', name)
+  /** Writes the engine's image in another format into our own folder and returns its path. */
+  async function converted(name: string, from: ImageFormat, format: ImageFormat, quality: number): Promise<string> {
+    const original = await adopt(join(run.folder, name), `image/${from}`, 'output', name)
     const written = await owners.cpu
-      .encode(owners.files.pathOf(original), { ...imageRules, formats: ['png'] }, { format, quality })
-      .catch(notAnImage(name, 'png'))
+      .encode(owners.files.pathOf(original), { ...imageRules, formats: [from] }, { format, quality })
+      .catch(notAnImage(name, from))
     kept.splice(kept.indexOf(original), 1)
     await owners.files.discard([original])
     const path = join(run.ownFolder, `image-${ulid()}.${format}`)
@@ -104,10 +111,13 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
   async function image(name: string, at: number): Promise<ResultFile> {
     const format = inputs.output_format as ImageFormat
     const ending = format === 'jpeg' ? 'jpg' : format
+    const quality = inputs.output_compression
+    const written = quality === undefined ? format : 'png'
+    const from = run.converts ? await formatOf(join(run.folder, name), written) : written
     const made =
-      inputs.output_compression === undefined
+      quality === undefined && from === format
         ? join(run.folder, name)
-        : await compressed(name, format, inputs.output_compression)
+        : await converted(name, from, format, quality ?? usualQuality)
     const file = await adopt(made, `image/${format}`, 'output', `image${at === 0 ? '' : `-${at + 1}`}.${ending}`)
     const path = owners.files.pathOf(file)
     const facts = await owners.cpu.image(path, { ...imageRules, formats: [format] }).catch(notAnImage(name, format))
@@ -117,7 +127,7 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
   }
 
   /** Writes the engine's video in another format as MP4 into our own folder and returns its path. */
-  async function converted(name: string): Promise<string> {
+  async function asMp4(name: string): Promise<string> {
     const original = await adopt(join(run.folder, name), 'video/x-msvideo', 'output', name)
     const path = join(run.ownFolder, `video-${ulid()}.mp4`)
     await owners.ffmpeg.toMp4(owners.files.pathOf(original), path, run.maxBytes).catch((cause: unknown) => {
@@ -131,7 +141,7 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
   }
 
   async function video(name: string): Promise<ResultFile> {
-    const made = /\.(avi|webm)$/.test(name) ? await converted(name) : join(run.folder, name)
+    const made = /\.(avi|webm)$/.test(name) ? await asMp4(name) : join(run.folder, name)
     const file = await adopt(made, 'video/mp4', 'output', 'video.mp4')
     const path = owners.files.pathOf(file)
     const found = await owners.ffmpeg.found()
@@ -179,6 +189,18 @@ function checkNames(
   if (other) throw fault(`made '${other.name}', of kind ${other.kind} instead of ${kind}`)
   if (new Set(files.map(({ name }) => name)).size < files.length) throw fault('named one file twice')
   if (files.length !== num_images) throw fault(`made ${files.length} files instead of ${num_images}`)
+}
+
+/** Detects the format of an image file; `expected` if it is none of those that can be converted. */
+async function formatOf(path: string, expected: ImageFormat): Promise<ImageFormat> {
+  const file = await open(path)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytes), 0, headBytes, 0)
+    const kind = imageKindOf(buffer.subarray(0, bytesRead))
+    return 'format' in kind ? kind.format : expected
+  } finally {
+    await file.close()
+  }
 }
 
 /** Whether the file begins with a box of type `ftyp`, as MP4 files do. */

@@ -7,6 +7,7 @@ import { failureOf } from '../../schemas/issues.ts'
 import type { GenerationTask } from '../../schemas/task.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { ModelFacts } from '../task.ts'
+import { defaultedInputs, fieldsOf, type SetInputs } from './defaulted.ts'
 import { type GenerationRequest, generationRequests, maxFrames, otherNames, presets } from './request.ts'
 import { defaultResolutions, imageSize, rounded, type Size, sizeOf } from './size.ts'
 
@@ -41,7 +42,7 @@ export interface PreparedGeneration {
 }
 
 /** The settings of a model that requests are checked against. */
-export type GenerationModel = Pick<Model, 'extra_params' | 'resolutions'>
+export type GenerationModel = Pick<Model, 'extra_params' | 'resolutions'> & Partial<Pick<Model, 'comfyui'>>
 
 type Issue = z.core.$ZodIssue
 type Body = Record<string, unknown>
@@ -89,6 +90,7 @@ export function prepareGeneration(
   const chosen = presets[request.preset ?? 'balanced']
   const isImage = makesImages(task)
   const format = request.output_format ?? (isImage ? 'png' : 'mp4')
+  const extra = extraOf(body as Body, model.extra_params)
   return {
     task,
     inputs: {
@@ -107,7 +109,11 @@ export function prepareGeneration(
       mask: null,
       video: null,
       audio: null,
-      extra: extraOf(body as Body, model.extra_params),
+      extra,
+      ...defaultedInputs({ ...setInputs(request, sent), ...fieldsOf(extra) }, model.comfyui, [
+        ...(fromMedia ? (['width', 'height'] as const) : []),
+        ...(length.fromMedia ? (['num_frames'] as const) : []),
+      ]),
     },
     media: (['image', 'mask', 'video', 'audio'] as const).flatMap(kind => {
       const value = request[`${kind}_url`]
@@ -117,6 +123,23 @@ export function prepareGeneration(
     lengthFromMedia: length.fromMedia,
     syncMode: request.sync_mode ?? false,
     ...expansionOf(request),
+  }
+}
+
+/** Returns the inputs that a request sets, each with the field by which it does. */
+function setInputs(request: GenerationRequest, sent: Readonly<Record<PropertyKey, string>>): SetInputs {
+  const { negative_prompt, seed, num_inference_steps, guidance_scale, strength, num_frames, fps, preset } = request
+  const { image_size, width, height, resolution, num_images, duration } = request
+  const aspect_ratio = request.aspect_ratio === 'auto' ? undefined : request.aspect_ratio
+  const [size] = Object.values(fieldsOf({ image_size, width, height, resolution, aspect_ratio }, sent))
+  const [steps] = Object.values(fieldsOf({ num_inference_steps, preset }, sent))
+  const [frames] = Object.values(fieldsOf({ num_frames, duration }, sent))
+  return {
+    ...fieldsOf({ negative_prompt, seed, guidance_scale, strength, fps }, sent),
+    ...fieldsOf({ num_images: num_images === 1 ? undefined : num_images }, sent),
+    ...(size === undefined ? {} : { width: size, height: size }),
+    num_inference_steps: steps,
+    num_frames: frames,
   }
 }
 

@@ -73,18 +73,22 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
       const call: GenerationCall = { task, model: entry.traits.upstreamId, inputs, folder }
       const began = performance.now()
       const route = entry.traits.routes[task]!
-      const completed = await generationProtocol(route).generate(
-        lease,
-        route,
-        call,
-        signal,
-        previewLimit(report, inputs),
-      )
+      const protocol = generationProtocol(route)
+      const completed = await protocol.generate(lease, route, call, signal, previewLimit(report, inputs))
       const seconds = Math.round(performance.now() - began) / 1000
       const expiresAt = job.retentionMs === null ? null : Date.now() + job.retentionMs
       await using own = await files.workspace(job.id)
       const outputs = await takeOutputs(
-        { job, task, inputs: stored, folder, ownFolder: own.folder, maxBytes: limits.output_size, expiresAt },
+        {
+          job,
+          task,
+          inputs: stored,
+          folder,
+          ownFolder: own.folder,
+          maxBytes: limits.output_size,
+          expiresAt,
+          converts: protocol.anyImageFormat === true,
+        },
         completed,
         owners,
       )

@@ -4,6 +4,7 @@ import type { PredictionInput } from '../prediction.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import { isSeeded } from '../sampling.ts'
 import type { GenerationTaskRecord, Path } from '../task.ts'
+import { withoutDefaulted } from './defaulted.ts'
 import { expansionFaults, fillInputs } from './fill-inputs.ts'
 import { GeneratedImages, GeneratedVideo } from './generated.ts'
 import { linked } from './linked.ts'
@@ -63,7 +64,9 @@ export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'v
     },
     fill: (inputs, context) => fillInputs(prepare, inputs, context),
     requestAgain({ extra, prompt_expansion, ...stored }: GenerationInputs) {
-      const sent = Object.entries(stored).filter(([name, value]) => kept.has(name) && value !== null && value !== '')
+      const sent = Object.entries(withoutDefaulted(stored)).filter(
+        ([name, value]) => kept.has(name) && value !== null && value !== '',
+      )
       return { ...Object.fromEntries(sent), ...(prompt_expansion ? { enable_prompt_expansion: true } : {}), ...extra }
     },
     prepare,

@@ -1,5 +1,6 @@
 import { failureOf } from '../../schemas/issues.ts'
 import type { GenerationTask, ImageTask } from '../../schemas/task.ts'
+import { defaultedInputs, fieldsOf, type SetInputs } from '../generation/defaulted.ts'
 import { drawnSeed, type GenerationModel, type MediaReference, type PreparedGeneration } from '../generation/prepare.ts'
 import { presets } from '../generation/request.ts'
 import { imageSize, rounded } from '../generation/size.ts'
@@ -52,6 +53,11 @@ export function prepareImage(
       video: null,
       audio: null,
       extra,
+      ...defaultedInputs(
+        { ...setInputs(request), ...fieldsOf(extra) },
+        model.comfyui,
+        task === 'std/image-edit' && size === undefined ? ['width', 'height'] : [],
+      ),
     },
     media,
     sizeFromMedia: task === 'std/image-edit' && size === undefined,
@@ -61,26 +67,42 @@ export function prepareImage(
   }
 }
 
+/** Returns the inputs that a request sets, each with the field by which it does. */
+function setInputs(request: ImageRequest): SetInputs {
+  const { negative_prompt, seed, guidance_scale, strength, size, width, height, num_inference_steps, steps, n } =
+    request
+  const quality = request.quality === 'auto' ? undefined : request.quality
+  const [sides] = Object.values(fieldsOf({ size, width, height }))
+  const [number] = Object.values(fieldsOf({ num_inference_steps, steps, quality }))
+  return {
+    ...fieldsOf({ negative_prompt, seed, guidance_scale, strength }),
+    ...(n == null || n === 1 ? {} : { num_images: 'n' }),
+    ...(sides === undefined ? {} : { width: sides, height: sides }),
+    num_inference_steps: number,
+  }
+}
+
 /** Returns the stored inputs of such a job as a request that creates the same images again. */
 export function imageRequestOf(inputs: GenerationInputs): Record<string, unknown> {
   const { prompt, negative_prompt, seed, width, height, num_images, num_inference_steps } = inputs
   const { guidance_scale, strength, output_format, output_compression, quality, background } = inputs
-  const { image, images, mask, extra } = inputs
+  const { image, images, mask, extra, defaulted = [] } = inputs
+  const isSet = (name: string) => !defaulted.includes(name)
   return {
     ...extra,
     prompt,
     negative_prompt,
-    seed,
+    ...(isSet('seed') ? { seed } : {}),
     n: num_images,
-    size: `${width}x${height}`,
-    num_inference_steps,
-    guidance_scale,
+    ...(isSet('width') ? { size: `${width}x${height}` } : {}),
+    ...(isSet('num_inference_steps') ? { num_inference_steps } : {}),
+    ...(isSet('guidance_scale') ? { guidance_scale } : {}),
     output_format,
     ...(output_compression === undefined ? {} : { output_compression }),
     ...(background === undefined ? {} : { background }),
     ...(quality === undefined ? {} : { quality }),
     // In a stored mask the white areas are edited, whatever the mask mode of the request was.
-    ...(image === null ? {} : { image: images ?? image, strength }),
+    ...(image === null ? {} : { image: images ?? image, ...(isSet('strength') ? { strength } : {}) }),
     ...(mask === null ? {} : { mask, mask_mode: 'luma' }),
   }
 }

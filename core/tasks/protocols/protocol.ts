@@ -41,6 +41,8 @@ export interface AudioProtocol extends EngineProtocol {
 
 /** A protocol for tasks that write image or video files. */
 export interface GenerationProtocol extends EngineProtocol {
+  /** Set if engines choose the format of their images; infer then converts them to the requested one. */
+  anyImageFormat?: true
   /** Runs one generation: the files are in the folder of the call when it resolves. Rejects with Failure. */
   generate(
     lease: Lease,

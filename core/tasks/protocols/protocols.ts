@@ -1,4 +1,5 @@
 import type { EngineRoute } from '../../models/fleet.ts'
+import { comfyui } from './comfyui/comfyui.ts'
 import { inferGeneration } from './infer-generation.ts'
 import { openaiAudio } from './openai-audio.ts'
 import type { AudioProtocol, EngineProtocol, GenerationProtocol } from './protocol.ts'
@@ -8,7 +9,7 @@ import { sdServer } from './sd-server.ts'
 const audioProtocols: readonly AudioProtocol[] = [openaiAudio]
 
 /** Protocols that generate files; a new one is one file and one entry here. */
-const generationProtocols: readonly GenerationProtocol[] = [inferGeneration, sdServer]
+const generationProtocols: readonly GenerationProtocol[] = [inferGeneration, sdServer, comfyui]
 
 /** Returns the protocol for audio and transcription requests to an engine. */
 export const audioProtocol = (route: Pick<EngineRoute, 'protocol'>): AudioProtocol => found(audioProtocols, route)

@@ -266,3 +266,35 @@ test.runIf(hasTerminal)('a remote model is inspected and confirmed before it is 
   expect(await terminal.ends()).toBe(0)
   expect([existsSync(env.HF_HOME), existsSync(path)]).toEqual([false, false])
 })
+
+test('a ComfyUI workflow is proposed with its mapping, and one in the format of the editor is refused', async () => {
+  const { dataDir, file, add, written } = setUp('models:\n  - id: first\n    source: /m.gguf\n')
+  const workflow = {
+    3: { class_type: 'KSampler', inputs: { seed: 1, steps: 20, cfg: 7, positive: ['6', 0], negative: ['7', 0] } },
+    6: { class_type: 'CLIPTextEncode', inputs: { text: 'a cat' } },
+    7: { class_type: 'CLIPTextEncode', inputs: { text: 'ugly' } },
+    9: { class_type: 'SaveImage', inputs: { filename_prefix: 'ComfyUI', images: ['3', 0] } },
+  }
+  const path = file('Small Cats.json', Buffer.from(JSON.stringify(workflow)))
+  mkdirSync(join(dataDir, 'ComfyUI'))
+  const main = file('ComfyUI/main.py', Buffer.from(''))
+  const { exitCode, stdout, stderr } = await add(`comfyui:${path}`, ['--yes', '--comfyui', join(dataDir, 'ComfyUI')])
+  expect([exitCode, stderr]).toEqual([0, ''])
+  expect(stdout).toMatch(/\n {2}prompt +6\.inputs\.text\n/)
+  expect(stdout).toMatch(/\n {2}not found +width, height, num_images: requests that set them will be refused\n/)
+  expect(written()).toContain(`id: small-cats\n    engine: comfyui\n    command: [python3, ${main}]`)
+  const elsewhere = await add(`comfyui:${path}`, [
+    '--yes',
+    '--json',
+    '--id',
+    'far',
+    '--comfyui',
+    'http://10.0.0.5:8188',
+  ])
+  expect(json(elsewhere)).toMatchObject({ model: { engine: 'remote', url: 'http://10.0.0.5:8188' }, obstacle: null })
+  const editor = file('editor.json', Buffer.from(JSON.stringify({ nodes: [], links: [], version: 0.4 })))
+  const refused = await add(`comfyui:${editor}`)
+  expect([refused.exitCode, refused.stderr]).toEqual([65, expect.stringContaining('export it in API format')])
+  const nowhere = await add(`comfyui:${path}`, ['--yes', '--id', 'third', '--comfyui', dataDir])
+  expect(nowhere.stderr).toContain('has no main.py')
+})

@@ -41,6 +41,10 @@ export function slotsOnly({ slots = 32 } = {}) {
         throw new Error('There is no engine here')
       },
       followProgress() {},
+      connect() {
+        throw new Error('There is no engine here')
+      },
+      abandoned() {},
       used: () => ({ gpuMs: 0, energyMj: null }),
       release,
       [Symbol.dispose]: release,

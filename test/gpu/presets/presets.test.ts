@@ -149,7 +149,7 @@ describe('a missing setting is reported with the name of the model', () => {
   const cases: [of: object, message: RegExp][] = [
     [
       { engine: 'nope' },
-      /'org\/m': there is no engine 'nope'. Known: gguf, llama-server, vllm, whisper-server, sd-server, custom, remote/,
+      /'org\/m': there is no engine 'nope'. Known: gguf, llama-server, vllm, whisper-server, sd-server, comfyui, custom, remote/,
     ],
     [{ source: undefined }, /'org\/m': the engine 'gguf' cannot run it: it needs 'source'/],
     [{ engine: 'llama-server', source: undefined }, /needs 'source'/],
@@ -228,7 +228,7 @@ describe('traits', () => {
     expect(traits.upstreamId).toBe('other')
   })
   test('every engine that offers scores has a route for them', () => {
-    const without = ['demo', 'whisper-server', 'sd-server']
+    const without = ['demo', 'whisper-server', 'sd-server', 'comfyui']
     for (const preset of [...presets.values()].filter(({ name }) => !without.includes(name))) {
       const one = model({ engine: preset.name, url: 'http://h', command: ['{port}'], tasks: [...tasks] })
       const { scoreBy, routes } = preset.traits(one)

@@ -1,0 +1,109 @@
+import type { Workflow } from '../../../models/comfyui/workflow.ts'
+import { WorkflowProgress } from './workflow-progress.ts'
+
+/** What one message of ComfyUI means for the job. */
+export interface PromptEvent {
+  /** How much of the workflow is done, 0 to 1. */
+  fraction?: number
+  /** An unfinished image. */
+  preview?: Buffer
+  /** The prompt has ended: the history has its result, or will have it in a moment. */
+  ended?: true
+}
+
+/** Event types of binary messages. Source: protocol.py of ComfyUI 0.33. */
+const previewImage = 1
+const previewWithMetadata = 4
+/** A prompt that ends before its id is known sends few messages. */
+const maxEarly = 256
+
+type Data = Record<string, unknown>
+
+const object = (value: unknown): Data =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Data) : {}
+
+const numberOf = (value: unknown): number => (typeof value === 'number' && Number.isFinite(value) ? value : 0)
+
+/**
+ * Reads the messages of a WebSocket of ComfyUI. Messages about other prompts, unknown ones and broken ones mean nothing:
+ * the history decides how the prompt has ended, not these.
+ */
+export class PromptEvents {
+  #progress: WorkflowProgress
+  #promptId: string | undefined
+  /** Messages that came before the id of the prompt was known. */
+  #early: string[] = []
+
+  constructor(workflow: Workflow) {
+    this.#progress = new WorkflowProgress(workflow)
+  }
+
+  get fraction(): number {
+    return this.#progress.fraction
+  }
+
+  /** Sets the id of the prompt, and returns what the messages until now mean for it. */
+  begin(promptId: string): PromptEvent {
+    this.#promptId = promptId
+    return Object.assign({}, ...this.#early.splice(0).map(message => this.read(message))) as PromptEvent
+  }
+
+  read(message: string | Buffer): PromptEvent {
+    if (typeof message !== 'string') return previewIn(message)
+    if (this.#promptId === undefined) {
+      if (this.#early.length < maxEarly) this.#early.push(message)
+      return {}
+    }
+    let value: unknown
+    try {
+      value = JSON.parse(message)
+    } catch {
+      return {}
+    }
+    const { type, data } = object(value)
+    const event = object(data)
+    // Answers to a client that connects again lack the id; they are sent only while its own prompt runs.
+    if (event.prompt_id !== undefined && event.prompt_id !== this.#promptId) return {}
+    return this.#readEvent(type, event)
+  }
+
+  #readEvent(type: unknown, event: Data): PromptEvent {
+    const progress = this.#progress
+    switch (type) {
+      case 'execution_cached':
+        progress.cached(Array.isArray(event.nodes) ? event.nodes.map(String) : [])
+        break
+      case 'executing':
+        progress.executing(typeof event.node === 'string' ? event.node : null)
+        if (event.node === null && event.prompt_id !== undefined) return { fraction: progress.fraction, ended: true }
+        break
+      case 'executed':
+        progress.cached([String(event.node)])
+        break
+      case 'progress':
+        progress.node(String(event.node), { value: numberOf(event.value), max: numberOf(event.max) })
+        break
+      case 'progress_state':
+        for (const [id, state] of Object.entries(object(event.nodes))) {
+          const { value, max } = object(state)
+          progress.node(id, { value: numberOf(value), max: numberOf(max) })
+        }
+        break
+      case 'execution_success':
+      case 'execution_error':
+      case 'execution_interrupted':
+        return { ended: true }
+      default:
+        return {}
+    }
+    return { fraction: progress.fraction }
+  }
+}
+
+/** Binary messages are sent only to the client whose prompt runs. */
+function previewIn(message: Buffer): PromptEvent {
+  if (message.length < 8) return {}
+  const type = message.readUInt32BE(0)
+  const offset = type === previewImage ? 8 : type === previewWithMetadata ? 8 + message.readUInt32BE(4) : undefined
+  return offset === undefined || offset >= message.length ? {} : { preview: message.subarray(offset) }
+}

@@ -1,0 +1,100 @@
+import { Failure } from '../../../failure.ts'
+import { faultClass, withoutLocations } from '../engine-text.ts'
+import type { EngineFile } from '../generation-call.ts'
+
+/** A file that a workflow has saved, by the names that `/view` takes. */
+export interface SavedFile {
+  filename: string
+  subfolder: string
+  type: string
+  kind: EngineFile['kind']
+}
+
+/** The result of a prompt as `/history` has it. Engine output: nothing about it is certain. */
+export interface HistoryEntry {
+  outputs: Record<string, unknown>
+  status: Record<string, unknown>
+}
+
+const object = (value: unknown): Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
+
+/** Returns the entry of a prompt; undefined if the history does not have it yet. */
+export function entryIn(history: Record<string, unknown>, promptId: string): HistoryEntry | undefined {
+  if (!Object.hasOwn(history, promptId)) return undefined
+  const { outputs, status } = object(history[promptId])
+  return { outputs: object(outputs), status: object(status) }
+}
+
+/** Names that custom and built-in nodes give to their lists of files. */
+const fileLists = ['images', 'gifs', 'videos', 'video', 'audio'] as const
+const kinds: readonly [pattern: RegExp, kind: EngineFile['kind']][] = [
+  [/\.(png|jpe?g|webp)$/i, 'image'],
+  [/\.(mp4|webm|mov|mkv|avi|gif)$/i, 'video'],
+  [/\.(wav|flac|mp3|opus|ogg|m4a)$/i, 'audio'],
+]
+
+/** Returns the files of a result: those of the given nodes in their order, else every file that is no temporary preview. */
+export function savedFiles({ outputs }: HistoryEntry, nodes: readonly string[] | undefined): SavedFile[] {
+  const chosen = nodes ?? Object.keys(outputs)
+  const found = chosen.flatMap(id => filesOf(object(outputs[id])))
+  return nodes ? found : found.filter(({ type }) => type !== 'temp')
+}
+
+const filesOf = (output: Record<string, unknown>): SavedFile[] =>
+  fileLists.flatMap(name => {
+    const list = output[name]
+    return Array.isArray(list) ? list.flatMap(one => fileOf(object(one))) : []
+  })
+
+function fileOf({ filename, subfolder, type }: Record<string, unknown>): SavedFile[] {
+  if (typeof filename !== 'string') return []
+  const kind = kinds.find(([pattern]) => pattern.test(filename))?.[1]
+  const text = (value: unknown, otherwise: string) => (typeof value === 'string' ? value : otherwise)
+  return kind ? [{ filename, subfolder: text(subfolder, ''), type: text(type, 'output'), kind }] : []
+}
+
+/**
+ * Returns why a prompt has failed; undefined if it succeeded. The message names the node, because only the author of the
+ * workflow can change it. `stage` of the message: what ComfyUI reported for the prompt.
+ */
+export function failureIn({ status }: HistoryEntry, modelId: string): Failure | undefined {
+  const messages = Array.isArray(status.messages) ? status.messages : []
+  const failed = (type: string) => messages.findLast(message => Array.isArray(message) && message[0] === type)
+  const error = failed('execution_error') as [string, unknown] | undefined
+  if (error) return nodeFailure(object(error[1]), modelId)
+  if (failed('execution_interrupted'))
+    return new Failure(
+      'worker_error',
+      `The engine of '${modelId}' was interrupted by another program that uses this ComfyUI. Trying again may help.`,
+    )
+  if (status.status_str === 'error' || status.completed === false)
+    return new Failure('worker_error', `The engine of '${modelId}' failed and did not say why. Its log may have more.`)
+  return undefined
+}
+
+const memory = /out of memory|outofmemory|\boom\b|memoryerror|defaultcpuallocator|allocation on device/i
+
+function nodeFailure(error: Record<string, unknown>, modelId: string): Failure {
+  const text = (value: unknown) => (typeof value === 'string' ? value : '')
+  const engineText = `${text(error.exception_type)}: ${tidy(text(error.exception_message))}`
+  const node = `node '${text(error.node_id)}' (${text(error.node_type)})`
+  if (memory.test(engineText))
+    return new Failure(
+      'worker_error',
+      `The engine of '${modelId}' ran out of memory in ${node}. Try a smaller size or fewer frames.`,
+      { engineText },
+    )
+  const why = faultClass(engineText)
+  return new Failure(
+    'worker_error',
+    `The workflow of '${modelId}' failed in ${node}${why ? `: ${why}` : `: ${withoutLocations(engineText).slice(0, 300)}`}.`,
+    { engineText, final: why === undefined },
+  )
+}
+
+const tidy = (message: string): string =>
+  message
+    .replaceAll(/[\p{Cc}\s]+/gu, ' ')
+    .trim()
+    .slice(0, 500)

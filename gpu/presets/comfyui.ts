@@ -1,0 +1,58 @@
+import { dirname, isAbsolute } from 'node:path'
+import { imageCount } from '../../core/models/comfyui/settings.ts'
+import { noText, type Preset, traitsFor } from './preset.ts'
+import { refusal } from './refusal.ts'
+import { comfyuiRoutes } from './routes.ts'
+
+/**
+ * ComfyUI 0.3.50 or later, installed by the operator. One process runs one workflow at a time; infer starts one for each
+ * model. Its previews need `--preview-method`. Its output folder is the one that it shares with infer, where each job has
+ * a folder of its own; all that it writes there is removed with the job. `--disable-metadata` keeps the workflow out of the
+ * images. Nodes of hosted services are off: they would send prompts away. Source: ComfyUI 0.33, tried and read.
+ */
+export const comfyui: Preset = {
+  name: 'comfyui',
+  runsOn: 'either',
+  configurationFault(model) {
+    if (!model.comfyui)
+      return "it needs 'comfyui', which names the inputs of the workflow. Run: infer model add comfyui:<file>"
+    if (!model.source) return "it needs 'source', the file of the workflow in API format."
+    if (!model.command)
+      return "it needs 'command', how to start ComfyUI: the Python of its environment and its main.py. A ComfyUI that runs already is used with the engine 'remote' and its 'url'."
+    return (model.concurrency ?? 1) > 1 ? "it runs one workflow at a time, so its 'concurrency' must be 1." : undefined
+  },
+  slots: 1,
+  channel: () => 'port',
+  sandbox: {
+    level: 'files',
+    reads: ({ command = [] }) => command.filter(part => isAbsolute(part)).map(part => dirname(part)),
+  },
+  command: (model, { gpus }) =>
+    [
+      model.command ?? [],
+      ['--listen', '127.0.0.1', '--port', '{port}'],
+      ['--output-directory', '{outputs}', '--input-directory', '{outputs}'],
+      ['--temp-directory', '{home}', '--user-directory', '{home}', '--database-url', 'sqlite:///:memory:'],
+      ['--preview-method', 'auto', '--max-upload-size', '4096'],
+      ['--disable-metadata', '--disable-api-nodes', '--disable-auto-launch'],
+      gpus > 0 ? [] : ['--cpu'],
+      model.args,
+    ].flat(),
+  env: () => ({}),
+  // It supports no keys; its port can be reached from this machine only.
+  key: () => undefined,
+  address: () => undefined,
+  healthPath: () => '/system_stats',
+  runningPath: () => '/prompt',
+  loadStallMs: model => model.load_timeout,
+  // aiohttp closes idle connections after 75 s.
+  keepAliveMs: 60_000,
+  traits: model =>
+    traitsFor(model, {
+      ...noText,
+      routes: comfyuiRoutes(model),
+      features: [],
+      inputImages: model.comfyui ? imageCount(model.comfyui) : 1,
+    }),
+  failureOf: (status, body) => refusal(status, body),
+}
