@@ -4,6 +4,7 @@ import { impliedBy, Task, withImplied } from '../schemas/task.ts'
 import { ggufFields } from './gguf-fields.ts'
 import { launchFields } from './launch-fields.ts'
 import { Price } from './price.ts'
+import { pythonFields } from './python-fields.ts'
 import { residencyFields } from './residency-fields.ts'
 import { speechFields } from './speech-fields.ts'
 
@@ -59,14 +60,14 @@ const ownFields = {
     .default('gguf')
     .meta({
       description:
-        'Program that runs the model: gguf (built in), llama-server, vllm, whisper-server, custom (any command), remote (a server elsewhere) or demo (built in, draws images without a model).',
+        'Program that runs the model: gguf (built in), llama-server, vllm, whisper-server, python (libraries of Python: see `infer engine setup`), piper, espeak-ng, custom (any command), remote (a server elsewhere) or demo (built in, draws images without a model).',
       example: 'vllm',
       with: { id: 'llama-70b', source: 'meta-llama/Llama-3.3-70B-Instruct' },
     }),
   source: z.string().optional().meta({
     description: 'Model file, folder, or name on the model hub that the engine loads.',
     example: '/models/qwen3-8b-q4_k_m.gguf',
-    absent: 'none; required for gguf, llama-server and whisper-server; vllm takes the id',
+    absent: 'none; required for gguf, llama-server, whisper-server, python and piper; vllm takes the id',
   }),
   tasks: z
     .array(Task)
@@ -161,12 +162,13 @@ export const modelFields = {
   launch: launchFields,
   residency: residencyFields,
   gguf: ggufFields,
+  python: pythonFields,
   speech: speechFields,
 }
 
 /** One entry under `models:` in infer.yaml. */
 export const Model = z
-  .strictObject({ ...ownFields, ...launchFields, ...residencyFields, ...ggufFields, ...speechFields })
+  .strictObject({ ...ownFields, ...launchFields, ...residencyFields, ...ggufFields, ...pythonFields, ...speechFields })
   .superRefine(({ voices, voice_aliases }, ctx) => {
     for (const [name, voice] of Object.entries(voice_aliases ?? {}))
       if (voices && !voices.includes(voice))

@@ -7,13 +7,14 @@ import { demo } from './demo.ts'
 import { gguf } from './gguf.ts'
 import { llamaServer } from './llama-server.ts'
 import { engineSettings, type Preset } from './preset.ts'
+import { python } from './python.ts'
 import { remote } from './remote.ts'
 import { vllm } from './vllm.ts'
 import { whisperServer } from './whisper-server.ts'
 
 /** Every kind of engine, by the name that `engine:` in infer.yaml uses. */
 export const presets: ReadonlyMap<string, Preset> = new Map(
-  [gguf, llamaServer, vllm, whisperServer, custom, remote, demo].map(preset => [preset.name, preset]),
+  [gguf, llamaServer, vllm, whisperServer, python, custom, remote, demo].map(preset => [preset.name, preset]),
 )
 
 /**
