@@ -6,6 +6,7 @@ import { type TextTask, textTasks } from '../../core/schemas/task.ts'
 import type { DemoEngineSettings } from '../../gpu/engines/demo/engine.ts'
 import { flashUses, type GgufEngineSettings, gpuUses } from '../../gpu/engines/gguf/options.ts'
 import { kvTypes } from '../../gpu/engines/gguf/sizing-need.ts'
+import { define as defineEspeak } from '../engines/espeak.ts'
 import { define as defineList } from '../engines/list.ts'
 import { define as defineSetup } from '../engines/setup.ts'
 import { usage } from '../exit-codes.ts'
@@ -94,6 +95,7 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer engine gguf --model m.gguf --id m --port 9001 --kv-type q8_0', 'the KV cache in half the memory'],
   ])
   defineDemo(command, terminal)
+  defineEspeak(command.command('espeak'), terminal)
   defineSetup(command.command('setup'), terminal)
   defineList(command.command('list'), terminal)
   withExamples(command, [

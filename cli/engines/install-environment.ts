@@ -54,7 +54,8 @@ export async function installEnvironment(options: InstallOptions): Promise<{ fol
     const files = workerFiles()
     const list = files[kind.requirements]!
     const wanted: Marker = { requirements: sha256(list), torch: options.torch?.name ?? '' }
-    if (!isComplete(folder, wanted) || !(await works(folder, [], options))) await installLibraries(folder, list, options)
+    if (!isComplete(folder, wanted) || !(await works(folder, [], options)))
+      await installLibraries(folder, list, options)
     onStep('Installing the worker of infer')
     const packages = await installWorker(folder, files, options)
     onStep('Checking that the libraries load')
@@ -191,4 +192,3 @@ export async function sizeOf(folder: string): Promise<number> {
     if (entry.isFile()) bytes += (await stat(join(entry.parentPath, entry.name)).catch(() => null))?.size ?? 0
   return bytes
 }
-

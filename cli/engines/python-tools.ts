@@ -33,10 +33,8 @@ export async function findPythonTools(
     return {
       name: 'uv',
       create: folder => [uv, 'venv', '--quiet', '--clear', '--python', `>=3.${pythonMinor}`, folder],
-      install: (folder, wanted) => [
-        ...[uv, 'pip', 'install', '--no-progress', '--compile-bytecode', '--python', interpreter(folder)],
-        ...wanted,
-      ],
+      install: (folder, wanted) =>
+        [[uv, 'pip', 'install', '--no-progress', '--compile-bytecode', '--python', interpreter(folder)], wanted].flat(),
       indexVariables: index => ({ UV_DEFAULT_INDEX: index, UV_INDEX_URL: index }),
     }
   const python = findProgram('python3', PATH)
@@ -59,10 +57,12 @@ export async function findPythonTools(
   return {
     name: 'pip',
     create: folder => [python, '-m', 'venv', '--clear', folder],
-    install: (folder, wanted) => [
-      ...[interpreter(folder), '-m', 'pip', 'install', '--disable-pip-version-check', '--no-input'],
-      ...['--progress-bar', 'off', ...wanted],
-    ],
+    install: (folder, wanted) =>
+      [
+        [interpreter(folder), '-m', 'pip', 'install', '--disable-pip-version-check', '--no-input'],
+        ['--progress-bar', 'off'],
+        wanted,
+      ].flat(),
     indexVariables: index => ({ PIP_INDEX_URL: index }),
   }
 }

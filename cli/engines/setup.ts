@@ -45,7 +45,11 @@ export function define(command: Command, terminal: Terminal): void {
         .conflicts('cpu'),
     )
     .option('--cpu', 'the build of PyTorch for the processor')
-    .option('--torch-index-url <url>', 'where --cuda and --cpu find PyTorch; default: download.pytorch.org/whl', readUrl)
+    .option(
+      '--torch-index-url <url>',
+      'where --cuda and --cpu find PyTorch; default: download.pytorch.org/whl',
+      readUrl,
+    )
     .action((options: Options) => run(environmentKinds.python, options, python, terminal))
   const speech = withCommon(command.command('speech'))
     .summary('speech and transcription, with two small models')
@@ -92,7 +96,12 @@ async function run(kind: EnvironmentKind, options: Options, command: Command, te
         terminal.waiting(text)
       },
       onLine: line => terminal.progress(`${step}: ${line}`.slice(0, (terminal.stderr.columns ?? 80) - 1)),
-    }).finally(() => terminal.progress(''))
+    })
+      .catch((thrown: unknown) => {
+        if (signal.aborted) terminal.remark('Stopped. Run the same command to continue.')
+        throw thrown
+      })
+      .finally(() => terminal.progress(''))
     const models = kind.name === 'speech' ? placeSpeechModels(installed.packages, dataDir) : []
     const added = offer(models, config)
     const offered = await areOffered(models, dataDir, signal)
@@ -105,7 +114,7 @@ async function run(kind: EnvironmentKind, options: Options, command: Command, te
       })
     terminal.print(`The environment is complete: ${printable(installed.folder)}`)
     if (kind.name === 'python')
-      return terminal.print("Add models with `engine: python` to infer.yaml. See: infer help images-and-video")
+      return terminal.print('Add models with `engine: python` to infer.yaml. See: infer help images-and-video')
     for (const { id } of models)
       terminal.print(added.includes(id) ? `Added '${id}' to ${config}.` : `'${id}' is offered already.`)
     if (offered === false)
@@ -141,7 +150,11 @@ function offer(models: readonly ModelEntry[], config: string): string[] {
 }
 
 /** Whether the running server offers all of these; null when none runs. */
-async function areOffered(models: readonly ModelEntry[], dataDir: string, signal: AbortSignal): Promise<boolean | null> {
+async function areOffered(
+  models: readonly ModelEntry[],
+  dataDir: string,
+  signal: AbortSignal,
+): Promise<boolean | null> {
   for (const { id } of models) {
     const offered = await isOffered(id, dataDir, signal).catch((thrown: unknown) => {
       signal.throwIfAborted()

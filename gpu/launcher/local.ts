@@ -82,7 +82,7 @@ export async function openLocalLauncher({
     const argv = options.argv.map(part =>
       part.replaceAll('{port}', String(port ?? '')).replaceAll('{socket}', endpoint.socketPath ?? ''),
     )
-    if (!findProgram(argv[0] ?? '', env.PATH!))
+    if (!findProgram(argv[0] ?? '', env.PATH))
       fail(`The program '${argv[0]}' that runs '${modelId}' is not installed here, or not on PATH.`)
     record.put({ launchId, bootId, modelId, process: null })
     const output = outputs.open({ launchId, modelId, secrets: secretsIn(options.env) })

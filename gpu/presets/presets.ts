@@ -4,8 +4,10 @@ import type { Model } from '../../core/models/model.ts'
 import { impliedBy, type Task, tasks } from '../../core/schemas/task.ts'
 import { custom } from './custom.ts'
 import { demo } from './demo.ts'
+import { espeakNg } from './espeak-ng.ts'
 import { gguf } from './gguf.ts'
 import { llamaServer } from './llama-server.ts'
+import { piper } from './piper.ts'
 import { engineSettings, type Preset } from './preset.ts'
 import { python } from './python.ts'
 import { remote } from './remote.ts'
@@ -14,7 +16,10 @@ import { whisperServer } from './whisper-server.ts'
 
 /** Every kind of engine, by the name that `engine:` in infer.yaml uses. */
 export const presets: ReadonlyMap<string, Preset> = new Map(
-  [gguf, llamaServer, vllm, whisperServer, python, custom, remote, demo].map(preset => [preset.name, preset]),
+  [gguf, llamaServer, vllm, whisperServer, python, piper, espeakNg, custom, remote, demo].map(preset => [
+    preset.name,
+    preset,
+  ]),
 )
 
 /**

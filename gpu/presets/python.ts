@@ -27,8 +27,7 @@ export const python: Preset = {
   settings: ['threads', ...pythonSettings],
   configurationFault(model) {
     if (!model.source) return "it needs 'source', the folder or file of the model."
-    if (!model.source.startsWith('/'))
-      return "'source' must be an absolute path, because the engine downloads nothing."
+    if (!model.source.startsWith('/')) return "'source' must be an absolute path, because the engine downloads nothing."
     return undefined
   },
   slots: 1,
