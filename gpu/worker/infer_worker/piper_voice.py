@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from .errors import invalid
 from .options import Options
 from .speech import Synthesizer
 
@@ -44,8 +45,10 @@ def load_piper(options: Options) -> Synthesizer:
     speakers = config.speaker_id_map or {name: config.default_speaker_id}
     facts = {'language': language} if isinstance(language, str) else {}
 
-    def speak(text: str, chosen: str | None, speed: float, _body: dict) -> Iterator[bytes]:
+    def speak(text: str, chosen: str | None, speed: float, body: dict) -> Iterator[bytes]:
         settings = SynthesisConfig(
+            noise_scale=noise_of(body, 'noise_scale', config.noise_scale),
+            noise_w_scale=noise_of(body, 'noise_w_scale', config.noise_w_scale),
             speaker_id=speakers.get(chosen, config.default_speaker_id) if config.num_speakers > 1 else None,
             length_scale=config.length_scale / speed,
         )
@@ -53,3 +56,13 @@ def load_piper(options: Options) -> Synthesizer:
             yield chunk.audio_int16_bytes
 
     return Synthesizer(config.sample_rate, tuple({'id': speaker, **facts} for speaker in speakers), speak)
+
+
+def noise_of(body: dict, name: str, usual: float) -> float:
+    """How much a voice varies; 0 makes the same audio of the same text each time. Raises EngineError 400."""
+    value = body.get(name)
+    if value is None:
+        return usual
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 2:
+        raise invalid(f"'{name}' must be a number from 0 to 2.")
+    return float(value)
