@@ -58,11 +58,18 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .option('--config <path>', 'the file to add the models to; default: infer.yaml in the data directory')
     .action((options: Options) => run(environmentKinds.speech, options, speech, terminal))
+  withExamples(python, [
+    ['infer engine setup python', 'with a GPU'],
+    ['infer engine setup python --cuda 12.8', 'for a driver of CUDA 12.8'],
+    ['infer engine setup python --cpu', 'without a GPU, in a third of the space'],
+  ])
+  withExamples(speech, [
+    ['infer engine setup speech', 'install, and offer both models'],
+    ['infer engine setup speech --index-url https://pypi.example.com/simple', 'from an index of your own'],
+  ])
   withExamples(command, [
     ['infer engine setup speech', 'speech and transcription on any machine'],
     ['infer engine setup python', 'images and videos on a GPU'],
-    ['infer engine setup python --cpu', 'without a GPU, in a third of the space'],
-    ['infer engine setup speech --index-url https://pypi.example.com/simple', 'from an index of your own'],
   ])
 }
 

@@ -41,22 +41,18 @@ export const pythonFields = {
   }),
   loras: z
     .array(
-      z.strictObject({
-        source: z
-          .string()
-          .regex(/^\/[^\0\n=]+$/, 'Write the absolute path of a file, without an equals sign.')
-          .meta({ description: 'LoRA file.', example: '/models/style.safetensors' }),
-        weight: z.number().min(-4).max(4).default(1).meta({
-          description: 'How strongly the LoRA changes the model.',
-          example: 0.8,
-        }),
-      }),
+      z
+        .string()
+        .regex(
+          /^\/[^\0\n=]+(=-?\d{1,2}(\.\d{1,4})?)?$/,
+          'Write the absolute path of a file, with a weight as in /models/style.safetensors=0.8.',
+        ),
     )
     .max(16)
     .optional()
     .meta({
-      description: 'LoRA files that change the model.',
-      example: [{ source: '/models/style.safetensors', weight: 0.8 }],
+      description: 'LoRA files that change the model, each with its weight; without one it is 1.',
+      example: ['/models/style.safetensors=0.8'],
       with: python,
       absent: 'none',
     }),

@@ -38,7 +38,7 @@ export const python: Preset = {
     // A voice of Piper is described by a file beside it.
     reads: ({ source = '', loras = [] }) => [
       ...(source.endsWith('.onnx') ? [`${source}.json`] : []),
-      ...loras.map(lora => lora.source),
+      ...loras.map(lora => lora.split('=')[0]!),
     ],
   },
   command: (model, { threads, gpus, bytes }) =>
@@ -50,14 +50,14 @@ export const python: Preset = {
       model.dtype ? ['--dtype', model.dtype] : [],
       model.quantization ? ['--quantization', model.quantization] : [],
       model.offload ? ['--offload', model.offload] : [],
-      (model.loras ?? []).flatMap(({ source, weight }) => ['--lora', `${source}=${weight}`]),
+      (model.loras ?? []).flatMap(lora => ['--lora', lora.includes('=') ? lora : `${lora}=1`]),
       model.compile ? ['--compile'] : [],
       model.args,
     ].flat(),
   env: (_model, key) => ({
     INFER_ENGINE_KEY: key,
     TRANSFORMERS_OFFLINE: '1',
-    HF_HUB_DISABLE_TELEMETRY: '1',
+    DO_NOT_TRACK: '1',
     PYTHONUNBUFFERED: '1',
     // Its environment is read-only in a sandbox.
     PYTHONDONTWRITEBYTECODE: '1',

@@ -148,7 +148,7 @@ describe('commands', () => {
         dtype: 'bfloat16',
         quantization: 'nf4',
         offload: 'model',
-        loras: [{ source: '/l/a.safetensors', weight: 0.5 }, { source: '/l/b.safetensors' }],
+        loras: ['/l/a.safetensors=0.5', '/l/b.safetensors'],
         compile: true,
       },
       { gpus: 1 },
