@@ -15,6 +15,7 @@ import { documentationAssets } from './guides/assets.ts'
 import { licenses } from './licenses.ts'
 import { targetOf } from './target.ts'
 import { writeTinyModels } from './tiny-models.ts'
+import { workerFiles } from './worker-files.ts'
 import { worksOf } from './works.ts'
 
 /**
@@ -59,6 +60,8 @@ const works = worksOf({
 put('assets/licenses.txt', licenses(works))
 for (const { path, text } of documentationAssets()) put(`assets/${path}`, text)
 for (const path of writeTinyModels(join(dist, 'assets/models'))) kept.add(path.slice(dist.length + 1))
+
+put('assets/worker.json', JSON.stringify(workerFiles()))
 
 for (const { path, text } of decoders) put(`assets/${path}`, text)
 for (const { path, text } of llama) put(`vendor/${path}`, text)

@@ -119,7 +119,7 @@ export const entries: readonly Entry[] = [
   {
     name: 'engine',
     group: server,
-    summary: 'serve one model in its own process',
+    summary: 'install engines; serve one model in its own process',
     load: () => import('./commands/engine.ts'),
   },
   {

@@ -10,6 +10,7 @@ import { openCardBackends } from './card-backend.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
 import { defaultRules } from './effects.ts'
+import { enginePath } from './launcher/engine-path.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { EngineLease } from './lease.ts'
 import { openMemory } from './memory.ts'
@@ -51,7 +52,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const host = { host: environment, wrapper, support: sandbox, secrets: options.secrets ?? [] }
   const [launcher, programs] = await Promise.all([
     openLocalLauncher({ ...options, ...host }),
-    openNeededPrograms(models(), environment, clock.now),
+    openNeededPrograms(
+      models(),
+      environments => enginePath(options.dataDir, environment.PATH ?? '', environments),
+      clock.now,
+    ),
   ])
   // `residency`, `engines` and `memory` need each other, so two of them get functions that are called later.
   let opened: Residency | undefined

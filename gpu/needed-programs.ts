@@ -20,12 +20,12 @@ const retryMs = 60_000
 
 /**
  * Finds out which programs that models need are missing on this machine. Resolves when the programs of these models are
- * checked. Every later call checks the files again, so programs that are installed or replaced later are found. `now`
- * returns milliseconds that never go back.
+ * checked. Every later call checks the files again, so programs that are installed or replaced later are found.
+ * `searchPath` returns the folders in which engines look for a program, as PATH; `now` milliseconds that never go back.
  */
 export async function openNeededPrograms(
   models: readonly Model[],
-  { PATH = '' }: Readonly<Record<string, string | undefined>>,
+  searchPath: (environments?: readonly string[]) => string,
   now: () => number,
 ) {
   const checked = new Map<string, Checked>()
@@ -56,8 +56,8 @@ export async function openNeededPrograms(
   }
 
   /** Why a program cannot be used, as the end of a sentence; null when it can. */
-  function faultOf({ name, test }: NeededProgram): string | null {
-    const file = findProgram(name, PATH)
+  function faultOf({ name, test, environments }: NeededProgram): string | null {
+    const file = findProgram(name, searchPath(environments))
     if (file === undefined) return 'is not installed'
     return test ? check(file, test).fault : null
   }
@@ -71,7 +71,11 @@ export async function openNeededPrograms(
       const fault = faultOf(program)
       if (fault === null) continue
       const name = program.name.split('/').at(-1)!
-      return `'${model.id}' cannot do '${task}' here: its engine needs the program '${program.name}', which ${fault}. Install it (Debian, Ubuntu: sudo apt install ${name}) and try again.`
+      const advice =
+        program.install === undefined
+          ? `Install it (Debian, Ubuntu: sudo apt install ${name}) and try again.`
+          : `Install it with: ${program.install}`
+      return `'${model.id}' cannot do '${task}' here: its engine needs the program '${program.name}', which ${fault}. ${advice}`
     }
     return null
   }

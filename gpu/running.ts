@@ -91,6 +91,7 @@ export function openRunning({
         channel: preset.channel(model),
         address,
         argv: preset.command(model, facts),
+        environments: preset.environments?.(model),
         sandbox: sandboxRequirementsOf(model, preset, facts),
         env: { ...preset.env(model, launchKey), ...model.env },
         visibleDevices: memory.visibleTo(resident),

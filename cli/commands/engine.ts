@@ -6,6 +6,9 @@ import { type TextTask, textTasks } from '../../core/schemas/task.ts'
 import type { DemoEngineSettings } from '../../gpu/engines/demo/engine.ts'
 import { flashUses, type GgufEngineSettings, gpuUses } from '../../gpu/engines/gguf/options.ts'
 import { kvTypes } from '../../gpu/engines/gguf/sizing-need.ts'
+import { define as defineEspeak } from '../engines/espeak.ts'
+import { define as defineList } from '../engines/list.ts'
+import { define as defineSetup } from '../engines/setup.ts'
 import { usage } from '../exit-codes.ts'
 import { readCount, withExamples } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
@@ -92,7 +95,11 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer engine gguf --model m.gguf --id m --port 9001 --kv-type q8_0', 'the KV cache in half the memory'],
   ])
   defineDemo(command, terminal)
+  defineEspeak(command.command('espeak'), terminal)
+  defineSetup(command.command('setup'), terminal)
+  defineList(command.command('list'), terminal)
   withExamples(command, [
+    ['infer engine setup speech', 'install speech and transcription'],
     ['infer engine gguf --help', 'the built-in engine'],
     ['infer engine demo --help', 'the demo engine, which needs no model'],
   ])

@@ -215,7 +215,7 @@ export const factsOf: Record<string, Facts> = {
   routes: nothing,
   licenses: nothing,
   engine: {
-    environment: ['INFER_ENGINE_KEY', 'INFER_BACKENDS_DIR', 'INFER_CACHE_DIR'],
+    environment: ['INFER_ENGINE_KEY', 'INFER_BACKENDS_DIR', 'INFER_CACHE_DIR', 'INFER_PYPI_INDEX'],
     files: [],
     exits: { 0: exits[0], 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
   },

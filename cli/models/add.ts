@@ -1,9 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { type Command, Option } from 'commander'
-import { z } from 'zod'
-import { hostEnvironment, remote } from '../../core/config.ts'
+import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile } from '../../core/models/config-file.ts'
@@ -13,7 +11,6 @@ import { type HubSettings, hubSettings } from '../../core/models/hub/settings.ts
 import { Bytes } from '../../core/quantities.ts'
 import { type Task, tasks } from '../../core/schemas/task.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
-import { openClient } from '../client.ts'
 import { confirm } from '../confirm.ts'
 import { failureOf, refused, usage } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
@@ -22,8 +19,8 @@ import { readCount, readList, withDataDir, withExamples, withJson } from '../opt
 import { printable } from '../paint.ts'
 import { sizeText } from '../quantities-text.ts'
 import { shellWord } from '../serve/try-next.ts'
-import { runningServer } from '../server-file.ts'
 import type { Terminal } from '../terminal.ts'
+import { isOffered } from './is-offered.ts'
 import type { Located } from './locate.ts'
 import type { GivenSettings, Proposal } from './proposal.ts'
 import { download, withTokenFile } from './pull.ts'
@@ -42,9 +39,6 @@ export interface AddOptions extends GivenSettings {
   /** The server starts immediately after this. */
   isStarting?: boolean
 }
-
-/** Maximum time for the server to read infer.yaml again. Milliseconds. */
-const reloadWithinMs = 5_000
 
 /** `infer model add <model>`: reads a model's files, proposes an entry for infer.yaml, and writes it. */
 export function define(command: Command, terminal: Terminal): void {
@@ -251,19 +245,6 @@ function show({ entry, facts }: Proposal, terminal: Terminal): void {
   const width = Math.max(...facts.map(([about]) => about.length))
   terminal.print(paint.name(entry.id))
   for (const [about, text] of facts) terminal.print(`  ${paint.faint(about.padEnd(width))}  ${printable(text)}`)
-}
-
-/** Whether the server offers the model now; undefined when no local server runs. */
-async function isOffered(id: string, dataDir: string, signal: AbortSignal): Promise<boolean | undefined> {
-  if (remote() || !runningServer(dataDir)) return undefined
-  const answer = z.looseObject({ models: z.array(z.looseObject({ model_id: z.string() })) })
-  const deadline = performance.now() + reloadWithinMs
-  for (;;) {
-    const { models } = await openClient(dataDir).ask({ method: 'GET', path: '/api/model-status', answer, signal })
-    if (models.some(({ model_id }) => model_id === id)) return true
-    if (performance.now() > deadline) return false
-    await pause(100, undefined, { signal })
-  }
 }
 
 /** Whether the server on this data directory runs as the same user as this process. */

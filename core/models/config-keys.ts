@@ -37,6 +37,10 @@ export const sections = {
     title: 'Models: built-in engine',
     about: 'For `engine: gguf`. Other engines refuse all but `context_length`.',
   },
+  python: {
+    title: 'Models: Python libraries',
+    about: 'For `engine: python`, also `threads`. Other engines refuse them.',
+  },
   speech: { title: 'Models: speech', about: 'For models that turn text into audio.' },
   embeddings: { title: 'Models: embeddings', about: 'For models that turn text into vectors.' },
   plans: {

@@ -102,7 +102,7 @@ export interface SpeechTraits {
 }
 
 /** Names the protocol between infer and an engine. The protocols are in core/tasks/protocols. */
-export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'infer-generation' | 'sd-server' | 'comfyui'
+export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'piper' | 'infer-generation' | 'sd-server' | 'comfyui'
 
 /** The path at which an engine serves a task, and its protocol. */
 export interface EngineRoute {

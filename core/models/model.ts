@@ -6,6 +6,7 @@ import { embeddingFields } from './embedding-fields.ts'
 import { ggufFields } from './gguf-fields.ts'
 import { launchFields } from './launch-fields.ts'
 import { Price } from './price.ts'
+import { pythonFields } from './python-fields.ts'
 import { residencyFields } from './residency-fields.ts'
 import { speechFields } from './speech-fields.ts'
 
@@ -61,7 +62,7 @@ const ownFields = {
     .default('gguf')
     .meta({
       description:
-        'Program that runs the model: gguf (built in), llama-server, vllm, whisper-server, sd-server, comfyui, custom (any command), remote (a server elsewhere) or demo (built in, draws images without a model).',
+        'Program that runs the model: gguf (built in), llama-server, vllm, whisper-server, sd-server, comfyui, python (libraries of Python: see `infer engine setup`), piper, espeak-ng, custom (any command), remote (a server elsewhere) or demo (built in, draws images without a model).',
       example: 'vllm',
       with: { id: 'llama-70b', source: 'meta-llama/Llama-3.3-70B-Instruct' },
     }),
@@ -69,7 +70,8 @@ const ownFields = {
     description:
       'Model file, folder, or name on the model hub that the engine loads. With `comfyui`, the file of the workflow.',
     example: '/models/qwen3-8b-q4_k_m.gguf',
-    absent: 'none; required for gguf, llama-server, whisper-server, sd-server and comfyui; vllm takes the id',
+    absent:
+      'none; required for gguf, llama-server, whisper-server, sd-server, comfyui, python and piper; vllm takes the id',
   }),
   tasks: z
     .array(Task)
@@ -165,6 +167,7 @@ export const modelFields = {
   launch: launchFields,
   residency: residencyFields,
   gguf: ggufFields,
+  python: pythonFields,
   speech: speechFields,
   embeddings: embeddingFields,
 }
@@ -176,6 +179,7 @@ export const Model = z
     ...launchFields,
     ...residencyFields,
     ...ggufFields,
+    ...pythonFields,
     ...speechFields,
     ...embeddingFields,
   })

@@ -28,6 +28,8 @@ export interface LaunchOptions {
   modelId: string
   /** Program and arguments; the launcher replaces `{port}`, `{socket}`, `{home}` and `{outputs}`. Empty for a remote address. */
   argv: readonly string[]
+  /** Python environments in which the program is looked for before the PATH: see `enginePath`. */
+  environments?: readonly string[]
   /** Whether the engine listens on a loopback port or on a Unix socket. */
   channel: 'port' | 'socket'
   /** Variables added to the environment that every engine gets. */

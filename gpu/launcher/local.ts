@@ -7,6 +7,7 @@ import type { Log } from '../../core/log.ts'
 import { openSandbox, type SandboxOptions, sandboxHint } from '../sandbox/sandbox.ts'
 import { openAddresses } from './address.ts'
 import { spawnChild } from './child.ts'
+import { enginePath } from './engine-path.ts'
 import { engineEnvironment } from './environment.ts'
 import { openLaunchFolders } from './launch-folders.ts'
 import type { Exit, Launch, Launched, Launcher, LaunchOptions } from './launcher.ts'
@@ -77,6 +78,7 @@ export async function openLocalLauncher({
       throw new Failure('worker_error', why)
     }
     const env = engineEnvironment({ ...options, host, home: shared.home, bootId, more: options.env })
+    env.PATH = enginePath(data, env.PATH!, options.environments)
     const argv = options.argv.map(part =>
       part
         .replaceAll('{port}', String(port ?? ''))
@@ -84,7 +86,7 @@ export async function openLocalLauncher({
         .replaceAll('{home}', () => shared.home)
         .replaceAll('{outputs}', () => shared.outputs),
     )
-    if (!findProgram(argv[0] ?? '', env.PATH!))
+    if (!findProgram(argv[0] ?? '', env.PATH))
       fail(`The program '${argv[0]}' that runs '${modelId}' is not installed here, or not on PATH.`)
     record.put({ launchId, bootId, modelId, process: null })
     const output = outputs.open({ launchId, modelId, secrets: secretsIn(options.env) })

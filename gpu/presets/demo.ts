@@ -3,7 +3,7 @@ import { isVideoTask } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openAiVoices, voices } from '../engines/demo/chords.ts'
-import { ffmpegFault } from './ffmpeg-fault.ts'
+import { ffmpegProgram } from './ffmpeg-program.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
@@ -16,7 +16,7 @@ export const demo: Preset = {
   name: 'demo',
   runsOn: 'cpu',
   configurationFault: () => undefined,
-  programs: ({ args }, task) => (isVideoTask(task) ? [{ name: ffmpegIn(args), test: ffmpegFault }] : []),
+  programs: ({ args }, task) => (isVideoTask(task) ? [ffmpegProgram(ffmpegIn(args))] : []),
   // For two slots: 150 MB for the engine, 140 MB for a video in 720p, 400 MB for one with interpolated frames.
   memory: 768 * 2 ** 20,
   slots: 2,

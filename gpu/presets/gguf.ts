@@ -4,7 +4,7 @@ import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { translatedCode } from '../engines/gguf/backend-search.ts'
 import { maxParallel } from '../engines/gguf/options.ts'
 import { overhead } from '../estimate.ts'
-import { engineSettings, type Preset, traitsFor } from './preset.ts'
+import { ggufSettings, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
@@ -16,7 +16,7 @@ export const gguf: Preset = {
   name: 'gguf',
   runsOn: 'either',
   needsBackend: true,
-  settings: engineSettings,
+  settings: ggufSettings,
   configurationFault(model) {
     if (!model.source) return "it needs 'source', the GGUF file."
     const tooMany = model.concurrency !== undefined && model.concurrency > maxParallel

@@ -39,6 +39,10 @@ export interface NeededProgram {
    * rejects.
    */
   test?: (file: string) => Promise<string | null>
+  /** Python environments in which it is looked for before the PATH: see `enginePath`. */
+  environments?: readonly string[]
+  /** The command that installs it, where that is not a package of the system. */
+  install?: string
 }
 
 /**
@@ -66,6 +70,8 @@ export interface Preset {
   assumesRoutes?: boolean
   /** Programs that must be installed for the task. */
   programs?(model: Model, task: Task): readonly NeededProgram[]
+  /** Python environments in which its program is looked for before the PATH: see `enginePath`. */
+  environments?(model: Model): readonly string[]
   /** The `engineSettings` that it supports; others are refused. */
   settings?: readonly (typeof engineSettings)[number][]
   /** What is missing or wrong in the model's configuration, as the end of a sentence; undefined when nothing is. */
@@ -124,8 +130,8 @@ export interface Preset {
   failureOf: (status: number, body: string) => Failure
 }
 
-/** Fields of the configuration that only some engines support. */
-export const engineSettings = [
+/** Fields of the configuration that only the built-in engine supports. */
+export const ggufSettings = [
   'gpu',
   'gpu_layers',
   'flash_attention',
@@ -135,6 +141,11 @@ export const engineSettings = [
   'mmap',
   'mlock',
 ] as const
+
+/** Fields of the configuration that only the engine `python` supports, besides `threads`. */
+export const pythonSettings = ['environment', 'dtype', 'quantization', 'offload', 'loras', 'compile'] as const
+
+export const engineSettings = [...ggufSettings, ...pythonSettings] as const
 
 /** Features that an engine without them would ignore silently: only a model's configuration or a preset can name them. */
 const neverAssumed: ReadonlySet<Feature> = new Set(['voice_cloning', 'variations', 'transparent_background'])

@@ -5,9 +5,12 @@ import { impliedBy, type Task, tasks } from '../../core/schemas/task.ts'
 import { comfyui } from './comfyui.ts'
 import { custom } from './custom.ts'
 import { demo } from './demo.ts'
+import { espeakNg } from './espeak-ng.ts'
 import { gguf } from './gguf.ts'
 import { llamaServer } from './llama-server.ts'
+import { piper } from './piper.ts'
 import { engineSettings, type Preset } from './preset.ts'
+import { python } from './python.ts'
 import { remote } from './remote.ts'
 import { sdServer } from './sd-server.ts'
 import { vllm } from './vllm.ts'
@@ -15,10 +18,9 @@ import { whisperServer } from './whisper-server.ts'
 
 /** Every kind of engine, by the name that `engine:` in infer.yaml uses. */
 export const presets: ReadonlyMap<string, Preset> = new Map(
-  [gguf, llamaServer, vllm, whisperServer, sdServer, comfyui, custom, remote, demo].map(preset => [
-    preset.name,
-    preset,
-  ]),
+  [gguf, llamaServer, vllm, whisperServer, sdServer, comfyui, python, piper, espeakNg, custom, remote, demo].map(
+    preset => [preset.name, preset],
+  ),
 )
 
 /**

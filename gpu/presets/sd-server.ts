@@ -1,7 +1,7 @@
 import type { Model } from '../../core/models/model.ts'
 import { isVideoTask } from '../../core/schemas/task.ts'
 import { sdServer as protocol } from '../../core/tasks/protocols/sd-server.ts'
-import { ffmpegFault } from './ffmpeg-fault.ts'
+import { ffmpegProgram } from './ffmpeg-program.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
 import { type Quirk, refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
@@ -40,7 +40,7 @@ export const sdServer: Preset = {
       : undefined
   },
   // It writes AVI, which infer converts to MP4.
-  programs: (_model, task) => (isVideoTask(task) ? [{ name: 'ffmpeg', test: ffmpegFault }] : []),
+  programs: (_model, task) => (isVideoTask(task) ? [ffmpegProgram('ffmpeg')] : []),
   slots: 1,
   channel: () => 'port',
   sandbox: { level: 'files' },

@@ -22,7 +22,11 @@ test('a program whose test failed is tested again after a minute, and counts as 
   const { file, repair } = failingFfmpeg()
   const model = Model.parse({ id: 'film', engine: 'demo', tasks: ['slug/text-to-video'], args: ['--ffmpeg', file] })
   let now = 1_000
-  const programs = await openNeededPrograms([model], {}, () => now)
+  const programs = await openNeededPrograms(
+    [model],
+    () => '',
+    () => now,
+  )
   const reason = `which cannot be run: it failed with the option -version`
   expect(programs.missingForAll(model)).toContain(reason)
   repair()

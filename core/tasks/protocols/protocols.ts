@@ -2,11 +2,12 @@ import type { EngineRoute } from '../../models/fleet.ts'
 import { comfyui } from './comfyui/comfyui.ts'
 import { inferGeneration } from './infer-generation.ts'
 import { openaiAudio } from './openai-audio.ts'
+import { piper } from './piper.ts'
 import type { AudioProtocol, EngineProtocol, GenerationProtocol } from './protocol.ts'
 import { sdServer } from './sd-server.ts'
 
 /** Protocols for audio; a new one is one file and one entry here. */
-const audioProtocols: readonly AudioProtocol[] = [openaiAudio]
+const audioProtocols: readonly AudioProtocol[] = [openaiAudio, piper]
 
 /** Protocols that generate files; a new one is one file and one entry here. */
 const generationProtocols: readonly GenerationProtocol[] = [inferGeneration, sdServer, comfyui]

@@ -18,21 +18,26 @@ const notAudio = /^(application\/(problem\+)?json|text\/)/i
 
 /**
  * Requests audio and resolves when its first bytes have arrived, so that earlier errors can still be reported or retried.
- * The engine's answer is read only as fast as the stream is.
+ * The engine's answer is read only as fast as the stream is. `alwaysType` is the content type of the audio of an engine that
+ * labels it wrongly.
  */
 export async function synthesize(
   lease: Lease,
   { path, body, maxBytes }: { path: string; body: string; maxBytes: number },
   signal: CallerSignal,
+  { alwaysType }: { alwaysType?: string } = {},
 ): Promise<EngineAudio> {
   const faults: StreamFaults = {
     maxBytes,
     tooLong: () => engineFault(`with more audio than ${Math.floor(maxBytes / 2 ** 20)} MiB`),
     empty: () => engineFault('without any audio'),
-    unexpected: type => (notAudio.test(type) ? engineFault(`'${type.slice(0, 60)}' instead of audio`) : undefined),
+    unexpected: type =>
+      alwaysType === undefined && notAudio.test(type)
+        ? engineFault(`'${type.slice(0, 60)}' instead of audio`)
+        : undefined,
   }
   const { contentType, bytes } = await openEngineStream(lease, { path, body }, faults, signal)
-  return { contentType, audio: bytes }
+  return { contentType: alwaysType ?? contentType, audio: bytes }
 }
 
 /**

@@ -130,6 +130,48 @@ describe('commands', () => {
       [' engine demo --id org/m --socket {socket} --step-ms 200'],
       ['--port'],
     ],
+    [
+      'the Python worker on the processor',
+      { engine: 'python', tasks: ['std/audio-speech'], args: ['--x'] },
+      { gpus: 0 },
+      [
+        'infer-worker --model /models/m --id org/m --socket {socket} --task std/audio-speech --threads 2 --device cpu --x',
+      ],
+      ['--memory', '--port'],
+    ],
+    [
+      'the Python worker on a GPU, with every setting',
+      {
+        engine: 'python',
+        tasks: ['slug/text-to-image'],
+        threads: 7,
+        dtype: 'bfloat16',
+        quantization: 'nf4',
+        offload: 'model',
+        loras: ['/l/a.safetensors=0.5', '/l/b.safetensors'],
+        compile: true,
+      },
+      { gpus: 1 },
+      [
+        `--threads 7 --device cuda --memory ${facts.bytes}`,
+        '--dtype bfloat16 --quantization nf4 --offload model --lora /l/a.safetensors=0.5 --lora /l/b.safetensors=1 --compile',
+      ],
+      [],
+    ],
+    [
+      'Piper with the voices beside its own',
+      { engine: 'piper', source: '/v/a.onnx', tasks: ['std/audio-speech'] },
+      {},
+      ['python3 -m piper.http_server -m /v/a.onnx --data-dir /v --host 127.0.0.1 --port {port}'],
+      [],
+    ],
+    [
+      'espeak-ng behind this program',
+      { engine: 'espeak-ng', source: undefined, tasks: ['std/audio-speech'] },
+      {},
+      [' engine espeak --id org/m --socket {socket}'],
+      ['--port'],
+    ],
     ['remote starts nothing', { engine: 'remote', url: 'https://h/v1' }, {}, [''], ['h']],
   ]
   test.each(cases)('%s', (_name, of, more, has, hasNot) => {
@@ -149,7 +191,7 @@ describe('a missing setting is reported with the name of the model', () => {
   const cases: [of: object, message: RegExp][] = [
     [
       { engine: 'nope' },
-      /'org\/m': there is no engine 'nope'. Known: gguf, llama-server, vllm, whisper-server, sd-server, comfyui, custom, remote/,
+      /'org\/m': there is no engine 'nope'. Known: gguf, llama-server, vllm, whisper-server, sd-server, comfyui, python, piper, espeak-ng, custom, remote/,
     ],
     [{ source: undefined }, /'org\/m': the engine 'gguf' cannot run it: it needs 'source'/],
     [{ engine: 'llama-server', source: undefined }, /needs 'source'/],
@@ -178,6 +220,11 @@ describe('a missing setting is reported with the name of the model', () => {
       /'demo' does not support the task 'std\/chat-completion'. It supports: std\/audio-speech, .*slug\/text-to-image/,
     ],
     [{ engine: 'demo', tasks: ['std/score'] }, /'demo' does not support the task 'std\/score'/],
+    [{ engine: 'python', source: 'org/m' }, /'source' must be an absolute path/],
+    [{ engine: 'python', kv_type: 'f16' }, /the engine 'python' has no setting 'kv_type'/],
+    [{ dtype: 'float16' }, /the engine 'gguf' has no setting 'dtype'/],
+    [{ engine: 'piper', source: '/v/a.bin' }, /the absolute path of the .onnx file/],
+    [{ engine: 'espeak-ng' }, /it has no 'source'/],
     [{ engine: 'llama-server', gpu_layers: 3 }, /the engine 'llama-server' has no setting 'gpu_layers'/],
   ]
   test.each(cases)('%o', (of, message) => expect(() => presetOf(model(of))).toThrow(message))
@@ -207,6 +254,16 @@ describe('traits', () => {
     expect([speech!.reference, able.has('voice_cloning')]).toEqual([{ audio: 'ref_audio', text: 'ref_text' }, true])
     expect(traitsOf(model({ ...of, features: undefined })).features.has('voice_cloning')).toBe(false)
   })
+  test('a Python model has the features of its family, and its environments in their order', () => {
+    const hearing = model({ engine: 'python', tasks: ['std/audio-transcription'] })
+    expect([...traitsOf(hearing).features]).toEqual(['segments', 'words', 'transcription_stream'])
+    expect(presetOf(hearing).environments!(hearing)).toEqual(['speech', 'python'])
+    const drawing = model({ engine: 'python', tasks: ['slug/text-to-image'] })
+    expect([...traitsOf(drawing).features]).toEqual([])
+    expect(presetOf(drawing).environments!(drawing)).toEqual(['python'])
+    const own = model({ engine: 'python', tasks: ['std/audio-speech'], environment: '/srv/kokoro' })
+    expect(presetOf(own).environments!(own)).toEqual(['/srv/kokoro'])
+  })
   test('llama-server returns logits, and takes images only with a projector', () => {
     const plain = traitsOf(model({ engine: 'llama-server' }))
     expect(plain.rerankScores).toBe('logit')
@@ -228,11 +285,10 @@ describe('traits', () => {
     expect(traits.upstreamId).toBe('other')
   })
   test('every engine that offers scores has a route for them', () => {
-    const without = ['demo', 'whisper-server', 'sd-server', 'comfyui']
-    for (const preset of [...presets.values()].filter(({ name }) => !without.includes(name))) {
+    for (const preset of presets.values()) {
       const one = model({ engine: preset.name, url: 'http://h', command: ['{port}'], tasks: [...tasks] })
       const { scoreBy, routes } = preset.traits(one)
-      expect(routes[`std/${scoreBy}`]!.path).toMatch(/^\//)
+      if (routes['std/embeddings']) expect(routes[`std/${scoreBy}`]!.path).toMatch(/^\//)
     }
   })
   test('image and video tasks are available from the engines that accept any task', () => {

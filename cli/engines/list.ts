@@ -1,0 +1,51 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { environmentsFolder } from '../../gpu/launcher/engine-path.ts'
+import { localDirectory } from '../local-only.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { sizeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+import { type EnvironmentKind, environmentKinds } from './environment-kinds.ts'
+
+/** `infer engine list`: the Python environments of the data directory. */
+export function define(command: Command, terminal: Terminal): void {
+  withDataDir(withJson(command))
+    .summary('list the environments of Python libraries')
+    .description('Lists the Python environments below engines of the data directory, with their state and size.')
+    .action(async ({ dataDir, json }: { dataDir?: string; json?: boolean }) => {
+      const folder = environmentsFolder(localDirectory(command, dataDir))
+      const { sizeOf } = await import('./install-environment.ts')
+      const names = existsSync(folder)
+        ? readdirSync(folder, { withFileTypes: true })
+            .filter(entry => entry.isDirectory())
+            .map(({ name }) => name)
+            .toSorted()
+        : []
+      const rows = await Promise.all(
+        names.map(async name => ({
+          name,
+          state: await stateOf(join(folder, name), name),
+          bytes: await sizeOf(join(folder, name)),
+          path: join(folder, name),
+        })),
+      )
+      if (json) return terminal.json({ environments: rows })
+      if (rows.length === 0)
+        return terminal.remark('There are no environments. Make one with: infer engine setup speech')
+      terminal.table(
+        ['NAME', 'STATE', 'SIZE', 'PATH'],
+        rows.map(({ name, state, bytes, path }) => [name, state, sizeText(bytes), path]),
+      )
+    })
+  withExamples(command, [['infer engine list', 'what is installed, and whether it is complete']])
+}
+
+/** `outdated`: made for other versions of the libraries than this infer was tested with. */
+async function stateOf(folder: string, name: string): Promise<'complete' | 'outdated' | 'incomplete' | 'own'> {
+  const kind = (environmentKinds as Record<string, EnvironmentKind>)[name]
+  if (!kind) return 'own'
+  const { isComplete, requirementsHash } = await import('./install-environment.ts')
+  if (!isComplete(folder, {})) return 'incomplete'
+  return isComplete(folder, { requirements: requirementsHash(kind) }) ? 'complete' : 'outdated'
+}

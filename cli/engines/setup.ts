@@ -1,0 +1,184 @@
+import { join } from 'node:path'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { hostEnvironment } from '../../core/config.ts'
+import { readConfig } from '../../core/models/config.ts'
+import { editConfigFile } from '../../core/models/config-file.ts'
+import { addModel, type ModelEntry, offerToys } from '../../core/models/edit.ts'
+import { withoutLogin } from '../../core/models/hub/without-login.ts'
+import { traitsOf } from '../../gpu/presets/presets.ts'
+import { usage } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { localDirectory } from '../local-only.ts'
+import { isOffered } from '../models/is-offered.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import type { Terminal } from '../terminal.ts'
+import { type EnvironmentKind, environmentKinds } from './environment-kinds.ts'
+import { placeSpeechModels } from './speech-models.ts'
+import { processorOnlyBytes, torchBuild } from './torch-build.ts'
+
+interface Options {
+  cuda?: string
+  cpu?: boolean
+  indexUrl?: string
+  torchIndexUrl?: string
+  config?: string
+  dataDir?: string
+  json?: boolean
+}
+
+/** `infer engine setup python|speech`: makes the Python environment of the engine `python`. */
+export function define(command: Command, terminal: Terminal): void {
+  command
+    .summary('install engines of Python libraries')
+    .description(
+      'Makes a Python environment with tested versions of the libraries, in engines of the data directory, with uv or with python3 and its modules venv and pip. An interrupted setup is continued by the same command. Proxies and indexes are those of uv and pip: HTTPS_PROXY, UV_DEFAULT_INDEX, PIP_INDEX_URL.',
+    )
+  const python = withCommon(command.command('python'))
+    .summary('images, videos, embeddings and chat by PyTorch')
+    .description(
+      'Installs PyTorch, diffusers and transformers for models with `engine: python`. Takes about 9 GB on the disk, and 3 GB with --cpu.',
+    )
+    .addOption(
+      new Option('--cuda <version>', 'the build of PyTorch for this version of CUDA, such as 12.8')
+        .argParser(readCuda)
+        .conflicts('cpu'),
+    )
+    .option('--cpu', 'the build of PyTorch for the processor')
+    .option(
+      '--torch-index-url <url>',
+      'where --cuda and --cpu find PyTorch; default: download.pytorch.org/whl',
+      readUrl,
+    )
+    .action((options: Options) => run(environmentKinds.python, options, python, terminal))
+  const speech = withCommon(command.command('speech'))
+    .summary('speech and transcription, with two small models')
+    .description(
+      'Installs faster-whisper and Piper (GPL-3.0) with two small models for English, and adds these to infer.yaml: local/piper-joe speaks and local/whisper-tiny.en transcribes. Takes about 1 GB on the disk.',
+    )
+    .option('--config <path>', 'the file to add the models to; default: infer.yaml in the data directory')
+    .action((options: Options) => run(environmentKinds.speech, options, speech, terminal))
+  withExamples(python, [
+    ['infer engine setup python', 'with a GPU'],
+    ['infer engine setup python --cuda 12.8', 'for a driver of CUDA 12.8'],
+    ['infer engine setup python --cpu', 'without a GPU, in a third of the space'],
+  ])
+  withExamples(speech, [
+    ['infer engine setup speech', 'install, and offer both models'],
+    ['infer engine setup speech --index-url https://pypi.example.com/simple', 'from an index of your own'],
+  ])
+  withExamples(command, [
+    ['infer engine setup speech', 'speech and transcription on any machine'],
+    ['infer engine setup python', 'images and videos on a GPU'],
+  ])
+}
+
+const withCommon = (command: Command): Command =>
+  withDataDir(withJson(command)).option(
+    '--index-url <url>',
+    'Python package index; default: that of INFER_PYPI_INDEX, uv and pip, else PyPI',
+    readUrl,
+  )
+
+async function run(kind: EnvironmentKind, options: Options, command: Command, terminal: Terminal): Promise<void> {
+  const dataDir = localDirectory(command, options.dataDir)
+  if (options.torchIndexUrl !== undefined && options.cuda === undefined && !options.cpu)
+    throw usage('--torch-index-url is for --cuda and --cpu. For all packages, use --index-url.')
+  const config = options.config ?? join(dataDir, 'infer.yaml')
+  // A wrong file is reported before the download.
+  readConfig(config, options.config !== undefined)
+  const { installEnvironment } = await import('./install-environment.ts')
+  await interruptible(terminal, async signal => {
+    let step = ''
+    const installed = await installEnvironment({
+      ...options,
+      dataDir,
+      kind,
+      torch: torchBuild(options),
+      bytes: options.cpu ? processorOnlyBytes : undefined,
+      environment: hostEnvironment(),
+      signal,
+      onStep(text) {
+        step = text
+        terminal.waiting(text)
+      },
+      onLine: line => terminal.progress(`${step}: ${line}`.slice(0, (terminal.stderr.columns ?? 80) - 1)),
+    })
+      .catch((thrown: unknown) => {
+        if (signal.aborted) terminal.remark('Stopped. Run the same command to continue.')
+        throw thrown
+      })
+      .finally(() => terminal.progress(''))
+    const models = kind.name === 'speech' ? placeSpeechModels(installed.packages, dataDir) : []
+    const added = offer(models, config)
+    const offered = await areOffered(models, dataDir, signal)
+    if (options.json)
+      return terminal.json({
+        environment: { name: kind.name, path: installed.folder },
+        models: models.map(({ id }) => ({ id, added: added.includes(id) })),
+        config,
+        offered,
+      })
+    terminal.print(`The environment is complete: ${printable(installed.folder)}`)
+    if (kind.name === 'python')
+      return terminal.print('Add models with `engine: python` to infer.yaml. See: infer help images-and-video')
+    for (const { id } of models)
+      terminal.print(added.includes(id) ? `Added '${id}' to ${config}.` : `'${id}' is offered already.`)
+    if (offered === false)
+      terminal.warn(
+        'The server does not offer the models yet. It may read another file (see --config), or its log has the reason: infer logs',
+      )
+    if (offered === null) terminal.print('Start the server with: infer serve. Then:')
+    terminal.print('infer speak "It works." --model local/piper-joe --out hello.wav')
+    terminal.print('infer transcribe hello.wav --model local/whisper-tiny.en')
+  })
+}
+
+/** Adds the models that infer.yaml does not list yet, and returns their ids. */
+function offer(models: readonly ModelEntry[], config: string): string[] {
+  const added: string[] = []
+  if (models.length === 0) return added
+  editConfigFile(
+    config,
+    (text, name) => {
+      const { models: known } = readConfig(config, false)
+      added.length = 0
+      let edited = known.length === 0 ? offerToys(text, name) : text
+      for (const entry of models) {
+        if (known.some(({ id }) => id === entry.id)) continue
+        edited = addModel(edited, entry, name)
+        added.push(entry.id)
+      }
+      return added.length > 0 ? edited : text
+    },
+    traitsOf,
+  )
+  return added
+}
+
+/** Whether the running server offers all of these; null when none runs. */
+async function areOffered(
+  models: readonly ModelEntry[],
+  dataDir: string,
+  signal: AbortSignal,
+): Promise<boolean | null> {
+  for (const { id } of models) {
+    const offered = await isOffered(id, dataDir, signal).catch((thrown: unknown) => {
+      signal.throwIfAborted()
+      if (thrown instanceof Error) return false
+      throw thrown
+    })
+    if (offered !== true) return offered ?? null
+  }
+  return true
+}
+
+function readCuda(text: string): string {
+  if (!/^\d{1,2}\.\d$/.test(text)) throw new InvalidArgumentError('Write a version such as 12.8.')
+  return text
+}
+
+function readUrl(text: string): string {
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text
+  throw new InvalidArgumentError(`Write an address such as https://pypi.org/simple, not '${withoutLogin(text)}'.`)
+}

@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import type { Log } from '../../../core/log.ts'
+import { longestSpeechInput } from '../../../core/schemas/speech-input.ts'
+import { readWavHead, wavHead } from '../../../core/tasks/wav.ts'
+import { checkListenAddress, type Handler, type ListenAddress, openHttp } from '../http.ts'
+import { openStopSignal } from '../stop-signal.ts'
+import { runEspeak } from './espeak.ts'
+import { chooseVoice, variantsIn, voicesIn } from './voices.ts'
+
+/** Options of `infer engine espeak`. */
+export interface EspeakEngineSettings extends ListenAddress {
+  /** The model id that it reports. */
+  id: string
+  /** The espeak-ng program. */
+  program: string
+  /** If set, every request except /health needs it as bearer token. */
+  key?: string
+}
+
+/** Words per minute at speed 1. */
+const wordsPerMinute = 175
+/** espeak-ng speaks at least 80 words per minute. */
+const slowest = 0.46
+
+const Call = z.object({
+  input: z.string().min(1).max(longestSpeechInput),
+  voice: z.string().min(1).max(64).optional(),
+  language: z.string().max(16).optional(),
+  response_format: z.enum(['wav', 'pcm']).default('wav'),
+  speed: z.number().min(slowest).max(4).default(1),
+})
+
+/**
+ * Serves espeak-ng as OpenAI's speech route until SIGTERM or SIGINT: one process per request. Throws Failure
+ * `invalid_value` if it cannot listen, and `worker_error` if espeak-ng cannot be started.
+ */
+export async function runEspeakEngine(settings: EspeakEngineSettings, { log }: { log: Log }): Promise<void> {
+  const { id, program } = settings
+  checkListenAddress(settings)
+  using stop = openStopSignal()
+  const list = async (option: string) => (await runEspeak(program, [option], '', stop.signal)).toString('utf8')
+  const voices = voicesIn(await list('--voices'))
+  const variants = variantsIn(await list('--voices=variant'))
+  const created = Math.floor(Date.now() / 1000)
+
+  const synthesize: Handler = async (body, reply) => {
+    const read = Call.safeParse(body)
+    if (!read.success) {
+      const [issue] = read.error.issues
+      const param = issue?.path.join('.') || 'body'
+      throw new Failure('invalid_value', `'${param}' is invalid: ${issue?.message}.`, { param })
+    }
+    const { input, response_format, speed } = read.data
+    const chosen = chooseVoice(read.data, voices, variants)
+    if ('fault' in chosen) throw new Failure('invalid_value', chosen.fault, { param: 'voice' })
+    const wordRate = String(Math.round(wordsPerMinute * speed))
+    const options = ['--stdin', '--stdout', '-b', '1', '-v', chosen.voice, '-s', wordRate]
+    const wav = await runEspeak(program, options, input, reply.signal)
+    // Its header leaves the length of the samples open.
+    const facts = readWavHead(wav.subarray(0, 4096))
+    if (!facts || wav.length === facts.from)
+      throw new Failure('invalid_value', "'input' has nothing that can be spoken.", { param: 'input' })
+    const samples = wav.subarray(facts.from)
+    const head = response_format === 'wav' ? wavHead(facts.rate, samples.length) : Buffer.alloc(0)
+    const type = response_format === 'wav' ? 'audio/wav' : `audio/pcm;rate=${facts.rate}`
+    const answer = reply.binary(type, head.length + samples.length)
+    await answer.write(Buffer.concat([head, samples]))
+    answer.end()
+  }
+
+  const server = await openHttp({
+    ...settings,
+    log,
+    health: () => ({ status: 'ok' }),
+    handlers: () => ({
+      'GET /v1/models': (_body, reply) =>
+        reply.json({ object: 'list', data: [{ id, object: 'model', created, owned_by: 'espeak-ng' }] }),
+      'GET /v1/audio/voices': (_body, reply) => reply.json({ voices }),
+      'POST /v1/audio/speech': synthesize,
+    }),
+  })
+  log.info('The engine is ready', { model: id, address: settings.socket ?? `http://127.0.0.1:${server.port}` })
+  await stop.stopped
+  await server.close()
+}

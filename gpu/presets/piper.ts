@@ -1,0 +1,41 @@
+import { dirname } from 'node:path'
+import { piper as protocol } from '../../core/tasks/protocols/piper.ts'
+import { noText, type Preset, traitsFor } from './preset.ts'
+import { refusal } from './refusal.ts'
+import { routesOf } from './routes.ts'
+
+/**
+ * The server of piper1-gpl with one voice, or with all voices in the folder of this one. It answers a text for an unknown
+ * voice with its default one, so list the `voices` of the model. Every mistake is a 500 without a reason. Tried with
+ * version 1.8.
+ */
+export const piper: Preset = {
+  name: 'piper',
+  runsOn: 'cpu',
+  environments: ({ environment = 'speech' }) => [environment],
+  settings: ['environment'],
+  configurationFault: ({ source }) =>
+    source?.startsWith('/') && source.endsWith('.onnx')
+      ? undefined
+      : "it needs 'source', the absolute path of the .onnx file of a voice. Beside it must be its .onnx.json.",
+  slots: 1,
+  channel: () => 'port',
+  // Other voices of the folder are loaded when they are requested.
+  sandbox: { level: 'files', reads: ({ source = '/' }) => [dirname(source)] },
+  command: ({ source = '', args }) =>
+    [
+      ['python3', '-m', 'piper.http_server', '-m', source, '--data-dir', dirname(source)],
+      ['--host', '127.0.0.1', '--port', '{port}'],
+      args,
+    ].flat(),
+  env: () => ({ PYTHONUNBUFFERED: '1', PYTHONDONTWRITEBYTECODE: '1' }),
+  // It supports no keys; its port can be reached from this machine only.
+  key: () => undefined,
+  address: () => undefined,
+  healthPath: () => '/info',
+  loadStallMs: model => model.load_timeout,
+  keepAliveMs: 1_000,
+  traits: model =>
+    traitsFor(model, { ...noText, routes: routesOf([protocol]), speech: { formats: ['wav'] }, features: [] }),
+  failureOf: (status, body) => refusal(status, body),
+}

@@ -1,0 +1,97 @@
+import type { Feature, Model } from '../../core/models/model.ts'
+import { isVideoTask, type Task } from '../../core/schemas/task.ts'
+import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
+import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
+import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
+import { ffmpegProgram } from './ffmpeg-program.ts'
+import { generates, noText, type Preset, pythonSettings, traitsFor } from './preset.ts'
+import { refusal } from './refusal.ts'
+import { routesOf } from './routes.ts'
+
+/**
+ * The worker in gpu/worker, which runs models of Python libraries: diffusers, transformers, faster-whisper, Piper. It is
+ * the program `infer-worker` of an environment that `infer engine setup` makes. One process runs one model.
+ */
+export const python: Preset = {
+  name: 'python',
+  runsOn: 'either',
+  environments,
+  programs: (model, task) => [
+    {
+      name: 'infer-worker',
+      environments: environments(model),
+      install: `infer engine setup ${speaks(model) ? 'speech' : 'python'}`,
+    },
+    ...(isVideoTask(task) ? [ffmpegProgram('ffmpeg')] : []),
+  ],
+  settings: ['threads', ...pythonSettings],
+  configurationFault(model) {
+    if (!model.source) return "it needs 'source', the folder or file of the model."
+    if (!model.source.startsWith('/')) return "'source' must be an absolute path, because the engine downloads nothing."
+    return undefined
+  },
+  slots: 1,
+  channel: () => 'socket',
+  sandbox: {
+    level: 'strict',
+    programs: ['ffmpeg'],
+    // A voice of Piper is described by a file beside it.
+    reads: ({ source = '', loras = [] }) => [
+      ...(source.endsWith('.onnx') ? [`${source}.json`] : []),
+      ...loras.map(lora => lora.split('=')[0]!),
+    ],
+  },
+  command: (model, { threads, gpus, bytes }) =>
+    [
+      ['infer-worker', '--model', model.source ?? '', '--id', model.upstream_id ?? model.id, '--socket', '{socket}'],
+      model.tasks.flatMap(task => ['--task', task]),
+      ['--threads', String(model.threads ?? threads), '--device', gpus > 0 ? 'cuda' : 'cpu'],
+      gpus > 0 ? ['--memory', String(bytes)] : [],
+      model.dtype ? ['--dtype', model.dtype] : [],
+      model.quantization ? ['--quantization', model.quantization] : [],
+      model.offload ? ['--offload', model.offload] : [],
+      (model.loras ?? []).flatMap(lora => ['--lora', lora.includes('=') ? lora : `${lora}=1`]),
+      model.compile ? ['--compile'] : [],
+      model.args,
+    ].flat(),
+  env: (_model, key) => ({
+    INFER_ENGINE_KEY: key,
+    TRANSFORMERS_OFFLINE: '1',
+    DO_NOT_TRACK: '1',
+    PYTHONUNBUFFERED: '1',
+    // Its environment is read-only in a sandbox.
+    PYTHONDONTWRITEBYTECODE: '1',
+  }),
+  key: (_model, launchKey) => launchKey,
+  address: () => undefined,
+  healthPath: () => '/health',
+  reportsRunning: () => true,
+  loadStallMs: model => model.load_timeout,
+  keepAliveMs: 110_000,
+  traits: model =>
+    traitsFor(model, {
+      ...noText,
+      routes: routesOf([inferGeneration, openaiAudio, openaiText]),
+      base64: true,
+      streamUsage: 'end',
+      promptLists: true,
+      speech: { formats: ['wav', 'pcm'] },
+      features: featuresOf(model),
+    }),
+  failureOf: (status, body) => refusal(status, body),
+}
+
+const audioTasks: readonly Task[] = ['std/audio-speech', 'std/audio-transcription', 'std/audio-translation']
+
+/** Whether the model synthesizes or transcribes speech. */
+const speaks = ({ tasks }: Model): boolean => tasks.some(task => audioTasks.includes(task))
+
+function environments(model: Model): readonly string[] {
+  if (model.environment !== undefined) return [model.environment]
+  return speaks(model) ? ['speech', 'python'] : ['python']
+}
+
+function featuresOf(model: Model): Feature[] {
+  if (speaks(model)) return ['segments', 'words', 'transcription_stream']
+  return generates(model) ? ['images', 'top_k', 'min_p', 'repetition_penalty'] : []
+}

