@@ -160,6 +160,7 @@ export async function addOne(
     )
 
   const { propose } = await import('./proposal.ts')
+  const { usesLlamaServer } = await import('./projector.ts')
   const taken = new Set(models.map(({ id }) => id))
   let agreed = yes
   let shown = false
@@ -176,6 +177,7 @@ export async function addOne(
     const proposal = await propose(located, options, { taken, dataDir })
     if (!shown && !json) show(proposal, terminal)
     if (!shown && proposal.obstacle !== null) terminal.warn(proposal.obstacle)
+    if (!shown && !json) for (const sentence of proposal.advice) terminal.warn(sentence)
     shown = true
     if (withoutQuestion && proposal.obstacle === null) agreed = true
     if (!agreed && (json || !terminal.interactive))
@@ -193,7 +195,10 @@ export async function addOne(
   let proposal: Proposal
   try {
     const tools = { dataDir, hub, signal, onEvent, preview }
-    const located = await download(terminal, signal, () => (chosen ? chosen.locate(tools) : locate(what, tools)))
+    const withProjector = usesLlamaServer(options, dataDir)
+    const located = await download(terminal, signal, () =>
+      chosen ? chosen.locate(tools) : locate(what, { ...tools, withProjector }),
+    )
     // Checked again on the downloaded file, because the preview read only its header over the network.
     proposal = await consider(located, `Add it to ${path}?`)
   } catch (thrown) {
@@ -217,6 +222,7 @@ export async function addOne(
       model: entry,
       memory: proposal.memory,
       obstacle,
+      advice: proposal.advice,
       ...(chosen ? { catalog: chosen.json } : {}),
       config: path,
       offered: typeof offered === 'boolean' ? offered : null,

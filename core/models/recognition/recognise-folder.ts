@@ -32,6 +32,12 @@ const unsupported: Readonly<Record<string, string>> = {
   bark: 'speech of the Bark kind',
 }
 
+/** Engines of models of transformers that do not generate text, by their first task. */
+const enginesOf: Partial<Record<Task, readonly SuggestedEngine[]>> = {
+  'std/embeddings': ['tei', 'vllm', 'infinity', 'sglang', 'python'],
+  'std/rerank': ['tei', 'vllm', 'infinity', 'python'],
+}
+
 const transcription: readonly Task[] = ['std/audio-transcription', 'std/audio-translation']
 
 /**
@@ -103,20 +109,15 @@ function recogniseTransformers(wrong: (what: string) => Failure, { files }: Fold
   if (type.startsWith('parler_tts')) return { ...speech, is: 'Parler-TTS', engines: ['python'] }
   if (/tts/.test(type)) return { ...speech, is: `a text-to-speech model (${type})`, engines: ['vllm-omni', 'vllm'] }
   const { tasks, because } = purposeOfFolder(config, { pools: files.includes('modules.json') })
-  const [first] = tasks
-  const engines: SuggestedEngine[] =
-    first === 'std/embeddings'
-      ? ['tei', 'vllm', 'infinity', 'sglang', 'python']
-      : first === 'std/rerank'
-        ? ['tei', 'vllm', 'infinity', 'python']
-        : ['vllm', 'sglang', 'python']
   const length = config.max_position_embeddings
   return {
     is: `a model of transformers${type === '' ? '' : ` (${type})`}${'vision_config' in config ? ' that also reads images' : ''}`,
     tasks,
     because,
-    engines,
-    ...(typeof length === 'number' ? { contextLength: length } : {}),
+    engines: enginesOf[tasks[0]!] ?? ['vllm', 'sglang', 'python'],
+    // The Python worker computes vectors, and no scores from them.
+    tasksOn: tasks.includes('std/embeddings') ? { python: ['std/embeddings'] } : {},
+    contextLength: typeof length === 'number' ? length : null,
   }
 }
 

@@ -30,6 +30,8 @@ export interface Recognition {
   because: string
   /** Engines that can run it, best first. */
   engines: readonly SuggestedEngine[]
+  /** The tasks on an engine that does fewer of them. */
+  tasksOn?: Partial<Record<SuggestedEngine, readonly Task[]>>
   /** What requests of an image or video model get if they name nothing else. */
   defaults?: GenerationDefaults
   /** Files that sd-server needs besides this one. */
@@ -40,8 +42,8 @@ export interface Recognition {
   inputImages?: number
   /** The file that the engine loads, if it is not the whole folder. */
   file?: string
-  /** Tokens that a text model was trained for. */
-  contextLength?: number
+  /** Tokens that a text model was trained for; null if its configuration does not tell. */
+  contextLength?: number | null
   /** Whether the name of its folder or file is too general for an id, so that `id` is better. */
   id?: string
 }

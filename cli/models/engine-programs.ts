@@ -1,0 +1,52 @@
+import { join } from 'node:path'
+import type { SuggestedEngine } from '../../core/models/recognition/recognition.ts'
+import { findProgram } from '../../gpu/launcher/program.ts'
+
+interface EngineProgram {
+  /** The program that must be found; absent for an engine that is started by a configured command. */
+  program?: string
+  /** How to install it, as a sentence. */
+  install: string
+}
+
+const setUp = (name: string) => `Install it with: infer engine setup ${name}`
+const onPath = (name: string, program: string) => `Install ${name}, so that '${program}' is on the PATH.`
+
+/** How the engines that infer can suggest are found on this machine. `gguf` is built in. */
+const programs: Readonly<Record<Exclude<SuggestedEngine, 'gguf'>, EngineProgram>> = {
+  'llama-server': { program: 'llama-server', install: onPath('llama.cpp', 'llama-server') },
+  vllm: { program: 'vllm', install: 'Install it with: pip install vllm' },
+  'vllm-omni': { program: 'vllm', install: 'Install it with: pip install vllm vllm-omni' },
+  sglang: { program: 'sglang', install: "Install it with: pip install 'sglang[all]'" },
+  'sglang-diffusion': { program: 'sglang', install: "Install it with: pip install 'sglang[diffusion]'" },
+  tei: {
+    program: 'text-embeddings-router',
+    install: onPath('Text Embeddings Inference', 'text-embeddings-router'),
+  },
+  infinity: { program: 'infinity_emb', install: "Install it with: pip install 'infinity-emb[all]'" },
+  'whisper-server': { program: 'whisper-server', install: onPath('whisper.cpp', 'whisper-server') },
+  'sd-server': { program: 'sd-server', install: onPath('stable-diffusion.cpp', 'sd-server') },
+  python: { program: 'python', install: setUp('python') },
+  comfyui: { install: "Install ComfyUI, and give its start as 'command' in infer.yaml." },
+  speaches: { install: 'Install speaches. See: infer help engines' },
+  'kokoro-fastapi': { install: 'Install Kokoro-FastAPI. See: infer help engines' },
+  piper: { program: 'piper', install: 'Install it with: pip install piper-tts' },
+}
+
+/** Environments in the data directory, which `infer engine setup` makes. */
+const ownEnvironment = (dataDir: string, engine: string, program: string): string =>
+  join(dataDir, 'engines', engine, 'bin', program)
+
+/** Returns whether the program of an engine is on this machine. */
+export function isInstalled(engine: SuggestedEngine, { dataDir, path }: { dataDir: string; path: string }): boolean {
+  if (engine === 'gguf') return true
+  const { program } = programs[engine]
+  if (program === undefined) return false
+  if (findProgram(ownEnvironment(dataDir, engine, program), '') !== undefined) return true
+  // A Python of the system does not have the libraries of the worker.
+  return engine !== 'python' && findProgram(program, path) !== undefined
+}
+
+/** Returns how to install an engine, as a sentence. */
+export const installAdvice = (engine: SuggestedEngine): string =>
+  engine === 'gguf' ? '' : `The engine '${engine}' is not installed on this machine. ${programs[engine].install}`
