@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { SuggestedEngine } from '../../core/models/recognition/recognition.ts'
+import type { Task } from '../../core/schemas/task.ts'
 import { findProgram } from '../../gpu/launcher/program.ts'
 
 interface EngineProgram {
@@ -26,27 +27,40 @@ const programs: Readonly<Record<Exclude<SuggestedEngine, 'gguf'>, EngineProgram>
   infinity: { program: 'infinity_emb', install: "Install it with: pip install 'infinity-emb[all]'" },
   'whisper-server': { program: 'whisper-server', install: onPath('whisper.cpp', 'whisper-server') },
   'sd-server': { program: 'sd-server', install: onPath('stable-diffusion.cpp', 'sd-server') },
-  python: { program: 'python', install: setUp('python') },
+  python: { program: 'infer-worker', install: setUp('python') },
   comfyui: { install: "Install ComfyUI, and give its start as 'command' in infer.yaml." },
   speaches: { install: 'Install speaches. See: infer help engines' },
   'kokoro-fastapi': { install: 'Install Kokoro-FastAPI. See: infer help engines' },
   piper: { program: 'piper', install: 'Install it with: pip install piper-tts' },
 }
 
-/** Environments in the data directory, which `infer engine setup` makes. */
-const ownEnvironment = (dataDir: string, engine: string, program: string): string =>
-  join(dataDir, 'engines', engine, 'bin', program)
+/** The Python worker speaks and transcribes in an environment of its own, and does everything in the large one. */
+const speechEnvironment = 'speech'
 
-/** Returns whether the program of an engine is on this machine. */
-export function isInstalled(engine: SuggestedEngine, { dataDir, path }: { dataDir: string; path: string }): boolean {
+/** What decides whether an engine is installed. */
+export interface InstalledWhere {
+  dataDir: string
+  /** The PATH of the environment. */
+  path: string
+  /** Tasks of the model. */
+  tasks: readonly Task[]
+}
+
+/** Returns whether the program of an engine is on the PATH or in an environment of `infer engine setup`. */
+export function isInstalled(engine: SuggestedEngine, { dataDir, path, tasks }: InstalledWhere): boolean {
   if (engine === 'gguf') return true
   const { program } = programs[engine]
   if (program === undefined) return false
-  if (findProgram(ownEnvironment(dataDir, engine, program), '') !== undefined) return true
-  // A Python of the system does not have the libraries of the worker.
-  return engine !== 'python' && findProgram(program, path) !== undefined
+  const environments = [engine, ...(engine === 'python' && isSpeech(tasks) ? [speechEnvironment] : [])]
+  const folders = environments.map(name => join(dataDir, 'engines', name, 'bin'))
+  return findProgram(program, [...folders, path].join(':')) !== undefined
 }
 
 /** Returns how to install an engine, as a sentence. */
-export const installAdvice = (engine: SuggestedEngine): string =>
-  engine === 'gguf' ? '' : `The engine '${engine}' is not installed on this machine. ${programs[engine].install}`
+export function installAdvice(engine: SuggestedEngine, tasks: readonly Task[]): string {
+  if (engine === 'gguf') return ''
+  const install = engine === 'python' && isSpeech(tasks) ? setUp(speechEnvironment) : programs[engine].install
+  return `The engine '${engine}' is not installed on this machine. ${install}`
+}
+
+const isSpeech = (tasks: readonly Task[]): boolean => tasks.some(task => task.startsWith('std/audio-'))

@@ -23,7 +23,7 @@ export function chooseProjector(names: readonly string[]): string | undefined {
 /** Whether llama-server will run a GGUF model with an image encoder, because it is chosen or installed. */
 export const usesLlamaServer = ({ engine }: GivenSettings, dataDir: string): boolean =>
   engine === 'llama-server' ||
-  (engine === undefined && isInstalled('llama-server', { dataDir, path: hostEnvironment().PATH ?? '' }))
+  (engine === undefined && isInstalled('llama-server', { dataDir, path: hostEnvironment().PATH ?? '', tasks: [] }))
 
 /**
  * Returns the engine of a GGUF model and its arguments: llama-server with the image encoder that was downloaded with the
@@ -48,7 +48,7 @@ export function withProjector(
     advice:
       given.engine === undefined
         ? [
-            `'${projector}' lets this model read images, with the engine llama-server only. ${installAdvice('llama-server')}`,
+            `'${projector}' lets this model read images, with the engine llama-server only. ${installAdvice('llama-server', [])}`,
           ]
         : [],
   }

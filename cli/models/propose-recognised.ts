@@ -75,16 +75,17 @@ function engineFor(
   { dataDir, gpus }: { dataDir: string; gpus: number },
 ): { engine: string; advice: string[] } {
   const { is, engines } = recognition
-  const found = { dataDir, path: hostEnvironment().PATH ?? '' }
+  const tasks = given.task ?? recognition.tasks
+  const found = { dataDir, path: hostEnvironment().PATH ?? '', tasks }
   if (given.engine !== undefined) {
     const named = suggestedEngines.find(one => one === given.engine)
     return {
       engine: given.engine,
-      advice: named === undefined || isInstalled(named, found) ? [] : [installAdvice(named)],
+      advice: named === undefined || isInstalled(named, found) ? [] : [installAdvice(named, tasks)],
     }
   }
   const choice = chooseEngine(engines, {
-    isKnown: name => presets.has(name) && supported(name, given.task ?? recognition.tasks).length > 0,
+    isKnown: name => presets.has(name) && supported(name, tasks).length > 0,
     isInstalled: name => isInstalled(name, found),
     runsHere: name => presets.get(name)!.runsOn !== 'gpu' || gpus > 0,
   })
@@ -93,7 +94,7 @@ function engineFor(
       'unsupported_task',
       `This is ${is}. It runs with ${engines.join(' or ')}, and this version of infer starts none of them. See: infer help engines`,
     )
-  return { engine: choice.engine, advice: choice.isInstalled ? [] : [installAdvice(choice.engine)] }
+  return { engine: choice.engine, advice: choice.isInstalled ? [] : [installAdvice(choice.engine, tasks)] }
 }
 
 /** Returns the tasks of a model on an engine. */

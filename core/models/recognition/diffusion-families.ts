@@ -121,7 +121,7 @@ export const diffusionFamilies = {
   pixart: { title: 'PixArt', tasks: ['slug/text-to-image'], defaults: square(20, 4.5) },
   sana: { title: 'Sana', tasks: ['slug/text-to-image'], defaults: square(20, 4.5) },
   wan: {
-    title: 'Wan text-to-video',
+    title: 'Wan',
     tasks: ['slug/text-to-video'],
     defaults: wanDefaults,
     companions: [wanVae, umt5],

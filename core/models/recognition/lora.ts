@@ -58,7 +58,7 @@ function byNames(
   if (has(/transformer_blocks[._]0[._](img_mod|img_mlp)/)) return 'qwen-image'
   if (has(/joint_blocks/)) return 'sd3'
   if (has(/double_blocks|single_transformer_blocks|single_blocks/)) return 'flux'
-  if (has(/(^|[._])blocks[._]\d+[._](cross_attn|self_attn|ffn|attn2)/)) return 'wan'
+  if (has(/(^|\.|lora_unet_)blocks[._]\d+[._](cross_attn|self_attn|ffn|attn2)/)) return 'wan'
   if (has(/lora_te2_|text_encoder_2\.|down_blocks[._]2[._]attentions[._]\d[._]transformer_blocks[._]9/)) return 'sdxl'
   if (has(/input_blocks[._]8[._]1[._]transformer_blocks[._]9/)) return 'sdxl'
   return unetByWidth(tensors)
