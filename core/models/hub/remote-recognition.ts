@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { parseJson } from '../recognition/read-local.ts'
 import { recogniseSafetensors } from '../recognition/recognise-file.ts'
-import { decidingFiles, recogniseFolder } from '../recognition/recognise-folder.ts'
+import { decidingFiles, recogniseFolder, recogniseVoiceFile } from '../recognition/recognise-folder.ts'
 import type { Recognition } from '../recognition/recognition.ts'
 import { parseSafetensors } from '../recognition/safetensors-header.ts'
 import type { Choice, HubFile } from './choose.ts'
@@ -54,7 +54,5 @@ export async function recogniseRemote({ kind, main, files }: Choice, remote: Rem
       'invalid_value',
       `'${main}' is a PyTorch file, which can run code when it is loaded, so infer does not download it. Use the same model as .safetensors or .gguf.`,
     )
-  return /\.onnx$/i.test(main) && paths.includes(`${main}.json`)
-    ? recogniseFolder({ name: main, files: [main, `${main}.json`], json: new Map() })
-    : null
+  return /\.onnx$/i.test(main) && paths.includes(`${main}.json`) ? recogniseVoiceFile(main) : null
 }

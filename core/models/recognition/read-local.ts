@@ -4,7 +4,7 @@ import { Failure } from '../../failure.ts'
 import type { ReadRequest } from '../gguf-format.ts'
 import { whisperTasks } from '../whisper-tasks.ts'
 import { recogniseSafetensors } from './recognise-file.ts'
-import { decidingFiles, recogniseFolder } from './recognise-folder.ts'
+import { decidingFiles, recogniseFolder, recogniseVoiceFile } from './recognise-folder.ts'
 import type { Recognition } from './recognition.ts'
 import { isSafetensors, parseSafetensors } from './safetensors-header.ts'
 
@@ -31,7 +31,7 @@ export async function readLocal(path: string): Promise<Recognition | 'gguf' | nu
       engines: ['whisper-server'],
       id: basename(path, '.bin').replace(/^ggml-/, 'whisper-'),
     }
-  if (/\.onnx$/i.test(path)) return recogniseVoiceFile(path)
+  if (/\.onnx$/i.test(path)) return readVoice(path)
   const file = await open(path)
   try {
     const { size } = await file.stat()
@@ -88,7 +88,7 @@ export function parseJson(path: string, text: string): unknown {
 }
 
 /** A voice for Piper has its configuration beside it. */
-async function recogniseVoiceFile(path: string): Promise<Recognition | null> {
+async function readVoice(path: string): Promise<Recognition> {
   const name = basename(path)
   const files: string[] = await readdir(dirname(path)).catch(() => [])
   if (!files.includes(`${name}.json`) && !/^kokoro/i.test(name))
@@ -96,8 +96,7 @@ async function recogniseVoiceFile(path: string): Promise<Recognition | null> {
       'invalid_value',
       `'${path}' is an ONNX file without '${name}.json' beside it, so it is not a voice for Piper, and infer has no other engine for ONNX files.`,
     )
-  const voice = recogniseFolder({ name: path, files: [name, `${name}.json`], json: new Map() })
-  return { ...voice, file: path, id: name.replace(/\.onnx$/i, '') }
+  return recogniseVoiceFile(path)
 }
 
 function refusePickle(path: string, head: Buffer): void {

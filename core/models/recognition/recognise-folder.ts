@@ -75,11 +75,29 @@ const loraOfFolder = (base: string): string =>
     ? 'Add that model with the engine python, and attach the LoRA to its entry in infer.yaml: loras: [{ source: …, weight: 1 }]'
     : "Add that model, and pass the LoRA to the engine with 'args': --lora-modules for vllm."
 
+/** Returns what a voice in a file of ONNX is, which has its configuration beside it. `name` is its path. */
+export function recogniseVoiceFile(name: string): Recognition {
+  const { file: _, ...voice } = recogniseFolder({ name, files: [name, `${name}.json`], json: new Map() })
+  return {
+    ...voice,
+    id: name
+      .split('/')
+      .at(-1)!
+      .replace(/\.onnx$/i, ''),
+  }
+}
+
 function recogniseVoice(files: readonly string[], json: FolderFacts['json']): Recognition | null {
   const speech = { tasks: ['std/audio-speech'] as const, because: 'it is a voice' }
-  const kokoro = files.some(path => /(^|\/)kokoro[^/]*\.(pth|onnx)$/i.test(path))
-  if (kokoro || objectOf(json.get('config.json')).istftnet !== undefined)
-    return { ...speech, is: 'Kokoro, a text-to-speech model', engines: ['kokoro-fastapi', 'python', 'speaches'] }
+  const isOnnx = files.some(path => /(^|\/)kokoro[^/]*\.onnx$/i.test(path))
+  const isKokoro = isOnnx || files.some(path => /(^|\/)kokoro[^/]*\.pth$/i.test(path))
+  if (isKokoro || objectOf(json.get('config.json')).istftnet !== undefined)
+    return {
+      ...speech,
+      is: `Kokoro, a text-to-speech model${isOnnx ? ' (ONNX)' : ''}`,
+      // The Python worker reads the weights of PyTorch only.
+      engines: isOnnx ? ['speaches', 'kokoro-fastapi'] : ['python', 'kokoro-fastapi', 'speaches'],
+    }
   const voices = files.filter(path => path.endsWith('.onnx') && files.includes(`${path}.json`))
   if (voices.length !== 1) return null
   return { ...speech, is: 'a voice for Piper', engines: ['python', 'piper', 'speaches'], file: voices[0]! }
