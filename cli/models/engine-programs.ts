@@ -63,4 +63,9 @@ export function installAdvice(engine: SuggestedEngine, tasks: readonly Task[]): 
   return `The engine '${engine}' is not installed on this machine. ${install}`
 }
 
-const isSpeech = (tasks: readonly Task[]): boolean => tasks.some(task => task.startsWith('std/audio-'))
+const speechTasks: ReadonlySet<Task> = new Set<Task>([
+  'std/audio-speech',
+  'std/audio-transcription',
+  'std/audio-translation',
+])
+const isSpeech = (tasks: readonly Task[]): boolean => tasks.some(task => speechTasks.has(task))

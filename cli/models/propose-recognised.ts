@@ -60,7 +60,7 @@ export async function proposeRecognised(
       ['is', `${recognition.is}${located.bytes === undefined ? '' : `, ${sizeText(located.bytes)}`}`],
       ['engine', `${model.engine}${advice.length > 0 ? ' (not installed)' : ''}`],
       ['tasks', `${entry.tasks!.join(', ')}${given.task ? '' : `: ${recognition.because}`}`],
-      ...(recognition.defaults ? [['usual', defaultsText(recognition.defaults)] as [string, string]] : []),
+      ...(recognition.defaults ? [['defaults', defaultsText(recognition.defaults)] as [string, string]] : []),
       ...(recognition.contextLength !== undefined
         ? [['context', contextText(model, recognition.contextLength)] as [string, string]]
         : []),

@@ -38,6 +38,9 @@ const enginesOf: Partial<Record<Task, readonly SuggestedEngine[]>> = {
   'std/rerank': ['tei', 'vllm', 'infinity', 'python'],
 }
 
+/** One process of the Python worker embeds or ranks, and computes no scores from vectors. */
+const onPython: Partial<Record<Task, readonly Task[]>> = { 'std/embeddings': ['std/embeddings'] }
+
 const transcription: readonly Task[] = ['std/audio-transcription', 'std/audio-translation']
 
 /**
@@ -133,8 +136,7 @@ function recogniseTransformers(wrong: (what: string) => Failure, { files }: Fold
     tasks,
     because,
     engines: enginesOf[tasks[0]!] ?? ['vllm', 'sglang', 'python'],
-    // The Python worker computes vectors, and no scores from them.
-    tasksOn: tasks.includes('std/embeddings') ? { python: ['std/embeddings'] } : {},
+    tasksOn: { python: onPython[tasks[0]!] ?? tasks },
     contextLength: typeof length === 'number' ? length : null,
   }
 }

@@ -92,7 +92,7 @@ test('a pipeline of diffusers is proposed from the hub, and one variant of its w
   expect([exitCode, stdout.toString()]).toEqual([
     0,
     expect.stringMatching(
-      /^some-model\n {2}source {2}\/.*\n {2}is {6}Wan, a diffusers pipeline \(WanPipeline\), 3\.\d KiB\n {2}engine {2}python \(not installed\)\n {2}tasks {3}slug\/text-to-video: WanPipeline makes videos\n {2}usual {3}832×480, 81 frames at 16 per second, 50 steps, guidance 5\n {2}memory {2}.*, estimated from the size of its files\nAdded 'some-model' to \/.*\nStart the server with: infer serve\. Then: infer model test some-model\n$/,
+      /^some-model\n {2}source {4}\/.*\n {2}is {8}Wan, a diffusers pipeline \(WanPipeline\), 3\.\d KiB\n {2}engine {4}python \(not installed\)\n {2}tasks {5}slug\/text-to-video: WanPipeline makes videos\n {2}defaults {2}832×480, 81 frames at 16 per second, 50 steps, guidance 5\n {2}memory {4}.*, estimated from the size of its files\nAdded 'some-model' to \/.*\nStart the server with: infer serve\. Then: infer model test some-model\n$/,
     ),
   ])
   expect(stderr).toContain(
@@ -227,7 +227,7 @@ test('a model that reads images gets its image encoder where llama-server is ins
 test('the image encoder of a repository is downloaded with the model where llama-server is installed', async () => {
   const { install, add } = setUp()
   install('llama-server')
-  const { env } = await hubWith({ 'm-Q4_K_M.gguf': tinyChat() as Buffer, 'mmproj-m-f16.gguf': weights(300) })
+  const { env } = await hubWith({ 'm-Q4_K_M.gguf': tinyChat(), 'mmproj-m-f16.gguf': weights(300) })
   const { model } = json(await add('hf:o/some-model', ['--yes', '--json'], env)) as { model: { args: string[] } }
   expect(model).toMatchObject({
     engine: 'llama-server',
