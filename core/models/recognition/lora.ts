@@ -81,5 +81,5 @@ export function loraAdvice(path: string, { base, isText }: Lora): string {
   if (isText)
     return `'${path}' is a LoRA of a text model, not a model. Add its base model, and pass the LoRA to the engine with 'args': --lora for llama-server (as GGUF), --lora-modules for vllm.`
   const of = base === null ? 'an image or video model' : familyOf(base).title
-  return `'${path}' is a LoRA for ${of}, not a model. Add a model of that family that runs with the engine python, and attach the LoRA to its entry in infer.yaml: loras: [{ source: ${path}, weight: 1 }]`
+  return `'${path}' is a LoRA for ${of}, not a model. Add a model of that family that runs with the engine python, and attach the LoRA to its entry in infer.yaml: loras: [${path}=1]`
 }

@@ -137,7 +137,7 @@ test('a LoRA is refused before it is downloaded', async () => {
   const { env } = await hubWith({ 'style.safetensors': Buffer.concat([lora, weights(9000)]) })
   const { failure } = await add('hf:o/some-model', ['--yes'], env)
   expect(failure?.message).toBe(
-    "'style.safetensors' is a LoRA for Stable Diffusion XL, not a model. Add a model of that family that runs with the engine python, and attach the LoRA to its entry in infer.yaml: loras: [{ source: style.safetensors, weight: 1 }]",
+    "'style.safetensors' is a LoRA for Stable Diffusion XL, not a model. Add a model of that family that runs with the engine python, and attach the LoRA to its entry in infer.yaml: loras: [style.safetensors=1]",
   )
   expect(existsSync(join(dataDir, 'hf'))).toBe(false)
 })

@@ -108,7 +108,7 @@ test.each<[string, Record<string, readonly number[]>, Record<string, string>, st
   ['an unknown base', { 'lora_unet_x.hada_w1_a': [16, 1] }, {}, 'an image or video model'],
 ])('a LoRA, %s, is not a model and says for which base it is', (_, tensors, metadata, base) => {
   expect(() => recognise(safetensors(tensors, metadata), 'style.safetensors')).toThrow(
-    `'/models/style.safetensors' is a LoRA for ${base}, not a model. Add a model of that family that runs with the engine python, and attach the LoRA to its entry in infer.yaml: loras: [{ source: /models/style.safetensors, weight: 1 }]`,
+    `'/models/style.safetensors' is a LoRA for ${base}, not a model. Add a model of that family that runs with the engine python, and attach the LoRA to its entry in infer.yaml: loras: [/models/style.safetensors=1]`,
   )
 })
 
