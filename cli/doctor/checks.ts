@@ -34,6 +34,7 @@ import {
 import { checkMasterKey } from './master-key.ts'
 import { addressFacts, directoryFacts, freeBytes, glibcVersion, kernelText, masterKeyFacts } from './measure.ts'
 import { checkFfmpegFound, checkImageSupport } from './media.ts'
+import { checkModelEngines, modelEngines } from './model-engines.ts'
 import { checkRemoteServer, remoteServerFacts } from './remote-server.ts'
 import { checkSandbox, checkSandboxPaths, type SandboxedModel } from './sandbox.ts'
 
@@ -53,11 +54,13 @@ export async function* runChecks({
   retest,
 }: CheckOptions): AsyncGenerator<Finding, void, void> {
   const { config, facts } = readConfiguration(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined)
+  const enginePaths = { dataDir, path: environment.PATH ?? '' }
   const checks: [name: string, check: () => Finding | Promise<Finding>][] = [
     ['program', () => checkProgram({ version, packaged, node: process.versions.node, path: process.execPath })],
     ['system library', () => checkLibc(glibcVersion())],
     ['configuration', () => checkConfiguration(facts)],
     ['model files', () => checkModelFiles(modelFiles(config), config.models.length === 0)],
+    ['model engines', async () => checkModelEngines(await modelEngines(config.models, enginePaths))],
     ['data directory', () => checkDirectory(directoryFacts(dataDir))],
     ['master key', () => checkMasterKey(masterKeyFacts(dataDir, environment))],
     [

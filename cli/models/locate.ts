@@ -1,5 +1,5 @@
-import { existsSync, statSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { Failure } from '../../core/failure.ts'
 import type { GgufHeader } from '../../core/models/gguf-header.ts'
 import { pullAddress } from '../../core/models/hub/address.ts'
@@ -7,13 +7,19 @@ import { type Preview, type PullEvent, pullModel } from '../../core/models/hub/p
 import { parseReference } from '../../core/models/hub/reference.ts'
 import type { HubSettings } from '../../core/models/hub/settings.ts'
 import { nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
-import { whisperTasks } from '../../core/models/whisper-tasks.ts'
+import { readLocal } from '../../core/models/recognition/read-local.ts'
+import type { Recognition } from '../../core/models/recognition/recognition.ts'
 import { didYouMean } from '../../core/nearest.ts'
+import { chooseProjector } from './projector.ts'
 
 /** A model whose files are on this machine. */
 export interface Located {
-  /** `file`: another format, which only some engines read. `workflow`: of ComfyUI, in API format. */
-  kind: 'gguf' | 'folder' | 'file' | 'workflow'
+  /** `workflow`: of ComfyUI, in API format. */
+  kind: 'gguf' | 'other' | 'workflow'
+  /** What it is, if it is not GGUF; absent for a file of an unknown kind. */
+  recognition?: Recognition
+  /** Bytes of its files, if they are not downloaded yet. */
+  bytes?: number
   /** Absolute; the first part of a split model. */
   path: string
   /** Names from which to make its id, best first. */
@@ -36,15 +42,16 @@ export async function locate(
     signal,
     onEvent,
     preview,
+    withProjector,
   }: {
     dataDir: string
     hub: HubSettings
     signal: AbortSignal
     onEvent: (event: PullEvent) => void
-    /**
-     * Called before a GGUF model is downloaded; an error that it throws ends the download. `bytes` remain to download.
-     */
+    /** Called before a model is downloaded; an error that it throws ends the download. `bytes` remain to download. */
     preview?: (located: Located, bytes: number) => Promise<void>
+    /** Whether the image encoder of a GGUF model is downloaded too. */
+    withProjector?: boolean
   },
 ): Promise<Located> {
   const reference = parseReference(text, hub.endpoint)
@@ -52,13 +59,22 @@ export async function locate(
     hub,
     signal,
     onEvent,
-    preview: async ({ header, path, repository, bytes }: Preview) =>
-      preview?.({ kind: 'gguf', path, names: repository === null ? [path] : [repository, path], header }, bytes),
+    preview: async ({ header, recognition, path, repository, bytes, totalBytes }: Preview) => {
+      const names = repository === null ? [path] : [repository, path]
+      if (header) return preview?.({ kind: 'gguf', path, names, header }, bytes)
+      return preview?.({ kind: 'other', path, names, recognition: recognition!, bytes: totalBytes }, bytes)
+    },
   }
   if (reference) {
-    const { kind, path, repository } = await pullModel(reference, tools)
-    if (kind === 'file' && !(await whisperTasks(path))) throw notRunnable(path)
-    return { kind: kind === 'snapshot' ? 'folder' : kind, path, names: [repository!, path] }
+    const { kind, path, repository, others } = await pullModel(reference, tools)
+    const names = [repository!, path]
+    if (kind === 'gguf') {
+      const projector = withProjector ? chooseProjector(others) : undefined
+      if (projector === undefined) return { kind, path, names }
+      const { path: beside } = await pullModel({ ...reference, file: projector }, { hub, signal, onEvent })
+      return { kind, path, names, args: ['--mmproj', beside] }
+    }
+    return locateLocal(path, names)
   }
   if (isAddress(text)) {
     const { path } = await pullAddress(text, join(dataDir, 'models'), tools)
@@ -66,13 +82,14 @@ export async function locate(
   }
   checkLocal(text, hub)
   const path = resolve(text)
-  if (!statSync(path).isDirectory()) return { kind: (await whisperTasks(path)) ? 'file' : 'gguf', path, names: [path] }
-  if (!existsSync(join(path, 'config.json')))
-    throw new Failure(
-      'invalid_value',
-      `The folder '${path}' has no config.json, so it is not a model. Name a .gguf file.`,
-    )
-  return { kind: 'folder', path, names: [basename(path)] }
+  return locateLocal(path, [path])
+}
+
+/** Returns what is at a path of this machine. Throws Failure for files that are not a model by themselves. */
+export async function locateLocal(path: string, names: readonly string[]): Promise<Located> {
+  const found = await readLocal(path)
+  if (found === 'gguf') return { kind: 'gguf', path, names }
+  return { kind: 'other', path, names, ...(found === null ? {} : { recognition: found }) }
 }
 
 /** Throws Failure `invalid_value` when the text names a local file or folder that does not exist. */
@@ -89,9 +106,3 @@ function hintFor(text: string): string {
 }
 
 const isAddress = (text: string): boolean => /^https?:\/\//i.test(text)
-
-const notRunnable = (path: string): Failure =>
-  new Failure(
-    'invalid_value',
-    `'${path}' is downloaded, but no engine here runs files of that kind. Name a .gguf file, or a Whisper model for whisper.cpp.`,
-  )

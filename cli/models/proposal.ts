@@ -1,17 +1,16 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
 import { Failure } from '../../core/failure.ts'
 import type { ModelEntry } from '../../core/models/edit.ts'
 import { readGgufHeader } from '../../core/models/gguf-header.ts'
 import { Model } from '../../core/models/model.ts'
-import { idFrom, purposeOf, purposeOfFolder } from '../../core/models/propose.ts'
-import { whisperTasks } from '../../core/models/whisper-tasks.ts'
+import { idFrom, purposeOf } from '../../core/models/propose.ts'
+import { recogniseGguf } from '../../core/models/recognition/recognise-gguf.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import { estimate, ggufNeed } from '../../gpu/estimate.ts'
 import { generates } from '../../gpu/presets/preset.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Located } from './locate.ts'
 import { openPlacementTargets } from './placement-targets.ts'
+import { withProjector } from './projector.ts'
 
 /** Settings that are given and not proposed. */
 export interface GivenSettings {
@@ -41,6 +40,8 @@ export interface Proposal {
   memory: number | null
   /** Why it cannot run here, as a sentence; null when it can. */
   obstacle: string | null
+  /** What else to install or to configure before it runs, as sentences. */
+  advice: string[]
 }
 
 /**
@@ -48,29 +49,37 @@ export interface Proposal {
  * Throws Failure for files that are not a model, and for settings that no engine accepts.
  */
 export async function propose(located: Located, given: GivenSettings, around: ProposalContext): Promise<Proposal> {
-  if (located.kind === 'workflow') {
+  const { kind, recognition } = located
+  if (kind === 'workflow') {
     const { proposeWorkflow } = await import('./workflow-proposal.ts')
     return proposeWorkflow(located, given, around)
   }
-  if (located.kind === 'gguf') return proposeFile(located, given, around)
-  return located.kind === 'folder' ? proposeFolder(located, given, around) : proposeOther(located, given, around)
+  if (recognition) {
+    const { proposeRecognised } = await import('./propose-recognised.ts')
+    return proposeRecognised(located, recognition, given, around)
+  }
+  return kind === 'gguf' ? proposeGguf(located, given, around) : proposeUnknown(located, given, around)
 }
 
-async function proposeFile(
-  { path, names, header: known, args }: Located,
-  given: GivenSettings,
-  { taken, dataDir }: ProposalContext,
-): Promise<Proposal> {
+async function proposeGguf(located: Located, given: GivenSettings, around: ProposalContext): Promise<Proposal> {
+  const { path, names, header: known } = located
+  const { taken, dataDir } = around
   const header = known ?? (await readGgufHeader(path))
+  const other = recogniseGguf(path, header)
+  if (other) {
+    const { proposeRecognised } = await import('./propose-recognised.ts')
+    return proposeRecognised({ ...located, names: [...names, header.name ?? ''] }, other, given, around)
+  }
   const purpose = purposeOf(header)
   if (!purpose)
     throw new Failure(
       'invalid_value',
       `'${path}' is not a model, but ${article(header.kind)} that belongs to one. Add the model itself, with llama-server as its engine if it needs this file.`,
     )
+  const { engine, args, advice } = withProjector(located, given, dataDir)
   const entry: ModelEntry = {
     id: given.id ?? idFrom([...names, header.name], header.quantization, taken),
-    ...engineOf(given, 'gguf'),
+    ...(engine === undefined ? {} : { engine }),
     source: path,
     tasks: given.task ?? purpose.tasks,
     ...limitsOf(given),
@@ -90,6 +99,7 @@ async function proposeFile(
     obstacle: sizing
       ? null
       : `It does not fit: it needs at least ${sizeText(bytes)}, and ${sizeText(room.capacity * room.devices)} are available here. A smaller --context or --concurrency may help.`,
+    advice,
     facts: [
       ['source', path],
       [
@@ -111,60 +121,20 @@ async function proposeFile(
   }
 }
 
-async function proposeFolder(
+/** Proposes an entry for a file of an unknown kind, whose engine and tasks are given. */
+async function proposeUnknown(
   { path, names }: Located,
   given: GivenSettings,
   { taken, dataDir }: ProposalContext,
 ): Promise<Proposal> {
-  const config = readJson(join(path, 'config.json'))
-  const purpose = purposeOfFolder(config, { pools: existsSync(join(path, 'modules.json')) })
-  const entry: ModelEntry = {
-    id: given.id ?? idFrom(names, null, taken),
-    ...engineOf(given, 'vllm'),
-    source: path,
-    tasks: given.task ?? purpose.tasks,
-    ...limitsOf(given),
-  }
-  const model = Model.parse(entry)
-  const room = await openPlacementTargets(dataDir).targetFor(model)
-  const memory = await estimate(model, room)
-  const { max_position_embeddings: trained } = (config ?? {}) as { max_position_embeddings?: unknown }
-  const needsGpu = room.kind === 'nvidia' && room.capacity === 0
-  return {
-    entry,
-    memory,
-    obstacle: needsGpu ? `The engine '${model.engine}' needs a GPU, and none was found here.` : null,
-    facts: [
-      ['source', path],
-      ['engine', model.engine],
-      ['tasks', `${model.tasks.join(', ')}${given.task ? '' : `: ${purpose.because}`}`],
-      [
-        'context',
-        model.context_length
-          ? String(model.context_length)
-          : `the engine's choice${typeof trained === 'number' ? ` (trained for ${trained})` : ''}`,
-      ],
-      ['memory', memory === null ? 'unknown' : `${sizeText(memory)}, estimated from the size of its files`],
-    ],
-  }
-}
-
-/** Proposes an entry for a file of another format. Unless it is a Whisper model, engine and tasks must be given. */
-async function proposeOther(
-  { path, names }: Located,
-  given: GivenSettings,
-  { taken, dataDir }: ProposalContext,
-): Promise<Proposal> {
-  const whisper = await whisperTasks(path)
-  const engine = given.engine ?? (whisper ? 'whisper-server' : undefined)
-  const task = given.task ?? whisper ?? undefined
+  const { engine, task } = given
   if (engine === undefined || task === undefined)
     throw new Failure(
       'invalid_value',
-      `'${path}' is not a GGUF file. Give the engine that reads it and its task: --engine --task`,
+      `'${path}' is not a model that infer knows. Give the engine that reads it and its task: --engine --task`,
     )
   const entry: ModelEntry = {
-    id: given.id ?? idFrom(whisper ? [whisperName(path), ...names] : names, null, taken),
+    id: given.id ?? idFrom(names, null, taken),
     engine,
     source: path,
     tasks: task,
@@ -176,6 +146,7 @@ async function proposeOther(
     entry,
     memory,
     obstacle: null,
+    advice: [],
     facts: [
       ['source', path],
       ['engine', model.engine],
@@ -185,26 +156,13 @@ async function proposeOther(
   }
 }
 
-/** Returns a name for a file such as `ggml-base.en.bin`: `whisper-base.en`. */
-const whisperName = (path: string): string => basename(path, '.bin').replace(/^ggml-/, 'whisper-')
-
-const engineOf = ({ engine }: GivenSettings, usual: string) =>
-  engine === undefined && usual === 'gguf' ? {} : { engine: engine ?? usual }
-
-const limitsOf = ({ context, concurrency, memory, devices }: GivenSettings) => ({
+/** Settings that are written as they are given. */
+export const limitsOf = ({ context, concurrency, memory, devices }: GivenSettings) => ({
   ...(context === undefined ? {} : { context_length: context }),
   ...(concurrency === undefined ? {} : { concurrency }),
   ...(memory === undefined ? {} : { memory }),
   ...(devices === undefined ? {} : { devices }),
 })
-
-function readJson(path: string): unknown {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8'))
-  } catch (cause) {
-    throw new Failure('invalid_value', `'${path}' cannot be read: ${(cause as Error).message}.`)
-  }
-}
 
 const article = (kind: string): string => (/^[aeiou]/i.test(kind) ? `an '${kind}'` : `a '${kind}'`)
 

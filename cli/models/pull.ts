@@ -23,7 +23,7 @@ export function define(command: Command, terminal: Terminal): void {
   const pull = withTokenFile(command)
     .summary('download a model from a hub')
     .description(
-      'Downloads a model into the cache that all tools of the hub share (HF_HOME), and prints its path. Resumes interrupted downloads and verifies all files. Without a file name takes Q4_K_M, or the quantization closest to it; a repository without GGUF files is downloaded completely, for vLLM. HF_ENDPOINT selects another hub.',
+      'Downloads a model into the cache that all tools of the hub share (HF_HOME), and prints its path. Resumes interrupted downloads and verifies all files. Without a file name takes Q4_K_M, or the quantization closest to it; of a repository without GGUF files takes the files that an engine reads: of a pipeline of diffusers one variant of the weights. HF_ENDPOINT selects another hub.',
     )
     .argument('<reference>', 'hf:owner/name, hf:owner/name:file.gguf, hf:owner/name:Q8_0, or the URL of its page')
     .option('--json', 'print events, one JSON object per line')

@@ -59,6 +59,7 @@ export function proposeWorkflow(
     entry,
     memory: model.memory ?? null,
     obstacle: obstacle ?? null,
+    advice: [],
     facts: [
       ['source', path],
       ['engine', server.text],

@@ -2,6 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { Failure } from '../failure.ts'
 import { type GgufContents, type GgufValue, parseGguf } from './gguf-format.ts'
 import { quantizations } from './gguf-types.ts'
+import { type DiffusionFile, diffusionGgufOf } from './recognition/diffusion-tensors.ts'
 
 export const poolingTypes = ['none', 'mean', 'cls', 'last', 'rank'] as const
 export type PoolingType = (typeof poolingTypes)[number]
@@ -12,6 +13,8 @@ export interface GgufHeader {
   architecture: string
   /** `model`, or a file that is not a model by itself: `adapter`, `mmproj`, `imatrix`. */
   kind: string
+  /** What it is if it generates images or videos; null for a text model. */
+  diffusion: DiffusionFile | null
   name: string | null
   /** Size as the authors write it, such as `8B` or `8x7B`. */
   sizeLabel: string | null
@@ -94,14 +97,19 @@ export async function readGgufHeader(path: string): Promise<GgufHeader> {
 export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHeader {
   const first = files[0]!
   const { metadata } = first
-  const architecture = text(first, 'general.architecture')
+  const tensors = files.flatMap(file => file.tensors)
+  // Programs that convert image models often write no architecture.
+  const diffusion = diffusionGgufOf(
+    text(first, 'general.architecture'),
+    new Map(tensors.map(tensor => [tensor.name, tensor.elements])),
+  )
+  const architecture = text(first, 'general.architecture') ?? diffusion?.family
   if (!architecture) throw wrong(name, "has no 'general.architecture', so no engine can run it.")
   const own = (key: string) => number(first, `${architecture}.${key}`)
   const blockCount = own('block_count') ?? 0
   if (!Number.isInteger(blockCount) || blockCount < 0 || blockCount > maxBlocks)
     throw wrong(name, `claims to have ${blockCount} blocks, which no model has.`)
 
-  const tensors = files.flatMap(file => file.tensors)
   const blockBytes = Array.from({ length: blockCount }, () => 0)
   let tensorBytes = 0
   let elements = 0
@@ -126,6 +134,7 @@ export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHe
     version: first.version,
     architecture,
     kind: text(first, 'general.type') ?? (architecture === 'clip' ? 'mmproj' : 'model'),
+    diffusion,
     name: text(first, 'general.name'),
     sizeLabel: text(first, 'general.size_label'),
     description: text(first, 'general.description'),

@@ -66,7 +66,7 @@ export function idFrom(
 export function slugOf(name: string): string | undefined {
   const file = basename(name)
     .replace(/-\d{5}-of-\d{5}(?=\.gguf$)/i, '')
-    .replace(/\.gguf$/i, '')
+    .replace(/\.(gguf|safetensors|sft|onnx)$/i, '')
     .replace(/[-_.]gguf$/i, '')
   const quantization = quantizationOf(file)
   const slug = (quantization ? file.replace(new RegExp(`[-._]?${quantization}`, 'i'), '') : file)
@@ -77,7 +77,9 @@ export function slugOf(name: string): string | undefined {
     .replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, '')
     .slice(0, 64)
     .replace(/[^a-z0-9]+$/, '')
-  return /[a-z].*[a-z0-9]/.test(slug) && modelId.test(slug) && !/^(models?|ggml-model|main|snapshot)$/.test(slug)
+  return /[a-z].*[a-z0-9]/.test(slug) &&
+    modelId.test(slug) &&
+    !/^(models?|ggml-model|main|snapshot|[0-9a-f]{40})$/.test(slug)
     ? slug
     : undefined
 }

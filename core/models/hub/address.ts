@@ -63,7 +63,14 @@ export async function pullAddress(
   if (preview && missing.length > 0) {
     const files = found.map(({ file, url: part, size }) => ({ name: file, url: part, size }))
     const header = await readRemoteHeader(files, { ask, retryRules, signal })
-    if (header) await preview({ header, path: found[0]!.path, repository: null, bytes: bytesOf(missing) })
+    if (header)
+      await preview({
+        header,
+        path: found[0]!.path,
+        repository: null,
+        bytes: bytesOf(missing),
+        totalBytes: bytesOf(found),
+      })
   }
   onEvent({
     event: 'plan',

@@ -1,4 +1,6 @@
 import { Failure } from '../../failure.ts'
+import { chooseFolder } from './choose-folder.ts'
+import { listed } from './listed.ts'
 
 /** A file of a repository. */
 export interface HubFile {
@@ -64,7 +66,13 @@ interface Model {
  * Chooses the files to download. `requested` is a path, the name of a file, or a quantization. Throws Failure
  * `model_not_found`, which lists the available files, if none matches, and `invalid_value` if several match.
  */
-export function chooseFiles(repository: string, files: readonly HubFile[], requested: string | null): Choice {
+export function chooseFiles(
+  repository: string,
+  files: readonly HubFile[],
+  requested: string | null,
+  /** The parsed model_index.json of the repository, if it has one. */
+  index?: unknown,
+): Choice {
   const models = modelsIn(files)
   if (requested !== null) {
     const found = named(repository, files, models, requested)
@@ -72,7 +80,8 @@ export function chooseFiles(repository: string, files: readonly HubFile[], reque
     const main = model?.main ?? found
     return {
       kind: main.toLowerCase().endsWith('.gguf') ? 'gguf' : 'file',
-      files: model?.files ?? files.filter(file => file.path === found),
+      // A voice for Piper has its configuration beside it.
+      files: model?.files ?? files.filter(file => file.path === found || file.path === `${found}.json`),
       main,
       others: models.map(one => one.main).filter(path => path !== main),
     }
@@ -87,12 +96,7 @@ export function chooseFiles(repository: string, files: readonly HubFile[], reque
       others: models.map(one => one.main).filter(path => path !== best!.main),
     }
   }
-  if (files.some(({ path }) => path.endsWith('.safetensors')))
-    return { kind: 'snapshot', files: snapshotOf(files), main: null, others: [] }
-  throw new Failure(
-    'model_not_found',
-    `The repository ${repository} has neither a GGUF file nor safetensors files, so infer cannot run it. Look for a repository whose name ends in -GGUF.`,
-  )
+  return chooseFolder(repository, files, index)
 }
 
 /** Returns the GGUF models: single files, and parts that belong together. */
@@ -137,23 +141,5 @@ function named(repository: string, files: readonly HubFile[], models: readonly M
   throw new Failure(
     'model_not_found',
     `The repository ${repository} has no file '${requested}'. It has: ${listed(available)}.`,
-  )
-}
-
-/** Lists up to twelve names, and how many more there are. */
-export const listed = (paths: readonly string[]): string =>
-  [...paths.slice(0, 12), ...(paths.length > 12 ? [`and ${paths.length - 12} more`] : [])].join(', ')
-
-/**
- * Returns the files that a safetensors engine reads: weights, configuration, tokenizer, code. Files with the same weights
- * in another form are left out: `original/` and `consolidated…` beside an index, and folders for other programs.
- */
-function snapshotOf(files: readonly HubFile[]): HubFile[] {
-  const indexed = files.some(({ path }) => path === 'model.safetensors.index.json' || path === 'model.safetensors')
-  return files.filter(
-    ({ path }) =>
-      /\.(safetensors|json|jinja|txt|model|tiktoken|py)$/.test(path) &&
-      !/^(original|metal|onnx|openvino|coreml)\//.test(path) &&
-      !(indexed && /^consolidated[.\d-]*.*\.safetensors$/.test(path)),
   )
 }

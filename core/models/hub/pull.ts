@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readlink, rename, stat, symlink, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { GgufHeader } from '../gguf-header.ts'
+import type { Recognition } from '../recognition/recognition.ts'
 import { type Choice, chooseFiles, type HubFile } from './choose.ts'
 import { firstRequest } from './first-request.ts'
 import { type Layout, layoutOf } from './layout.ts'
@@ -10,6 +11,7 @@ import { listRepository } from './listing.ts'
 import { withLock } from './lock.ts'
 import type { HubReference } from './reference.ts'
 import { readRemoteHeader } from './remote-header.ts'
+import { readRemoteJson, recogniseRemote } from './remote-recognition.ts'
 import { defaultRetryRules, openRequests, type RetryRules } from './requests.ts'
 import type { HubSettings } from './settings.ts'
 import { requireSpace } from './space.ts'
@@ -49,12 +51,17 @@ export interface PullTools {
   signal: AbortSignal
   onEvent: (event: PullEvent) => void
   retryRules?: RetryRules
-  /** Called with the header of a GGUF model before the download, if the server supports ranges. If it throws, the download ends. */
+  /** Called with what the model is before the download, if the server supports ranges. If it throws, the download ends. */
   preview?: (preview: Preview) => Promise<void>
 }
 
 export interface Preview {
-  header: GgufHeader
+  /** The header of a GGUF model. */
+  header?: GgufHeader
+  /** What any other model is. */
+  recognition?: Recognition
+  /** Bytes of all its files. */
+  totalBytes: number
   /** Path of the model after the download. */
   path: string
   repository: string | null
@@ -88,17 +95,25 @@ export async function pullModel(
     signal,
     cancel,
   })
-  const choice = chooseFiles(repository, files, reference.file)
+  const urlOf = (path: string) =>
+    `${hub.endpoint}/${repository}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`
+  const remote = { repository, urlOf, ask, retryRules, signal }
+  const index = reference.file === null ? await readRemoteJson(files, 'model_index.json', remote) : undefined
+  const choice = chooseFiles(repository, files, reference.file, index)
   const layout = layoutOf(hub.cache, repository)
   const present = await Promise.all(choice.files.map(file => hasBlob(layout, file)))
   const missing = choice.files.filter((_, at) => !present[at])
-  const urlOf = (path: string) =>
-    `${hub.endpoint}/${repository}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`
   const path = choice.main === null ? layout.snapshot(commit) : layout.file(commit, choice.main)
-  if (preview && choice.kind === 'gguf' && missing.length > 0) {
-    const parts = choice.files.map(file => ({ name: file.path, url: urlOf(file.path), size: file.size }))
-    const header = await readRemoteHeader(parts, { ask, retryRules, signal })
-    if (header) await preview({ header, path, repository, bytes: bytesOf(missing) })
+  if (preview && missing.length > 0) {
+    const sizes = { path, repository, bytes: bytesOf(missing), totalBytes: bytesOf(choice.files) }
+    if (choice.kind === 'gguf') {
+      const parts = choice.files.map(file => ({ name: file.path, url: urlOf(file.path), size: file.size }))
+      const header = await readRemoteHeader(parts, remote)
+      if (header) await preview({ header, ...sizes })
+    } else {
+      const recognition = await recogniseRemote(choice, remote)
+      if (recognition) await preview({ recognition, ...sizes })
+    }
   }
   onEvent({
     event: 'plan',

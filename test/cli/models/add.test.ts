@@ -1,4 +1,4 @@
-import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
@@ -198,12 +198,15 @@ test('a reference and a URL are downloaded first', async () => {
   expect(written()).toContain(`source: ${dataDir}/models/x-Q4_K_M.gguf`)
 })
 
-test('a safetensors folder is added with vLLM', async () => {
-  const { dataDir, add } = setUp()
+test('a safetensors folder is added with vLLM where that is installed', async () => {
+  const { dataDir, file, add } = setUp()
+  chmodSync(file('vllm', Buffer.from('#!/bin/sh\n')), 0o755)
   mkdirSync(join(dataDir, 'Some-Model'))
   writeFileSync(join(dataDir, 'Some-Model/config.json'), '{"architectures":["Qwen3ForCausalLM"]}')
   writeFileSync(join(dataDir, 'Some-Model/model.safetensors'), Buffer.alloc(1000))
-  expect(json(await add(join(dataDir, 'Some-Model'), ['--yes', '--json']))).toMatchObject({
+  const env = { PATH: `${dataDir}:${process.env.PATH}` }
+  expect(json(await add(join(dataDir, 'Some-Model'), ['--yes', '--json'], env))).toMatchObject({
+    advice: [],
     model: {
       id: 'some-model',
       engine: 'vllm',

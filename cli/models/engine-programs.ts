@@ -1,0 +1,71 @@
+import { join } from 'node:path'
+import type { SuggestedEngine } from '../../core/models/recognition/recognition.ts'
+import type { Task } from '../../core/schemas/task.ts'
+import { findProgram } from '../../gpu/launcher/program.ts'
+
+interface EngineProgram {
+  /** The program that must be found; absent for an engine that is started by a configured command. */
+  program?: string
+  /** How to install it, as a sentence. */
+  install: string
+}
+
+const setUp = (name: string) => `Install it with: infer engine setup ${name}`
+const onPath = (name: string, program: string) => `Install ${name}, so that '${program}' is on the PATH.`
+
+/** How the engines that infer can suggest are found on this machine. `gguf` is built in. */
+const programs: Readonly<Record<Exclude<SuggestedEngine, 'gguf'>, EngineProgram>> = {
+  'llama-server': { program: 'llama-server', install: onPath('llama.cpp', 'llama-server') },
+  vllm: { program: 'vllm', install: 'Install it with: pip install vllm' },
+  'vllm-omni': { program: 'vllm', install: 'Install it with: pip install vllm vllm-omni' },
+  sglang: { program: 'sglang', install: "Install it with: pip install 'sglang[all]'" },
+  'sglang-diffusion': { program: 'sglang', install: "Install it with: pip install 'sglang[diffusion]'" },
+  tei: {
+    program: 'text-embeddings-router',
+    install: onPath('Text Embeddings Inference', 'text-embeddings-router'),
+  },
+  infinity: { program: 'infinity_emb', install: "Install it with: pip install 'infinity-emb[all]'" },
+  'whisper-server': { program: 'whisper-server', install: onPath('whisper.cpp', 'whisper-server') },
+  'sd-server': { program: 'sd-server', install: onPath('stable-diffusion.cpp', 'sd-server') },
+  python: { program: 'infer-worker', install: setUp('python') },
+  comfyui: { install: "Install ComfyUI, and give its start as 'command' in infer.yaml." },
+  speaches: { install: 'Install speaches. See: infer help engines' },
+  'kokoro-fastapi': { install: 'Install Kokoro-FastAPI. See: infer help engines' },
+  piper: { program: 'piper', install: 'Install it with: pip install piper-tts' },
+}
+
+/** The Python worker speaks and transcribes in an environment of its own, and does everything in the large one. */
+const speechEnvironment = 'speech'
+
+/** What decides whether an engine is installed. */
+export interface InstalledWhere {
+  dataDir: string
+  /** The PATH of the environment. */
+  path: string
+  /** Tasks of the model. */
+  tasks: readonly Task[]
+}
+
+/** Returns whether the program of an engine is on the PATH or in an environment of `infer engine setup`. */
+export function isInstalled(engine: SuggestedEngine, { dataDir, path, tasks }: InstalledWhere): boolean {
+  if (engine === 'gguf') return true
+  const { program } = programs[engine]
+  if (program === undefined) return false
+  const environments = [engine, ...(engine === 'python' && isSpeech(tasks) ? [speechEnvironment] : [])]
+  const folders = environments.map(name => join(dataDir, 'engines', name, 'bin'))
+  return findProgram(program, [...folders, path].join(':')) !== undefined
+}
+
+/** Returns how to install an engine, as a sentence. */
+export function installAdvice(engine: SuggestedEngine, tasks: readonly Task[]): string {
+  if (engine === 'gguf') return ''
+  const install = engine === 'python' && isSpeech(tasks) ? setUp(speechEnvironment) : programs[engine].install
+  return `The engine '${engine}' is not installed on this machine. ${install}`
+}
+
+const speechTasks: ReadonlySet<Task> = new Set<Task>([
+  'std/audio-speech',
+  'std/audio-transcription',
+  'std/audio-translation',
+])
+const isSpeech = (tasks: readonly Task[]): boolean => tasks.some(task => speechTasks.has(task))

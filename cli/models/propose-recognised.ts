@@ -1,0 +1,147 @@
+import { readdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { hostEnvironment } from '../../core/config.ts'
+import { Failure } from '../../core/failure.ts'
+import type { ModelEntry } from '../../core/models/edit.ts'
+import { Model } from '../../core/models/model.ts'
+import { idFrom } from '../../core/models/propose.ts'
+import { chooseEngine } from '../../core/models/recognition/choose-engine.ts'
+import type { GenerationDefaults } from '../../core/models/recognition/diffusion-families.ts'
+import { findCompanions } from '../../core/models/recognition/recognise-file.ts'
+import { type Recognition, suggestedEngines } from '../../core/models/recognition/recognition.ts'
+import type { Task } from '../../core/schemas/task.ts'
+import { estimate, filesNeed } from '../../gpu/estimate.ts'
+import { presetOf, presets } from '../../gpu/presets/presets.ts'
+import { sizeText } from '../quantities-text.ts'
+import { installAdvice, isInstalled } from './engine-programs.ts'
+import type { Located } from './locate.ts'
+import { openPlacementTargets } from './placement-targets.ts'
+import { type GivenSettings, limitsOf, type Proposal, type ProposalContext } from './proposal.ts'
+
+/**
+ * Proposes an entry for a model that is not a text model in a GGUF file. The engine is one that is installed, if any
+ * that can run the model is. Throws Failure if infer has no engine for it, or for settings that the engine refuses.
+ */
+export async function proposeRecognised(
+  located: Located,
+  recognition: Recognition,
+  given: GivenSettings,
+  { taken, dataDir }: ProposalContext,
+): Promise<Proposal> {
+  const path = recognition.file === undefined ? located.path : join(located.path, recognition.file)
+  const targets = openPlacementTargets(dataDir)
+  const gpus = (await targets.cards()).length
+  const { engine, advice } = engineFor(recognition, given, { dataDir, gpus })
+  const names = [...(recognition.id === undefined ? [] : [recognition.id]), ...located.names]
+  const further = engine === 'sd-server' ? sdServerFiles(path, recognition) : { args: [], missing: [] }
+  const entry: ModelEntry = {
+    id: given.id ?? idFrom(names, null, taken),
+    engine,
+    source: path,
+    tasks: given.task ?? tasksOn(engine, recognition),
+    ...limitsOf(given),
+    ...(recognition.inputImages === undefined ? {} : { input_images: recognition.inputImages }),
+    ...(further.args.length > 0 ? { args: further.args } : {}),
+  }
+  const model = Model.parse(entry)
+  const room = await targets.targetFor(model)
+  const memory =
+    located.bytes !== undefined && model.memory === undefined
+      ? filesNeed(located.bytes, room.kind)
+      : await estimate(model, room)
+  const needsGpu = room.kind === 'nvidia' && room.capacity === 0
+  return {
+    entry,
+    memory,
+    obstacle: needsGpu ? `The engine '${model.engine}' needs a GPU, and none was found here.` : null,
+    advice: [...advice, ...further.missing],
+    facts: [
+      ['source', path],
+      ['is', `${recognition.is}${located.bytes === undefined ? '' : `, ${sizeText(located.bytes)}`}`],
+      ['engine', `${model.engine}${advice.length > 0 ? ' (not installed)' : ''}`],
+      ['tasks', `${entry.tasks!.join(', ')}${given.task ? '' : `: ${recognition.because}`}`],
+      ...(recognition.defaults ? [['defaults', defaultsText(recognition.defaults)] as [string, string]] : []),
+      ...(recognition.contextLength !== undefined
+        ? [['context', contextText(model, recognition.contextLength)] as [string, string]]
+        : []),
+      ['memory', memory === null ? 'unknown' : `${sizeText(memory)}, estimated from the size of its files`],
+    ],
+  }
+}
+
+function engineFor(
+  recognition: Recognition,
+  given: GivenSettings,
+  { dataDir, gpus }: { dataDir: string; gpus: number },
+): { engine: string; advice: string[] } {
+  const { is, engines } = recognition
+  const tasks = given.task ?? recognition.tasks
+  const found = { dataDir, path: hostEnvironment().PATH ?? '', tasks }
+  if (given.engine !== undefined) {
+    const named = suggestedEngines.find(one => one === given.engine)
+    return {
+      engine: given.engine,
+      advice: named === undefined || isInstalled(named, found) ? [] : [installAdvice(named, tasks)],
+    }
+  }
+  const choice = chooseEngine(engines, {
+    isKnown: name => presets.has(name) && supported(name, tasks).length > 0,
+    isInstalled: name => isInstalled(name, found),
+    runsHere: name => presets.get(name)!.runsOn !== 'gpu' || gpus > 0,
+  })
+  if (!choice)
+    throw new Failure(
+      'unsupported_task',
+      `This is ${is}. It runs with ${engines.join(' or ')}, and this version of infer starts none of them. See: infer help engines`,
+    )
+  return { engine: choice.engine, advice: choice.isInstalled ? [] : [installAdvice(choice.engine, tasks)] }
+}
+
+/** Returns the tasks of a model on an engine. */
+const tasksOn = (engine: string, { tasks, tasksOn: fewer }: Recognition): Task[] =>
+  supported(engine, Object.entries(fewer ?? {}).find(([name]) => name === engine)?.[1] ?? tasks)
+
+/** Returns those of the tasks that infer can do with an engine. */
+function supported(engine: string, tasks: readonly Task[]): Task[] {
+  return tasks.filter(task => {
+    try {
+      return presetOf(Model.parse({ id: 'x', engine, source: '/x', tasks: [task] })) !== undefined
+    } catch (thrown) {
+      if (thrown instanceof Failure) return false
+      throw thrown
+    }
+  })
+}
+
+/** Returns the arguments of sd-server for a file and those beside it, and a sentence about each missing file. */
+function sdServerFiles(path: string, { companions = [], isDiffusionOnly }: Recognition) {
+  const beside = filesBeside(path).map(name => join(dirname(path), name))
+  const found = findCompanions(
+    companions,
+    beside.filter(one => one !== path),
+  )
+  const option = isDiffusionOnly ? '--diffusion-model' : '-m'
+  return {
+    args: isDiffusionOnly || found.args.length > 0 ? [option, path, ...found.args] : [],
+    missing: found.missing.map(
+      ({ option, is }) =>
+        `It also needs ${is}, which is not beside it. Add its path to 'args' of the model in infer.yaml: ${option} /path/to/file`,
+    ),
+  }
+}
+
+function filesBeside(path: string): string[] {
+  try {
+    return readdirSync(dirname(path))
+  } catch {
+    return []
+  }
+}
+
+function defaultsText({ steps, guidance, width, height, frames, fps }: GenerationDefaults): string {
+  const video = frames === undefined ? '' : `, ${frames} frames at ${fps} per second`
+  return `${width}×${height}${video}, ${steps} steps, guidance ${guidance}`
+}
+
+const contextText = ({ context_length: given }: Model, trained: number | null): string =>
+  given === undefined ? `the engine's choice${trained === null ? '' : ` (trained for ${trained})`}` : String(given)

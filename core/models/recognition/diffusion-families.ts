@@ -1,0 +1,197 @@
+import type { Task } from '../../schemas/task.ts'
+
+/** Values that a request of a model gets if it names no others. */
+export interface GenerationDefaults {
+  steps: number
+  guidance: number
+  width: number
+  height: number
+  /** Videos only. */
+  frames?: number
+  fps?: number
+}
+
+/** A file that sd-server needs besides the diffusion model. */
+export interface CompanionFile {
+  /** The option of sd-server that names it. */
+  option: string
+  /** What it is, for the user. */
+  is: string
+  /** Usual names of the file, in lower case. */
+  names: RegExp
+}
+
+/** Models with the same tensors, which the same engines run in the same way. */
+export interface DiffusionFamily {
+  title: string
+  tasks: readonly Task[]
+  defaults: GenerationDefaults
+  /** What sd-server loads beside the diffusion model; absent when sd-server does not run the family. */
+  companions?: readonly CompanionFile[]
+}
+
+const images: readonly Task[] = ['slug/text-to-image', 'slug/image-to-image', 'slug/inpainting']
+const drawings: readonly Task[] = ['slug/text-to-image', 'slug/image-to-image']
+const videos: readonly Task[] = ['slug/text-to-video', 'slug/image-to-video']
+
+const file = (option: string, is: string, names: RegExp): CompanionFile => ({ option, is, names })
+const vae = (is: string, names: RegExp) => file('--vae', is, names)
+const clipL = file('--clip_l', 'the text encoder CLIP-L', /(^|[-_.])clip[-_]?l\b/)
+const clipG = file('--clip_g', 'the text encoder CLIP-G', /(^|[-_.])clip[-_]?g\b/)
+const clipVision = file('--clip_vision', 'the image encoder CLIP vision H', /clip[-_]?vision/)
+const t5 = file('--t5xxl', 'the text encoder T5-XXL', /^(?!umt5).*t5/)
+const umt5 = file('--t5xxl', 'the text encoder UMT5-XXL', /umt5/)
+const llm = (is: string, names: RegExp) => file('--llm', `the text encoder ${is}`, names)
+const fluxVae = vae('the VAE of FLUX.1 (ae.safetensors)', /^(ae|flux.*vae.*)\.(safetensors|sft|gguf)$/)
+const anyVae = vae('its VAE', /vae/)
+const wanVae = vae('the VAE of Wan 2.1', /wan.*2[._]?1.*vae|^wan_vae/)
+const qwenVl = llm('Qwen2.5-VL-7B', /qwen[-_.]?2[._]5[-_.]?vl/)
+
+const square = (steps: number, guidance: number, side = 1024): GenerationDefaults => ({
+  steps,
+  guidance,
+  width: side,
+  height: side,
+})
+const wanDefaults = { steps: 50, guidance: 5, width: 832, height: 480, frames: 81, fps: 16 }
+
+/**
+ * The families of image and video models. Sources: the pipelines of diffusers 0.40 for defaults, the documentation of
+ * stable-diffusion.cpp (August 2026) for the further files.
+ */
+export const diffusionFamilies = {
+  sd1: { title: 'Stable Diffusion 1.x', tasks: images, defaults: square(50, 7.5, 512), companions: [anyVae, clipL] },
+  sd2: { title: 'Stable Diffusion 2.x', tasks: images, defaults: square(50, 7.5, 768), companions: [anyVae, clipL] },
+  sdxl: {
+    title: 'Stable Diffusion XL',
+    tasks: images,
+    defaults: square(50, 5),
+    companions: [anyVae, clipL, clipG],
+  },
+  sd3: {
+    title: 'Stable Diffusion 3',
+    tasks: images,
+    defaults: square(28, 7),
+    companions: [anyVae, clipL, clipG, t5],
+  },
+  flux: { title: 'FLUX.1', tasks: drawings, defaults: square(28, 3.5), companions: [fluxVae, clipL, t5] },
+  'flux-fill': {
+    title: 'FLUX.1 Fill',
+    tasks: ['slug/inpainting'],
+    defaults: square(50, 30),
+    companions: [fluxVae, clipL, t5],
+  },
+  'flux-kontext': {
+    title: 'FLUX.1 Kontext',
+    tasks: ['slug/image-to-image'],
+    defaults: square(28, 3.5),
+    companions: [fluxVae, clipL, t5],
+  },
+  flux2: {
+    title: 'FLUX.2',
+    tasks: drawings,
+    defaults: square(50, 4),
+    companions: [
+      vae('the VAE of FLUX.2', /flux[-_.]?2.*(ae|vae)/),
+      llm('of this FLUX.2 model (dev: Mistral Small 3.2; klein: Qwen3)', /mistral|qwen[-_.]?3/),
+    ],
+  },
+  chroma: { title: 'Chroma', tasks: drawings, defaults: square(28, 4), companions: [fluxVae, t5] },
+  'qwen-image': {
+    title: 'Qwen-Image',
+    tasks: drawings,
+    defaults: square(50, 4),
+    companions: [vae('the VAE of Qwen-Image', /qwen.*vae/), qwenVl],
+  },
+  'qwen-image-edit': {
+    title: 'Qwen-Image-Edit',
+    tasks: ['slug/image-to-image'],
+    defaults: square(50, 4),
+    companions: [vae('the VAE of Qwen-Image', /qwen.*vae/), qwenVl],
+  },
+  'z-image': {
+    title: 'Z-Image',
+    tasks: drawings,
+    defaults: square(50, 5),
+    companions: [fluxVae, llm('Qwen3-4B', /qwen[-_.]?3[-_.]?4b/)],
+  },
+  lumina2: { title: 'Lumina 2', tasks: ['slug/text-to-image'], defaults: square(30, 4) },
+  hidream: { title: 'HiDream-I1', tasks: ['slug/text-to-image'], defaults: square(50, 5) },
+  aura: { title: 'AuraFlow', tasks: ['slug/text-to-image'], defaults: square(50, 3.5) },
+  pixart: { title: 'PixArt', tasks: ['slug/text-to-image'], defaults: square(20, 4.5) },
+  sana: { title: 'Sana', tasks: ['slug/text-to-image'], defaults: square(20, 4.5) },
+  wan: {
+    title: 'Wan',
+    tasks: ['slug/text-to-video'],
+    defaults: wanDefaults,
+    companions: [wanVae, umt5],
+  },
+  'wan-i2v': {
+    title: 'Wan image-to-video',
+    tasks: ['slug/image-to-video'],
+    defaults: wanDefaults,
+    companions: [wanVae, umt5],
+  },
+  'wan2.1-i2v': {
+    title: 'Wan 2.1 image-to-video',
+    tasks: ['slug/image-to-video'],
+    defaults: wanDefaults,
+    companions: [wanVae, umt5, clipVision],
+  },
+  'wan2.2-ti2v': {
+    title: 'Wan 2.2 text- and image-to-video',
+    tasks: videos,
+    defaults: { ...wanDefaults, width: 1280, height: 704, frames: 121, fps: 24 },
+    companions: [vae('the VAE of Wan 2.2', /wan.*2[._]?2.*vae/), umt5],
+  },
+  ltx: {
+    title: 'LTX-Video',
+    tasks: videos,
+    defaults: { steps: 50, guidance: 3, width: 704, height: 512, frames: 161, fps: 25 },
+  },
+  ltx2: {
+    title: 'LTX-2',
+    tasks: videos,
+    defaults: { steps: 30, guidance: 3, width: 768, height: 512, frames: 121, fps: 24 },
+    companions: [
+      vae('the video VAE of LTX-2', /ltx.*video.*vae/),
+      file('--audio-vae', 'the audio VAE of LTX-2', /ltx.*audio.*vae/),
+      llm('Gemma 3 12B', /gemma[-_.]?3/),
+      file('--embeddings-connectors', 'the embeddings connectors of LTX-2', /ltx.*connectors/),
+    ],
+  },
+  hunyuan: {
+    title: 'HunyuanVideo',
+    tasks: ['slug/text-to-video'],
+    defaults: { steps: 50, guidance: 6, width: 1280, height: 720, frames: 121, fps: 24 },
+    companions: [
+      vae('the VAE of HunyuanVideo', /hunyuan.*vae/),
+      qwenVl,
+      file('--t5xxl', 'the text encoder ByT5 small', /byt5/),
+    ],
+  },
+  cogvideo: {
+    title: 'CogVideoX',
+    tasks: ['slug/text-to-video'],
+    defaults: { steps: 50, guidance: 6, width: 720, height: 480, frames: 49, fps: 8 },
+  },
+  mochi: {
+    title: 'Mochi',
+    tasks: ['slug/text-to-video'],
+    defaults: { steps: 64, guidance: 4.5, width: 848, height: 480, frames: 19, fps: 30 },
+  },
+  cosmos: {
+    title: 'Cosmos',
+    tasks: ['slug/text-to-video'],
+    defaults: { steps: 36, guidance: 7, width: 1280, height: 704, frames: 121, fps: 30 },
+  },
+  svd: {
+    title: 'Stable Video Diffusion',
+    tasks: ['slug/image-to-video'],
+    defaults: { steps: 25, guidance: 3, width: 1024, height: 576, frames: 25, fps: 7 },
+  },
+} as const satisfies Record<string, DiffusionFamily>
+
+export type DiffusionFamilyName = keyof typeof diffusionFamilies
+
+export const familyOf = (name: DiffusionFamilyName): DiffusionFamily => diffusionFamilies[name]

@@ -1,0 +1,114 @@
+import type { Task } from '../../schemas/task.ts'
+import { type DiffusionFamilyName, familyOf } from './diffusion-families.ts'
+import type { Recognition, SuggestedEngine } from './recognition.ts'
+
+interface Pipeline {
+  family: DiffusionFamilyName
+  /** Where they differ from those of the family. */
+  tasks?: readonly Task[]
+  inputImages?: number
+}
+
+const images: readonly Task[] = ['slug/text-to-image', 'slug/image-to-image']
+const toVideo: readonly Task[] = ['slug/text-to-video']
+const fromImage: readonly Task[] = ['slug/image-to-video']
+
+/** The pipelines of diffusers 0.40 by `_class_name` of model_index.json. */
+const pipelines: Readonly<Record<string, Pipeline>> = {
+  StableDiffusionPipeline: { family: 'sd1' },
+  StableDiffusionImg2ImgPipeline: { family: 'sd1', tasks: ['slug/image-to-image'] },
+  StableDiffusionInpaintPipeline: { family: 'sd1', tasks: ['slug/inpainting'] },
+  StableDiffusionXLPipeline: { family: 'sdxl' },
+  StableDiffusionXLImg2ImgPipeline: { family: 'sdxl', tasks: ['slug/image-to-image'] },
+  StableDiffusionXLInpaintPipeline: { family: 'sdxl', tasks: ['slug/inpainting'] },
+  StableDiffusion3Pipeline: { family: 'sd3' },
+  FluxPipeline: { family: 'flux', tasks: [...images, 'slug/inpainting'] },
+  FluxFillPipeline: { family: 'flux-fill' },
+  FluxKontextPipeline: { family: 'flux-kontext' },
+  Flux2Pipeline: { family: 'flux2' },
+  Flux2KleinPipeline: { family: 'flux2' },
+  ChromaPipeline: { family: 'chroma' },
+  QwenImagePipeline: { family: 'qwen-image', tasks: [...images, 'slug/inpainting'] },
+  QwenImageEditPipeline: { family: 'qwen-image-edit' },
+  QwenImageEditPlusPipeline: { family: 'qwen-image-edit', inputImages: 3 },
+  ZImagePipeline: { family: 'z-image' },
+  Lumina2Pipeline: { family: 'lumina2' },
+  LuminaText2ImgPipeline: { family: 'lumina2' },
+  HiDreamImagePipeline: { family: 'hidream' },
+  AuraFlowPipeline: { family: 'aura' },
+  PixArtAlphaPipeline: { family: 'pixart' },
+  PixArtSigmaPipeline: { family: 'pixart' },
+  SanaPipeline: { family: 'sana' },
+  WanPipeline: { family: 'wan' },
+  WanImageToVideoPipeline: { family: 'wan-i2v' },
+  LTXPipeline: { family: 'ltx' },
+  LTXImageToVideoPipeline: { family: 'ltx', tasks: fromImage },
+  LTXConditionPipeline: { family: 'ltx' },
+  LTX2Pipeline: { family: 'ltx2' },
+  LTX2ImageToVideoPipeline: { family: 'ltx2', tasks: fromImage },
+  HunyuanVideoPipeline: { family: 'hunyuan' },
+  HunyuanVideoImageToVideoPipeline: { family: 'hunyuan', tasks: fromImage },
+  HunyuanVideo15Pipeline: { family: 'hunyuan' },
+  HunyuanVideo15ImageToVideoPipeline: { family: 'hunyuan', tasks: fromImage },
+  CogVideoXPipeline: { family: 'cogvideo' },
+  CogVideoXImageToVideoPipeline: { family: 'cogvideo', tasks: fromImage },
+  MochiPipeline: { family: 'mochi' },
+  CosmosTextToWorldPipeline: { family: 'cosmos' },
+  StableVideoDiffusionPipeline: { family: 'svd' },
+}
+
+/** Families that these servers run, by their lists of models in 2026. */
+const served: ReadonlySet<DiffusionFamilyName> = new Set([
+  'sd3',
+  'flux',
+  'flux-kontext',
+  'flux2',
+  'qwen-image',
+  'qwen-image-edit',
+  'z-image',
+  'wan',
+  'wan-i2v',
+  'wan2.2-ti2v',
+  'ltx2',
+  'hunyuan',
+])
+/** Families that sd-server loads from a folder of diffusers. */
+const readByCpp: ReadonlySet<DiffusionFamilyName> = new Set(['sd1', 'sd2', 'sdxl'])
+
+/** Returns what a folder of diffusers is, by the content of its model_index.json. Null if it names no pipeline. */
+export function recognisePipeline(index: unknown): Recognition | null {
+  const { _class_name: name } = (typeof index === 'object' && index !== null ? index : {}) as { _class_name?: unknown }
+  if (typeof name !== 'string' || !/^\w{1,100}$/.test(name)) return null
+  const known = pipelines[name]
+  if (!known) return unknownPipeline(name)
+  const family = familyOf(known.family)
+  const engines: SuggestedEngine[] = ['python']
+  if (served.has(known.family)) engines.push('sglang-diffusion', 'vllm-omni')
+  if (readByCpp.has(known.family)) engines.push('sd-server')
+  return {
+    is: `${family.title}, a diffusers pipeline (${name})`,
+    tasks: known.tasks ?? family.tasks,
+    because: `${name} makes ${known.tasks === fromImage || family.defaults.frames ? 'videos' : 'images'}`,
+    engines,
+    defaults: family.defaults,
+    ...(known.inputImages === undefined ? {} : { inputImages: known.inputImages }),
+  }
+}
+
+function unknownPipeline(name: string): Recognition {
+  const task: Task = /ImageToVideo|Img2Vid|I2V/.test(name)
+    ? 'slug/image-to-video'
+    : /Video|Wan|LTX|Movie|Animate|World/.test(name)
+      ? toVideo[0]!
+      : /Inpaint|Fill/.test(name)
+        ? 'slug/inpainting'
+        : /Img2Img|Edit|Kontext|Pix2Pix/.test(name)
+          ? 'slug/image-to-image'
+          : 'slug/text-to-image'
+  return {
+    is: `a diffusers pipeline (${name})`,
+    tasks: [task],
+    because: `guessed from the name ${name}; --task sets others`,
+    engines: ['python'],
+  }
+}

@@ -1,0 +1,49 @@
+import type { Task } from '../../schemas/task.ts'
+import type { CompanionFile, GenerationDefaults } from './diffusion-families.ts'
+
+/** Engines that infer can suggest, by the name that `engine:` in infer.yaml uses. */
+export const suggestedEngines = [
+  'gguf',
+  'llama-server',
+  'vllm',
+  'sglang',
+  'tei',
+  'infinity',
+  'whisper-server',
+  'sd-server',
+  'python',
+  'sglang-diffusion',
+  'vllm-omni',
+  'comfyui',
+  'speaches',
+  'kokoro-fastapi',
+  'piper',
+] as const
+export type SuggestedEngine = (typeof suggestedEngines)[number]
+
+/** What a model is, and how infer can run it. */
+export interface Recognition {
+  /** What it is, for the user: `FLUX.1, a diffusers pipeline (FluxPipeline)`. */
+  is: string
+  tasks: readonly Task[]
+  /** Why it has these tasks, as the end of a sentence. */
+  because: string
+  /** Engines that can run it, best first. */
+  engines: readonly SuggestedEngine[]
+  /** The tasks on an engine that does fewer of them. */
+  tasksOn?: Partial<Record<SuggestedEngine, readonly Task[]>>
+  /** What requests of an image or video model get if they name nothing else. */
+  defaults?: GenerationDefaults
+  /** Files that sd-server needs besides this one. */
+  companions?: readonly CompanionFile[]
+  /** Whether sd-server must load the file as the diffusion model only. */
+  isDiffusionOnly?: boolean
+  /** How many images an edit takes. */
+  inputImages?: number
+  /** The file that the engine loads, if it is not the whole folder. */
+  file?: string
+  /** Tokens that a text model was trained for; null if its configuration does not tell. */
+  contextLength?: number | null
+  /** Whether the name of its folder or file is too general for an id, so that `id` is better. */
+  id?: string
+}
