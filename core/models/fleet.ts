@@ -99,12 +99,25 @@ export interface SpeechTraits {
 }
 
 /** Names the protocol between infer and an engine. The protocols are in core/tasks/protocols. */
-export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'infer-generation'
+export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'openai-images' | 'openai-videos' | 'infer-generation'
+
+/** Request fields for images and videos that OpenAI does not have. */
+export type EngineField =
+  | 'response_format'
+  | 'output_format'
+  | 'seed'
+  | 'negative_prompt'
+  | 'num_inference_steps'
+  | 'guidance_scale'
+  | 'num_frames'
+  | 'fps'
 
 /** The path at which an engine serves a task, and its protocol. */
 export interface EngineRoute {
   protocol: EngineProtocolName
   path: string
+  /** Fields of `openai-images` and `openai-videos` that the engine takes in addition to those of OpenAI. */
+  fields?: readonly EngineField[]
 }
 
 /** The abilities of one kind of engine. Plain data, which core/tasks uses. */
@@ -114,6 +127,8 @@ export interface EngineTraits {
   features: ReadonlySet<Feature>
   /** Whether relevance scores come as probabilities or as raw logits. */
   rerankScores: 'probability' | 'logit'
+  /** The field of a rerank request that has the documents. Default: `documents`. */
+  rerankField?: 'texts'
   /** How pair scores are computed: by the engine's score route, its rerank route, or cosines of its embeddings. */
   scoreBy: 'score' | 'rerank' | 'embeddings'
   /** Whether the engine itself supports `dimensions` and `encoding_format: base64`. */
@@ -165,8 +180,8 @@ export interface SlotUse {
 }
 
 export interface EngineCall {
-  /** POST when absent; a GET has no body. */
-  method?: 'POST' | 'GET'
+  /** POST when absent; others have no body. */
+  method?: 'POST' | 'GET' | 'DELETE'
   path: string
   /** JSON, unless `contentType` is set. */
   body: string | Uint8Array | StreamedBody

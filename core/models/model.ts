@@ -59,14 +59,14 @@ const ownFields = {
     .default('gguf')
     .meta({
       description:
-        'Program that runs the model: gguf (built in), llama-server, vllm, whisper-server, custom (any command), remote (a server elsewhere) or demo (built in, draws images without a model).',
+        'Program that runs the model: gguf (built in), llama-server, vllm, vllm-omni, sglang, sglang-diffusion, tei, infinity, whisper-server, speaches, kokoro-fastapi, custom (any command), remote (a server elsewhere) or demo (built in, draws images without a model).',
       example: 'vllm',
       with: { id: 'llama-70b', source: 'meta-llama/Llama-3.3-70B-Instruct' },
     }),
   source: z.string().optional().meta({
     description: 'Model file, folder, or name on the model hub that the engine loads.',
     example: '/models/qwen3-8b-q4_k_m.gguf',
-    absent: 'none; required for gguf, llama-server and whisper-server; vllm takes the id',
+    absent: 'none; required for gguf, llama-server, whisper-server and kokoro-fastapi; others take the id',
   }),
   tasks: z
     .array(Task)

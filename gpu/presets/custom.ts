@@ -5,7 +5,7 @@ import { everyRoute } from './routes.ts'
 
 /**
  * Any command that serves an OpenAI-compatible API, or for images and videos the protocol of
- * core/tasks/protocols/generation-call.ts. In its arguments `{model}` is the source, `{id}` the model name in requests,
+ * core/tasks/protocols/generation-call.ts unless `protocol` is `openai`. In its arguments `{model}` is the source, `{id}` the model name in requests,
  * `{threads}` the number of threads, and `{port}` or `{socket}` the address to listen on. INFER_ENGINE_KEY contains the
  * bearer token of the requests, which the engine may check.
  */
@@ -13,6 +13,7 @@ export const custom: Preset = {
   name: 'custom',
   runsOn: 'either',
   assumesRoutes: true,
+  settings: ['protocol'],
   configurationFault: model =>
     model.command?.some(part => part.includes('{port}') || part.includes('{socket}'))
       ? undefined
@@ -30,12 +31,12 @@ export const custom: Preset = {
   key: (_model, launchKey) => launchKey,
   address: () => undefined,
   healthPath: model => model.health_path ?? '/health',
-  reportsRunning: model => model.tasks.some(task => task in inferGeneration.paths),
+  reportsRunning: model => model.protocol !== 'openai' && model.tasks.some(task => task in inferGeneration.paths),
   loadStallMs: model => model.load_timeout,
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      routes: everyRoute(),
+      routes: everyRoute(model),
       features: allFeatures,
       rerankScores: 'probability',
       scoreBy: 'score',

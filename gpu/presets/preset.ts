@@ -110,6 +110,7 @@ export interface Preset {
 
 /** Fields of the configuration that only some engines support. */
 export const engineSettings = [
+  'protocol',
   'gpu',
   'gpu_layers',
   'flash_attention',

@@ -5,15 +5,37 @@ import { impliedBy, type Task, tasks } from '../../core/schemas/task.ts'
 import { custom } from './custom.ts'
 import { demo } from './demo.ts'
 import { gguf } from './gguf.ts'
+import { infinity } from './infinity.ts'
+import { kokoroFastapi } from './kokoro-fastapi.ts'
 import { llamaServer } from './llama-server.ts'
 import { engineSettings, type Preset } from './preset.ts'
 import { remote } from './remote.ts'
+import { sglang } from './sglang.ts'
+import { sglangDiffusion } from './sglang-diffusion.ts'
+import { speaches } from './speaches.ts'
+import { tei } from './tei.ts'
 import { vllm } from './vllm.ts'
+import { vllmOmni } from './vllm-omni.ts'
 import { whisperServer } from './whisper-server.ts'
 
 /** Every kind of engine, by the name that `engine:` in infer.yaml uses. */
 export const presets: ReadonlyMap<string, Preset> = new Map(
-  [gguf, llamaServer, vllm, whisperServer, custom, remote, demo].map(preset => [preset.name, preset]),
+  [
+    gguf,
+    llamaServer,
+    vllm,
+    vllmOmni,
+    sglang,
+    sglangDiffusion,
+    tei,
+    infinity,
+    whisperServer,
+    speaches,
+    kokoroFastapi,
+    custom,
+    remote,
+    demo,
+  ].map(preset => [preset.name, preset]),
 )
 
 /**

@@ -10,6 +10,7 @@ export const remote: Preset = {
   name: 'remote',
   runsOn: 'elsewhere',
   assumesRoutes: true,
+  settings: ['protocol'],
   configurationFault: model => (model.url ? undefined : "it needs 'url', the address of the server."),
   slots: 64,
   channel: () => 'port',
@@ -23,7 +24,7 @@ export const remote: Preset = {
   keepAliveMs: 4_000,
   traits: model => {
     const prefix = basePath(model.url)
-    const routes = everyRoute()
+    const routes = everyRoute(model)
     if (prefix !== '') for (const route of Object.values(routes)) route.path = prefix + route.path.slice('/v1'.length)
     return traitsFor(model, {
       routes,

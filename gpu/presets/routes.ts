@@ -1,8 +1,11 @@
-import type { EngineTraits } from '../../core/models/fleet.ts'
+import type { EngineField, EngineTraits } from '../../core/models/fleet.ts'
+import type { Model } from '../../core/models/model.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
+import { openaiImages } from '../../core/tasks/protocols/openai-images.ts'
 import { classification, openaiText } from '../../core/tasks/protocols/openai-text.ts'
+import { openaiVideos } from '../../core/tasks/protocols/openai-videos.ts'
 import type { EngineProtocol } from '../../core/tasks/protocols/protocol.ts'
 
 /** The path and the protocol by which an engine serves each task. */
@@ -17,5 +20,17 @@ export function routesOf(protocols: readonly EngineProtocol[], tasks?: readonly 
   return routes
 }
 
-/** Every route of every protocol, for engines about which nothing is known. */
-export const everyRoute = (): Routes => routesOf([openaiText, classification, openaiAudio, inferGeneration])
+/** Returns the routes with the fields that the engine takes in addition to those of OpenAI. */
+export function withFields(routes: Routes, fields: readonly EngineField[]): Routes {
+  for (const route of Object.values(routes)) route.fields = fields
+  return routes
+}
+
+/** Every route of an engine about which nothing is known but its protocol for images and videos. */
+export const everyRoute = ({ protocol }: Pick<Model, 'protocol'>): Routes =>
+  routesOf([
+    openaiText,
+    classification,
+    openaiAudio,
+    ...(protocol === 'openai' ? [openaiImages, openaiVideos] : [inferGeneration]),
+  ])

@@ -39,6 +39,12 @@ export interface AudioProtocol extends EngineProtocol {
   transcribeStream(...call: Parameters<AudioProtocol['transcribe']>): Promise<EngineStream>
 }
 
+/**
+ * Stores the file at a URL that an engine answered, under the rules for URLs of callers. Rejects with Failure
+ * `url_fetch_failed`, or with the reason of the signal.
+ */
+export type Download = (file: { url: string; path: string; maxBytes: number; signal: AbortSignal }) => Promise<void>
+
 /** A protocol for tasks that write image or video files. */
 export interface GenerationProtocol extends EngineProtocol {
   /** Runs one generation: the files are in the folder of the call when it resolves. Rejects with Failure. */
@@ -48,5 +54,6 @@ export interface GenerationProtocol extends EngineProtocol {
     call: GenerationCall,
     signal: AbortSignal,
     report: RunReport,
+    download: Download,
   ): Promise<Completed>
 }

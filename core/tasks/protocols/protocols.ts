@@ -1,13 +1,15 @@
 import type { EngineRoute } from '../../models/fleet.ts'
 import { inferGeneration } from './infer-generation.ts'
 import { openaiAudio } from './openai-audio.ts'
+import { openaiImages } from './openai-images.ts'
+import { openaiVideos } from './openai-videos.ts'
 import type { AudioProtocol, EngineProtocol, GenerationProtocol } from './protocol.ts'
 
 /** Protocols for audio; a new one is one file and one entry here. */
 const audioProtocols: readonly AudioProtocol[] = [openaiAudio]
 
 /** Protocols that generate files; a new one is one file and one entry here. */
-const generationProtocols: readonly GenerationProtocol[] = [inferGeneration]
+const generationProtocols: readonly GenerationProtocol[] = [inferGeneration, openaiImages, openaiVideos]
 
 /** Returns the protocol for audio and transcription requests to an engine. */
 export const audioProtocol = (route: Pick<EngineRoute, 'protocol'>): AudioProtocol => found(audioProtocols, route)
