@@ -47,6 +47,11 @@ export async function takeContent(lease: Lease, path: string, { folder, name }: 
     },
     signal,
   )
-  await pipeline(bytes, createWriteStream(join(folder, name), { flags: 'wx', mode: 0o600 }))
+  await pipeline(bytes, createWriteStream(join(folder, name), { flags: 'wx', mode: 0o600 })).catch(
+    (thrown: unknown) => {
+      // If the stream failed before it was read, the pipeline knows only that it was closed.
+      throw bytes.errored ?? thrown
+    },
+  )
   return contentType
 }
