@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import type { Failure } from '../failure.ts'
 import type { SpeechFormat } from '../schemas/speech-format.ts'
 import type { Task } from '../schemas/task.ts'
+import type { EngineField } from './engine-field.ts'
 import type { Feature, Model } from './model.ts'
 
 /**
@@ -100,17 +101,6 @@ export interface SpeechTraits {
 
 /** Names the protocol between infer and an engine. The protocols are in core/tasks/protocols. */
 export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'openai-images' | 'openai-videos' | 'infer-generation'
-
-/** Request fields for images and videos that OpenAI does not have. */
-export type EngineField =
-  | 'response_format'
-  | 'output_format'
-  | 'seed'
-  | 'negative_prompt'
-  | 'num_inference_steps'
-  | 'guidance_scale'
-  | 'num_frames'
-  | 'fps'
 
 /** The path at which an engine serves a task, and its protocol. */
 export interface EngineRoute {

@@ -1,4 +1,5 @@
-import type { EngineField, EngineTraits } from '../../core/models/fleet.ts'
+import type { EngineField } from '../../core/models/engine-field.ts'
+import type { EngineTraits } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'

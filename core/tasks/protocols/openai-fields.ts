@@ -1,5 +1,6 @@
 import { Failure } from '../../failure.ts'
-import type { EngineField, EngineRoute } from '../../models/fleet.ts'
+import type { EngineField } from '../../models/engine-field.ts'
+import type { EngineRoute } from '../../models/fleet.ts'
 import type { RunReport } from '../run-job.ts'
 import type { EngineInputs, GenerationCall } from './generation-call.ts'
 
