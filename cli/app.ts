@@ -22,6 +22,7 @@ import { openFiles } from '../core/files/files.ts'
 import { type Jobs, openJobs } from '../core/jobs/jobs.ts'
 import { openPromptExpansion } from '../core/jobs/prompt-expansion.ts'
 import { openPromptRewriting } from '../core/jobs/prompt-rewriting.ts'
+import { openDownload } from '../core/media/download.ts'
 import { openFfmpeg } from '../core/media/ffmpeg.ts'
 import { openMedia } from '../core/media/media.ts'
 import { defaultModels } from '../core/models/defaults.ts'
@@ -149,6 +150,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const throughput = openThroughput()
   const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
   const media = openMedia({ config, store, files, cpu, ffmpeg, log })
+  const download = openDownload({ media: config.media, log })
   const conversion = openConversion({ cpu, ffmpeg })
   const shares = openShares({ store: store.organizations, plans, log })
   await Promise.all([shares.read(), organizations.watch()])
@@ -202,7 +204,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
             text: openTextRunner({ registry, cpu, media, limits: config.limits }),
             speech: openSpeechRunner({ files, registry, media, ffmpeg, conversion, limits: config.limits }),
             transcription: openTranscriptionRunner({ registry, cpu, media, limits: config.limits }),
-            generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
+            generation: openGenerationRunner({ files, registry, download, cpu, ffmpeg, limits: config.limits, log }),
           },
           used,
           config.batch_price_factor,

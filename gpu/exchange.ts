@@ -98,7 +98,7 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
         path,
         headers: bytes === undefined ? bodyHeaders : [...bodyHeaders, 'content-length', String(bytes)],
         body:
-          method === 'GET'
+          method !== 'POST'
             ? null
             : stream
               ? body.open()

@@ -36,6 +36,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
     group: 'Operate',
     topics: [
       { topic: 'engines', summary: 'vLLM, llama-server, SGLang, your own program' },
+      { topic: 'image-engines', summary: 'diffusers, sd-server, vLLM-Omni: your own image models' },
       { topic: 'comfyui', summary: 'ComfyUI workflows as image and video models' },
       { topic: 'gpus-and-memory', summary: 'what is loaded where, and why' },
       { topic: 'organizations', summary: 'organizations, tokens, limits and spend' },

@@ -1,6 +1,6 @@
 import type { RegionLabel } from '../schemas/region.ts'
 import type { Task } from '../schemas/task.ts'
-import type { EngineTraits } from './fleet.ts'
+import type { EngineTraits } from './engine-traits.ts'
 import type { Model } from './model.ts'
 
 /** An enabled model as the checks of requests need it. Plain data, so that it can be sent to a thread. */

@@ -1,11 +1,10 @@
 import type { Readable } from 'node:stream'
 import type { Failure } from '../failure.ts'
-import type { SpeechFormat } from '../schemas/speech-format.ts'
 import type { Task } from '../schemas/task.ts'
-import type { ComfyuiSettings } from './comfyui/settings.ts'
 import type { EngineProgress } from './engine-progress.ts'
 import type { EngineSocket, SocketListener } from './engine-socket.ts'
-import type { Feature, Model } from './model.ts'
+import type { EngineTraits } from './engine-traits.ts'
+import type { Model } from './model.ts'
 
 /**
  * The interface between requests and engines. The server, the jobs and the CLI know GPUs only through these types;
@@ -87,68 +86,6 @@ export interface SlotQueue {
   refuse(modelId: string, failure: () => Failure, withinMs: number): void
 }
 
-/** Describes a model that synthesizes speech. Plain data. */
-export interface SpeechTraits {
-  /** Formats that its engine writes; infer converts the engine's WAV to the others. */
-  formats: readonly SpeechFormat[]
-  /** Null if they are not known: then the engine decides whether a voice exists. */
-  voices: readonly string[] | null
-  /** Further names of voices, each with its voice. */
-  aliases: Readonly<Record<string, string>>
-  /** Maximum characters of one text. */
-  longestInput: number
-  /** The engine's fields for the recording of a voice to clone and its words, if they have other names than ours. */
-  reference?: { audio: string; text: string }
-}
-
-/** Names the protocol between infer and an engine. The protocols are in core/tasks/protocols. */
-export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'piper' | 'infer-generation' | 'sd-server' | 'comfyui'
-
-/** The path at which an engine serves a task, and its protocol. */
-export interface EngineRoute {
-  protocol: EngineProtocolName
-  path: string
-  /** Input images guide an editing model. Default: the output starts from the input image. */
-  images?: 'reference'
-  /** The workflow that the engine runs, for the protocol comfyui: its file, and how requests are written into it. */
-  workflow?: { file: string; settings: ComfyuiSettings }
-}
-
-/** The abilities of one kind of engine. Plain data, which core/tasks uses. */
-export interface EngineTraits {
-  /** The engine does not support a task without a route. */
-  routes: Partial<Record<Task, EngineRoute>>
-  features: ReadonlySet<Feature>
-  /** Whether relevance scores come as probabilities or as raw logits. */
-  rerankScores: 'probability' | 'logit'
-  /** How pair scores are computed: by the engine's score route, its rerank route, or cosines of its embeddings. */
-  scoreBy: 'score' | 'rerank' | 'embeddings'
-  /** Whether the engine itself supports `dimensions` and `encoding_format: base64`. */
-  dimensions: boolean
-  base64: boolean
-  /**
-   * How a stream reports its token usage: not at all, at its end (`stream_options.include_usage`), in every event
-   * (`continuous_usage_stats`), or at its end with the prompt tokens before its first token (`return_progress`).
-   */
-  streamUsage: 'none' | 'end' | 'continuous' | 'progress'
-  /** Whether `tool_choice` may name a tool. Otherwise the engine gets that tool alone, and `required`. */
-  namedTool: boolean
-  /** `schema`: `json_object` is sent as a JSON schema, because the engine would accept any JSON value. Default: by its name. */
-  jsonObject?: 'schema'
-  /** Whether a completion can have several prompts, also when it is streamed. */
-  promptLists: boolean
-  /** Whether a translation is a transcription with the field `translate`; other engines have a route for it. */
-  translateField?: boolean
-  /** Whether the engine is a server elsewhere, so that the region of this machine is not its region. */
-  isElsewhere?: true
-  /** How many input images one edit may have. Default: 1. */
-  inputImages?: number
-  /** Only of models that synthesize speech. */
-  speech?: SpeechTraits
-  /** Name of the model in requests to the engine. */
-  upstreamId: string
-}
-
 /** One slot of one engine. Release it in every outcome; releasing it twice does nothing. */
 export interface Lease extends Disposable {
   readonly engineId: string
@@ -178,8 +115,8 @@ export interface SlotUse {
 }
 
 export interface EngineCall {
-  /** POST when absent; a GET has no body. */
-  method?: 'POST' | 'GET'
+  /** POST when absent; others have no body. */
+  method?: 'POST' | 'GET' | 'DELETE'
   path: string
   /** JSON, unless `contentType` is set. */
   body: string | Uint8Array | StreamedBody

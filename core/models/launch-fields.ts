@@ -89,6 +89,16 @@ export const launchFields = {
     with: remote,
     absent: 'none: no key is sent',
   }),
+  protocol: z
+    .enum(['infer', 'openai'])
+    .optional()
+    .meta({
+      description:
+        "`custom` and `remote` only: how images and videos are requested. `infer`: by the protocol of infer, POST /v1/generate. `openai`: by OpenAI's routes /v1/images/generations, /v1/images/edits and /v1/videos.",
+      example: 'openai',
+      with: { ...remote, tasks: ['slug/text-to-image'] },
+      absent: 'infer',
+    }),
   upstream_id: z.string().optional().meta({
     description: 'Name of the model in requests to the engine.',
     example: 'gpt-oss-120b',

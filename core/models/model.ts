@@ -62,7 +62,7 @@ const ownFields = {
     .default('gguf')
     .meta({
       description:
-        'Program that runs the model: gguf (built in), llama-server, vllm, whisper-server, sd-server, comfyui, python (libraries of Python: see `infer engine setup`), piper, espeak-ng, custom (any command), remote (a server elsewhere) or demo (built in, draws images without a model).',
+        'Program that runs the model: gguf (built in), llama-server, vllm, vllm-omni, sglang, sglang-diffusion, tei, infinity, whisper-server, speaches, kokoro-fastapi, sd-server, comfyui, python (libraries of Python: see `infer engine setup`), piper, espeak-ng, custom (any command), remote (a server elsewhere) or demo (built in, draws images without a model).',
       example: 'vllm',
       with: { id: 'llama-70b', source: 'meta-llama/Llama-3.3-70B-Instruct' },
     }),
@@ -71,7 +71,7 @@ const ownFields = {
       'Model file, folder, or name on the model hub that the engine loads. With `comfyui`, the file of the workflow.',
     example: '/models/qwen3-8b-q4_k_m.gguf',
     absent:
-      'none; required for gguf, llama-server, whisper-server, sd-server, comfyui, python and piper; vllm takes the id',
+      'none; required for gguf, llama-server, whisper-server, sd-server, comfyui, python, piper and kokoro-fastapi; others take the id',
   }),
   tasks: z
     .array(Task)

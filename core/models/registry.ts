@@ -3,7 +3,7 @@ import type { GenerationTask } from '../schemas/task.ts'
 import type { Catalog } from './catalog.ts'
 import { compareModels, type ModelChanges } from './change.ts'
 import { offeredModels } from './defaults.ts'
-import type { EngineTraits } from './fleet.ts'
+import type { EngineTraits } from './engine-traits.ts'
 import type { Model } from './model.ts'
 import { slugTable } from './slugs.ts'
 

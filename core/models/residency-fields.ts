@@ -40,7 +40,7 @@ export const residencyFields = {
     unit: 'requests',
     example: 8,
     absent:
-      '4 for gguf and llama-server, 256 for vllm, 16 for custom, 64 for remote, 2 for demo, 1 for whisper-server and sd-server',
+      '4 for gguf and llama-server, 256 for vllm, 128 for sglang, 64 for tei, infinity and remote, 16 for custom, 4 for speaches and kokoro-fastapi, 2 for demo, 1 for whisper-server, sd-server, comfyui, vllm-omni and sglang-diffusion',
   }),
   max_queue: z.number().int().min(0).default(512).meta({
     description:

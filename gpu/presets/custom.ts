@@ -6,7 +6,7 @@ import { comfyuiRoutes, everyRoute } from './routes.ts'
 
 /**
  * Any command that serves an OpenAI-compatible API, or for images and videos the protocol of
- * core/tasks/protocols/generation-call.ts. In its arguments `{model}` is the source, `{id}` the model name in requests,
+ * core/tasks/protocols/generation-call.ts unless `protocol` is `openai`. In its arguments `{model}` is the source, `{id}` the model name in requests,
  * `{threads}` the number of threads, and `{port}` or `{socket}` the address to listen on. INFER_ENGINE_KEY contains the
  * bearer token of the requests, which the engine may check.
  */
@@ -14,6 +14,7 @@ export const custom: Preset = {
   name: 'custom',
   runsOn: 'either',
   assumesRoutes: true,
+  settings: ['protocol'],
   configurationFault: model =>
     model.command?.some(part => part.includes('{port}') || part.includes('{socket}'))
       ? undefined
@@ -32,12 +33,13 @@ export const custom: Preset = {
   address: () => undefined,
   healthPath: model => model.health_path ?? (model.comfyui ? '/system_stats' : '/health'),
   runningPath: model => (model.comfyui ? '/prompt' : null),
-  reportsRunning: model => !model.comfyui && model.tasks.some(task => task in inferGeneration.paths),
+  reportsRunning: model =>
+    !model.comfyui && model.protocol !== 'openai' && model.tasks.some(task => task in inferGeneration.paths),
   loadStallMs: model => model.load_timeout,
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      routes: model.comfyui ? comfyuiRoutes(model) : everyRoute(),
+      routes: model.comfyui ? comfyuiRoutes(model) : everyRoute(model),
       ...(model.comfyui ? { inputImages: imageCount(model.comfyui) } : {}),
       features: allFeatures,
       rerankScores: 'probability',

@@ -1,5 +1,5 @@
 import type { Failure } from '../../core/failure.ts'
-import type { EngineTraits, SpeechTraits } from '../../core/models/fleet.ts'
+import type { EngineTraits, SpeechTraits } from '../../core/models/engine-traits.ts'
 import type { Feature, Model } from '../../core/models/model.ts'
 import { features } from '../../core/models/model.ts'
 import { speechFormats } from '../../core/schemas/speech-format.ts'
@@ -145,7 +145,8 @@ export const ggufSettings = [
 /** Fields of the configuration that only the engine `python` supports, besides `threads`. */
 export const pythonSettings = ['environment', 'dtype', 'quantization', 'offload', 'loras', 'compile'] as const
 
-export const engineSettings = [...ggufSettings, ...pythonSettings] as const
+/** Fields of the configuration that only some engines support. */
+export const engineSettings = ['protocol', ...ggufSettings, ...pythonSettings] as const
 
 /** Features that an engine without them would ignore silently: only a model's configuration or a preset can name them. */
 const neverAssumed: ReadonlySet<Feature> = new Set(['voice_cloning', 'variations', 'transparent_background'])

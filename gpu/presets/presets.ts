@@ -1,5 +1,5 @@
 import { Failure } from '../../core/failure.ts'
-import type { EngineTraits } from '../../core/models/fleet.ts'
+import type { EngineTraits } from '../../core/models/engine-traits.ts'
 import type { Model } from '../../core/models/model.ts'
 import { impliedBy, type Task, tasks } from '../../core/schemas/task.ts'
 import { comfyui } from './comfyui.ts'
@@ -7,20 +7,45 @@ import { custom } from './custom.ts'
 import { demo } from './demo.ts'
 import { espeakNg } from './espeak-ng.ts'
 import { gguf } from './gguf.ts'
+import { infinity } from './infinity.ts'
+import { kokoroFastapi } from './kokoro-fastapi.ts'
 import { llamaServer } from './llama-server.ts'
 import { piper } from './piper.ts'
 import { engineSettings, type Preset } from './preset.ts'
 import { python } from './python.ts'
 import { remote } from './remote.ts'
 import { sdServer } from './sd-server.ts'
+import { sglang } from './sglang.ts'
+import { sglangDiffusion } from './sglang-diffusion.ts'
+import { speaches } from './speaches.ts'
+import { tei } from './tei.ts'
 import { vllm } from './vllm.ts'
+import { vllmOmni } from './vllm-omni.ts'
 import { whisperServer } from './whisper-server.ts'
 
 /** Every kind of engine, by the name that `engine:` in infer.yaml uses. */
 export const presets: ReadonlyMap<string, Preset> = new Map(
-  [gguf, llamaServer, vllm, whisperServer, sdServer, comfyui, python, piper, espeakNg, custom, remote, demo].map(
-    preset => [preset.name, preset],
-  ),
+  [
+    gguf,
+    llamaServer,
+    vllm,
+    vllmOmni,
+    sglang,
+    sglangDiffusion,
+    tei,
+    infinity,
+    whisperServer,
+    speaches,
+    kokoroFastapi,
+    sdServer,
+    comfyui,
+    python,
+    piper,
+    espeakNg,
+    custom,
+    remote,
+    demo,
+  ].map(preset => [preset.name, preset]),
 )
 
 /**

@@ -11,6 +11,7 @@ export const remote: Preset = {
   name: 'remote',
   runsOn: 'elsewhere',
   assumesRoutes: true,
+  settings: ['protocol'],
   configurationFault: model => (model.url ? undefined : "it needs 'url', the address of the server."),
   slots: 64,
   channel: () => 'port',
@@ -24,7 +25,7 @@ export const remote: Preset = {
   keepAliveMs: 4_000,
   traits: model => {
     const prefix = basePath(model.url)
-    const routes = model.comfyui ? comfyuiRoutes(model, prefix) : everyRoute()
+    const routes = model.comfyui ? comfyuiRoutes(model, prefix) : everyRoute(model)
     if (prefix !== '' && !model.comfyui)
       for (const route of Object.values(routes)) route.path = prefix + route.path.slice('/v1'.length)
     return traitsFor(model, {

@@ -1,10 +1,13 @@
-import type { EngineTraits } from '../../core/models/fleet.ts'
+import type { EngineField } from '../../core/models/engine-field.ts'
+import type { EngineTraits } from '../../core/models/engine-traits.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import { comfyui } from '../../core/tasks/protocols/comfyui/comfyui.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
+import { openaiImages } from '../../core/tasks/protocols/openai-images.ts'
 import { classification, openaiText } from '../../core/tasks/protocols/openai-text.ts'
+import { openaiVideos } from '../../core/tasks/protocols/openai-videos.ts'
 import type { EngineProtocol } from '../../core/tasks/protocols/protocol.ts'
 
 /** The path and the protocol by which an engine serves each task. */
@@ -19,9 +22,6 @@ export function routesOf(protocols: readonly EngineProtocol[], tasks?: readonly 
   return routes
 }
 
-/** Every route of every protocol, for engines about which nothing is known. */
-export const everyRoute = (): Routes => routesOf([openaiText, classification, openaiAudio, inferGeneration])
-
 /** The routes of a ComfyUI that runs the workflow of this model. `prefix` is the path of its address. */
 export function comfyuiRoutes(
   { source = '', comfyui: settings }: Pick<Model, 'source' | 'comfyui'>,
@@ -34,3 +34,18 @@ export function comfyuiRoutes(
   }
   return routes
 }
+
+/** Returns the routes with the fields that the engine takes in addition to those of OpenAI. */
+export function withFields(routes: Routes, fields: readonly EngineField[]): Routes {
+  for (const route of Object.values(routes)) route.fields = fields
+  return routes
+}
+
+/** Every route of an engine about which nothing is known but its protocol for images and videos. */
+export const everyRoute = ({ protocol }: Pick<Model, 'protocol'>): Routes =>
+  routesOf([
+    openaiText,
+    classification,
+    openaiAudio,
+    ...(protocol === 'openai' ? [openaiImages, openaiVideos] : [inferGeneration]),
+  ])

@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { Catalog } from '../../models/catalog.ts'
-import type { EngineTraits } from '../../models/fleet.ts'
+import type { EngineTraits } from '../../models/engine-traits.ts'
 import type { Feature } from '../../models/model.ts'
 import { ChatRequest, type ChatResponse } from '../../schemas/chat.ts'
 import { failureOf } from '../../schemas/issues.ts'

@@ -2,6 +2,7 @@ import type { Limits } from '../../config.ts'
 import { Failure } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
 import type { EngineWorkspace } from '../../files/workspaces.ts'
+import type { openDownload } from '../../media/download.ts'
 import type { MediaKind } from '../../media/media.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { JobRecord, NewLibraryItem } from '../../store/store.ts'
@@ -19,6 +20,8 @@ import { makesImages } from './prepare.ts'
 interface GenerationRunnerOptions extends OutputOwners {
   files: OutputOwners['files'] & Pick<Files, 'find' | 'workspace' | 'workspaceFor'>
   registry: Pick<Registry, 'find' | 'catalog'>
+  /** Stores the file at a URL that an engine answered. */
+  download: ReturnType<typeof openDownload>
   limits: Pick<Limits, 'output_size' | 'cancel_grace'>
 }
 
@@ -26,7 +29,7 @@ const mediaKinds: readonly MediaKind[] = ['image', 'mask', 'video', 'audio']
 
 /** Runs generation jobs: the engine writes into a folder of the run, from which its files are copied. */
 export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
-  const { files, registry, limits } = owners
+  const { files, registry, limits, download } = owners
 
   /** Replaces the ids of files in the stored inputs by paths that the engine can read. */
   async function inputsOf(job: JobRecord, stored: GenerationInputs, workspace: EngineWorkspace): Promise<EngineInputs> {
@@ -74,7 +77,9 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
       const began = performance.now()
       const route = entry.traits.routes[task]!
       const protocol = generationProtocol(route)
-      const completed = await protocol.generate(lease, route, call, signal, previewLimit(report, inputs))
+      const completed = await protocol.generate(lease, route, call, signal, previewLimit(report, inputs), file =>
+        download({ ...file, organizationId: job.organizationId }),
+      )
       const seconds = Math.round(performance.now() - began) / 1000
       const expiresAt = job.retentionMs === null ? null : Date.now() + job.retentionMs
       await using own = await files.workspace(job.id)

@@ -1,6 +1,7 @@
 import type { CallerSignal } from '../../abort-source.ts'
 import type { DecodedAudio } from '../../media/audio-decoder.ts'
-import type { EngineProtocolName, EngineRoute, Lease } from '../../models/fleet.ts'
+import type { EngineProtocolName, EngineRoute } from '../../models/engine-traits.ts'
+import type { Lease } from '../../models/fleet.ts'
 import type { Task } from '../../schemas/task.ts'
 import type { RunReport } from '../run-job.ts'
 import type { EngineStream } from './engine-stream.ts'
@@ -39,6 +40,12 @@ export interface AudioProtocol extends EngineProtocol {
   transcribeStream(...call: Parameters<AudioProtocol['transcribe']>): Promise<EngineStream>
 }
 
+/**
+ * Stores the file at a URL that an engine answered, under the rules for URLs of callers. Rejects with Failure
+ * `url_fetch_failed`, or with the reason of the signal.
+ */
+export type Download = (file: { url: string; path: string; maxBytes: number; signal: AbortSignal }) => Promise<void>
+
 /** A protocol for tasks that write image or video files. */
 export interface GenerationProtocol extends EngineProtocol {
   /** Set if engines choose the format of their images; infer then converts them to the requested one. */
@@ -50,5 +57,6 @@ export interface GenerationProtocol extends EngineProtocol {
     call: GenerationCall,
     signal: AbortSignal,
     report: RunReport,
+    download: Download,
   ): Promise<Completed>
 }

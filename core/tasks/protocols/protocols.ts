@@ -1,7 +1,9 @@
-import type { EngineRoute } from '../../models/fleet.ts'
+import type { EngineRoute } from '../../models/engine-traits.ts'
 import { comfyui } from './comfyui/comfyui.ts'
 import { inferGeneration } from './infer-generation.ts'
 import { openaiAudio } from './openai-audio.ts'
+import { openaiImages } from './openai-images.ts'
+import { openaiVideos } from './openai-videos.ts'
 import { piper } from './piper.ts'
 import type { AudioProtocol, EngineProtocol, GenerationProtocol } from './protocol.ts'
 import { sdServer } from './sd-server.ts'
@@ -10,7 +12,13 @@ import { sdServer } from './sd-server.ts'
 const audioProtocols: readonly AudioProtocol[] = [openaiAudio, piper]
 
 /** Protocols that generate files; a new one is one file and one entry here. */
-const generationProtocols: readonly GenerationProtocol[] = [inferGeneration, sdServer, comfyui]
+const generationProtocols: readonly GenerationProtocol[] = [
+  inferGeneration,
+  openaiImages,
+  openaiVideos,
+  sdServer,
+  comfyui,
+]
 
 /** Returns the protocol for audio and transcription requests to an engine. */
 export const audioProtocol = (route: Pick<EngineRoute, 'protocol'>): AudioProtocol => found(audioProtocols, route)

@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { EngineRoute } from '../../models/fleet.ts'
+import type { EngineRoute } from '../../models/engine-traits.ts'
 import { isVideoTask } from '../../schemas/task.ts'
 import { Base64File } from './base64-file.ts'
 import type { GenerationCall } from './generation-call.ts'

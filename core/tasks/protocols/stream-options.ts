@@ -1,4 +1,4 @@
-import type { EngineTraits } from '../../models/fleet.ts'
+import type { EngineTraits } from '../../models/engine-traits.ts'
 
 const options: Record<EngineTraits['streamUsage'], object> = {
   none: {},

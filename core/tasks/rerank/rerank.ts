@@ -1,6 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { Catalog } from '../../models/catalog.ts'
+import type { EngineTraits } from '../../models/engine-traits.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import { RerankRequest, type RerankResponse } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
@@ -36,9 +37,10 @@ export function prepareRerank(raw: unknown, catalog: Catalog): Prepared {
   const body = {
     model: entry.traits.upstreamId,
     query: request.query,
-    documents,
+    ...documentFields(documents, entry.traits),
     top_n: documents.length,
     truncate_prompt_tokens: request.truncate_prompt_tokens ?? (request.truncation || request.truncate ? -1 : undefined),
+    truncate: entry.traits.rerankField && (request.truncation || request.truncate) ? true : undefined,
     priority: request.priority ?? undefined,
     ...extraFields(raw, entry),
   }
@@ -58,6 +60,10 @@ export function prepareRerank(raw: unknown, catalog: Catalog): Prepared {
     },
   }
 }
+
+/** Returns the documents under the name that the engine expects. */
+export const documentFields = (documents: string[], { rerankField }: Pick<EngineTraits, 'rerankField'>) =>
+  rerankField === undefined ? { documents } : { [rerankField]: documents }
 
 function textOf(
   document: string | { [name: string]: unknown; text?: string },

@@ -7,7 +7,7 @@ import { extraFields, modelFor } from '../catalog.ts'
 import { vectorsOf } from '../embeddings/embeddings.ts'
 import type { Prepared, Shaped } from '../prepared.ts'
 import { engineFault, parseAnswer, score as scoreOf, sigmoid, usageOf } from '../protocols/answer.ts'
-import { probability, scoresOf } from '../rerank/rerank.ts'
+import { documentFields, probability, scoresOf } from '../rerank/rerank.ts'
 import type { TaskName } from '../task.ts'
 
 /** Names the task. */
@@ -44,7 +44,13 @@ export function prepareScore(raw: unknown, catalog: Catalog): Prepared {
   }
   const bodies = {
     score: () => [{ ...shared, text_1: left.length === 1 ? left[0] : left, text_2: right }],
-    rerank: () => rerankCalls(left, right).map(call => ({ ...shared, ...call, top_n: call.documents.length })),
+    rerank: () =>
+      rerankCalls(left, right).map(({ query, documents }) => ({
+        ...shared,
+        query,
+        ...documentFields(documents, entry.traits),
+        top_n: documents.length,
+      })),
     embeddings: () => [
       { ...shared, input: [...left, ...right], encoding_format: entry.traits.base64 ? 'base64' : 'float' },
     ],

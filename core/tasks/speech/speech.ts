@@ -1,7 +1,7 @@
 import { Failure, type FailureDetail } from '../../failure.ts'
 import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
 import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
-import type { EngineRoute, SpeechTraits } from '../../models/fleet.ts'
+import type { EngineRoute, SpeechTraits } from '../../models/engine-traits.ts'
 import { nearest } from '../../nearest.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import { pcmRate, type SpeechFormat } from '../../schemas/speech-format.ts'

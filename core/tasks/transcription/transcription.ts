@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
 import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
-import type { EngineRoute } from '../../models/fleet.ts'
+import type { EngineRoute } from '../../models/engine-traits.ts'
 import type { Feature } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { TranscriptionTask } from '../../schemas/task.ts'

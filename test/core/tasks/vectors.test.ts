@@ -324,3 +324,22 @@ test('embeddings in the first form of Cohere are one list', () =>
   expect(
     through('std/embeddings', { texts: ['a'], response_type: 'embeddings_floats' }, floatCatalog, embedAs([1, 2])).body,
   ).toMatchObject({ response_type: 'embeddings_floats', embeddings: [[1, 2]] }))
+
+test.each<[TextTask, object]>([
+  ['std/rerank', { query: 'q', documents: ['a', 'b'], truncate: true }],
+  ['std/score', { text_1: 'q', text_2: ['a', 'b'] }],
+])('%s of an engine that calls the documents texts and answers a bare list', (task, body) => {
+  const catalog = catalogOf({ rerankField: 'texts', scoreBy: 'rerank' })
+  const sent: Record<string, unknown>[] = []
+  const { body: shaped } = through(task, body, catalog, asked => {
+    sent.push(asked)
+    return [
+      { index: 1, score: 0.9 },
+      { index: 0, score: 0.1 },
+    ]
+  })
+  expect(sent[0]).toMatchObject({ query: 'q', texts: ['a', 'b'] })
+  expect(sent[0]).not.toHaveProperty('documents')
+  expect(sent[0]!.truncate).toBe(task === 'std/rerank' ? true : undefined)
+  expect(JSON.stringify(shaped.data)).toContain('0.9')
+})

@@ -110,6 +110,61 @@ describe('commands', () => {
       ['-l auto'],
       ['-ng'],
     ],
+    [
+      'vLLM-Omni for videos',
+      { engine: 'vllm-omni', tasks: ['slug/text-to-video'] },
+      {},
+      ['vllm serve /models/m --omni --host 127.0.0.1 --port {port} --served-model-name org/m'],
+      ['--gpu-memory-utilization', '--tensor-parallel-size'],
+    ],
+    [
+      'SGLang gets the booked share',
+      { engine: 'sglang', context_length: 8192 },
+      { gpus: 2 },
+      [
+        'sglang serve --model-path /models/m --host 127.0.0.1 --port {port} --served-model-name org/m --tp-size 2 --mem-fraction-static 0.5 --max-running-requests 3 --context-length 8192',
+      ],
+      ['--is-embedding'],
+    ],
+    ['SGLang for reranking', { engine: 'sglang', tasks: ['std/rerank'] }, {}, ['--is-embedding'], []],
+    [
+      'SGLang for diffusion models',
+      { engine: 'sglang-diffusion', tasks: ['slug/text-to-image'] },
+      { gpus: 2 },
+      ['sglang serve --model-path /models/m --host 127.0.0.1 --port {port} --num-gpus 2'],
+      ['--served-model-name', '--mem-fraction-static'],
+    ],
+    [
+      'TEI, whose metrics take a free port',
+      { engine: 'tei', tasks: ['std/rerank'] },
+      {},
+      ['text-embeddings-router --model-id /models/m --hostname 127.0.0.1 --port {port} --prometheus-port 0'],
+      [],
+    ],
+    [
+      'Infinity on the CPU',
+      { engine: 'infinity', tasks: ['std/embeddings'] },
+      { gpus: 0 },
+      [
+        'infinity_emb v2 --model-id /models/m --served-model-name org/m',
+        '--url-prefix /v1 --engine torch --device cpu',
+      ],
+      [],
+    ],
+    [
+      'Speaches',
+      { engine: 'speaches', tasks: ['std/audio-transcription'] },
+      {},
+      ['uvicorn --factory speaches.main:create_app --host 127.0.0.1 --port {port}'],
+      [],
+    ],
+    [
+      'Kokoro-FastAPI',
+      { engine: 'kokoro-fastapi', tasks: ['std/audio-speech'] },
+      {},
+      ['uvicorn api.src.main:app --host 127.0.0.1 --port {port}'],
+      [],
+    ],
     ['vLLM-Omni for speech', { engine: 'vllm', tasks: ['std/audio-speech'] }, {}, ['--omni'], ['--runner']],
     ['vLLM gets a hub name if there is no source', { engine: 'vllm', source: undefined }, {}, ['vllm serve org/m'], []],
     [
@@ -191,13 +246,21 @@ describe('a missing setting is reported with the name of the model', () => {
   const cases: [of: object, message: RegExp][] = [
     [
       { engine: 'nope' },
-      /'org\/m': there is no engine 'nope'. Known: gguf, llama-server, vllm, whisper-server, sd-server, comfyui, python, piper, espeak-ng, custom, remote/,
+      /'org\/m': there is no engine 'nope'. Known: gguf, llama-server, vllm, vllm-omni, sglang, sglang-diffusion, tei, infinity, whisper-server, /,
     ],
     [{ source: undefined }, /'org\/m': the engine 'gguf' cannot run it: it needs 'source'/],
     [{ engine: 'llama-server', source: undefined }, /needs 'source'/],
     [{ engine: 'custom' }, /needs 'command'/],
     [{ engine: 'custom', command: ['run', '--port', '8000'] }, /\{port\} or \{socket\}/],
     [{ engine: 'remote' }, /needs 'url'/],
+    [{ engine: 'vllm', protocol: 'openai' }, /the engine 'vllm' has no setting 'protocol'/],
+    [{ engine: 'tei', tasks: ['std/rerank'], devices: 2 }, /one process uses one GPU/],
+    [{ engine: 'sglang', tasks: ['std/chat-completion', 'std/embeddings'] }, /Write two models/],
+    [{ engine: 'kokoro-fastapi', source: 'k', tasks: ['std/audio-speech'] }, /needs 'source', the absolute path/],
+    [
+      { engine: 'remote', url: 'http://h', protocol: 'openai', tasks: ['slug/inpainting'] },
+      /'remote' does not support the task 'slug\/inpainting'/,
+    ],
     [{ engine: 'whisper-server', source: undefined }, /needs 'source', the ggml file/],
     [{ engine: 'whisper-server', concurrency: 2 }, /its 'concurrency' must be 1/],
     [{ engine: 'sd-server', source: undefined }, /needs 'source', the file or folder of a model/],
@@ -285,7 +348,9 @@ describe('traits', () => {
     expect(traits.upstreamId).toBe('other')
   })
   test('every engine that offers scores has a route for them', () => {
-    for (const preset of presets.values()) {
+    for (const preset of [...presets.values()]) {
+      const { routes: own } = preset.traits(model({ engine: preset.name, url: 'http://h', command: ['{port}'] }))
+      if (!own['std/embeddings'] && !own['std/rerank']) continue
       const one = model({ engine: preset.name, url: 'http://h', command: ['{port}'], tasks: [...tasks] })
       const { scoreBy, routes } = preset.traits(one)
       if (routes['std/embeddings']) expect(routes[`std/${scoreBy}`]!.path).toMatch(/^\//)
@@ -303,6 +368,17 @@ describe('traits', () => {
     }
     const below = traitsOf(model({ engine: 'remote', url: 'http://h/video/v1', tasks: ['slug/text-to-video'] }))
     expect(below.routes['slug/text-to-video']!.path).toBe('/video/v1/generate')
+  })
+  test('remote and custom serve images and videos by the routes of OpenAI if `protocol` says so', () => {
+    const there = { engine: 'remote', url: 'http://h/openai/v1', protocol: 'openai' }
+    const { routes } = traitsOf(model({ ...there, tasks: ['slug/text-to-image', 'slug/image-to-video'] }))
+    expect(routes['slug/text-to-image']).toEqual({ protocol: 'openai-images', path: '/openai/v1/images/generations' })
+    expect(routes['slug/image-to-video']).toEqual({ protocol: 'openai-videos', path: '/openai/v1/videos' })
+    const own = model({ engine: 'custom', command: ['{port}'], protocol: 'openai', tasks: ['slug/text-to-image'] })
+    expect(presetOf(own).reportsRunning!(own)).toBe(false)
+  })
+  test('TEI gets the documents of a reranking as texts', () => {
+    expect(traitsOf(model({ engine: 'tei', tasks: ['std/rerank'] }))).toMatchObject({ rerankField: 'texts' })
   })
   const bases: [url: string, path: string, origin: string][] = [
     ['https://api.example.com/v1', '/v1/chat/completions', 'https://api.example.com'],

@@ -109,6 +109,8 @@ function jobOf(task: GenerationTask, body: object, taken: TakenMedia = {}): JobR
   } as JobRecord
 }
 
+const download = () => Promise.reject(new Error('Nothing is downloaded here'))
+
 interface Run {
   signal?: AbortSignal
   /** Called with every progress. */
@@ -116,7 +118,7 @@ interface Run {
   media?: typeof ffmpeg
 }
 async function run(job: JobRecord, { signal = new AbortController().signal, progress, media = ffmpeg }: Run = {}) {
-  const runner = openGenerationRunner({ files, cpu, ffmpeg: media, log, registry, limits })
+  const runner = openGenerationRunner({ files, cpu, ffmpeg: media, log, registry, limits, download })
   const said: string[] = []
   const fractions: number[] = []
   using lease = await fleet.lease(model, { waitMs: 20_000 })

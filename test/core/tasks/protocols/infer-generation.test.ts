@@ -17,7 +17,9 @@ async function generated(answer: Answer) {
   const heard: unknown[] = []
   const report = { progress: (of: number) => heard.push(of), log: (...said: string[]) => heard.push(said) }
   const end = await inferGeneration
-    .generate(lease, route, call, new AbortController().signal, report)
+    .generate(lease, route, call, new AbortController().signal, report, () =>
+      Promise.reject(new Error('Nothing is downloaded here')),
+    )
     .catch((thrown: Failure) => thrown)
   return { end, heard, sent }
 }

@@ -117,7 +117,8 @@ async function generated(more: Partial<EngineInputs>, running: Running = {}) {
   }
   const route = { protocol: sdServer.name, path: sdServer.paths[task]!, ...running.route }
   const call = { task, model: on, inputs: inputs(more), folder: out }
-  const end = await sdServer.generate(lease, route, call, signal, report).catch((thrown: Failure) => thrown)
+  const download = () => Promise.reject(new Error('Nothing is downloaded'))
+  const end = await sdServer.generate(lease, route, call, signal, report, download).catch((thrown: Failure) => thrown)
   return { end, fractions, said, out, lease }
 }
 

@@ -1,0 +1,35 @@
+import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
+import { noText, type Preset, traitsFor } from './preset.ts'
+import { refusal } from './refusal.ts'
+import { routesOf } from './routes.ts'
+
+/** Infinity 0.0.77, one model per process. It opens its port after the warm-up. Source: its code. */
+export const infinity: Preset = {
+  name: 'infinity',
+  runsOn: 'either',
+  configurationFault: () => undefined,
+  slots: 64,
+  channel: () => 'port',
+  sandbox: { level: 'files' },
+  command: (model, { gpus }) =>
+    [
+      ['infinity_emb', 'v2', '--model-id', model.source ?? model.id, '--served-model-name'],
+      [model.upstream_id ?? model.id, '--host', '127.0.0.1', '--port', '{port}', '--url-prefix', '/v1'],
+      ['--engine', 'torch', '--device', gpus > 0 ? 'cuda' : 'cpu'],
+      model.args,
+    ].flat(),
+  env: (_model, key) => ({ INFINITY_API_KEY: key, INFINITY_ANONYMOUS_USAGE_STATS: '0', DO_NOT_TRACK: '1' }),
+  key: (_model, launchKey) => launchKey,
+  address: () => undefined,
+  healthPath: () => '/health',
+  loadStallMs: model => model.load_timeout,
+  keepAliveMs: 4_000,
+  traits: model =>
+    traitsFor(model, {
+      ...noText,
+      routes: routesOf([openaiText], ['std/embeddings', 'std/rerank']),
+      features: [],
+      scoreBy: model.tasks.includes('std/rerank') ? 'rerank' : 'embeddings',
+    }),
+  failureOf: (status, body) => refusal(status, body),
+}

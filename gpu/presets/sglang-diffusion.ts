@@ -1,0 +1,34 @@
+import type { EngineField } from '../../core/models/engine-field.ts'
+import { openaiImages } from '../../core/tasks/protocols/openai-images.ts'
+import { openaiVideos } from '../../core/tasks/protocols/openai-videos.ts'
+import { noText, type Preset, traitsFor } from './preset.ts'
+import { routesOf, withFields } from './routes.ts'
+import { sglang } from './sglang.ts'
+
+const fields: readonly EngineField[] = ['seed', 'negative_prompt', 'num_inference_steps', 'guidance_scale']
+
+/**
+ * SGLang for diffusion models, which it recognises by their `model_index.json`. It computes one request at a time and
+ * reports progress only at the end. Without `output_format` it makes JPEG. Source: its request models and documentation.
+ */
+export const sglangDiffusion: Preset = {
+  ...sglang,
+  name: 'sglang-diffusion',
+  configurationFault: () => undefined,
+  slots: 1,
+  command: (model, { gpus }) =>
+    [
+      ['sglang', 'serve', '--model-path', model.source ?? model.id, '--host', '127.0.0.1', '--port', '{port}'],
+      ['--num-gpus', String(Math.max(1, gpus))],
+      model.args,
+    ].flat(),
+  traits: model =>
+    traitsFor(model, {
+      ...noText,
+      routes: {
+        ...withFields(routesOf([openaiImages]), [...fields, 'response_format', 'output_format']),
+        ...withFields(routesOf([openaiVideos]), [...fields, 'num_frames', 'fps']),
+      },
+      features: [],
+    }),
+}

@@ -1,0 +1,55 @@
+import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
+import { noText, type Preset, traitsFor } from './preset.ts'
+import { type Quirk, refusal } from './refusal.ts'
+import { routesOf } from './routes.ts'
+
+/** 424 is an error of its backend; 413 and 422 name the mistake in the request. Source: its API reference. */
+const quirks: Quirk[] = [{ status: 413, pattern: /batch size/i, code: 'invalid_value' }]
+
+/** The most inputs and bytes of one request. Its own limits, 32 and 2 MB, are below those of infer. */
+const maxInputs = 2048
+const maxBytes = 32 << 20
+
+/**
+ * Text Embeddings Inference 1.9, one model on one GPU or on the processor. It opens its port after the warm-up. The port of
+ * its metrics is chosen by the system, because two engines would collide on the default one. Source: its documentation.
+ */
+export const tei: Preset = {
+  name: 'tei',
+  runsOn: 'either',
+  configurationFault: ({ devices }) =>
+    typeof devices === 'number' && devices > 1
+      ? 'one process uses one GPU. Set devices: 1, and replicas for more.'
+      : undefined,
+  slots: 64,
+  channel: () => 'port',
+  sandbox: { level: 'files' },
+  command: (model, { slots, threads }) =>
+    [
+      ['text-embeddings-router', '--model-id', model.source ?? model.id],
+      // Without --hostname it takes the variable HOSTNAME, which is the name of the machine.
+      ['--hostname', '127.0.0.1', '--port', '{port}', '--prometheus-port', '0'],
+      ['--max-concurrent-requests', String(slots * 4), '--max-client-batch-size', String(maxInputs)],
+      ['--payload-limit', String(maxBytes), '--tokenization-workers', String(threads)],
+      model.args,
+    ].flat(),
+  env: (_model, key) => ({ API_KEY: key }),
+  key: (_model, launchKey) => launchKey,
+  address: () => undefined,
+  healthPath: () => '/health',
+  loadStallMs: model => model.load_timeout,
+  keepAliveMs: 4_000,
+  traits: model =>
+    traitsFor(model, {
+      ...noText,
+      routes: {
+        ...routesOf([openaiText], ['std/embeddings']),
+        'std/rerank': { protocol: openaiText.name, path: '/rerank' },
+      },
+      features: [],
+      scoreBy: model.tasks.includes('std/rerank') ? 'rerank' : 'embeddings',
+      rerankField: 'texts',
+      base64: true,
+    }),
+  failureOf: (status, body) => refusal(status, body, quirks),
+}

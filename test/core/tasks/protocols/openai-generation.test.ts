@@ -1,0 +1,110 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { Failure } from '../../../../core/failure.ts'
+import type { EngineRoute } from '../../../../core/models/engine-traits.ts'
+import type { GenerationCall, GenerationInputs } from '../../../../core/tasks/protocols/generation-call.ts'
+import { openaiImages } from '../../../../core/tasks/protocols/openai-images.ts'
+import { openaiVideos } from '../../../../core/tasks/protocols/openai-videos.ts'
+import { leaseOf } from './_elsewhere.ts'
+
+/** Answers of OpenAI-style servers that are errors, and the fields that an engine of one's own gets. */
+const folder = mkdtempSync(join(tmpdir(), 'infer-openai-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const inputs = {
+  prompt: 'a cat',
+  negative_prompt: 'dogs',
+  seed: 7,
+  width: 64,
+  height: 48,
+  num_images: 1,
+  num_frames: 9,
+  fps: 8,
+  num_inference_steps: 4,
+  guidance_scale: 3,
+  output_format: 'png',
+  image: null,
+  extra: { flow_shift: 3 },
+} as unknown as GenerationInputs
+const fields = ['response_format', 'output_format', 'seed', 'negative_prompt', 'num_inference_steps'] as const
+const images: EngineRoute = { protocol: 'openai-images', path: '/v1/images/generations', fields }
+const videos: EngineRoute = {
+  protocol: 'openai-videos',
+  path: '/v1/videos',
+  fields: ['seed', 'negative_prompt', 'num_frames', 'fps'],
+}
+
+async function generated(route: EngineRoute, body: object | string) {
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  const { lease, sent } = await leaseOf({ type: 'application/json', body: text })
+  const isVideo = route === videos
+  const call: GenerationCall = {
+    task: isVideo ? 'slug/text-to-video' : 'slug/text-to-image',
+    model: 'm',
+    inputs,
+    folder,
+  }
+  const fetched: string[] = []
+  const download = ({ url }: { url: string }) => {
+    fetched.push(url)
+    return Promise.reject(new Failure('url_fetch_failed', 'No.'))
+  }
+  const protocol = isVideo ? openaiVideos : openaiImages
+  const report = { progress() {}, log() {} }
+  const end = await protocol
+    .generate(lease, route, call, new AbortController().signal, report, download)
+    .catch((thrown: Failure) => thrown)
+  return { end, sent, fetched }
+}
+
+test.each<[what: string, body: object | string, message: RegExp]>([
+  ['no image', { data: [] }, /answered without an image/],
+  ['an image without content', { data: [{}] }, /neither b64_json nor url/],
+  ['no base64', { data: [{ b64_json: '%%%' }] }, /not base64/],
+  ['no JSON', 'Internal error', /JSON/],
+  [
+    'a URL that is not allowed',
+    { data: [{ url: 'http://10.1.2.3/x.png' }] },
+    /URL of an image that could not be fetched/,
+  ],
+])('%s is an error of the engine', async (_what, body, message) => {
+  const { end } = await generated(images, body)
+  expect(end).toMatchObject({ code: 'worker_error', message: expect.stringMatching(message) as string })
+})
+
+test('a URL of another host is fetched under the rules for callers, and never through the engine', async () => {
+  const { fetched, sent } = await generated(images, { data: [{ url: 'https://cdn.example.com/a.png' }] })
+  expect([fetched, sent.length]).toEqual([['https://cdn.example.com/a.png'], 1])
+})
+
+test('an engine of ours gets the fields of its preset and those that the configuration allows', async () => {
+  const { end, sent } = await generated(images, { data: [{ b64_json: 'aGVsbG8=' }] })
+  expect(end).toMatchObject({ type: 'completed', seed_used: 7 })
+  expect(existsSync(join(folder, (end as { files: { name: string }[] }).files[0]!.name))).toBe(true)
+  expect(JSON.parse(sent[0]!.body.toString())).toEqual({
+    model: 'm',
+    prompt: 'a cat',
+    n: 1,
+    size: '64x48',
+    response_format: 'b64_json',
+    output_format: 'png',
+    seed: 7,
+    negative_prompt: 'dogs',
+    num_inference_steps: 4,
+    flow_shift: 3,
+  })
+})
+
+test('a video with an unknown state is an error of the engine, and frames replace seconds', async () => {
+  const { end, sent } = await generated(videos, { id: 'v', status: 'melted' })
+  expect(end).toMatchObject({ code: 'worker_error', message: expect.stringMatching(/no known status/) as string })
+  const form = sent[0]!.body.toString()
+  expect([form.includes('name="num_frames"\r\n\r\n9'), form.includes('name="seconds"')]).toEqual([true, false])
+  expect(sent.map(({ line }) => line)).toEqual(['POST /v1/videos', 'GET /v1/videos/v', 'DELETE /v1/videos/v'])
+})
+
+test('an id that would change the path is refused', async () => {
+  expect((await generated(videos, { id: '../admin' })).end).toMatchObject({ code: 'worker_error' })
+})
