@@ -3,7 +3,7 @@ import { noText, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
-/** Infinity 0.0.77, one model per process. It opens its port after the warm-up. Source: its code. */
+/** Infinity 0.0.77, one model per process. It opens its port after the warm-up. From general knowledge of it: not tried here. */
 export const infinity: Preset = {
   name: 'infinity',
   runsOn: 'either',

@@ -5,7 +5,7 @@ import { routesOf } from './routes.ts'
 
 /**
  * Kokoro-FastAPI, an ASGI application: `source` is the folder of its repository, and the `uvicorn` of its environment starts
- * it. It opens its port when the model is loaded, and uses the processor where it finds no GPU. Source: its code.
+ * it. It opens its port when the model is loaded, and uses the processor where it finds no GPU. From general knowledge of it: not tried here.
  */
 export const kokoroFastapi: Preset = {
   name: 'kokoro-fastapi',

@@ -9,7 +9,7 @@ const fields: readonly EngineField[] = ['seed', 'negative_prompt', 'num_inferenc
 
 /**
  * SGLang for diffusion models, which it recognises by their `model_index.json`. It computes one request at a time and
- * reports progress only at the end. Without `output_format` it makes JPEG. Source: its request models and documentation.
+ * reports progress only at the end. Without `output_format` it makes JPEG. Source: its request models; not tried here.
  */
 export const sglangDiffusion: Preset = {
   ...sglang,

@@ -15,7 +15,7 @@ const pools = ({ tasks }: Model): boolean => tasks.includes('std/embeddings') ||
 
 /**
  * SGLang. `/health` answers 503 until it has warmed up; `/v1/models` answers too early. Rerankers answer logits. It takes
- * its key only as an argument, so it has none and listens on this machine only. Source: its documentation.
+ * its key only as an argument, so it has none and listens on this machine only. Not tried here.
  */
 export const sglang: Preset = {
   name: 'sglang',

@@ -9,7 +9,7 @@ const upstreamId = ({ upstream_id, source, id }: Model): string => upstream_id ?
 
 /**
  * Speaches 0.8, an ASGI application: the `uvicorn` of its environment starts it. It loads models on demand and unloads them
- * by itself, so the model is loaded at the start and kept: infer decides when it is unloaded. Source: its code.
+ * by itself, so the model is loaded at the start and kept: infer decides when it is unloaded. From general knowledge of it: not tried here.
  */
 export const speaches: Preset = {
   name: 'speaches',

@@ -7,7 +7,7 @@ import { vllm } from './vllm.ts'
 
 /**
  * vLLM-Omni 0.26 for images, videos and speech. Its diffusion models compute one request at a time. The memory fraction of
- * vLLM does not apply to them. Source: its documentation.
+ * vLLM does not apply to them. Not tried here.
  */
 export const vllmOmni: Preset = {
   ...vllm,

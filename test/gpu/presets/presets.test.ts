@@ -348,7 +348,7 @@ describe('traits', () => {
     expect(traits.upstreamId).toBe('other')
   })
   test('every engine that offers scores has a route for them', () => {
-    for (const preset of [...presets.values()]) {
+    for (const preset of presets.values()) {
       const { routes: own } = preset.traits(model({ engine: preset.name, url: 'http://h', command: ['{port}'] }))
       if (!own['std/embeddings'] && !own['std/rerank']) continue
       const one = model({ engine: preset.name, url: 'http://h', command: ['{port}'], tasks: [...tasks] })
