@@ -8,12 +8,8 @@ from typing import Any
 from .options import Options
 from .pipeline_arguments import lora_of
 
-QUANTIZATIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    'bitsandbytes-4bit': ('bitsandbytes_4bit', {'load_in_4bit': True, 'bnb_4bit_quant_type': 'nf4'}),
-    'bitsandbytes-8bit': ('bitsandbytes_8bit', {'load_in_8bit': True}),
-    'torchao-int8': ('torchao', {'quant_type': 'int8wo'}),
-}
-"""Names of `--quantization`, each with diffusers' backend and its settings."""
+QUANTIZATIONS = ('nf4', 'llm_int8', 'int8')
+"""Names of `--quantization`: 4 and 8 bits by bitsandbytes, 8 bits by torchao."""
 
 QUANTIZED = ('transformer', 'transformer_2', 'unet', 'text_encoder', 'text_encoder_2', 'text_encoder_3')
 """Parts with most of the weights. The decoder of images stays as it is."""
@@ -66,21 +62,37 @@ def variant_of(names: list[str]) -> str | None:
 
 
 def quantization(options: Options, dtype: Any) -> Any:
-    """Raises ValueError with a sentence."""
+    """How each part with many weights is quantized. Raises ValueError with a sentence."""
     import json
 
-    import torch
-    from diffusers import PipelineQuantizationConfig
+    import diffusers
+    import transformers
 
-    known = QUANTIZATIONS.get(options.quantization or '')
-    if known is None:
+    if options.quantization not in QUANTIZATIONS:
         raise ValueError(f"There is no quantization '{options.quantization}'. Known: {', '.join(QUANTIZATIONS)}.")
-    backend, settings = known
-    if backend == 'bitsandbytes_4bit':
-        settings = {**settings, 'bnb_4bit_compute_dtype': torch.bfloat16 if dtype == 'auto' else dtype}
     with open(os.path.join(options.model, 'model_index.json'), encoding='utf-8') as file:
-        parts = [name for name in json.load(file) if name in QUANTIZED]
-    return PipelineQuantizationConfig(quant_backend=backend, quant_kwargs=settings, components_to_quantize=parts)
+        parts = json.load(file)
+    libraries = {'diffusers': diffusers, 'transformers': transformers}
+    mapping = {
+        name: configuration(libraries[library[0]], options.quantization, dtype)
+        for name, library in parts.items()
+        if name in QUANTIZED and library[0] in libraries
+    }
+    return diffusers.PipelineQuantizationConfig(quant_mapping=mapping)
+
+
+def configuration(library: Any, name: str, dtype: Any) -> Any:
+    """The configuration class of diffusers or of transformers, which differ."""
+    if name == 'int8':
+        from torchao.quantization import Int8WeightOnlyConfig
+
+        return library.TorchAoConfig(Int8WeightOnlyConfig())
+    if name == 'llm_int8':
+        return library.BitsAndBytesConfig(load_in_8bit=True)
+    import torch
+
+    compute = torch.bfloat16 if dtype == 'auto' else dtype
+    return library.BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type='nf4', bnb_4bit_compute_dtype=compute)
 
 
 def load_loras(pipeline: Any, loras: tuple[str, ...]) -> dict[str, float]:
