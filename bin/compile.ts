@@ -29,7 +29,8 @@ const address = join(folder, 'server.json')
 while (!existsSync(address)) await delay(10)
 const { url } = JSON.parse(readFileSync(address, 'utf8')) as { url: string }
 await fetch(`${url}/readyz`)
-// The server has changed it by now, and V8 takes a cache only under the options that it was made under.
+// The server has changed them by now, and V8 takes a cache only under the options that it was made under.
 setFlagsFromString('--allocation-site-pretenuring')
+setFlagsFromString('--heap-growing-percent=0')
 writeFileSync(cache, script.createCachedData())
 process.exit(0)
