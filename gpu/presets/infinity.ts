@@ -3,7 +3,7 @@ import { noText, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
-/** Infinity 0.0.77, one model per process. It opens its port after the warm-up. From general knowledge of it: not tried here. */
+/** Infinity, one model per process. It opens its port after the warm-up. Tried with 0.0.78 and transformers 4.57 on the processor. */
 export const infinity: Preset = {
   name: 'infinity',
   runsOn: 'either',
@@ -18,7 +18,13 @@ export const infinity: Preset = {
       ['--engine', 'torch', '--device', gpus > 0 ? 'cuda' : 'cpu'],
       model.args,
     ].flat(),
-  env: (_model, key) => ({ INFINITY_API_KEY: key, INFINITY_ANONYMOUS_USAGE_STATS: '0', DO_NOT_TRACK: '1' }),
+  env: (_model, key) => ({
+    INFINITY_API_KEY: key,
+    INFINITY_ANONYMOUS_USAGE_STATS: '0',
+    DO_NOT_TRACK: '1',
+    // Its cache, in the home of the engine. The folder of the hub, its default, is read-only in the sandbox.
+    INFINITY_HOME: '.',
+  }),
   key: (_model, launchKey) => launchKey,
   address: () => undefined,
   healthPath: () => '/health',
