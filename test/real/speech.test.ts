@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import OpenAI, { toFile } from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -118,6 +119,55 @@ describe.skipIf(reason !== undefined)('Piper and Whisper, set up from the packag
       message: expect.stringContaining('the model knows: en'),
     })
   })
+})
+
+describe.skipIf(reason !== undefined)('a workflow of real models', () => {
+  test(
+    'a text is spoken, transcribed, and answered',
+    async () => {
+      const config = join(folder, 'starter.yaml')
+      writeFileSync(config, 'models: []\n')
+      const added = await runInProcess(
+        ['model', 'add', 'starter', '--yes', '--json', '--data-dir', folder, '--config', config],
+        {},
+      )
+      expect(added.failure?.message).toBeUndefined()
+      const { model } = JSON.parse(added.stdout.toString()) as { model: object }
+      const python = { engine: 'python', environment, devices: 'cpu' }
+      await using app = await startApp({
+        models: [
+          { ...model, id: 'chat' },
+          { ...python, id: 'joe', source: join(folder, 'models/piper-joe'), tasks: ['std/audio-speech'] },
+          { ...python, id: 'ear', source: join(folder, 'models/whisper-tiny.en'), tasks: ['std/audio-transcription'] },
+        ],
+      })
+      const content = 'Answer in one sentence: ${nodes.transcribe.result.text}'
+      const dag = {
+        nodes: {
+          speak: { model_id: 'joe', task: 'std/audio-speech', inputs: { input: 'What is the capital of France?' } },
+          transcribe: {
+            model_id: 'ear',
+            task: 'std/audio-transcription',
+            inputs: { url: '${nodes.speak.result.audio_url}' },
+          },
+          answer: {
+            model_id: 'chat',
+            task: 'std/chat-completion',
+            inputs: { temperature: 0, max_tokens: 40, messages: [{ role: 'user', content }] },
+          },
+        },
+      }
+      const post = async (path: string, body: object) =>
+        (await (await app.fetch(path, { body })).json()) as Record<string, unknown>
+      const { execution, error } = (await post('/api/workflows/run', { dag })) as Record<string, { id: string }>
+      expect(error).toBeUndefined()
+      const answer = await app.fetch(`/api/workflow-executions/${execution!.id}?wait=60`)
+      const ended = await answer.text()
+      expect(ended).toMatch(/what is the capital of france/i)
+      expect(ended).toMatch(/Paris/)
+    },
+    3 * minutes,
+  )
 })
 
 describe.skipIf(spawnSync('espeak-ng', ['--version']).status !== 0)('espeak-ng', () => {

@@ -64,7 +64,7 @@ test('a route that the engine lacks is named, with the presets that have it', as
   const refused = await ask('/std/v1/rerank', { model: 'far', query: 'q', documents: ['a'] })
   expect([refused.status, refused.code]).toEqual([400, 'unsupported_task'])
   expect(refused.message).toBe(
-    "The engine of 'far' (remote) has no route for 'std/rerank': it answered 404 at /v1/rerank. These have one: 'gguf', 'llama-server', 'vllm', 'sglang', 'tei', 'infinity'; set 'engine' in infer.yaml.",
+    "The engine of 'far' (remote) has no route for 'std/rerank': it answered 404 at /v1/rerank. These have one: 'gguf', 'llama-server', 'vllm', 'sglang', 'tei', 'infinity', 'python'; set 'engine' in infer.yaml.",
   )
 })
 

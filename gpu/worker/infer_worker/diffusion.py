@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
-from .errors import Cancelled, EngineError, invalid
+from .errors import EngineError, invalid
 from .generation import ALMOST, Call, generation
 from .images import centre, encoded, fitted, read_image
 from .options import Options
@@ -52,14 +52,17 @@ def load(options: Options, progress: Callable[[float], None]) -> dict[str, Handl
             pipelines.setdefault('slug/inpainting', pipeline_for('slug/inpainting', base))
         except ValueError:
             pass
-    engine = Diffusion(options, device, pipelines, loras)
+    engine = Diffusion(options, device, base, pipelines, loras)
     return {**generation(tuple(pipelines), engine.run), 'GET /v1/loras': engine.list_loras}
 
 
 class Diffusion:
-    def __init__(self, options: Options, device: TorchDevice, pipelines: dict[str, Any], loras: dict[str, float]) -> None:
+    def __init__(
+        self, options: Options, device: TorchDevice, base: Any, pipelines: dict[str, Any], loras: dict[str, float]
+    ) -> None:
         self.options = options
         self.device = device
+        self.base = base
         self.pipelines = pipelines
         self.loras = loras
         self.largest: Shape | None = None
@@ -72,7 +75,7 @@ class Diffusion:
         pipeline, inputs = self.pipelines[call.task], call.inputs
         known = parameters_of(pipeline)
         shape = shape_for(inputs, side_of(pipeline), temporal_of(pipeline))
-        arguments = arguments_for(known, inputs, shape) | self.media(call, known, shape)
+        arguments = arguments_for(known, inputs, shape, takes_guidance(pipeline)) | self.media(call, known, shape)
         loras = loras_of((inputs.get('extra') or {}).get('loras'), self.loras)
         try:
             with self.device.computing(call.cancelled), self.adapters(pipeline, loras):
@@ -91,6 +94,8 @@ class Diffusion:
         """The images of a call, as the pipeline takes them."""
         image, images, mask = (call.inputs.get(name) for name in ('image', 'images', 'mask'))
         if call.task in ('slug/text-to-image', 'slug/text-to-video'):
+            if image is not None:
+                raise invalid(f"{call.task} takes no 'image'.", 'unsupported_parameter')
             return {}
         if not isinstance(image, str):
             raise invalid("'image' is missing.")
@@ -160,9 +165,9 @@ class Diffusion:
         generator = torch.Generator('cpu').manual_seed(int(call.inputs['seed']) + at)
         try:
             return pipeline(**arguments, **more, generator=generator, callback_on_step_end=step_end)
-        except Cancelled:
-            pipeline.maybe_free_model_hooks()
-            raise
+        finally:
+            # A derived pipeline does not know that parts of its base wait in the memory of the host.
+            self.base.maybe_free_model_hooks()
 
     @contextmanager
     def adapters(self, pipeline: Any, wanted: dict[str, float] | None) -> Any:
@@ -192,6 +197,12 @@ class Diffusion:
 
 def strength(known: Any, inputs: dict[str, Any]) -> dict[str, float]:
     return {'strength': float(inputs['strength'])} if 'strength' in known else {}
+
+
+def takes_guidance(pipeline: Any) -> bool:
+    """Whether the model was distilled to take guidance as an input."""
+    transformer = getattr(pipeline, 'transformer', None)
+    return bool(transformer is not None and transformer.config.get('guidance_embeds'))
 
 
 def work(shape: Shape) -> int:

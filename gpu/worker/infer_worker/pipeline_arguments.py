@@ -35,8 +35,8 @@ def multiple(value: int, of: int) -> int:
     return math.ceil(value / of) * of
 
 
-def arguments_for(known: Collection[str], inputs: dict[str, Any], shape: Shape) -> dict[str, Any]:
-    """The arguments without images, of those that the pipeline knows.
+def arguments_for(known: Collection[str], inputs: dict[str, Any], shape: Shape, distilled: bool = False) -> dict[str, Any]:
+    """The arguments without images, of those that the pipeline knows. `distilled`: the model takes guidance as an input.
 
     Raises EngineError 400 for an input that is set and that the pipeline does not have.
     """
@@ -45,17 +45,17 @@ def arguments_for(known: Collection[str], inputs: dict[str, Any], shape: Shape) 
     negative = inputs.get('negative_prompt')
     if negative and 'negative_prompt' not in known:
         raise invalid("The pipeline of this model takes no 'negative_prompt'.", 'unsupported_parameter')
-    # Some models were distilled to take guidance as an input, and have classifier-free guidance beside it.
-    if 'true_cfg_scale' in known:
-        if negative:
-            arguments |= {'true_cfg_scale': guidance, 'negative_prompt': negative}
-        elif 'guidance_scale' in known:
-            arguments['guidance_scale'] = guidance
-    else:
+    if 'true_cfg_scale' not in known:
         if 'guidance_scale' in known:
             arguments['guidance_scale'] = guidance
         if 'negative_prompt' in known:
             arguments['negative_prompt'] = negative
+    elif distilled and not negative:
+        # Guidance is an input of the model, until there is a negative prompt.
+        arguments['guidance_scale'] = guidance
+    else:
+        # Pipelines do without classifier-free guidance if there is no negative prompt at all.
+        arguments |= {'true_cfg_scale': guidance, 'negative_prompt': negative or ' '}
     fps = inputs.get('fps')
     optional = {
         'width': shape.width,

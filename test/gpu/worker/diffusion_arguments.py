@@ -35,11 +35,20 @@ class Arguments(unittest.TestCase):
             (('guidance_scale', 'width', 'height'), {'guidance_scale': 5.0, 'width': 96, 'height': 64}),
             (('guidance_scale', 'negative_prompt'), {'guidance_scale': 5.0, 'negative_prompt': None}),
             (('num_frames', 'frame_rate'), {'num_frames': 13, 'frame_rate': 16}),
-            # Guidance is an input of a distilled model, until there is a negative prompt.
-            (('true_cfg_scale', 'guidance_scale', 'negative_prompt'), {'guidance_scale': 5.0}),
+            (
+                ('true_cfg_scale', 'guidance_scale', 'negative_prompt'),
+                {'true_cfg_scale': 5.0, 'negative_prompt': ' '},
+            ),
         ]:
             with self.subTest(known=known):
                 self.assertEqual(arguments_for(known, INPUTS, SHAPE), {**basic, **more})
+
+    def test_guidance_is_an_input_of_a_distilled_model_until_there_is_a_negative_prompt(self):
+        known = ('true_cfg_scale', 'guidance_scale', 'negative_prompt')
+        self.assertEqual(
+            arguments_for(known, INPUTS, SHAPE, distilled=True),
+            {'prompt': 'a cat', 'num_inference_steps': 20, 'guidance_scale': 5.0},
+        )
 
     def test_a_negative_prompt_needs_classifier_free_guidance(self):
         inputs = {**INPUTS, 'negative_prompt': 'blur'}
