@@ -8,6 +8,8 @@ interface EngineProgram {
   program?: string
   /** How to install it, as a sentence. */
   install: string
+  /** A smaller environment that has the program too, for models that speak or transcribe. */
+  forSpeech?: { environment: string; install: string }
 }
 
 const setUp = (name: string) => `Install it with: infer engine setup ${name}`
@@ -27,15 +29,16 @@ const programs: Readonly<Record<Exclude<SuggestedEngine, 'gguf'>, EngineProgram>
   infinity: { program: 'infinity_emb', install: "Install it with: pip install 'infinity-emb[all]'" },
   'whisper-server': { program: 'whisper-server', install: onPath('whisper.cpp', 'whisper-server') },
   'sd-server': { program: 'sd-server', install: onPath('stable-diffusion.cpp', 'sd-server') },
-  python: { program: 'infer-worker', install: setUp('python') },
+  python: {
+    program: 'infer-worker',
+    install: setUp('python'),
+    forSpeech: { environment: 'speech', install: setUp('speech') },
+  },
   comfyui: { install: "Install ComfyUI, and give its start as 'command' in infer.yaml." },
   speaches: { install: 'Install speaches. See: infer help engines' },
   'kokoro-fastapi': { install: 'Install Kokoro-FastAPI. See: infer help engines' },
   piper: { program: 'piper', install: 'Install it with: pip install piper-tts' },
 }
-
-/** The Python worker speaks and transcribes in an environment of its own, and does everything in the large one. */
-const speechEnvironment = 'speech'
 
 /** What decides whether an engine is installed. */
 export interface InstalledWhere {
@@ -49,9 +52,9 @@ export interface InstalledWhere {
 /** Returns whether the program of an engine is on the PATH or in an environment of `infer engine setup`. */
 export function isInstalled(engine: SuggestedEngine, { dataDir, path, tasks }: InstalledWhere): boolean {
   if (engine === 'gguf') return true
-  const { program } = programs[engine]
+  const { program, forSpeech } = programs[engine]
   if (program === undefined) return false
-  const environments = [engine, ...(engine === 'python' && isSpeech(tasks) ? [speechEnvironment] : [])]
+  const environments = [engine, ...(forSpeech && isSpeech(tasks) ? [forSpeech.environment] : [])]
   const folders = environments.map(name => join(dataDir, 'engines', name, 'bin'))
   return findProgram(program, [...folders, path].join(':')) !== undefined
 }
@@ -59,8 +62,9 @@ export function isInstalled(engine: SuggestedEngine, { dataDir, path, tasks }: I
 /** Returns how to install an engine, as a sentence. */
 export function installAdvice(engine: SuggestedEngine, tasks: readonly Task[]): string {
   if (engine === 'gguf') return ''
-  const install = engine === 'python' && isSpeech(tasks) ? setUp(speechEnvironment) : programs[engine].install
-  return `The engine '${engine}' is not installed on this machine. ${install}`
+  const { install, forSpeech } = programs[engine]
+  const how = forSpeech && isSpeech(tasks) ? forSpeech.install : install
+  return `The engine '${engine}' is not installed on this machine. ${how}`
 }
 
 const speechTasks: ReadonlySet<Task> = new Set<Task>([

@@ -34,7 +34,7 @@ export const inputType = z
   .max(64)
   .nullish()
   .describe(
-    'What the texts are: `query` or `document`, also in the words of Cohere and Jina (`search_query`, `retrieval.passage`). A model with `embedding_prefixes` in `infer.yaml` gets the prefix for it; others get the texts as they are sent.',
+    'What the texts are: `query` or `document`, also as Cohere and Jina name them (`search_query`, `retrieval.passage`). A model with `embedding_prefixes` in `infer.yaml` gets the prefix for it; others get the texts as they are sent.',
   )
 const truncation = z
   .boolean()

@@ -90,8 +90,8 @@ describe.skipIf(folder === '' || !existsSync(source) || !existsSync(server))('sd
       .png()
       .toBuffer()
     const mask_url = `data:image/png;base64,${black.toString('base64')}`
-    const painted = await submit('inpainting', { image_url, mask_url })
-    expect((await followed(painted)).last).toMatchObject({ status: 'COMPLETED' })
+    const inpainting = await submit('inpainting', { image_url, mask_url })
+    expect((await followed(inpainting)).last).toMatchObject({ status: 'COMPLETED' })
   })
 
   test('a video of a model for images', { timeout: 120_000 }, async () => {
