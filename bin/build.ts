@@ -11,6 +11,7 @@ import {
   filesBelow,
   root,
 } from './bundle.ts'
+import { buildConsole, typeOfFile } from './console/build-console.ts'
 import { documentationAssets } from './guides/assets.ts'
 import { licenses } from './licenses.ts'
 import { targetOf } from './target.ts'
@@ -39,11 +40,12 @@ const copied = [
   'wasm-media-encoders',
 ]
 
-const [program, llama, sharp, decoders] = await Promise.all([
+const [program, llama, sharp, decoders, webConsole] = await Promise.all([
   bundleProgram(version),
   bundleLlama(),
   bundleSharp(architecture),
   bundleAudioDecoders(),
+  buildConsole(join(dist, 'assets/console')),
 ])
 
 copy('@scalar/api-reference', 'dist/browser/standalone.js', 'assets/docs/scalar.js')
@@ -53,7 +55,7 @@ copy('better-sqlite3', `prebuilds/linux-${architecture}.node`, 'assets/native/be
 copy('dejavu-fonts-ttf', 'ttf/DejaVuSans.ttf', 'assets/fonts/DejaVuSans.ttf')
 copy('wasm-media-encoders', 'wasm/mp3.wasm', 'assets/audio/mp3.wasm')
 const works = worksOf({
-  inputs: [...program, ...llama, ...sharp, ...decoders].flatMap(({ inputs }) => inputs),
+  inputs: [...program, ...llama, ...sharp, ...decoders, ...webConsole.files].flatMap(({ inputs }) => inputs),
   copied,
   target,
 })
@@ -64,6 +66,13 @@ for (const path of writeTinyModels(join(dist, 'assets/models'))) kept.add(path.s
 put('assets/worker.json', JSON.stringify(workerFiles()))
 
 for (const { path, text } of decoders) put(`assets/${path}`, text)
+for (const { path, encodings } of webConsole.files) {
+  put(`assets/console/${path}.br`, encodings.br)
+  put(`assets/console/${path}.gz`, encodings.gzip)
+}
+const consoleFiles = Object.fromEntries(webConsole.files.map(({ path }) => [path, typeOfFile(path)]))
+put('assets/console/manifest.json', JSON.stringify({ page: webConsole.page, files: consoleFiles }))
+
 for (const { path, text } of llama) put(`vendor/${path}`, text)
 const runs = /^(package\.json|llama\/[^/]+\.json|llama\/grammars\/.+\.gbnf)$/
 copyAll('node-llama-cpp', 'vendor', path => runs.test(path))
@@ -106,11 +115,11 @@ function copyAll(name: string, folder: string, wanted: (path: string) => boolean
 }
 
 /** In one rename, because a program started from dist/ may be reading it. */
-function put(path: string, text: string): void {
+function put(path: string, content: string | Uint8Array): void {
   kept.add(path)
   const written = join(dist, path)
-  if (existsSync(written) && readFileSync(written, 'utf8') === text) return
+  if (existsSync(written) && readFileSync(written).equals(Buffer.from(content as Uint8Array))) return
   mkdirSync(dirname(written), { recursive: true })
-  writeFileSync(`${written}.${process.pid}`, text)
+  writeFileSync(`${written}.${process.pid}`, content)
   renameSync(`${written}.${process.pid}`, written)
 }

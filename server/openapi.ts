@@ -16,12 +16,12 @@ const introduction = [
 ].join('\n\n')
 
 /**
- * Returns the API as OpenAPI 3.1, from the same schemas that check the requests. Pages of the reference itself are left
- * out.
+ * Returns the API as OpenAPI 3.1, from the same schemas that check the requests. Pages of the reference itself and the
+ * console are left out.
  */
 export function openapi(routes: readonly Route[], version: string, examples: AnswerExamples = {}) {
   registerEventSchemas()
-  const shown = routes.filter(({ path }) => path !== '/' && !path.startsWith('/docs'))
+  const shown = routes.filter(({ path }) => !/^\/($|docs|console)/.test(path))
   const paths: Record<string, Record<string, unknown>> = {}
   for (const route of shown)
     (paths[templateOf(route.path)] ??= {})[route.method.toLowerCase()] = operation(route, examples)

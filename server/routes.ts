@@ -16,6 +16,7 @@ import { organizationRoutes } from './api/organizations.ts'
 import { promptRewriteRoutes } from './api/prompt-rewrite.ts'
 import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
+import { taskRoutes } from './api/tasks.ts'
 import { tokenRoutes } from './api/tokens.ts'
 import { usageRoutes } from './api/usage.ts'
 import { voiceModelRoutes } from './api/voice-models.ts'
@@ -23,6 +24,7 @@ import { webhookDeliveryRoutes } from './api/webhook-deliveries.ts'
 import { webhookSecretRoutes } from './api/webhook-secrets.ts'
 import { webhookRoutes } from './api/webhooks.ts'
 import { workflowRoutes } from './api/workflows.ts'
+import { consoleRoutes } from './console/console-routes.ts'
 import { guideRoutes } from './docs/guide-routes.ts'
 import { falRoutes } from './fal/routes.ts'
 import { fileRoutes } from './files/routes.ts'
@@ -63,6 +65,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...videoRoutes(owners),
     ...modelRoutes(owners),
     ...modelStatusRoutes(owners),
+    ...taskRoutes(owners),
     ...voiceModelRoutes(owners),
     ...modelLoadRoutes(owners),
     ...jobRoutes(owners),
@@ -98,6 +101,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...systemRoutes(() => all, owners),
     ...mcpRoutes(owners),
     ...guideRoutes(),
+    ...consoleRoutes(),
   ]
   return all
 }

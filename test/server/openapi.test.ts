@@ -48,7 +48,7 @@ test('the public API equals the golden file, so that every change is intended', 
 test('every route is described under its path with its scope, and nothing else is', () => {
   const written = operations().map(({ path, method, operation }) => `${method} ${path} ${operation['x-scope']}`)
   const table = routes
-    .filter(({ path }) => !path.startsWith('/docs'))
+    .filter(({ path }) => !/^\/(docs|console)/.test(path))
     .map(({ method, path, scope }) => `${method.toLowerCase()} ${templateOf(path)} ${scope}`)
   expect(written.toSorted((a, b) => a.localeCompare(b))).toEqual(table.toSorted((a, b) => a.localeCompare(b)))
 })
@@ -96,7 +96,9 @@ describe('it is OpenAPI 3.1', () => {
   })
 
   test('every reference in it resolves', () => {
-    const refs = [...JSON.stringify(api).matchAll(/"\$ref":"([^"]+)"/g)].map(([, ref]) => ref!)
+    // An example may be a schema itself, whose references are its own.
+    const text = JSON.stringify(api, (name, value: unknown) => (/^examples?$/.test(name) ? undefined : value))
+    const refs = [...text.matchAll(/"\$ref":"([^"]+)"/g)].map(([, ref]) => ref!)
     expect(refs.length).toBeGreaterThan(20)
     const lost = refs.filter(ref => {
       const parts = ref.split('/')

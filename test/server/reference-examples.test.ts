@@ -106,7 +106,8 @@ describe('every example of the reference is answered as documented', soon, () =>
 
   test('models', async () => {
     const path = { id: 'infer/tiny-chat' }
-    for (const name of ['GET /std/v1/models', 'GET /api/model-status', 'GET /api/voice/models']) await run.send(name)
+    for (const name of ['GET /std/v1/models', 'GET /api/model-status', 'GET /api/tasks', 'GET /api/voice/models'])
+      await run.send(name)
     await run.send('GET /std/v1/models/{id}', { path })
     await run.send('POST /api/models/{id}/load', { path, query: { wait: '30' } })
     await run.send('GET /api/models/{id}', { path })

@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { basename, dirname, extname, join, relative } from 'node:path'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { compile } from '@tailwindcss/node'
+import { Scanner } from '@tailwindcss/oxide'
+import { build as bundle, transform } from 'esbuild'
+import { root } from '../bundle.ts'
+
+/** One file of the web console, as the server sends it. */
+export interface ConsoleFile {
+  /** Below `/console/`: `assets/main-<hash>.js`. */
+  path: string
+  /** Compressed, by the name of the encoding. */
+  encodings: { br: Uint8Array; gzip: Uint8Array }
+  /** Sources of which something is in it, relative to the root. */
+  inputs: string[]
+}
+
+export const consoleFolder = join(root, 'server/console/app')
+const contentType: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css' }
+
+/**
+ * Builds the web console: scripts in chunks, of which a page loads its own when it is opened, and one stylesheet. Names
+ * have a hash of the content, so that browsers may keep them for ever. `previous` is the folder of the last build, of
+ * which the compressed files are taken if they exist: compressing takes longer than everything else.
+ */
+export async function buildConsole(previous: string): Promise<{ files: ConsoleFile[]; page: string }> {
+  const [scripts, css] = await Promise.all([bundleScripts(), stylesheet()])
+  const styles = { path: `assets/main-${hashOf(css)}.css`, text: css, inputs: ['node_modules/tailwindcss/index.css'] }
+  const main = scripts.find(({ path }) => /^assets\/main-[A-Z0-9]+\.js$/.test(path))!
+  const files = [...scripts, styles].map(({ path, text, inputs }) => ({
+    path,
+    inputs,
+    encodings: {
+      br: kept(join(previous, `${path}.br`)) ?? brotli(text),
+      gzip: kept(join(previous, `${path}.gz`)) ?? gzipSync(text, { level: 9 }),
+    },
+  }))
+  const page = readFileSync(join(consoleFolder, 'index.html'), 'utf8')
+    .replace('{styles}', `/console/${styles.path}`)
+    .replace('{script}', `/console/${main.path}`)
+    .replace('{preload}', main.imports.map(path => `<link rel="modulepreload" href="/console/${path}" />`).join(''))
+  return { files, page }
+}
+
+/** The content type of a file of the console. */
+export const typeOfFile = (path: string): string => `${contentType[extname(path)]!}; charset=utf-8`
+
+const kept = (path: string): Uint8Array | undefined => (existsSync(path) ? readFileSync(path) : undefined)
+const brotli = (text: string): Uint8Array =>
+  brotliCompressSync(text, {
+    params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: text.length },
+  })
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8).toUpperCase()
+
+async function bundleScripts() {
+  const { outputFiles, metafile } = await bundle({
+    absWorkingDir: root,
+    entryPoints: { main: 'server/console/app/main.tsx' },
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'browser',
+    target: ['chrome123', 'firefox121', 'safari17.5'],
+    jsx: 'automatic',
+    minify: true,
+    legalComments: 'none',
+    charset: 'utf8',
+    write: false,
+    metafile: true,
+    outdir: '/',
+    entryNames: 'assets/[name]-[hash]',
+    chunkNames: 'assets/[name]-[hash]',
+    define: { 'process.env.NODE_ENV': '"production"' },
+    logLevel: 'warning',
+  })
+  const about = new Map(Object.entries(metafile.outputs).map(([path, output]) => [join(root, path), output]))
+  return outputFiles.map(({ path, text }) => {
+    const { inputs = {}, imports = [] } = about.get(path) ?? {}
+    return {
+      path: relative('/', path),
+      text,
+      inputs: Object.keys(inputs),
+      imports: imports
+        .filter(({ kind, external }) => kind === 'import-statement' && !external)
+        .map(one => `assets/${basename(one.path)}`),
+    }
+  })
+}
+
+/** Tailwind's classes that the sources use, and the styles of the libraries that draw. */
+async function stylesheet(): Promise<string> {
+  const source = join(consoleFolder, 'styles.css')
+  const compiler = await compile(readFileSync(source, 'utf8'), { base: dirname(source), onDependency: () => {} })
+  const scanner = new Scanner({ sources: [{ base: consoleFolder, pattern: '**/*.tsx', negated: false }] })
+  const packages = realpathSync(join(root, 'node_modules'))
+  const libraries = ['@xyflow/react/dist/style.css', 'uplot/dist/uPlot.min.css'].map(path =>
+    readFileSync(join(packages, path), 'utf8'),
+  )
+  const { code } = await transform([compiler.build(scanner.scan()), ...libraries].join('\n'), {
+    loader: 'css',
+    minify: true,
+    legalComments: 'none',
+    target: ['chrome123', 'firefox121', 'safari17.5'],
+  })
+  return code
+}

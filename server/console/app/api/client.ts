@@ -1,0 +1,48 @@
+import createClient from 'openapi-fetch'
+import { type ApiFailure, failureOf, unreachable } from './failure.ts'
+import type { components, paths } from './types.generated.ts'
+
+/** A schema of the API by its name. */
+export type Schema<Name extends keyof components['schemas']> = components['schemas'][Name]
+
+/** Without this header the server ignores the cookie of the session, so that no other page can use it. */
+export const consoleHeaders = { 'x-infer-console': '1' }
+
+/** Listeners that learn that the session has ended. */
+const ended = new Set<(failure: ApiFailure) => void>()
+
+/** Calls the listener when an answer says that the session has ended. Returns the function that removes it. */
+export function onSessionEnd(listener: (failure: ApiFailure) => void): () => void {
+  ended.add(listener)
+  return () => ended.delete(listener)
+}
+
+/** Sends a request as this session; rejects with ApiFailure if nothing answers or the answer is an error. */
+export async function send(url: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(url instanceof Request ? url.headers : init.headers)
+  for (const [name, value] of Object.entries(consoleHeaders)) headers.set(name, value)
+  let response: Response
+  try {
+    response = await fetch(url, { ...init, headers, credentials: 'same-origin' })
+  } catch (thrown) {
+    if (init.signal?.aborted || (url instanceof Request && url.signal.aborted)) throw thrown
+    throw unreachable()
+  }
+  if (response.ok) return response
+  const failure = failureOf(response, await response.json().catch(() => undefined))
+  if (failure.status === 401) for (const listener of ended) listener(failure)
+  throw failure
+}
+
+/**
+ * The API with the types of its reference. Every method resolves with an answer of success and rejects with ApiFailure:
+ * `const { data } = await api.GET('/api/jobs/{id}', { params: { path: { id } } })`.
+ */
+const client = createClient<paths>({ baseUrl: location.origin, fetch: request => send(request) })
+
+/** Resolves with the data of a call of `api`. */
+export async function dataOf<T>(call: Promise<{ data?: T }>): Promise<NonNullable<T>> {
+  return (await call).data as NonNullable<T>
+}
+
+export const api = client

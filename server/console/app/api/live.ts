@@ -1,0 +1,166 @@
+import { createParser } from 'eventsource-parser'
+import { useEffect, useRef, useSyncExternalStore } from 'react'
+import { send } from './client.ts'
+import { ApiFailure } from './failure.ts'
+
+/** An event of the organization: of a job, an execution, a token. */
+export interface LiveEvent {
+  id: string | undefined
+  type: string
+  // oxlint-disable-next-line no-explicit-any
+  data: any
+}
+
+export type LiveState = 'connecting' | 'live' | 'offline'
+
+type Listener = (events: readonly LiveEvent[]) => void
+
+/** Milliseconds until the next attempt: 1 s at first, 15 s at most. */
+const delayMs = (failures: number): number => Math.min(15_000, 1_000 * 2 ** Math.min(failures, 4))
+/** A connection that was silent for longer is dead: the server sends a comment every 15 s. */
+const silenceMs = 40_000
+
+/**
+ * Opens the one event stream of this tab. It resumes after the last event when the connection breaks, the network comes
+ * back or the machine wakes up. Listeners get the events of a frame together, so that a page renders once for all of
+ * them.
+ */
+export function openLive() {
+  const listeners = new Set<Listener>()
+  const watchers = new Set<() => void>()
+  let state: LiveState = 'connecting'
+  let lastId: string | undefined
+  let controller: AbortController | undefined
+  let retry: ReturnType<typeof setTimeout> | undefined
+  let silence: ReturnType<typeof setTimeout> | undefined
+  let failures = 0
+  let batch: LiveEvent[] = []
+  let stopped = false
+
+  function become(next: LiveState): void {
+    if (state === next) return
+    state = next
+    for (const watcher of watchers) watcher()
+  }
+
+  function deliver(): void {
+    const events = batch
+    batch = []
+    for (const listener of listeners) listener(events)
+  }
+
+  function take(event: LiveEvent): void {
+    if (event.id !== undefined) lastId = event.id
+    // In a hidden tab no frame is drawn, so nothing would be delivered.
+    if (batch.length === 0)
+      if (document.hidden) setTimeout(deliver, 1_000)
+      else requestAnimationFrame(deliver)
+    batch.push(event)
+  }
+
+  async function connect(): Promise<void> {
+    clearTimeout(retry)
+    controller?.abort()
+    const own = (controller = new AbortController())
+    const heard = () => {
+      clearTimeout(silence)
+      silence = setTimeout(() => own === controller && void connect(), silenceMs)
+    }
+    try {
+      const response = await send('/api/events', {
+        headers: lastId === undefined ? {} : { 'last-event-id': lastId },
+        signal: own.signal,
+      })
+      const parser = createParser({
+        onEvent: ({ id, event = 'message', data }) => take({ id, type: event, data: JSON.parse(data) as unknown }),
+      })
+      failures = 0
+      become('live')
+      heard()
+      for await (const text of response.body!.pipeThrough(new TextDecoderStream())) {
+        heard()
+        parser.feed(text)
+      }
+    } catch (thrown) {
+      if (own !== controller || stopped) return
+      // The session has ended; signing in opens another stream.
+      if (thrown instanceof ApiFailure && thrown.status === 401) return become('offline')
+      failures++
+    }
+    if (own !== controller || stopped) return
+    clearTimeout(silence)
+    become(failures > 0 ? 'offline' : 'connecting')
+    retry = setTimeout(() => void connect(), delayMs(failures))
+  }
+
+  const wake = () => {
+    if (!document.hidden && state !== 'live') void connect()
+  }
+  addEventListener('online', wake)
+  document.addEventListener('visibilitychange', wake)
+  void connect()
+
+  return {
+    get state(): LiveState {
+      return state
+    },
+    /** Calls the listener when the state of the connection changes. */
+    watch(watcher: () => void): () => void {
+      watchers.add(watcher)
+      return () => watchers.delete(watcher)
+    },
+    /** Calls the listener with the events of a frame. */
+    listen(listener: Listener): () => void {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    /** Tries at once to connect again. */
+    reconnect: () => void connect(),
+    close(): void {
+      stopped = true
+      clearTimeout(retry)
+      clearTimeout(silence)
+      controller?.abort()
+      removeEventListener('online', wake)
+      document.removeEventListener('visibilitychange', wake)
+    },
+  }
+}
+export type Live = ReturnType<typeof openLive>
+
+let live: Live | undefined
+
+/** Opens the event stream of this tab, once signed in. */
+export const startLive = (): Live => (live ??= openLive())
+
+export function stopLive(): void {
+  live?.close()
+  live = undefined
+}
+
+/**
+ * Calls `take` with the events of a frame whose type begins with one of the prefixes, such as `job.`; `snapshot` is the
+ * first event after each connection.
+ */
+export function useLiveEvents(prefixes: readonly string[], take: Listener): void {
+  const latest = useRef(take)
+  useEffect(() => {
+    latest.current = take
+  })
+  const key = prefixes.join()
+  useEffect(
+    () =>
+      startLive().listen(events => {
+        const wanted = events.filter(({ type }) => key.split(',').some(prefix => type.startsWith(prefix)))
+        if (wanted.length > 0) latest.current(wanted)
+      }),
+    [key],
+  )
+}
+
+/** The state of the event stream. */
+export const useLiveState = (): LiveState =>
+  useSyncExternalStore(
+    watcher => startLive().watch(watcher),
+    () => startLive().state,
+  )

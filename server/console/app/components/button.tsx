@@ -1,0 +1,62 @@
+import type { LucideIcon } from 'lucide-react'
+import type { ButtonHTMLAttributes } from 'react'
+
+interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
+  /** The one main action of a view. */
+  primary?: boolean
+  /** Deletes or stops something. */
+  danger?: boolean
+  small?: boolean
+  /** Something runs that this button began: it cannot be pressed again. */
+  busy?: boolean | undefined
+  icon?: LucideIcon
+}
+
+const look = ({ primary, danger }: ButtonProps): string =>
+  primary
+    ? 'bg-accent text-accent-text border-accent hover:opacity-90'
+    : danger
+      ? 'border-line text-bad hover:bg-bad-soft bg-surface'
+      : 'border-line bg-surface hover:bg-raised'
+
+/** The classes of a button, for a link that looks like one. */
+export const buttonClass = (props: Pick<ButtonProps, 'primary' | 'danger' | 'small'> = {}): string =>
+  `inline-flex items-center justify-center gap-1.5 rounded-md border font-medium disabled:cursor-not-allowed disabled:opacity-50 ${
+    props.small ? 'min-h-7 px-2 text-xs' : 'min-h-9 px-3'
+  } ${look(props)}`
+
+export function Button({ primary, danger, small, busy, icon: Icon, className = '', children, ...rest }: ButtonProps) {
+  return (
+    <button
+      type="button"
+      {...rest}
+      disabled={rest.disabled || busy}
+      aria-busy={busy || undefined}
+      className={`${buttonClass({ primary: primary ?? false, danger: danger ?? false, small: small ?? false })} ${className}`}
+    >
+      {Icon && <Icon aria-hidden className="size-4 shrink-0" />}
+      {children}
+    </button>
+  )
+}
+
+/** A button that is only an icon; its label is read aloud and shown when the pointer rests on it. */
+export function IconButton({
+  icon: Icon,
+  label,
+  danger,
+  className = '',
+  ...rest
+}: { icon: LucideIcon; label: string; danger?: boolean } & ButtonHTMLAttributes<HTMLButtonElement>) {
+  return (
+    <button
+      type="button"
+      {...rest}
+      aria-label={label}
+      title={label}
+      className={`hover:bg-raised inline-flex size-8 shrink-0 items-center justify-center rounded-md disabled:cursor-not-allowed disabled:opacity-50 ${danger ? 'text-bad' : 'text-muted hover:text-text'} ${className}`}
+    >
+      <Icon aria-hidden className="size-4" />
+    </button>
+  )
+}

@@ -1,0 +1,56 @@
+import { Check, Copy } from 'lucide-react'
+import { useState } from 'react'
+import { shellText } from '../text/shell.ts'
+import { IconButton } from './button.tsx'
+
+/** Copies to the clipboard, which browsers offer only to pages of https and of this machine. */
+async function copy(value: string): Promise<void> {
+  if (navigator.clipboard) return navigator.clipboard.writeText(value)
+  const area = document.createElement('textarea')
+  area.value = value
+  // In an open dialog nothing outside of it can be selected.
+  const place = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body
+  place.append(area)
+  area.select()
+  document.execCommand('copy')
+  area.remove()
+}
+
+/** A button that copies a text. */
+export function CopyButton({ value, label = shellText.copy }: { value: string; label?: string }) {
+  const [copied, setCopied] = useState(false)
+  return (
+    <IconButton
+      icon={copied ? Check : Copy}
+      label={copied ? shellText.copied : label}
+      onClick={() => {
+        void copy(value).then(() => setCopied(true))
+        setTimeout(() => setCopied(false), 2_000)
+      }}
+    />
+  )
+}
+
+/** A short piece of code in a sentence, with a button that copies it. */
+export function CopyText({ children }: { children: string }) {
+  return (
+    <span className="inline-flex items-center">
+      <code className="bg-raised rounded px-1 font-mono">{children}</code>
+      <CopyButton value={children} />
+    </span>
+  )
+}
+
+/** Lines of code or output, which scroll, with a button that copies them. */
+export function CodeBlock({ code, label }: { code: string; label: string }) {
+  return (
+    <div className="bg-raised border-line relative rounded-md border">
+      <pre tabIndex={0} aria-label={label} className="max-h-96 overflow-auto p-3 pr-12 font-mono text-xs">
+        <code>{code}</code>
+      </pre>
+      <div className="absolute top-1 right-1">
+        <CopyButton value={code} />
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,44 @@
+import { X } from 'lucide-react'
+import { type ReactNode, useEffect, useId, useRef } from 'react'
+import { shellText } from '../text/shell.ts'
+import { IconButton } from './button.tsx'
+
+/** A modal dialog. The browser keeps the focus in it, closes it with Escape, and gives the focus back. */
+export function Dialog({
+  title,
+  close,
+  wide = false,
+  children,
+}: {
+  title: string
+  close: () => void
+  wide?: boolean
+  children: ReactNode
+}) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  useEffect(() => {
+    const shown = dialog.current!
+    shown.showModal()
+    return () => shown.close()
+  }, [])
+  return (
+    <dialog
+      ref={dialog}
+      aria-labelledby={id}
+      onCancel={event => {
+        event.preventDefault()
+        close()
+      }}
+      className={`bg-surface text-text border-line m-auto max-h-[90dvh] w-[calc(100%-2rem)] overflow-y-auto rounded-lg border p-0 ${wide ? 'max-w-3xl' : 'max-w-lg'}`}
+    >
+      <div className="border-line bg-surface sticky top-0 flex items-center justify-between gap-2 border-b px-4 py-2">
+        <h2 id={id} className="font-semibold">
+          {title}
+        </h2>
+        <IconButton icon={X} label={shellText.close} onClick={close} />
+      </div>
+      <div className="space-y-4 p-4">{children}</div>
+    </dialog>
+  )
+}

@@ -1,0 +1,51 @@
+/** How the console writes numbers, sizes, durations and times: always with their unit. */
+const number = new Intl.NumberFormat('en')
+const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
+const dateTime = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' })
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'narrow' })
+
+/** `12,345` */
+export const countText = (count: number): string => number.format(count)
+
+/** `12.3K` */
+export const shortCountText = (count: number): string => short.format(count)
+
+const binary = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+
+/** `1.5 GiB` */
+export function sizeText(bytes: number): string {
+  const step = bytes < 1 ? 0 : Math.min(binary.length - 1, Math.floor(Math.log2(bytes) / 10))
+  const value = bytes / 1024 ** step
+  return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1).replace(/\.0$/, '')} ${binary[step]}`
+}
+
+/** `350 ms`, `2.4 s`, `3 min 5 s`, `2 h 10 min` */
+export function durationText(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1).replace(/\.0$/, '')} s`
+  const seconds = Math.round(ms / 1_000)
+  const [hours, minutes] = [Math.floor(seconds / 3_600), Math.floor((seconds % 3_600) / 60)]
+  if (hours === 0) return seconds % 60 === 0 ? `${minutes} min` : `${minutes} min ${seconds % 60} s`
+  return minutes === 0 ? `${hours} h` : `${hours} h ${minutes} min`
+}
+
+/** A cost in the currency unit of the configured prices: `0.0012`. */
+export const costText = (cost: number, currency = ''): string =>
+  `${cost === 0 ? '0' : cost < 0.01 ? cost.toPrecision(2) : cost.toFixed(2)}${currency && ` ${currency}`}`
+
+/** `Nov 24, 2026, 10:15:00 AM` */
+export const dateText = (unixSeconds: number): string => dateTime.format(unixSeconds * 1_000)
+
+const steps: readonly [Intl.RelativeTimeFormatUnit, number][] = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+  ['second', 1],
+]
+
+/** `5 min. ago`, `in 2 hr.` */
+export function relativeText(unixSeconds: number, now = Date.now()): string {
+  const seconds = Math.round(unixSeconds - now / 1_000)
+  const [unit, size] = steps.find(([, size]) => Math.abs(seconds) >= size) ?? ['second', 1]
+  return relative.format(Math.trunc(seconds / size), unit)
+}

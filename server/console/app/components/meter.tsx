@@ -1,0 +1,34 @@
+const colours = ['bg-accent', 'bg-control', 'bg-warning'] as const
+
+/** How much of something is taken: a bar of parts, with the same in words. */
+export function Meter({
+  label,
+  value,
+  parts,
+  whole,
+}: {
+  label: string
+  /** The reading in words: `12 of 24 GiB`. */
+  value: string
+  parts: readonly { name: string; amount: number }[]
+  whole: number
+}) {
+  return (
+    <div>
+      <div className="mb-1 flex justify-between gap-2 text-xs">
+        <span>{label}</span>
+        <span className="text-muted tabular-nums">{value}</span>
+      </div>
+      <div role="img" aria-label={`${label}: ${value}`} className="bg-raised flex h-2 overflow-hidden rounded-full">
+        {parts.map(({ name, amount }, at) => (
+          <div
+            key={name}
+            title={name}
+            className={colours[at % colours.length]}
+            style={{ width: `${whole > 0 ? Math.min(100, (100 * amount) / whole) : 0}%` }}
+          />
+        ))}
+      </div>
+    </div>
+  )
+}

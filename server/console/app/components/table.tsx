@@ -1,0 +1,65 @@
+import { memo, type ReactNode } from 'react'
+
+export interface Column<Row> {
+  name: string
+  /** Numbers stand at the right. */
+  number?: boolean
+  /** Left out on narrow screens, where a row is a card. */
+  wideOnly?: boolean
+  show: (row: Row) => ReactNode
+}
+
+/**
+ * Rows with columns; on a narrow screen each row is a card with the names of the columns. `rowKey` returns the id of a
+ * row. A row is drawn again only if its object is another one.
+ */
+export function Table<Row>({
+  label,
+  columns,
+  rows,
+  rowKey,
+}: {
+  label: string
+  columns: readonly Column<Row>[]
+  rows: readonly Row[]
+  rowKey: (row: Row) => string
+}) {
+  return (
+    <div className="border-line bg-surface overflow-x-auto rounded-lg border">
+      <table aria-label={label} className="w-full text-left max-md:block">
+        <thead className="text-muted border-line border-b text-xs max-md:sr-only">
+          <tr>
+            {columns.map(({ name, number }) => (
+              <th key={name} scope="col" className={`px-3 py-2 font-medium ${number ? 'text-right' : ''}`}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody className="divide-line divide-y max-md:block">
+          {rows.map(row => (
+            <TableRow key={rowKey(row)} row={row} columns={columns as readonly Column<unknown>[]} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+const TableRow = memo(function TableRow({ row, columns }: { row: unknown; columns: readonly Column<unknown>[] }) {
+  return (
+    <tr className="hover:bg-raised/50 max-md:block max-md:py-2">
+      {columns.map(({ name, number, wideOnly, show }) => (
+        <td
+          key={name}
+          className={`px-3 py-2 max-md:flex max-md:justify-between max-md:gap-4 max-md:py-1 ${number ? 'tabular-nums md:text-right' : ''} ${wideOnly ? 'max-md:hidden' : ''}`}
+        >
+          <span aria-hidden className="text-muted shrink-0 text-xs md:hidden">
+            {name}
+          </span>
+          <span className="min-w-0 break-words max-md:text-right">{show(row)}</span>
+        </td>
+      ))}
+    </tr>
+  )
+})

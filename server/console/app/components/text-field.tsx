@@ -1,0 +1,32 @@
+import type { InputHTMLAttributes, TextareaHTMLAttributes } from 'react'
+import { controlClass, Field, type FieldFacts } from './field.tsx'
+
+/** One line of text, a number, a date: `type` says which. */
+export function TextField({
+  label,
+  hint,
+  error,
+  className = '',
+  ...rest
+}: FieldFacts & InputHTMLAttributes<HTMLInputElement>) {
+  return (
+    <Field label={label} hint={hint} error={error}>
+      {control => <input {...rest} {...control} className={`${controlClass} ${className}`} />}
+    </Field>
+  )
+}
+
+/** Several lines of text. */
+export function TextArea({
+  label,
+  hint,
+  error,
+  className = '',
+  ...rest
+}: FieldFacts & TextareaHTMLAttributes<HTMLTextAreaElement>) {
+  return (
+    <Field label={label} hint={hint} error={error}>
+      {control => <textarea rows={4} {...rest} {...control} className={`${controlClass} py-1.5 ${className}`} />}
+    </Field>
+  )
+}

@@ -1,0 +1,119 @@
+import { Keyboard, LogOut, Menu, Monitor, Moon, Sun, X } from 'lucide-react'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { Link, useLocation } from 'wouter'
+import { useSession } from '../api/session.ts'
+import { IconButton } from '../components/button.tsx'
+import { pages } from '../pages.ts'
+import { shellText } from '../text/shell.ts'
+import { OfflineNotice } from './offline-notice.tsx'
+import { Shortcuts } from './shortcuts.tsx'
+import { useTheme } from './theme.ts'
+
+const themeIcons = { auto: Monitor, light: Sun, dark: Moon }
+
+/** The frame: navigation at the side, or behind a button on a narrow screen, and the page. */
+export function Shell({ children }: { children: ReactNode }) {
+  const [menuOpen, setMenuOpen] = useState(false)
+  const [shortcuts, setShortcuts] = useState(false)
+  const [location] = useLocation()
+  const main = useRef<HTMLElement>(null)
+  const first = useRef(true)
+  const section = location.split('/')[1]
+
+  // A person who cannot see the screen learns that another page is here.
+  useEffect(() => {
+    setMenuOpen(false)
+    if (first.current) first.current = false
+    else main.current?.focus()
+  }, [section])
+
+  return (
+    <div className="md:grid md:h-dvh md:grid-cols-[13rem_1fr]">
+      <a href="#main" className="bg-accent text-accent-text sr-only z-50 rounded p-2 focus:not-sr-only focus:absolute">
+        {shellText.skip}
+      </a>
+      <header className="bg-surface border-line sticky top-0 z-30 flex items-center gap-2 border-b px-3 py-2 md:hidden">
+        <IconButton
+          icon={menuOpen ? X : Menu}
+          label={menuOpen ? shellText.closeMenu : shellText.menu}
+          aria-expanded={menuOpen}
+          onClick={() => setMenuOpen(!menuOpen)}
+        />
+        <span className="font-semibold">{shellText.product}</span>
+      </header>
+      <nav
+        aria-label={shellText.navigation}
+        className={`bg-surface border-line flex-col border-r p-3 md:flex md:overflow-y-auto ${menuOpen ? 'fixed inset-0 top-13 z-20 flex overflow-y-auto' : 'hidden'}`}
+      >
+        <span className="hidden px-2 pb-3 text-base font-semibold md:block">{shellText.product}</span>
+        <Links />
+        <Footer showShortcuts={() => setShortcuts(true)} />
+      </nav>
+      <div className="flex min-w-0 flex-col md:h-dvh md:overflow-y-auto">
+        <OfflineNotice />
+        <main ref={main} id="main" tabIndex={-1} className="mx-auto w-full max-w-7xl flex-1 p-4 outline-none md:p-6">
+          {children}
+        </main>
+      </div>
+      <Shortcuts shown={shortcuts} show={setShortcuts} />
+    </div>
+  )
+}
+
+function Links() {
+  const { can } = useSession()
+  const [location] = useLocation()
+  const offered = pages.filter(page => can(page.scope))
+  const ordered = [offered.at(-1)!, ...offered.slice(0, -1)]
+  return (
+    <ul className="flex-1 space-y-0.5">
+      {ordered.map(({ path, name, icon: Icon }) => {
+        const current = path === '/' ? location === '/' : location === path || location.startsWith(`${path}/`)
+        return (
+          <li key={path}>
+            <Link
+              href={path}
+              aria-current={current ? 'page' : undefined}
+              className={`flex items-center gap-2.5 rounded-md px-2 py-2 md:py-1.5 ${current ? 'bg-accent-soft text-accent font-medium' : 'text-muted hover:bg-raised hover:text-text'}`}
+            >
+              <Icon aria-hidden className="size-4 shrink-0" />
+              {name}
+            </Link>
+          </li>
+        )
+      })}
+    </ul>
+  )
+}
+
+function Footer({ showShortcuts }: { showShortcuts: () => void }) {
+  const { session, signOut } = useSession()
+  const [theme, nextTheme] = useTheme()
+  const account = shellText.account(session.token.name, session.organization.name)
+  return (
+    <div className="border-line mt-3 space-y-2 border-t pt-3">
+      <div className="text-muted flex gap-3 px-2 text-xs">
+        <a className="hover:text-text underline" href="/docs">
+          {shellText.documentation}
+        </a>
+        <a className="hover:text-text underline" href="/docs/guides">
+          {shellText.guides}
+        </a>
+      </div>
+      <p className="px-2 text-xs" title={account}>
+        <span className="sr-only">{account}</span>
+        <span aria-hidden className="block truncate font-medium">
+          {session.token.name}
+        </span>
+        <span aria-hidden className="text-muted block truncate">
+          {session.organization.name}
+        </span>
+      </p>
+      <div className="flex gap-1">
+        <IconButton icon={themeIcons[theme]} label={shellText.theme[theme]} onClick={nextTheme} />
+        <IconButton icon={Keyboard} label={shellText.shortcuts} onClick={showShortcuts} />
+        <IconButton icon={LogOut} label={shellText.signOut} onClick={() => void signOut()} />
+      </div>
+    </div>
+  )
+}

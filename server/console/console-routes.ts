@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto'
+import { gunzipSync } from 'node:zlib'
+import { readAsset } from '../../core/assets.ts'
+import { Failure } from '../../core/failure.ts'
+import { ownPage } from '../api/system.ts'
+import type { Call } from '../call.ts'
+import { type Route, route } from '../route.ts'
+
+const tag = 'System'
+
+/** What the build says about the console: its page, and the content type of each file. */
+interface Manifest {
+  page: string
+  files: Record<string, string>
+}
+
+/** Returns the routes of the web console. Its files have a hash in their name; every other path is a page of it. */
+export function consoleRoutes(): Route[] {
+  let manifest: Manifest | undefined
+  const read = () => (manifest ??= JSON.parse(Buffer.from(readAsset('console/manifest.json')).toString()) as Manifest)
+  return [
+    route({
+      method: 'GET',
+      path: '/console',
+      aliases: ['/console/**:path'],
+      scope: 'public',
+      tag,
+      summary: 'Show console',
+      media: ['text/html'],
+      answer: ownPage(call => {
+        const { path = '' } = call.params
+        if (path.startsWith('assets/')) sendFile(call, path, read())
+        else sendPage(call, read().page)
+      }),
+    }),
+  ]
+}
+
+/** Sends a compressed file. Browsers keep it for ever, because another content has another name. */
+function sendFile(call: Call, path: string, { files }: Manifest): void {
+  const type = files[path]
+  if (type === undefined)
+    throw new Failure('not_found', 'The console has no such file. It may have been updated: reload the page.')
+  const accepted = [call.req.headers['accept-encoding'] ?? []].flat().join()
+  const [encoding, bytes] = /\bbr\b/.test(accepted)
+    ? (['br', readAsset(`console/${path}.br`)] as const)
+    : ([/\bgzip\b/.test(accepted) ? 'gzip' : undefined, readAsset(`console/${path}.gz`)] as const)
+  call.send(200, encoding === undefined ? gunzipSync(bytes) : bytes, type, [
+    'cache-control',
+    'public, max-age=31536000, immutable',
+    'vary',
+    'accept-encoding',
+    'x-content-type-options',
+    'nosniff',
+    ...(encoding === undefined ? [] : ['content-encoding', encoding]),
+  ])
+}
+
+/** Sends the page. The nonce lets the code editor add its styles; scripts come from this server only, none is inline. */
+function sendPage(call: Call, page: string): void {
+  const nonce = randomBytes(16).toString('base64')
+  call.send(200, page.replace('{nonce}', nonce), 'text/html; charset=utf-8', [
+    'content-security-policy',
+    `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data: blob:; media-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    'x-frame-options',
+    'DENY',
+    'x-content-type-options',
+    'nosniff',
+    'referrer-policy',
+    'no-referrer',
+    'cross-origin-opener-policy',
+    'same-origin',
+    'cache-control',
+    'no-store',
+  ])
+}
