@@ -1,0 +1,140 @@
+import { mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { type Browser, type BrowserContext, chromium as driver, type Page } from 'playwright-core'
+import { expect } from 'vitest'
+import { chromium } from '../_browser.ts'
+import { openHome, type Server } from '../e2e/_home.ts'
+
+/** The two sizes in which every page is used. */
+export const sizes = [
+  ['a desktop', { width: 1280, height: 800 }],
+  ['a phone', { width: 390, height: 844 }],
+] as const
+export type Size = (typeof sizes)[number][1]
+
+/** Screenshots for people; no test compares them. */
+const screenshots = join(import.meta.dirname, '../../build/screenshots')
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** A console in a browser, of a packed server with the models that it ships. */
+export interface TestConsole extends AsyncDisposable {
+  server: Server
+  /** The root token. */
+  secret: string
+  /** Opens a page of the console in a new browser profile, signed in unless `token` is null. */
+  open(path: string, options?: { size?: Size; token?: string | null }): Promise<ConsolePage>
+  /** Calls the API as the owner of the machine; throws unless it succeeds. */
+  call<T = Record<string, unknown>>(path: string, body?: unknown, method?: string): Promise<T>
+  /** A token of the organization with these scopes. */
+  token(scopes: string[]): Promise<string>
+}
+
+export interface ConsolePage extends AsyncDisposable {
+  page: Page
+  context: BrowserContext
+  /** Fails on serious findings of axe in what is shown now. */
+  expectAccessible(): Promise<void>
+  /** Keeps what is shown as build/screenshots/<name>-<width>.png. */
+  screenshot(name: string): Promise<void>
+  /** Errors in the browser's console that the test causes on purpose, such as a refused request. */
+  expectErrors(...these: RegExp[]): void
+}
+
+/** Starts a server and a browser; one for each test file. */
+export async function openConsole(config?: { models?: object[]; limits?: object }): Promise<TestConsole> {
+  const home = openHome()
+  if (config) home.configure(config)
+  const server = home.serve()
+  const [browser] = await Promise.all([
+    driver.launch({
+      executablePath: chromium!,
+      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+    }),
+    server.ready,
+  ])
+  const secret = home.secret()
+  async function call<T>(path: string, body?: unknown, method?: string): Promise<T> {
+    const answer = await server.fetch(path, { body, ...(method === undefined ? {} : { method }) })
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`)
+    return (await answer.json()) as T
+  }
+  return {
+    server,
+    secret,
+    call,
+    async token(scopes) {
+      const { organization } = await call<{ organization: { id: string } }>('/api/me')
+      const body = { name: scopes.join(' '), scopes }
+      const created = await call<{ token: string; secret?: string }>(
+        `/api/organizations/${organization.id}/tokens`,
+        body,
+      )
+      return created.secret ?? created.token
+    },
+    open: (path, { size = sizes[0][1], token = secret } = {}) => openConsolePage(browser, server, path, size, token),
+    async [Symbol.asyncDispose]() {
+      await browser.close()
+      await home[Symbol.asyncDispose]()
+    },
+  }
+}
+
+async function openConsolePage(
+  browser: Browser,
+  server: Server,
+  path: string,
+  size: Size,
+  token: string | null,
+): Promise<ConsolePage> {
+  const context = await browser.newContext({ viewport: { ...size }, baseURL: server.url, reducedMotion: 'reduce' })
+  const faults: string[] = []
+  const expected: RegExp[] = []
+  const page = await context.newPage()
+  page.setDefaultTimeout(10_000)
+  page.on('console', message => {
+    if (message.type() === 'error' || message.type() === 'warning') faults.push(message.text())
+  })
+  page.on('pageerror', error => faults.push(String(error)))
+  page.on('request', request => {
+    const url = request.url()
+    if (!url.startsWith(server.url) && !/^(data|blob|about):/.test(url)) faults.push(`a request to ${url}`)
+  })
+  if (token !== null) {
+    // The same exchange that the page for signing in does.
+    const answer = await context.request.post('/api/session', {
+      data: { token },
+      headers: { 'x-infer-console': '1', 'sec-fetch-site': 'same-origin', origin: server.url },
+    })
+    expect(answer.status(), await answer.text()).toBe(201)
+  }
+  await page.goto(`/console${path}`)
+  return {
+    page,
+    context,
+    async expectAccessible() {
+      await page.evaluate(axe)
+      const findings = await page.evaluate(async () => {
+        const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: AxeFinding[] }> } }
+        return (await axe.run()).violations
+      })
+      const serious = findings.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      expect(serious.map(({ id, nodes }) => `${id}: ${nodes.map(node => node.html).join('\n')}`)).toEqual([])
+    },
+    async screenshot(name) {
+      mkdirSync(screenshots, { recursive: true })
+      await page.screenshot({ path: join(screenshots, `${name}-${size.width}.png`), fullPage: false })
+    },
+    expectErrors: (...these) => void expected.push(...these),
+    async [Symbol.asyncDispose]() {
+      await context.close()
+      expect(faults.filter(fault => !expected.some(one => one.test(fault)))).toEqual([])
+    },
+  }
+}
+
+interface AxeFinding {
+  id: string
+  impact: string
+  nodes: { html: string }[]
+}
