@@ -57,6 +57,7 @@ import { openThroughput } from '../server/throughput.ts'
 import { openTimings } from '../server/timings.ts'
 import { openWebhookBodies } from '../server/webhook-bodies.ts'
 import { openServerPull } from './models/server-pull.ts'
+import { linkOf } from './serve/console-link.ts'
 import { removeServerFile, writeServerFile } from './server-file.ts'
 import { type AppOptions, beginStartup, type Startup } from './startup.ts'
 
@@ -69,6 +70,8 @@ export interface App {
   models: { id: string; tasks: readonly string[]; description: string | undefined }[]
   /** Settles when the server has stopped: after `close`, or after an error that it could not survive. */
   stopped: Promise<{ exitCode: number }>
+  /** Address that opens the console signed in as the root token, once; undefined without a console or that token. */
+  consoleLink(): string | undefined
   /**
    * Reads infer.yaml again and offers the models that it lists now, and reads the certificate again. Logs what is wrong
    * with either. Never rejects.
@@ -308,6 +311,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     url: server.url,
     urls: server.urls,
     firstStart,
+    consoleLink: () => linkOf(dataDir, server.url!, { accounts, config }),
     models: registry.all().map(({ id, tasks, description }) => ({ id, tasks, description })),
     stopped: ended.promise,
     async reload() {

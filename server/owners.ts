@@ -1,5 +1,5 @@
 import type { Accounts } from '../core/accounts/accounts.ts'
-import type { Limiter } from '../core/accounts/limiter.ts'
+import type { Limiter, WrongTokenLimiter } from '../core/accounts/limiter.ts'
 import type { Organizations } from '../core/accounts/organizations.ts'
 import type { Plans } from '../core/accounts/plans.ts'
 import type { TokenLimiter } from '../core/accounts/token-limiter.ts'
@@ -79,6 +79,8 @@ export interface Owners {
   access: AccessWatch
   /** Limits the event streams of tokens and organizations. Created by the server. */
   streamLimits: StreamLimits
+  /** Slows down clients that guess tokens. Created by the server. */
+  wrongTokens: WrongTokenLimiter
   /** Requests with an idempotency key. Created by the server. */
   idempotency: IdempotencyRecords
   /** The running requests. Created and filled by the server. */
