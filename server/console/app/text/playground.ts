@@ -78,11 +78,11 @@ export const playgroundText = {
   usage: {
     input_tokens: (n: string) => `${n} tokens in`,
     output_tokens: (n: string) => `${n} tokens out`,
-    images: (n: string) => `${n} images`,
+    images: (n: string) => (n === '1' ? '1 image' : `${n} images`),
     video_seconds: (n: string) => `${n} s of video`,
     audio_seconds: (n: string) => `${n} s of audio`,
     characters: (n: string) => `${n} characters`,
-    documents: (n: string) => `${n} documents`,
+    documents: (n: string) => (n === '1' ? '1 document' : `${n} documents`),
   },
   image: (at: number, prompt: string) => `Image ${at}: ${prompt}`,
   video: 'Video',

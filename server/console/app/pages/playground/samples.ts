@@ -135,8 +135,8 @@ const javascriptHead = (origin: string) => `async function call(method, path, bo
 }
 `
 
-/** JSON is YAML; \`\${\` in a text would be a reference. */
-const yamlValue = (value: unknown): string => indented(value, 8).replaceAll('${', '$${')
+/** JSON is YAML. In a workflow `${` begins a reference, and `$${` is the text. */
+const yamlValue = (value: unknown): string => indented(value, 8).replaceAll('${', () => '$${')
 
 /** A whole workflow with this one node, to run it as it is or to copy the node from. */
 function workflowNode({ task, model, inputs }: SampleRequest): string {

@@ -63,7 +63,7 @@ export function Chat({
   }
 
   return (
-    <div className="grid gap-6 lg:grid-cols-[2fr_1fr]">
+    <div className="grid gap-6 lg:grid-cols-[3fr_2fr]">
       <div className="min-w-0">
         <Section
           title={text.conversation}

@@ -63,6 +63,9 @@ export const MessageView = memo(function MessageView({
   )
 })
 
+/** Tokens that came in one piece were not written at that speed. */
+const leastSeconds = 0.2
+
 /** `1.2 s · first text after 80 ms · 12 tokens in · 30 tokens out · 25 tokens/s · cost 0.01 USD` */
 function figuresText(figures: Figures, currency: string): string {
   const { firstMs, totalMs, inputTokens, outputTokens, cost } = figures
@@ -72,8 +75,9 @@ function figuresText(figures: Figures, currency: string): string {
   if (inputTokens !== undefined) all.push(usage.input_tokens(countText(inputTokens)))
   if (outputTokens !== undefined) {
     all.push(usage.output_tokens(countText(outputTokens)))
-    const seconds = (totalMs - (firstMs ?? 0)) / 1_000
-    if (outputTokens > 1 && seconds > 0) all.push(text.speed(countText(Math.round((outputTokens - 1) / seconds))))
+    const seconds = (totalMs - (firstMs ?? totalMs)) / 1_000
+    if (outputTokens > 1 && seconds > leastSeconds)
+      all.push(text.speed(countText(Math.round((outputTokens - 1) / seconds))))
   }
   if (cost !== undefined && cost > 0) all.push(costWords(costText(cost, currency)))
   return all.join(' · ')

@@ -4,6 +4,10 @@ import { FieldControl } from './field-control.tsx'
 import type { Entered, FormField } from './fields.ts'
 import { previewOf } from './previews.ts'
 
+const gridClass = 'grid items-start gap-4 sm:grid-cols-2'
+/** Two of these stand side by side. */
+const isShort: ReadonlySet<FormField['kind']> = new Set(['line', 'number', 'choice', 'yes-no'])
+
 /** The fields of a request: those that people need first, and the others behind one line. */
 export function TaskForm({
   fields,
@@ -40,11 +44,11 @@ export function TaskForm({
   const open = more.some(({ name }) => errors[name] !== undefined)
   return (
     <>
-      {fields.filter(({ main }) => main).map(control)}
+      <div className={gridClass}>{fields.filter(({ main }) => main).map(control)}</div>
       {more.length > 0 && (
         <details className="border-line rounded-md border" {...(open ? { open } : {})}>
           <summary className="px-3 py-2 font-medium">{moreText}</summary>
-          <div className="space-y-4 p-3 pt-1">{more.map(control)}</div>
+          <div className={`${gridClass} p-3 pt-1`}>{more.map(control)}</div>
         </details>
       )}
     </>
@@ -57,5 +61,9 @@ type ControlProps = Omit<Parameters<typeof FieldControl>[0], 'change'> & {
 
 /** A form has up to thirty fields: only the one that changes is drawn again. */
 const Control = memo(function Control({ change, ...props }: ControlProps) {
-  return <FieldControl {...props} change={value => change(props.field.name, value)} />
+  return (
+    <div className={isShort.has(props.field.kind) ? '' : 'sm:col-span-2'}>
+      <FieldControl {...props} change={value => change(props.field.name, value)} />
+    </div>
+  )
 })
