@@ -43,7 +43,7 @@ export interface ConsolePage extends AsyncDisposable {
 
 /** Starts a server and a browser; one for each test file. */
 export async function openConsole(config?: { models?: object[]; limits?: object }): Promise<TestConsole> {
-  const home = openHome()
+  const home = openHome({ programs: ['ffmpeg', 'ffprobe'] })
   if (config) home.configure(config)
   const server = home.serve()
   const [browser] = await Promise.all([

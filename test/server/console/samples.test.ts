@@ -7,6 +7,7 @@ import { parse } from 'yaml'
 import { findProgram } from '../../../gpu/launcher/program.ts'
 import { languages, type SampleRequest, sampleOf } from '../../../server/console/app/pages/playground/samples.ts'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
+import { hasFfmpeg } from '../../_ffmpeg.ts'
 import { toneModel } from '../std/_speech.ts'
 
 /** The code samples of the playground, each executed as a person would. */
@@ -16,7 +17,7 @@ beforeAll(async () => {
   app = await startApp({
     models: [
       fakeModel('text', [], { tasks: texts }),
-      fakeModel('painter', [], { tasks: ['slug/text-to-image'], concurrency: 1 }),
+      fakeModel('painter', [], { tasks: ['slug/text-to-image', 'slug/text-to-video'], concurrency: 1 }),
       toneModel(),
     ],
   })
@@ -37,6 +38,15 @@ const requests: [Omit<SampleRequest, 'origin'>, answer: RegExp][] = [
   [
     { task: 'slug/text-to-image', model: 'painter', inputs: { prompt: hostile, width: 64, height: 64, seed: 3 } },
     /"seed_used": ?3/,
+  ],
+  [
+    {
+      task: 'slug/text-to-video',
+      model: 'painter',
+      inputs: { prompt: hostile, num_frames: 4, fps: 4, aspect_ratio: '16:9' },
+      formats: { slug: 'painter/text-to-video', ratios: ['9:16', '1:1'] },
+    },
+    /"aspect_ratio": ?"1:1"|text-to-video-1-1/,
   ],
   [{ task: 'std/audio-speech', model: 'tones', inputs: { input: hostile, response_format: 'wav' } }, /"audio_url"/],
 ]
@@ -68,7 +78,7 @@ const isInstalled = (program: string | undefined): boolean =>
   program === undefined || program === 'node' || findProgram(program, process.env.PATH ?? '') !== undefined
 
 describe.each(languages)('%s', language => {
-  test.skipIf(!isInstalled(needs[language])).each(requests)(
+  test.skipIf(!isInstalled(needs[language])).each(requests.filter(([{ formats }]) => hasFfmpeg || !formats))(
     'the sample of $task runs as it is',
     async (request, answer) => {
       const { stdout } = await programs[language](sampleOf(language, { origin: app.url, ...request }))

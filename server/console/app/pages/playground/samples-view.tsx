@@ -3,22 +3,24 @@ import { CodeBlock } from '../../components/copy.tsx'
 import { Section } from '../../components/page-heading.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { playgroundText as text } from '../../text/playground.ts'
-import { type Language, languages, sampleOf } from './samples.ts'
+import { type Language, languages, type SampleRequest, sampleOf } from './samples.ts'
 
 /** The request as code, in the language that was chosen last. */
 export const Samples = memo(function Samples({
   task,
   model,
   inputs,
+  formats,
 }: {
   task: string
   model: string
   inputs: Record<string, unknown>
+  formats?: SampleRequest['formats']
 }) {
   const [language, choose] = useState<Language>('curl')
   // Typing into the form must not wait for the code.
   const shown = useDeferredValue(inputs)
-  const code = sampleOf(language, { origin: location.origin, task, model, inputs: shown })
+  const code = sampleOf(language, { origin: location.origin, task, model, inputs: shown, formats })
   return (
     <Section title={text.samples}>
       <Tabs

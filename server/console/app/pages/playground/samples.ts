@@ -6,6 +6,8 @@ export interface SampleRequest {
   model: string
   /** The inputs of the task, without the model. */
   inputs: Readonly<Record<string, unknown>>
+  /** Makes one video for each aspect ratio, by the path of the model below `/slug`. */
+  formats?: { slug: string; ratios: readonly string[] } | undefined
 }
 
 export const languages = ['curl', 'python', 'javascript', 'workflow'] as const
@@ -23,8 +25,14 @@ const paths: Readonly<Record<string, string>> = {
 
 /** Returns the request as code that runs as it is, with the token in the variable INFER_TOKEN. */
 export function sampleOf(language: Language, request: SampleRequest): string {
+  const { formats, inputs } = request
   const path = paths[request.task]
-  if (language === 'workflow') return workflowNode(request)
+  if (language === 'workflow') return workflowOf(request)
+  if (formats) {
+    const { aspect_ratio: _, ...shared } = inputs
+    const direct = { path: `/slug/${formats.slug}`, body: { ...shared, aspect_ratios: formats.ratios } }
+    return directSamples[language](request, direct)
+  }
   if (path === undefined) return jobSamples[language](request, jobBody(request))
   return directSamples[language](request, { path, body: { model: request.model, ...request.inputs } })
 }
@@ -138,14 +146,21 @@ const javascriptHead = (origin: string) => `async function call(method, path, bo
 /** JSON is YAML. In a workflow `${` begins a reference, and `$${` is the text. */
 const yamlValue = (value: unknown): string => indented(value, 8).replaceAll('${', () => '$${')
 
-/** A whole workflow with this one node, to run it as it is or to copy the node from. */
-function workflowNode({ task, model, inputs }: SampleRequest): string {
-  const name = task.slice(task.indexOf('/') + 1)
-  const fields = Object.entries(inputs).filter(([, value]) => value !== undefined)
+/** A whole workflow with this node, or one for each format, to run it as it is or to copy the node from. */
+function workflowOf(request: SampleRequest): string {
+  const name = request.task.slice(request.task.indexOf('/') + 1)
+  const nodes = request.formats?.ratios.map(ratio =>
+    nodeOf(`${name}-${ratio.replace(':', '-')}`, { ...request, inputs: { ...request.inputs, aspect_ratio: ratio } }),
+  ) ?? [nodeOf(name, request)]
   return `name: ${name}
 dag:
   nodes:
-    ${name}:
+${nodes.join('')}`
+}
+
+function nodeOf(name: string, { task, model, inputs }: SampleRequest): string {
+  const fields = Object.entries(inputs).filter(([, value]) => value !== undefined)
+  return `    ${name}:
       model_id: ${JSON.stringify(model)}
       task: ${task}
       inputs:${fields.length === 0 ? ' {}' : fields.map(([field, value]) => `\n        ${JSON.stringify(field)}: ${yamlValue(value)}`).join('')}

@@ -231,11 +231,14 @@ function shownText(value: unknown): string {
 export const textsOf = (value: unknown): string[] =>
   Array.isArray(value) ? value.map(one => (typeof one === 'string' ? one : JSON.stringify(one))) : [shownText(value)]
 
-/** Returns what the form shows for a request, such as the inputs of an earlier job. */
+/**
+ * Returns what the form shows for a request, such as the inputs of an earlier job, whose files are `image` and not
+ * `image_url`.
+ */
 export function enteredOf(fields: readonly FormField[], request: Readonly<Record<string, unknown>>): Entered {
   return Object.fromEntries(
     fields.flatMap(({ name, kind }): [name: string, value: unknown][] => {
-      const value = request[name]
+      const value = request[name] ?? request[name.replace(/_url$/, '')]
       if (value === undefined || value === null) return []
       if (kind === 'json') return [[name, JSON.stringify(value, null, 2)]]
       if (kind === 'yes-no') return [[name, value === true ? 'yes' : 'no']]

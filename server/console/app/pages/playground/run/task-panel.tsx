@@ -50,6 +50,11 @@ export function TaskPanel({
   }, [])
   const { request, errors: faults } = useMemo(() => requestOf(fields, entered), [fields, entered])
   const inputs = useMemo(() => inputsOf(task.id, request), [task, request])
+  const slug = models[0]!.slugs[task.id]
+  const inOneGo = useMemo(
+    () => (slug !== undefined && formats.length > 0 ? { slug, ratios: formats } : undefined),
+    [slug, formats],
+  )
   const severalShapes = task.category === 'video' && fields.some(({ name }) => name === 'aspect_ratio')
 
   async function run(event: FormEvent): Promise<void> {
@@ -112,7 +117,7 @@ export function TaskPanel({
             </div>
           </Section>
         ))}
-        <Samples task={task.id} model={models[0]!.id} inputs={inputs} />
+        <Samples task={task.id} model={models[0]!.id} inputs={inputs} formats={inOneGo} />
       </div>
     </div>
   )
