@@ -9,7 +9,6 @@ export const playgroundText = {
   noModelsHint: 'Add a model on the page Models, or ask an administrator which models your token may use.',
   toModels: 'Go to Models',
   taskAbsent: (task: string) => `No model does ${task} any more. Choose another task.`,
-  prefillFailed: 'The request to repeat could not be read.',
   inputsGone: 'The inputs of this request were not kept. Task and model are set; fill in the rest.',
   noTaskForFile: (kind: string) => `No configured model takes ${kind} as an input.`,
   category: { text: 'Text', image: 'Images', video: 'Videos', audio: 'Audio' } as Record<string, string>,
@@ -63,7 +62,6 @@ export const playgroundText = {
   reuse: 'Use as input',
   inLibrary: 'Files are kept in the library.',
   toLibrary: 'Open library',
-  waits: 'Waits',
   progress: (percent: number) => `${percent} % done`,
   status: {
     pending: 'Waiting',
@@ -101,8 +99,6 @@ export const playgroundText = {
   flagged: 'Flagged',
   notFlagged: 'Not flagged',
   categories: 'Categories',
-  language: (language: string) => `Language: ${language}`,
-  segments: 'Segments',
 
   samples: 'The same request as code',
   samplesHint: 'The code reads your token from the variable INFER_TOKEN.',
@@ -138,5 +134,4 @@ export const playgroundText = {
     speed: (tokens: string) => `${tokens} tokens/s`,
     enter: 'Enter sends, Shift and Enter begins a new line.',
   },
-  prompt: 'Prompt',
 } as const

@@ -3,6 +3,9 @@ import { Button } from '../../../components/button.tsx'
 import { Dialog } from '../../../components/dialog.tsx'
 import { playgroundText as text } from '../../../text/playground.ts'
 
+/** Hundredths of the window's height: also a small image is painted on large. */
+const shownHeight = 50
+
 /** Paints a mask over an image: a PNG of the same size, white where something is painted, black elsewhere. */
 export function MaskEditor({ image, close, use }: { image: string; close: () => void; use: (mask: File) => void }) {
   const canvas = useRef<HTMLCanvasElement>(null)
@@ -62,11 +65,16 @@ export function MaskEditor({ image, close, use }: { image: string; close: () => 
           className="flex-1"
         />
       </label>
-      <div className="relative mx-auto w-fit">
+      <div
+        className="relative mx-auto max-w-full"
+        style={
+          size && { width: `${(shownHeight * size.width) / size.height}dvh`, aspectRatio: size.width / size.height }
+        }
+      >
         <img
           src={image}
           alt=""
-          className="block max-h-[50dvh] max-w-full"
+          className="size-full"
           onLoad={({ currentTarget: { naturalWidth, naturalHeight } }) =>
             setSize({ width: naturalWidth, height: naturalHeight })
           }

@@ -1,29 +1,19 @@
 import { useQuery } from '@tanstack/react-query'
 import { Play } from 'lucide-react'
-import { type FormEvent, useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { Link } from 'wouter'
+import { type FormEvent, useCallback, useMemo, useRef, useState } from 'react'
 import { api, dataOf } from '../../../api/client.ts'
-import { ApiFailure } from '../../../api/failure.ts'
 import { Button } from '../../../components/button.tsx'
 import { Checkbox } from '../../../components/choice.tsx'
-import { Failed } from '../../../components/failed.tsx'
-import { Empty, Section } from '../../../components/page-heading.tsx'
+import { Section } from '../../../components/page-heading.tsx'
 import { playgroundText as text } from '../../../text/playground.ts'
 import type { ModelChoice, TaskChoice } from '../choices.ts'
 import { type Entered, enteredOf, fieldsOf, requestOf } from '../form/fields.ts'
 import { TaskForm } from '../form/task-form.tsx'
 import { Samples } from '../samples-view.tsx'
-import { createJobs, followJob, hasEnded, type Job } from './run-job.ts'
-import { RunView } from './run-view.tsx'
+import { Results } from './results.tsx'
+import { useRuns } from './use-runs.ts'
 
 const aspectRatios = ['16:9', '9:16', '1:1'] as const
-
-/** One model's part of a run: its jobs, or why it was refused. */
-interface Run {
-  model: ModelChoice
-  jobs: readonly Job[]
-  failure?: Error
-}
 
 /** The form of a task that is run as a job, its result, and the same as code. */
 export function TaskPanel({
@@ -69,11 +59,16 @@ export function TaskPanel({
       if (name !== undefined && fields.some(field => field.name === name))
         setErrors(now => ({ ...now, [name]: message }))
     }
-    result.current?.scrollIntoView({ block: 'nearest' })
+    // What was asked for must be seen: on a narrow screen the result is far below the form.
+    const { top } = result.current!.getBoundingClientRect()
+    if (top > innerHeight / 2) result.current!.scrollIntoView({ block: 'start' })
   }
 
+  const comparing = models.length > 1 && runs.length > 1
+  const results = <Results runs={runs} files={task.category !== 'text'} />
+  const samples = <Samples task={task.id} model={models[0]!.id} inputs={inputs} formats={inOneGo} />
   return (
-    <div className="grid gap-6 lg:grid-cols-2">
+    <div className="grid content-start gap-6 lg:grid-cols-2">
       <Section title={text.request}>
         <form
           noValidate
@@ -93,32 +88,19 @@ export function TaskPanel({
           </Button>
         </form>
       </Section>
-      <div ref={result} className="min-w-0">
-        {runs.length === 0 && (
-          <Section title={text.result}>
-            <Empty title={text.none} />
-          </Section>
-        )}
-        {runs.map(({ model, jobs, failure }) => (
-          <Section key={model.id} title={runs.length > 1 ? text.resultOf(model.id) : text.result}>
-            <div className="bg-surface border-line space-y-6 rounded-lg border p-4">
-              {failure && <Failed failure={failure} />}
-              {jobs.map(job => (
-                <RunView key={job.id} job={job} currency={model.currency} />
-              ))}
-              {task.category !== 'text' && jobs.some(({ status }) => status === 'completed') && (
-                <p className="text-muted text-xs">
-                  {text.inLibrary}{' '}
-                  <Link href="/library" className="text-accent underline">
-                    {text.toLibrary}
-                  </Link>
-                </p>
-              )}
-            </div>
-          </Section>
-        ))}
-        <Samples task={task.id} model={models[0]!.id} inputs={inputs} formats={inOneGo} />
-      </div>
+      {comparing ? (
+        <>
+          <div ref={result} className="grid scroll-mt-16 gap-x-6 md:grid-cols-2 lg:order-last lg:col-span-2">
+            {results}
+          </div>
+          {samples}
+        </>
+      ) : (
+        <div ref={result} className="min-w-0 scroll-mt-16">
+          {results}
+          {samples}
+        </div>
+      )}
     </div>
   )
 }
@@ -156,52 +138,6 @@ function inputsOf(task: string, request: Record<string, unknown>): Record<string
   const { url, ...others } = request
   return { file_id: url, ...others }
 }
-
-/** Runs requests, and has their jobs as they progress. Another run replaces them. */
-function useRuns() {
-  const [runs, setRuns] = useState<readonly Run[]>([])
-  const stop = useRef<AbortController>(undefined)
-  useEffect(() => () => stop.current?.abort(), [])
-
-  const start = async (
-    task: string,
-    models: readonly ModelChoice[],
-    inputs: Record<string, unknown>,
-    formats: readonly string[],
-  ): Promise<ApiFailure[]> => {
-    stop.current?.abort()
-    const { signal } = (stop.current = new AbortController())
-    setRuns(models.map(model => ({ model, jobs: [] })))
-    const update = (at: number, changed: (run: Run) => Run) => {
-      if (!signal.aborted) setRuns(now => now.map((run, place) => (place === at ? changed(run) : run)))
-    }
-    const failures: ApiFailure[] = []
-    await Promise.all(
-      models.map(async (model, at) => {
-        try {
-          const ids = await createJobs({ task, model: model.id, inputs, formats, slug: model.slugs[task] })
-          for (const id of ids)
-            followJob(id, job => update(at, run => ({ ...run, jobs: withJob(run.jobs, job, ids) })), signal).catch(
-              (failure: Error) => update(at, run => ({ ...run, failure })),
-            )
-        } catch (thrown) {
-          if (thrown instanceof ApiFailure) failures.push(thrown)
-          update(at, run => ({ ...run, failure: thrown as Error }))
-        }
-      }),
-    )
-    return failures
-  }
-  return {
-    runs,
-    start,
-    busy: runs.some(({ jobs, failure }) => !failure && (jobs.length === 0 || jobs.some(job => !hasEnded(job)))),
-  }
-}
-
-/** Jobs stay in the order in which they were created. */
-const withJob = (jobs: readonly Job[], job: Job, ids: readonly string[]): Job[] =>
-  [...jobs.filter(({ id }) => id !== job.id), job].toSorted((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id))
 
 /** The voices of a model that speaks; undefined for other tasks. */
 function useVoices(task: string, model: string): string[] | undefined {
