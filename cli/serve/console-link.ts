@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Accounts } from '../../core/accounts/accounts.ts'
+import type { Sessions } from '../../core/accounts/sessions.ts'
 import type { Config } from '../../core/models/config.ts'
 
 /**
@@ -10,12 +11,12 @@ import type { Config } from '../../core/models/config.ts'
 export function linkOf(
   dataDir: string,
   url: string,
-  { accounts, config }: { accounts: Accounts; config: Pick<Config, 'console'> },
+  { accounts, config, sessions }: { accounts: Accounts; config: Pick<Config, 'console'>; sessions: Sessions },
 ): string | undefined {
   if (!config.console) return undefined
   try {
     const { tokenId } = accounts.authenticate(readFileSync(join(dataDir, 'root-token'), 'utf8').trim())
-    return `${url}/console/sign-in#code=${accounts.sessions.createCode(tokenId).code}`
+    return `${url}/console/sign-in#code=${sessions.createCode(tokenId).code}`
   } catch {
     return undefined
   }

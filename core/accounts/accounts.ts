@@ -23,8 +23,8 @@ import type { Keys } from './keys.ts'
 import { type EffectiveLimits, effectiveLimits } from './plan.ts'
 import { openPlans, type Plans } from './plans.ts'
 import { requireUsable } from './require-usable.ts'
-import { digestMatches, digestOf, hintOf, mintSecret, parseSecret } from './secret.ts'
-import { openSessions, sessionIn } from './sessions.ts'
+import { digestMatches, digestOf, hintOf, mintSecret, parseSecret, wrongSecret } from './secret.ts'
+import { openSessions, type Sessions, sessionEnded, sessionIn } from './sessions.ts'
 import type { TokenOptions } from './token-options.ts'
 
 /** The authenticated caller: one token of one organization. */
@@ -71,6 +71,7 @@ export function openAccounts({
   log,
   plans = openPlans({ configured: {}, log }),
   now = Date.now,
+  sessions = openSessions({ store, log, now }),
 }: {
   store: Store
   keys: Keys
@@ -78,8 +79,9 @@ export function openAccounts({
   /** The built-in plans by default. */
   plans?: Pick<Plans, 'of' | 'limitsOf'>
   now?: () => number
+  /** Of the web console: `authenticate` takes their credentials as it takes secrets. */
+  sessions?: Pick<Sessions, 'tokenOf'>
 }) {
-  const sessions = openSessions({ store, now })
   const uses = new Map<string, number>()
   const cached = new Map<string, CachedCaller>()
   let cachedUntil = 0
@@ -142,23 +144,17 @@ export function openAccounts({
     const known = cached.get(secret)
     if (known) return known
     const session = sessionIn(secret)
-    if (session !== undefined) return ofSession(secret, session)
-    const publicId = parseSecret(secret)
-    const row = publicId === undefined ? undefined : store.tokens.verify(publicId)
-    if (!digestMatches(row?.digest, digestOf(keys.tokenPepper, secret))) return undefined
-    const found = { caller: callerOf(row!), allowedUntil: 0 }
+    const row = session === undefined ? bySecret(secret) : sessions.tokenOf(session)
+    if (!row) return undefined
+    const found = { caller: callerOf(row), allowedUntil: 0 }
     cached.set(secret, found)
     return found
   }
 
-  /** The caller of a session: its token. Undefined: the session has ended. */
-  function ofSession(credential: string, id: string): CachedCaller | undefined {
-    const used = sessions.use(id)
-    const row = used && store.tokens.verifyId(used.tokenId)
-    if (!row) return undefined
-    const found = { caller: callerOf(row), allowedUntil: 0 }
-    cached.set(credential, found)
-    return found
+  function bySecret(secret: string): VerifiableToken | undefined {
+    const publicId = parseSecret(secret)
+    const row = publicId === undefined ? undefined : store.tokens.verify(publicId)
+    return digestMatches(row?.digest, digestOf(keys.tokenPepper, secret)) ? row : undefined
   }
 
   const callerOf = (token: VerifiableToken): Caller => ({
@@ -197,13 +193,7 @@ export function openAccounts({
       if (!secret)
         throw new Failure('missing_api_key', 'No API token was sent. Send one as "Authorization: Bearer sk-infer-…".')
       const found = verified(secret)
-      if (!found && sessionIn(secret) !== undefined)
-        throw new Failure('missing_api_key', 'The session has ended. Sign in again.')
-      if (!found)
-        throw new Failure(
-          'invalid_api_key',
-          `Incorrect API key provided: ${maskSecret(secret)}. Create one with "infer token create".`,
-        )
+      if (!found) throw sessionIn(secret) === undefined ? wrongSecret(secret) : sessionEnded()
       return admitted(found)
     },
     /** The same by the id of a token, for requests that the operator lets in without a secret. */
@@ -232,15 +222,6 @@ export function openAccounts({
 
     /** Forgets verified secrets, so that the next request sees every change. */
     forgetVerified: (): void => cached.clear(),
-
-    /** Sessions of the web console. `authenticate` takes their credentials as it takes secrets. */
-    sessions: {
-      begin: (tokenId: string) => sessions.begin(tokenId),
-      use: (id: string) => sessions.use(id),
-      createCode: (tokenId: string) => sessions.createCode(tokenId),
-      useCode: (code: string) => sessions.useCode(code),
-      end: (id: string): Promise<void> => sessions.end(id).finally(() => cached.clear()),
-    },
 
     /**
      * Creates a token. Throws Failure `not_found` without the organization, `invalid_value` without the user,
@@ -304,7 +285,6 @@ export function openAccounts({
 
     /** Writes the last-used times that `authenticate` has collected; called regularly and at shutdown. */
     async flushUses(): Promise<void> {
-      await sessions.flush().catch((cause: unknown) => log.warn('Ends of sessions were not written', {}, cause))
       if (uses.size === 0) return
       const batch = [...uses].map(([id, at]) => ({ id, at }))
       uses.clear()
@@ -315,5 +295,3 @@ export function openAccounts({
   }
 }
 export type Accounts = ReturnType<typeof openAccounts>
-
-const maskSecret = (secret: string): string => (secret.length > 8 ? `${secret.slice(0, 3)}…${secret.slice(-4)}` : '…')

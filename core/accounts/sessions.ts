@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { Failure } from '../failure.ts'
-import type { SessionRecord, Store } from '../store/store.ts'
+import type { Log } from '../log.ts'
+import type { SessionRecord, Store, VerifiableToken } from '../store/store.ts'
 
 /** A session ends this long after its last request, milliseconds. */
 export const sessionMs = 12 * 3_600_000
@@ -24,6 +25,9 @@ export const sessionCredential = (id: string): string => sessionMark + id
 export const sessionIn = (credential: string): string | undefined =>
   credential.startsWith(sessionMark) ? credential.slice(sessionMark.length) : undefined
 
+/** The failure of a request with a session that has ended. */
+export const sessionEnded = (): Failure => new Failure('missing_api_key', 'The session has ended. Sign in again.')
+
 const digestOf = (id: string): Buffer => createHash('sha256').update(id).digest()
 const newSecret = (): string => randomBytes(32).toString('base64url')
 
@@ -31,7 +35,15 @@ const newSecret = (): string => randomBytes(32).toString('base64url')
  * Sessions of the web console, and the one-time codes that begin one. A session stands for a token: it has exactly its
  * rights, and ends with it. Ids have 256 random bits, and only their digests are stored.
  */
-export function openSessions({ store, now = Date.now }: { store: Pick<Store, 'sessions'>; now?: () => number }) {
+export function openSessions({
+  store,
+  log,
+  now = Date.now,
+}: {
+  store: Pick<Store, 'sessions' | 'tokens'>
+  log: Log
+  now?: () => number
+}) {
   /** By the digest of the code; oldest first. */
   const codes = new Map<string, { tokenId: string; expiresAt: number }>()
   /** Digests and new ends of sessions that are used. */
@@ -62,6 +74,11 @@ export function openSessions({ store, now = Date.now }: { store: Pick<Store, 'se
       extended.set(Buffer.from(found.digest).toString('base64'), { digest: found.digest, expiresAt })
       return { ...found, expiresAt }
     },
+    /** The token of a session, whose end this moves, in any state; undefined if the session has ended. */
+    tokenOf(id: string): VerifiableToken | undefined {
+      const used = this.use(id)
+      return used && store.tokens.verifyId(used.tokenId)
+    },
     /** Ends a session; does nothing if there is none. */
     async end(id: string): Promise<void> {
       const digest = digestOf(id)
@@ -72,7 +89,9 @@ export function openSessions({ store, now = Date.now }: { store: Pick<Store, 'se
     async flush(): Promise<void> {
       if (extended.size === 0) return
       const these = [...extended.values()]
-      await store.sessions.extend(these)
+      await store.sessions
+        .extend(these)
+        .catch((cause: unknown) => log.warn('Ends of sessions were not written', {}, cause))
       for (const { digest, expiresAt } of these) {
         const key = Buffer.from(digest).toString('base64')
         if (extended.get(key)?.expiresAt === expiresAt) extended.delete(key)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Caller } from '../../core/accounts/accounts.ts'
-import { sessionCredential } from '../../core/accounts/sessions.ts'
+import { sessionCredential, sessionEnded } from '../../core/accounts/sessions.ts'
 import { Failure } from '../../core/failure.ts'
 import { scopes } from '../../core/store/store.ts'
 import { limitingGuesses } from '../auth.ts'
@@ -59,10 +59,10 @@ const SessionEnded = z
 const onlyConsole =
   'The cookie authenticates only requests with the header `X-Infer-Console: 1` that a page of this server sends (`Sec-Fetch-Site: same-origin`).'
 
-type SessionOwners = Pick<Owners, 'accounts' | 'config' | 'wrongTokens'>
+type SessionOwners = Pick<Owners, 'accounts' | 'config' | 'sessions' | 'wrongTokens'>
 
 /** Routes of the sessions of the web console. A session has exactly the rights of its token, and ends with it. */
-export function sessionRoutes({ accounts, config, wrongTokens }: SessionOwners): Route[] {
+export function sessionRoutes({ accounts, config, sessions, wrongTokens }: SessionOwners): Route[] {
   function requireConsole(): void {
     if (!config.console)
       throw new Failure('not_found', "The console is switched off by 'console: false' in infer.yaml.")
@@ -89,7 +89,7 @@ export function sessionRoutes({ accounts, config, wrongTokens }: SessionOwners):
   function tokenOf(by: z.output<typeof SignIn>, call: Call): string {
     const from = { wrong: wrongTokens, address: clientAddress(call.req, config.trusted_proxies) }
     return limitingGuesses(
-      () => (by.code === undefined ? accounts.authenticate(by.token).tokenId : accounts.sessions.useCode(by.code)),
+      () => (by.code === undefined ? accounts.authenticate(by.token).tokenId : sessions.useCode(by.code)),
       from,
     )
   }
@@ -102,6 +102,7 @@ export function sessionRoutes({ accounts, config, wrongTokens }: SessionOwners):
       bucket: 'api',
       tag,
       summary: 'Create session',
+      example: { token: 'sk-infer-…' },
       description: `Exchanges a token or a one-time code for a session of the web console. Sets the cookie of the session, and ends the session that the browser had. ${onlyConsole}`,
       status: 201,
       body: SignIn,
@@ -120,8 +121,8 @@ export function sessionRoutes({ accounts, config, wrongTokens }: SessionOwners):
         requirePage(call)
         const tokenId = tokenOf(body, call)
         const previous = sessionIdOf(call.req, config)
-        if (previous !== undefined) await accounts.sessions.end(previous)
-        const { id, expiresAt } = await accounts.sessions.begin(tokenId)
+        if (previous !== undefined) await sessions.end(previous)
+        const { id, expiresAt } = await sessions.begin(tokenId)
         // The same checks as for every request: a code may be older than the revocation of its token.
         call.caller = accounts.authenticate(sessionCredential(id))
         call.addHeaders(['set-cookie', sessionCookie(call.origin, id)])
@@ -139,8 +140,8 @@ export function sessionRoutes({ accounts, config, wrongTokens }: SessionOwners):
       errorCodes: ['origin_not_allowed', 'not_found'],
       handle(_, call) {
         requirePage(call)
-        const used = accounts.sessions.use(sessionIdOf(call.req, config) ?? '')
-        if (!used) throw new Failure('missing_api_key', 'The session has ended. Sign in again.')
+        const used = sessions.use(sessionIdOf(call.req, config) ?? '')
+        if (!used) throw sessionEnded()
         return view(call.caller, call, used.expiresAt)
       },
     }),
@@ -157,7 +158,8 @@ export function sessionRoutes({ accounts, config, wrongTokens }: SessionOwners):
       async handle(_, call) {
         requirePage(call)
         const id = sessionIdOf(call.req, config)
-        if (id !== undefined) await accounts.sessions.end(id)
+        if (id !== undefined) await sessions.end(id)
+        accounts.forgetVerified()
         call.addHeaders(['set-cookie', sessionCookie(call.origin, '')])
         return { ended: true as const }
       },
@@ -176,7 +178,7 @@ export function sessionRoutes({ accounts, config, wrongTokens }: SessionOwners):
       errorCodes: ['not_found'],
       handle(_, call) {
         requireConsole()
-        const { code, expiresAt } = accounts.sessions.createCode(call.caller.tokenId)
+        const { code, expiresAt } = sessions.createCode(call.caller.tokenId)
         const url = `${call.origin}/console/sign-in#code=${code}`
         return { code, url, expires_at: Math.floor(expiresAt / 1_000) }
       },
