@@ -49,7 +49,11 @@ export async function openConsole(config?: { models?: object[]; limits?: object 
   const [browser] = await Promise.all([
     driver.launch({
       executablePath: chromium!,
-      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+      args: [
+        ...['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+        // A microphone that beeps.
+        ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
+      ],
     }),
     server.ready,
   ])

@@ -17,10 +17,12 @@ interface ControlProps {
   suggestions?: readonly string[] | undefined
   /** For a mask: where the image that it is drawn over can be loaded. */
   image?: string | undefined
+  /** Called when a mask was drawn, which is white where OpenAI's masks are transparent. */
+  drawn: () => void
 }
 
 /** The control of one field, by its kind. */
-export function FieldControl({ field, value, change, error, suggestions, image }: ControlProps) {
+export function FieldControl({ field, value, change, error, suggestions, image, drawn }: ControlProps) {
   const { label, hint, kind } = field
   const list = useId()
   const facts = { label, hint, error }
@@ -28,7 +30,7 @@ export function FieldControl({ field, value, change, error, suggestions, image }
   const take = (event: { target: { value: string } }) => change(event.target.value)
   switch (kind) {
     case 'media':
-      return <MediaField {...facts} name={field.name} value={text} change={change} image={image} />
+      return <MediaField {...facts} name={field.name} value={text} change={change} image={image} drawn={drawn} />
     case 'texts':
       return <TextList {...facts} value={textsOf(value ?? '')} change={change} />
     case 'text':

@@ -53,6 +53,8 @@ const hidden: ReadonlySet<string> = new Set([
   'embedding_type',
   'function_call',
   'functions',
+  'known_speaker_names',
+  'known_speaker_references',
   'max_completion_tokens',
   'metadata',
   'moderation',

@@ -22,6 +22,7 @@ export function MediaField({
   value,
   change,
   image,
+  drawn,
 }: {
   name: string
   label: string
@@ -31,6 +32,7 @@ export function MediaField({
   change: (value: string) => void
   /** For a mask: where its image can be loaded. */
   image: string | undefined
+  drawn: () => void
 }) {
   const kind = kindOf(name)
   const input = useRef<HTMLInputElement>(null)
@@ -90,6 +92,7 @@ export function MediaField({
               close={() => setDrawing(false)}
               use={file => {
                 setDrawing(false)
+                drawn()
                 mutate(file)
               }}
             />

@@ -55,7 +55,7 @@ export function TaskForm({
   )
 }
 
-type ControlProps = Omit<Parameters<typeof FieldControl>[0], 'change'> & {
+type ControlProps = Omit<Parameters<typeof FieldControl>[0], 'change' | 'drawn'> & {
   change: (name: string, value: unknown) => void
 }
 
@@ -63,7 +63,11 @@ type ControlProps = Omit<Parameters<typeof FieldControl>[0], 'change'> & {
 const Control = memo(function Control({ change, ...props }: ControlProps) {
   return (
     <div className={isShort.has(props.field.kind) ? '' : 'sm:col-span-2'}>
-      <FieldControl {...props} change={value => change(props.field.name, value)} />
+      <FieldControl
+        {...props}
+        change={value => change(props.field.name, value)}
+        drawn={() => props.field.name === 'mask' && change('mask_mode', 'luma')}
+      />
     </div>
   )
 })

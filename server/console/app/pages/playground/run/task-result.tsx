@@ -31,7 +31,7 @@ export function TaskResult({ task, result, inputs }: Shown) {
     return (
       <div className={files.length > 1 ? 'grid grid-cols-2 gap-3' : ''}>
         {files.map((file, at) => (
-          <FileResult key={file.url} file={file} at={at} result={result} />
+          <FileResult key={file.url} file={file} at={at} shown={{ task, result, inputs }} />
         ))}
       </div>
     )
@@ -135,9 +135,12 @@ function Embeddings({ vectors }: { vectors: readonly (readonly number[])[] }) {
   )
 }
 
-function FileResult({ file, at, result }: { file: ResultFile; at: number; result: unknown }) {
+function FileResult({ file, at, shown }: { file: ResultFile; at: number; shown: Shown }) {
   const url = ownUrl(file.url)
-  const { prompt = '', seed_used: seed } = result as { prompt?: string; seed_used?: number }
+  const { prompt = '', seed_used: seed } = { ...(shown.inputs as object), ...(shown.result as object) } as {
+    prompt?: string
+    seed_used?: number
+  }
   return (
     <figure className="min-w-0 space-y-2">
       {file.kind === 'image' && (
