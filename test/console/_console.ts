@@ -50,9 +50,12 @@ export async function openConsole(config?: { models?: object[]; limits?: object 
     driver.launch({
       executablePath: chromium!,
       args: [
-        ...['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-dev-shm-usage',
         // A microphone that beeps.
-        ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
+        '--use-fake-device-for-media-stream',
+        '--use-fake-ui-for-media-stream',
       ],
     }),
     server.ready,

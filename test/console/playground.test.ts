@@ -93,44 +93,42 @@ test('on a desktop a person compares texts, ranks documents, and reads what is w
   await opened.expectAccessible()
 })
 
-test.each(['slug/inpainting', 'std/image-edit'])(
-  'a person paints a mask for %s, and two models replace what is under it',
-  async task => {
-    await using opened = await console.open(`/playground?task=${task}&model=infer/demo&with=second`)
-    const { page } = opened
-    const image = await sharp({ create: { width: 96, height: 64, channels: 3, background: 'teal' } })
-      .png()
-      .toBuffer()
-    const files = page.locator('input[type=file]')
-    await files.first().setInputFiles({ name: 'teal.png', mimeType: 'image/png', buffer: image })
-    await page.getByRole('img', { name: 'Image: the chosen file' }).waitFor()
-    await page.getByRole('button', { name: 'Draw mask' }).click()
-    const canvas = page.getByRole('dialog').getByLabel('Mask over the image')
-    await canvas.waitFor()
-    const { x, y, width, height } = (await canvas.boundingBox())!
-    await page.mouse.move(x + width / 4, y + height / 2)
-    await page.mouse.down()
-    await page.mouse.move(x + width / 2, y + height / 2, { steps: 4 })
-    await page.mouse.up()
-    await opened.expectAccessible()
-    await opened.screenshot('playground-mask')
-    await page.getByRole('button', { name: 'Use mask' }).click()
-    await page.getByRole('img', { name: 'Mask: the chosen file' }).waitFor()
-    await page.getByLabel('Prompt', { exact: true }).fill('a boat')
-    await page.getByRole('button', { name: 'Run both' }).click()
-    for (const name of ['infer/demo', 'second'])
-      await page
-        .getByRole('region', { name: `Result of ${name}` })
-        .getByRole('img', { name: 'Image 1: a boat' })
-        .waitFor()
-    const job = await console.call<{ jobs: { id: string }[] }>(`/api/jobs?task=${task}&limit=1`)
-    const { inputs } = await console.call<{ inputs: { mask: string } }>(`/api/jobs/${job.jobs[0]!.id}`)
-    expect(inputs.mask).toMatch(/^file-/)
-    await opened.screenshot('playground-compare')
-    await page.goto(`/console/playground?job=${job.jobs[0]!.id}`)
-    await expect.poll(() => page.getByPlaceholder('or its address or id').first().inputValue()).toMatch(/^file-/)
-  },
-)
+test('a person paints a mask over an image, and two models replace what is under it', async () => {
+  const task = 'std/image-edit'
+  await using opened = await console.open(`/playground?task=${task}&model=infer/demo&with=second`)
+  const { page } = opened
+  const image = await sharp({ create: { width: 96, height: 64, channels: 3, background: 'teal' } })
+    .png()
+    .toBuffer()
+  const files = page.locator('input[type=file]')
+  await files.first().setInputFiles({ name: 'teal.png', mimeType: 'image/png', buffer: image })
+  await page.getByRole('img', { name: 'Image: the chosen file' }).waitFor()
+  await page.getByRole('button', { name: 'Draw mask' }).click()
+  const canvas = page.getByRole('dialog').getByLabel('Mask over the image')
+  await canvas.waitFor()
+  const { x, y, width, height } = (await canvas.boundingBox())!
+  await page.mouse.move(x + width / 4, y + height / 2)
+  await page.mouse.down()
+  await page.mouse.move(x + width / 2, y + height / 2, { steps: 4 })
+  await page.mouse.up()
+  await opened.expectAccessible()
+  await opened.screenshot('playground-mask')
+  await page.getByRole('button', { name: 'Use mask' }).click()
+  await page.getByRole('img', { name: 'Mask: the chosen file' }).waitFor()
+  await page.getByLabel('Prompt', { exact: true }).fill('a boat')
+  await page.getByRole('button', { name: 'Run both' }).click()
+  for (const name of ['infer/demo', 'second'])
+    await page
+      .getByRole('region', { name: `Result of ${name}` })
+      .getByRole('img', { name: 'Image 1: a boat' })
+      .waitFor()
+  const job = await console.call<{ jobs: { id: string }[] }>(`/api/jobs?task=${task}&limit=1`)
+  const { inputs } = await console.call<{ inputs: { mask: string } }>(`/api/jobs/${job.jobs[0]!.id}`)
+  expect(inputs.mask).toMatch(/^file-/)
+  await opened.screenshot('playground-compare')
+  await page.goto(`/console/playground?job=${job.jobs[0]!.id}`)
+  await expect.poll(() => page.getByPlaceholder('or its address or id').first().inputValue()).toMatch(/^file-/)
+})
 
 testWithFfmpeg('on a phone a person makes a video in two formats in one go', async () => {
   await using opened = await console.open('/playground?task=slug/text-to-video', { size: sizes[1][1] })
@@ -164,10 +162,8 @@ test('on a phone a person turns text into audio and uses it as the input of a tr
   await page.getByRole('button', { name: 'Stop recording' }).click()
   await expect.poll(() => address.inputValue()).not.toBe(before)
   await page.getByRole('button', { name: 'Run' }).click()
-  await page.waitForTimeout(4000)
-  globalThis.console.log(await page.getByRole('region', { name: 'Result' }).innerText())
-  // The toy hears only its own tones: what matters is that the recording could be decoded.
-  await page.getByRole('region', { name: 'Result' }).getByText('Failed', { exact: true }).waitFor()
+  // The toy hears only its own tones: what matters is that the recording was decoded.
+  await page.getByRole('region', { name: 'Result' }).getByText('The result has no text.').waitFor()
   await opened.expectAccessible()
   await opened.screenshot('playground-audio')
   await page.goto('/console/library?kind=audio')
@@ -190,6 +186,8 @@ test('what a prompt says is text, and a conversation ends with the session', asy
   await using opened = await console.open('/library')
   const { page } = opened
   await page.getByText(prompt).first().waitFor()
+  await page.emulateMedia({ colorScheme: 'dark' })
+  await opened.expectAccessible()
   await opened.screenshot('library')
   await page.goto(`/console/playground?job=${made.id}`)
   await expect.poll(() => page.getByLabel('Prompt', { exact: true }).inputValue()).toBe(prompt)

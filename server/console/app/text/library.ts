@@ -12,7 +12,8 @@ export const libraryText = {
   notFound: 'Nothing matches',
   notFoundHint: 'Try other words, or another kind.',
   toPlayground: 'Open the playground',
-  open: (kind: string, prompt: string) => `Open ${kind}: ${prompt}`,
+  /** Read aloud before the prompt. */
+  open: (kind: string) => `Open ${kind}:`,
   kindNames: { image: 'image', video: 'video', audio: 'audio' } as Record<string, string>,
   noPrompt: 'without a prompt',
   prompt: 'Prompt',

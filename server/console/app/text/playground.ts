@@ -57,6 +57,7 @@ export const playgroundText = {
   result: 'Result',
   resultOf: (model: string) => `Result of ${model}`,
   none: 'The result appears here.',
+  noText: 'The result has no text.',
   openJob: 'Open job',
   download: 'Download',
   reuse: 'Use as input',

@@ -19,7 +19,6 @@ export const ItemTile = memo(
       <li className="min-w-0">
         <Link
           href={`/library/${id}${address && `?${address}`}`}
-          aria-label={text.open(text.kindNames[kind]!, prompt || text.noPrompt)}
           className="bg-surface border-line hover:border-control block overflow-hidden rounded-lg border"
         >
           <span className="bg-raised relative grid aspect-square place-items-center overflow-hidden">
@@ -35,7 +34,10 @@ export const ItemTile = memo(
             )}
           </span>
           <span className="block px-2 py-1.5">
-            <span className="block truncate">{prompt || text.noPrompt}</span>
+            <span className="block truncate">
+              <span className="sr-only">{text.open(text.kindNames[kind]!)} </span>
+              {prompt || text.noPrompt}
+            </span>
             <span className="text-muted block truncate text-xs">
               <Time at={created_at} />
             </span>

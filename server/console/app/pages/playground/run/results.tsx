@@ -2,11 +2,12 @@ import { Link } from 'wouter'
 import { Failed } from '../../../components/failed.tsx'
 import { Empty, Section } from '../../../components/page-heading.tsx'
 import { playgroundText as text } from '../../../text/playground.ts'
+import { filesOf } from './result-facts.ts'
 import { RunView } from './run-view.tsx'
 import type { Run } from './use-runs.ts'
 
 /** The results of each model, with a heading of their own. */
-export function Results({ runs, files }: { runs: readonly Run[] /** Whether results are files. */; files: boolean }) {
+export function Results({ runs }: { runs: readonly Run[] }) {
   if (runs.length === 0)
     return (
       <Section title={text.result}>
@@ -20,7 +21,7 @@ export function Results({ runs, files }: { runs: readonly Run[] /** Whether resu
         {jobs.map(job => (
           <RunView key={job.id} job={job} currency={model.currency} />
         ))}
-        {files && jobs.some(({ status }) => status === 'completed') && (
+        {jobs.some(({ result }) => filesOf(result).length > 0) && (
           <p className="text-muted text-xs">
             {text.inLibrary}{' '}
             <Link href="/library" className="text-accent underline">

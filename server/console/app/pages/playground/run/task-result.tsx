@@ -38,6 +38,7 @@ export function TaskResult({ task, result, inputs }: Shown) {
   const view = views[task]?.({ task, result, inputs })
   if (view) return view
   const words = textOf(result)
+  if (words?.trim() === '') return <p className="text-muted">{text.noText}</p>
   return words === undefined ? (
     <CodeBlock code={JSON.stringify(result, null, 2)} label={text.result} />
   ) : (
