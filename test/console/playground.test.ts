@@ -43,7 +43,7 @@ test.each(sizes)('on %s a person makes an image, opens it in the library and rep
   await page.getByLabel('Seed').fill('7')
   await page.getByRole('button', { name: 'Run' }).click()
   await page.getByRole('img', { name: 'Image 1: a lighthouse at dusk' }).waitFor()
-  await page.getByText('1 image', { exact: true }).waitFor()
+  await page.getByText(/^(waited .* · )?1 image$/).waitFor()
   await opened.expectAccessible()
   await opened.screenshot('playground-image')
   await page.getByRole('link', { name: 'Open library' }).click()

@@ -119,17 +119,18 @@ const mainOnlyIn: Readonly<Record<string, RegExp>> = {
 const longTexts = /^(prompt|negative_prompt|input|instructions|query|suffix|text|reference_text)$/
 const mediaWords = /^(image_url|mask_url|video_url|audio_url|reference_audio|image|mask|url)$/
 
-/** Returns the fields of a task's form: those that people need first, then the others by their name. */
+/** Returns the fields of a task's form: those that people need first, then the others as the schema has them. */
 export function fieldsOf(task: FormTask): FormField[] {
   const schema = task.input_schema as JsonSchema
   const without = new Set(hiddenOf[task.id] ?? [])
   return Object.entries(schema.properties ?? {})
     .filter(([name, property]) => !hidden.has(name) && !without.has(name) && !isAny(property))
     .map(([name, property]) => fieldOf(task, name, property))
-    .toSorted((a, b) => Number(b.main) - Number(a.main) || rank(a.name) - rank(b.name))
+    .toSorted((a, b) => Number(b.main) - Number(a.main) || rank(a) - rank(b))
 }
 
-const rank = (name: string): number => (mainFields.includes(name) ? mainFields.indexOf(name) : mainFields.length)
+const rank = ({ main, name }: FormField): number =>
+  main && mainFields.includes(name) ? mainFields.indexOf(name) : mainFields.length
 const isAny = (schema: JsonSchema): boolean => Object.keys(schema).every(name => name === 'description')
 
 function fieldOf(task: FormTask, name: string, property: JsonSchema): FormField {

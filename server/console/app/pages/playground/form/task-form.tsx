@@ -40,11 +40,12 @@ export function TaskForm({
       image={field.name.startsWith('mask') ? image : undefined}
     />
   )
+  const first = fields.filter(({ main }) => main)
   const more = fields.filter(({ main }) => !main)
   const open = more.some(({ name }) => errors[name] !== undefined)
   return (
     <>
-      <div className={gridClass}>{fields.filter(({ main }) => main).map(control)}</div>
+      {first.length > 0 && <div className={gridClass}>{first.map(control)}</div>}
       {more.length > 0 && (
         <details className="border-line rounded-md border" {...(open ? { open } : {})}>
           <summary className="px-3 py-2 font-medium">{moreText}</summary>

@@ -32,7 +32,10 @@ export function TaskPanel({
   const [errors, setErrors] = useState<Record<string, string>>({})
   const [formats, setFormats] = useState<readonly string[]>([])
   const { runs, start, busy } = useRuns()
-  const voices = useVoices(task.id, models[0]!.id)
+  const voices = useVoices(
+    models[0]!.id,
+    fields.some(({ name }) => name === 'voice'),
+  )
   const result = useRef<HTMLDivElement>(null)
   const change = useCallback((name: string, value: unknown) => {
     setEntered(now => ({ ...now, [name]: value }))
@@ -139,12 +142,12 @@ function inputsOf(task: string, request: Record<string, unknown>): Record<string
   return { file_id: url, ...others }
 }
 
-/** The voices of a model that speaks; undefined for other tasks. */
-function useVoices(task: string, model: string): string[] | undefined {
+/** The voices of a model that speaks. */
+function useVoices(model: string, speaks: boolean): string[] | undefined {
   const { data } = useQuery({
     queryKey: ['playground', 'voices'],
     queryFn: () => dataOf(api.GET('/api/voice/models')),
-    enabled: task === 'std/audio-speech',
+    enabled: speaks,
     staleTime: 60_000,
   })
   return data?.models.find(({ model_id }) => model_id === model)?.voices.map(({ id }) => id)
