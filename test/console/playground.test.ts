@@ -187,6 +187,8 @@ test('what a prompt says is text, and a conversation ends with the session', asy
   const { page } = opened
   await page.getByText(prompt).first().waitFor()
   await page.emulateMedia({ colorScheme: 'dark' })
+  await page.reload()
+  await page.getByText(prompt).first().waitFor()
   await opened.expectAccessible()
   await opened.screenshot('library')
   await page.goto(`/console/playground?job=${made.id}`)

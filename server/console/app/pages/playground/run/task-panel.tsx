@@ -7,7 +7,7 @@ import { Checkbox } from '../../../components/choice.tsx'
 import { Section } from '../../../components/page-heading.tsx'
 import { playgroundText as text } from '../../../text/playground.ts'
 import type { ModelChoice, TaskChoice } from '../choices.ts'
-import { type Entered, enteredOf, fieldsOf, requestOf } from '../form/fields.ts'
+import { type Entered, enteredOf, fieldsOf, type JsonSchema, requestOf } from '../form/fields.ts'
 import { TaskForm } from '../form/task-form.tsx'
 import { Samples } from '../samples-view.tsx'
 import { Results } from './results.tsx'
@@ -42,7 +42,7 @@ export function TaskPanel({
     setErrors(now => (name in now ? Object.fromEntries(Object.entries(now).filter(([one]) => one !== name)) : now))
   }, [])
   const { request, errors: faults } = useMemo(() => requestOf(fields, entered), [fields, entered])
-  const inputs = useMemo(() => inputsOf(task.id, request), [task, request])
+  const inputs = useMemo(() => inputsOf(task, request), [task, request])
   const slug = models[0]!.slugs[task.id]
   const inOneGo = useMemo(
     () => (slug !== undefined && formats.length > 0 ? { slug, ratios: formats } : undefined),
@@ -136,8 +136,9 @@ const bare = (param: string): string => param.replace(/^inputs\./, '').replace(/
 const aliases: Readonly<Record<string, string>> = { file_id: 'url', aspect_ratios: 'aspect_ratio' }
 
 /** A transcription names a stored file by another field than an address. */
-function inputsOf(task: string, request: Record<string, unknown>): Record<string, unknown> {
-  if (!task.startsWith('std/audio-trans') || !String(request.url).startsWith('file-')) return request
+function inputsOf({ input_schema }: TaskChoice, request: Record<string, unknown>): Record<string, unknown> {
+  const { properties = {} } = input_schema as JsonSchema
+  if (!('file_id' in properties) || !String(request.url).startsWith('file-')) return request
   const { url, ...others } = request
   return { file_id: url, ...others }
 }
