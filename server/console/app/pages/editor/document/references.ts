@@ -56,6 +56,10 @@ export const pathText = (path: Path): string =>
 /** `choices[0].message.content`, as in `outputs` of a node. */
 export const outputText = (path: Path): string => pathText(path).replace(/^\./, '')
 
+/** A reference to an output of a node, which is written as in `outputs`. */
+export const outputReference = (id: string, output: string): string =>
+  `\${nodes${pathText([id])}.result${output === '' || output.startsWith('[') ? '' : '.'}${output}}`
+
 /** Replaces references in a text. `replace` returns the new path, null for one to be removed, undefined for no change. */
 export function replaceReferences(
   text: string,
