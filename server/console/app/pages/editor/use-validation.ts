@@ -19,7 +19,11 @@ export function useValidation(text: string, { faults, value, workflow }: Parsed,
       try {
         const { diagnostics } = await dataOf(
           api.POST('/api/workflows/validate', {
-            body: { dag, ...(parameters === undefined ? {} : { parameters }), ...(region === undefined ? {} : { region }) },
+            body: {
+              dag,
+              ...(parameters === undefined ? {} : { parameters }),
+              ...(region === undefined ? {} : { region }),
+            },
             signal: controller.signal,
           }),
         )

@@ -1,6 +1,6 @@
 import type { TaskFacts } from '../editor-context.ts'
 import { type Link, outputText } from './references.ts'
-import { inputPorts, type InputPort, type JsonSchema, leavesOf, mainOutput, type Output, outputsOf } from './schema.ts'
+import { type InputPort, inputPorts, type JsonSchema, leavesOf, mainOutput, type Output, outputsOf } from './schema.ts'
 import type { Path, WorkflowNode } from './workflow-document.ts'
 
 export interface OutputPort {

@@ -169,7 +169,10 @@ function Order({ node: { id } }: { node: WorkflowNode }) {
         <SelectField
           label={editorText.addAfter}
           value=""
-          options={[{ value: '', name: editorText.chooseNode }, ...offered.map(one => ({ value: one.id, name: one.id }))]}
+          options={[
+            { value: '', name: editorText.chooseNode },
+            ...offered.map(one => ({ value: one.id, name: one.id })),
+          ]}
           onChange={event => event.target.value && apply(addEdge(event.target.value, id))}
         />
       )}

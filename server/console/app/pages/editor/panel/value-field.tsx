@@ -41,12 +41,7 @@ export function ValueField(facts: ValueFacts) {
     <div className="flex items-start gap-1">
       <div className="min-w-0 flex-1">{control}</div>
       {!readOnly && (
-        <IconButton
-          icon={Link2}
-          label={editorText.insertReference(name)}
-          className="mt-6"
-          onClick={() => pick(path)}
-        />
+        <IconButton icon={Link2} label={editorText.insertReference(name)} className="mt-6" onClick={() => pick(path)} />
       )}
     </div>
   )

@@ -12,7 +12,11 @@ const kinds: Record<string, BadgeKind> = {
 }
 
 /** The state of a node or an execution in one word, with its progress. */
-export function RunBadge({ node: { status, progress } }: { node: { status: ExecutionNode['status']; progress?: number | null } }) {
+export function RunBadge({
+  node: { status, progress },
+}: {
+  node: { status: ExecutionNode['status']; progress?: number | null }
+}) {
   const running = status === 'running' && typeof progress === 'number'
   return (
     <Badge kind={kinds[status] ?? 'plain'}>
