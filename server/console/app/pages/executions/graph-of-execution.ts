@@ -1,6 +1,8 @@
+import type { Schema } from '../../api/schema.ts'
 import { layoutGraph } from '../../components/graph/layout.ts'
 import { referencesIn, visitTexts } from '../editor/document/references.ts'
-import type { Execution } from './use-execution.ts'
+
+type Execution = Schema<'Execution'>
 
 export const cardSize = { width: 224, height: 96 }
 

@@ -1,4 +1,6 @@
-import type { ExecutionNode } from './use-execution.ts'
+import type { Schema } from '../../api/schema.ts'
+
+type ExecutionNode = Schema<'ExecutionNode'>
 
 /** When a node ran, in seconds after the first node began. */
 export interface Bar {
