@@ -1,4 +1,14 @@
-import { Background, Controls, type Edge, Handle, type Node, type NodeProps, Position, ReactFlow } from '@xyflow/react'
+import {
+  Background,
+  Controls,
+  type Edge,
+  Handle,
+  type Node,
+  type NodeProps,
+  Position,
+  ReactFlow,
+  type ReactFlowInstance,
+} from '@xyflow/react'
 import { memo, useEffect, useMemo, useRef, useState } from 'react'
 import { JobStatus } from '../../components/job-status.tsx'
 import { executionsText as text } from '../../text/executions.ts'
@@ -54,6 +64,13 @@ export default function ExecutionGraph({
     drawn.current = next
     setFlow(next)
   }, [nodes, graph, selected])
+  // The detail of a node stands beside the graph and takes some of its width.
+  const instance = useRef<ReactFlowInstance<FlowNode>>(undefined)
+  const detailShown = selected !== undefined
+  useEffect(() => {
+    const timer = setTimeout(() => void instance.current?.fitView(fitOptions), 50)
+    return () => clearTimeout(timer)
+  }, [detailShown])
   const running = useMemo(
     () => new Set(nodes.filter(({ status }) => status === 'running').map(({ node_id }) => node_id)),
     [nodes],
@@ -76,6 +93,9 @@ export default function ExecutionGraph({
         nodes={flow}
         edges={edges}
         nodeTypes={nodeTypes}
+        onInit={opened => {
+          instance.current = opened
+        }}
         onNodeClick={(_, { id }) => select(id)}
         onPaneClick={() => select(undefined)}
         onNodesChange={changes => {
