@@ -114,6 +114,7 @@ const written: Record<string, string> = {
   'POST /api/workflows/validate': 'user:write',
   'POST /api/workflows/run': 'user:write',
   'GET /api/workflows/:id': 'user:read',
+  'GET /api/workflows/:id/versions': 'user:read',
   'PUT /api/workflows/:id': 'user:write',
   'PATCH /api/workflows/:id': 'user:write',
   'DELETE /api/workflows/:id': 'user:write',
