@@ -151,6 +151,7 @@ export const factsOf: Record<string, Facts> = {
   embed: client,
   rerank: client,
   status: client,
+  console: client,
   logs: client,
   model,
   pull: { ...model, exits: { ...model.exits, 1: 'the command was refused, or the download failed' } },
