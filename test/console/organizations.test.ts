@@ -95,18 +95,3 @@ test('whoever may only read sees tokens and no actions, and a name of a token is
   await page.getByText(name).waitFor()
   expect(await page.getByRole('button', { name: /Create|Revoke|Rotate|Change/ }).count()).toBe(0)
 })
-
-test('a session whose token is revoked ends, and says why', async () => {
-  const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
-  const path = `/api/organizations/${organization.id}/tokens`
-  const made = await console.call<{ token: { id: string }; secret: string }>(path, {
-    name: 'short',
-    scopes: ['user:read'],
-  })
-  await using opened = await console.open('/usage', { token: made.secret })
-  opened.expectErrors(/401/)
-  await opened.page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor()
-  await console.call(`${path}/${made.token.id}/revoke`, {}, 'POST')
-  await opened.page.getByRole('heading', { name: 'Sign in to infer' }).waitFor()
-  await opened.page.getByRole('alert').getByText("The token 'short'").waitFor()
-})

@@ -37,7 +37,6 @@ export const tokensText = {
   status: { active: 'Active', disabled: 'Disabled', revoked: 'Revoked', expired: 'Expired' },
   statusLabel: 'Status',
   any: 'All',
-  hint: (hint: string) => `ends in ${hint}`,
   own: 'You',
   never: 'Never',
   unlimited: 'No limits',

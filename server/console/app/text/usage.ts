@@ -18,7 +18,7 @@ export const usageText = {
   total: 'Total',
   measure: 'Show',
   chart: (measure: string, period: string) => `${measure}: ${period}. The table below has the figures by group.`,
-  chartTitle: 'Course',
+  chartTitle: (measure: string, time: string) => `${measure} by ${time.toLowerCase()}`,
   table: (by: string) => `Usage by ${by.toLowerCase()}`,
   none: 'Nothing was used in this period',
   noneHint: 'Choose a longer period, or run something in the playground.',

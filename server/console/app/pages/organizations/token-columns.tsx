@@ -38,7 +38,7 @@ export const tokenColumns = (
       <span className="inline-flex flex-wrap items-baseline gap-x-2">
         <span className="font-medium">{name}</span>
         {id === ownId && <Badge kind="active">{text.own}</Badge>}
-        <span className="text-muted text-xs">{text.hint(hint)}</span>
+        <span className="text-muted text-xs">{hint}</span>
       </span>
     ),
   },
@@ -58,7 +58,7 @@ export const tokenColumns = (
         {
           name: text.columns.actions,
           show: (token: Token) => (
-            <span className="flex flex-wrap gap-1 max-md:justify-end">
+            <span className="flex gap-1 max-md:flex-wrap max-md:justify-end">
               {token.status !== 'revoked' && (
                 <Button small aria-label={`${text.edit} ${token.name}`} onClick={() => act('edit', token)}>
                   {text.edit}

@@ -56,15 +56,22 @@ function SpendLeft({ spend, currency }: { spend: Spend; currency: string }) {
   const limit = spend.monthly_limit
   return (
     <div className="space-y-1">
-      <Meter
-        label={text.spend}
-        value={limit === null ? text.unlimited(spent) : text.spent(spent, costText(limit, currency))}
-        parts={[
-          { name: text.spend, amount: spend.spent },
-          { name: text.held(costText(spend.held, currency)), amount: spend.held },
-        ]}
-        whole={limit ?? 0}
-      />
+      {limit === null ? (
+        <p className="flex justify-between gap-2 text-xs">
+          <span>{text.spend}</span>
+          <span className="text-muted tabular-nums">{text.unlimited(spent)}</span>
+        </p>
+      ) : (
+        <Meter
+          label={text.spend}
+          value={text.spent(spent, costText(limit, currency))}
+          parts={[
+            { name: text.spend, amount: spend.spent },
+            { name: text.held(costText(spend.held, currency)), amount: spend.held },
+          ]}
+          whole={limit}
+        />
+      )}
       <p className="text-muted flex flex-wrap justify-between gap-x-3 text-xs">
         <span>{spend.held > 0 && text.held(costText(spend.held, currency))}</span>
         <span>

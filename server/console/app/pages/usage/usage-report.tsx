@@ -86,7 +86,7 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
   return (
     <>
       <Section
-        title={usageText.chartTitle}
+        title={usageText.chartTitle(usageText.columns[measure], usageText.times[width])}
         actions={
           <SelectField
             label={usageText.measure}
