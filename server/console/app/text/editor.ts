@@ -61,7 +61,8 @@ export const editorText = {
   edgeOf: (from: string, to: string) => `${from} passes a value to ${to}`,
   edgeOrder: (from: string, to: string) => `${from} runs before ${to}`,
   parameters: 'Parameters',
-  parametersHint: 'Values that each execution is given. Without any, an execution accepts every value that a reference names.',
+  parametersHint:
+    'Values that each execution is given. Without any, an execution accepts every value that a reference names.',
   addParameter: 'Add parameter',
   newParameter: 'input',
   removeParameter: (name: string) => `Remove parameter ${name}`,

@@ -15,11 +15,20 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { Button } from '../../components/button.tsx'
 import { Empty } from '../../components/page-heading.tsx'
 import { editorText } from '../../text/editor.ts'
-import { addEdge, connect, disconnect, type Edit, moveNode, removeEdge, removeNodes, together } from './document/edits.ts'
+import {
+  addEdge,
+  connect,
+  disconnect,
+  type Edit,
+  moveNode,
+  parameterReference,
+  removeEdge,
+  removeNodes,
+  together,
+} from './document/edits.ts'
 import { type GraphEdge, graphOf, parametersId } from './document/graph.ts'
 import { inputOfHandle, orderHandles, outputOfHandle } from './document/ports.ts'
 import { outputReference, upstreamOf } from './document/references.ts'
-import { parameterReference } from './document/edits.ts'
 import { useEditor } from './editor-context.ts'
 import { NodeCard, type NodeCardData } from './node-card.tsx'
 
@@ -107,14 +116,21 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
       })
       if (moves.length === 0) return
       // Moving one node keeps the others where they are seen.
-      const others = graph.cards.flatMap(({ node, at }) => (node && !node.position ? [moveNode(node.id, at.x, at.y)] : []))
+      const others = graph.cards.flatMap(({ node, at }) =>
+        node && !node.position ? [moveNode(node.id, at.x, at.y)] : [],
+      )
       apply(together(...others, ...moves), 'move')
     },
     [graph, apply, select],
   )
   const changeEdges = useCallback(
     (changes: EdgeChange<FlowEdge>[]) =>
-      setEdges(now => applyEdgeChanges(changes.filter(({ type }) => type === 'select'), now)),
+      setEdges(now =>
+        applyEdgeChanges(
+          changes.filter(({ type }) => type === 'select'),
+          now,
+        ),
+      ),
     [],
   )
   const joined = ({ source, sourceHandle, target, targetHandle }: Connection) => {
@@ -185,7 +201,11 @@ function editOfConnection(
   if (targetHandle === orderHandles.after || sourceHandle === orderHandles.before)
     return source === parametersId ? undefined : addEdge(source, target)
   const output = outputOfHandle(sourceHandle)
-  return connect(target, inputOfHandle(targetHandle), source === parametersId ? parameterReference(output) : outputReference(source, output))
+  return connect(
+    target,
+    inputOfHandle(targetHandle),
+    source === parametersId ? parameterReference(output) : outputReference(source, output),
+  )
 }
 
 function editOfCut({ from, to, link }: GraphEdge): Edit {

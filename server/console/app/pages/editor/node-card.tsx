@@ -7,8 +7,8 @@ import { inputHandle, orderHandles, outputHandle, type Ports } from './document/
 import { outputText } from './document/references.ts'
 import type { WorkflowNode } from './document/workflow-document.ts'
 import { useEditor } from './editor-context.ts'
-import { RunBadge } from './run/run-badge.tsx'
 import { ResultPreview } from './run/result-preview.tsx'
+import { RunBadge } from './run/run-badge.tsx'
 
 export interface NodeCardData extends Record<string, unknown> {
   /** Undefined: the parameters of the workflow. */
@@ -54,9 +54,11 @@ export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps
           </>
         )}
         <div className="flex items-center justify-between gap-2">
-          <span className="truncate text-sm font-semibold">{node ? (node.name ?? node.id) : editorText.parameters}</span>
+          <span className="truncate text-sm font-semibold">
+            {node ? (node.name ?? node.id) : editorText.parameters}
+          </span>
           {run ? (
-            <RunBadge node={run} />
+            <RunBadge status={run.status} progress={run.progress} />
           ) : (
             wrong.length > 0 && (
               <Badge kind={errors > 0 ? 'bad' : 'warning'}>{errors > 0 ? editorText.error : editorText.warning}</Badge>

@@ -4,8 +4,8 @@ import { inputHandle, orderHandles, outputHandle, type Ports, portsOf } from './
 import { type Link, linksOf } from './references.ts'
 import type { Workflow, WorkflowNode } from './workflow-document.ts'
 
-/** The card of the parameters; no node can have this id with its line break. */
-export const parametersId = '\nparameters'
+/** The card of the parameters; no node can have this id, because ids hold no quotes. */
+export const parametersId = "'parameters"
 
 export interface GraphCard {
   id: string

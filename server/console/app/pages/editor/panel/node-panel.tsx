@@ -91,7 +91,7 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
         options={modelOptions(node.model, task?.models ?? [])}
         onChange={event => apply(setValue([...at, 'model_id'], event.target.value || undefined))}
       />
-      {task && <Inputs node={node} schema={task.input_schema as JsonSchema} pick={setPicking} />}
+      {task && <Inputs node={node} schema={task.input_schema} pick={setPicking} />}
       <Order node={node} />
       <NodeSettings node={node} />
       {picking && <ReferenceDialog node={id} path={picking} close={() => setPicking(undefined)} />}
@@ -169,7 +169,10 @@ function Order({ node: { id } }: { node: WorkflowNode }) {
         <SelectField
           label={editorText.addAfter}
           value=""
-          options={[{ value: '', name: editorText.chooseNode }, ...offered.map(one => ({ value: one.id, name: one.id }))]}
+          options={[
+            { value: '', name: editorText.chooseNode },
+            ...offered.map(one => ({ value: one.id, name: one.id })),
+          ]}
           onChange={event => event.target.value && apply(addEdge(event.target.value, id))}
         />
       )}

@@ -1,3 +1,4 @@
+import { useState } from 'react'
 import { Button } from '../../../components/button.tsx'
 import { SelectField } from '../../../components/choice.tsx'
 import { editorText } from '../../../text/editor.ts'
@@ -5,7 +6,6 @@ import { nodePath, setValue } from '../document/edits.ts'
 import type { WorkflowNode } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
 import { DraftArea, DraftField, numberIn } from './draft-field.tsx'
-import { useState } from 'react'
 
 /** How a node is run: kept outputs, retries, time limit, failure, cache. */
 export function NodeSettings({ node }: { node: WorkflowNode }) {
@@ -35,7 +35,10 @@ export function NodeSettings({ node }: { node: WorkflowNode }) {
             disabled={disabled}
             value={node.outputs.join('\n')}
             commit={text => {
-              const paths = text.split('\n').map(path => path.trim()).filter(Boolean)
+              const paths = text
+                .split('\n')
+                .map(path => path.trim())
+                .filter(Boolean)
               set(['outputs'], paths.length === 0 ? undefined : paths)
             }}
           />

@@ -93,7 +93,9 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
   const { apply, readOnly, problems } = useEditor()
   const change = (edit: Edit, field: string) => apply(edit, `${name} ${field}`)
   const set = (field: string, value: unknown) => change(setValue(['parameters', name, field], value), field)
-  const wrong = problems.filter(({ field }) => field === `parameters.${name}` || field?.startsWith(`parameters.${name}.`))
+  const wrong = problems.filter(
+    ({ field }) => field === `parameters.${name}` || field?.startsWith(`parameters.${name}.`),
+  )
   const numeric = parameter.type === 'number' || parameter.type === 'integer'
   const disabled = readOnly
   const bound = (field: 'minimum' | 'maximum') => (
@@ -173,7 +175,10 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
         hint={editorText.allowedHint}
         value={(parameter.enum ?? []).map(String).join('\n')}
         commit={text => {
-          const values = text.split('\n').map(line => line.trim()).filter(Boolean)
+          const values = text
+            .split('\n')
+            .map(line => line.trim())
+            .filter(Boolean)
           set('enum', values.length === 0 ? undefined : values.map(value => (numeric ? numberIn(value) : value)))
         }}
         disabled={disabled}

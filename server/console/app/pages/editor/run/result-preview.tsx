@@ -50,7 +50,11 @@ export function ResultPreview({ node, small = false }: { node: ExecutionNode; sm
           />
         ),
       )}
-      {text && <p className={`break-words whitespace-pre-wrap ${small ? 'line-clamp-4' : 'max-h-60 overflow-y-auto'}`}>{text}</p>}
+      {text && (
+        <p className={`break-words whitespace-pre-wrap ${small ? 'line-clamp-4' : 'max-h-60 overflow-y-auto'}`}>
+          {text}
+        </p>
+      )}
     </div>
   )
 }
