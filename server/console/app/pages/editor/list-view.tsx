@@ -20,7 +20,7 @@ interface Row {
 
 /** The workflow as a list in the order of execution: all that the graph offers, without a pointer or eyesight. */
 export function ListView({ addNode }: { addNode: () => void }) {
-  const { workflow, tasks, problems, runs, select, readOnly } = useEditor()
+  const { workflow, tasks, problems, runs, reveal, readOnly } = useEditor()
   const links = linksOf(workflow)
   const ranks = new Map(workflow.nodes.map(({ id }) => [id, upstreamOf(workflow, id).size]))
   const rows = [...workflow.nodes]
@@ -38,7 +38,7 @@ export function ListView({ addNode }: { addNode: () => void }) {
         errors: own.filter(({ severity }) => severity === 'error').length,
         warnings: own.filter(({ severity }) => severity === 'warning').length,
         run: runs.get(node.id),
-        open: () => select(node.id),
+        open: () => reveal(node.id),
       }
     })
   if (rows.length === 0)

@@ -12,7 +12,7 @@ import { EditorContext, type TaskFacts } from './editor-context.ts'
 import GraphView from './graph-view.tsx'
 import { ListView } from './list-view.tsx'
 import { Palette } from './palette.tsx'
-import { NodePanel } from './panel/node-panel.tsx'
+import { NodePanel, propertiesId } from './panel/node-panel.tsx'
 import { ProblemList } from './panel/problem-list.tsx'
 import { WorkflowPanel } from './panel/workflow-panel.tsx'
 import { RunDialog, type Runnable } from './run/run-dialog.tsx'
@@ -48,8 +48,8 @@ export function Workbench({
   const [draft, setDraft] = useState(() => readDraft(id))
   const own = draft?.version === version ? draft : undefined
   const stale = draft && draft.version !== version && draft.text !== draft.saved ? draft : undefined
-  const document_ = useDocument(own?.text ?? source)
-  const { text, parsed, workflow, setText, undo, redo, reset } = document_
+  const opened = useDocument(own?.text ?? source)
+  const { text, parsed, workflow, setText, undo, redo, reset } = opened
   const { problems, failure: unchecked } = useValidation(text, parsed, !readOnly)
   const storing = useStoring(id, { version, source, saved: own?.saved ?? source }, text, parsed.value)
   const [view, setView] = useState<'graph' | 'list'>('graph')
@@ -65,7 +65,13 @@ export function Workbench({
     setSelected(node)
     if (node !== undefined) setSide(now => (now === 'yaml' ? now : 'properties'))
   }, [])
-  const change = document_.apply
+  const reveal = useCallback((id: string) => {
+    setSelected(id)
+    setSide('properties')
+    // After the properties are drawn.
+    requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById(propertiesId)?.focus()))
+  }, [])
+  const change = opened.apply
   const apply = useCallback(
     (edit: Edit, group?: string) => {
       if (!readOnly) change(edit, group)
@@ -75,8 +81,8 @@ export function Workbench({
   const addNode = useCallback(() => setAdding(true), [])
   const node = workflow.nodes.find(one => one.id === selected)
   const facts = useMemo(
-    () => ({ workflow, problems, tasks, apply, readOnly, selected, select, runs: run.nodes }),
-    [workflow, problems, tasks, apply, readOnly, selected, select, run.nodes],
+    () => ({ workflow, problems, tasks, apply, readOnly, selected, select, reveal, runs: run.nodes }),
+    [workflow, problems, tasks, apply, readOnly, selected, select, reveal, run.nodes],
   )
 
   useEffect(() => {
@@ -114,7 +120,7 @@ export function Workbench({
       <Toolbar
         id={id}
         text={text}
-        document={document_}
+        document={opened}
         storing={storing}
         addNode={addNode}
         run={startRun}

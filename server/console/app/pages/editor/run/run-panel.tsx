@@ -22,7 +22,7 @@ export function RunPanel({
   failure: Error | null
   hide: () => void
 }) {
-  const { select } = useEditor()
+  const { reveal } = useEditor()
   const cancel = useMutation({
     mutationFn: (id: string) => api.POST('/api/workflow-executions/{id}/cancel', { params: { path: { id } } }),
   })
@@ -55,7 +55,7 @@ export function RunPanel({
         {nodes.map(node => (
           <li key={node.node_id} className="border-line rounded-md border">
             <div className="flex flex-wrap items-center gap-2 px-3 py-2">
-              <button type="button" className="text-accent min-h-6 underline" onClick={() => select(node.node_id)}>
+              <button type="button" className="text-accent min-h-6 underline" onClick={() => reveal(node.node_id)}>
                 {node.node_id}
               </button>
               <RunBadge status={node.status} progress={node.progress} />
