@@ -39,6 +39,7 @@ export const editorText = {
   emptyGraph: 'No nodes yet',
   emptyGraphNext: 'A node is one task of a model. Add the first, then drag from an output to an input.',
   graphLabel: 'Graph of the workflow',
+  overview: 'Overview of the graph',
   nodes: 'Nodes',
   node: 'Node',
   task: 'Task',

@@ -1,4 +1,4 @@
-import { type Document, isCollection, isMap, isScalar, isSeq, type Node, type Pair, type YAMLMap } from 'yaml'
+import { type Document, isCollection, isMap, isScalar, isSeq, type Node, type Pair } from 'yaml'
 import { isReference, outputText, referenceTo, replaceReferences } from './references.ts'
 import type { Path } from './workflow-document.ts'
 
@@ -184,7 +184,7 @@ const keyText = ({ key }: Pair): string => String(isScalar(key) ? key.value : ke
 function visitInputs(document: Document, visit: (text: string, at: Path) => void): void {
   const nodes = document.getIn(nodesPath)
   if (!isMap(nodes)) return
-  for (const pair of (nodes as YAMLMap).items) {
+  for (const pair of nodes.items) {
     const id = keyText(pair)
     walk(document.getIn([...nodePath(id), 'inputs'], true), [...nodePath(id), 'inputs'], visit)
   }

@@ -55,8 +55,10 @@ export interface Parsed {
 }
 
 /** Reads the text of a workflow. Never throws: faults are part of what it returns. */
-export function parseWorkflow(text: string): Parsed {
-  const document: Document = parseDocument(text, { prettyErrors: false })
+export const parseWorkflow = (text: string): Parsed => readDocument(parseDocument(text, { prettyErrors: false }), text)
+
+/** Reads a document, which may have been edited since it was parsed: reading is much cheaper than parsing. */
+export function readDocument(document: Document, text: string): Parsed {
   const faults = document.errors.map(({ message, pos }) => ({ message: sentence(message), line: lineAt(text, pos[0]) }))
   if (faults.length === 0 && !isMap(document.contents))
     faults.push({
