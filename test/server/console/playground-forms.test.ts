@@ -2,6 +2,13 @@ import { expect, test } from 'vitest'
 import { tasks } from '../../../core/schemas/task.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
 import {
+  filesOf,
+  moderationsOf,
+  rankingOf,
+  similarities,
+  textOf,
+} from '../../../server/console/app/components/result/result-facts.ts'
+import {
   apart,
   apiMessages,
   conversationOf,
@@ -15,13 +22,6 @@ import {
   fieldsOf,
   requestOf,
 } from '../../../server/console/app/pages/playground/form/fields.ts'
-import {
-  filesOf,
-  moderationsOf,
-  rankingOf,
-  similarities,
-  textOf,
-} from '../../../server/console/app/pages/playground/run/result-facts.ts'
 import { schemasOfTask } from '../../../server/task-schemas.ts'
 
 /** What the playground does without a browser: forms of the real tasks, conversations, results. */

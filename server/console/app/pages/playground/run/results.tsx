@@ -1,8 +1,8 @@
 import { Link } from 'wouter'
 import { Failed } from '../../../components/failed.tsx'
 import { Empty, Section } from '../../../components/page-heading.tsx'
+import { filesOf } from '../../../components/result/result-facts.ts'
 import { playgroundText as text } from '../../../text/playground.ts'
-import { filesOf } from './result-facts.ts'
 import { RunView } from './run-view.tsx'
 import type { Run } from './use-runs.ts'
 

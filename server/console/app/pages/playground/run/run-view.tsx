@@ -3,9 +3,9 @@ import { Badge, type BadgeKind } from '../../../components/badge.tsx'
 import { Button } from '../../../components/button.tsx'
 import { Failed } from '../../../components/failed.tsx'
 import { costText, countText, durationText } from '../../../components/format.ts'
+import { TaskResult } from '../../../components/result/task-result.tsx'
 import { playgroundText as text } from '../../../text/playground.ts'
 import { cancelJob, hasEnded, type Job } from './run-job.ts'
-import { TaskResult } from './task-result.tsx'
 
 const looks: Record<Job['status'], BadgeKind> = {
   pending: 'plain',

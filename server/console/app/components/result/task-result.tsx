@@ -1,12 +1,12 @@
 import { Download, Recycle } from 'lucide-react'
 import { Link } from 'wouter'
-import { Badge } from '../../../components/badge.tsx'
-import { buttonClass } from '../../../components/button.tsx'
-import { CodeBlock, CopyButton } from '../../../components/copy.tsx'
-import { countText } from '../../../components/format.ts'
-import { ownUrl } from '../../../components/own-url.ts'
-import { Table } from '../../../components/table.tsx'
-import { playgroundText as text } from '../../../text/playground.ts'
+import { playgroundText as text } from '../../text/playground.ts'
+import { Badge } from '../badge.tsx'
+import { buttonClass } from '../button.tsx'
+import { CodeBlock, CopyButton } from '../copy.tsx'
+import { countText } from '../format.ts'
+import { ownUrl } from '../own-url.ts'
+import { Table } from '../table.tsx'
 import {
   filesOf,
   moderationsOf,
@@ -145,7 +145,11 @@ function FileResult({ file, at, shown }: { file: ResultFile; at: number; shown: 
   return (
     <figure className="min-w-0 space-y-2">
       {file.kind === 'image' && (
-        <img src={url} alt={text.image(at + 1, prompt)} className="border-line w-full rounded-md border" />
+        <img
+          src={url}
+          alt={text.image(at + 1, prompt)}
+          className="border-line max-h-[70dvh] max-w-full rounded-md border"
+        />
       )}
       {file.kind === 'video' && (
         // oxlint-disable-next-line jsx-a11y/media-has-caption
