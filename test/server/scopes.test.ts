@@ -232,6 +232,7 @@ const written: Record<string, string> = {
   'GET /docs/grafana.json': 'public',
   'GET /docs/alerts.yaml': 'public',
   'GET /docs/style.css': 'public',
+  'GET /docs/images/:name': 'public',
   'GET /docs/configuration': 'public',
   'GET /docs/guides': 'public',
   'GET /docs/guides/:topic': 'public',
