@@ -49,6 +49,7 @@ import { openWorkflows } from '../core/workflows/workflows.ts'
 import { openFleet } from '../gpu/fleet.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
 import { probeMachine } from '../gpu/probe-machine.ts'
+import { openHistory } from '../server/history.ts'
 import { openMetrics } from '../server/metrics.ts'
 import { openServer } from '../server/server.ts'
 import { openBatchEndpoints } from '../server/std/batch-endpoints.ts'
@@ -56,6 +57,7 @@ import { openStreams } from '../server/std/streams.ts'
 import { openThroughput } from '../server/throughput.ts'
 import { openTimings } from '../server/timings.ts'
 import { openWebhookBodies } from '../server/webhook-bodies.ts'
+import { openInspection } from './doctor/open-inspection.ts'
 import { openServerPull } from './models/server-pull.ts'
 import { removeServerFile, writeServerFile } from './server-file.ts'
 import { type AppOptions, beginStartup, type Startup } from './startup.ts'
@@ -241,6 +243,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const webhooks = openWebhooks({ store, keys, config: config.webhooks, render, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks })
+  const history = openHistory({ used: () => store.stats().used, throughput })
+  const inspection = openInspection({ dataDir, configPath: path, config, file, reload })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
 
   server.serve({
@@ -270,8 +274,10 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     metrics,
     streams,
     throughput,
+    history,
     timings,
     journal,
+    inspection,
     admission,
     spend,
     steady,
@@ -285,6 +291,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     log.info('Stopping', { running: server.running, drain_ms: drainMs })
     clearInterval(flushing)
     throughput.close()
+    history.close()
+    inspection.close()
     reload.close()
     // Every step runs even if an earlier one failed: data that is not written now is lost.
     const steps = [
