@@ -6,6 +6,7 @@ import { openLimiter } from '../core/accounts/limiter.ts'
 import { openOrganizations } from '../core/accounts/organizations.ts'
 import { openPlans } from '../core/accounts/plans.ts'
 import { openRequesterOf } from '../core/accounts/requester-of.ts'
+import { openSessions } from '../core/accounts/sessions.ts'
 import { openShares } from '../core/accounts/shares.ts'
 import { openTokenLimiter } from '../core/accounts/token-limiter.ts'
 import { openUsageReports } from '../core/accounts/usage-report.ts'
@@ -59,6 +60,7 @@ import { openTimings } from '../server/timings.ts'
 import { openWebhookBodies } from '../server/webhook-bodies.ts'
 import { openInspection } from './doctor/open-inspection.ts'
 import { openServerPull } from './models/server-pull.ts'
+import { linkOf } from './serve/console-link.ts'
 import { removeServerFile, writeServerFile } from './server-file.ts'
 import { type AppOptions, beginStartup, type Startup } from './startup.ts'
 
@@ -71,6 +73,8 @@ export interface App {
   models: { id: string; tasks: readonly string[]; description: string | undefined }[]
   /** Settles when the server has stopped: after `close`, or after an error that it could not survive. */
   stopped: Promise<{ exitCode: number }>
+  /** Address that opens the console signed in as the root token, once; undefined without a console or that token. */
+  consoleLink(): string | undefined
   /**
    * Reads infer.yaml again and offers the models that it lists now, and reads the certificate again. Logs what is wrong
    * with either. Never rejects.
@@ -110,7 +114,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       .limitPlans(plans.spendLimits())
       .catch((thrown: unknown) => log.warn('The spend limits of the plans are not known to the store', {}, thrown))
   await limitPlans()
-  const accounts = openAccounts({ store, keys, plans, log })
+  const sessions = openSessions({ store, log })
+  const accounts = openAccounts({ store, keys, plans, sessions, log })
   const organizations = openOrganizations({
     store,
     log,
@@ -245,12 +250,14 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks })
   const history = openHistory({ used: () => store.stats().used, throughput })
   const inspection = openInspection({ dataDir, configPath: path, config, file, reload })
-  const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
+  const flushUses = () => Promise.all([accounts.flushUses(), sessions.flush()])
+  const flushing = setInterval(() => void flushUses(), 10_000).unref()
 
   server.serve({
     config,
     store,
     accounts,
+    sessions,
     organizations,
     limiter: openLimiter(),
     plans,
@@ -301,7 +308,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       () => webhooks.close(),
       () => fleet.close(0),
       () => jobs.recorder.close(),
-      () => accounts.flushUses(),
+      flushUses,
       () => files.close(),
       () => cpu.close(),
       () => store.close(),
@@ -316,6 +323,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     url: server.url,
     urls: server.urls,
     firstStart,
+    consoleLink: () => linkOf(dataDir, server.url, { accounts, config, sessions }),
     models: registry.all().map(({ id, tasks, description }) => ({ id, tasks, description })),
     stopped: ended.promise,
     async reload() {

@@ -96,6 +96,12 @@ export const entries: readonly Entry[] = [
     summary: 'list, follow, cancel and retry executions of workflows',
     load: () => import('./commands/execution.ts'),
   },
+  {
+    name: 'console',
+    group: server,
+    summary: 'open the web console, signed in',
+    load: () => import('./commands/console.ts'),
+  },
   { name: 'serve', group: server, summary: 'run the server', load: () => import('./commands/serve.ts') },
   {
     name: 'status',

@@ -1,7 +1,7 @@
 import type { Accounts, Caller } from '../core/accounts/accounts.ts'
 import { Failure } from '../core/failure.ts'
 import { inTimeSlices } from '../core/time-slice.ts'
-import { credentialOf, scopeRefusal } from './auth.ts'
+import { scopeRefusal } from './auth.ts'
 import type { Call } from './call.ts'
 
 /** Another process can change a token without notifying the server, so tokens are read this often. */
@@ -61,7 +61,7 @@ export function openAccessWatch({ accounts }: { accounts: Pick<Accounts, 'authen
      */
     watch(call: Call, end: (failure: Failure) => void): () => void {
       if (call.organizationId === undefined) return () => {}
-      const secret = credentialOf(call.req.headers)
+      const secret = call.credential
       const all = bySecret.get(secret) ?? new Set()
       bySecret.set(secret, all)
       const watched: Watched = {

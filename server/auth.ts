@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Accounts, Caller } from '../core/accounts/accounts.ts'
-import type { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
+import type { WrongTokenLimiter } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
 import type { Scope } from '../core/store/store.ts'
 import type { Access } from './route.ts'
@@ -29,21 +29,31 @@ export const isLocal = (req: IncomingMessage): boolean =>
   !Object.keys(req.headers).some(name => byProxy.test(name))
 
 /**
- * Returns the caller that the token of the request authenticates, or undefined if the route needs none; its scopes are
+ * Returns the caller that the token or session of the request authenticates, or undefined if the route needs none; its scopes are
  * not checked. Throws Failure: the codes of `accounts.authenticate`, or `rate_limit` for a client address that keeps
  * sending wrong tokens.
  */
 export function authenticate(
-  req: IncomingMessage,
+  { req, credential }: { req: IncomingMessage; credential: string | undefined },
   access: Access,
   accounts: Accounts,
-  { wrong, address }: { wrong: ReturnType<typeof openWrongTokenLimiter>; address: string },
+  from: { wrong: WrongTokenLimiter; address: string },
 ): Caller | undefined {
   if (access === 'public') return undefined
-  const secret = credentialOf(req.headers)
-  if (access === 'loopback' && secret === undefined && isLocal(req)) return undefined
+  if (access === 'loopback' && credential === undefined && isLocal(req)) return undefined
+  return limitingGuesses(() => accounts.authenticate(credential), from)
+}
+
+/**
+ * Returns what `check` returns. Counts an `invalid_api_key` that it throws against the client's address, and throws
+ * `rate_limit` instead for an address that keeps sending wrong tokens.
+ */
+export function limitingGuesses<T>(
+  check: () => T,
+  { wrong, address }: { wrong: WrongTokenLimiter; address: string },
+): T {
   try {
-    return accounts.authenticate(secret)
+    return check()
   } catch (thrown) {
     if (!(thrown instanceof Failure) || thrown.code !== 'invalid_api_key') throw thrown
     // Only wrong tokens are limited: guessing from an address must not lock out right tokens from the same address.

@@ -20,6 +20,8 @@ export class Call implements SwapSetMember {
   readonly id = newId('req')
   readonly startedAt = performance.now()
   readonly req: IncomingMessage
+  /** The secret of the request, or the credential of its session; undefined if it has none. */
+  readonly credential: string | undefined
   readonly res: ServerResponse
   readonly route: Route
   readonly params: Record<string, string>
@@ -57,11 +59,13 @@ export class Call implements SwapSetMember {
     {
       access,
       config,
+      credential,
       steady,
       streamLimits,
       streams,
-    }: Pick<Owners, 'access' | 'config' | 'steady' | 'streamLimits' | 'streams'>,
+    }: Pick<Owners, 'access' | 'config' | 'steady' | 'streamLimits' | 'streams'> & { credential?: string | undefined },
   ) {
+    this.credential = credential
     this.req = req
     this.res = res
     this.route = route

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import type { Caller } from '../core/accounts/accounts.ts'
-import type { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
@@ -22,6 +21,7 @@ import { type Query, queryOf } from './query.ts'
 import { rateHeaders } from './rate-headers.ts'
 import { askForRegion, regionIn } from './region.ts'
 import { JsonText, type Route } from './route.ts'
+import { sessionCredentialOf } from './session-cookie.ts'
 
 interface DispatchOptions {
   /** What dispatching itself needs, beyond the handlers. */
@@ -38,8 +38,8 @@ interface DispatchOptions {
     | 'streamLimits'
     | 'streams'
     | 'tokenLimiter'
+    | 'wrongTokens'
   >
-  wrongTokens: ReturnType<typeof openWrongTokenLimiter>
   /** The calls that are being answered. */
   calls: SwapSet<Call>
 }
@@ -53,35 +53,32 @@ export interface CallEvent extends RequestEvent {
  * Runs a matched route: authenticates, checks the scope, counts against the rate limit, validates the input and calls
  * the handler. Throws the failure of any step; `answerFailure` answers it and `endCall` ends the call.
  */
-export async function dispatch(
-  route: Route,
-  event: CallEvent,
-  { owners, wrongTokens, calls }: DispatchOptions,
-): Promise<void> {
+export async function dispatch(route: Route, event: CallEvent, { owners, calls }: DispatchOptions): Promise<void> {
   const { req, res, params } = event
   // An unknown token is refused at once, as on every other route: its request takes no turn of the streams.
-  if (route.eventStream && owners.accounts.find(credentialOf(req.headers) ?? '')) {
+  const credential = credentialOf(req.headers) ?? sessionCredentialOf(req, owners.config)
+  if (route.eventStream && owners.accounts.find(credential ?? '')) {
     await owners.streams.beforeOpening(() => res.destroyed)
     if (res.destroyed) return
   }
-  const call = (event.call = new Call(req, res, route, params, owners))
+  const call = (event.call = new Call(req, res, route, params, { ...owners, credential }))
   calls.add(call)
   try {
-    await handle(call, { owners, wrongTokens })
+    await handle(call, owners)
   } catch (thrown) {
     await discardRest(req)
     throw thrown
   }
 }
 
-async function handle(call: Call, { owners, wrongTokens }: Omit<DispatchOptions, 'calls'>): Promise<void> {
+async function handle(call: Call, owners: DispatchOptions['owners']): Promise<void> {
   const { req, route, params } = call
   // With `metrics: token` a connection from this machine needs a token too.
   const access = route.scope === 'loopback' && owners.config.metrics === 'token' ? 'admin:read' : route.scope
   const caller =
     loopbackCaller(req, route, owners) ??
-    authenticate(req, access, owners.accounts, {
-      wrong: wrongTokens,
+    authenticate(call, access, owners.accounts, {
+      wrong: owners.wrongTokens,
       address: clientAddress(req, owners.config.trusted_proxies),
     })
   if (caller) {

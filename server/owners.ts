@@ -1,7 +1,8 @@
 import type { Accounts } from '../core/accounts/accounts.ts'
-import type { Limiter } from '../core/accounts/limiter.ts'
+import type { Limiter, WrongTokenLimiter } from '../core/accounts/limiter.ts'
 import type { Organizations } from '../core/accounts/organizations.ts'
 import type { Plans } from '../core/accounts/plans.ts'
+import type { Sessions } from '../core/accounts/sessions.ts'
 import type { TokenLimiter } from '../core/accounts/token-limiter.ts'
 import type { UsageReports } from '../core/accounts/usage-report.ts'
 import type { Admission } from '../core/admission/admission.ts'
@@ -46,6 +47,8 @@ import type { Timings } from './timings.ts'
 export interface Owners {
   config: Config
   accounts: Accounts
+  /** Of the web console. */
+  sessions: Sessions
   organizations: Organizations
   limiter: Limiter
   tokenLimiter: TokenLimiter
@@ -83,6 +86,8 @@ export interface Owners {
   access: AccessWatch
   /** Limits the event streams of tokens and organizations. Created by the server. */
   streamLimits: StreamLimits
+  /** Slows down clients that guess tokens. Created by the server. */
+  wrongTokens: WrongTokenLimiter
   /** Requests with an idempotency key. Created by the server. */
   idempotency: IdempotencyRecords
   /** The running requests. Created and filled by the server. */

@@ -14,6 +14,7 @@ import { modelStatusRoutes } from './api/model-status.ts'
 import { organizationLimitRoutes } from './api/organization-limits.ts'
 import { organizationRoutes } from './api/organizations.ts'
 import { promptRewriteRoutes } from './api/prompt-rewrite.ts'
+import { sessionRoutes } from './api/session.ts'
 import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
 import { systemHistoryRoutes } from './api/system-history.ts'
@@ -87,6 +88,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...executionEventRoutes(owners),
     ...libraryRoutes(owners),
     ...fileRoutes(owners),
+    ...sessionRoutes(owners),
     ...meRoutes(owners),
     ...organizationRoutes(owners),
     ...organizationLimitRoutes(owners),
@@ -105,7 +107,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...systemRoutes(() => all, owners),
     ...mcpRoutes(owners),
     ...guideRoutes(),
-    ...consoleRoutes(),
+    ...consoleRoutes(owners),
   ]
   return all
 }

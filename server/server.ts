@@ -94,7 +94,7 @@ export async function openServer({
 
   /** Opens the app. Without owners it has no routes: every request is refused until `serve`. */
   function openApp(opened: Owners | undefined) {
-    const options = { owners: opened!, wrongTokens, calls }
+    const options = { owners: opened!, calls }
     const table = opened ? routes(opened) : []
     segments = new Set(table.flatMap(({ path, aliases = [] }) => [path, ...aliases].map(one => one.split('/')[1]!)))
     return openHttpApp<CallEvent>({
@@ -186,7 +186,7 @@ export async function openServer({
     serve({
       store,
       ...opened
-    }: Omit<Owners, 'access' | 'calls' | 'idempotency' | 'streamLimits'> & {
+    }: Omit<Owners, 'access' | 'calls' | 'idempotency' | 'streamLimits' | 'wrongTokens'> & {
       store: Pick<Store, 'idempotency'>
     }): void {
       owners = {
@@ -194,6 +194,7 @@ export async function openServer({
         access: openAccessWatch(opened),
         streamLimits: openStreamLimits(limits),
         calls,
+        wrongTokens,
         idempotency: openIdempotencyRecords({ store, steady: opened.steady, log }),
       }
       app = openApp(owners)

@@ -70,6 +70,7 @@ export async function startApp(
     prompt_rewriting?: object
     batch_price_factor?: number
     ollama?: object
+    console?: boolean
   } = {},
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))

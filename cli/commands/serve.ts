@@ -8,6 +8,7 @@ import { dataDirectory } from '../../core/config.ts'
 import { type LogLevel, openLog } from '../../core/log.ts'
 import { startThread } from '../../core/store/sqlite/thread.ts'
 import { selfSignedFiles } from '../../server/certificate.ts'
+import type { App } from '../app.ts'
 import { exitCodes, usage } from '../exit-codes.ts'
 import { readDuration, readListen, withDataDir, withExamples } from '../options.ts'
 import { paintFor } from '../paint.ts'
@@ -46,7 +47,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--https', 'use HTTPS, with a self-signed certificate in the data directory unless --cert is given')
     .option('--cert <file>', 'the certificate for HTTPS, PEM, with its chain; read again on SIGHUP')
     .option('--key <file>', 'the private key of the certificate, PEM, not encrypted')
-    .option('--open', 'open the API reference in a browser')
+    .option('--open', 'open the console in a browser, signed in')
     .option('--qr', 'print the address for other machines as a QR code')
     .option('--no-starter', 'do not offer to download a small real model')
     .option(
@@ -159,6 +160,8 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
       url: app.url,
       urls: app.urls,
       trust: https && !https.files ? selfSignedFiles(dataDir).cert : undefined,
+      // A link with a code must not end in the log of a service.
+      consoleLink: terminal.isTerminal ? app.consoleLink() : undefined,
       tokenPath: join(dataDir, 'root-token'),
       firstStart: app.firstStart,
       models: app.models,
@@ -168,7 +171,7 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
       terminal.isTerminal ? greeting(started, terminal.paint, terminal.stdout.columns || 80) : plainGreeting(started),
     )
   }
-  if (!stopping) void showAddress(options, app.urls, terminal)
+  if (!stopping) void showAddress(options, app, terminal)
   const { exitCode } = await Promise.race([app.stopped, abrupt.promise])
   terminal.setExitCode(exitCode)
 }
@@ -182,7 +185,11 @@ function httpsOf({ https, cert, key }: Options): AppOptions['https'] {
 }
 
 /** Handles `--qr` and `--open`. A failure is only a remark, because the server runs. */
-async function showAddress(options: Options, urls: readonly string[], terminal: Terminal): Promise<void> {
+async function showAddress(
+  options: Options,
+  { urls, consoleLink }: Pick<App, 'urls' | 'consoleLink'>,
+  terminal: Terminal,
+): Promise<void> {
   if (options.qr) {
     const { qrCode } = await import('../serve/qr-code.ts')
     const code = qrCode(urls)
@@ -192,9 +199,8 @@ async function showAddress(options: Options, urls: readonly string[], terminal: 
   }
   if (options.open) {
     const { openBrowser } = await import('../serve/open-browser.ts')
-    const reason = await openBrowser(`${urls[0]}/docs`)
-    if (reason !== undefined)
-      terminal.remark(`No browser was opened, because ${reason}. Open ${urls[0]}/docs yourself.`)
+    const reason = await openBrowser(consoleLink() ?? `${urls[0]}/docs`)
+    if (reason !== undefined) terminal.remark(`No browser was opened, because ${reason}. Open ${urls[0]} yourself.`)
   }
 }
 

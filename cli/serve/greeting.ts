@@ -14,6 +14,8 @@ export interface Started {
   urls: readonly string[]
   /** The self-signed certificate that clients must trust; undefined if they need none. */
   trust?: string | undefined
+  /** Opens the console signed in, once; undefined without a console. */
+  consoleLink?: string | undefined
   tokenPath: string
   firstStart: { organizationId: string; secret: string } | undefined
   models: readonly { id: string; tasks: readonly string[]; description?: string | undefined }[]
@@ -26,7 +28,7 @@ export interface Started {
  * the secret only at the first start.
  */
 export function greeting(
-  { version, own, url, urls, trust, tokenPath, firstStart, models, onlyToys }: Started,
+  { version, own, url, urls, trust, consoleLink, tokenPath, firstStart, models, onlyToys }: Started,
   paint: Paint,
   columns = 80,
 ): string {
@@ -49,6 +51,12 @@ export function greeting(
       `${paint.strong('Root token')}  ${firstStart.secret}`,
       `            Shown only once. It has all permissions in ${firstStart.organizationId}`,
       `            and is stored in ${tokenPath}`,
+      '',
+    )
+  if (consoleLink !== undefined)
+    lines.push(
+      `${paint.strong('Console')}  ${consoleLink}`,
+      `         Signs in once, within two minutes. Later: ${own.line('console')}`,
       '',
     )
   lines.push(paint.strong('Try next'))

@@ -23,7 +23,8 @@ import type { Keys } from './keys.ts'
 import { type EffectiveLimits, effectiveLimits } from './plan.ts'
 import { openPlans, type Plans } from './plans.ts'
 import { requireUsable } from './require-usable.ts'
-import { digestMatches, digestOf, hintOf, mintSecret, parseSecret } from './secret.ts'
+import { digestMatches, digestOf, hintOf, mintSecret, parseSecret, wrongSecret } from './secret.ts'
+import { openSessions, type Sessions, sessionEnded, sessionIn } from './sessions.ts'
 import type { TokenOptions } from './token-options.ts'
 
 /** The authenticated caller: one token of one organization. */
@@ -70,6 +71,7 @@ export function openAccounts({
   log,
   plans = openPlans({ configured: {}, log }),
   now = Date.now,
+  sessions = openSessions({ store, log, now }),
 }: {
   store: Store
   keys: Keys
@@ -77,6 +79,8 @@ export function openAccounts({
   /** The built-in plans by default. */
   plans?: Pick<Plans, 'of' | 'limitsOf'>
   now?: () => number
+  /** Of the web console: `authenticate` takes their credentials as it takes secrets. */
+  sessions?: Pick<Sessions, 'tokenOf'>
 }) {
   const uses = new Map<string, number>()
   const cached = new Map<string, CachedCaller>()
@@ -139,12 +143,18 @@ export function openAccounts({
     // Only the whole secret hits the cache. Anything else takes the slow path, whose comparison takes constant time.
     const known = cached.get(secret)
     if (known) return known
-    const publicId = parseSecret(secret)
-    const row = publicId === undefined ? undefined : store.tokens.verify(publicId)
-    if (!digestMatches(row?.digest, digestOf(keys.tokenPepper, secret))) return undefined
-    const found = { caller: callerOf(row!), allowedUntil: 0 }
+    const session = sessionIn(secret)
+    const row = session === undefined ? bySecret(secret) : sessions.tokenOf(session)
+    if (!row) return undefined
+    const found = { caller: callerOf(row), allowedUntil: 0 }
     cached.set(secret, found)
     return found
+  }
+
+  function bySecret(secret: string): VerifiableToken | undefined {
+    const publicId = parseSecret(secret)
+    const row = publicId === undefined ? undefined : store.tokens.verify(publicId)
+    return digestMatches(row?.digest, digestOf(keys.tokenPepper, secret)) ? row : undefined
   }
 
   const callerOf = (token: VerifiableToken): Caller => ({
@@ -183,11 +193,7 @@ export function openAccounts({
       if (!secret)
         throw new Failure('missing_api_key', 'No API token was sent. Send one as "Authorization: Bearer sk-infer-…".')
       const found = verified(secret)
-      if (!found)
-        throw new Failure(
-          'invalid_api_key',
-          `Incorrect API key provided: ${maskSecret(secret)}. Create one with "infer token create".`,
-        )
+      if (!found) throw sessionIn(secret) === undefined ? wrongSecret(secret) : sessionEnded()
       return admitted(found)
     },
     /** The same by the id of a token, for requests that the operator lets in without a secret. */
@@ -289,5 +295,3 @@ export function openAccounts({
   }
 }
 export type Accounts = ReturnType<typeof openAccounts>
-
-const maskSecret = (secret: string): string => (secret.length > 8 ? `${secret.slice(0, 3)}…${secret.slice(-4)}` : '…')

@@ -163,3 +163,4 @@ export function openWrongTokenLimiter(
     },
   }
 }
+export type WrongTokenLimiter = ReturnType<typeof openWrongTokenLimiter>

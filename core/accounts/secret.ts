@@ -1,5 +1,6 @@
 import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto'
 import { crc32 } from 'node:zlib'
+import { Failure } from '../failure.ts'
 
 /**
  * The format of a token's secret: `sk-infer-` + 12 characters that identify its row + `-` + 43 random characters (256
@@ -43,6 +44,13 @@ export function parseSecret(text: string): string | undefined {
 
 /** The part of a secret that may be shown later: its last four characters. */
 export const hintOf = (secret: string): string => `…${secret.slice(-4)}`
+
+/** The failure for a text that is no valid secret. It repeats too little of it to be used. */
+export const wrongSecret = (secret: string): Failure =>
+  new Failure(
+    'invalid_api_key',
+    `Incorrect API key provided: ${secret.length > 8 ? `${secret.slice(0, 3)}…${secret.slice(-4)}` : '…'}. Create one with "infer token create".`,
+  )
 
 /**
  * The stored digest: HMAC-SHA256(pepper, secret). A stolen database alone cannot verify a guess. The pepper is a

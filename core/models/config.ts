@@ -67,6 +67,11 @@ export const Config = z
         'Who reads /metrics without a token. `local`: direct connections from this machine. `token`: nobody; the scope `admin:read` is needed.',
       example: 'token',
     }),
+    console: z.boolean().default(true).meta({
+      description:
+        'Whether the server has the web console: its pages at `/console`, and sessions of browsers. The API is not affected.',
+      example: false,
+    }),
     currency: z
       .string()
       .regex(/^[A-Z]{3}$/, 'must be three capital letters, such as EUR')

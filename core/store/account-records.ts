@@ -184,3 +184,12 @@ export interface VerifiableToken {
   expiresAt: number | null
   lastUsedAt: number | null
 }
+
+/** A session of the web console. Times are epoch milliseconds. */
+export interface SessionRecord {
+  /** SHA-256 of the id. */
+  digest: Uint8Array
+  tokenId: string
+  createdAt: number
+  expiresAt: number
+}

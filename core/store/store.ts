@@ -4,6 +4,7 @@ import type {
   NewToken,
   Organization,
   OrganizationChange,
+  SessionRecord,
   TokenChange,
   TokenPage,
   TokenRecord,
@@ -171,6 +172,16 @@ export interface Store {
     countActive(organizationId: string, scope: string, at: number): Promise<number>
     /** Batched `last_used_at`; at most once a minute a token. */
     touch(uses: { id: string; at: number }[]): Promise<void>
+  }
+  /** Sessions of the web console, by the SHA-256 of their id. */
+  sessions: {
+    /** Also removes expired ones, and the oldest of a token that has more than 50. */
+    add(session: SessionRecord): Promise<void>
+    /** Synchronous, as `tokens.verify`: every request of the console starts here. */
+    find(digest: Uint8Array): SessionRecord | undefined
+    /** Moves the ends of sessions, never to an earlier time. */
+    extend(these: { digest: Uint8Array; expiresAt: number }[]): Promise<void>
+    remove(digest: Uint8Array): Promise<void>
   }
   jobs: {
     /**

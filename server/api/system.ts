@@ -81,7 +81,6 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
     route({
       method: 'GET',
       path: '/docs',
-      aliases: ['/'],
       scope: 'public',
       tag,
       summary: 'Show reference',

@@ -4,6 +4,7 @@ import { readAsset } from '../../core/assets.ts'
 import { Failure } from '../../core/failure.ts'
 import { ownPage } from '../api/system.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { type Route, route } from '../route.ts'
 
 const tag = 'System'
@@ -15,7 +16,7 @@ interface Manifest {
 }
 
 /** Returns the routes of the web console. Its files have a hash in their name; every other path is a page of it. */
-export function consoleRoutes(): Route[] {
+export function consoleRoutes({ config }: Pick<Owners, 'config'>): Route[] {
   let manifest: Manifest | undefined
   const read = () => (manifest ??= JSON.parse(Buffer.from(readAsset('console/manifest.json')).toString()) as Manifest)
   return [
@@ -29,8 +30,22 @@ export function consoleRoutes(): Route[] {
       media: ['text/html'],
       answer: ownPage(call => {
         const { path = '' } = call.params
+        if (!config.console)
+          throw new Failure('not_found', "The console is switched off by 'console: false' in infer.yaml.")
         if (path.startsWith('assets/')) sendFile(call, path, read())
         else sendPage(call, read().page)
+      }),
+    }),
+    route({
+      method: 'GET',
+      path: '/',
+      scope: 'public',
+      tag,
+      summary: 'Show console or reference',
+      media: ['text/html'],
+      answer: ownPage(call => {
+        const to = config.console ? '/console' : '/docs'
+        call.send(302, '', 'text/plain; charset=utf-8', ['location', to, 'cache-control', 'no-store'])
       }),
     }),
   ]

@@ -21,5 +21,6 @@ export const tags: Readonly<Record<string, string>> = {
   Files: 'Files by signed addresses. The signature is the right to read or to send: no token is needed.',
   'Organizations and tokens': 'API tokens and what they allow.',
   Webhooks: 'Signed messages about events of jobs and executions, sent to URLs of the organization.',
+  Console: 'Sessions of the web console. Programs use tokens, and need no session.',
   System: 'Health, metrics, state of the machine, and the description of this API.',
 }

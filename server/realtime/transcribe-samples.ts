@@ -10,7 +10,6 @@ import { expectedGpuMs } from '../../core/tasks/metering.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
 import { prepareTranscription } from '../../core/tasks/transcription/transcription.ts'
 import { noUsage } from '../../core/usage.ts'
-import { credentialOf } from '../auth.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import type { SessionConfig } from './session-config.ts'
@@ -53,7 +52,7 @@ export async function transcribeSamples(
 ): Promise<{ text: string; seconds: number }> {
   const { accounts, admission, config, cpu, files, jobs, limiter, throughput } = owners
   // The limits and models of the token may have changed since the connection was opened.
-  const requester = accounts.authenticate(credentialOf(call.req.headers))
+  const requester = accounts.authenticate(call.credential)
   const createdAt = Date.now()
   const seconds = samples.length / sampleRate
   const prepared = preparedFor(session, owners)

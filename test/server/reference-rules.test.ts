@@ -4,7 +4,7 @@ import { openapi } from '../../server/openapi.ts'
 import { routeTable } from '../../server/routes.ts'
 import { compiler, type Description, operationsOf, resolved, type Schema } from './_reference.ts'
 
-const routes = routeTable().filter(({ path }) => !/^\/(docs|console)/.test(path))
+const routes = routeTable().filter(({ path }) => !/^\/($|docs|console)/.test(path))
 const api = openapi(routeTable(), '1.0.0') as unknown as Description
 const operations = operationsOf(api)
 

@@ -209,6 +209,12 @@ export function assemble(parts: {
       expire: (now, limit) => send('files.expire', { now, limit }),
       erased: ids => send('files.erased', ids),
     },
+    sessions: {
+      add: session => send('sessions.add', session),
+      find: digest => reader.sessions.find(digest),
+      extend: these => send('sessions.extend', these),
+      remove: digest => send('sessions.remove', digest),
+    },
     responses: {
       add: record => send('responses.add', record, record.input.length + (record.answer?.length ?? 0)),
       find: async (organizationId, id, now) => reader.responses.find(organizationId, id, now),

@@ -13,6 +13,7 @@ import { organizationUseCommands } from './organization-use.ts'
 import { organizationCommands } from './organizations.ts'
 import { responseCommands } from './responses.ts'
 import { resultCommands } from './result-rows.ts'
+import { sessionCommands } from './sessions.ts'
 import { spendCommands } from './spend.ts'
 import { tokenCommands } from './tokens.ts'
 import { userCommands } from './users.ts'
@@ -33,6 +34,7 @@ export const openCommands = (connection: Connection, context: WriteContext) => (
   ...forgetCommands(connection, context),
   ...resultCommands(connection),
   ...responseCommands(connection),
+  ...sessionCommands(connection),
   ...idempotencyCommands(connection),
   ...fileCommands(connection, context),
   ...libraryCommands(connection),
@@ -56,6 +58,7 @@ export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'files.add',
   'idempotency.keep',
   'responses.add',
+  'sessions.add',
   'workflows.create',
   'workflows.update',
   'executions.create',

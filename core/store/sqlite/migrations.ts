@@ -12,6 +12,7 @@ import { organizationUse } from './migrations/009-organization-use.ts'
 import { filePurposes } from './migrations/010-file-purposes.ts'
 import { batches } from './migrations/011-batches.ts'
 import { responses } from './migrations/012-responses.ts'
+import { sessions } from './migrations/013-sessions.ts'
 
 export interface Migration {
   version: number
@@ -32,6 +33,7 @@ export const migrations: readonly Migration[] = [
   { version: 10, sql: filePurposes },
   { version: 11, sql: batches },
   { version: 12, sql: responses },
+  { version: 13, sql: sessions },
 ]
 
 /** The schema version that this program reads and writes. */

@@ -13,6 +13,7 @@ import { libraryReads } from './library.ts'
 import { organizationReads } from './organizations.ts'
 import { responseReads } from './responses.ts'
 import { resultReads } from './result-rows.ts'
+import { sessionReads } from './sessions.ts'
 import { spendReads } from './spend.ts'
 import { tokenReads } from './token-reads.ts'
 import { userReads } from './users.ts'
@@ -55,6 +56,7 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
     events: all(eventReads(connection)),
     idempotency: all(idempotencyReads(connection)),
     responses: all(responseReads(connection)),
+    sessions: all(sessionReads(connection)),
     files: all(fileReads(connection)),
     library: all(libraryReads(connection)),
     workflows: all(workflowReads(connection)),

@@ -71,7 +71,7 @@ test('an upgrade counts the bytes of the files that are there, without removed o
   // The schema before, in which nothing counts them.
   connection.exec(
     `DROP INDEX files_uploaded; DROP TABLE stored_bytes;
-     DROP TABLE responses; DROP TABLE batch_lines; DROP TABLE batches;
+     DROP TABLE sessions; DROP TABLE responses; DROP TABLE batch_lines; DROP TABLE batches;
      ALTER TABLE jobs DROP COLUMN batch; ALTER TABLE jobs DROP COLUMN batch_line;
      DROP INDEX files_of_api; DROP INDEX files_of_purpose; ALTER TABLE files DROP COLUMN api_purpose;
      PRAGMA user_version = ${before.at(-1)!.version}`,

@@ -1,0 +1,41 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { openBrowser } from '../serve/open-browser.ts'
+import type { Terminal } from '../terminal.ts'
+
+interface Options {
+  open: boolean
+  json?: boolean
+  dataDir?: string
+}
+
+const Code = z.object({ url: z.string(), expires_at: z.number() })
+
+/** `infer console`: opens the web console signed in, with a one-time link. */
+export function define(command: Command, terminal: Terminal): void {
+  withDataDir(withJson(command))
+    .description(
+      'Opens the web console in the browser, signed in as the token of this command. The link works once and within two minutes. Without a browser on this machine it is printed.',
+    )
+    .option('--no-open', 'print the link and open no browser')
+    .action(async ({ open, json, dataDir }: Options) => {
+      const client = openClient(dataDirectory(dataDir))
+      const { url, expires_at } = await client.ask({ method: 'POST', path: '/api/session/codes', answer: Code })
+      if (json) return terminal.json({ url, expires_at })
+      // In a pipe or over SSH there is nobody in front of a browser.
+      if (open && terminal.isTerminal) {
+        const reason = await openBrowser(url)
+        if (reason === undefined) return terminal.print(`The console is open in the browser: ${client.url}/console`)
+        terminal.remark(`No browser was opened, because ${reason}. Open this link yourself within two minutes.`)
+      }
+      terminal.print(url)
+    })
+  withExamples(command, [
+    ['infer console', 'open the console signed in'],
+    ['infer console --no-open', 'print the link, for a browser on another machine'],
+    ['ssh box infer console', 'the link to the console of another machine'],
+  ])
+}
