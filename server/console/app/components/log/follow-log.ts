@@ -24,8 +24,23 @@ let nextId = 0
 // oxlint-disable-next-line no-control-regex
 const control = /\u001B\[[0-9;?]*[ -/]*[@-~]|[\u0000-\u0008\u000B-\u001F\u007F]/g
 
+type Line = Pick<Schema<'LogLine'>, 'level' | 'message' | 'fields'>
+
+/** Reads a line that an engine printed as JSON with a `message`, as infer's own engines do. */
+function structured(line: Line): Line {
+  if (!line.message.startsWith('{"')) return line
+  try {
+    const { message, level = null, time: _, ...fields } = JSON.parse(line.message) as Record<string, unknown>
+    return typeof message === 'string' ? { message, level: levels.find(one => one === level) ?? null, fields } : line
+  } catch {
+    return line
+  }
+}
+const levels = ['debug', 'info', 'warn', 'error'] as const
+
 /** Returns a line of a log as text: the message, then the further fields. */
-export function entryOf({ time, level, message, fields }: Schema<'LogLine'>): LogEntry {
+export function entryOf({ time, source, ...line }: Schema<'LogLine'>): LogEntry {
+  const { level, message, fields } = source === 'engine' ? structured(line) : line
   const more = Object.entries(fields).map(
     ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   )

@@ -14,7 +14,7 @@ export function LogView({ name, model, source }: { name: string } & LogQuery) {
   const [held, setHeld] = useState<readonly LogEntry[]>()
   const [filter, setFilter] = useState('')
   const [state, setState] = useState<'live' | 'lost' | Error>('live')
-  const list = useRef<HTMLOListElement>(null)
+  const list = useRef<HTMLDivElement>(null)
   const isAtEnd = useRef(true)
 
   useEffect(() => {
@@ -45,7 +45,7 @@ export function LogView({ name, model, source }: { name: string } & LogQuery) {
         <SearchField value={filter} change={setFilter} label={logText.filter} />
         <Button onClick={() => setHeld(held ? undefined : entries)}>{held ? logText.resume : logText.pause}</Button>
       </div>
-      <ol
+      <div
         ref={list}
         role="log"
         aria-live="off"
@@ -60,9 +60,9 @@ export function LogView({ name, model, source }: { name: string } & LogQuery) {
           <Line key={entry.id} entry={entry} />
         ))}
         {shown.length === 0 && (
-          <li className="text-muted font-sans">{entries.length === 0 ? logText.empty : logText.noMatch}</li>
+          <p className="text-muted font-sans">{entries.length === 0 ? logText.empty : logText.noMatch}</p>
         )}
-      </ol>
+      </div>
       <p className="text-muted min-h-4 text-xs">
         {state === 'lost' ? logText.reconnecting : held ? logText.paused(since) : ''}
       </p>
@@ -74,7 +74,7 @@ const looks = { debug: 'text-muted', info: '', warn: 'text-warning', error: 'tex
 
 const Line = memo(function Line({ entry: { time, level, text } }: { entry: LogEntry }) {
   return (
-    <li className={`break-words whitespace-pre-wrap ${level ? looks[level] : ''}`}>
+    <div className={`break-words whitespace-pre-wrap ${level ? looks[level] : ''}`}>
       {time !== null && (
         <time dateTime={time} className="text-muted mr-2 select-none">
           {new Date(time).toLocaleTimeString('en', { hourCycle: 'h23' })}
@@ -82,6 +82,6 @@ const Line = memo(function Line({ entry: { time, level, text } }: { entry: LogEn
       )}
       {level !== null && level !== 'info' && <strong className="mr-2">{level}</strong>}
       {text}
-    </li>
+    </div>
   )
 })

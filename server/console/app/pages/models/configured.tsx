@@ -23,7 +23,7 @@ const columns: readonly Column<Model>[] = [
     name: names.model,
     show: ({ model_id: id, engine }) => (
       <>
-        <Link href={modelHref(id)} className="text-accent break-all hover:underline">
+        <Link href={modelHref(id)} className="text-accent break-words hover:underline">
           {id}
         </Link>
         <span className="text-muted block text-xs">{engine}</span>
@@ -36,12 +36,14 @@ const columns: readonly Column<Model>[] = [
     name: names.context,
     wideOnly: true,
     number: true,
-    show: ({ context_length: tokens }) => (tokens === null ? muted('–') : modelsText.tokens(countText(tokens))),
+    show: ({ context_length: tokens }) =>
+      tokens === null ? muted('–') : <span className="whitespace-nowrap">{modelsText.tokens(countText(tokens))}</span>,
   },
   {
     name: names.memory,
     number: true,
-    show: ({ memory_bytes: bytes }) => (bytes === null ? muted(modelsText.unknown) : sizeText(bytes)),
+    show: ({ memory_bytes: bytes }) =>
+      bytes === null ? muted(modelsText.unknown) : <span className="whitespace-nowrap">{sizeText(bytes)}</span>,
   },
   {
     name: names.price,

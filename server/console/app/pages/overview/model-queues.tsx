@@ -35,7 +35,7 @@ const columns: readonly Column<Load>[] = [
   {
     name: names.model,
     show: ({ model_id: id }) => (
-      <Link href={modelHref(id)} className="text-accent break-all hover:underline">
+      <Link href={modelHref(id)} className="text-accent break-words hover:underline">
         {id}
       </Link>
     ),

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { api, dataOf, type Schema } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Checkbox } from '../../components/choice.tsx'
@@ -7,54 +7,82 @@ import { CodeWords } from '../../components/code-words.tsx'
 import { Empty, Section } from '../../components/page-heading.tsx'
 import { Queried } from '../../components/queried.tsx'
 import { SearchField } from '../../components/search-field.tsx'
-import { type Column, Table } from '../../components/table.tsx'
 import { systemText } from '../../text/system.ts'
 
 type Config = Schema<'SystemConfig'>
 type Value = Config['values'][number]
 type Variable = Config['environment'][number]
-const { columns: names, variableColumns } = systemText
 
-const code = (text: string) => <code className="font-mono break-all">{text}</code>
+/** A setting or variable: its name and value, and below what it means. */
+function Row({
+  name,
+  value,
+  badge,
+  children,
+}: {
+  name: string
+  value: ReactNode
+  badge?: ReactNode
+  children: string
+}) {
+  return (
+    <div className="px-3 py-2">
+      <div className="grid gap-x-4 gap-y-0.5 md:grid-cols-[20rem_1fr_auto]">
+        <dt className="font-mono break-words">{name}</dt>
+        <dd className="min-w-0 break-words">{value}</dd>
+        {badge && <dd>{badge}</dd>}
+      </div>
+      <dd className="text-muted mt-1 text-xs">
+        <CodeWords>{children}</CodeWords>
+      </dd>
+    </div>
+  )
+}
 
-const columns: readonly Column<Value>[] = [
-  { name: names.key, show: ({ key }) => code(key) },
-  {
-    name: names.value,
-    show: ({ value, absent }) => (value === null ? <span className="text-muted">{absent}</span> : code(value)),
-  },
-  {
-    name: names.source,
-    show: ({ source, restart_needed: isPending }) => (
-      <>
-        <Badge kind={source === 'default' ? 'plain' : 'active'}>{systemText.sources[source]}</Badge>
-        {isPending && <span className="text-warning mt-1 block text-xs">{systemText.restart}</span>}
-      </>
-    ),
-  },
-  {
-    name: names.meaning,
-    show: ({ meaning }) => (
-      <span className="text-muted text-xs">
-        <CodeWords>{meaning}</CodeWords>
-      </span>
-    ),
-  },
-]
+const SettingRow = ({ setting }: { setting: Value }) => {
+  const { key, value, absent, meaning, source, restart_needed: isPending } = setting
+  return (
+    <Row
+      name={key}
+      value={
+        <>
+          {value === null ? (
+            <span className="text-muted">
+              <CodeWords>{absent ?? '–'}</CodeWords>
+            </span>
+          ) : (
+            <span className="font-mono">{value}</span>
+          )}
+          {isPending && <span className="text-warning block text-xs">{systemText.restart}</span>}
+        </>
+      }
+      badge={<Badge kind={source === 'default' ? 'plain' : 'active'}>{systemText.sources[source]}</Badge>}
+    >
+      {meaning}
+    </Row>
+  )
+}
 
-const variables: readonly Column<Variable>[] = [
-  { name: variableColumns.name, show: ({ name }) => code(name) },
-  {
-    name: variableColumns.value,
-    show: ({ value, is_set: isSet, default: without }) =>
-      value !== null ? (
-        code(value)
-      ) : (
+const VariableRow = ({
+  variable: { name, value, is_set: isSet, default: without, meaning },
+}: {
+  variable: Variable
+}) => (
+  <Row
+    name={name}
+    value={
+      value === null ? (
         <span className="text-muted">{isSet ? systemText.hidden : systemText.notSet(without)}</span>
-      ),
-  },
-  { name: variableColumns.meaning, show: ({ meaning }) => <span className="text-muted text-xs">{meaning}</span> },
-]
+      ) : (
+        <span className="font-mono">{value}</span>
+      )
+    }
+  >
+    {meaning}
+  </Row>
+)
+
+const listClass = 'border-line bg-surface divide-line divide-y rounded-lg border'
 
 /** The settings in force, by section, with where each comes from. */
 export function Configuration() {
@@ -93,17 +121,22 @@ export function Configuration() {
             {found.length + set.length === 0 && <Empty title={systemText.noMatch}>{systemText.noMatchNext}</Empty>}
             {[...new Set(found.map(({ section }) => section))].map(section => (
               <Section key={section} title={section}>
-                <Table
-                  label={section}
-                  columns={columns}
-                  rows={found.filter(one => one.section === section)}
-                  rowKey={({ key }) => key}
-                />
+                <dl className={listClass}>
+                  {found
+                    .filter(one => one.section === section)
+                    .map(one => (
+                      <SettingRow key={one.key} setting={one} />
+                    ))}
+                </dl>
               </Section>
             ))}
             {set.length > 0 && (
               <Section title={systemText.environment}>
-                <Table label={systemText.environment} columns={variables} rows={set} rowKey={({ name }) => name} />
+                <dl className={listClass}>
+                  {set.map(one => (
+                    <VariableRow key={one.name} variable={one} />
+                  ))}
+                </dl>
               </Section>
             )}
           </>

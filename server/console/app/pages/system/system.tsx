@@ -16,7 +16,7 @@ import { Licenses } from './licenses.tsx'
 const parts = {
   checks: Checks,
   configuration: Configuration,
-  log: () => <LogView name={systemText.log} source="server" />,
+  log: () => <LogView name={systemText.server} source="server" />,
   backups: Backups,
   licenses: Licenses,
 }
