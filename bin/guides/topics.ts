@@ -13,6 +13,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
     topics: [
       { topic: 'getting-started', summary: 'from a checkout to the first answers, in ten minutes' },
       { topic: 'installation', summary: 'install, upgrade and uninstall' },
+      { topic: 'web-console', summary: 'sign in and work in the browser' },
       { topic: 'models', summary: 'the catalog; add, test and remove models' },
     ],
   },

@@ -19,7 +19,10 @@ test.each(sizes)('on %s a person loads a model, sees its engine and unloads it',
   await page.getByText(/reserved for engines/).waitFor()
   const row = page.getByRole('table', { name: 'Models and queues' }).getByRole('row').filter({ hasText: model })
   await row.getByText('Loaded', { exact: true }).waitFor()
-  await page.getByRole('img', { name: /^Requests per second: .* at most in the last hour$/ }).locator('canvas').waitFor()
+  await page
+    .getByRole('img', { name: /^Requests per second: .* at most in the last hour$/ })
+    .locator('canvas')
+    .waitFor()
   await opened.expectAccessible()
   await opened.screenshot('overview')
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
@@ -45,7 +48,7 @@ test('a person sees why requests wait, and at once what has failed', async () =>
   for (let sent = 0; sent < 20; sent++)
     await console.call('/api/jobs', { task: 'slug/text-to-image', model_id: 'infer/demo', inputs: image })
   const row = page.getByRole('table', { name: 'Models and queues' }).getByRole('row').filter({ hasText: 'infer/demo' })
-  await row.getByText(/^\d+ waits?$/).waitFor()
+  await row.getByText(/\d+ waits?/).waitFor()
   await row.getByText(/being loaded|not loaded yet|It is next/).waitFor()
 })
 

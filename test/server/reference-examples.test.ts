@@ -23,6 +23,9 @@ const unsent: Record<string, string> = {
   'DELETE /ollama/api/delete': 'as for push',
   'GET /api/system/doctor': 'takes seconds; test/server/api/system-inspection.test.ts runs the checks',
   'POST /std/v1/videos/{id}/remix': 'as for push',
+  'POST /api/session': 'sets the cookie of a page; test/server/console/session.test.ts does so',
+  'GET /api/session': 'needs the cookie of a page',
+  'DELETE /api/session': 'needs the cookie of a page',
 }
 
 type Ids = Record<string, string>
@@ -107,7 +110,13 @@ describe('every example of the reference is answered as documented', soon, () =>
 
   test('models', async () => {
     const path = { id: 'infer/tiny-chat' }
-    for (const name of ['GET /std/v1/models', 'GET /api/model-status', 'GET /api/tasks', 'GET /api/voice/models'])
+    for (const name of [
+      'GET /std/v1/models',
+      'GET /api/model-status',
+      'GET /api/tasks',
+      'GET /api/voice/models',
+      'POST /api/session/codes',
+    ])
       await run.send(name)
     await run.send('GET /std/v1/models/{id}', { path })
     await run.send('POST /api/models/{id}/load', { path, query: { wait: '30' } })

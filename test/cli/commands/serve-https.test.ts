@@ -98,10 +98,10 @@ test.each([
   expect([ended.exitCode, ended.stderr]).toEqual([exitCode, expect.stringContaining(message)])
 })
 
-test('--open opens the API reference, and reports when there is no browser', async () => {
+test('--open opens the console, and reports when there is no browser', async () => {
   const folder = temporaryFolder()
   const without = await serve(prepare(), ['--open'], { PATH: folder })
-  await without.until(() => without.stderr().includes(`Open ${without.url}/docs yourself`))
+  await without.until(() => without.stderr().includes(`Open ${without.url} yourself`))
   expect(without.stderr()).toContain('No browser was opened, because xdg-open is not installed.')
 
   const opened = join(folder, 'opened')
@@ -116,7 +116,7 @@ test('--open opens the API reference, and reports when there is no browser', asy
         return undefined
       }
     })
-    .toBe(`${server.url}/docs\n`)
+    .toMatch(new RegExp(`^${server.url}/console/sign-in#code=[\\w-]{43}\n$`))
 
   writeFileSync(join(folder, 'xdg-open'), '#!/bin/sh\nexit 3\n')
   const failing = await serve(prepare(), ['--open'], { PATH: folder })

@@ -29,6 +29,14 @@ test('a server that other machines reach prints an address that is not loopback'
   expect(greeting(started, plain)).not.toContain('another machine')
 })
 
+test('with a console it prints a link that signs in, in a terminal only', () => {
+  const link = 'http://127.0.0.1:8787/console/sign-in#code=abc'
+  const text = greeting({ ...started, consoleLink: link }, plain)
+  expect(text).toContain(`Console  ${link}`)
+  expect(text).toContain('Later: infer console')
+  expect(plainGreeting({ ...started, consoleLink: link })).not.toContain('code=')
+})
+
 test('the first start shows the secret once', () => {
   expect(greeting(first, plain).split('sk-infer-abc')).toHaveLength(2)
 })

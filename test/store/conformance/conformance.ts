@@ -15,6 +15,7 @@ import { organizationRules } from './organizations.ts'
 import { queueRules } from './queue.ts'
 import { createOrganization } from './records.ts'
 import { responseRules } from './responses.ts'
+import { sessionRules } from './sessions.ts'
 import { spendRules } from './spend.ts'
 import { textRules } from './text.ts'
 import { usageRules } from './usage.ts'
@@ -53,6 +54,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   'large results': largeResultRules,
   limits: limitRules,
   responses: responseRules,
+  sessions: sessionRules,
   spend: spendRules,
   text: textRules,
   usage: usageRules,

@@ -26,16 +26,16 @@ function Row({
   children: string
 }) {
   return (
-    <div className="px-3 py-2">
+    <li className="px-3 py-2">
       <div className="grid gap-x-4 gap-y-0.5 md:grid-cols-[20rem_1fr_auto]">
-        <dt className="font-mono break-words">{name}</dt>
-        <dd className="min-w-0 break-words">{value}</dd>
-        {badge && <dd>{badge}</dd>}
+        <span className="font-mono break-words">{name}</span>
+        <span className="min-w-0 break-words">{value}</span>
+        {badge && <span>{badge}</span>}
       </div>
-      <dd className="text-muted mt-1 text-xs">
+      <p className="text-muted mt-1 text-xs">
         <CodeWords>{children}</CodeWords>
-      </dd>
-    </div>
+      </p>
+    </li>
   )
 }
 
@@ -121,22 +121,22 @@ export function Configuration() {
             {found.length + set.length === 0 && <Empty title={systemText.noMatch}>{systemText.noMatchNext}</Empty>}
             {[...new Set(found.map(({ section }) => section))].map(section => (
               <Section key={section} title={section}>
-                <dl className={listClass}>
+                <ul className={listClass}>
                   {found
                     .filter(one => one.section === section)
                     .map(one => (
                       <SettingRow key={one.key} setting={one} />
                     ))}
-                </dl>
+                </ul>
               </Section>
             ))}
             {set.length > 0 && (
               <Section title={systemText.environment}>
-                <dl className={listClass}>
+                <ul className={listClass}>
                   {set.map(one => (
                     <VariableRow key={one.name} variable={one} />
                   ))}
-                </dl>
+                </ul>
               </Section>
             )}
           </>
