@@ -1,4 +1,4 @@
-import type { Schema } from '../api/client.ts'
+import type { Schema } from '../api/schema.ts'
 
 /** Names of the tasks for people. */
 export const taskNames: Readonly<Record<Schema<'Task'>, string>> = {

@@ -3,7 +3,8 @@ import { logText } from '../../text/log.ts'
 import { Button } from '../button.tsx'
 import { Failed } from '../failed.tsx'
 import { SearchField } from '../search-field.tsx'
-import { followLog, type LogEntry, type LogQuery } from './follow-log.ts'
+import { followLog, type LogQuery } from './follow-log.ts'
+import type { LogEntry } from './log-entry.ts'
 
 /** Lines that are kept; older ones leave. */
 const maxLines = 1_000

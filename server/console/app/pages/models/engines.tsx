@@ -8,6 +8,7 @@ import { Queried } from '../../components/queried.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { modelsText, modelText } from '../../text/models.ts'
+import { shellCommand } from './shell-command.ts'
 
 type Engine = Schema<'ModelEngine'>
 const { engineColumns: names } = modelsText
@@ -25,10 +26,6 @@ const columns: readonly Column<Engine>[] = [
   { name: names.started, show: ({ started_at: at }) => <Time at={at} /> },
   { name: names.used, show: ({ last_used_at: at }) => <Time at={at} /> },
 ]
-
-/** A command as a shell takes it. */
-export const shellCommand = (words: readonly string[]): string =>
-  words.map(word => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ')
 
 /** The settings and engines of a model, which the owner of the machine may read. */
 export const useModelDetail = (id: string) =>

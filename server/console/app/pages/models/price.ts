@@ -1,4 +1,4 @@
-import type { Schema } from '../../api/client.ts'
+import type { Schema } from '../../api/schema.ts'
 import { costText } from '../../components/format.ts'
 import { modelsText } from '../../text/models.ts'
 

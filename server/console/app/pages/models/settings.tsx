@@ -2,11 +2,7 @@ import { Queried } from '../../components/queried.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { modelsText } from '../../text/models.ts'
 import { useModelDetail } from './engines.tsx'
-
-interface Setting {
-  key: string
-  value: string
-}
+import { type Setting, settingsOf } from './settings-of.ts'
 
 const columns: readonly Column<Setting>[] = [
   { name: modelsText.settingColumns.key, show: ({ key }) => <code className="font-mono">{key}</code> },
@@ -15,20 +11,6 @@ const columns: readonly Column<Setting>[] = [
     show: ({ value }) => <code className="font-mono break-all">{value}</code>,
   },
 ]
-
-/** Returns the settings that have a value, those of a group by their path: `sampling.temperature`. */
-export function settingsOf(settings: Readonly<Record<string, unknown>>, before = ''): Setting[] {
-  return Object.entries(settings).flatMap(([name, value]) => {
-    const key = `${before}${name}`
-    if (value === null || value === undefined) return []
-    if (Array.isArray(value))
-      return value.length === 0 ? [] : [{ key, value: value.map(one => textOf(one)).join(', ') }]
-    if (typeof value === 'object') return settingsOf(value as Record<string, unknown>, `${key}.`)
-    return [{ key, value: textOf(value) }]
-  })
-}
-
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 /** The settings of a model. */
 export function Settings({ id }: { id: string }) {

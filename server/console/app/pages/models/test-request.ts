@@ -1,4 +1,4 @@
-import type { Schema } from '../../api/client.ts'
+import type { Schema } from '../../api/schema.ts'
 import { modelsText } from '../../text/models.ts'
 
 /** A short request that shows whether a model works. */

@@ -1,4 +1,4 @@
-import type { Schema } from '../../api/client.ts'
+import type { Schema } from '../../api/schema.ts'
 
 /** Who has the memory of a device, in bytes. */
 export interface MemoryUse {

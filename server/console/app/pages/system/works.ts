@@ -12,7 +12,7 @@ export function worksIn(text: string): Work[] {
   return parts.map(part => {
     const end = part.indexOf('\n')
     const heading = end === -1 ? part : part.slice(0, end)
-    const [, name = heading, license = ''] = /^(.*) \((.*)\)$/.exec(heading) ?? []
+    const [, name = heading, license = ''] = /^(.*?) \((.*)\)$/.exec(heading) ?? []
     return { name, license, text: end === -1 ? '' : part.slice(end).trim() }
   })
 }
