@@ -110,7 +110,9 @@ function waiting(job: Pick<JobRecord, 'modelId' | 'notBefore' | 'error' | 'maxAt
         ahead === 0
           ? freeSlots > 0
             ? 'It begins at any moment.'
-            : `It is next: ${slots === 1 ? 'the slot' : `all ${slots} slots`} of ${name} ${slots === 1 ? 'is' : 'are'} busy.`
+            : upperFirst(
+                `${next}${slots === 1 ? 'the slot' : `all ${slots} slots`} of ${name} ${slots === 1 ? 'is' : 'are'} busy.`,
+              )
           : `${ahead} ${ahead === 1 ? 'job goes' : 'jobs go'} before it.`
       return { reason: 'queue', detail, etaMs: queueMs }
     }
@@ -156,3 +158,5 @@ const about = (ms: number): string => {
   if (ms < 90_000) return `about ${Math.round(ms / 1_000)} s`
   return ms < 5_400_000 ? `about ${Math.round(ms / 60_000)} min` : `about ${Math.round(ms / 3_600_000)} h`
 }
+
+const upperFirst = (sentence: string): string => sentence.charAt(0).toUpperCase() + sentence.slice(1)

@@ -41,7 +41,7 @@ test('a person sees why requests wait, and at once what has failed', async () =>
   await console.call('/api/jobs', { task: 'std/chat-completion', model_id: model, inputs: { messages: long } })
   const failures = page.getByRole('table', { name: 'Last failures' })
   await failures.getByText(/context length/).waitFor()
-  expect(await failures.getByRole('link', { name: 'std/chat-completion' }).getAttribute('href')).toMatch(
+  expect(await failures.getByRole('link', { name: 'Chat', exact: true }).getAttribute('href')).toMatch(
     /^\/console\/jobs\/job_/,
   )
   const image = { prompt: 'A cat', width: 1024, height: 1024, num_inference_steps: 20 }
@@ -49,7 +49,7 @@ test('a person sees why requests wait, and at once what has failed', async () =>
     await console.call('/api/jobs', { task: 'slug/text-to-image', model_id: 'infer/demo', inputs: image })
   const row = page.getByRole('table', { name: 'Models and queues' }).getByRole('row').filter({ hasText: 'infer/demo' })
   await row.getByText(/\d+ waits?/).waitFor()
-  await row.getByText(/being loaded|not loaded yet|It is next/).waitFor()
+  await row.getByText(/being loaded|not loaded yet|slots? of .* busy/).waitFor()
 })
 
 test('who does not own the machine sees the models, and is offered nothing that is refused', async () => {

@@ -106,7 +106,7 @@ test('each waiting request is listed with the reason, and can be cancelled by it
   expect(now.models[0]).toMatchObject({
     waiting: 2,
     interactive: 2,
-    waiting_for: { reason: 'queue', detail: "It is next: the slot of 'fake' is busy." },
+    waiting_for: { reason: 'queue', detail: "The slot of 'fake' is busy." },
   })
   expect(now.waiting).toMatchObject([
     {

@@ -57,7 +57,11 @@ export default function TimeChart({
         ],
         series: [
           {},
-          ...series.map(({ colour }) => ({ stroke: () => colourOf(colour), width: 1.5, points: { show: false } })),
+          ...series.map(({ colour }) => ({
+            stroke: () => colourOf(colour),
+            width: 1.5,
+            points: { show: hasFewPoints },
+          })),
         ],
         hooks: { setCursor: [({ cursor }) => setAt(cursor.idx ?? null)] },
       },
@@ -109,6 +113,9 @@ export default function TimeChart({
     </div>
   )
 }
+
+/** A line needs two points, and is hardly seen with a few. */
+const hasFewPoints = ({ data: [times] }: UPlot): boolean => times.length <= 6
 
 const fills = { accent: 'bg-accent', warning: 'bg-warning', bad: 'bg-bad', muted: 'bg-muted' }
 /** Elements whose computed colours the canvas is drawn with. */

@@ -8,6 +8,7 @@ import { Queried } from '../../components/queried.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { overviewText } from '../../text/overview.ts'
+import { taskNames } from '../../text/tasks.ts'
 
 const shown = 5
 const key = ['overview', 'failures']
@@ -19,7 +20,7 @@ const columns: readonly Column<Schema<'JobSummary'>>[] = [
     name: names.work,
     show: ({ id, task }) => (
       <Link href={`/jobs/${id}`} className="text-accent hover:underline">
-        {task}
+        {taskNames[task]}
       </Link>
     ),
   },

@@ -44,7 +44,11 @@ const columns: readonly Column<Load>[] = [
   {
     name: names.slots,
     show: ({ busy, slots }) =>
-      slots === 0 ? <span className="text-muted">{modelText.noSlots}</span> : modelText.busy(busy, slots),
+      slots === 0 ? (
+        <span className="text-muted">{modelText.noSlots}</span>
+      ) : (
+        <span className="whitespace-nowrap">{modelText.busy(busy, slots)}</span>
+      ),
   },
   { name: names.queue, show: load => <Queue {...load} /> },
   {
