@@ -75,9 +75,14 @@ export function progressOf(job: JobRecord, facts: Facts): JobProgress {
 
 /** Pure: why the first request in the queue of a model has not begun. `facts` are those of the model. */
 export const firstWaitsFor = (modelId: string, facts: Facts): WaitingFor =>
-  waiting({ modelId, notBefore: 0, error: null, maxAttempts: 1 }, facts)
+  waiting({ modelId, notBefore: 0, error: null, maxAttempts: 1 }, facts, '')
 
-function waiting(job: Pick<JobRecord, 'modelId' | 'notBefore' | 'error' | 'maxAttempts'>, facts: Facts): WaitingFor {
+/** `next` begins the sentence about busy slots. */
+function waiting(
+  job: Pick<JobRecord, 'modelId' | 'notBefore' | 'error' | 'maxAttempts'>,
+  facts: Facts,
+  next = 'It is next: ',
+): WaitingFor {
   const { now, model, activity, pause, typicalMs, slots, freeSlots, position: ahead = 0 } = facts
   const name = `'${job.modelId}'`
   if (job.notBefore === deferredUntil)
