@@ -59,6 +59,8 @@ import { openThroughput } from '../server/throughput.ts'
 import { openTimings } from '../server/timings.ts'
 import { openWebhookBodies } from '../server/webhook-bodies.ts'
 import { openInspection } from './doctor/open-inspection.ts'
+import { openModelCommand } from './models/model-command.ts'
+import { openServerModels } from './models/server-models.ts'
 import { openServerPull } from './models/server-pull.ts'
 import { linkOf } from './serve/console-link.ts'
 import { removeServerFile, writeServerFile } from './server-file.ts'
@@ -250,6 +252,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks })
   const history = openHistory({ used: () => store.stats().used, throughput })
   const inspection = openInspection({ dataDir, configPath: path, config, file, reload })
+  const runModelCommand = openModelCommand({ dataDir, configPath: path })
+  const models = openServerModels({ run: runModelCommand, log })
   const flushUses = () => Promise.all([accounts.flushUses(), sessions.flush()])
   const flushing = setInterval(() => void flushUses(), 10_000).unref()
 
@@ -265,7 +269,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     tokenLimiter,
     registry,
     reload,
-    modelPull: openServerPull({ dataDir, configPath: path }),
+    models,
+    modelPull: openServerPull(runModelCommand),
     fleet,
     jobs,
     responses: openResponses({ store, jobs, retentionMs: config.limits.response_retention }),
@@ -301,6 +306,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     history.close()
     inspection.close()
     reload.close()
+    models.close()
     // Every step runs even if an earlier one failed: data that is not written now is lost.
     const steps = [
       () => Promise.all([server.drain(drainMs), jobs.drain(drainMs), expansion.close()]),
