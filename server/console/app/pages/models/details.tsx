@@ -1,9 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { ArrowLeft } from 'lucide-react'
+import { useState } from 'react'
 import { Link, useLocation, useSearchParams } from 'wouter'
 import { api, dataOf, type Schema } from '../../api/client.ts'
 import { ApiFailure } from '../../api/failure.ts'
 import { useSession } from '../../api/session.ts'
+import { Button } from '../../components/button.tsx'
 import { Failed } from '../../components/failed.tsx'
 import { LogView } from '../../components/log/log-view.tsx'
 import { ModelActions } from '../../components/model-actions.tsx'
@@ -15,6 +17,7 @@ import { modelsText } from '../../text/models.ts'
 import { tasksText } from '../../text/tasks.ts'
 import { Engines } from './engines.tsx'
 import { Facts } from './facts.tsx'
+import { RemoveModel } from './remove-model.tsx'
 import { Settings } from './settings.tsx'
 import { useModelTest } from './test-model.tsx'
 
@@ -52,6 +55,7 @@ function Model({ model, isOwner }: { model: Schema<'ModelStatus'>; isOwner: bool
   const [search] = useSearchParams()
   const [, go] = useLocation()
   const { button, outcome } = useModelTest(model)
+  const [isRemoving, setRemoving] = useState(false)
   const { model_id: id, status, tasks } = model
   const parts: readonly Part[] = isOwner ? ['about', 'log', 'settings'] : ['about']
   const current = parts.find(part => part === search.get('part')) ?? 'about'
@@ -63,6 +67,11 @@ function Model({ model, isOwner }: { model: Schema<'ModelStatus'>; isOwner: bool
           <>
             {can('user:write') && status !== 'disabled' && button}
             <ModelActions id={id} status={status} small={false} />
+            {isOwner && can('admin:write') && (
+              <Button danger aria-label={modelsText.removeOf(id)} onClick={() => setRemoving(true)}>
+                {modelsText.remove}
+              </Button>
+            )}
           </>
         }
       >
@@ -86,6 +95,7 @@ function Model({ model, isOwner }: { model: Schema<'ModelStatus'>; isOwner: bool
         {current === 'log' && <LogView name={id} model={id} />}
         {current === 'settings' && <Settings id={id} />}
       </Tabs>
+      {isRemoving && <RemoveModel id={id} close={() => setRemoving(false)} />}
     </>
   )
 }
