@@ -9,7 +9,8 @@ let hub: Awaited<ReturnType<typeof openHub>>
 let console: TestConsole
 beforeAll(async () => {
   hub = await openHub({ 'Owner/Tiny-GGUF': { files: { 'tiny-Q4_K_M.gguf': tinyChat() } } })
-  console = await openConsole(undefined, { HF_ENDPOINT: hub.endpoint })
+  // Downloads need the program flock.
+  console = await openConsole(undefined, { HF_ENDPOINT: hub.endpoint, PATH: process.env.PATH ?? '' })
 })
 afterAll(async () => {
   await console?.[Symbol.asyncDispose]()
@@ -90,7 +91,7 @@ test('a person looks a model up, sees the lines before they are written, adds it
   await dialog.getByRole('button', { name: 'Download and add' }).click()
 
   const downloads = page.getByRole('list', { name: 'Downloads' })
-  await downloads.getByText('Added', { exact: true }).waitFor()
+  await downloads.getByText('Added', { exact: true }).waitFor({ timeout: 30_000 })
   await opened.expectAccessible()
   await downloads.getByRole('link', { name: 'Open model' }).click()
   await page.getByRole('button', { name: 'Test team/mine' }).click()
