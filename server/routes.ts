@@ -27,6 +27,7 @@ import { voiceModelRoutes } from './api/voice-models.ts'
 import { webhookDeliveryRoutes } from './api/webhook-deliveries.ts'
 import { webhookSecretRoutes } from './api/webhook-secrets.ts'
 import { webhookRoutes } from './api/webhooks.ts'
+import { workflowVersionRoutes } from './api/workflow-versions.ts'
 import { workflowRoutes } from './api/workflows.ts'
 import { consoleRoutes } from './console/console-routes.ts'
 import { guideRoutes } from './docs/guide-routes.ts'
@@ -85,6 +86,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...ollamaRoutes(owners),
     ...replicateRoutes(owners),
     ...workflowRoutes(owners),
+    ...workflowVersionRoutes(owners),
     ...executionRoutes(owners),
     ...executionListRoutes(owners),
     ...executionEventRoutes(owners),

@@ -47,13 +47,20 @@ export async function openConsole(
   /** Variables of the server's environment. */
   environment: Record<string, string> = {},
 ): Promise<TestConsole> {
-  const home = openHome()
+  const home = openHome({ programs: ['ffmpeg', 'ffprobe', 'flock'] })
   if (config) home.configure(config)
   const server = home.serve([], environment)
   const [browser] = await Promise.all([
     driver.launch({
       executablePath: chromium!,
-      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+      args: [
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-dev-shm-usage',
+        // A microphone that beeps.
+        '--use-fake-device-for-media-stream',
+        '--use-fake-ui-for-media-stream',
+      ],
     }),
     server.ready,
   ])

@@ -9,8 +9,7 @@ let hub: Awaited<ReturnType<typeof openHub>>
 let console: TestConsole
 beforeAll(async () => {
   hub = await openHub({ 'Owner/Tiny-GGUF': { files: { 'tiny-Q4_K_M.gguf': tinyChat() } } })
-  // Downloads need the program flock.
-  console = await openConsole(undefined, { HF_ENDPOINT: hub.endpoint, PATH: process.env.PATH ?? '' })
+  console = await openConsole(undefined, { HF_ENDPOINT: hub.endpoint })
 })
 afterAll(async () => {
   await console?.[Symbol.asyncDispose]()

@@ -287,6 +287,7 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('GET /api/workflows', { query: { include: 'dag' } })
     await run.send('POST /api/workflows/validate')
     for (const method of ['GET', 'PATCH', 'PUT']) await run.send(`${method} /api/workflows/{id}`, { path })
+    await run.send('GET /api/workflows/{id}/versions', { path })
     await run.send('POST /api/workflows/{id}/duplicate', { path })
     const begun = await run.send<{ execution: { id: string } }>('POST /api/workflows/{id}/execute', { path })
     const of = { path: idOf(begun.execution) }
