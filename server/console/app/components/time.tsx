@@ -22,7 +22,11 @@ function watch(reader: () => void): () => void {
 
 /** A time as distance from now; the exact time is shown when the pointer rests on it. `at` is in Unix seconds. */
 export function Time({ at }: { at: number }) {
-  const text = useSyncExternalStore(watch, () => relativeText(at, Math.max(now, Date.now() - 10_000)))
+  // The clock ticks every 10 s: what has just happened must not appear to lie in the future.
+  const text = useSyncExternalStore(watch, () => {
+    const real = Date.now()
+    return relativeText(at, Math.max(now, real - 10_000, Math.min(at * 1_000, real)))
+  })
   return (
     <time dateTime={new Date(at * 1_000).toISOString()} title={dateText(at)} className="whitespace-nowrap">
       {text}
