@@ -7,6 +7,7 @@ import { useAnnounce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Failed } from '../../components/failed.tsx'
+import { formNumber } from '../../components/form-text.ts'
 import { costText, countText, sizeText } from '../../components/format.ts'
 import { Section } from '../../components/page-heading.tsx'
 import { Queried } from '../../components/queried.tsx'
@@ -98,11 +99,7 @@ function ChangeLimits({
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const form = new FormData(event.currentTarget)
-    const value = (one: Name) => {
-      const written = String(form.get(one)).trim()
-      return written === '' ? null : Number(written)
-    }
-    mutate(Object.fromEntries(names.map(one => [one, value(one)])))
+    mutate(Object.fromEntries(names.map(one => [one, formNumber(form, one)])))
   }
   const fault = error instanceof ApiFailure ? error.param : undefined
   return (
