@@ -22,6 +22,8 @@ type Name = keyof typeof text.names
 
 const names = Object.keys(text.names) as Name[]
 
+const hints = { stored_bytes: text.bytesHint, monthly_spend_limit: text.spendHint }
+
 const shown = (name: Name, value: number | null): string =>
   value === null
     ? text.none
@@ -116,7 +118,7 @@ function ChangeLimits({
             step={one === 'monthly_spend_limit' ? 'any' : 1}
             defaultValue={answer.limits[one] ?? ''}
             placeholder={shown(one, answer.effective[one])}
-            hint={one === 'monthly_spend_limit' ? text.spendHint : text.hint}
+            hint={hints[one as keyof typeof hints] ?? text.hint}
             error={fault === one ? error!.message : undefined}
           />
         ))}
