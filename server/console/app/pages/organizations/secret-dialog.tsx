@@ -20,7 +20,7 @@ export function SecretDialog({ name, secret, close }: Secret & { close: () => vo
           <TextArea
             label={text.secretLabel}
             readOnly
-            rows={2}
+            rows={3}
             value={secret}
             spellCheck={false}
             onFocus={event => event.target.select()}
