@@ -9,6 +9,7 @@ import { libraryRoutes } from './api/library.ts'
 import { logRoutes } from './api/logs.ts'
 import { meRoutes } from './api/me.ts'
 import { memberRoutes } from './api/members.ts'
+import { modelAdministrationRoutes } from './api/model-administration.ts'
 import { modelLoadRoutes } from './api/model-loading.ts'
 import { modelStatusRoutes } from './api/model-status.ts'
 import { organizationLimitRoutes } from './api/organization-limits.ts'
@@ -24,6 +25,7 @@ import { voiceModelRoutes } from './api/voice-models.ts'
 import { webhookDeliveryRoutes } from './api/webhook-deliveries.ts'
 import { webhookSecretRoutes } from './api/webhook-secrets.ts'
 import { webhookRoutes } from './api/webhooks.ts'
+import { workflowVersionRoutes } from './api/workflow-versions.ts'
 import { workflowRoutes } from './api/workflows.ts'
 import { consoleRoutes } from './console/console-routes.ts'
 import { guideRoutes } from './docs/guide-routes.ts'
@@ -69,6 +71,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...taskRoutes(owners),
     ...voiceModelRoutes(owners),
     ...modelLoadRoutes(owners),
+    ...modelAdministrationRoutes(owners),
     ...jobRoutes(owners),
     ...eventRoutes(owners),
     ...generateRoutes(owners),
@@ -81,6 +84,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...ollamaRoutes(owners),
     ...replicateRoutes(owners),
     ...workflowRoutes(owners),
+    ...workflowVersionRoutes(owners),
     ...executionRoutes(owners),
     ...executionListRoutes(owners),
     ...executionEventRoutes(owners),

@@ -37,6 +37,13 @@ export interface WorkflowRecord extends NewWorkflow {
   updatedAt: number
 }
 
+/** One version in the list of a workflow. */
+export interface WorkflowVersion {
+  version: number
+  name: string
+  createdAt: number
+}
+
 export interface WorkflowStore {
   create(workflow: NewWorkflow): Promise<WorkflowRecord>
   /**
@@ -50,6 +57,12 @@ export interface WorkflowStore {
     more: { expected: number | undefined; at: number },
   ): Promise<WorkflowRecord | undefined>
   find(organizationId: string, id: string, version?: number): Promise<WorkflowRecord | undefined>
+  /** The versions before `before`, newest first; empty if there is no such workflow. */
+  versions(
+    organizationId: string,
+    id: string,
+    page: { limit: number; before?: number },
+  ): Promise<{ versions: WorkflowVersion[]; next: number | null }>
   /** Last changed first, with an empty `dag`. `search`: a part of the name, in any case. */
   list(
     organizationId: string,

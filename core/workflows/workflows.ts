@@ -42,6 +42,9 @@ export function openWorkflows({ store: { workflows }, executions, clock = { now:
     find: (organizationId: string, id: string, version?: number): Promise<WorkflowRecord | undefined> =>
       workflows.find(organizationId, id, version),
 
+    /** The versions of a workflow, newest first. */
+    versions: (...these: Parameters<WorkflowStore['versions']>) => workflows.versions(...these),
+
     list: (...[organizationId, filter]: Parameters<WorkflowStore['list']>) => workflows.list(organizationId, filter),
 
     /**

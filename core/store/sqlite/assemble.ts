@@ -235,6 +235,7 @@ export function assemble(parts: {
         return updated ? reader.workflows.find(organizationId, id) : undefined
       },
       find: async (organizationId, id, version) => reader.workflows.find(organizationId, id, version),
+      versions: async (organizationId, id, page) => reader.workflows.versions(organizationId, id, page),
       list: async (organizationId, page) => reader.workflows.list(organizationId, page),
       remove: async (organizationId, id) => (await send('workflows.remove', { organizationId, id })) || undefined,
     },

@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { NewWorkflow, WorkflowDefinition, WorkflowRecord } from '../workflows.ts'
+import type { NewWorkflow, WorkflowDefinition, WorkflowRecord, WorkflowVersion } from '../workflows.ts'
 import type { Connection } from './database.ts'
 
 interface WorkflowRow {
@@ -114,6 +114,12 @@ export function workflowReads(connection: Connection) {
      ORDER BY w.updated_at DESC, w.id DESC LIMIT ?`,
   )
 
+  const versions = connection.prepare<[string, string, number, number], WorkflowVersion>(
+    `SELECT version, json_extract(definition, '$.name') AS name, created_at AS createdAt
+     FROM workflow_versions WHERE organization_id = ? AND workflow_id = ? AND version < ?
+     ORDER BY version DESC LIMIT ?`,
+  )
+
   const record = (row: WorkflowRow): WorkflowRecord => {
     return {
       ...(JSON.parse(row.definition) as WorkflowDefinition),
@@ -130,6 +136,15 @@ export function workflowReads(connection: Connection) {
     find(organizationId: string, id: string, version?: number): WorkflowRecord | undefined {
       const row = version === undefined ? newest.get(organizationId, id) : versioned.get(organizationId, id, version)
       return row && record(row)
+    },
+    versions(
+      organizationId: string,
+      id: string,
+      { limit, before = Number.MAX_SAFE_INTEGER }: { limit: number; before?: number },
+    ): { versions: WorkflowVersion[]; next: number | null } {
+      const rows = versions.all(organizationId, id, before, limit + 1)
+      const shown = rows.slice(0, limit)
+      return { versions: shown, next: rows.length > limit ? shown.at(-1)!.version : null }
     },
     /** `after` is `<updated_at>.<id>` of the last workflow of the page before. */
     list(

@@ -427,6 +427,27 @@ test.for(['__proto__', 'constructor', 'prototype', '', ' ', 'a\\u0000b', 'a\\u00
   },
 )
 
+test('the versions of a workflow are listed in pages, and only to its organization', async () => {
+  const { id } = await made({ name: 'First' })
+  await call('PATCH', `/api/workflows/${id}`, { name: 'Second' })
+  await call('PATCH', `/api/workflows/${id}`, { timeout: 60 })
+  const listed = async (query = '') => {
+    const { body } = await call('GET', `/api/workflows/${id}/versions${query}`)
+    const { versions, next_cursor: next } = body as unknown as { versions: Answer['workflow'][]; next_cursor: string }
+    return { versions: versions.map(({ version, name }) => [version, name]), next }
+  }
+  const all = [
+    [3, 'Second'],
+    [2, 'Second'],
+    [1, 'First'],
+  ]
+  expect(await listed()).toEqual({ versions: all, next: null })
+  expect(await listed('?limit=2')).toEqual({ versions: all.slice(0, 2), next: '2' })
+  expect(await listed('?limit=2&after=2')).toEqual({ versions: all.slice(2), next: null })
+  expect((await call('GET', `/api/workflows/${id}/versions?after=x`)).status).toBe(400)
+  expect((await call('GET', `/api/workflows/${newId('wf')}/versions`)).status).toBe(404)
+})
+
 test('a parameter cannot be named __proto__', async () => {
   const refused = await call(
     'POST',

@@ -1,0 +1,85 @@
+import type { Document, Node } from 'yaml'
+import { isMap, isScalar, LineCounter, parseDocument } from 'yaml'
+import type { Path } from './workflow-document.ts'
+
+/** Something wrong or unusual, with the place where it is shown. */
+export interface Problem {
+  severity: 'error' | 'warning'
+  message: string
+  /** Id of the node. */
+  node?: string
+  /** The path in the node, or in the document if it is about no node. */
+  field?: string
+  /** Both ends, if it is about an edge. */
+  edge?: { from: string; to: string }
+  /** In the text, from 1. */
+  line: number
+}
+
+interface Finding {
+  severity: 'error' | 'warning'
+  message: string
+  node_id?: string
+  path?: string
+  edge?: { from: string; to: string }
+  nodes?: string[]
+}
+
+/** Puts the findings of the server where they belong. */
+export function problemsOf(findings: readonly Finding[], text: string): Problem[] {
+  if (findings.length === 0) return []
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines })
+  return findings.map(({ severity, message, node_id: node, path, edge, nodes }) => {
+    const about = node ?? nodes?.[0] ?? edge?.from
+    const at =
+      node === undefined && path !== undefined ? segments(path) : about === undefined ? ['dag'] : nodePlace(about, path)
+    return {
+      severity,
+      message,
+      ...(node === undefined ? {} : { node }),
+      ...(path === undefined ? {} : { field: path }),
+      ...(edge ? { edge } : {}),
+      line: lineOf(document, lines, at),
+    }
+  })
+}
+
+/** The problem of a refused request: `param` names the field, such as `dag.nodes.write.task`. */
+export function problemOfRefusal(message: string, param: string | undefined, text: string): Problem {
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines })
+  const at = segments(param ?? '')
+  const [root, group, node, ...field] = at
+  const inNode = root === 'dag' && group === 'nodes' && node !== undefined
+  return {
+    severity: 'error',
+    message,
+    ...(inNode ? { node: String(node), field: field.join('.') } : param === undefined ? {} : { field: param }),
+    line: lineOf(document, lines, at),
+  }
+}
+
+const nodePlace = (id: string, path = ''): Path => ['dag', 'nodes', id, ...segments(path)]
+
+/** `inputs.messages[0].content` as segments. */
+export const segments = (path: string): Path =>
+  [...path.matchAll(/\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|([^.[\]]+)/g)].map(([, index, quoted, name]) =>
+    index === undefined ? (quoted ?? name!) : Number(index),
+  )
+
+/** The line of the deepest part of the path that the document has. */
+function lineOf(document: Document, lines: LineCounter, path: Path): number {
+  let line = 1
+  for (let length = 1; length <= path.length; length++) {
+    const parent = length === 1 ? document.contents : document.getIn(path.slice(0, length - 1), true)
+    const key = path[length - 1]!
+    const pair = isMap(parent)
+      ? parent.items.find(({ key: one }) => String(isScalar(one) ? one.value : one) === String(key))
+      : undefined
+    const found = (pair?.key ?? document.getIn(path.slice(0, length), true)) as Node | undefined
+    if (!found?.range) break
+    line = lines.linePos(found.range[0]).line
+  }
+  return line
+}

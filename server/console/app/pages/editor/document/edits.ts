@@ -1,0 +1,223 @@
+import { type Document, isCollection, isMap, isScalar, isSeq, type Node, type Pair } from 'yaml'
+import { isReference, outputText, referenceTo, replaceReferences } from './references.ts'
+import type { Path } from './workflow-document.ts'
+
+/** A change of a document. Comments stay, because only the nodes in question are touched. */
+export type Edit = (document: Document) => void
+
+/** The document does not allow the change; the message says why. */
+export class EditFault extends Error {
+  override name = 'EditFault'
+}
+
+const nodesPath = ['dag', 'nodes'] as const
+const edgesPath = ['dag', 'edges'] as const
+export const nodePath = (id: string): Path => [...nodesPath, id]
+
+/** Creates the mappings of a path that are missing or empty. */
+function makeMaps(document: Document, path: Path): void {
+  for (let length = 1; length <= path.length; length++) {
+    const here = path.slice(0, length)
+    const node = document.getIn(here, true) as Node | undefined
+    if (isCollection(node)) {
+      // `{}` would grow on one line.
+      if (node.items.length === 0) node.flow = false
+    } else if (node === undefined || (isScalar(node) && node.value === null))
+      document.setIn(here, document.createNode(typeof path[length] === 'number' ? [] : {}))
+    else
+      throw new EditFault(
+        `'${outputText(here)}' is not a mapping, or it is an alias of another part. Change it in the YAML.`,
+      )
+  }
+}
+
+/** Sets a value; undefined removes it, and the mapping that it leaves empty below the fields of a node. */
+export const setValue =
+  (path: Path, value: unknown): Edit =>
+  document => {
+    if (value === undefined) return removeValue(path)(document)
+    makeMaps(document, path.slice(0, -1))
+    const before = document.getIn(path, true)
+    if (isScalar(before) && (value === null || typeof value !== 'object')) before.value = value
+    else document.setIn(path, document.createNode(value))
+  }
+
+const removeValue =
+  (path: Path): Edit =>
+  document => {
+    if (document.hasIn(path)) document.deleteIn(path)
+  }
+
+export const moveNode = (id: string, x: number, y: number): Edit => {
+  const at = [...nodePath(id), 'position']
+  return document => {
+    setValue([...at, 'x'], Math.round(x))(document)
+    setValue([...at, 'y'], Math.round(y))(document)
+    const position = document.getIn(at, true)
+    if (isMap(position)) position.flow = true
+  }
+}
+
+/** Does several edits as one. */
+export const together =
+  (...edits: readonly Edit[]): Edit =>
+  document => {
+    for (const edit of edits) edit(document)
+  }
+
+export const addNode = (id: string, node: Record<string, unknown>): Edit => setValue(nodePath(id), node)
+
+/** Removes nodes with their edges, and the inputs that are nothing but a reference to one of them. */
+export const removeNodes =
+  (ids: readonly string[]): Edit =>
+  document => {
+    for (const id of ids) removeValue(nodePath(id))(document)
+    keepEdges(({ from, to }) => !ids.includes(from) && !ids.includes(to))(document)
+    removeInputs(document, (root, path) => root === 'nodes' && ids.includes(String(path[0])))
+  }
+
+/** Gives a node another id, in its edges and in all references too. */
+export const renameNode =
+  (id: string, next: string): Edit =>
+  document => {
+    if (next === id) return
+    if (document.hasIn(nodePath(next))) throw new EditFault(`There is a node '${next}' already. Choose another id.`)
+    renameKey(document, nodesPath, id, next)
+    const edges = document.getIn(edgesPath)
+    if (isSeq(edges))
+      for (const edge of edges.items)
+        if (isMap(edge)) for (const end of ['from', 'to']) if (edge.get(end) === id) edge.set(end, next)
+    renameInReferences(document, (root, path) =>
+      root === 'nodes' && String(path[0]) === id ? { root, path: [next, ...path.slice(1)] } : undefined,
+    )
+  }
+
+export const renameParameter =
+  (name: string, next: string): Edit =>
+  document => {
+    if (next === name) return
+    if (document.hasIn(['parameters', next]))
+      throw new EditFault(`There is a parameter '${next}' already. Choose another name.`)
+    renameKey(document, ['parameters'], name, next)
+    renameInReferences(document, (root, path) =>
+      root === 'input' && String(path[0]) === name ? { root, path: [next, ...path.slice(1)] } : undefined,
+    )
+  }
+
+export const removeParameter =
+  (name: string): Edit =>
+  document => {
+    removeValue(['parameters', name])(document)
+    const left = document.get('parameters')
+    // An empty mapping would forbid all parameters that undeclared ones may be.
+    if (isMap(left) && left.items.length === 0) document.delete('parameters')
+    removeInputs(document, (root, path) => root === 'input' && String(path[0]) === name)
+  }
+
+export const addEdge =
+  (from: string, to: string): Edit =>
+  document => {
+    if (from === to) throw new EditFault('A node cannot run after itself.')
+    makeMaps(document, ['dag'])
+    const edges = document.getIn(edgesPath)
+    if (!isSeq(edges)) return document.setIn(edgesPath, document.createNode([{ from, to }]))
+    if (edges.items.some(edge => isMap(edge) && edge.get('from') === from && edge.get('to') === to)) return
+    if (edges.items.length === 0) edges.flow = false
+    edges.add(document.createNode({ from, to }))
+  }
+
+export const removeEdge = (from: string, to: string): Edit => keepEdges(edge => edge.from !== from || edge.to !== to)
+
+const keepEdges =
+  (keep: (edge: { from: string; to: string }) => boolean): Edit =>
+  document => {
+    const edges = document.getIn(edgesPath)
+    if (!isSeq(edges)) return
+    edges.items = edges.items.filter(
+      edge => !isMap(edge) || keep({ from: String(edge.get('from')), to: String(edge.get('to')) }),
+    )
+    if (edges.items.length === 0) document.deleteIn(edgesPath)
+  }
+
+/**
+ * Lets an input take a value: it replaces nothing or another reference, and is appended to a text. `path` is the path in
+ * the inputs of the node.
+ */
+export const connect = (to: string, path: Path, reference: string): Edit => {
+  const at = [...nodePath(to), 'inputs', ...path]
+  return document => {
+    const before = document.getIn(at)
+    const text = typeof before === 'string' ? before : ''
+    if (text.includes(reference)) return
+    const keeps = text.trim() !== '' && !isReference(text)
+    setValue(at, keeps ? `${text.trimEnd()} ${reference}` : reference)(document)
+  }
+}
+
+/** Takes a reference out of an input; an input that is nothing else is removed. */
+export const disconnect = (to: string, path: Path, source: string): Edit => {
+  const at = [...nodePath(to), 'inputs', ...path]
+  return document => {
+    const before = document.getIn(at)
+    if (typeof before !== 'string') return
+    const left = replaceReferences(before, reference => (reference.source === source ? null : undefined)).trim()
+    // In a list the places of the others stay, and a message keeps its content.
+    if (left === '' && path.length === 1) removeValue(at)(document)
+    else setValue(at, left)(document)
+  }
+}
+
+export const parameterReference = (name: string): string => referenceTo('input', [name])
+
+function renameKey(document: Document, path: Path, name: string, next: string): void {
+  const map = document.getIn(path)
+  if (!isMap(map)) return
+  const pair = map.items.find(item => keyText(item) === name)
+  if (!pair) return
+  if (isScalar(pair.key)) pair.key.value = next
+  else pair.key = document.createNode(next)
+}
+
+const keyText = ({ key }: Pair): string => String(isScalar(key) ? key.value : key)
+
+/** Calls `visit` for each text in the inputs of each node, with the scalar's place. */
+function visitInputs(document: Document, visit: (text: string, at: Path) => void): void {
+  const nodes = document.getIn(nodesPath)
+  if (!isMap(nodes)) return
+  for (const pair of nodes.items) {
+    const id = keyText(pair)
+    walk(document.getIn([...nodePath(id), 'inputs'], true), [...nodePath(id), 'inputs'], visit)
+  }
+}
+
+function walk(node: unknown, at: Path, visit: (text: string, at: Path) => void): void {
+  if (isScalar(node)) {
+    if (typeof node.value === 'string') visit(node.value, at)
+  } else if (isMap(node)) for (const pair of node.items) walk(pair.value, [...at, keyText(pair)], visit)
+  else if (isSeq(node)) for (const [index, item] of node.items.entries()) walk(item, [...at, index], visit)
+}
+
+type Renaming = (root: string, path: Path) => { root: string; path: Path } | undefined
+
+function renameInReferences(document: Document, renamed: Renaming): void {
+  visitInputs(document, (text, at) => {
+    const next = replaceReferences(text, ({ root, path }) => renamed(root, path))
+    if (next !== text) setValue(at, next)(document)
+  })
+}
+
+/** Removes the inputs that are nothing but a matching reference. Others stay, and the server says what they lack. */
+function removeInputs(document: Document, matches: (root: string, path: Path) => boolean): void {
+  const gone: Path[] = []
+  visitInputs(document, (text, at) => {
+    if (!isReference(text)) return
+    let hit = false
+    replaceReferences(text, ({ root, path }) => void (hit ||= matches(root, path)))
+    if (hit) gone.push(at)
+  })
+  for (const at of gone) {
+    // Below the inputs themselves: an item of a list, or a member of one, becomes empty instead.
+    if (at.length === 5) removeValue(at)(document)
+    else setValue(at, '')(document)
+  }
+}

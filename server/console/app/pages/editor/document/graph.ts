@@ -1,0 +1,112 @@
+import { layoutGraph } from '../../../components/graph/layout.ts'
+import type { TaskFacts } from '../editor-context.ts'
+import { cardWidth, sizeOf } from './card-size.ts'
+import { inputHandle, orderHandles, outputHandle, type Ports, portsOf } from './ports.ts'
+import { type Link, linksOf } from './references.ts'
+import type { Workflow, WorkflowNode } from './workflow-document.ts'
+
+/** The card of the parameters; no node can have this id, because ids hold no quotes. */
+export const parametersId = "'parameters"
+
+export interface GraphCard {
+  id: string
+  /** Undefined: the card of the parameters. */
+  node: WorkflowNode | undefined
+  ports: Ports
+  at: { x: number; y: number }
+}
+export interface GraphEdge {
+  id: string
+  from: string
+  fromPort: string
+  to: string
+  toPort: string
+  /** The reference that makes the edge; undefined for an order without a value. */
+  link: Link | undefined
+}
+export interface Graph {
+  cards: GraphCard[]
+  edges: GraphEdge[]
+}
+
+/**
+ * What the graph shows. Nodes without a position are arranged; `expanded` has the ports that a person unfolded. With
+ * `previews` there is space for results below the cards.
+ */
+export function graphOf(
+  workflow: Pick<Workflow, 'nodes' | 'edges' | 'parameters'>,
+  tasks: ReadonlyMap<string, TaskFacts>,
+  expanded: ReadonlySet<string>,
+  previews: boolean,
+): Graph {
+  const { nodes, parameters } = workflow
+  const links = linksOf(workflow)
+  const ids = new Set(nodes.map(({ id }) => id))
+  const declared = new Set(parameters.map(({ name }) => name))
+  for (const { from, output } of links) if (from === undefined) declared.add(output)
+  const outputs = [...declared].map(path => ({ path, kind: '' }))
+  const boxes = nodes.map(node => ({
+    node,
+    ports: portsOf(node, tasks.get(node.task), links, {
+      inputs: expanded.has(`in ${node.id}`),
+      outputs: expanded.has(`out ${node.id}`),
+    }),
+  }))
+  const edges: GraphEdge[] = [
+    ...links
+      .filter(({ from }) => from === undefined || ids.has(from))
+      .map(link => ({
+        id: `${link.from ?? ''} ${link.output} ${link.to} ${JSON.stringify(link.input)}`,
+        from: link.from ?? parametersId,
+        fromPort: outputHandle(link.output),
+        to: link.to,
+        toPort: inputHandle(link.input),
+        link,
+      })),
+    ...workflow.edges
+      .filter(({ from, to }) => ids.has(from) && ids.has(to))
+      // An order that a reference gives anyway is no line of its own.
+      .filter(({ from, to }) => !links.some(link => link.from === from && link.to === to))
+      .map(({ from, to }) => ({
+        id: `order ${from} ${to}`,
+        from,
+        fromPort: orderHandles.before,
+        to,
+        toPort: orderHandles.after,
+        link: undefined,
+      })),
+  ]
+  const unique = [...new Map(edges.map(edge => [edge.id, edge])).values()]
+  const withParameters = outputs.length > 0
+  const places = nodes.every(({ position }) => position)
+    ? new Map<string, { x: number; y: number }>()
+    : layoutGraph(
+        [
+          ...(withParameters ? [{ id: parametersId, ...sizeOf({ inputs: [], outputs }) }] : []),
+          ...boxes.map(({ node, ports }) => ({
+            id: node.id,
+            ...sizeOf(ports, previews ? (tasks.get(node.task)?.category ?? 'text') : undefined),
+          })),
+        ],
+        unique,
+      )
+  const cards = boxes.map(({ node, ports }) => ({
+    id: node.id,
+    node,
+    ports,
+    at: node.position ?? places.get(node.id)!,
+  }))
+  if (!withParameters) return { cards, edges: unique }
+  const at = places.get(parametersId) ?? {
+    x: Math.min(...cards.map(card => card.at.x)) - cardWidth - 96,
+    y: Math.min(...cards.map(card => card.at.y)),
+  }
+  return { cards: [{ id: parametersId, node: undefined, ports: { inputs: [], outputs }, at }, ...cards], edges: unique }
+}
+
+/** Where a new node stands beside nodes that people have placed; undefined while all are arranged automatically. */
+export function placeForNode(nodes: readonly WorkflowNode[]): { x: number; y: number } | undefined {
+  const placed = nodes.flatMap(({ position }) => (position ? [position] : []))
+  if (placed.length === 0) return undefined
+  return { x: Math.max(...placed.map(({ x }) => x)) + cardWidth + 96, y: Math.min(...placed.map(({ y }) => y)) }
+}

@@ -1,0 +1,61 @@
+import type { TaskFacts } from '../editor-context.ts'
+import { type Link, outputText } from './references.ts'
+import { type InputPort, inputPorts, leavesOf, mainOutput, type Output, outputsOf } from './schema.ts'
+import type { Path, WorkflowNode } from './workflow-document.ts'
+
+export interface OutputPort {
+  /** `choices[0].message.content` */
+  path: string
+  kind: string
+}
+export interface Ports {
+  inputs: InputPort[]
+  outputs: OutputPort[]
+}
+
+const trees = new WeakMap<object, Output[]>()
+
+/** The result of a task as a tree, read once for each schema. */
+export function outputTree({ output_schema: schema }: Pick<TaskFacts, 'output_schema'>): Output[] {
+  let tree = trees.get(schema)
+  if (!tree) trees.set(schema, (tree = outputsOf(schema)))
+  return tree
+}
+
+/**
+ * The ports that a node shows: its required and filled inputs, its main output, and whatever a reference or `outputs`
+ * names. `all` adds the other inputs or outputs.
+ */
+export function portsOf(
+  node: WorkflowNode,
+  task: TaskFacts | undefined,
+  links: readonly Link[],
+  all: { inputs: boolean; outputs: boolean },
+): Ports {
+  const inputs = task
+    ? inputPorts(task.input_schema, node.inputs, task.media_fields, all.inputs)
+    : Object.keys(node.inputs).map(name => ({ path: [name], required: false }))
+  const known = new Set(inputs.map(({ path }) => inputHandle(path)))
+  for (const { to, input } of links)
+    if (to === node.id && !known.has(inputHandle(input))) {
+      known.add(inputHandle(input))
+      inputs.push({ path: input, required: false })
+    }
+  const tree = task ? outputTree(task) : []
+  const main = mainOutput(tree)
+  const kinds = new Map<string, string>()
+  if (main) kinds.set(outputText(main.path), main.kind)
+  for (const path of node.outputs) kinds.set(path, kinds.get(path) ?? '')
+  for (const { from, output } of links) if (from === node.id) kinds.set(output, kinds.get(output) ?? '')
+  if (all.outputs) for (const { path, kind } of leavesOf(tree)) kinds.set(outputText(path), kind)
+  return { inputs, outputs: [...kinds].map(([path, kind]) => ({ path, kind })) }
+}
+
+// The graph library puts the ids of ports into selectors, so they hold no quotes.
+export const inputHandle = (path: Path): string => `in:${encodeURIComponent(JSON.stringify(path))}`
+export const outputHandle = (path: string): string => `out:${encodeURIComponent(path)}`
+export const inputOfHandle = (handle: string): Path =>
+  JSON.parse(decodeURIComponent(handle.slice('in:'.length))) as Path
+export const outputOfHandle = (handle: string): string => decodeURIComponent(handle.slice('out:'.length))
+/** Ports that order nodes without passing a value. */
+export const orderHandles = { after: 'after', before: 'before' } as const

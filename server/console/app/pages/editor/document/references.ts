@@ -1,0 +1,127 @@
+import type { Path, Workflow } from './workflow-document.ts'
+
+/** A reference in a text: `${input.topic}`, `${nodes.write.result.choices[0].message.content}`. */
+export interface Reference {
+  /** What stands between the braces. */
+  source: string
+  root: string
+  path: Path
+}
+
+/** `$${` is a literal `${`; braces in quotes do not end a reference. */
+const pattern = /\$\$\{|\$\{((?:[^}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*)\}/g
+const step = /\.?([A-Za-z_$][A-Za-z0-9_$-]*|[0-9]+)|\[([0-9]+)\]|\["((?:[^"\\]|\\.)*)"\]|\['((?:[^'\\]|\\.)*)'\]/y
+
+/** Reads what stands between the braces; undefined if it is no reference. */
+export function parseReference(source: string): Reference | undefined {
+  const path: (string | number)[] = []
+  const text = source.trim()
+  step.lastIndex = 0
+  while (step.lastIndex < text.length) {
+    const found = step.exec(text)
+    if (!found) return undefined
+    const [, name, index, double, single] = found
+    if (index !== undefined) path.push(Number(index))
+    else if (name !== undefined) path.push(name)
+    else path.push((double ?? single ?? '').replace(/\\(.)/g, '$1'))
+  }
+  const [root, ...rest] = path
+  return typeof root === 'string' && rest.length > 0 ? { source, root, path: rest } : undefined
+}
+
+/** The references of a text in their order. */
+export function referencesIn(text: string): Reference[] {
+  if (!text.includes('${')) return []
+  return [...text.matchAll(pattern)].flatMap(([, source]) => {
+    const found = source === undefined ? undefined : parseReference(source)
+    return found ? [found] : []
+  })
+}
+
+/** Whether the whole text is one reference, whose value then keeps its type. */
+export const isReference = (value: unknown): boolean =>
+  typeof value === 'string' && value.trim() === value && value.match(pattern)?.[0] === value && !value.startsWith('$$')
+
+/** The text of a reference to this value. */
+export const referenceTo = (root: string, path: Path): string => `\${${root}${pathText(path)}}`
+
+/** `.choices[0]["a name"]` */
+export const pathText = (path: Path): string =>
+  path
+    .map(part =>
+      typeof part === 'number' ? `[${part}]` : /^[A-Za-z_$][A-Za-z0-9_$-]*$/.test(part) ? `.${part}` : `["${part}"]`,
+    )
+    .join('')
+
+/** `choices[0].message.content`, as in `outputs` of a node. */
+export const outputText = (path: Path): string => pathText(path).replace(/^\./, '')
+
+/** A reference to an output of a node, which is written as in `outputs`. */
+export const outputReference = (id: string, output: string): string =>
+  `\${nodes${pathText([id])}.result${output === '' || output.startsWith('[') ? '' : '.'}${output}}`
+
+/** Replaces references in a text. `replace` returns the new path, null for one to be removed, undefined for no change. */
+export function replaceReferences(
+  text: string,
+  replace: (reference: Reference) => { root: string; path: Path } | null | undefined,
+): string {
+  return text.replace(pattern, (whole, source: string | undefined) => {
+    const found = source === undefined ? undefined : parseReference(source)
+    const next = found && replace(found)
+    return next === undefined ? whole : next === null ? '' : referenceTo(next.root, next.path)
+  })
+}
+
+/** Calls `visit` for each text in a value, with its path. */
+export function visitTexts(value: unknown, visit: (text: string, path: Path) => void, path: Path = []): void {
+  if (typeof value === 'string') visit(value, path)
+  else if (Array.isArray(value)) for (const [at, part] of value.entries()) visitTexts(part, visit, [...path, at])
+  else if (value !== null && typeof value === 'object')
+    for (const [name, part] of Object.entries(value)) visitTexts(part, visit, [...path, name])
+}
+
+/** A value that a node takes from a parameter or from another node. */
+export interface Link {
+  /** Id of the node that gives it; undefined: a parameter. */
+  from: string | undefined
+  /** The path in its result, or the name of the parameter. */
+  output: string
+  to: string
+  /** The path in the inputs of the node. */
+  input: Path
+  source: string
+}
+
+/** All links of a workflow, in the order of its nodes. */
+export function linksOf({ nodes }: Pick<Workflow, 'nodes'>): Link[] {
+  const links: Link[] = []
+  for (const { id, inputs } of nodes)
+    visitTexts(inputs, (text, input) => {
+      for (const { root, path, source } of referencesIn(text)) {
+        const [first, second, ...rest] = path
+        if (root === 'input') links.push({ from: undefined, output: String(first), to: id, input, source })
+        else if (root === 'nodes') {
+          const output = second === 'result' || second === 'outputs' ? outputText(rest) : String(second ?? '')
+          links.push({ from: String(first), output, to: id, input, source })
+        }
+      }
+    })
+  return links
+}
+
+/** Ids of the nodes that run before a node: over edges and references, however far. */
+export function upstreamOf(workflow: Pick<Workflow, 'nodes' | 'edges'>, id: string): Set<string> {
+  const before = new Map<string, string[]>()
+  const add = (from: string, to: string) => before.set(to, [...(before.get(to) ?? []), from])
+  for (const { from, to } of workflow.edges) add(from, to)
+  for (const { from, to } of linksOf(workflow)) if (from !== undefined) add(from, to)
+  const found = new Set<string>()
+  const open = [id]
+  for (let next = open.pop(); next !== undefined; next = open.pop())
+    for (const one of before.get(next) ?? [])
+      if (!found.has(one)) {
+        found.add(one)
+        open.push(one)
+      }
+  return found
+}

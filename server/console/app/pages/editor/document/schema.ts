@@ -1,0 +1,220 @@
+import type { Path } from './workflow-document.ts'
+import { isRecord } from './workflow-document.ts'
+
+/** A JSON Schema, as far as the editor reads it. */
+export interface JsonSchema {
+  $ref?: string
+  type?: string | string[]
+  const?: unknown
+  enum?: unknown[]
+  anyOf?: JsonSchema[]
+  oneOf?: JsonSchema[]
+  allOf?: JsonSchema[]
+  properties?: Record<string, JsonSchema>
+  required?: string[]
+  items?: JsonSchema
+  description?: string
+  minimum?: number
+  maximum?: number
+  default?: unknown
+  $defs?: Record<string, JsonSchema>
+}
+
+/** The kinds of values that a schema allows, of which the form shows one. */
+export type Kind = 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'object' | 'list' | 'any'
+
+/** A schema without references and alternatives: the first alternative of each kind. */
+export interface Shape {
+  kinds: Kind[]
+  description: string
+  /** Allowed values of a choice. */
+  values: unknown[]
+  properties: Record<string, JsonSchema>
+  required: string[]
+  items: JsonSchema | undefined
+  minimum: number | undefined
+  maximum: number | undefined
+}
+
+/** Reads a schema; `root` has the definitions that it refers to. */
+export function shapeOf(schema: JsonSchema, root: JsonSchema): Shape {
+  const shape: Shape = {
+    kinds: [],
+    description: '',
+    values: [],
+    properties: {},
+    required: [],
+    items: undefined,
+    minimum: undefined,
+    maximum: undefined,
+  }
+  gather(schema, root, shape, 0)
+  return shape
+}
+
+const kindOfType: Record<string, Kind> = {
+  string: 'text',
+  number: 'number',
+  integer: 'integer',
+  boolean: 'boolean',
+  object: 'object',
+  array: 'list',
+}
+
+function gather(schema: JsonSchema, root: JsonSchema, shape: Shape, depth: number): void {
+  if (depth > 8) return
+  shape.description ||= schema.description ?? ''
+  if (schema.$ref?.startsWith('#/$defs/')) {
+    const found = root.$defs?.[schema.$ref.slice('#/$defs/'.length)]
+    if (found) gather(found, root, shape, depth + 1)
+    return
+  }
+  for (const one of [...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])])
+    gather(one, root, shape, depth + 1)
+  const add = (kind: Kind) => void (shape.kinds.includes(kind) || shape.kinds.push(kind))
+  const values = schema.enum ?? ('const' in schema ? [schema.const] : undefined)
+  if (values) {
+    shape.values.push(...values.filter(value => value !== null && !shape.values.includes(value)))
+    return add('choice')
+  }
+  for (const type of [schema.type ?? []].flat()) if (kindOfType[type]) add(kindOfType[type])
+  // The first alternative with members decides.
+  if (schema.properties && Object.keys(shape.properties).length === 0) {
+    shape.properties = schema.properties
+    shape.required = schema.required ?? []
+  }
+  shape.items ??= schema.items
+  shape.minimum ??= schema.minimum
+  shape.maximum ??= schema.maximum
+}
+
+/** A value in the result of a task, and what is in it. */
+export interface Output {
+  path: Path
+  /** The last part of the path: `content`, `[0]`. */
+  label: string
+  kind: Kind
+  description: string
+  children: Output[]
+}
+
+const maxDepth = 7
+
+/** The result of a task as a tree. Of a list its first item is shown, because references name a position. */
+export function outputsOf(schema: JsonSchema): Output[] {
+  return childrenOf(schema, schema, [])
+}
+
+function childrenOf(schema: JsonSchema, root: JsonSchema, path: Path): Output[] {
+  if (path.length >= maxDepth) return []
+  const { properties, items } = shapeOf(schema, root)
+  const parts: [string | number, JsonSchema][] =
+    Object.keys(properties).length > 0 ? Object.entries(properties) : items ? [[0, items]] : []
+  return parts.map(([name, part]) => {
+    const { kinds, description } = shapeOf(part, root)
+    const here = [...path, name]
+    return {
+      path: here,
+      label: typeof name === 'number' ? `[${name}]` : name,
+      kind: kinds[0] ?? 'any',
+      description,
+      children: childrenOf(part, root, here),
+    }
+  })
+}
+
+/** The values without members, in order. */
+export const leavesOf = (outputs: readonly Output[]): Output[] =>
+  outputs.flatMap(output => (output.children.length > 0 ? leavesOf(output.children) : [output]))
+
+/** What people mostly want of a result, best first. */
+const wanted = [/(^|\.)content$/, /(^|_|\.)url$/, /(^|\.)text$/, /(^|\.)embedding$/, /(^|\.)document$/, /(^|\.)score$/]
+
+/** The output that a node shows first: the text of an answer, the URL of an image. */
+export function mainOutput(outputs: readonly Output[]): Output | undefined {
+  // Numbers of a vector are no value that anybody takes alone: the list is.
+  const leaves = leavesOf(outputs)
+  for (const pattern of wanted) {
+    const found = leaves.find(({ path }) => pattern.test(path.filter(part => typeof part === 'string').join('.')))
+    if (found) return typeof found.path.at(-1) === 'number' ? parentOf(outputs, found.path) : found
+  }
+  return leaves[0]
+}
+
+function parentOf(outputs: readonly Output[], path: Path): Output | undefined {
+  let list = outputs
+  let found: Output | undefined
+  for (const part of path.slice(0, -1)) {
+    found = list.find(output => output.path.at(-1) === part)
+    list = found?.children ?? []
+  }
+  return found
+}
+
+/** Inputs of a new node: required fields with empty values, so that they can be filled in and connected. */
+export function firstInputs(schema: JsonSchema): Record<string, unknown> {
+  const { properties, required } = shapeOf(schema, schema)
+  return Object.fromEntries(
+    required.flatMap(name => {
+      const value = firstValue(properties[name] ?? {}, schema, 0)
+      return value === undefined ? [] : [[name, value]]
+    }),
+  )
+}
+
+/** The smallest value that a form can show; undefined if there is none without a decision of a person. */
+export function firstValue(schema: JsonSchema, root: JsonSchema, depth: number): unknown {
+  const { kinds, properties, required, items, values, minimum } = shapeOf(schema, root)
+  const [kind] = kinds
+  if (kind === 'choice') return values[0]
+  if (kind === 'text') return ''
+  if (kind === 'number' || kind === 'integer') return minimum ?? 0
+  if (kind === 'boolean') return false
+  if (kind === 'list') {
+    const item = items && depth < 3 ? firstValue(items, root, depth + 1) : undefined
+    return item === undefined ? [] : [item]
+  }
+  if (kind !== 'object' || depth >= 3) return undefined
+  const made: Record<string, unknown> = {}
+  for (const name of required) made[name] = firstValue(properties[name] ?? {}, root, depth + 1)
+  return made
+}
+
+/** A place of the inputs that a value can be dragged to. */
+export interface InputPort {
+  path: Path
+  required: boolean
+}
+
+const maxPorts = 40
+
+/**
+ * The places that a node offers: its required fields, the texts that it has, and with `all` every field. `messages` is
+ * offered as the texts in it, because that is what people connect.
+ */
+export function inputPorts(
+  schema: JsonSchema,
+  inputs: Record<string, unknown>,
+  media: readonly string[],
+  all: boolean,
+) {
+  const { properties, required } = shapeOf(schema, schema)
+  const ports: InputPort[] = []
+  const shown = [...required, ...Object.keys(inputs), ...media]
+  const names = new Set(all || shown.length === 0 ? [...shown, ...Object.keys(properties)] : shown)
+  for (const name of names) {
+    const before = ports.length
+    textPlaces(inputs[name], [name], path => ports.push({ path, required: required.includes(name) }))
+    if (ports.length === before) ports.push({ path: [name], required: required.includes(name) })
+  }
+  return ports.slice(0, maxPorts)
+}
+
+/** Texts in lists and objects. A number or a choice at the top is one place; inside it is none. */
+function textPlaces(value: unknown, path: Path, found: (path: Path) => void): void {
+  if (typeof value === 'string') {
+    // The role of a message is no place for a value.
+    if (path.length === 1 || !['role', 'type'].includes(String(path.at(-1)))) found(path)
+  } else if (Array.isArray(value)) for (const [at, part] of value.entries()) textPlaces(part, [...path, at], found)
+  else if (isRecord(value)) for (const [name, part] of Object.entries(value)) textPlaces(part, [...path, name], found)
+}

@@ -1,0 +1,103 @@
+import { stringify } from 'yaml'
+import { addEdge, addNode, type Edit, setValue, together } from './edits.ts'
+import { replaceReferences } from './references.ts'
+import type { Workflow } from './workflow-document.ts'
+
+/** A workflow as the API returns it. */
+interface StoredWorkflow {
+  name: string
+  description: string | null
+  region: string
+  timeout: number
+  on_failure: string
+  parameters: Record<string, unknown> | null
+  dag?: { nodes: Record<string, object>; edges?: { from: string; to: string }[] } | undefined
+}
+
+const defaults: Record<string, unknown> = { region: 'Global', timeout: 3_600, on_failure: 'fail_fast' }
+
+/** Writes a stored workflow as YAML; fields with their defaults are left out. */
+export function sourceOf({ name, description, region, timeout, on_failure, parameters, dag }: StoredWorkflow): string {
+  const fields = { region, timeout, on_failure }
+  const nodes = Object.entries(dag?.nodes ?? {}).map(([id, node]) => [id, tidyNode(node as Record<string, unknown>)])
+  return stringify(
+    {
+      name,
+      ...(description ? { description } : {}),
+      ...Object.fromEntries(Object.entries(fields).filter(([field, value]) => value !== defaults[field])),
+      ...(parameters ? { parameters } : {}),
+      dag: { nodes: Object.fromEntries(nodes), ...(dag?.edges && dag.edges.length > 0 ? { edges: dag.edges } : {}) },
+    },
+    { lineWidth: 0, aliasDuplicateObjects: false },
+  )
+}
+
+function tidyNode({ outputs, on_error, ...node }: Record<string, unknown>): Record<string, unknown> {
+  return {
+    ...node,
+    ...(Array.isArray(outputs) && outputs.length > 0 ? { outputs } : {}),
+    ...(on_error === undefined || on_error === 'fail' ? {} : { on_error }),
+  }
+}
+
+/** The text of a workflow that has nothing yet. */
+export const emptySource = (name: string): string => stringify({ name, dag: { nodes: {} } })
+
+/** The first free id: `image`, `image2`, `image3`. */
+export function freeId(wish: string, taken: ReadonlySet<string>): string {
+  if (!taken.has(wish)) return wish
+  let number = 2
+  while (taken.has(`${wish}${number}`)) number++
+  return `${wish}${number}`
+}
+
+/** The id that a node with this task gets: the last word of `slug/text-to-image`. */
+export const idForTask = (task: string): string =>
+  ({ 'std/chat-completion': 'chat', 'std/audio-speech': 'speech', 'std/embeddings': 'embed' })[task] ??
+  task.replace(/^.*[/-]/, '')
+
+/**
+ * Inserts the nodes, edges and parameters of another workflow. Ids and names that are taken get a number, in references
+ * too.
+ */
+export function insertWorkflow(into: Workflow, other: Workflow, nodes: Record<string, object>): Edit {
+  const ids = newNames(
+    other.nodes.map(({ id }) => id),
+    new Set(into.nodes.map(({ id }) => id)),
+  )
+  const names = newNames(
+    other.parameters.map(({ name }) => name),
+    new Set(into.parameters.map(({ name }) => name)),
+  )
+  const renamed = (text: string) =>
+    replaceReferences(text, ({ root, path: [first, ...rest] }) => {
+      const next = (root === 'nodes' ? ids : root === 'input' ? names : new Map<string, string>()).get(String(first))
+      return next === undefined ? undefined : { root, path: [next, ...rest] }
+    })
+  return together(
+    ...other.parameters.map(({ name, parameter }) => setValue(['parameters', names.get(name)!], { ...parameter })),
+    ...other.nodes.map(({ id }) => {
+      const { position: _, ...node } = mapTexts(nodes[id], renamed) as Record<string, unknown>
+      return addNode(ids.get(id)!, node)
+    }),
+    ...other.edges.map(({ from, to }) => addEdge(ids.get(from) ?? from, ids.get(to) ?? to)),
+  )
+}
+
+function newNames(names: readonly string[], taken: Set<string>): Map<string, string> {
+  const used = new Set(taken)
+  return new Map(
+    names.map(name => {
+      const next = freeId(name, used)
+      used.add(next)
+      return [name, next]
+    }),
+  )
+}
+
+function mapTexts(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === 'string') return change(value)
+  if (Array.isArray(value)) return value.map(one => mapTexts(one, change))
+  if (value === null || typeof value !== 'object') return value
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, mapTexts(part, change)]))
+}

@@ -1,0 +1,137 @@
+import { type Document, isMap, parseDocument } from 'yaml'
+
+/** Names of members and positions in lists, from the root of the document. */
+export type Path = readonly (string | number)[]
+
+export interface Parameter {
+  type: string
+  required?: boolean
+  default?: unknown
+  description?: string
+  enum?: unknown[]
+  minimum?: number
+  maximum?: number
+}
+
+export interface WorkflowNode {
+  id: string
+  name?: string
+  task: string
+  model?: string
+  inputs: Record<string, unknown>
+  outputs: string[]
+  timeout?: number
+  retries?: { max?: number; backoff_ms?: number }
+  on_error: string
+  cache?: string
+  position?: { x: number; y: number }
+}
+
+/** What a document says, as far as it can be understood: an unfinished one is shown too. */
+export interface Workflow {
+  name: string
+  description: string
+  region: string
+  timeout?: number
+  on_failure: string
+  parameters: { name: string; parameter: Parameter }[]
+  nodes: WorkflowNode[]
+  edges: { from: string; to: string }[]
+}
+
+/** A fault of the text: it is not YAML, or not a mapping. */
+export interface TextFault {
+  message: string
+  /** From 1. */
+  line: number
+}
+
+export interface Parsed {
+  document: Document
+  faults: TextFault[]
+  /** The value of the document, to be sent; undefined if the text has faults. */
+  value: Record<string, unknown> | undefined
+  workflow: Workflow
+}
+
+/** Reads the text of a workflow. Never throws: faults are part of what it returns. */
+export const parseWorkflow = (text: string): Parsed => readDocument(parseDocument(text, { prettyErrors: false }), text)
+
+/** Reads a document, which may have been edited since it was parsed: reading is much cheaper than parsing. */
+export function readDocument(document: Document, text: string): Parsed {
+  const faults = document.errors.map(({ message, pos }) => ({ message: sentence(message), line: lineAt(text, pos[0]) }))
+  if (faults.length === 0 && !isMap(document.contents))
+    faults.push({
+      message: 'The document must be a mapping that begins with a line such as "name: My workflow".',
+      line: 1,
+    })
+  let value: unknown
+  try {
+    value = faults.length === 0 ? document.toJS() : undefined
+  } catch (thrown) {
+    faults.push({ message: sentence((thrown as Error).message), line: 1 })
+  }
+  const known = isRecord(value) ? value : undefined
+  return { document, faults, value: known, workflow: workflowOf(known ?? {}) }
+}
+
+const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`)
+
+/** The number of the line with this character, from 1. */
+export function lineAt(text: string, offset: number): number {
+  let line = 1
+  for (let at = text.indexOf('\n'); at >= 0 && at < offset; at = text.indexOf('\n', at + 1)) line++
+  return line
+}
+
+/** Returns the text of a document with edits. Comments and blank lines stay where they are; no line is folded. */
+export function textOf(document: Document, before: string): string {
+  const indentSeq = !/^( *)[^\s#-][^\n]*:\n\1- /m.test(before)
+  return document.toString({ lineWidth: 0, indentSeq })
+}
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  value !== null && typeof value === 'object' && !Array.isArray(value)
+const recordAt = (value: unknown): Record<string, unknown> => (isRecord(value) ? value : {})
+const textAt = (value: unknown): string => (typeof value === 'string' ? value : '')
+const listAt = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+const optional = <Name extends string, T>(name: Name, value: T | undefined) =>
+  (value === undefined ? {} : { [name]: value }) as { [N in Name]?: T }
+const numberAt = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined)
+
+function workflowOf(value: Record<string, unknown>): Workflow {
+  const dag = recordAt(value.dag)
+  return {
+    name: textAt(value.name),
+    description: textAt(value.description),
+    region: textAt(value.region) || 'Global',
+    ...optional('timeout', numberAt(value.timeout)),
+    on_failure: textAt(value.on_failure) || 'fail_fast',
+    parameters: Object.entries(recordAt(value.parameters)).map(([name, parameter]) => ({
+      name,
+      parameter: { ...recordAt(parameter), type: textAt(recordAt(parameter).type) || 'string' },
+    })),
+    nodes: Object.entries(recordAt(dag.nodes)).map(([id, node]) => nodeOf(id, recordAt(node))),
+    edges: listAt(dag.edges).flatMap(edge => {
+      const { from, to } = recordAt(edge)
+      return typeof from === 'string' && typeof to === 'string' ? [{ from, to }] : []
+    }),
+  }
+}
+
+function nodeOf(id: string, node: Record<string, unknown>): WorkflowNode {
+  const { x, y } = recordAt(node.position)
+  return {
+    id,
+    ...optional('name', textAt(node.name) || undefined),
+    task: textAt(node.task),
+    ...optional('model', textAt(node.model_id) || undefined),
+    inputs: recordAt(node.inputs),
+    outputs: listAt(node.outputs).filter(one => typeof one === 'string'),
+    ...optional('timeout', numberAt(node.timeout)),
+    ...optional('retries', isRecord(node.retries) ? (node.retries as { max?: number }) : undefined),
+    on_error: textAt(node.on_error) || 'fail',
+    ...optional('cache', textAt(node.cache) || undefined),
+    ...optional('position', typeof x === 'number' && typeof y === 'number' ? { x, y } : undefined),
+  }
+}

@@ -1,0 +1,34 @@
+import { createContext, useContext } from 'react'
+import type { Schema } from '../../api/client.ts'
+import type { Problem } from './document/diagnostics.ts'
+import type { Edit } from './document/edits.ts'
+import type { Workflow } from './document/workflow-document.ts'
+
+export type TaskFacts = Schema<'TaskList'>['tasks'][number]
+export type Execution = Schema<'Execution'>
+export type ExecutionNode = NonNullable<Execution['nodes']>[number]
+
+/** What the parts of the editor share. */
+export interface EditorFacts {
+  workflow: Workflow
+  problems: readonly Problem[]
+  tasks: ReadonlyMap<string, TaskFacts>
+  /** Changes the document. Changes of the same group that follow each other closely are one step of undo. */
+  apply: (edit: Edit, group?: string) => void
+  readOnly: boolean
+  /** Id of the selected node. */
+  selected: string | undefined
+  select: (id: string | undefined) => void
+  /** Selects a node and moves the focus to its properties: for links, from where they may be out of sight. */
+  reveal: (id: string) => void
+  /** States of the nodes in the execution that was run from here. */
+  runs: ReadonlyMap<string, ExecutionNode>
+}
+
+export const EditorContext = createContext<EditorFacts | undefined>(undefined)
+
+export function useEditor(): EditorFacts {
+  const facts = useContext(EditorContext)
+  if (!facts) throw new Error('useEditor is only for parts of the editor.')
+  return facts
+}

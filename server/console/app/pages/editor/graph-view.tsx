@@ -1,0 +1,264 @@
+import {
+  applyEdgeChanges,
+  applyNodeChanges,
+  Background,
+  type Connection,
+  Controls,
+  type Edge,
+  type EdgeChange,
+  MiniMap,
+  type Node,
+  type NodeChange,
+  Position,
+  ReactFlow,
+  type ReactFlowInstance,
+} from '@xyflow/react'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { Button } from '../../components/button.tsx'
+import { Empty } from '../../components/page-heading.tsx'
+import { editorText } from '../../text/editor.ts'
+import { portPlaces, portSize, sizeOf } from './document/card-size.ts'
+import {
+  addEdge,
+  connect,
+  disconnect,
+  type Edit,
+  moveNode,
+  parameterReference,
+  removeEdge,
+  removeNodes,
+  together,
+} from './document/edits.ts'
+import { type GraphEdge, graphOf, parametersId } from './document/graph.ts'
+import { inputOfHandle, orderHandles, outputOfHandle, type Ports } from './document/ports.ts'
+import { outputReference, upstreamOf } from './document/references.ts'
+import { useEditor } from './editor-context.ts'
+import { NodeCard, type NodeCardData } from './node-card.tsx'
+
+type FlowNode = Node<NodeCardData>
+type FlowEdge = Edge<{ edge: GraphEdge }>
+
+const nodeTypes = { card: NodeCard }
+const proOptions = { hideAttribution: true }
+/** At first texts can be read, even if not all nodes are in view; the button shows all. */
+const fitOptions = { padding: 0.1, minZoom: 0.55, maxZoom: 1 }
+const fitAllOptions = { padding: 0.1, maxZoom: 1 }
+/** Pixels left of the first node. */
+const margin = 16
+/** Above this number of nodes only what is in view is drawn. */
+const manyNodes = 60
+/** The smallest zoom then: the overview beside it shows the whole. */
+const manyMinZoom = 0.3
+
+/** The workflow as a graph: nodes are moved, connected and removed by mouse and keyboard. */
+export default function GraphView({ addNode }: { addNode: () => void }) {
+  const { workflow, tasks, apply, readOnly, selected, select, runs } = useEditor()
+  const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set())
+  const flow = useRef<ReactFlowInstance<FlowNode, FlowEdge>>(undefined)
+  const unfold = useCallback(
+    (key: string) => setExpanded(now => new Set(now.has(key) ? [...now].filter(one => one !== key) : [...now, key])),
+    [],
+  )
+  const ran = runs.size > 0
+  const graph = useMemo(() => graphOf(workflow, tasks, expanded, ran), [workflow, tasks, expanded, ran])
+  const many = graph.cards.length > manyNodes
+  const [nodes, setNodes] = useState<FlowNode[]>([])
+  const [edges, setEdges] = useState<FlowEdge[]>([])
+
+  useEffect(() => {
+    setNodes(before => {
+      const known = new Map(before.map(node => [node.id, node]))
+      return graph.cards.map(({ id, node, ports, at }) => {
+        const old = known.get(id)
+        const data = { node, ports, expanded, unfold }
+        return {
+          ...old,
+          id,
+          type: 'card',
+          position: at,
+          data: old && sameData(old.data, data) ? old.data : data,
+          selected: id === selected,
+          draggable: node !== undefined && !readOnly,
+          deletable: node !== undefined && !readOnly,
+          ariaLabel: node ? `${editorText.node} ${id}` : editorText.parameters,
+          ...(many ? unmeasured(ports, node !== undefined, old?.measured) : {}),
+        }
+      })
+    })
+    setEdges(before => {
+      const chosen = new Set(before.filter(edge => edge.selected).map(({ id }) => id))
+      return graph.edges.map(edge => ({
+        id: edge.id,
+        source: edge.from,
+        sourceHandle: edge.fromPort,
+        target: edge.to,
+        targetHandle: edge.toPort,
+        data: { edge },
+        selected: chosen.has(edge.id),
+        deletable: !readOnly,
+        interactionWidth: 16,
+        ...(edge.link ? {} : { style: { strokeDasharray: '6 4' } }),
+        ariaLabel: (edge.link ? editorText.edgeOf : editorText.edgeOrder)(
+          edge.from === parametersId ? editorText.parameters : edge.from,
+          edge.to,
+        ),
+      }))
+    })
+  }, [graph, expanded, unfold, selected, readOnly, many])
+
+  // The view follows when nodes are added or arranged, and not when a person moves one.
+  const count = graph.cards.length
+  const arranged = workflow.nodes.some(({ position }) => !position)
+  const left = Math.min(...graph.cards.map(({ at }) => at.x))
+  const latestLeft = useRef(left)
+  useEffect(() => {
+    latestLeft.current = left
+  })
+  useEffect(() => {
+    const timer = setTimeout(() => flow.current && void showStart(flow.current, latestLeft.current), 50)
+    return () => clearTimeout(timer)
+  }, [count, arranged, ran])
+
+  const changeNodes = useCallback(
+    (changes: NodeChange<FlowNode>[]) => {
+      setNodes(now => applyNodeChanges(changes, now))
+      const chosen = changes.find(change => change.type === 'select' && change.selected)
+      if (chosen && 'id' in chosen) select(chosen.id === parametersId ? undefined : chosen.id)
+      const moves = changes.flatMap(change => {
+        if (change.type !== 'position' || change.dragging !== false || !change.position) return []
+        const card = graph.cards.find(({ id }) => id === change.id)
+        const { x, y } = change.position
+        const moved = card?.node && (Math.round(x) !== card.at.x || Math.round(y) !== card.at.y)
+        return moved ? [moveNode(change.id, x, y)] : []
+      })
+      if (moves.length === 0) return
+      // Moving one node keeps the others where they are seen.
+      const others = graph.cards.flatMap(({ node, at }) =>
+        node && !node.position ? [moveNode(node.id, at.x, at.y)] : [],
+      )
+      apply(together(...others, ...moves), 'move')
+    },
+    [graph, apply, select],
+  )
+  const changeEdges = useCallback(
+    (changes: EdgeChange<FlowEdge>[]) =>
+      setEdges(now =>
+        applyEdgeChanges(
+          changes.filter(({ type }) => type === 'select'),
+          now,
+        ),
+      ),
+    [],
+  )
+  const joined = ({ source, sourceHandle, target, targetHandle }: Connection) => {
+    const edit = editOfConnection(source, sourceHandle, target, targetHandle)
+    if (edit) apply(edit)
+  }
+  const deleted = ({ nodes: gone, edges: cut }: { nodes: FlowNode[]; edges: FlowEdge[] }) => {
+    const ids = gone.map(({ id }) => id).filter(id => id !== parametersId)
+    const edits: Edit[] = cut
+      .filter(({ source, target }) => !ids.includes(source) && !ids.includes(target))
+      .map(({ data }) => editOfCut(data!.edge))
+    if (ids.length > 0) edits.push(removeNodes(ids))
+    if (edits.length > 0) apply(together(...edits))
+    if (selected !== undefined && ids.includes(selected)) select(undefined)
+  }
+  const mayConnect = ({ source, target }: { source: string; target: string }) =>
+    !readOnly && source !== target && target !== parametersId && !upstreamOf(workflow, source).has(target)
+
+  if (count === 0)
+    return (
+      <Empty title={editorText.emptyGraph}>
+        <p>{editorText.emptyGraphNext}</p>
+        {!readOnly && <Button onClick={addNode}>{editorText.addNode}</Button>}
+      </Empty>
+    )
+  return (
+    <div className="border-line h-[28rem] overflow-hidden rounded-lg border lg:h-[calc(100dvh-13rem)]">
+      <ReactFlow<FlowNode, FlowEdge>
+        aria-label={editorText.graphLabel}
+        className="[--xy-controls-button-background-color-hover:var(--color-raised)] [--xy-controls-button-border-color:var(--color-line)] [--xy-controls-button-color-hover:var(--color-text)]"
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={nodeTypes}
+        onInit={instance => {
+          flow.current = instance
+        }}
+        onNodesChange={changeNodes}
+        onEdgesChange={changeEdges}
+        onConnect={joined}
+        onDelete={deleted}
+        onPaneClick={() => select(undefined)}
+        isValidConnection={mayConnect}
+        nodesConnectable={!readOnly}
+        deleteKeyCode={readOnly ? null : ['Delete', 'Backspace']}
+        onlyRenderVisibleElements={many}
+        proOptions={proOptions}
+        minZoom={many ? manyMinZoom : 0.1}
+      >
+        <Background />
+        <Controls showInteractive={false} fitViewOptions={fitAllOptions} />
+        {many && (
+          <MiniMap
+            pannable
+            ariaLabel={editorText.overview}
+            className="max-md:hidden"
+            bgColor="var(--color-surface)"
+            maskColor="color-mix(in srgb, var(--color-raised) 70%, transparent)"
+            nodeColor="var(--color-control)"
+          />
+        )}
+      </ReactFlow>
+    </div>
+  )
+}
+
+/** Shows the graph; if it is too wide, its beginning. */
+async function showStart(flow: ReactFlowInstance<FlowNode, FlowEdge>, left: number): Promise<void> {
+  await flow.fitView(fitOptions)
+  const { x, y, zoom } = flow.getViewport()
+  if (left * zoom + x < margin) await flow.setViewport({ x: margin - left * zoom, y, zoom })
+}
+
+/** The size and ports of a card that was not drawn yet, so that only cards in view need to be. */
+function unmeasured(ports: Ports, isNode: boolean, before: FlowNode['measured']): Partial<FlowNode> {
+  const { width, height } = sizeOf(ports)
+  return {
+    measured: before ?? { width, height },
+    handles: portPlaces(ports, isNode).map(({ id, y, isOutput }) => ({
+      id,
+      type: isOutput ? 'source' : 'target',
+      position: isOutput ? Position.Right : Position.Left,
+      x: (isOutput ? width : 0) - portSize / 2,
+      y: y - portSize / 2,
+      width: portSize,
+      height: portSize,
+    })),
+  }
+}
+
+const sameData = (a: NodeCardData, b: NodeCardData): boolean =>
+  a.node === b.node && a.expanded === b.expanded && JSON.stringify(a.ports) === JSON.stringify(b.ports)
+
+/** The edit that a drag from port to port means; undefined if it means nothing. */
+function editOfConnection(
+  source: string,
+  sourceHandle: string | null,
+  target: string,
+  targetHandle: string | null,
+): Edit | undefined {
+  if (sourceHandle === null || targetHandle === null) return undefined
+  if (targetHandle === orderHandles.after || sourceHandle === orderHandles.before)
+    return source === parametersId ? undefined : addEdge(source, target)
+  const output = outputOfHandle(sourceHandle)
+  return connect(
+    target,
+    inputOfHandle(targetHandle),
+    source === parametersId ? parameterReference(output) : outputReference(source, output),
+  )
+}
+
+function editOfCut({ from, to, link }: GraphEdge): Edit {
+  if (!link) return removeEdge(from, to)
+  return together(disconnect(to, link.input, link.source), removeEdge(from, to))
+}

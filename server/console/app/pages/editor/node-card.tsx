@@ -1,0 +1,146 @@
+import { Handle, type NodeProps, Position, useUpdateNodeInternals } from '@xyflow/react'
+import { ChevronDown, ChevronRight } from 'lucide-react'
+import { memo, useEffect } from 'react'
+import { Badge } from '../../components/badge.tsx'
+import { editorText } from '../../text/editor.ts'
+import { inputHandle, orderHandles, outputHandle, type Ports } from './document/ports.ts'
+import { outputText } from './document/references.ts'
+import type { WorkflowNode } from './document/workflow-document.ts'
+import { useEditor } from './editor-context.ts'
+import { ResultPreview } from './run/result-preview.tsx'
+import { RunBadge } from './run/run-badge.tsx'
+
+export interface NodeCardData extends Record<string, unknown> {
+  /** Undefined: the parameters of the workflow. */
+  node: WorkflowNode | undefined
+  ports: Ports
+  expanded: ReadonlySet<string>
+  unfold: (key: string) => void
+}
+
+const portClass = '!bg-surface !border-control !size-3 !border-2'
+
+/** A node of the graph: task, model, state, and the ports that values are dragged between. */
+export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps & { data: NodeCardData }) {
+  const { node, ports, expanded, unfold } = data
+  const { tasks, problems, runs } = useEditor()
+  const update = useUpdateNodeInternals()
+  const shape = [...ports.inputs.map(({ path }) => inputHandle(path)), ...ports.outputs.map(({ path }) => path)].join()
+  useEffect(() => update(id), [update, id, shape])
+  const wrong = node ? problems.filter(problem => problem.node === node.id) : []
+  const errors = wrong.filter(({ severity }) => severity === 'error').length
+  const run = node && runs.get(node.id)
+  const ring = selected ? 'outline-accent outline-2' : ''
+  const edge = errors > 0 ? 'border-bad' : run?.status === 'running' ? 'border-accent' : 'border-line'
+  return (
+    <div className={`bg-surface w-[248px] rounded-lg border text-xs shadow-xs ${edge} ${ring}`}>
+      <div className="border-line relative border-b px-3 py-2">
+        {node && (
+          <>
+            <Handle
+              type="target"
+              position={Position.Left}
+              id={orderHandles.after}
+              className={portClass}
+              title={editorText.orderTarget}
+            />
+            <Handle
+              type="source"
+              position={Position.Right}
+              id={orderHandles.before}
+              className={portClass}
+              title={editorText.orderPort}
+            />
+          </>
+        )}
+        <div className="flex items-center justify-between gap-2">
+          <span className="truncate text-sm font-semibold">
+            {node ? (node.name ?? node.id) : editorText.parameters}
+          </span>
+          {run ? (
+            <RunBadge status={run.status} progress={run.progress} />
+          ) : (
+            wrong.length > 0 && (
+              <Badge kind={errors > 0 ? 'bad' : 'warning'}>{errors > 0 ? editorText.error : editorText.warning}</Badge>
+            )
+          )}
+        </div>
+        {node && (
+          <p className="text-muted truncate">
+            {tasks.get(node.task)?.title ?? editorText.unknownTask} · {node.model ?? editorText.noModel}
+          </p>
+        )}
+      </div>
+      {ports.inputs.map(({ path, required }) => (
+        <div key={inputHandle(path)} className="relative flex h-6 items-center px-3">
+          <Handle
+            type="target"
+            position={Position.Left}
+            id={inputHandle(path)}
+            className={portClass}
+            title={editorText.input(outputText(path))}
+          />
+          <span className={`truncate ${required ? 'font-medium' : ''}`}>{outputText(path)}</span>
+        </div>
+      ))}
+      {node && tasks.has(node.task) && (
+        <Unfold
+          open={expanded.has(`in ${id}`)}
+          names={[editorText.moreInputs, editorText.fewerInputs]}
+          press={() => unfold(`in ${id}`)}
+        />
+      )}
+      {ports.outputs.map(({ path, kind }) => (
+        <div key={path} className="relative flex h-6 items-center justify-end gap-2 px-3">
+          <span className="truncate" title={path}>
+            {path}
+          </span>
+          {kind && <span className="text-muted">{kind}</span>}
+          <Handle
+            type="source"
+            position={Position.Right}
+            id={outputHandle(path)}
+            className={portClass}
+            title={editorText.output(path)}
+          />
+        </div>
+      ))}
+      {node && tasks.has(node.task) && (
+        <Unfold
+          open={expanded.has(`out ${id}`)}
+          names={[editorText.allOutputs, editorText.fewerOutputs]}
+          press={() => unfold(`out ${id}`)}
+          right
+        />
+      )}
+      {run && <ResultPreview node={run} small />}
+    </div>
+  )
+})
+
+function Unfold({
+  open,
+  names: [more, less],
+  press,
+  right = false,
+}: {
+  open: boolean
+  names: readonly [string, string]
+  press: () => void
+  right?: boolean
+}) {
+  const Icon = open ? ChevronDown : ChevronRight
+  return (
+    <div className={`flex px-2 pb-1 ${right ? 'justify-end' : ''}`}>
+      <button
+        type="button"
+        aria-expanded={open}
+        onClick={press}
+        className="nodrag text-muted hover:text-text inline-flex h-6 items-center gap-0.5 rounded px-1"
+      >
+        <Icon aria-hidden className="size-3" />
+        {open ? less : more}
+      </button>
+    </div>
+  )
+}

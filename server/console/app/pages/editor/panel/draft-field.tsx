@@ -1,0 +1,102 @@
+import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { TextArea, TextField } from '../../../components/text-field.tsx'
+
+/** Milliseconds without typing after which the document changes. */
+const pauseMs = 300
+
+/** Keeps what a person types, and passes it on after a pause, on Enter and when the field is left. */
+function useDraft(value: string, commit: (value: string) => void) {
+  const [draft, setDraft] = useState<string>()
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const latest = useRef({ draft, commit })
+  useEffect(() => {
+    latest.current = { draft, commit }
+  })
+  const flush = () => {
+    clearTimeout(timer.current)
+    const { draft: typed, commit: pass } = latest.current
+    latest.current.draft = undefined
+    setDraft(undefined)
+    if (typed !== undefined && typed !== value) pass(typed)
+  }
+  const type = (next: string) => {
+    setDraft(next)
+    latest.current.draft = next
+    clearTimeout(timer.current)
+    timer.current = setTimeout(() => latest.current.commit(next), pauseMs)
+  }
+  // A field that disappears with its node must not lose the last letters.
+  useEffect(
+    () => () => {
+      clearTimeout(timer.current)
+      const { draft: typed, commit: pass } = latest.current
+      if (typed !== undefined) pass(typed)
+    },
+    [],
+  )
+  return { shown: draft ?? value, type, flush }
+}
+
+interface DraftProps {
+  label: string
+  value: string
+  commit: (value: string) => void
+  hint?: ReactNode
+  error?: string | undefined
+  disabled?: boolean
+}
+
+/** A text field whose value is part of the document. */
+export function DraftField({ value, commit, ...rest }: DraftProps & { inputMode?: 'numeric' | 'decimal' }) {
+  const { shown, type, flush } = useDraft(value, commit)
+  return (
+    <TextField
+      {...rest}
+      value={shown}
+      onChange={event => type(event.target.value)}
+      onBlur={flush}
+      onKeyDown={event => event.key === 'Enter' && flush()}
+    />
+  )
+}
+
+/** The same with several lines. */
+export function DraftArea({ value, commit, code = false, ...rest }: DraftProps & { code?: boolean }) {
+  const { shown, type, flush } = useDraft(value, commit)
+  return (
+    <TextArea
+      {...rest}
+      rows={Math.min(10, Math.max(2, shown.split('\n').length, Math.ceil(shown.length / 40)))}
+      value={shown}
+      className={code ? 'font-mono text-xs' : ''}
+      onChange={event => type(event.target.value)}
+      onBlur={flush}
+    />
+  )
+}
+
+/** A field only for a value that takes effect when it is left, because each letter would rename something. */
+export function NameField({ value, commit, ...rest }: DraftProps) {
+  const [draft, setDraft] = useState<string>()
+  const leave = () => {
+    setDraft(undefined)
+    const next = draft?.trim()
+    if (next && next !== value) commit(next)
+  }
+  return (
+    <TextField
+      {...rest}
+      value={draft ?? value}
+      onChange={event => setDraft(event.target.value)}
+      onBlur={leave}
+      onKeyDown={event => event.key === 'Enter' && leave()}
+    />
+  )
+}
+
+/** The number of a text; the text itself if it is none, so that the server can say what is wrong. */
+export function numberIn(text: string): number | string | undefined {
+  const trimmed = text.trim()
+  if (trimmed === '') return undefined
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(trimmed) ? Number(trimmed) : trimmed
+}

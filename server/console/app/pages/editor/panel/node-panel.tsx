@@ -1,0 +1,184 @@
+import { Copy, Trash2, X } from 'lucide-react'
+import { useState } from 'react'
+import { Button, IconButton } from '../../../components/button.tsx'
+import { SelectField } from '../../../components/choice.tsx'
+import { Notice } from '../../../components/notice.tsx'
+import { editorText } from '../../../text/editor.ts'
+import { addEdge, addNode, nodePath, removeEdge, removeNodes, renameNode, setValue } from '../document/edits.ts'
+import { upstreamOf } from '../document/references.ts'
+import { type JsonSchema, shapeOf } from '../document/schema.ts'
+import { freeId } from '../document/source.ts'
+import { isRecord, type Path, type WorkflowNode } from '../document/workflow-document.ts'
+import { useEditor } from '../editor-context.ts'
+import { ResultPreview } from '../run/result-preview.tsx'
+import { DraftField, NameField } from './draft-field.tsx'
+import { NodeSettings } from './node-settings.tsx'
+import { ReferenceDialog } from './reference-dialog.tsx'
+import { ValueField } from './value-field.tsx'
+
+/** The heading of the properties, to which the focus moves. */
+export const propertiesId = 'node-properties'
+
+/** Everything that a node says, as a form. */
+export function NodePanel({ node }: { node: WorkflowNode }) {
+  const { apply, readOnly, select, tasks, problems, runs, workflow } = useEditor()
+  const [picking, setPicking] = useState<Path>()
+  const { id } = node
+  const task = tasks.get(node.task)
+  const at = nodePath(id)
+  const run = runs.get(id)
+  const general = problems.filter(problem => problem.node === id && !problem.field?.startsWith('inputs'))
+  const rename = (next: string) => {
+    apply(renameNode(id, next))
+    if (!workflow.nodes.some(one => one.id === next)) select(next)
+  }
+  const duplicate = () => {
+    const copy = freeId(id, new Set(workflow.nodes.map(one => one.id)))
+    apply(document => {
+      const value = document.getIn(at)
+      const { position: _, ...rest } = (isRecord(value) ? value : toPlain(value)) as Record<string, unknown>
+      addNode(copy, rest)(document)
+    })
+    select(copy)
+  }
+  return (
+    <div className="space-y-4">
+      <div className="flex items-center justify-between gap-2">
+        <h2 id={propertiesId} tabIndex={-1} className="min-w-0 truncate font-semibold">
+          {editorText.node} {id}
+        </h2>
+        <span className="flex">
+          {!readOnly && <IconButton icon={Copy} label={editorText.duplicateNode} onClick={duplicate} />}
+          {!readOnly && (
+            <IconButton
+              icon={Trash2}
+              danger
+              label={editorText.deleteNode}
+              onClick={() => {
+                apply(removeNodes([id]))
+                select(undefined)
+              }}
+            />
+          )}
+          <IconButton icon={X} label={editorText.close} onClick={() => select(undefined)} />
+        </span>
+      </div>
+      {general.map(({ message, severity }) => (
+        <Notice key={message} kind={severity === 'error' ? 'bad' : 'warning'}>
+          {message}
+        </Notice>
+      ))}
+      {run && <ResultPreview node={run} />}
+      <NameField label={editorText.id} hint={editorText.idHint} value={id} commit={rename} disabled={readOnly} />
+      <DraftField
+        label={editorText.displayName}
+        value={node.name ?? ''}
+        commit={name => apply(setValue([...at, 'name'], name || undefined), `${id} name`)}
+        disabled={readOnly}
+      />
+      <SelectField
+        label={editorText.task}
+        hint={task?.description}
+        value={node.task}
+        disabled={readOnly}
+        options={[
+          ...(task ? [] : [{ value: node.task, name: node.task || editorText.unknownTask }]),
+          ...[...tasks.values()].map(({ id: value, title }) => ({ value, name: title })),
+        ]}
+        onChange={event => apply(setValue([...at, 'task'], event.target.value))}
+      />
+      <SelectField
+        label={editorText.model}
+        value={node.model ?? ''}
+        disabled={readOnly}
+        options={modelOptions(node.model, task?.models ?? [])}
+        onChange={event => apply(setValue([...at, 'model_id'], event.target.value || undefined))}
+      />
+      {task && <Inputs node={node} schema={task.input_schema} pick={setPicking} />}
+      <Order node={node} />
+      <NodeSettings node={node} />
+      {picking && <ReferenceDialog node={id} path={picking} close={() => setPicking(undefined)} />}
+    </div>
+  )
+}
+
+/** The plain value of a part of a document. */
+const toPlain = (part: unknown): unknown => (part as { toJSON?: () => unknown } | undefined)?.toJSON?.() ?? {}
+
+const modelOptions = (current: string | undefined, models: readonly string[]) => [
+  { value: '', name: editorText.noModel },
+  ...[...new Set([...models, ...(current === undefined ? [] : [current])])].map(value => ({ value, name: value })),
+]
+
+function Inputs({ node, schema, pick }: { node: WorkflowNode; schema: JsonSchema; pick: (path: Path) => void }) {
+  const { properties, required } = shapeOf(schema, schema)
+  const names = Object.keys(properties)
+  const few = names.filter(name => required.includes(name) || node.inputs[name] !== undefined)
+  const unknown = Object.keys(node.inputs).filter(name => !names.includes(name))
+  const field = (name: string) => (
+    <ValueField
+      key={name}
+      node={node.id}
+      path={[name]}
+      schema={properties[name] ?? {}}
+      root={schema}
+      value={node.inputs[name]}
+      pick={pick}
+    />
+  )
+  const more = names.filter(name => !few.includes(name))
+  return (
+    <section aria-label={editorText.inputs} className="space-y-3">
+      <h3 className="font-medium">{editorText.inputs}</h3>
+      {[...few, ...unknown].map(field)}
+      {more.length > 0 && <More count={more.length}>{() => more.map(field)}</More>}
+    </section>
+  )
+}
+
+/** Fields that are drawn only when they are asked for. */
+function More({ count, children }: { count: number; children: () => React.ReactNode }) {
+  const [open, setOpen] = useState(false)
+  return (
+    <div className="space-y-3">
+      <Button small aria-expanded={open} onClick={() => setOpen(!open)}>
+        {editorText.moreFields(count)}
+      </Button>
+      {open && children()}
+    </div>
+  )
+}
+
+/** The nodes that this one waits for without taking a value. */
+function Order({ node: { id } }: { node: WorkflowNode }) {
+  const { workflow, apply, readOnly } = useEditor()
+  const before = workflow.edges.filter(edge => edge.to === id).map(({ from }) => from)
+  const offered = workflow.nodes.filter(
+    node => node.id !== id && !before.includes(node.id) && !upstreamOf(workflow, node.id).has(id),
+  )
+  return (
+    <section aria-label={editorText.after} className="space-y-2">
+      <h3 className="font-medium">{editorText.after}</h3>
+      <p className="text-muted text-xs">{editorText.afterHint}</p>
+      {before.map(from => (
+        <p key={from} className="flex items-center justify-between">
+          {from}
+          {!readOnly && (
+            <IconButton icon={X} label={editorText.removeAfter(from)} onClick={() => apply(removeEdge(from, id))} />
+          )}
+        </p>
+      ))}
+      {!readOnly && offered.length > 0 && (
+        <SelectField
+          label={editorText.addAfter}
+          value=""
+          options={[
+            { value: '', name: editorText.chooseNode },
+            ...offered.map(one => ({ value: one.id, name: one.id })),
+          ]}
+          onChange={event => event.target.value && apply(addEdge(event.target.value, id))}
+        />
+      )}
+    </section>
+  )
+}

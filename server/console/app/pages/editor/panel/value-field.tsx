@@ -1,0 +1,204 @@
+import { Link2, Plus, Trash2 } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { parse, stringify } from 'yaml'
+import { Button, IconButton } from '../../../components/button.tsx'
+import { SelectField } from '../../../components/choice.tsx'
+import { editorText } from '../../../text/editor.ts'
+import { segments } from '../document/diagnostics.ts'
+import { nodePath, setValue } from '../document/edits.ts'
+import { outputText } from '../document/references.ts'
+import { firstValue, type JsonSchema, type Kind, shapeOf } from '../document/schema.ts'
+import { isRecord, type Path } from '../document/workflow-document.ts'
+import { useEditor } from '../editor-context.ts'
+import { DraftArea, DraftField, numberIn } from './draft-field.tsx'
+
+export interface ValueFacts {
+  node: string
+  /** In the inputs of the node. */
+  path: Path
+  schema: JsonSchema
+  /** Has the definitions that the schema refers to. */
+  root: JsonSchema
+  value: unknown
+  /** Opens the choice of a reference for this place. */
+  pick: (path: Path) => void
+}
+
+/** The field for one input, by its schema and its present value. */
+export function ValueField(facts: ValueFacts) {
+  const { node, path, schema, root, value, pick } = facts
+  const { apply, readOnly, problems } = useEditor()
+  const shape = shapeOf(schema, root)
+  const name = outputText(path)
+  const key = path.join('\n')
+  const set = (next: unknown) => apply(setValue([...nodePath(node), 'inputs', ...path], next), `${node}\n${key}`)
+  const error = problems.find(
+    problem => problem.node === node && problem.field && segments(problem.field).join('\n') === `inputs\n${key}`,
+  )?.message
+  const common = { label: name, hint: shape.description, error, disabled: readOnly }
+  const kind = kindOf(value, shape.kinds)
+  const beside = (control: ReactNode) => (
+    <div className="flex items-start gap-1">
+      <div className="min-w-0 flex-1">{control}</div>
+      {!readOnly && (
+        <IconButton icon={Link2} label={editorText.insertReference(name)} className="mt-6" onClick={() => pick(path)} />
+      )}
+    </div>
+  )
+  if (kind === 'choice')
+    return beside(
+      <SelectField
+        {...common}
+        value={plainText(value)}
+        options={[
+          { value: '', name: editorText.byDefault },
+          ...shape.values.map(one => ({ value: String(one), name: String(one) })),
+        ]}
+        onChange={event => set(shape.values.find(one => String(one) === event.target.value))}
+      />,
+    )
+  if (kind === 'boolean')
+    return beside(
+      <SelectField
+        {...common}
+        value={plainText(value)}
+        options={[
+          { value: '', name: editorText.byDefault },
+          { value: 'true', name: editorText.yes },
+          { value: 'false', name: editorText.no },
+        ]}
+        onChange={event => set({ true: true, false: false }[event.target.value])}
+      />,
+    )
+  if (kind === 'number' || kind === 'integer')
+    return beside(
+      <DraftField
+        {...common}
+        inputMode={kind === 'integer' ? 'numeric' : 'decimal'}
+        value={plainText(value)}
+        commit={text => set(numberIn(text))}
+      />,
+    )
+  if (kind === 'text')
+    return beside(
+      <DraftArea
+        {...common}
+        value={typeof value === 'string' ? value : ''}
+        commit={text => set(text === '' && value === undefined ? undefined : text)}
+      />,
+    )
+  if (kind === 'list' && shape.items) return <ListField facts={facts} items={shape.items} set={set} />
+  if (kind === 'object' && Object.keys(shape.properties).length > 0)
+    return (
+      <Group name={name} description={shape.description}>
+        {Object.entries(shape.properties)
+          .filter(([member]) => shape.required.includes(member) || (isRecord(value) && value[member] !== undefined))
+          .map(([member, part]) => (
+            <ValueField
+              key={member}
+              {...facts}
+              path={[...path, member]}
+              schema={part}
+              value={isRecord(value) ? value[member] : undefined}
+            />
+          ))}
+      </Group>
+    )
+  return beside(<YamlField {...common} value={value} set={set} />)
+}
+
+const plainText = (value: unknown): string =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''
+
+/** The kind of field: that of the value where the schema allows it, else the first. A reference is a text. */
+function kindOf(value: unknown, kinds: readonly Kind[]): Kind {
+  if (typeof value === 'string' && value.includes('${')) return 'text'
+  const allowed = (kind: Kind) => kinds.includes(kind)
+  if (typeof value === 'string') return allowed('text') || !allowed('choice') ? 'text' : 'choice'
+  if (typeof value === 'number') return allowed('integer') ? 'integer' : 'number'
+  if (typeof value === 'boolean') return 'boolean'
+  if (Array.isArray(value)) return allowed('list') ? 'list' : 'any'
+  if (isRecord(value)) return allowed('object') ? 'object' : 'any'
+  return kinds[0] ?? 'any'
+}
+
+function Group({ name, description, children }: { name: string; description: string; children: ReactNode }) {
+  return (
+    <fieldset className="border-line min-w-0 space-y-3 border-l-2 pl-3">
+      <legend className="text-sm font-medium">{name}</legend>
+      {description && <p className="text-muted text-xs">{description}</p>}
+      {children}
+    </fieldset>
+  )
+}
+
+function ListField({ facts, items, set }: { facts: ValueFacts; items: JsonSchema; set: (value: unknown) => void }) {
+  const { path, root, schema, value } = facts
+  const { readOnly } = useEditor()
+  const name = outputText(path)
+  const list = Array.isArray(value) ? value : []
+  return (
+    <Group name={name} description={shapeOf(schema, root).description}>
+      {list.map((one, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: an item has no other identity than its position.
+        <div key={at} className="flex items-start gap-1">
+          <div className="min-w-0 flex-1">
+            <ValueField {...facts} path={[...path, at]} schema={items} value={one} />
+          </div>
+          {!readOnly && (
+            <IconButton
+              icon={Trash2}
+              label={editorText.removeItem(outputText([...path, at]))}
+              onClick={() => set(list.length === 1 ? undefined : list.filter((_, place) => place !== at))}
+            />
+          )}
+        </div>
+      ))}
+      {!readOnly && (
+        <Button small icon={Plus} onClick={() => set([...list, firstValue(items, root, 1) ?? ''])}>
+          {editorText.addItem(name)}
+        </Button>
+      )}
+    </Group>
+  )
+}
+
+/** A value for which there is no better field, as YAML. */
+export function YamlField({
+  value,
+  set,
+  hint,
+  error,
+  ...rest
+}: {
+  label: string
+  hint?: ReactNode
+  error?: string | undefined
+  disabled?: boolean
+  value: unknown
+  set: (value: unknown) => void
+}) {
+  const [wrong, setWrong] = useState<string>()
+  return (
+    <DraftArea
+      {...rest}
+      code
+      hint={
+        <>
+          {hint} {editorText.structured}
+        </>
+      }
+      error={wrong ?? error}
+      value={value === undefined ? '' : typeof value === 'string' ? value : stringify(value).trimEnd()}
+      commit={text => {
+        try {
+          const next: unknown = text.trim() === '' ? undefined : parse(text)
+          setWrong(undefined)
+          set(next)
+        } catch {
+          setWrong(editorText.notYaml)
+        }
+      }}
+    />
+  )
+}

@@ -1,0 +1,194 @@
+import { Plus, Trash2 } from 'lucide-react'
+import { Button, IconButton } from '../../../components/button.tsx'
+import { SelectField } from '../../../components/choice.tsx'
+import { Notice } from '../../../components/notice.tsx'
+import { editorText } from '../../../text/editor.ts'
+import { type Edit, removeParameter, renameParameter, setValue } from '../document/edits.ts'
+import { freeId } from '../document/source.ts'
+import type { Parameter } from '../document/workflow-document.ts'
+import { useEditor } from '../editor-context.ts'
+import { DraftArea, DraftField, NameField, numberIn } from './draft-field.tsx'
+import { optionsOf } from './node-settings.tsx'
+import { YamlField } from './value-field.tsx'
+
+const regions = ['Global', 'US', 'EU']
+const types = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'image', 'audio', 'video', 'file']
+const named = (values: readonly string[]) => values.map(value => ({ value, name: value }))
+
+/** What is said of the workflow as a whole. */
+export function WorkflowPanel() {
+  const { workflow, apply, readOnly, problems } = useEditor()
+  const set = (field: string, value: unknown) => apply(setValue([field], value), field)
+  const disabled = readOnly
+  const errorOf = (field: string) => problems.find(problem => !problem.node && problem.field === field)?.message
+  return (
+    <div className="space-y-4">
+      <h2 className="font-semibold">{editorText.workflow}</h2>
+      <DraftField
+        label={editorText.name}
+        value={workflow.name}
+        error={errorOf('name')}
+        commit={name => set('name', name)}
+        disabled={disabled}
+      />
+      <DraftArea
+        label={editorText.description}
+        value={workflow.description}
+        error={errorOf('description')}
+        commit={text => set('description', text || undefined)}
+        disabled={disabled}
+      />
+      <Parameters />
+      <SelectField
+        label={editorText.region}
+        value={workflow.region}
+        error={errorOf('region')}
+        options={named([...new Set([...regions, workflow.region])])}
+        onChange={event => set('region', event.target.value === 'Global' ? undefined : event.target.value)}
+        disabled={disabled}
+      />
+      <DraftField
+        label={editorText.timeout}
+        hint={editorText.timeoutHint}
+        inputMode="numeric"
+        value={workflow.timeout === undefined ? '' : String(workflow.timeout)}
+        error={errorOf('timeout')}
+        commit={text => set('timeout', numberIn(text))}
+        disabled={disabled}
+      />
+      <SelectField
+        label={editorText.onFailure}
+        value={workflow.on_failure}
+        options={optionsOf(editorText.onFailureChoices)}
+        onChange={event => set('on_failure', event.target.value === 'fail_fast' ? undefined : event.target.value)}
+        disabled={disabled}
+      />
+    </div>
+  )
+}
+
+function Parameters() {
+  const { workflow, apply, readOnly } = useEditor()
+  const add = () => {
+    const name = freeId(editorText.newParameter, new Set(workflow.parameters.map(one => one.name)))
+    apply(setValue(['parameters', name], { type: 'string' }))
+  }
+  return (
+    <section aria-label={editorText.parameters} className="space-y-3">
+      <h3 className="font-medium">{editorText.parameters}</h3>
+      <p className="text-muted text-xs">{editorText.parametersHint}</p>
+      {workflow.parameters.map(({ name, parameter }) => (
+        <ParameterForm key={name} name={name} parameter={parameter} />
+      ))}
+      {!readOnly && (
+        <Button small icon={Plus} onClick={add}>
+          {editorText.addParameter}
+        </Button>
+      )}
+    </section>
+  )
+}
+
+function ParameterForm({ name, parameter }: { name: string; parameter: Parameter }) {
+  const { apply, readOnly, problems } = useEditor()
+  const change = (edit: Edit, field: string) => apply(edit, `${name} ${field}`)
+  const set = (field: string, value: unknown) => change(setValue(['parameters', name, field], value), field)
+  const wrong = problems.filter(
+    ({ field }) => field === `parameters.${name}` || field?.startsWith(`parameters.${name}.`),
+  )
+  const numeric = parameter.type === 'number' || parameter.type === 'integer'
+  const disabled = readOnly
+  const bound = (field: 'minimum' | 'maximum') => (
+    <DraftField
+      label={editorText[field]}
+      inputMode="decimal"
+      disabled={disabled}
+      value={parameter[field] === undefined ? '' : String(parameter[field])}
+      commit={text => set(field, numberIn(text))}
+    />
+  )
+  return (
+    <fieldset className="border-line space-y-3 border-l-2 pl-3">
+      <legend className="sr-only">{editorText.parameter(name)}</legend>
+      {wrong.map(({ message, severity }) => (
+        <Notice key={message} kind={severity === 'error' ? 'bad' : 'warning'}>
+          {message}
+        </Notice>
+      ))}
+      <div className="flex items-end gap-2">
+        <div className="flex-1">
+          <NameField
+            label={editorText.name}
+            value={name}
+            commit={next => apply(renameParameter(name, next))}
+            disabled={disabled}
+          />
+        </div>
+        <div className="w-28">
+          <SelectField
+            label={editorText.type}
+            value={parameter.type}
+            options={named([...new Set([...types, parameter.type])])}
+            onChange={event => set('type', event.target.value)}
+            disabled={disabled}
+          />
+        </div>
+        {!readOnly && (
+          <IconButton
+            icon={Trash2}
+            danger
+            label={editorText.removeParameter(name)}
+            onClick={() => apply(removeParameter(name))}
+          />
+        )}
+      </div>
+      <DraftField
+        label={editorText.description}
+        value={parameter.description ?? ''}
+        commit={text => set('description', text || undefined)}
+        disabled={disabled}
+      />
+      <SelectField
+        label={editorText.required}
+        value={parameter.required === undefined ? '' : String(parameter.required)}
+        options={optionsOf(editorText.requiredChoices)}
+        onChange={event => set('required', { true: true, false: false }[event.target.value])}
+        disabled={disabled}
+      />
+      {parameter.type === 'string' ? (
+        <DraftField
+          label={editorText.default}
+          value={typeof parameter.default === 'string' ? parameter.default : ''}
+          commit={text => set('default', text || undefined)}
+          disabled={disabled}
+        />
+      ) : (
+        <YamlField
+          label={editorText.default}
+          value={parameter.default}
+          set={value => set('default', value)}
+          disabled={disabled}
+        />
+      )}
+      <DraftArea
+        label={editorText.allowed}
+        hint={editorText.allowedHint}
+        value={(parameter.enum ?? []).map(String).join('\n')}
+        commit={text => {
+          const values = text
+            .split('\n')
+            .map(line => line.trim())
+            .filter(Boolean)
+          set('enum', values.length === 0 ? undefined : values.map(value => (numeric ? numberIn(value) : value)))
+        }}
+        disabled={disabled}
+      />
+      {numeric && (
+        <div className="grid grid-cols-2 gap-2">
+          {bound('minimum')}
+          {bound('maximum')}
+        </div>
+      )}
+    </fieldset>
+  )
+}

@@ -1,0 +1,60 @@
+import { ownUrl } from '../../../components/own-url.ts'
+import { editorText } from '../../../text/editor.ts'
+import type { ExecutionNode } from '../editor-context.ts'
+import { mediaIn, textIn } from './result-media.ts'
+
+/** What a node made: its pictures, videos and sounds, or its text; or why it failed. `small` is for the graph. */
+export function ResultPreview({ node, small = false }: { node: ExecutionNode; small?: boolean }) {
+  const { node_id: id, error, result } = node
+  if (error) return <p className="text-bad border-line line-clamp-4 border-t px-3 py-2 text-xs">{error.message}</p>
+  if (node.status === 'running' && typeof node.progress === 'number')
+    return (
+      <div className="bg-raised h-1 overflow-hidden rounded-b-lg">
+        <div className="bg-accent h-full" style={{ width: `${Math.round(node.progress * 100)}%` }} />
+      </div>
+    )
+  if (result === null || result === undefined) return null
+  const media = mediaIn(result).slice(0, small ? 1 : 8)
+  const text = media.length === 0 ? textIn(result) : ''
+  if (media.length === 0 && text === '') return null
+  return (
+    <div className="border-line space-y-2 border-t p-2">
+      {media.map(({ kind, url }) =>
+        kind === 'image' ? (
+          <img
+            key={url}
+            src={ownUrl(url)}
+            alt={editorText.resultImage(id)}
+            loading="lazy"
+            className={`w-full rounded object-contain ${small ? 'max-h-36' : 'max-h-80'}`}
+          />
+        ) : kind === 'video' ? (
+          // oxlint-disable-next-line jsx-a11y/media-has-caption
+          <video
+            key={url}
+            src={ownUrl(url)}
+            aria-label={editorText.resultVideo(id)}
+            controls
+            preload="metadata"
+            className={`nodrag w-full rounded ${small ? 'max-h-36' : 'max-h-80'}`}
+          />
+        ) : (
+          // oxlint-disable-next-line jsx-a11y/media-has-caption
+          <audio
+            key={url}
+            src={ownUrl(url)}
+            aria-label={editorText.resultAudio(id)}
+            controls
+            preload="metadata"
+            className="nodrag w-full"
+          />
+        ),
+      )}
+      {text && (
+        <p className={`break-words whitespace-pre-wrap ${small ? 'line-clamp-4' : 'max-h-60 overflow-y-auto'}`}>
+          {text}
+        </p>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,159 @@
+import { expect, test } from 'vitest'
+import { tasks } from '../../../../core/schemas/task.ts'
+import { parseTemplate } from '../../../../core/workflows/references.ts'
+import { problemOfRefusal, problemsOf } from '../../../../server/console/app/pages/editor/document/diagnostics.ts'
+import { changed, openHistory, redone, undone } from '../../../../server/console/app/pages/editor/document/history.ts'
+import {
+  isReference,
+  linksOf,
+  referencesIn,
+  upstreamOf,
+} from '../../../../server/console/app/pages/editor/document/references.ts'
+import {
+  firstInputs,
+  inputPorts,
+  leavesOf,
+  mainOutput,
+  outputsOf,
+} from '../../../../server/console/app/pages/editor/document/schema.ts'
+import { parseWorkflow } from '../../../../server/console/app/pages/editor/document/workflow-document.ts'
+import { schemasOfTask } from '../../../../server/task-schemas.ts'
+
+test.each([
+  ['', []],
+  ['${input.topic}', ['input.topic']],
+  ['a ${ input.a } b ${nodes["x }"].result.y[0]}', [' input.a ', 'nodes["x }"].result.y[0]']],
+  ['$${input.a} ${input.b}', ['input.b']],
+  ["${nodes['it'].result}", ["nodes['it'].result"]],
+  ['${input}', []],
+  ['${nodes.a', []],
+])('references in %s, as the server reads them', (text, sources) => {
+  const found = referencesIn(text)
+  expect(found.map(({ source }) => source)).toEqual(sources)
+  if (sources.length === 0) return
+  const server = parseTemplate(text).filter(part => typeof part === 'object')
+  expect(found.map(({ root, path }) => ({ root, path }))).toEqual(server.map(({ root, path }) => ({ root, path })))
+})
+
+test('a whole reference is told from a text with one', () => {
+  expect(['${input.a}', '${input.a}${input.b}', ' ${input.a}', '$${input.a}', 'a', 1].map(isReference)).toEqual([
+    true,
+    false,
+    false,
+    false,
+    false,
+    false,
+  ])
+})
+
+const text = `name: A
+dag:
+  nodes:
+    a: { task: std/completion, inputs: { prompt: '\${input.x}' } }
+    b:
+      task: std/completion
+      inputs:
+        prompt: '\${nodes.a.result.choices[0].text} \${nodes.a.status}'
+    c: { task: std/completion, inputs: {} }
+  edges: [{ from: b, to: c }]
+`
+
+test('links and the nodes before a node follow from references and edges', () => {
+  const { workflow } = parseWorkflow(text)
+  expect(linksOf(workflow).map(({ from, output, to, input }) => [from, output, to, input.join('.')])).toEqual([
+    [undefined, 'x', 'a', 'prompt'],
+    ['a', 'choices[0].text', 'b', 'prompt'],
+    ['a', 'status', 'b', 'prompt'],
+  ])
+  expect([...upstreamOf(workflow, 'c')]).toEqual(['b', 'a'])
+})
+
+test.each([
+  ['a: [', 1, /./],
+  ['- a', 1, /must be a mapping/],
+  ['name: a\nname: b', 2, /unique/],
+  ['', 1, /must be a mapping/],
+])('faults of %j have a line and leave an empty workflow', (faulty, line, message) => {
+  const { faults, workflow, value } = parseWorkflow(faulty)
+  expect(faults[0]!.line).toBe(line)
+  expect(faults[0]!.message).toMatch(message)
+  expect([workflow.nodes, value]).toEqual([[], undefined])
+})
+
+test('wrong types in a text leave out what cannot be shown', () => {
+  const { workflow } = parseWorkflow(
+    'name: 1\nparameters: [1]\ndag: { nodes: { a: 1, b: { inputs: x } }, edges: [1, {}] }',
+  )
+  expect(workflow).toMatchObject({
+    name: '',
+    edges: [],
+    nodes: [
+      { id: 'a', task: '' },
+      { id: 'b', inputs: {} },
+    ],
+  })
+})
+
+test('findings get the line of the place that they are about', () => {
+  const message = 'Wrong.'
+  const severity = 'error'
+  const findings = [
+    { severity, message, node_id: 'b', path: 'inputs.prompt' },
+    { severity, message, node_id: 'b', path: 'inputs.missing' },
+    { severity, message, path: 'parameters.x' },
+    { severity, message, edge: { from: 'c', to: 'a' } },
+    { severity, message, nodes: ['a', 'b'] },
+  ] as const
+  expect(
+    problemsOf(
+      findings.map(one => ({ ...one, nodes: 'nodes' in one ? [...one.nodes] : [] })),
+      text,
+    ).map(({ line }) => line),
+  ).toEqual([8, 7, 1, 9, 4])
+  expect(problemOfRefusal(message, 'dag.nodes.b.task', text)).toEqual({
+    severity,
+    message,
+    node: 'b',
+    field: 'task',
+    line: 6,
+  })
+  expect(problemOfRefusal(message, 'timeout', text)).toEqual({ severity, message, field: 'timeout', line: 1 })
+})
+
+test('every task has inputs to fill in, outputs to drag, and a main output', () => {
+  const main = Object.fromEntries(
+    tasks.map(task => {
+      const { input, output } = schemasOfTask(task)
+      const inputs = firstInputs(input)
+      expect(inputPorts(input, inputs, [], false).length, task).toBeGreaterThan(0)
+      const outputs = outputsOf(output)
+      expect(leavesOf(outputs).length, task).toBeGreaterThan(0)
+      return [task, mainOutput(outputs)?.path.join('.')]
+    }),
+  )
+  expect(main).toMatchObject({
+    'std/chat-completion': 'choices.0.message.content',
+    'std/completion': 'choices.0.text',
+    'std/embeddings': 'data.0.embedding',
+    'std/audio-speech': 'audio_url',
+    'std/audio-transcription': 'text',
+    'slug/text-to-image': 'images.0.url',
+    'slug/text-to-video': 'video.url',
+  })
+  const chat = firstInputs(schemasOfTask('std/chat-completion').input)
+  expect(inputPorts(schemasOfTask('std/chat-completion').input, chat, [], false).map(({ path }) => path)).toEqual([
+    ['messages', 0, 'content'],
+  ])
+})
+
+test('undo and redo go through the changes, and letters of one field are one step', () => {
+  let history = openHistory('a')
+  history = changed(history, 'ab', 1_000, 'name')
+  history = changed(history, 'abc', 1_500, 'name')
+  history = changed(history, 'abcd', 9_000, 'name')
+  expect(undone(history).present).toBe('abc')
+  expect(undone(undone(history)).present).toBe('a')
+  expect(undone(undone(undone(history))).present).toBe('a')
+  expect(redone(undone(undone(history))).present).toBe('abc')
+  expect(changed(undone(history), 'x', 9_100).future).toEqual([])
+})

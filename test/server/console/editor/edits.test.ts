@@ -1,0 +1,195 @@
+import { expect, test } from 'vitest'
+import {
+  addEdge,
+  addNode,
+  connect,
+  disconnect,
+  type Edit,
+  moveNode,
+  removeEdge,
+  removeNodes,
+  removeParameter,
+  renameNode,
+  renameParameter,
+  setValue,
+} from '../../../../server/console/app/pages/editor/document/edits.ts'
+import { insertWorkflow, sourceOf } from '../../../../server/console/app/pages/editor/document/source.ts'
+import { parseWorkflow, textOf } from '../../../../server/console/app/pages/editor/document/workflow-document.ts'
+
+const source = `# A story and its picture
+name: Story
+parameters:
+  topic: { type: string } # what it is about
+dag:
+  nodes:
+
+    # The author
+    write:
+      model_id: infer/tiny-chat
+      task: std/chat-completion
+      inputs:
+        messages:
+          - role: user
+            content: "Write about \${input.topic}." # polite
+    paint:
+      model_id: infer/demo
+      task: slug/text-to-image
+      inputs: { prompt: '\${nodes.write.result.choices[0].message.content}', seed: 1 }
+  edges:
+    - { from: write, to: paint }
+`
+
+function edited(edit: Edit, text = source): string {
+  const { document } = parseWorkflow(text)
+  edit(document)
+  return textOf(document, text)
+}
+/** Lines that an edit removes and adds. */
+function changes(edit: Edit, text = source): string[] {
+  const [before, after] = [text.split('\n'), edited(edit, text).split('\n')]
+  return [
+    ...before.filter(line => !after.includes(line)).map(line => `-${line.trim()}`),
+    ...after.filter(line => !before.includes(line)).map(line => `+${line.trim()}`),
+  ]
+}
+
+test('a document without an edit keeps every character', () => {
+  expect(edited(() => {})).toBe(source)
+})
+
+const content = ['messages', 0, 'content'] as const
+test.each<[string, Edit, string[]]>([
+  ['sets a field', setValue(['description'], 'For children'), ['+description: For children']],
+  [
+    'keeps the comment and the quotes of a changed value',
+    setValue(['dag', 'nodes', 'write', 'inputs', ...content], 'Write.'),
+    ['-content: "Write about ${input.topic}." # polite', '+content: "Write." # polite'],
+  ],
+  [
+    'sets a field of a missing mapping',
+    setValue(['dag', 'nodes', 'write', 'retries', 'max'], 3),
+    ['+retries:', '+max: 3'],
+  ],
+  [
+    'removes a field',
+    setValue(['dag', 'nodes', 'paint', 'inputs', 'seed'], undefined),
+    [
+      "-inputs: { prompt: '${nodes.write.result.choices[0].message.content}', seed: 1 }",
+      "+inputs: { prompt: '${nodes.write.result.choices[0].message.content}' }",
+    ],
+  ],
+  ['moves a node', moveNode('write', 10.4, -3), ['+position: { x: 10, y: -3 }']],
+  [
+    'adds a node',
+    addNode('speak', { task: 'std/audio-speech', inputs: { input: '' } }),
+    ['+speak:', '+task: std/audio-speech', '+input: ""'],
+  ],
+  [
+    'renames a node in edges and references',
+    renameNode('write', 'the author'),
+    [
+      '-write:',
+      "-inputs: { prompt: '${nodes.write.result.choices[0].message.content}', seed: 1 }",
+      '-- { from: write, to: paint }',
+      '+the author:',
+      `+inputs: { prompt: '\${nodes["the author"].result.choices[0].message.content}', seed: 1 }`,
+      '+- { from: the author, to: paint }',
+    ],
+  ],
+  [
+    'renames a parameter in references',
+    renameParameter('topic', 'subject'),
+    [
+      '-topic: { type: string } # what it is about',
+      '-content: "Write about ${input.topic}." # polite',
+      '+subject: { type: string } # what it is about',
+      '+content: "Write about ${input.subject}." # polite',
+    ],
+  ],
+  [
+    'removes the last parameter, and keeps texts that name it',
+    removeParameter('topic'),
+    ['-parameters:', '-topic: { type: string } # what it is about'],
+  ],
+  ['adds an edge once', addEdge('write', 'paint'), []],
+  ['adds an edge', addEdge('paint', 'write'), ['+- from: paint', '+to: write']],
+  ['removes the last edge', removeEdge('write', 'paint'), ['-edges:', '-- { from: write, to: paint }']],
+  [
+    'appends a reference to a text',
+    connect('write', content, '${input.style}'),
+    [
+      '-content: "Write about ${input.topic}." # polite',
+      '+content: "Write about ${input.topic}. ${input.style}" # polite',
+    ],
+  ],
+  [
+    'replaces a reference by another',
+    connect('paint', ['prompt'], '${input.topic}'),
+    [
+      "-inputs: { prompt: '${nodes.write.result.choices[0].message.content}', seed: 1 }",
+      "+inputs: { prompt: '${input.topic}', seed: 1 }",
+    ],
+  ],
+  [
+    'takes a reference out of a text',
+    disconnect('write', content, 'input.topic'),
+    ['-content: "Write about ${input.topic}." # polite', '+content: "Write about ." # polite'],
+  ],
+])('%s', (_, edit, expected) => {
+  expect(changes(edit)).toEqual(expected)
+})
+
+test('removing a node removes its edges and the inputs that only it gave', () => {
+  const { workflow } = parseWorkflow(edited(removeNodes(['write'])))
+  expect(workflow.nodes).toMatchObject([{ id: 'paint', inputs: { seed: 1 } }])
+  expect(workflow.edges).toEqual([])
+})
+
+test('a taken id, an edge to itself and an aliased part are refused with a sentence', () => {
+  expect(() => edited(renameNode('write', 'paint'))).toThrow("There is a node 'paint' already.")
+  expect(() => edited(addEdge('write', 'write'))).toThrow('A node cannot run after itself.')
+  const aliased = 'name: A\nbase: &base { seed: 1 }\ndag: { nodes: { a: { task: x, inputs: *base } } }\n'
+  expect(() => edited(setValue(['dag', 'nodes', 'a', 'inputs', 'seed'], 2), aliased)).toThrow(
+    "'dag.nodes.a.inputs' is not a mapping, or it is an alias",
+  )
+})
+
+test('a first node is not written on one line', () => {
+  expect(edited(addNode('a', { task: 'x' }), 'name: A\ndag: { nodes: {} }\n')).toContain('a: { task: x }')
+  expect(edited(addNode('a', { task: 'x' }), 'name: A\ndag:\n  nodes: {}\n')).toBe(
+    'name: A\ndag:\n  nodes:\n    a:\n      task: x\n',
+  )
+  expect(edited(addNode('a', { task: 'x' }), 'name: A\n')).toBe('name: A\ndag:\n  nodes:\n    a:\n      task: x\n')
+})
+
+test('lists that are not indented stay so', () => {
+  const text = 'name: A\ndag:\n  edges:\n  - from: a\n    to: b\n'
+  expect(edited(setValue(['name'], 'B'), text)).toBe(text.replace('A', 'B'))
+})
+
+test('a workflow is inserted with new names where they are taken', () => {
+  const { workflow, value } = parseWorkflow(source)
+  const { nodes } = (value as { dag: { nodes: Record<string, object> } }).dag
+  const twice = parseWorkflow(edited(insertWorkflow(workflow, workflow, nodes))).workflow
+  expect(twice.nodes.map(({ id }) => id)).toEqual(['write', 'paint', 'write2', 'paint2'])
+  expect(twice.parameters.map(({ name }) => name)).toEqual(['topic', 'topic2'])
+  expect(twice.edges).toEqual([
+    { from: 'write', to: 'paint' },
+    { from: 'write2', to: 'paint2' },
+  ])
+  expect(twice.nodes[3]!.inputs.prompt).toBe('${nodes.write2.result.choices[0].message.content}')
+  expect(twice.nodes[2]!.inputs.messages).toEqual([{ role: 'user', content: 'Write about ${input.topic2}.' }])
+})
+
+test('a stored workflow becomes a text without defaults, and the same workflow again', () => {
+  const dag = {
+    nodes: { a: { task: 'std/completion', inputs: { prompt: 'two\nlines' }, outputs: [], on_error: 'fail' } },
+    edges: [],
+  }
+  const stored = { description: null, region: 'Global', timeout: 3600, on_failure: 'continue', parameters: null }
+  const text = sourceOf({ name: 'A: b', ...stored, dag })
+  expect(text).toBe(
+    'name: "A: b"\non_failure: continue\ndag:\n  nodes:\n    a:\n      task: std/completion\n      inputs:\n        prompt: |-\n          two\n          lines\n',
+  )
+  expect(parseWorkflow(text).workflow).toMatchObject({ name: 'A: b', on_failure: 'continue', region: 'Global' })
+})
