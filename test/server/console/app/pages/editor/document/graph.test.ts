@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest'
-import { graphOf, parametersId, placeForNode } from '../../../../server/console/app/pages/editor/document/graph.ts'
+import {
+  graphOf,
+  parametersId,
+  placeForNode,
+} from '../../../../../../../server/console/app/pages/editor/document/graph.ts'
 import {
   inputHandle,
   inputOfHandle,
@@ -7,10 +11,10 @@ import {
   outputOfHandle,
   outputTree,
   portsOf,
-} from '../../../../server/console/app/pages/editor/document/ports.ts'
-import { linksOf, outputReference } from '../../../../server/console/app/pages/editor/document/references.ts'
-import { parseWorkflow } from '../../../../server/console/app/pages/editor/document/workflow-document.ts'
-import { mediaIn, textIn } from '../../../../server/console/app/pages/editor/run/result-media.ts'
+} from '../../../../../../../server/console/app/pages/editor/document/ports.ts'
+import { linksOf, outputReference } from '../../../../../../../server/console/app/pages/editor/document/references.ts'
+import { parseWorkflow } from '../../../../../../../server/console/app/pages/editor/document/workflow-document.ts'
+import { mediaIn, textIn } from '../../../../../../../server/console/app/pages/editor/run/result-media.ts'
 
 const tasks = new Map()
 
