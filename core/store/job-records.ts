@@ -146,6 +146,8 @@ export interface JobFilter {
   executionId?: string
   /** Jobs of the tokens of this user. */
   userId?: string
+  /** Jobs that this token created. */
+  tokenId?: string
   /** Epoch milliseconds. */
   createdAfter?: number
   createdBefore?: number

@@ -13,6 +13,7 @@ const Query = z.strictObject({
   task: Task.optional().describe('Only jobs of this task.'),
   model_id: z.string().max(128).optional().describe('Only jobs of this model.'),
   user_id: z.string().max(64).optional().describe('Only jobs of the tokens of this user.'),
+  token_id: z.string().max(64).optional().describe('Only jobs that this token created.'),
   kind: z
     .enum(['async', 'sync'])
     .optional()
@@ -54,6 +55,7 @@ export const listRoute = (owners: Pick<Owners, 'jobs'>) =>
         ...(query.task === undefined ? {} : { task: query.task }),
         ...(query.model_id === undefined ? {} : { modelId: query.model_id }),
         ...(query.user_id === undefined ? {} : { userId: query.user_id }),
+        ...(query.token_id === undefined ? {} : { tokenId: query.token_id }),
         ...(query.kind === undefined ? {} : { kind: query.kind }),
         // Excludes the whole second.
         ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 + 999 }),

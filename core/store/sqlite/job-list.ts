@@ -40,6 +40,7 @@ export function jobList(connection: Connection, scan = listScan) {
       .pluck()
   const matches = `(:status IS NULL OR status = :status) AND (:task IS NULL OR task = :task)
     AND (:modelId IS NULL OR model_id = :modelId) AND created_at > :createdAfter AND created_at < :createdBefore
+    AND (:tokenId IS NULL OR token_id = :tokenId)
     AND (:userId IS NULL OR token_id IN (SELECT tokens.id FROM tokens WHERE user_id = :userId))`
   const jobFloor = bounds('jobs', 'id', '')
   const callFloor = bounds('ledger', 'job_id', `AND kind = 'sync'`)
@@ -95,6 +96,7 @@ export function jobList(connection: Connection, scan = listScan) {
       task: filter.task ?? null,
       modelId: filter.modelId ?? null,
       userId: filter.userId ?? null,
+      tokenId: filter.tokenId ?? null,
     }
     if (filter.executionId !== undefined) {
       const { executionId } = filter

@@ -1,9 +1,8 @@
 import createClient from 'openapi-fetch'
 import { type ApiFailure, failureOf, unreachable } from './failure.ts'
-import type { components, paths } from './types.generated.ts'
+import type { paths } from './types.generated.ts'
 
-/** A schema of the API by its name. */
-export type Schema<Name extends keyof components['schemas']> = components['schemas'][Name]
+export type { Schema } from './schema.ts'
 
 /** Without this header the server ignores the cookie of the session, so that no other page can use it. */
 export const consoleHeaders = { 'x-infer-console': '1' }

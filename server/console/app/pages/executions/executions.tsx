@@ -1,6 +1,15 @@
-import { PageHeading } from '../../components/page-heading.tsx'
-import { shellText } from '../../text/shell.ts'
+import { Route, Switch } from 'wouter'
+import { ExecutionDetail } from './execution-detail.tsx'
+import { ExecutionList } from './execution-list.tsx'
 
+/** Executions: the list, and one execution below `/executions/<id>`. */
 export default function Executions() {
-  return <PageHeading title={shellText.pages.executions} />
+  return (
+    <Switch>
+      <Route path="/executions/:id">{({ id }) => <ExecutionDetail key={id} id={id} />}</Route>
+      <Route>
+        <ExecutionList />
+      </Route>
+    </Switch>
+  )
 }

@@ -1,6 +1,15 @@
-import { PageHeading } from '../../components/page-heading.tsx'
-import { shellText } from '../../text/shell.ts'
+import { Route, Switch } from 'wouter'
+import { JobDetail } from './job-detail.tsx'
+import { JobList } from './job-list.tsx'
 
+/** Jobs: the list, and one job below `/jobs/<id>`. */
 export default function Jobs() {
-  return <PageHeading title={shellText.pages.jobs} />
+  return (
+    <Switch>
+      <Route path="/jobs/:id">{({ id }) => <JobDetail key={id} id={id} />}</Route>
+      <Route>
+        <JobList />
+      </Route>
+    </Switch>
+  )
 }

@@ -1,0 +1,79 @@
+import { resultText } from '../../text/result.ts'
+import { ownUrl } from '../own-url.ts'
+
+const typesByEnding: Record<string, 'image' | 'video' | 'audio'> = {
+  png: 'image',
+  jpg: 'image',
+  jpeg: 'image',
+  webp: 'image',
+  gif: 'image',
+  mp4: 'video',
+  webm: 'video',
+  mp3: 'audio',
+  wav: 'audio',
+  opus: 'audio',
+  flac: 'audio',
+}
+
+/** What is at an address: by its media type or else by the ending of its name. */
+const mediumAt = (url: string): string | undefined =>
+  /^data:(\w+)\//.exec(url)?.[1] ?? typesByEnding[/\.(\w+)(?:\?|$)/.exec(url)?.[1]?.toLowerCase() ?? '']
+
+const isAddress = (value: string): boolean => /^(https?:\/\/|data:(image|video|audio)\/|\/files\/)/.test(value)
+
+/** The inputs of a job by name: media as such, long text folded, the rest as it is. */
+export function InputsView({ inputs }: { inputs: unknown }) {
+  if (inputs === null || inputs === undefined) return <p className="text-muted">{resultText.noInputs}</p>
+  const fields = typeof inputs === 'object' ? Object.entries(inputs) : [['', inputs] as const]
+  const given = fields.filter(([, value]) => value !== null && value !== undefined)
+  return (
+    <dl className="grid grid-cols-1 gap-x-4 gap-y-1.5 sm:grid-cols-[minmax(7rem,auto)_1fr]">
+      {given.map(([name, value]) => (
+        <div key={name} className="contents">
+          <dt className="text-muted break-words">{name}</dt>
+          <dd className="mb-1 min-w-0">
+            <InputValue name={name} value={value} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+function InputValue({ name, value }: { name: string; value: unknown }) {
+  if (typeof value === 'string' && isAddress(value)) {
+    const url = ownUrl(value)
+    const medium = mediumAt(value)
+    // Nothing is loaded from other origins, so such an address is only shown.
+    if (url.startsWith('/') || url.startsWith('data:')) {
+      if (medium === 'image') return <img src={url} alt={name} className="border-line max-h-40 rounded border" />
+      if (medium === 'audio') return <audio src={url} controls preload="metadata" aria-label={name} />
+      if (medium === 'video')
+        return <video src={url} controls preload="metadata" aria-label={name} className="max-h-40 rounded" />
+    }
+    return <span className="break-all">{value.slice(0, 200)}</span>
+  }
+  if (Array.isArray(value) && isConversation(value))
+    return (
+      <ul className="space-y-1">
+        {value.map((message, at) => (
+          <li key={at} className="break-words whitespace-pre-wrap">
+            <span className="text-muted">{message.role}: </span>
+            {typeof message.content === 'string' ? message.content : JSON.stringify(message.content)}
+          </li>
+        ))}
+      </ul>
+    )
+  if (typeof value === 'object')
+    return (
+      <pre tabIndex={0} aria-label={name} className="bg-raised max-h-60 overflow-auto rounded p-2 font-mono text-xs">
+        {JSON.stringify(value, null, 2)}
+      </pre>
+    )
+  return (
+    <span className="break-words whitespace-pre-wrap">{typeof value === 'string' ? value : JSON.stringify(value)}</span>
+  )
+}
+
+const isConversation = (value: readonly unknown[]): value is { role: string; content: unknown }[] =>
+  value.length > 0 && value.every(one => typeof one === 'object' && one !== null && 'role' in one && 'content' in one)

@@ -1,0 +1,86 @@
+/** A file in a result, whatever the task calls it. */
+export interface ResultFile {
+  kind: 'image' | 'video' | 'audio'
+  url: string
+  name: string
+  id: string | undefined
+}
+
+type Members = Record<string, unknown>
+const isObject = (value: unknown): value is Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const objects = (value: unknown): Members[] => (Array.isArray(value) ? value.filter(isObject) : [])
+
+/** Returns the files of a result: `images`, `video`, or the audio of speech. */
+export function filesOf(result: unknown): ResultFile[] {
+  if (!isObject(result)) return []
+  const file = (kind: ResultFile['kind'], one: Members): ResultFile[] =>
+    typeof one.url === 'string'
+      ? [{ kind, url: one.url, name: typeof one.file_name === 'string' ? one.file_name : kind, id: idIn(one.url) }]
+      : []
+  if (typeof result.audio_url === 'string')
+    return file('audio', { url: result.audio_url, file_name: `speech.${String(result.format)}` })
+  if (isObject(result.video)) return file('video', result.video)
+  return objects(result.images).flatMap(one => file('image', one))
+}
+
+/** The id of the file at an address of this server: `/files/<id>/<name>`. */
+const idIn = (url: string): string | undefined => /\/files\/([^/]+)\//.exec(url)?.[1]
+
+/** Returns the cosine of the angle between each two vectors. */
+export function similarities(vectors: readonly (readonly number[])[]): number[][] {
+  const lengths = vectors.map(vector => Math.hypot(...vector))
+  return vectors.map((a, row) =>
+    vectors.map((b, column) => {
+      const length = lengths[row]! * lengths[column]!
+      return length === 0 ? 0 : a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0) / length
+    }),
+  )
+}
+
+/** The vectors of an embeddings result, in the order of the texts. */
+export const vectorsOf = (result: unknown): number[][] =>
+  (isObject(result) ? objects(result.data) : [])
+    .toSorted((a, b) => Number(a.index) - Number(b.index))
+    .flatMap(({ embedding }) => (Array.isArray(embedding) ? [embedding as number[]] : []))
+
+/** The documents of a rerank result with their scores, best first. */
+export function rankingOf(result: unknown, inputs: unknown): { text: string; score: number; index: number }[] {
+  const documents = isObject(inputs) && Array.isArray(inputs.documents) ? inputs.documents : []
+  return (isObject(result) ? objects(result.results) : []).map(({ index, relevance_score }) => {
+    const one: unknown = documents[Number(index)]
+    return {
+      index: Number(index),
+      score: Number(relevance_score),
+      text:
+        typeof one === 'string'
+          ? one
+          : isObject(one) && typeof one.text === 'string'
+            ? one.text
+            : `${Number(index) + 1}`,
+    }
+  })
+}
+
+export const scoresOf = (result: unknown): number[] =>
+  (isObject(result) ? objects(result.data) : []).map(({ score }) => Number(score))
+
+/** What a moderation says of each text: the categories with their scores, highest first. */
+export function moderationsOf(result: unknown): { flagged: boolean; categories: { name: string; score: number }[] }[] {
+  return (isObject(result) ? objects(result.results) : []).map(({ flagged, category_scores }) => ({
+    flagged: flagged === true,
+    categories: Object.entries(isObject(category_scores) ? category_scores : {})
+      .map(([name, score]) => ({ name, score: Number(score) }))
+      .toSorted((a, b) => b.score - a.score),
+  }))
+}
+
+/** The text of a result: of a completion, of a chat, of a transcription. */
+export function textOf(result: unknown): string | undefined {
+  if (!isObject(result)) return undefined
+  if (typeof result.text === 'string') return result.text
+  const [choice] = objects(result.choices)
+  if (typeof choice?.text === 'string') return choice.text
+  const message = choice?.message
+  return isObject(message) && typeof message.content === 'string' ? message.content : undefined
+}

@@ -1,0 +1,177 @@
+import { Download, Recycle } from 'lucide-react'
+import { Link } from 'wouter'
+import { playgroundText as text } from '../../text/playground.ts'
+import { Badge } from '../badge.tsx'
+import { buttonClass } from '../button.tsx'
+import { CodeBlock, CopyButton } from '../copy.tsx'
+import { countText } from '../format.ts'
+import { ownUrl } from '../own-url.ts'
+import { Table } from '../table.tsx'
+import {
+  filesOf,
+  moderationsOf,
+  type ResultFile,
+  rankingOf,
+  scoresOf,
+  similarities,
+  textOf,
+  vectorsOf,
+} from './result-facts.ts'
+
+interface Shown {
+  task: string
+  result: unknown
+  inputs: unknown
+}
+
+/** The result of a task as people read it. */
+export function TaskResult({ task, result, inputs }: Shown) {
+  const files = filesOf(result)
+  if (files.length > 0)
+    return (
+      <div className={files.length > 1 ? 'grid grid-cols-2 gap-3' : ''}>
+        {files.map((file, at) => (
+          <FileResult key={file.url} file={file} at={at} shown={{ task, result, inputs }} />
+        ))}
+      </div>
+    )
+  const view = views[task]?.({ task, result, inputs })
+  if (view) return view
+  const words = textOf(result)
+  if (words?.trim() === '') return <p className="text-muted">{text.noText}</p>
+  return words === undefined ? (
+    <CodeBlock code={JSON.stringify(result, null, 2)} label={text.result} />
+  ) : (
+    <div className="flex items-start gap-2">
+      <p className="min-w-0 flex-1 break-words whitespace-pre-wrap">{words}</p>
+      <CopyButton value={words} label={text.chat.copy} />
+    </div>
+  )
+}
+
+const views: Readonly<Record<string, (shown: Shown) => React.ReactNode>> = {
+  'std/embeddings': ({ result }) => <Embeddings vectors={vectorsOf(result)} />,
+  'std/rerank': ({ result, inputs }) => (
+    <Table
+      label={text.ranking}
+      rows={rankingOf(result, inputs).map((one, at) => ({ ...one, rank: at + 1 }))}
+      rowKey={({ index }) => String(index)}
+      columns={[
+        { name: text.rank, number: true, show: row => row.rank },
+        { name: text.document, show: row => row.text },
+        { name: text.score, number: true, show: row => row.score.toFixed(4) },
+      ]}
+    />
+  ),
+  'std/score': ({ result }) => (
+    <Table
+      label={text.score}
+      rows={scoresOf(result).map((score, at) => ({ at: at + 1, score }))}
+      rowKey={({ at }) => String(at)}
+      columns={[
+        { name: text.pair, number: true, show: row => row.at },
+        { name: text.score, number: true, show: row => row.score.toFixed(4) },
+      ]}
+    />
+  ),
+  'std/moderation': ({ result }) => (
+    <div className="space-y-3">
+      {moderationsOf(result).map(({ flagged, categories }, at) => (
+        <div key={at} className="space-y-2">
+          <p className="flex items-center gap-2">
+            {text.text(at + 1)}
+            <Badge kind={flagged ? 'bad' : 'good'}>{flagged ? text.flagged : text.notFlagged}</Badge>
+          </p>
+          <Table
+            label={text.categories}
+            rows={categories}
+            rowKey={({ name }) => name}
+            columns={[
+              { name: text.categories, show: row => row.name },
+              { name: text.score, number: true, show: row => row.score.toFixed(4) },
+            ]}
+          />
+        </div>
+      ))}
+    </div>
+  ),
+}
+
+function Embeddings({ vectors }: { vectors: readonly (readonly number[])[] }) {
+  const dimensions = countText(vectors[0]?.length ?? 0)
+  if (vectors.length < 2) return <p>{text.oneText(dimensions)}</p>
+  const rows = similarities(vectors)
+  return (
+    <figure className="space-y-2">
+      <div className="border-line overflow-x-auto rounded-md border">
+        <table aria-label={text.similarity} className="w-full text-right tabular-nums">
+          <thead>
+            <tr>
+              <td />
+              {rows.map((_, at) => (
+                <th key={at} scope="col" className="px-3 py-2 font-medium whitespace-nowrap">
+                  {text.text(at + 1)}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody className="divide-line divide-y">
+            {rows.map((row, at) => (
+              <tr key={at}>
+                <th scope="row" className="px-3 py-2 text-left font-medium whitespace-nowrap">
+                  {text.text(at + 1)}
+                </th>
+                {row.map((value, column) => (
+                  <td key={column} className={`px-3 py-2 ${at === column ? 'text-muted' : ''}`}>
+                    {value.toFixed(3)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <figcaption className="text-muted text-xs">{text.similarityHint(dimensions)}</figcaption>
+    </figure>
+  )
+}
+
+function FileResult({ file, at, shown }: { file: ResultFile; at: number; shown: Shown }) {
+  const url = ownUrl(file.url)
+  const { prompt = '', seed_used: seed } = { ...(shown.inputs as object), ...(shown.result as object) } as {
+    prompt?: string
+    seed_used?: number
+  }
+  return (
+    <figure className="min-w-0 space-y-2">
+      {file.kind === 'image' && (
+        <img
+          src={url}
+          alt={text.image(at + 1, prompt)}
+          className="border-line max-h-[70dvh] max-w-full rounded-md border"
+        />
+      )}
+      {file.kind === 'video' && (
+        // oxlint-disable-next-line jsx-a11y/media-has-caption
+        <video src={url} controls loop aria-label={text.video} className="border-line w-full rounded-md border" />
+      )}
+      {file.kind === 'audio' && (
+        // oxlint-disable-next-line jsx-a11y/media-has-caption
+        <audio src={url} controls aria-label={text.audio} className="w-full" />
+      )}
+      <figcaption className="flex flex-wrap items-center gap-2">
+        <a href={url} download={file.name} className={buttonClass({ small: true })}>
+          <Download aria-hidden className="size-4" />
+          {text.download}
+        </a>
+        {file.id !== undefined && (
+          <Link href={`/playground?file=${file.id}`} className={buttonClass({ small: true })}>
+            <Recycle aria-hidden className="size-4" />
+            {text.reuse}
+          </Link>
+        )}
+        {seed !== undefined && <span className="text-muted text-xs">{text.seed(seed)}</span>}
+      </figcaption>
+    </figure>
+  )
+}

@@ -1,0 +1,142 @@
+import { ArrowLeft } from 'lucide-react'
+import { lazy, Suspense, useState } from 'react'
+import { Link } from 'wouter'
+import { ApiFailure } from '../../api/failure.ts'
+import { Button } from '../../components/button.tsx'
+import { costText, durationText } from '../../components/format.ts'
+import { JobStatus } from '../../components/job-status.tsx'
+import { Loading } from '../../components/loading.tsx'
+import { Notice } from '../../components/notice.tsx'
+import { PageHeading } from '../../components/page-heading.tsx'
+import { Queried } from '../../components/queried.tsx'
+import { InputsView } from '../../components/result/inputs-view.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { Tabs } from '../../components/tabs.tsx'
+import { executionsText as text } from '../../text/executions.ts'
+import { ExecutionActions } from './execution-actions.tsx'
+import { NodeDetail } from './node-detail.tsx'
+import { TimeLine } from './time-line.tsx'
+import { type Execution, type ExecutionNode, useExecution } from './use-execution.ts'
+
+const ExecutionGraph = lazy(() => import('./execution-graph.tsx'))
+
+const views = [
+  { id: 'graph', name: text.views.graph },
+  { id: 'time', name: text.views.time },
+  { id: 'list', name: text.views.list },
+  { id: 'inputs', name: text.views.inputs },
+] as const
+type View = (typeof views)[number]['id']
+
+/** One execution: its graph, time line and nodes, live until its end. */
+export function ExecutionDetail({ id }: { id: string }) {
+  const query = useExecution(id)
+  const gone = query.error instanceof ApiFailure && query.error.status === 404
+  return (
+    <>
+      <Link href="/executions" className="text-muted hover:text-text mb-2 inline-flex items-center gap-1 text-sm">
+        <ArrowLeft aria-hidden className="size-4" />
+        {text.back}
+      </Link>
+      {gone ? (
+        <Notice kind="warning">{text.gone}</Notice>
+      ) : (
+        <Queried query={query} lines={8}>
+          {execution => <Shown execution={execution} />}
+        </Queried>
+      )}
+    </>
+  )
+}
+
+function Shown({ execution }: { execution: Execution }) {
+  const [view, setView] = useState<View>('graph')
+  const [selected, select] = useState<string>()
+  const { nodes = [], error, warnings, workflow_id, workflow_version } = execution
+  const chosen = nodes.find(({ node_id }) => node_id === selected)
+  return (
+    <>
+      <PageHeading
+        title={
+          <span className="flex flex-wrap items-center gap-2">
+            <span className="font-mono text-base break-all">{execution.id}</span>
+            <JobStatus status={execution.status} />
+          </span>
+        }
+        actions={<ExecutionActions execution={execution} />}
+      >
+        {workflow_id === null ? (
+          text.unsaved
+        ) : (
+          <Link href={`/workflows/${workflow_id}`} className="font-mono text-xs break-all hover:underline">
+            {workflow_id}
+          </Link>
+        )}
+        {workflow_version !== null && ` · ${text.version(workflow_version)}`}
+        {execution.duration_ms !== null && ` · ${durationText(execution.duration_ms)}`}
+        {execution.cost > 0 && ` · ${costText(execution.cost)}`}
+      </PageHeading>
+      {error && (
+        <Notice kind="bad" className="mb-4">
+          <span className="min-w-0 flex-1 break-words">{error.cause?.message ?? error.message}</span>
+          {error.node_id && (
+            <Button small onClick={() => select(error.node_id!)}>
+              {text.failedAt(error.node_id)}
+            </Button>
+          )}
+        </Notice>
+      )}
+      {warnings.length > 0 && (
+        <Notice kind="warning" className="mb-4">
+          <span>
+            {text.warnings}: {warnings.map(({ node_id, message }) => `${node_id}: ${message}`).join(' ')}
+          </span>
+        </Notice>
+      )}
+      <div className={chosen ? 'grid gap-6 lg:grid-cols-[1fr_22rem]' : ''}>
+        <div className="min-w-0">
+          <Tabs label={text.views.label} tabs={views} current={view} choose={setView}>
+            {view === 'graph' && (
+              <Suspense fallback={<Loading lines={8} />}>
+                <ExecutionGraph execution={execution} nodes={nodes} selected={selected} select={select} />
+              </Suspense>
+            )}
+            {view === 'time' && <TimeLine execution={execution} nodes={nodes} show={select} />}
+            {view === 'list' && <NodeTable nodes={nodes} show={select} />}
+            {view === 'inputs' &&
+              (Object.keys(execution.input_params).length > 0 ? (
+                <InputsView inputs={execution.input_params} />
+              ) : (
+                <p className="text-muted">{text.noParameters}</p>
+              ))}
+          </Tabs>
+        </div>
+        {chosen && (
+          <NodeDetail key={chosen.node_id} execution={execution} node={chosen} close={() => select(undefined)} />
+        )}
+      </div>
+    </>
+  )
+}
+
+function NodeTable({ nodes, show }: { nodes: readonly ExecutionNode[]; show: (id: string) => void }) {
+  const columns: readonly Column<ExecutionNode>[] = [
+    {
+      name: text.views.list,
+      show: ({ node_id }) => (
+        <button type="button" className="text-accent text-left hover:underline" onClick={() => show(node_id)}>
+          {node_id}
+        </button>
+      ),
+    },
+    { name: text.columns.status, show: ({ status, progress }) => <JobStatus status={status} progress={progress} /> },
+    { name: text.node.task, wideOnly: true, show: ({ task }) => task },
+    { name: text.node.model, show: ({ model_id }) => model_id },
+    {
+      name: text.columns.duration,
+      number: true,
+      show: ({ duration_ms }) => (duration_ms === null ? '–' : durationText(duration_ms)),
+    },
+  ]
+  return <Table label={text.views.list} columns={columns} rows={nodes} rowKey={({ node_id }) => node_id} />
+}

@@ -1,0 +1,126 @@
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { X } from 'lucide-react'
+import { Link, useLocation } from 'wouter'
+import { api, dataOf } from '../../api/client.ts'
+import { useSession } from '../../api/session.ts'
+import { useAnnounce } from '../../components/announcements.tsx'
+import { Button, IconButton } from '../../components/button.tsx'
+import { durationText } from '../../components/format.ts'
+import { JobStatus } from '../../components/job-status.tsx'
+import { Notice } from '../../components/notice.tsx'
+import { Queried } from '../../components/queried.tsx'
+import { InputsView } from '../../components/result/inputs-view.tsx'
+import { TaskResult } from '../../components/result/task-result.tsx'
+import { executionsText as text } from '../../text/executions.ts'
+import { jobsText } from '../../text/jobs.ts'
+import { shellText } from '../../text/shell.ts'
+import { type Execution, type ExecutionNode, hasEnded } from './use-execution.ts'
+
+/** One node of an execution: its inputs and result, why it waits or failed. */
+export function NodeDetail({
+  execution,
+  node,
+  close,
+}: {
+  execution: Execution
+  node: ExecutionNode
+  close: () => void
+}) {
+  const { id } = execution
+  const { node_id, status, waiting_for: waiting, error, job_id, duration_ms } = node
+  // The list leaves out what is long, so the single node is read again when its state changes.
+  const query = useQuery({
+    queryKey: ['executions', 'node', id, node_id, status],
+    queryFn: () =>
+      dataOf(api.GET('/api/workflow-executions/{id}/nodes/{node}', { params: { path: { id, node: node_id } } })),
+  })
+  return (
+    <section
+      aria-label={text.node.title(node_id)}
+      className="bg-surface border-line min-w-0 self-start rounded-lg border p-4"
+    >
+      <div className="mb-3 flex items-start justify-between gap-2">
+        <div className="min-w-0">
+          <h2 className="font-semibold break-words">{node_id}</h2>
+          <JobStatus status={status} progress={node.progress} />
+        </div>
+        <IconButton icon={X} label={shellText.close} onClick={close} />
+      </div>
+      {waiting && <Notice kind="info">{`${jobsText.waiting}: ${waiting.detail}`}</Notice>}
+      {error && <Notice kind="bad">{error.message}</Notice>}
+      {node.cached && <Notice kind="info">{text.cached}</Notice>}
+      <dl className="my-3 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
+        <dt className="text-muted">{text.node.task}</dt>
+        <dd className="break-words">{node.task}</dd>
+        <dt className="text-muted">{text.node.model}</dt>
+        <dd className="break-words">{node.model_id}</dd>
+        {duration_ms !== null && (
+          <>
+            <dt className="text-muted">{text.node.duration}</dt>
+            <dd>{durationText(duration_ms)}</dd>
+          </>
+        )}
+        {node.attempts > 1 && (
+          <>
+            <dt className="text-muted">{text.node.attempts}</dt>
+            <dd>{node.attempts}</dd>
+          </>
+        )}
+      </dl>
+      <div className="mb-4 flex flex-wrap gap-2">
+        {job_id !== null && (
+          <Link href={`/jobs/${job_id}`} className="text-accent self-center hover:underline">
+            {text.node.openJob}
+          </Link>
+        )}
+        <RetryFrom execution={execution} from={node_id} />
+      </div>
+      <Queried query={query}>
+        {({ node: whole }) => (
+          <>
+            <h3 className="mb-1 font-medium">{text.node.result}</h3>
+            {whole.result === null || whole.result === undefined ? (
+              <p className="text-muted">{text.node.noResult}</p>
+            ) : (
+              <TaskResult task={whole.task} result={whole.result} inputs={whole.resolved_inputs} />
+            )}
+            <h3 className="mt-4 mb-1 font-medium">{text.node.inputs}</h3>
+            {whole.resolved_inputs === null || whole.resolved_inputs === undefined ? (
+              <p className="text-muted">{text.node.noInputs}</p>
+            ) : (
+              <InputsView inputs={whole.resolved_inputs} />
+            )}
+          </>
+        )}
+      </Queried>
+    </section>
+  )
+}
+
+/** Runs this node and those after it again, in a new execution. */
+function RetryFrom({ execution, from }: { execution: Execution; from: string }) {
+  const { can } = useSession()
+  const { retry, busy } = useRetry(execution)
+  if (!can('user:write') || !hasEnded(execution)) return null
+  return (
+    <Button small busy={busy} onClick={() => retry(from)}>
+      {text.node.retryFrom}
+    </Button>
+  )
+}
+
+/** The function that runs an execution again: from `failed`, `start` or a node. It opens the new execution. */
+export function useRetry({ id }: Pick<Execution, 'id'>) {
+  const [, go] = useLocation()
+  const announce = useAnnounce()
+  const { mutate, isPending } = useMutation({
+    mutationFn: (from: string) =>
+      dataOf(api.POST('/api/workflow-executions/{id}/retry', { params: { path: { id } }, body: { from } })),
+    onSuccess: ({ execution }) => {
+      announce('good', text.retried)
+      go(`/executions/${execution.id}`)
+    },
+    onError: failure => announce('bad', failure.message),
+  })
+  return { retry: mutate, busy: isPending }
+}

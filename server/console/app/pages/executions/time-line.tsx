@@ -1,0 +1,75 @@
+import { useEffect, useState } from 'react'
+import { durationText } from '../../components/format.ts'
+import { executionsText as text } from '../../text/executions.ts'
+import { marksOf, timeLineOf } from './time-line-of.ts'
+import { type Execution, type ExecutionNode, hasEnded } from './use-execution.ts'
+
+const colours: Readonly<Record<string, string>> = {
+  running: 'bg-accent',
+  completed: 'bg-good',
+  failed: 'bg-bad',
+  timed_out: 'bg-bad',
+  cancelled: 'bg-warning',
+}
+
+/** When each node ran, one line for each. */
+export function TimeLine({
+  execution,
+  nodes,
+  show,
+}: {
+  execution: Execution
+  nodes: readonly ExecutionNode[]
+  show: (id: string) => void
+}) {
+  const [now, setNow] = useState(() => Date.now() / 1_000)
+  const ended = hasEnded(execution)
+  useEffect(() => {
+    if (ended) return
+    const timer = setInterval(() => setNow(Date.now() / 1_000), 1_000)
+    return () => clearInterval(timer)
+  }, [ended])
+  const { bars, seconds } = timeLineOf(nodes, now)
+  const share = (at: number) => `${(100 * at) / seconds}%`
+  return (
+    <figure aria-label={text.timeline} className="bg-surface border-line overflow-x-auto rounded-lg border p-3">
+      <div className="min-w-[30rem]">
+        <div aria-hidden className="text-muted mb-1 ml-40 flex justify-between text-xs">
+          {marksOf(seconds).map(mark => (
+            <span key={mark} className="w-0 whitespace-nowrap">
+              {durationText(mark * 1_000)}
+            </span>
+          ))}
+        </div>
+        <ul className="space-y-1">
+          {bars.map(({ id, status, from, to }) => (
+            <li key={id} className="flex items-center gap-2">
+              <button
+                type="button"
+                onClick={() => show(id)}
+                aria-label={text.showNode(id)}
+                title={id}
+                className="w-38 shrink-0 truncate text-left text-xs hover:underline"
+              >
+                {id}
+              </button>
+              <span className="bg-raised relative h-5 flex-1 rounded">
+                {from === undefined || to === undefined ? (
+                  <span className="text-muted px-2 text-xs">{text.notStarted}</span>
+                ) : (
+                  <span
+                    role="img"
+                    aria-label={text.bar(id, durationText(from * 1_000), durationText((to - from) * 1_000))}
+                    title={text.bar(id, durationText(from * 1_000), durationText((to - from) * 1_000))}
+                    className={`absolute inset-y-0 min-w-1 rounded ${colours[status] ?? 'bg-control'}`}
+                    style={{ left: share(from), width: share(to - from) }}
+                  />
+                )}
+              </span>
+            </li>
+          ))}
+        </ul>
+      </div>
+    </figure>
+  )
+}

@@ -1,0 +1,117 @@
+import { useQuery } from '@tanstack/react-query'
+import { ArrowLeft } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { Link } from 'wouter'
+import { api, dataOf, type Schema } from '../../api/client.ts'
+import { ApiFailure } from '../../api/failure.ts'
+import { useLiveRefresh } from '../../api/query-client.ts'
+import { durationText } from '../../components/format.ts'
+import { JobStatus } from '../../components/job-status.tsx'
+import { Notice } from '../../components/notice.tsx'
+import { PageHeading, Section } from '../../components/page-heading.tsx'
+import { Queried } from '../../components/queried.tsx'
+import { InputsView } from '../../components/result/inputs-view.tsx'
+import { TaskResult } from '../../components/result/task-result.tsx'
+import { jobsText } from '../../text/jobs.ts'
+import { JobActions } from './job-actions.tsx'
+import { JobFacts, JobUsage } from './job-facts.tsx'
+import { JobEvents, JobLog } from './job-log.tsx'
+
+export type Job = Schema<'Job'>
+
+export const hasEnded = ({ status }: Pick<Job, 'status'>): boolean => status !== 'pending' && status !== 'processing'
+
+/** One job: where it stands and why, its inputs and result, what it used, its log. */
+export function JobDetail({ id }: { id: string }) {
+  const query = useQuery({
+    queryKey: ['jobs', 'one', id],
+    queryFn: () => dataOf(api.GET('/api/jobs/{id}', { params: { path: { id } } })),
+    refetchInterval: ({ state: { data } }) => (data && !hasEnded(data) ? 1_000 : false),
+  })
+  useLiveRefresh(['job.'], ['jobs', 'one', id])
+  const gone = query.error instanceof ApiFailure && query.error.status === 404
+  return (
+    <>
+      <Link href="/jobs" className="text-muted hover:text-text mb-2 inline-flex items-center gap-1 text-sm">
+        <ArrowLeft aria-hidden className="size-4" />
+        {jobsText.back}
+      </Link>
+      {gone ? (
+        <Notice kind="warning">{jobsText.gone}</Notice>
+      ) : (
+        <Queried query={query}>{job => <Shown job={job} />}</Queried>
+      )}
+    </>
+  )
+}
+
+function Shown({ job }: { job: Job }) {
+  const { error, waiting_for: waiting } = job
+  return (
+    <>
+      <PageHeading
+        title={
+          <span className="flex flex-wrap items-center gap-2">
+            {job.model_id}
+            <JobStatus status={job.status} progress={job.progress} />
+          </span>
+        }
+        actions={<JobActions job={job} />}
+      >
+        {job.task}
+      </PageHeading>
+      {waiting && (
+        <Why title={jobsText.waiting} kind="info">
+          {waiting.detail} {expected(job)}
+        </Why>
+      )}
+      {error && (
+        <Why title={jobsText.error} kind="bad">
+          {error.message} {jobsText.attempt(error.attempt, job.max_attempts)}.{' '}
+          {error.retryable && !hasEnded(job) && jobsText.again}
+        </Why>
+      )}
+      <div className="grid gap-x-6 lg:grid-cols-[1fr_20rem]">
+        <div className="min-w-0">
+          <Section title={jobsText.result}>
+            {job.result !== null && job.result !== undefined ? (
+              <TaskResult task={job.task} result={job.result} inputs={job.inputs} />
+            ) : (
+              <p className="text-muted">{job.status === 'completed' ? jobsText.noResultKept : jobsText.noResult}</p>
+            )}
+          </Section>
+          <Section title={jobsText.inputs}>
+            <InputsView inputs={job.inputs} />
+          </Section>
+          <Section title={jobsText.log}>
+            <JobLog job={job} />
+          </Section>
+        </div>
+        <div className="min-w-0">
+          <JobFacts job={job} />
+          <JobUsage job={job} />
+          <JobEvents job={job} />
+        </div>
+      </div>
+    </>
+  )
+}
+
+function expected({ queue_position, waiting_for }: Job): string {
+  const position = queue_position === null ? [] : [jobsText.position(queue_position)]
+  const seconds = waiting_for?.eta_seconds
+  const starts = seconds === null || seconds === undefined ? [] : [jobsText.starts(durationText(seconds * 1_000))]
+  const both = [...position, ...starts].join('. ')
+  return both && `${both}.`
+}
+
+function Why({ title, kind, children }: { title: string; kind: 'info' | 'bad'; children: ReactNode }) {
+  return (
+    <Notice kind={kind} className="mb-4">
+      <p className="min-w-0 break-words">
+        <strong className="font-semibold">{title}: </strong>
+        {children}
+      </p>
+    </Notice>
+  )
+}

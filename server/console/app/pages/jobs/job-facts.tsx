@@ -1,0 +1,75 @@
+import type { ReactNode } from 'react'
+import { Link } from 'wouter'
+import { CopyButton } from '../../components/copy.tsx'
+import { costText, countText, durationText } from '../../components/format.ts'
+import { Section } from '../../components/page-heading.tsx'
+import { Time } from '../../components/time.tsx'
+import { jobsText } from '../../text/jobs.ts'
+import type { Job } from './job-detail.tsx'
+
+const { factNames: names } = jobsText
+
+/** What is known about a job besides its inputs and result. */
+export function JobFacts({ job }: { job: Job }) {
+  const time = (at: number | null) => at !== null && <Time at={at} />
+  const span = (ms: number | null) => ms !== null && durationText(ms)
+  const rows: [name: string, value: ReactNode][] = [
+    [names.id, <Id key="id" id={job.id} />],
+    [names.queueId, job.queue_id && <Id id={job.queue_id} />],
+    [
+      names.model,
+      <Link key="model" href={`/models/${job.model_id}`} className="text-accent hover:underline">
+        {job.model_id}
+      </Link>,
+    ],
+    [names.kind, jobsText.kinds[job.kind]],
+    [names.priority, job.priority !== 0 && job.priority],
+    [names.attempts, job.attempts > 1 && jobsText.attempt(job.attempts, job.max_attempts)],
+    [names.engine, job.worker_id],
+    [names.created, time(job.created_at)],
+    [names.started, time(job.started_at)],
+    [names.finished, time(job.finished_at)],
+    [names.waited, span(job.metrics.queue_ms)],
+    [names.ran, span(job.metrics.run_ms)],
+    [names.expires, time(job.expires_at)],
+    [names.cost, job.cost !== null && costText(job.cost)],
+    [names.token, job.token_id],
+    [names.webhook, job.webhook_url],
+    [names.metadata, job.metadata ? JSON.stringify(job.metadata) : null],
+  ]
+  return <FactList title={jobsText.facts} rows={rows} />
+}
+
+/** What a job has used: only what is not 0. */
+export function JobUsage({ job: { usage } }: { job: Job }) {
+  const rows = Object.entries(usage ?? {})
+    .filter(([, amount]) => amount !== null && amount > 0)
+    .map(([name, amount]): [string, ReactNode] => [jobsText.usageNames[name] ?? name, countText(amount!)])
+  return rows.length > 0 && <FactList title={jobsText.usage} rows={rows} />
+}
+
+function FactList({ title, rows }: { title: string; rows: readonly [name: string, value: ReactNode][] }) {
+  return (
+    <Section title={title}>
+      <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
+        {rows
+          .filter(([, value]) => value !== null && value !== false && value !== undefined)
+          .map(([name, value]) => (
+            <div key={name} className="contents">
+              <dt className="text-muted">{name}</dt>
+              <dd className="min-w-0 break-words">{value}</dd>
+            </div>
+          ))}
+      </dl>
+    </Section>
+  )
+}
+
+function Id({ id }: { id: string }) {
+  return (
+    <span className="flex items-start">
+      <span className="min-w-0 pt-1.5 font-mono text-xs break-all">{id}</span>
+      <CopyButton value={id} />
+    </span>
+  )
+}

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest'
+import { edgesOf, graphOfExecution } from '../../../../server/console/app/pages/executions/graph-of-execution.ts'
+
+test('edges are those that are written and those that references make, each once', () => {
+  const nodes = {
+    write: { inputs: { messages: [{ content: '${input.topic}' }] } },
+    draw: { inputs: { prompt: 'A ${nodes.write.result.choices[0].message.content} on ${nodes.write.result.model}' } },
+    say: { inputs: { input: '$${nodes.draw.result}' } },
+  }
+  expect(edgesOf({ nodes, edges: [{ from: 'draw', to: 'say' }] })).toEqual([
+    { from: 'draw', to: 'say' },
+    { from: 'write', to: 'draw' },
+  ])
+})
+
+test('nodes that follow each other stand from left to right', () => {
+  const dag = { nodes: { b: { inputs: { x: '${nodes.a.result}' } }, a: { inputs: {} } } }
+  const { places } = graphOfExecution({ dag: dag as never })
+  expect(places.get('a')!.x).toBeLessThan(places.get('b')!.x)
+})
+
+test('an execution without a graph draws nothing', () => {
+  expect(graphOfExecution({}).edges).toEqual([])
+})
