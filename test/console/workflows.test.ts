@@ -51,7 +51,7 @@ test.each(sizes)('on %s a person finds, duplicates, compares, restores and delet
   await page.getByRole('link', { name: `${name} (copy)` }).waitFor({ state: 'detached' })
 })
 
-test('an exported workflow is the YAML of the editor', async () => {
+test('an exported workflow is the YAML of the editor, and a listed one can be run at once', async () => {
   await console.call('/api/workflows', { ...definition, name: 'Exported' })
   await using opened = await console.open('/workflows?q=Exported')
   const { page } = opened
@@ -62,4 +62,8 @@ test('an exported workflow is the YAML of the editor', async () => {
   let text = ''
   for await (const part of await file.createReadStream()) text += String(part)
   expect(text).toContain('name: Exported\ndescription: A story and its picture\ndag:\n  nodes:\n    write:\n')
+  await page.getByRole('button', { name: 'Run: Exported' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Run workflow' })
+  await dialog.getByRole('button', { name: 'Run now' }).click()
+  await page.getByRole('tabpanel', { name: 'Run' }).getByText('Completed').first().waitFor()
 })

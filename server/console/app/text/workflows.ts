@@ -7,6 +7,7 @@ export const workflowsText = {
   version: 'Version',
   changed: 'Changed',
   actions: 'Actions',
+  run: 'Run',
   duplicate: 'Duplicate',
   export: 'Export YAML',
   delete: 'Delete',

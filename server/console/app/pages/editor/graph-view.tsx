@@ -60,6 +60,7 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
     [],
   )
   const ran = runs.size > 0
+  const ended = ran && [...runs.values()].every(({ finished_at: at, status }) => at !== null || status === 'skipped')
   const graph = useMemo(() => graphOf(workflow, tasks, expanded, ran), [workflow, tasks, expanded, ran])
   const many = graph.cards.length > manyNodes
   const [nodes, setNodes] = useState<FlowNode[]>([])
@@ -106,7 +107,7 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
     })
   }, [graph, expanded, unfold, selected, readOnly, many])
 
-  // The view follows when nodes are added or arranged, and not when a person moves one.
+  // The view follows when nodes are added or arranged or show all results, and not when a person moves one.
   const count = graph.cards.length
   const arranged = workflow.nodes.some(({ position }) => !position)
   const left = Math.min(...graph.cards.map(({ at }) => at.x))
@@ -117,7 +118,7 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
   useEffect(() => {
     const timer = setTimeout(() => flow.current && void showStart(flow.current, latestLeft.current), 50)
     return () => clearTimeout(timer)
-  }, [count, arranged, ran])
+  }, [count, arranged, ran, ended])
 
   const changeNodes = useCallback(
     (changes: NodeChange<FlowNode>[]) => {

@@ -15,6 +15,11 @@ import { type TaskFacts, useEditor } from './editor-context.ts'
 
 const categories = ['text', 'image', 'video', 'audio'] as const
 
+/** Inputs with which a new node can be run at once. */
+const beginnings: Record<string, Record<string, unknown>> = {
+  'std/chat-completion': { messages: [{ role: 'user', content: editorText.firstMessage }] },
+}
+
 /** The tasks by what they make; one that no model does is offered last. */
 export function Palette({ close }: { close: () => void }) {
   const { tasks, workflow, apply, select } = useEditor()
@@ -28,8 +33,7 @@ export function Palette({ close }: { close: () => void }) {
   const add = (task: TaskFacts) => {
     const id = freeId(idForTask(task.id), new Set(workflow.nodes.map(node => node.id)))
     const position = placeForNode(workflow.nodes)
-    const inputs = firstInputs(task.input_schema)
-    if (task.id === 'std/chat-completion') inputs.messages = [{ role: 'user', content: editorText.firstMessage }]
+    const inputs = { ...firstInputs(task.input_schema), ...beginnings[task.id] }
     const [model] = task.models
     apply(
       addNode(id, {

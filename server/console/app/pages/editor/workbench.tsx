@@ -56,7 +56,10 @@ export function Workbench({
   const [side, setSide] = useState<Side>('properties')
   const [selected, setSelected] = useState<string>()
   const [adding, setAdding] = useState(false)
-  const [running, setRunning] = useState<Runnable>()
+  // A link with `?run` opens the dialog at once, for what is stored.
+  const [running, setRunning] = useState<Runnable | undefined>(() =>
+    !readOnly && version > 0 && new URLSearchParams(location.search).has('run') ? { id, version } : undefined,
+  )
   const [runId, setRunId] = useState<string>()
   const [line, setLine] = useState<{ number: number }>()
   const run = useRun(runId)

@@ -18,7 +18,7 @@ const readVersion = (id: string, version: number) =>
   dataOf(api.GET('/api/workflows/{id}', { params: { path: { id }, query: { version } } }))
 
 /** The versions of a workflow: compare two, restore one. */
-export function VersionList({ id }: { id: string }) {
+export default function VersionList({ id }: { id: string }) {
   const query = useInfiniteQuery({
     queryKey: ['workflows', 'versions', id],
     initialPageParam: '',

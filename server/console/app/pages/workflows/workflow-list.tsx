@@ -1,5 +1,5 @@
 import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
-import { Copy, Download, History, Plus, Trash2 } from 'lucide-react'
+import { Copy, Download, History, Play, Plus, Trash2 } from 'lucide-react'
 import { useDeferredValue, useMemo, useState } from 'react'
 import { Link, useLocation, useSearchParams } from 'wouter'
 import { api, dataOf, type Schema } from '../../api/client.ts'
@@ -96,6 +96,11 @@ export function WorkflowList() {
             />
             {write && (
               <>
+                <IconButton
+                  icon={Play}
+                  label={workflowsText.actionOn(workflowsText.run, workflow.name)}
+                  onClick={() => go(`/workflows/${workflow.id}?run`)}
+                />
                 <IconButton
                   icon={Copy}
                   label={workflowsText.actionOn(workflowsText.duplicate, workflow.name)}

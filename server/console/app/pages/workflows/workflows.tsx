@@ -1,11 +1,11 @@
 import { lazy, Suspense } from 'react'
 import { Route, Switch } from 'wouter'
 import { Loading } from '../../components/loading.tsx'
-import { VersionList } from './version-list.tsx'
 import { WorkflowList } from './workflow-list.tsx'
 
-/** Graph and layout are loaded when a workflow is opened. */
+/** Graph, layout and YAML are loaded when a workflow is opened. */
 const Editor = lazy(() => import('../editor/editor.tsx'))
+const VersionList = lazy(() => import('./version-list.tsx'))
 
 export default function Workflows() {
   return (
@@ -13,7 +13,13 @@ export default function Workflows() {
       <Route path="/workflows">
         <WorkflowList />
       </Route>
-      <Route path="/workflows/:id/versions">{({ id }) => <VersionList id={id} />}</Route>
+      <Route path="/workflows/:id/versions">
+        {({ id }) => (
+          <Suspense fallback={<Loading />}>
+            <VersionList id={id} />
+          </Suspense>
+        )}
+      </Route>
       <Route path="/workflows/:id">
         {({ id }) => (
           <Suspense fallback={<Loading />}>

@@ -48,7 +48,7 @@ export function RunPanel({
       </div>
       {error && <Notice kind="bad">{error.message}</Notice>}
       {cancel.error && <Failed failure={cancel.error} />}
-      <Link href={`/executions/${id}`} className="text-accent underline">
+      <Link href={`/executions/${id}`} className="text-accent inline-block underline">
         {editorText.openExecution}
       </Link>
       <ul className="space-y-2">

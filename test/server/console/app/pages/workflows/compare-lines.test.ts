@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { compareLines, shownLines } from '../../../server/console/app/pages/workflows/compare-lines.ts'
+import { compareLines, shownLines } from '../../../../../../server/console/app/pages/workflows/compare-lines.ts'
 
 const signs = { same: ' ', added: '+', removed: '-' }
 const compared = (a: string, b: string) => compareLines(a, b).map(({ kind, text }) => signs[kind] + text)
