@@ -89,7 +89,7 @@ async function takeAll(url: string): Promise<void> {
   })
   const page = await context.newPage()
   const { parse } = await import('yaml')
-  const stored = await call<{ workflow: { id: string } }>('/api/workflows', parse(workflow) as object)
+  const stored = await call<{ workflow: { id: string } }>('/api/workflows', parse(workflow))
   for (const content of ['What are you?', 'And what can you do?', 'Thank you'])
     await call('/std/v1/chat/completions', { model: 'infer/tiny-chat', messages: [{ role: 'user', content }] })
   for (const prompt of ['a lighthouse at dusk', 'a cat on a roof', 'waves'])
