@@ -47,7 +47,7 @@ export async function openConsole(
   /** Variables of the server's environment. */
   environment: Record<string, string> = {},
 ): Promise<TestConsole> {
-  const home = openHome({ programs: ['ffmpeg', 'ffprobe', 'flock'] })
+  const home = openHome({ programs: ['ffmpeg', 'ffprobe'] })
   if (config) home.configure(config)
   const server = home.serve([], environment)
   const [browser] = await Promise.all([

@@ -9,7 +9,8 @@ let hub: Awaited<ReturnType<typeof openHub>>
 let console: TestConsole
 beforeAll(async () => {
   hub = await openHub({ 'Owner/Tiny-GGUF': { files: { 'tiny-Q4_K_M.gguf': tinyChat() } } })
-  console = await openConsole(undefined, { HF_ENDPOINT: hub.endpoint })
+  // Downloads need programs of util-linux.
+  console = await openConsole(undefined, { HF_ENDPOINT: hub.endpoint, PATH: process.env.PATH ?? '' })
 })
 afterAll(async () => {
   await console?.[Symbol.asyncDispose]()
