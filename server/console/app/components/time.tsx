@@ -22,7 +22,12 @@ function watch(reader: () => void): () => void {
 
 /** A time as distance from now; the exact time is shown when the pointer rests on it. `at` is in Unix seconds. */
 export function Time({ at }: { at: number }) {
-  const text = useSyncExternalStore(watch, () => relativeText(at, Math.max(now, Date.now() - 10_000)))
+  const text = useSyncExternalStore(watch, () => {
+    const clock = Math.max(now, Date.now() - 10_000)
+    // The clock of the page is some seconds behind: what has just happened does not lie in the future.
+    const isRecent = at * 1_000 > clock && at * 1_000 <= Date.now()
+    return relativeText(at, isRecent ? at * 1_000 : clock)
+  })
   return (
     <time dateTime={new Date(at * 1_000).toISOString()} title={dateText(at)} className="whitespace-nowrap">
       {text}

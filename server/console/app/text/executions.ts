@@ -11,6 +11,7 @@ export const executionsText = {
   allWorkflows: 'All workflows',
   statuses: ['pending', 'running', 'completed', 'failed', 'cancelled', 'timed_out'],
   columns: {
+    node: 'Node',
     execution: 'Execution',
     status: 'State',
     workflow: 'Workflow',

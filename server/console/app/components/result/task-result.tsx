@@ -31,13 +31,14 @@ export function TaskResult({ task, result, inputs }: Shown) {
     return (
       <div className={files.length > 1 ? 'grid grid-cols-2 gap-3' : ''}>
         {files.map((file, at) => (
-          <FileResult key={file.url} file={file} at={at} result={result} />
+          <FileResult key={file.url} file={file} at={at} shown={{ task, result, inputs }} />
         ))}
       </div>
     )
   const view = views[task]?.({ task, result, inputs })
   if (view) return view
   const words = textOf(result)
+  if (words?.trim() === '') return <p className="text-muted">{text.noText}</p>
   return words === undefined ? (
     <CodeBlock code={JSON.stringify(result, null, 2)} label={text.result} />
   ) : (
@@ -135,13 +136,20 @@ function Embeddings({ vectors }: { vectors: readonly (readonly number[])[] }) {
   )
 }
 
-function FileResult({ file, at, result }: { file: ResultFile; at: number; result: unknown }) {
+function FileResult({ file, at, shown }: { file: ResultFile; at: number; shown: Shown }) {
   const url = ownUrl(file.url)
-  const { prompt = '', seed_used: seed } = result as { prompt?: string; seed_used?: number }
+  const { prompt = '', seed_used: seed } = { ...(shown.inputs as object), ...(shown.result as object) } as {
+    prompt?: string
+    seed_used?: number
+  }
   return (
     <figure className="min-w-0 space-y-2">
       {file.kind === 'image' && (
-        <img src={url} alt={text.image(at + 1, prompt)} className="border-line w-full rounded-md border" />
+        <img
+          src={url}
+          alt={text.image(at + 1, prompt)}
+          className="border-line max-h-[70dvh] max-w-full rounded-md border"
+        />
       )}
       {file.kind === 'video' && (
         // oxlint-disable-next-line jsx-a11y/media-has-caption

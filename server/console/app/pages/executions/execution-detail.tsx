@@ -123,7 +123,7 @@ function Shown({ execution }: { execution: Execution }) {
 function NodeTable({ nodes, show }: { nodes: readonly ExecutionNode[]; show: (id: string) => void }) {
   const columns: readonly Column<ExecutionNode>[] = [
     {
-      name: text.views.list,
+      name: text.columns.node,
       show: ({ node_id }) => (
         <button type="button" className="text-accent text-left hover:underline" onClick={() => show(node_id)}>
           {node_id}

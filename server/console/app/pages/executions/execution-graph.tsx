@@ -11,7 +11,7 @@ import {
 import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { executionsText as text } from '../../text/executions.ts'
 import { cardSize, graphOfExecution } from './graph-of-execution.ts'
-import { NodeCard, nameId } from './node-card.tsx'
+import { farZoom, NodeCard, nameId } from './node-card.tsx'
 import { NodeStatesContext, openNodeStates } from './node-states.ts'
 import type { Execution, ExecutionNode } from './use-execution.ts'
 
@@ -20,6 +20,8 @@ type Select = (id: string | undefined) => void
 const nodeTypes = { node: NodeCard }
 const proOptions = { hideAttribution: true }
 const fitOptions = { padding: 0.1, maxZoom: 1 }
+/** The view of a node that is selected where it cannot be read. */
+const nearOptions = { maxZoom: 0.75 }
 /** Above this number of nodes only what is in view is drawn. */
 const manyNodes = 60
 // Sizes and handles are known, so nothing is measured when a node is drawn.
@@ -90,13 +92,20 @@ const Graph = memo(function Graph({
       graph.edges.map(({ from, to }): Edge => ({ id: `${from} ${to}`, source: from, target: to, focusable: false })),
     [graph],
   )
-  // The detail of a node stands beside the graph and takes some of its width.
   const instance = useRef<ReactFlowInstance>(undefined)
-  const detailShown = selected !== undefined
+  const detailShown = useRef(false)
   useEffect(() => {
-    const timer = setTimeout(() => void instance.current?.fitView(fitOptions), 50)
+    // The detail of a node takes some of the width of the graph, after this render.
+    const timer = setTimeout(() => {
+      const flow = instance.current
+      const resized = detailShown.current !== (selected !== undefined)
+      detailShown.current = selected !== undefined
+      if (selected !== undefined && flow !== undefined && flow.getZoom() < farZoom)
+        void flow.fitView({ ...nearOptions, nodes: [{ id: selected }] })
+      else if (resized) void flow?.fitView(fitOptions)
+    }, 50)
     return () => clearTimeout(timer)
-  }, [detailShown])
+  }, [selected])
   const opened = useCallback((one: ReactFlowInstance) => {
     instance.current = one
   }, [])

@@ -10,7 +10,7 @@ import { useNodeState } from './node-states.ts'
 import type { ExecutionNode } from './use-execution.ts'
 
 /** Below this zoom nothing of a card can be read, so only its name and state are drawn. */
-const farZoom = 0.5
+export const farZoom = 0.5
 
 /** The id of the text that names the card of a node: its state is part of the name and changes. */
 export const nameId = (node: string): string => `node-name-${node}`
@@ -37,7 +37,7 @@ export const NodeCard = memo(function NodeCard({ id, selected }: NodeProps<Node>
   const edge = selected ? 'border-accent outline-accent outline-2' : (edges[status] ?? 'border-line')
   return (
     <div
-      className={`relative h-full overflow-hidden rounded-lg border text-xs ${edge} ${isFar ? (far[status] ?? 'bg-raised text-muted') : 'bg-surface'}`}
+      className={`relative h-full rounded-lg border text-xs ${edge} ${isFar ? (far[status] ?? 'bg-raised text-muted') : 'bg-surface'}`}
     >
       <span id={nameId(id)} className="sr-only">
         {text.nodeLabel(id, jobsText.statuses[status] ?? status)}
@@ -75,7 +75,7 @@ function Near({ node }: { node: ExecutionNode }) {
         {medium && <Thumbnail kind={medium.kind} url={ownUrl(medium.url)} />}
       </div>
       {status === 'running' && typeof progress === 'number' && (
-        <div className="bg-raised absolute inset-x-0 bottom-0 h-1">
+        <div className="bg-raised absolute inset-x-0 bottom-0 h-1 overflow-hidden rounded-b-lg">
           <div className="bg-accent h-full" style={{ width: `${Math.round(progress * 100)}%` }} />
         </div>
       )}

@@ -1,5 +1,7 @@
 import { createContext, useContext, useSyncExternalStore } from 'react'
-import type { ExecutionNode } from './use-execution.ts'
+import type { Schema } from '../../api/schema.ts'
+
+type ExecutionNode = Schema<'ExecutionNode'>
 
 /** The nodes of an execution by id, beside the graph: a card reads its own, so an update draws only what changed. */
 export function openNodeStates() {
@@ -11,7 +13,7 @@ export function openNodeStates() {
       nodes = new Map(next.map(node => [node.node_id, node]))
       for (const listener of listeners) listener()
     },
-    watch(listener: () => void): () => void {
+    watch: (listener: () => void): (() => void) => {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
