@@ -57,6 +57,8 @@ import { openStreams } from '../server/std/streams.ts'
 import { openThroughput } from '../server/throughput.ts'
 import { openTimings } from '../server/timings.ts'
 import { openWebhookBodies } from '../server/webhook-bodies.ts'
+import { openModelCommand } from './models/model-command.ts'
+import { openServerModels } from './models/server-models.ts'
 import { openServerPull } from './models/server-pull.ts'
 import { linkOf } from './serve/console-link.ts'
 import { removeServerFile, writeServerFile } from './server-file.ts'
@@ -246,6 +248,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const webhooks = openWebhooks({ store, keys, config: config.webhooks, render, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks })
+  const runModelCommand = openModelCommand({ dataDir, configPath: path })
+  const models = openServerModels({ run: runModelCommand, log })
   const flushUses = () => Promise.all([accounts.flushUses(), sessions.flush()])
   const flushing = setInterval(() => void flushUses(), 10_000).unref()
 
@@ -261,7 +265,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     tokenLimiter,
     registry,
     reload,
-    modelPull: openServerPull({ dataDir, configPath: path }),
+    models,
+    modelPull: openServerPull(runModelCommand),
     fleet,
     jobs,
     responses: openResponses({ store, jobs, retentionMs: config.limits.response_retention }),
@@ -293,6 +298,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     clearInterval(flushing)
     throughput.close()
     reload.close()
+    models.close()
     // Every step runs even if an earlier one failed: data that is not written now is lost.
     const steps = [
       () => Promise.all([server.drain(drainMs), jobs.drain(drainMs), expansion.close()]),

@@ -58,6 +58,7 @@ export const idPrefixes = [
   'msg',
   'upload',
   'part',
+  'download',
 ] as const
 export type IdPrefix = (typeof idPrefixes)[number]
 

@@ -76,7 +76,7 @@ async function handle(call: Call, owners: DispatchOptions['owners']): Promise<vo
   // With `metrics: token` a connection from this machine needs a token too.
   const access = route.scope === 'loopback' && owners.config.metrics === 'token' ? 'admin:read' : route.scope
   const caller =
-    loopbackCaller(req, route, owners) ??
+    loopbackCaller(call, route, owners) ??
     authenticate(call, access, owners.accounts, {
       wrong: owners.wrongTokens,
       address: clientAddress(req, owners.config.trusted_proxies),

@@ -17,6 +17,7 @@ import type { Log } from '../core/log.ts'
 import type { Media } from '../core/media/media.ts'
 import type { Config } from '../core/models/config.ts'
 import type { Fleet } from '../core/models/fleet.ts'
+import type { ModelAdministration } from '../core/models/model-administration.ts'
 import type { ModelPull } from '../core/models/model-pull.ts'
 import type { Registry } from '../core/models/registry.ts'
 import type { Reload } from '../core/models/reload.ts'
@@ -54,6 +55,8 @@ export interface Owners {
   plans: Plans
   registry: Registry
   reload: Pick<Reload, 'status'>
+  /** Adds models to this machine and removes them. */
+  models: ModelAdministration
   /** Downloads a model and offers it. */
   modelPull: ModelPull
   fleet: Fleet

@@ -9,6 +9,7 @@ import { libraryRoutes } from './api/library.ts'
 import { logRoutes } from './api/logs.ts'
 import { meRoutes } from './api/me.ts'
 import { memberRoutes } from './api/members.ts'
+import { modelAdministrationRoutes } from './api/model-administration.ts'
 import { modelLoadRoutes } from './api/model-loading.ts'
 import { modelStatusRoutes } from './api/model-status.ts'
 import { organizationLimitRoutes } from './api/organization-limits.ts'
@@ -70,6 +71,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...taskRoutes(owners),
     ...voiceModelRoutes(owners),
     ...modelLoadRoutes(owners),
+    ...modelAdministrationRoutes(owners),
     ...jobRoutes(owners),
     ...eventRoutes(owners),
     ...generateRoutes(owners),

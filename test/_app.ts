@@ -41,6 +41,8 @@ export interface TestApp extends AsyncDisposable {
   logged(message: string | RegExp): Promise<Record<string, unknown>>
   /** Lines that the server logged as errors. A test that expects some empties it; any that remain fail the test. */
   errors: string[]
+  /** All lines that the server has logged. */
+  lines: readonly string[]
   fetch(
     path: string,
     options?: {
@@ -82,7 +84,9 @@ export async function startApp(
   )
   const errors: string[] = []
   const awaited = new Set<(line: string) => void>()
+  const lines: string[] = []
   const log = openLog('info', line => {
+    lines.push(line)
     if (line.includes('"level":"error"')) errors.push(line)
     for (const seen of awaited) seen(line)
   })
@@ -106,6 +110,7 @@ export async function startApp(
         awaited.add(seen)
       }),
     errors,
+    lines,
     fetch: (path, { method, body, token = secret, headers, signal } = {}) =>
       fetch(app.url + path, {
         method: method ?? (body === undefined ? 'GET' : 'POST'),

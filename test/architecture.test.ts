@@ -37,7 +37,7 @@ const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
   [consoleFolder.slice(0, -1)]: {
     own: /^server\/console\/app\//,
     packages:
-      /^(react(-dom\/client)?$|wouter$|lucide-react$|@tanstack\/react-(query|virtual)$|openapi-fetch$|eventsource-parser$|@xyflow\/react$|@dagrejs\/dagre$|uplot$|@codemirror\/[\w-]+$|yaml$)/,
+      /^(react(-dom\/client)?$|wouter$|lucide-react$|@tanstack\/react-(query|virtual)$|openapi-fetch$|eventsource-parser$|@xyflow\/react$|@dagrejs\/dagre$|uplot$|@codemirror\/[\w-]+$|@lezer\/highlight$|yaml$)/,
   },
   cli: { own: /^(cli|server|core|gpu)\//, packages: /^(node:|zod$|commander$|consola(\/|$)|undici$|uqr$|yaml$)/ },
 }
@@ -162,8 +162,9 @@ test('SQL is written in core/store only', () => {
 })
 
 test('the environment is read in one place', () => {
-  // The launchers of the program itself ask before any configuration exists.
-  const allowed = /^(core\/config|core\/assets|core\/extract\w*|cli\/main|cli\/terminal|bin\/.*)\.ts$/
+  // The launchers of the program itself ask before any configuration exists. Samples are code that people run.
+  const allowed =
+    /^(server\/console\/app\/pages\/playground\/samples|core\/config|core\/assets|core\/extract\w*|cli\/main|cli\/terminal|bin\/.*)\.ts$/
   expect(
     sources.filter(
       path => /process\.env\b/.test(read(path)) && !allowed.test(path) && !path.startsWith('core/assets/'),

@@ -14,6 +14,10 @@ interface Options {
 
 const Code = z.object({ url: z.string(), expires_at: z.number() })
 
+/** Without a display, as over SSH, there is nobody in front of a browser, and xdg-open would run one in the terminal. */
+const hasDisplay = ({ environment }: Terminal): boolean =>
+  Boolean(environment['DISPLAY'] || environment['WAYLAND_DISPLAY'])
+
 /** `infer console`: opens the web console signed in, with a one-time link. */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
@@ -25,8 +29,7 @@ export function define(command: Command, terminal: Terminal): void {
       const client = openClient(dataDirectory(dataDir))
       const { url, expires_at } = await client.ask({ method: 'POST', path: '/api/session/codes', answer: Code })
       if (json) return terminal.json({ url, expires_at })
-      // In a pipe or over SSH there is nobody in front of a browser.
-      if (open && terminal.isTerminal) {
+      if (open && terminal.isTerminal && hasDisplay(terminal)) {
         const reason = await openBrowser(url)
         if (reason === undefined) return terminal.print(`The console is open in the browser: ${client.url}/console`)
         terminal.remark(`No browser was opened, because ${reason}. Open this link yourself within two minutes.`)

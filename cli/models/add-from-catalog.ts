@@ -51,7 +51,7 @@ export async function addFromCatalog(
   const obstacle = obstacleOf(model, fit)
   if (!json) show(model, choice, terminal)
   if (obstacle !== null && !json) terminal.warn(obstacle)
-  if (!yes && (!withoutQuestion || obstacle !== null)) {
+  if (!yes && !options.dryRun && (!withoutQuestion || obstacle !== null)) {
     if (json || !terminal.interactive)
       throw refused('conflict', `${obstacle ?? ''} Add --yes to add the model anyway.`.trim())
     const question = `Download ${downloadText(choice, model)} and add it to ${path}?`

@@ -5,7 +5,7 @@ import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile } from '../../core/models/config-file.ts'
-import { addModel, offerToys } from '../../core/models/edit.ts'
+import { addModel, type ModelEntry, offerToys } from '../../core/models/edit.ts'
 import type { PullEvent } from '../../core/models/hub/pull.ts'
 import { type HubSettings, hubSettings } from '../../core/models/hub/settings.ts'
 import { Bytes } from '../../core/quantities.ts'
@@ -18,13 +18,14 @@ import { localDirectory } from '../local-only.ts'
 import { readCount, readList, withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
 import { sizeText } from '../quantities-text.ts'
-import { shellWord } from '../serve/try-next.ts'
 import type { Terminal } from '../terminal.ts'
 import { isOffered } from './is-offered.ts'
 import type { Located } from './locate.ts'
 import type { GivenSettings, Proposal } from './proposal.ts'
 import { download, withTokenFile } from './pull.ts'
 import { openPullDisplay } from './pull-progress.ts'
+import { showDryRun, showProposal } from './show-proposal.ts'
+import { tryCommand } from './try-command.ts'
 
 export interface AddOptions extends GivenSettings {
   yes?: boolean
@@ -32,6 +33,8 @@ export interface AddOptions extends GivenSettings {
   dataDir?: string
   tokenFile?: string
   json?: boolean
+  /** Print what would be written, and write nothing. */
+  dryRun?: boolean
   /** Print the progress as JSON, and ask nothing: for a server that runs this command. */
   events?: boolean
   /** Keep offering the toy models if no other model is configured. */
@@ -59,6 +62,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--memory <size>', 'device memory to book instead of the estimate, such as 24GB', readSize)
     .option('--comfyui <where>', 'folder of the ComfyUI that runs the workflow, or its address')
     .option('--config <path>', 'the file to add it to; default: infer.yaml in the data directory')
+    .option('--dry-run', 'print the lines that would be added to the file, and change nothing')
     .option('-y, --yes', 'do not ask')
     .addOption(new Option('--events', 'print the progress as JSON, one object per line').hideHelp())
     .action((what: string, options: AddOptions) => {
@@ -70,6 +74,7 @@ export function define(command: Command, terminal: Terminal): void {
   withExamples(add, [
     ['infer model add qwen3-8b', 'from the catalog, in the quantization that fits'],
     ['infer model add starter', 'a small real chat model, 100 MB'],
+    ['infer model add qwen3-8b --dry-run', 'only show what would be written'],
     ['infer model add ~/models/qwen3-8b-q4_k_m.gguf', 'a file'],
     ['infer model add hf:Qwen/Qwen3-8B-GGUF', 'from a hub, the best file for most machines'],
     ['infer model add comfyui:flux.json --comfyui /opt/ComfyUI', 'a workflow that was exported in API format'],
@@ -117,10 +122,10 @@ export async function addByName(
 
 /** Throws usage when a question is necessary but there is no terminal. */
 export function requireInteractive(
-  { yes, json, withoutQuestion }: AddOptions & { withoutQuestion?: boolean },
+  { yes, json, dryRun, withoutQuestion }: AddOptions & { withoutQuestion?: boolean },
   terminal: Terminal,
 ): void {
-  if (!yes && !withoutQuestion && (json || !terminal.interactive))
+  if (!yes && !dryRun && !withoutQuestion && (json || !terminal.interactive))
     throw usage('This command asks for confirmation, which needs a terminal. Add --yes to accept the proposal.')
 }
 
@@ -131,6 +136,16 @@ class AlreadyOffered extends Error {
   constructor(id: string) {
     super(`'${id}' is offered already`)
     this.id = id
+  }
+}
+
+/** Thrown to end a dry run before anything is downloaded or written. */
+class OnlyProposed extends Error {
+  readonly proposal: Proposal
+
+  constructor(proposal: Proposal) {
+    super('dry run')
+    this.proposal = proposal
   }
 }
 
@@ -165,6 +180,9 @@ export async function addOne(
   const { propose } = await import('./proposal.ts')
   const { usesLlamaServer } = await import('./projector.ts')
   const taken = new Set(models.map(({ id }) => id))
+  const keepsToys = options.toys === true && models.length === 0
+  const editOf = (entry: ModelEntry) => (text: string, name: string) =>
+    addModel(keepsToys ? offerToys(text, name) : text, entry, name)
   let agreed = yes
   let shown = false
   const consider = async (located: Located, question: string): Promise<Proposal> => {
@@ -178,7 +196,8 @@ export async function addOne(
         `${path} offers this model already, as '${same.id}'. Give another --id to offer it twice.`,
       )
     const proposal = await propose(located, options, { taken, dataDir })
-    if (!shown && !json) show(proposal, terminal)
+    if (options.dryRun) throw new OnlyProposed(proposal)
+    if (!shown && !json) showProposal(proposal, terminal)
     if (!shown && proposal.obstacle !== null) terminal.warn(proposal.obstacle)
     if (!shown && !json) for (const sentence of proposal.advice) terminal.warn(sentence)
     shown = true
@@ -205,6 +224,8 @@ export async function addOne(
     // Checked again on the downloaded file, because the preview read only its header over the network.
     proposal = await consider(located, `Add it to ${path}?`)
   } catch (thrown) {
+    if (thrown instanceof OnlyProposed)
+      return showDryRun(thrown.proposal, path, editOf(thrown.proposal.entry), options, terminal)
     if (thrown === declined) return terminal.remark('Nothing was changed.')
     if (thrown instanceof AlreadyOffered)
       return json
@@ -213,8 +234,7 @@ export async function addOne(
     throw thrown
   }
   const { entry, obstacle } = proposal
-  const keepsToys = options.toys === true && models.length === 0
-  editConfigFile(path, (text, name) => addModel(keepsToys ? offerToys(text, name) : text, entry, name), traitsOf)
+  editConfigFile(path, editOf(entry), traitsOf)
 
   const offered = await isOffered(entry.id, dataDir, signal).catch((thrown: unknown) => {
     signal.throwIfAborted()
@@ -247,30 +267,10 @@ export async function addOne(
     )
 }
 
-function show({ entry, facts }: Proposal, terminal: Terminal): void {
-  const { paint } = terminal
-  const width = Math.max(...facts.map(([about]) => about.length))
-  terminal.print(paint.name(entry.id))
-  for (const [about, text] of facts) terminal.print(`  ${paint.faint(about.padEnd(width))}  ${printable(text)}`)
-}
-
 /** Whether the server on this data directory runs as the same user as this process. */
 function isOurs(dataDir: string): boolean {
   const owner = statSync(dataDir, { throwIfNoEntry: false })?.uid
   return owner === undefined || owner === process.getuid?.()
-}
-
-/** Commands to try a model, by task; the first task that the model has is used, and `infer model test` if none is. */
-const tries: Partial<Record<Task, (model: string) => string>> = {
-  'std/chat-completion': model => `infer run ${model} "Hello"`,
-  'std/completion': model => `infer run ${model} "Hello"`,
-  'std/embeddings': model => `infer embed ${model} "Hello"`,
-  'std/rerank': model => `infer rerank ${model} "a question" "an answer" "something else"`,
-}
-
-function tryCommand(id: string, can: readonly Task[]): string {
-  const task = (Object.keys(tries) as Task[]).find(one => can.includes(one))
-  return task ? tries[task]!(shellWord(id)) : `infer model test ${shellWord(id)}`
 }
 
 function readTasks(text: string): Task[] {

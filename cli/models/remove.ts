@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { readConfig } from '../../core/models/config.ts'
-import { editConfigFile } from '../../core/models/config-file.ts'
+import { editConfigFile, previewConfigEdit } from '../../core/models/config-file.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { removeModel } from '../../core/models/edit.ts'
 import { confirm } from '../confirm.ts'
@@ -18,6 +18,7 @@ interface Options {
   dataDir?: string
   yes?: boolean
   deleteFiles?: boolean
+  dryRun?: boolean
   json?: boolean
 }
 
@@ -31,6 +32,7 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<id>', 'the model')
     .option('--delete-files', "also delete its files, if they are in infer's models folder")
     .option('--config <path>', 'the file to remove it from; default: infer.yaml in the data directory')
+    .option('--dry-run', 'print the lines that would be removed, and change nothing')
     .option('-y, --yes', 'do not ask; files stay unless --delete-files is given')
     .action((id: string, options: Options) => {
       const dataDir = localDirectory(command, options.dataDir)
@@ -50,7 +52,7 @@ async function run(
 ): Promise<void> {
   const { dataDir } = options
   const path = options.config ?? join(dataDir, 'infer.yaml')
-  if (!options.yes && (options.json || !terminal.interactive))
+  if (!options.yes && !options.dryRun && (options.json || !terminal.interactive))
     throw usage('This command asks for confirmation, which needs a terminal. Add --yes to confirm.')
   const { models, toys } = readConfig(path, options.config !== undefined)
   const model = models.find(one => one.id === id)
@@ -61,12 +63,20 @@ async function run(
         ? `'${id}' ships with infer and is offered because ${path} has 'toys: true'. Remove that line to offer only your models.`
         : `'${id}' ships with infer and is offered while ${path} lists no model. Add a model: infer model add`,
     )
+  const edit = (text: string, name: string) => removeModel(text, id, name)
+  const lines = previewConfigEdit(path, edit)
+  if (options.dryRun) {
+    if (options.json) return terminal.json({ model_id: id, config: path, lines, deleted: [] })
+    terminal.print(`This would be removed from ${path}:\n`)
+    for (const line of lines.removed) terminal.print(line)
+    return
+  }
   const files = model ? ownFiles(model, models, join(dataDir, 'models')) : []
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
 
   if (model && !options.yes && !(await confirm(`Remove '${id}' from ${path}?`, false, terminal, signal)))
     return terminal.remark('Nothing was changed.')
-  editConfigFile(path, (text, name) => removeModel(text, id, name))
+  editConfigFile(path, edit)
   if (!options.json) terminal.print(`Removed '${id}' from ${path}.`)
 
   const shouldDelete =
@@ -75,7 +85,7 @@ async function run(
       (!options.yes && (await confirm(`Also delete ${files[0]!.path} (${sizeText(bytes)})?`, false, terminal, signal))))
   if (shouldDelete) deleteFiles(files)
   const deleted = shouldDelete ? files.map(file => file.path) : []
-  if (options.json) return terminal.json({ model_id: id, config: path, deleted })
+  if (options.json) return terminal.json({ model_id: id, config: path, lines, deleted })
   if (shouldDelete) terminal.print(`Deleted ${sizeText(bytes)}.`)
   else if (model?.source?.startsWith('/')) terminal.remark(`Its files stay: ${model.source}`)
   if (models.length === 1) terminal.remark('No model is configured now, so the toy models are offered.')

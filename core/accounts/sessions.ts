@@ -9,8 +9,8 @@ export const sessionMs = 12 * 3_600_000
 const extendMs = 60_000
 /** How long a one-time code is valid, milliseconds. */
 export const codeMs = 120_000
-/** Codes that are valid at the same time; another one ends the oldest. */
-const maxCodes = 1_000
+/** Codes that are valid at the same time, of one token and of all; another one ends the oldest. */
+const maxCodes = { ofToken: 10, ofAll: 1_000 }
 
 /**
  * Where a credential begins with it, the rest is the id of a session. No header can contain it, so an id that somebody
@@ -79,9 +79,10 @@ export function openSessions({
       const used = this.use(id)
       return used && store.tokens.verifyId(used.tokenId)
     },
-    /** Ends a session; does nothing if there is none. */
+    /** Ends a session. Without one it writes nothing, because anybody can send an id. */
     async end(id: string): Promise<void> {
       const digest = digestOf(id)
+      if (!store.sessions.find(digest)) return
       extended.delete(digest.toString('base64'))
       await store.sessions.remove(digest)
     },
@@ -101,9 +102,12 @@ export function openSessions({
     /** A code that begins one session of the token within two minutes. */
     createCode(tokenId: string): { code: string; expiresAt: number } {
       for (const [digest, { expiresAt }] of codes) {
-        if (expiresAt > now() && codes.size < maxCodes) break
+        if (expiresAt > now() && codes.size < maxCodes.ofAll) break
         codes.delete(digest)
       }
+      // One token must not end the codes of others.
+      const own = [...codes].filter(([, one]) => one.tokenId === tokenId)
+      for (const [digest] of own.slice(0, Math.max(0, own.length + 1 - maxCodes.ofToken))) codes.delete(digest)
       const code = newSecret()
       const expiresAt = now() + codeMs
       codes.set(digestOf(code).toString('base64'), { tokenId, expiresAt })

@@ -16,8 +16,10 @@ import {
 import { dirname, join } from 'node:path'
 import { Failure } from '../failure.ts'
 import { configSchema, parseConfig } from './config.ts'
+import { configLines } from './config-lines.ts'
 import { schemaFile } from './edit.ts'
 import type { Model } from './model.ts'
+import type { ConfigLines } from './model-administration.ts'
 
 /** How often an edit is repeated because another process has changed the file meanwhile. */
 const maxAttempts = 5
@@ -49,6 +51,21 @@ export function editConfigFile(
     }
     if (attempt === maxAttempts) throw new Failure('conflict', `Another process keeps changing ${path}. Try again.`)
   }
+}
+
+/**
+ * Returns the lines of infer.yaml that an edit would add and remove. Throws what the edit and the check throw; writes
+ * nothing.
+ */
+export function previewConfigEdit(
+  path: string,
+  edit: (text: string, path: string) => string,
+  check?: (model: Model) => unknown,
+): ConfigLines {
+  const before = textOf(path) ?? ''
+  const after = edit(before, path)
+  if (check) parseConfig(after, path, check)
+  return configLines(before, after)
 }
 
 function textOf(path: string): string | undefined {

@@ -56,17 +56,22 @@ export interface ApiFilePage {
   now: number
 }
 
+export const libraryKinds = ['image', 'video', 'audio'] as const
+export type LibraryKind = (typeof libraryKinds)[number]
+
 export interface NewLibraryItem {
-  /** The id of its video file. */
+  /** The id of its image, video or audio file. */
   id: string
   organizationId: string
   jobId: string
   task: Task
   modelId: string
   prompt: string
-  seed: number
-  fps: number
-  numFrames: number
+  /** Null if the engine has none. */
+  seed: number | null
+  /** Null unless it is a video. */
+  fps: number | null
+  numFrames: number | null
   thumbnailId: string | null
   createdAt: number
 }
@@ -80,7 +85,9 @@ export interface LibraryFilter {
   /** Words of the prompt, in any case. */
   search?: string
   modelId?: string
-  /** Videos of jobs of the tokens of this user. */
+  /** Only images, videos or audio. */
+  kind?: LibraryKind
+  /** Files of jobs of the tokens of this user. */
   userId?: string
   createdAfter?: number
   createdBefore?: number

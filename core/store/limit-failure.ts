@@ -15,7 +15,7 @@ export function limitFailure({ limit, organization, max, used }: LimitReached, n
     case 'stored_bytes':
       return new Failure(
         'storage_full',
-        `The files of the organization '${organization}' have ${bytesText(used)} of the ${bytesText(max)} that it may store, so there is no room for another. Delete files (DELETE /std/v1/files/{id}), jobs with their files (DELETE /api/jobs/{id}) or videos of the library.`,
+        `The files of the organization '${organization}' have ${bytesText(used)} of the ${bytesText(max)} that it may store, so there is no room for another. Delete files (DELETE /std/v1/files/{id}), jobs with their files (DELETE /api/jobs/{id}) or items of the library.`,
         { facts: { ...facts, used_bytes: used, max_bytes: max } },
       )
     case 'uploads_per_day': {

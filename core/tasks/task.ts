@@ -151,6 +151,4 @@ export interface GenerationTaskRecord extends TaskFacts<GenerationTask | ImageTa
     files: ResultFile[],
     times: { inference: number; now: number },
   ): object
-  /** Whether each result is listed in the library. */
-  inLibrary: boolean
 }

@@ -94,6 +94,11 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
     )
   }
 
+  async function end(id: string): Promise<void> {
+    await sessions.end(id)
+    accounts.forgetVerified()
+  }
+
   return [
     route({
       method: 'POST',
@@ -121,27 +126,38 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
         requirePage(call)
         const tokenId = tokenOf(body, call)
         const previous = sessionIdOf(call.req, config)
-        if (previous !== undefined) await sessions.end(previous)
+        if (previous !== undefined) await end(previous)
         const { id, expiresAt } = await sessions.begin(tokenId)
         // The same checks as for every request: a code may be older than the revocation of its token.
         call.caller = accounts.authenticate(sessionCredential(id))
-        call.addHeaders(['set-cookie', sessionCookie(call.origin, id)])
+        call.addHeaders(['set-cookie', sessionCookie(call.req, id, config)])
         return view(call.caller, call, expiresAt)
       },
     }),
     route({
       method: 'GET',
       path: '/api/session',
-      scope: 'user:read',
+      // A session may lack every scope of reading: its token decides.
+      scope: 'public',
       tag,
       summary: 'Get session',
-      description: `Returns the session of the cookie. ${onlyConsole}`,
+      description: `Returns the session of the cookie, whatever its scopes. ${onlyConsole}`,
       response: Session,
-      errorCodes: ['origin_not_allowed', 'not_found'],
+      errorCodes: [
+        'missing_api_key',
+        'token_revoked',
+        'token_expired',
+        'organization_disabled',
+        'outside_allowed_hours',
+        'origin_not_allowed',
+        'not_found',
+      ],
       handle(_, call) {
         requirePage(call)
-        const used = sessions.use(sessionIdOf(call.req, config) ?? '')
-        if (!used) throw sessionEnded()
+        const id = sessionIdOf(call.req, config)
+        const used = id === undefined ? undefined : sessions.use(id)
+        if (id === undefined || !used) throw sessionEnded()
+        call.caller = accounts.authenticate(sessionCredential(id))
         return view(call.caller, call, used.expiresAt)
       },
     }),
@@ -158,9 +174,8 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
       async handle(_, call) {
         requirePage(call)
         const id = sessionIdOf(call.req, config)
-        if (id !== undefined) await sessions.end(id)
-        accounts.forgetVerified()
-        call.addHeaders(['set-cookie', sessionCookie(call.origin, '')])
+        if (id !== undefined) await end(id)
+        call.addHeaders(['set-cookie', sessionCookie(call.req, '', config)])
         return { ended: true as const }
       },
     }),

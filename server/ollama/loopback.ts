@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Accounts, Caller } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Config } from '../../core/models/config.ts'
-import { credentialOf, isLocal } from '../auth.ts'
+import { isLocal } from '../auth.ts'
 import { hostName } from '../host.ts'
 import type { Route } from '../route.ts'
 
@@ -21,18 +21,18 @@ export const isOwnProgram = (req: IncomingMessage): boolean =>
   ownName.test(hostName(req.headers.host ?? '') ?? '')
 
 /**
- * Returns the caller of a request below `/ollama` that comes without a token, as `ollama.loopback_token` allows;
+ * Returns the caller of a request below `/ollama` that comes without a token or session, as `ollama.loopback_token` allows;
  * undefined for every other request, which authenticates itself. Throws Failure `missing_api_key`, also for a request
  * that the setting does not let in, and the codes of `accounts.authenticate`.
  */
 export function loopbackCaller(
-  req: IncomingMessage,
+  { req, credential }: { req: IncomingMessage; credential: string | undefined },
   { path, scope }: Pick<Route, 'path' | 'scope'>,
   { accounts, config }: { accounts: Pick<Accounts, 'authenticateId'>; config: Pick<Config, 'ollama'> },
 ): Caller | undefined {
   const id = config.ollama.loopback_token
   if (scope === 'public' || !path.startsWith('/ollama/')) return undefined
-  if (credentialOf(req.headers) !== undefined || req.headers.authorization !== undefined) return undefined
+  if (credential !== undefined || req.headers.authorization !== undefined) return undefined
   if (id === undefined)
     throw new Failure(
       'missing_api_key',

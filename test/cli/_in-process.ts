@@ -17,7 +17,7 @@ export interface InProcess {
 export async function runInProcess(
   args: readonly string[],
   env: Record<string, string>,
-  { input, isTerminal = false }: { input?: Uint8Array; isTerminal?: boolean } = {},
+  { input, isTerminal = false, display }: { input?: Uint8Array; isTerminal?: boolean; display?: string } = {},
 ): Promise<InProcess> {
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
@@ -27,7 +27,7 @@ export async function runInProcess(
     stdin: stdin as unknown as NodeJS.ReadStream,
     stdout: Object.assign(stdout, isTerminal ? { isTTY: true, columns: 80 } : {}) as unknown as NodeJS.WriteStream,
     stderr: stderr as unknown as NodeJS.WriteStream,
-    env: {},
+    env: display === undefined ? {} : { DISPLAY: display },
   })
   let failure: Failure | undefined
   let program: Awaited<ReturnType<typeof openProgram>> | undefined

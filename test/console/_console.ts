@@ -43,13 +43,20 @@ export interface ConsolePage extends AsyncDisposable {
 
 /** Starts a server and a browser; one for each test file. */
 export async function openConsole(config?: { models?: object[]; limits?: object }): Promise<TestConsole> {
-  const home = openHome()
+  const home = openHome({ programs: ['ffmpeg', 'ffprobe'] })
   if (config) home.configure(config)
   const server = home.serve()
   const [browser] = await Promise.all([
     driver.launch({
       executablePath: chromium!,
-      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+      args: [
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-dev-shm-usage',
+        // A microphone that beeps.
+        '--use-fake-device-for-media-stream',
+        '--use-fake-ui-for-media-stream',
+      ],
     }),
     server.ready,
   ])

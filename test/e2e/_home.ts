@@ -57,17 +57,23 @@ export interface Server {
 
 /**
  * An empty machine: an empty home, and an environment of HOME, INFER_DATA_DIR and a PATH that contains only the
- * programs that wrap engines. The data directory lies in the home unless it is given. Everything started in it is ended
+ * programs that wrap engines, and `programs` where they are installed. The data directory lies in the home unless it is given. Everything started in it is ended
  * with it; errors in a log fail the test.
  */
 export type Home = ReturnType<typeof openHome>
 
-export function openHome({ dataDir: elsewhere }: { dataDir?: string } = {}) {
+export function openHome({
+  dataDir: elsewhere,
+  programs = [],
+}: {
+  dataDir?: string
+  programs?: readonly string[]
+} = {}) {
   if (!existsSync(executable)) throw new Error('build/infer is missing. Run: npm run pack')
   const folder = mkdtempSync(join(tmpdir(), 'infer-e2e-'))
   const tools = join(folder, 'tools')
   mkdirSync(tools)
-  for (const name of ['setpriv', 'unshare', 'bwrap']) {
+  for (const name of ['setpriv', 'unshare', 'bwrap', ...programs]) {
     const found = (process.env.PATH ?? '')
       .split(':')
       .map(place => join(place, name))

@@ -22,6 +22,10 @@ const unsent: Record<string, string> = {
   'POST /ollama/api/copy': 'as for push',
   'DELETE /ollama/api/delete': 'as for push',
   'POST /std/v1/videos/{id}/remix': 'as for push',
+  'POST /api/models':
+    'downloads a model; test/server/api/model-administration.test.ts does so from a stand-in for the hub',
+  'DELETE /api/model-downloads/{id}': 'as for POST /api/models',
+  'DELETE /api/models/{id}': 'as for POST /api/models',
   'POST /api/session': 'sets the cookie of a page; test/server/console/session.test.ts does so',
   'GET /api/session': 'needs the cookie of a page',
   'DELETE /api/session': 'needs the cookie of a page',
@@ -115,6 +119,8 @@ describe('every example of the reference is answered as documented', soon, () =>
       'GET /api/tasks',
       'GET /api/voice/models',
       'POST /api/session/codes',
+      'GET /api/model-catalog',
+      'GET /api/model-downloads',
     ])
       await run.send(name)
     await run.send('GET /std/v1/models/{id}', { path })

@@ -90,6 +90,11 @@ const written: Record<string, string> = {
   'GET /api/model-status': 'user:read',
   'GET /api/tasks': 'user:read',
   'GET /api/voice/models': 'user:read',
+  'GET /api/model-catalog': 'admin:read',
+  'POST /api/models': 'admin:write',
+  'GET /api/model-downloads': 'admin:read',
+  'DELETE /api/model-downloads/:id': 'admin:write',
+  'DELETE /api/models/**:id': 'admin:write',
   'GET /api/models/**:id': 'admin:read',
   'POST /api/models/**:id/load': 'admin:write',
   'POST /api/models/**:id/unload': 'admin:write',
@@ -218,7 +223,7 @@ const written: Record<string, string> = {
   'GET /': 'public',
   'GET /console': 'public',
   'POST /api/session': 'public',
-  'GET /api/session': 'user:read',
+  'GET /api/session': 'public',
   'DELETE /api/session': 'public',
   'POST /api/session/codes': 'user:read',
   'GET /docs': 'public',
@@ -253,31 +258,49 @@ test('the table of routes equals this list', () => {
   expect(Object.fromEntries(routes.map(route => [`${route.method} ${route.path}`, route.scope]))).toEqual(written)
 })
 
+/** Sends a request to every route that needs a scope; expects 403 that names the scope exactly where it lacks. */
+async function expectScopes(subset: readonly Scope[], by: { token: string | null; headers?: Record<string, string> }) {
+  for (const route of routes.filter(({ scope }) => scope !== 'public')) {
+    const needed = route.scope === 'loopback' ? 'admin:read' : route.scope
+    for (const path of [route.path, ...(route.aliases ?? [])]) {
+      const response = await app.fetch(filled(path), {
+        method: route.method,
+        ...by,
+        ...(route.method === 'GET' || route.method === 'DELETE' ? {} : { body: {} }),
+      })
+      // A stream of events does not end by itself.
+      const streamed = response.headers.get('content-type')?.startsWith('text/event-stream')
+      const body = streamed ? String(await response.body?.cancel()) : await response.text()
+      const refused = response.status === 403 && body.includes('insufficient_scope')
+      expect([route.method, path, subset.join(), response.status === 401, refused], body).toEqual([
+        route.method,
+        path,
+        subset.join(),
+        false,
+        !subset.includes(needed as Scope),
+      ])
+      if (refused) expect(body).toContain(`"required_scope":"${needed}"`)
+    }
+  }
+}
+
 test('every route × every set of scopes: accepted with the scope, else 403 that names it', async () => {
   const subsets = Array.from({ length: 16 }, (_, bits) => scopes.filter((_, at) => bits & (1 << at)))
-  for (const subset of subsets.filter(({ length }) => length > 0)) {
-    const secret = await token(subset)
-    for (const route of routes.filter(({ scope }) => scope !== 'public')) {
-      const needed = route.scope === 'loopback' ? 'admin:read' : route.scope
-      for (const path of [route.path, ...(route.aliases ?? [])]) {
-        const response = await app.fetch(filled(path), {
-          method: route.method,
-          token: secret,
-          ...(route.method === 'GET' || route.method === 'DELETE' ? {} : { body: {} }),
-        })
-        // A stream of events does not end by itself.
-        const streamed = response.headers.get('content-type')?.startsWith('text/event-stream')
-        const body = streamed ? String(await response.body?.cancel()) : await response.text()
-        const refused = response.status === 403 && body.includes('insufficient_scope')
-        expect([route.method, path, subset.join(), refused], body).toEqual([
-          route.method,
-          path,
-          subset.join(),
-          !subset.includes(needed as Scope),
-        ])
-        if (refused) expect(body).toContain(`"required_scope":"${needed}"`)
-      }
-    }
+  for (const subset of subsets.filter(({ length }) => length > 0))
+    await expectScopes(subset, { token: await token(subset) })
+})
+
+test('a session of the console may do on every route what its token may do', async () => {
+  const ownPage = { 'x-infer-console': '1', 'sec-fetch-site': 'same-origin' }
+  for (const scope of scopes) {
+    const begun = await app.fetch('/api/session', {
+      token: null,
+      headers: ownPage,
+      body: { token: await token([scope]) },
+    })
+    const cookie = begun.headers.get('set-cookie')!.split(';')[0]!
+    await expectScopes([scope], { token: null, headers: { ...ownPage, cookie } })
+    expect((await app.fetch('/api/session', { token: null, headers: { ...ownPage, cookie } })).status).toBe(200)
   }
 })
 

@@ -154,11 +154,11 @@ function inspect(connection: Connection, report: DatabaseReport, { quick, onStep
   )
   expectNone(
     'SELECT count(*) FROM library JOIN files USING (id) WHERE removed_at IS NOT NULL',
-    rows => `${rows} videos are in the library and their files are removed.`,
+    rows => `${rows} files are in the library and their files are removed.`,
   )
   expectNone(
     'SELECT count(*) FROM library JOIN files USING (id) WHERE library.organization_id <> files.organization_id',
-    rows => `${rows} videos are in the library of another organization than their file's.`,
+    rows => `${rows} files are in the library of another organization than their file's.`,
   )
   expectNone(
     `SELECT count(*) FROM files JOIN jobs ON jobs.id = files.job_id AND jobs.organization_id = files.organization_id

@@ -19,6 +19,10 @@ interface LibraryRow extends FileRow {
   thumbnail_id: string | null
 }
 
+/** Columns that were made for videos take these numbers where a file has no such figure. */
+const noSeed = -1
+const noFigure = 0
+
 const fold = (text: string): string => text.normalize('NFKC').toLowerCase()
 
 const itemOf = (row: LibraryRow): LibraryItem => ({
@@ -28,9 +32,9 @@ const itemOf = (row: LibraryRow): LibraryItem => ({
   task: row.task,
   modelId: row.model_id,
   prompt: row.prompt,
-  seed: row.seed,
-  fps: row.fps,
-  numFrames: row.num_frames,
+  seed: row.seed === noSeed ? null : row.seed,
+  fps: row.fps || null,
+  numFrames: row.num_frames || null,
   thumbnailId: row.thumbnail_id,
   createdAt: row.item_created_at,
   file: fileOf(row),
@@ -52,9 +56,9 @@ export function openLibraryRows(connection: Connection) {
         item.modelId,
         item.prompt,
         fold(item.prompt),
-        item.seed,
-        item.fps,
-        item.numFrames,
+        item.seed ?? noSeed,
+        item.fps ?? noFigure,
+        item.numFrames ?? noFigure,
         item.thumbnailId,
         item.createdAt,
       )
@@ -97,7 +101,7 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
   const page = Array.from({ length: maxWords + 1 }, (_, words) =>
     connection.prepare<unknown[], LibraryRow>(
       `${columns} WHERE library.organization_id = ? AND library.id < ? AND library.id >= ?
-         AND (? IS NULL OR model_id = ?) AND (? IS NULL OR ${ofUser}) AND library.created_at > ? AND library.created_at < ?
+         AND (? IS NULL OR model_id = ?) AND (? IS NULL OR substr(content_type, 1, 5) = ?) AND (? IS NULL OR ${ofUser}) AND library.created_at > ? AND library.created_at < ?
          ${'AND instr(folded, ?) > 0 '.repeat(words)} ORDER BY library.id DESC LIMIT ?`,
     ),
   )
@@ -108,7 +112,7 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
       return row && itemOf(row)
     },
     list(organizationId: string, filter: LibraryFilter): { items: LibraryItem[]; next: string | null } {
-      const { limit, after = '~', search = '', modelId = null, userId = null } = filter
+      const { limit, after = '~', search = '', modelId = null, kind = null, userId = null } = filter
       const words = fold(search).split(/\s+/).filter(Boolean).slice(0, maxWords)
       const floorId = floor.get(organizationId, after, scan - 1)
       const rows = page[words.length]!.all(
@@ -117,6 +121,8 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
         floorId ?? '',
         modelId,
         modelId,
+        kind,
+        kind,
         userId,
         userId,
         filter.createdAfter ?? -1,

@@ -105,7 +105,7 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
         price: model.price,
         ...(makesImages(task) ? { image: imageKindOf(stored) } : {}),
         files: outputs.files,
-        library: record.inLibrary ? [libraryItem(job, stored, completed, outputs)] : [],
+        library: libraryItems(job, stored, completed, outputs),
       }
       // The job was cancelled after the engine had finished, so its files are removed.
       if (signal.aborted) {
@@ -131,24 +131,26 @@ function previewLimit(report: RunReport, { previews = 0, num_images }: EngineInp
   }
 }
 
-function libraryItem(
+function libraryItems(
   job: JobRecord,
   inputs: GenerationInputs,
   { seed_used, prompt }: Completed,
   { results }: Outputs,
-): NewLibraryItem {
-  const [video] = results
-  return {
-    id: video!.file_id,
-    organizationId: job.organizationId,
-    jobId: job.id,
-    task: job.task,
-    modelId: job.modelId,
-    prompt: prompt ?? inputs.prompt,
-    seed: seed_used,
-    fps: video!.fps ?? inputs.fps,
-    numFrames: video!.num_frames ?? inputs.num_frames,
-    thumbnailId: video!.thumbnail_id ?? null,
-    createdAt: Date.now(),
-  }
+): NewLibraryItem[] {
+  return results.map(file => {
+    const isVideo = file.content_type.startsWith('video/')
+    return {
+      id: file.file_id,
+      organizationId: job.organizationId,
+      jobId: job.id,
+      task: job.task,
+      modelId: job.modelId,
+      prompt: prompt ?? inputs.prompt,
+      seed: seed_used,
+      fps: isVideo ? (file.fps ?? inputs.fps) : null,
+      numFrames: isVideo ? (file.num_frames ?? inputs.num_frames) : null,
+      thumbnailId: file.thumbnail_id ?? null,
+      createdAt: Date.now(),
+    }
+  })
 }

@@ -72,6 +72,5 @@ export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'v
     prepare,
     engineTask: () => id,
     resultOf: (inputs, completed, files, { inference }) => resultOf(makes, inputs, completed, files, inference),
-    inLibrary: makes === 'video',
   }
 }

@@ -41,7 +41,6 @@ function openAiImageTask(id: ImageTask, title: string, aliases: string[]): Gener
     prepare,
     engineTask: ({ mask }) => engineTaskOf(id, { masked: mask !== null }),
     resultOf: imageResultOf,
-    inLibrary: false,
   }
 }
 

@@ -28,6 +28,9 @@ interface SpeechRunnerOptions {
   limits: Pick<Limits, 'output_size'>
 }
 
+/** Characters of the text by which an entry of the library is found. */
+const maxLibraryPrompt = 10_000
+
 /** Runs speech jobs: the audio is written to a file while the engine generates it. */
 export function openSpeechRunner({ files, registry, media, ffmpeg, conversion, limits }: SpeechRunnerOptions): RunTask {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<TaskResult> {
@@ -36,7 +39,8 @@ export function openSpeechRunner({ files, registry, media, ffmpeg, conversion, l
       throw new Failure('unsupported_task', `The task ${job.task} does not create speech.`)
     const model = registry.find(job.modelId)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
-    const prepared = record.prepare(JSON.parse(job.inputs), registry.catalog())
+    const request = JSON.parse(job.inputs) as { input: string; seed?: number | null }
+    const prepared = record.prepare(request, registry.catalog())
     const { route, engineFormat, format, characters } = prepared
     await conversion.check(engineFormat, format)
     const sender = { organizationId: job.organizationId, origin: job.origin ?? '', jobId: job.id, signal }
@@ -83,7 +87,21 @@ export function openSpeechRunner({ files, registry, media, ffmpeg, conversion, l
       usage: speechUsage(characters, seconds),
       price: model.price,
       files: [file],
-      library: [],
+      library: [
+        {
+          id: file.id,
+          organizationId: job.organizationId,
+          jobId: job.id,
+          task: job.task,
+          modelId: job.modelId,
+          prompt: request.input.slice(0, maxLibraryPrompt),
+          seed: request.seed ?? null,
+          fps: null,
+          numFrames: null,
+          thumbnailId: null,
+          createdAt: Date.now(),
+        },
+      ],
     }
     // The job was cancelled after the engine had finished, so its files are removed.
     if (signal.aborted) {

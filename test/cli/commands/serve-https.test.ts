@@ -98,7 +98,7 @@ test.each([
   expect([ended.exitCode, ended.stderr]).toEqual([exitCode, expect.stringContaining(message)])
 })
 
-test('--open opens the console, and reports when there is no browser', async () => {
+test('--open opens the console signed in, and reports when there is no browser', async () => {
   const folder = temporaryFolder()
   const without = await serve(prepare(), ['--open'], { PATH: folder })
   await without.until(() => without.stderr().includes(`Open ${without.url} yourself`))

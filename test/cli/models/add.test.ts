@@ -33,6 +33,19 @@ const look = (what: string) =>
     onEvent: () => undefined,
   })
 
+test('a dry run prints the lines and writes nothing', async () => {
+  const { file, add, path } = setUp()
+  const model = file('Good-Model-Q4_K_M.gguf', tinyChat())
+  const { exitCode, stdout } = await add(model, ['--dry-run'])
+  expect([exitCode, stdout]).toEqual([
+    0,
+    expect.stringMatching(/would be added to .*infer\.yaml:\n\n.*- id: good-model/s),
+  ])
+  const { lines } = json(await add(model, ['--dry-run', '--json'])) as { lines: { added: string[]; removed: string[] } }
+  expect([lines.added.length > 2, lines.removed]).toEqual([true, []])
+  expect(existsSync(path)).toBe(false)
+})
+
 test('a file is inspected, proposed and added, and comments are kept', async () => {
   const { file, add, written, path } = setUp('# mine\nmodels:\n  - id: first # the first\n    source: /m.gguf\n')
   const model = file('Good-Model-Q4_K_M.gguf', tinyChat())

@@ -23,6 +23,13 @@ test('a later start prints the address, the models and commands to try, and no s
   expect(text).not.toContain('sk-infer')
 })
 
+test('a link to the console is in the text for a terminal only', () => {
+  const linked = { ...started, consoleLink: 'http://127.0.0.1:8787/console/sign-in#code=abc' }
+  expect(greeting(linked, plain)).toContain('Console  http://127.0.0.1:8787/console/sign-in#code=abc')
+  expect(greeting(started, plain)).not.toContain('Console')
+  expect(plainGreeting(linked)).not.toContain('code=')
+})
+
 test('a server that other machines reach prints an address that is not loopback', () => {
   const lan = { ...started, urls: ['http://127.0.0.1:8787', 'http://192.0.2.2:8787'] }
   expect(greeting(lan, plain)).toContain('INFER_URL=http://192.0.2.2:8787 INFER_TOKEN=… infer chat')

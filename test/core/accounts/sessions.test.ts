@@ -8,6 +8,7 @@ function openWithClock() {
   const rows = new Map<string, SessionRecord>()
   const key = (digest: Uint8Array) => Buffer.from(digest).toString('hex')
   const clock = { now: 1_000_000 }
+  const written = { removals: 0 }
   const store: Pick<Store, 'sessions'> = {
     sessions: {
       add: async session => void rows.set(key(session.digest), session),
@@ -15,11 +16,14 @@ function openWithClock() {
       extend: async these => {
         for (const { digest, expiresAt } of these) rows.set(key(digest), { ...rows.get(key(digest))!, expiresAt })
       },
-      remove: async digest => void rows.delete(key(digest)),
+      remove: async digest => {
+        rows.delete(key(digest))
+        written.removals++
+      },
     },
   }
   const log = openLog('error', () => {})
-  return { sessions: openSessions({ store: store as Store, log, now: () => clock.now }), clock, rows }
+  return { sessions: openSessions({ store: store as Store, log, now: () => clock.now }), clock, rows, written }
 }
 
 test('a session ends 12 hours after its last request', async () => {
@@ -33,8 +37,17 @@ test('a session ends 12 hours after its last request', async () => {
   expect(sessions.use(id)).toBeUndefined()
 })
 
+test('ending a session that does not exist writes nothing', async () => {
+  const { sessions, rows, written } = openWithClock()
+  const { id } = await sessions.begin('tok_1')
+  await sessions.end('guess')
+  expect([rows.size, written.removals]).toEqual([1, 0])
+  await sessions.end(id)
+  expect([rows.size, written.removals]).toEqual([0, 1])
+})
+
 test('its end is stored, so that a restart does not shorten it', async () => {
-  const { sessions, clock, rows } = openWithClock()
+  const { sessions, clock, rows, written } = openWithClock()
   const { id } = await sessions.begin('tok_1')
   clock.now += sessionMs / 2
   sessions.use(id)
@@ -61,11 +74,13 @@ test('a code works once and for two minutes', () => {
   expect(() => sessions.useCode(late.code)).toThrow('older than two minutes')
 })
 
-test('codes that nobody uses are bounded', () => {
+test('a token has ten codes at most, and ends no code of another token', () => {
   const { sessions } = openWithClock()
-  const first = sessions.createCode('tok_1')
-  for (let at = 0; at < 1_000; at++) sessions.createCode('tok_1')
-  expect(() => sessions.useCode(first.code)).toThrow()
+  const other = sessions.createCode('tok_other')
+  const all = Array.from({ length: 11 }, () => sessions.createCode('tok_1').code)
+  expect(() => sessions.useCode(all[0]!)).toThrow('used before')
+  expect(all.slice(1).map(code => sessions.useCode(code))).toEqual(Array.from({ length: 10 }, () => 'tok_1'))
+  expect(sessions.useCode(other.code)).toBe('tok_other')
 })
 
 test('only a credential of the server itself is a session', () => {

@@ -8,7 +8,9 @@ import { makeOrganization } from '../_organization.ts'
 
 interface Item {
   id: string
-  video: { url: string; content_type: string; file_name: string; file_size: number }
+  kind: string
+  file: { url: string; content_type: string }
+  video: { url: string; content_type: string; file_name: string; file_size: number } | null
   thumbnail_url: string | null
   job_id: string
   created_at: number
@@ -45,22 +47,25 @@ afterAll(() => app[Symbol.asyncDispose]())
 
 const list = async (query = '', token = app.secret) =>
   (await (await app.fetch(`/api/library${query}`, { token })).json()) as Page
-const prompts = async (query: string) => (await list(query)).items.map(({ prompt }) => prompt)
+const videos = (query: string) => list(`${query || '?'}&kind=video`)
+const prompts = async (query: string) => (await videos(query)).items.map(({ prompt }) => prompt)
 
 test('every generated video is listed, newest first, with its facts', async () => {
-  const { items, has_more, next_cursor } = await list()
+  const { items, has_more, next_cursor } = await videos('')
   expect(items.map(({ prompt }) => prompt)).toEqual(made.map(({ prompt }) => prompt).toReversed())
   expect([has_more, next_cursor]).toEqual([false, null])
   const [newest] = items
   expect(newest).toEqual({
     id: expect.stringMatching(/^file-/) as string,
     object: 'library_item',
-    video: {
+    kind: 'video',
+    file: {
       url: expect.stringMatching(`^${app.url}/files/${newest!.id}/.*[?]exp=`) as string,
       content_type: 'video/mp4',
       file_name: expect.stringMatching(/[.]mp4$/) as string,
       file_size: expect.any(Number) as number,
     },
+    video: newest!.file,
     thumbnail_url: expect.stringContaining(`${app.url}/files/file-`) as string,
     prompt: 'Straße, 100% café_au_lait',
     seed: 9,
@@ -75,11 +80,22 @@ test('every generated video is listed, newest first, with its facts', async () =
     created_at: expect.any(Number) as number,
     expires_at: expect.any(Number) as number,
   })
-  const video = await fetch(newest!.video.url)
-  expect([video.status, (await video.arrayBuffer()).byteLength]).toEqual([200, newest!.video.file_size])
+  const video = await fetch(newest!.file.url)
+  expect([video.status, (await video.arrayBuffer()).byteLength]).toEqual([200, newest!.video!.file_size])
   const thumbnail = await fetch(newest!.thumbnail_url!)
   expect([thumbnail.status, thumbnail.headers.get('content-type')]).toEqual([200, 'image/webp'])
   expect(await (await app.fetch(`/api/library/${newest!.id}`)).json()).toEqual(newest)
+})
+
+test('images are listed with a thumbnail, and without the figures of videos', async () => {
+  const [newest, ...more] = (await list('?kind=image')).items
+  expect(more).toEqual([])
+  expect(newest).toMatchObject({ kind: 'image', video: null, width: 64, height: 64, fps: null, num_frames: null })
+  expect([newest!.prompt, newest!.task]).toEqual(['a picture of the sea', 'slug/text-to-image'])
+  expect((await fetch(newest!.file.url)).headers.get('content-type')).toBe('image/png')
+  expect((await fetch(newest!.thumbnail_url!)).headers.get('content-type')).toBe('image/webp')
+  expect((await list()).items[0]).toMatchObject({ id: newest!.id })
+  expect((await list('?kind=audio')).items).toEqual([])
 })
 
 test.each([
@@ -99,7 +115,7 @@ test.each([
 })
 
 test('times are Unix seconds', async () => {
-  const { created_at: at } = (await list()).items[1]!
+  const { created_at: at } = (await videos('')).items[1]!
   expect(await prompts(`?created_after=${at - 5}&created_before=${at + 5}`)).toContain('a dog by the sea')
 })
 
@@ -116,6 +132,7 @@ test('page by page the list is the same', async () => {
 
 test.each([
   ['?limit=0', 'limit'],
+  ['?kind=text', 'kind'],
   ['?limit=101', 'limit'],
   ['?after=x', 'after'],
   ['?after=../../etc', 'after'],
@@ -144,7 +161,7 @@ test('another organization has an empty list, and entries answer as if they did 
 })
 
 test('a removed video is gone from the list, from its addresses and from the disk; its job is kept', async () => {
-  const [item] = (await list('?q=cat')).items
+  const [item] = (await videos('?q=cat')).items
   const stored = () =>
     readdirSync(join(app.dataDir, 'files', app.organizationId)).filter(name => name.startsWith(item!.id))
   expect(stored()).toHaveLength(1)
@@ -153,7 +170,7 @@ test('a removed video is gone from the list, from its addresses and from the dis
   expect((await remove()).status).toBe(404)
   expect((await app.fetch(`/api/library/${item!.id}`)).status).toBe(404)
   expect(await prompts('')).toHaveLength(2)
-  for (const url of [item!.video.url, item!.thumbnail_url!, made[0]!.url]) {
+  for (const url of [item!.file.url, item!.thumbnail_url!, made[0]!.url]) {
     const response = await fetch(url)
     expect([response.status, ((await response.json()) as { error: { code: string } }).error.code]).toEqual([
       410,

@@ -1,4 +1,8 @@
+import { lstatSync, readdirSync, readFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
 import { startApp, type TestApp } from '../../_app.ts'
 
 let app: TestApp
@@ -25,11 +29,26 @@ async function signIn(token = app.secret, headers: Record<string, string> = {}):
   return answer.headers.get('set-cookie')!.split(';')[0]!
 }
 
-async function createToken(body: object): Promise<{ token: { id: string }; secret: string }> {
-  const answer = await app.fetch(`/api/organizations/${app.organizationId}/tokens`, { body: { name: 'test', ...body } })
+async function createToken(body: object, organization = app.organizationId) {
+  const answer = await app.fetch(`/api/organizations/${organization}/tokens`, { body: { name: 'test', ...body } })
   expect(answer.status).toBe(201)
   return (await answer.json()) as { token: { id: string }; secret: string }
 }
+
+/** Reads the session, or begins one with `body`, with a Host header that fetch does not send. */
+const askAs = (host: string, { url }: TestApp, headers: Record<string, string>, body?: object) =>
+  new Promise<{ status: number; cookie: string | undefined }>((resolve, reject) => {
+    const sent = request(`${url}/api/session`, {
+      method: body ? 'POST' : 'GET',
+      headers: { ...headers, host, ...(body ? { 'content-type': 'application/json' } : {}) },
+    })
+    sent.once('error', reject)
+    sent.once('response', answer => {
+      answer.resume()
+      resolve({ status: answer.statusCode!, cookie: answer.headers['set-cookie']?.[0] })
+    })
+    sent.end(body && JSON.stringify(body))
+  })
 
 const codeOf = async (answer: Response) => ((await answer.json()) as { error: { code: string } }).error.code
 
@@ -91,6 +110,37 @@ describe('a session', () => {
     expect(await read).toContain('event: error')
   })
 
+  test('works behind a proxy that ends TLS and is not trusted, at the host of public_url', async () => {
+    await using proxied = await startApp({ public_url: 'https://gpu.example/' })
+    const ask = (headers: Record<string, string>, body?: object) =>
+      askAs('gpu.example', proxied, { ...ownPage, ...headers }, body)
+    const begun = await ask({ origin: 'https://gpu.example' }, { token: proxied.secret })
+    expect([begun.status, begun.cookie]).toEqual([201, expect.stringMatching(/^__Host-infer_session=.*; Secure$/)])
+    const cookie = begun.cookie!.split(';')[0]!
+    expect((await ask({ cookie })).status).toBe(200)
+    expect((await ask({ origin: 'http://gpu.example' }, { token: proxied.secret })).status).toBe(403)
+    // The same server without the proxy.
+    const direct = await askAs('127.0.0.1', proxied, ownPage, { token: proxied.secret })
+    expect([direct.status, direct.cookie]).toEqual([201, expect.not.stringContaining('Secure')])
+  })
+
+  test('ends with the time of its token, and while its organization is suspended', async () => {
+    const created = await app.fetch('/api/organizations', { body: { name: 'other' } })
+    const { id } = ((await created.json()) as { organization: { id: string } }).organization
+    const cookie = await signIn((await createToken({ scopes: ['user:read'] }, id)).secret)
+    expect((await send('/api/jobs', { ...ownPage, cookie })).status).toBe(200)
+    await app.fetch(`/api/organizations/${id}/suspend`, { method: 'POST' })
+    const suspended = await send('/api/jobs', { ...ownPage, cookie })
+    expect([suspended.status, await codeOf(suspended)]).toEqual([403, 'organization_disabled'])
+
+    const { token, secret } = await createToken({ scopes: ['user:read'] })
+    const short = await signIn(secret)
+    const path = `/api/organizations/${app.organizationId}/tokens/${token.id}/rotate`
+    expect((await app.fetch(path, { body: { overlap_seconds: 0 } })).status).toBe(200)
+    const expired = await send('/api/session', { ...ownPage, cookie: short })
+    expect([expired.status, await codeOf(expired)]).toEqual([401, 'token_expired'])
+  })
+
   test('is Secure and bound to the host behind TLS', async () => {
     await using proxied = await startApp({ trusted_proxies: ['127.0.0.1'], allowed_hosts: ['gpu.example'] })
     const headers = { ...ownPage, 'x-forwarded-proto': 'https', 'x-forwarded-host': 'gpu.example' }
@@ -120,7 +170,9 @@ describe('an attack', () => {
       ['/api/events', 'GET'],
       ['/api/models/fake/unload', 'POST'],
     ] as const)
-      expect((await send(path, { ...headers, cookie }, { method })).status, path).toBe(401)
+      expect((await send(path, { ...headers, cookie }, { method })).status, path).toBe(
+        path === '/api/session' ? 403 : 401,
+      )
   })
 
   test.each(foreign)('%s cannot sign a browser in or out', async (_, headers) => {
@@ -173,6 +225,53 @@ describe('an attack', () => {
       'token_revoked',
       null,
     ])
+  })
+
+  test('guesses of codes are slowed down as wrong tokens are, and right ones are not', async () => {
+    await using guessed = await startApp()
+    const use = (body: object) => guessed.fetch('/api/session', { token: null, headers: ownPage, body })
+    const statuses: number[] = []
+    for (let at = 0; at < 40; at++) statuses.push((await use({ code: `guess-${at}` })).status)
+    expect([statuses[0], statuses.at(-1)]).toEqual([401, 429])
+    expect((await use({ token: guessed.secret })).status).toBe(201)
+  })
+
+  test('a WebSocket has no header of the console, so it cannot use the cookie', async () => {
+    const cookie = await signIn()
+    const headers = { cookie, origin: app.url, 'sec-fetch-site': 'same-origin' }
+    const socket = new WebSocket(`${app.url.replace('http', 'ws')}/std/v1/realtime?intent=transcription`, { headers })
+    const status = await new Promise(resolve => {
+      socket.once('unexpected-response', (_, response) => resolve(response.statusCode))
+      socket.once('open', () => resolve('open'))
+    })
+    expect(status).toBe(401)
+  })
+
+  test('neither the log nor the database has what signs in', async () => {
+    const id = (await signIn()).split('=')[1]!
+    const { code } = (await (await app.fetch('/api/session/codes', { method: 'POST' })).json()) as { code: string }
+    await send('/api/session', ownPage, { method: 'POST', body: { code } })
+    const stored = readdirSync(app.dataDir, { recursive: true, encoding: 'utf8' })
+      .map(name => join(app.dataDir, name))
+      .filter(path => lstatSync(path).isFile() && !path.endsWith('root-token'))
+    expect(stored.some(path => path.endsWith('.db-wal'))).toBe(true)
+    for (const path of stored) {
+      const bytes = readFileSync(path)
+      for (const secret of [id, code, app.secret]) expect([path, bytes.includes(secret)]).toEqual([path, false])
+    }
+    expect(app.lines.filter(line => line.includes(id) || line.includes(code) || line.includes(app.secret))).toEqual([])
+  })
+
+  test('a page of an origin that cors.origins lists reads nothing with the cookie', async () => {
+    await using opened = await startApp({ cors: { origins: ['https://app.example'] } })
+    const headers = { origin: 'https://app.example', 'access-control-request-method': 'GET' }
+    const preflight = await opened.fetch('/api/jobs', { method: 'OPTIONS', token: null, headers })
+    expect(preflight.headers.get('access-control-allow-origin')).toBe('https://app.example')
+    expect(preflight.headers.get('access-control-allow-credentials')).toBeNull()
+    const begun = await opened.fetch('/api/session', { token: null, headers: ownPage, body: { token: opened.secret } })
+    const cookie = begun.headers.get('set-cookie')!.split(';')[0]!
+    const asked = { origin: 'https://app.example', cookie, 'x-infer-console': '1', 'sec-fetch-site': 'cross-site' }
+    expect((await opened.fetch('/api/jobs', { token: null, headers: asked })).status).toBe(401)
   })
 
   test('neither frames nor scripts of others come into the pages', async () => {

@@ -276,6 +276,15 @@ describe('as a job', () => {
     const file = await fetch(audio_url)
     expect(file.headers.get('content-type')).toBe('audio/wav')
     expect(heardInWav(await bytesOf(file))).toBe('Kept for later')
+    const listed = (await (await app.fetch('/api/library?kind=audio&q=kept')).json()) as { items: object[] }
+    expect(listed.items[0]).toMatchObject({
+      id: file_id,
+      kind: 'audio',
+      prompt: 'Kept for later',
+      job_id: job.id,
+      seed: null,
+      thumbnail_url: null,
+    })
 
     const view = (await (await app.fetch(`/slug/requests/${job.queue_id}`)).json()) as Record<string, unknown>
     expect(view).toMatchObject({ status: 'completed', format: 'wav', audio_url: expect.stringContaining(file_id) })

@@ -160,6 +160,26 @@ export function fileRules({ store }: Subject): void {
     expect(idsOf((await store.library.list(owner, { limit: 9 })).items)).toEqual([third!.id])
   })
 
+  test('images and audio are in the library without the figures of videos, and are found by their kind', async () => {
+    const owner = await organization('org_kinds')
+    const none = { fps: null, numFrames: null }
+    const { job } = await store.jobs.submit(newJob({ organizationId: owner }))
+    const made = (['image/png', 'audio/mpeg', 'video/mp4'] as const).map(contentType => {
+      const { files, library } = newVideo({ organizationId: owner, jobId: job.id })
+      const file = { ...files[0]!, contentType }
+      const item = contentType === 'video/mp4' ? library[0]! : { ...library[0]!, ...none, thumbnailId: null }
+      return { file, item: contentType === 'audio/mpeg' ? { ...item, seed: null } : item }
+    })
+    const claim = (await store.jobs.claim(owner, job.id, Date.now()))!
+    const outcome = { files: made.map(({ file }) => file), library: made.map(({ item }) => item) }
+    const thumbnail = newFile({ organizationId: owner, jobId: job.id, id: made[2]!.item.thumbnailId! })
+    await store.jobs.settle(claim, { ...completed(), ...outcome, files: [...outcome.files, thumbnail] })
+    for (const [at, kind] of (['image', 'audio', 'video'] as const).entries()) {
+      const { items } = await store.library.list(owner, { limit: 9, kind })
+      expect(items).toEqual([{ ...made[at]!.item, file: { ...made[at]!.file, removedAt: null } }])
+    }
+  })
+
   test('the library is searched by words in any case, model and time, newest first, a page at a time', async () => {
     const owner = await organization('org_search')
     const { library } = await make(

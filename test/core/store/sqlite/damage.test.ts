@@ -240,14 +240,14 @@ test('inconsistencies are found: events, ledger, counts, files and library', asy
   ])
   expect(await after('UPDATE files SET removed_at = 1')).toEqual([
     'The stored bytes of 1 organizations do not match their files.',
-    '1 videos are in the library and their files are removed.',
+    '1 files are in the library and their files are removed.',
   ])
   expect(
     await after(`INSERT INTO organizations (id, name, plan, status, created_at) VALUES ('org_x', 'x', 'pro', 'active', 1);
     UPDATE files SET organization_id = 'org_x' WHERE purpose = 'output'`),
   ).toEqual([
     'The stored bytes of 1 organizations do not match their files.',
-    "1 videos are in the library of another organization than their file's.",
+    "1 files are in the library of another organization than their file's.",
   ])
   expect(await after(`UPDATE files SET job_id = (SELECT id FROM jobs WHERE status = 'cancelled')`)).toEqual([
     '2 files are of jobs that have made none.',

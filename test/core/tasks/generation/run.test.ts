@@ -170,7 +170,22 @@ test.each(['png', 'jpeg', 'webp'] as const)('images as %s: valid ones, of the re
     expect(file).toMatchObject({ organizationId, jobId: job.id })
     expect(Math.abs(file.expiresAt! - (Date.now() + 3_600_000))).toBeLessThan(10_000)
   }
-  expect(ran.library).toEqual([])
+  const thumbnails = ran.files.filter(({ purpose }) => purpose === 'thumbnail')
+  expect(ran.library).toEqual(
+    outputs.map(({ id }, at) => ({
+      id,
+      organizationId,
+      jobId: job.id,
+      task: 'slug/text-to-image',
+      modelId: 'painter',
+      prompt: 'a cat',
+      seed: 7,
+      fps: null,
+      numFrames: null,
+      thumbnailId: thumbnails[at]!.id,
+      createdAt: expect.any(Number) as number,
+    })),
+  )
   expect(workspaces()).toEqual([])
   const { runner } = await run(jobOf('slug/text-to-image', {}))
   await runner.undo(ran, job)

@@ -12,7 +12,7 @@ export function layoutGraph(
   edges: readonly { from: string; to: string }[],
 ): Map<string, { x: number; y: number }> {
   const graph = new dagre.graphlib.Graph()
-  graph.setGraph({ rankdir: 'LR', nodesep: 32, ranksep: 96 })
+  graph.setGraph({ rankdir: 'LR', nodesep: 32, ranksep: 64 })
   graph.setDefaultEdgeLabel(() => ({}))
   const known = new Set(boxes.map(({ id }) => id))
   for (const { id, width, height } of boxes) graph.setNode(id, { width, height })

@@ -1,3 +1,6 @@
+/** The id in the address of a workflow that is not stored yet. */
+export const newWorkflow = 'new'
+
 /**
  * What this browser keeps of a workflow: the server stores no comments, and unsaved changes survive a reload. Signing
  * out removes it (`infer.person.`).

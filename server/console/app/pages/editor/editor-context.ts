@@ -19,6 +19,8 @@ export interface EditorFacts {
   /** Id of the selected node. */
   selected: string | undefined
   select: (id: string | undefined) => void
+  /** Selects a node and moves the focus to its properties: for links, from where they may be out of sight. */
+  reveal: (id: string) => void
   /** States of the nodes in the execution that was run from here. */
   runs: ReadonlyMap<string, ExecutionNode>
 }

@@ -6,8 +6,10 @@ import {
   Controls,
   type Edge,
   type EdgeChange,
+  MiniMap,
   type Node,
   type NodeChange,
+  Position,
   ReactFlow,
   type ReactFlowInstance,
 } from '@xyflow/react'
@@ -15,6 +17,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { Button } from '../../components/button.tsx'
 import { Empty } from '../../components/page-heading.tsx'
 import { editorText } from '../../text/editor.ts'
+import { portPlaces, portSize, sizeOf } from './document/card-size.ts'
 import {
   addEdge,
   connect,
@@ -27,7 +30,7 @@ import {
   together,
 } from './document/edits.ts'
 import { type GraphEdge, graphOf, parametersId } from './document/graph.ts'
-import { inputOfHandle, orderHandles, outputOfHandle } from './document/ports.ts'
+import { inputOfHandle, orderHandles, outputOfHandle, type Ports } from './document/ports.ts'
 import { outputReference, upstreamOf } from './document/references.ts'
 import { useEditor } from './editor-context.ts'
 import { NodeCard, type NodeCardData } from './node-card.tsx'
@@ -37,20 +40,29 @@ type FlowEdge = Edge<{ edge: GraphEdge }>
 
 const nodeTypes = { card: NodeCard }
 const proOptions = { hideAttribution: true }
-const fitOptions = { padding: 0.15, maxZoom: 1 }
+/** At first texts can be read, even if not all nodes are in view; the button shows all. */
+const fitOptions = { padding: 0.1, minZoom: 0.55, maxZoom: 1 }
+const fitAllOptions = { padding: 0.1, maxZoom: 1 }
+/** Pixels left of the first node. */
+const margin = 16
 /** Above this number of nodes only what is in view is drawn. */
 const manyNodes = 60
+/** The smallest zoom then: the overview beside it shows the whole. */
+const manyMinZoom = 0.3
 
 /** The workflow as a graph: nodes are moved, connected and removed by mouse and keyboard. */
 export default function GraphView({ addNode }: { addNode: () => void }) {
-  const { workflow, tasks, apply, readOnly, selected, select } = useEditor()
+  const { workflow, tasks, apply, readOnly, selected, select, runs } = useEditor()
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set())
   const flow = useRef<ReactFlowInstance<FlowNode, FlowEdge>>(undefined)
   const unfold = useCallback(
     (key: string) => setExpanded(now => new Set(now.has(key) ? [...now].filter(one => one !== key) : [...now, key])),
     [],
   )
-  const graph = useMemo(() => graphOf(workflow, tasks, expanded), [workflow, tasks, expanded])
+  const ran = runs.size > 0
+  const ended = ran && [...runs.values()].every(({ finished_at: at, status }) => at !== null || status === 'skipped')
+  const graph = useMemo(() => graphOf(workflow, tasks, expanded, ran), [workflow, tasks, expanded, ran])
+  const many = graph.cards.length > manyNodes
   const [nodes, setNodes] = useState<FlowNode[]>([])
   const [edges, setEdges] = useState<FlowEdge[]>([])
 
@@ -70,6 +82,7 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
           draggable: node !== undefined && !readOnly,
           deletable: node !== undefined && !readOnly,
           ariaLabel: node ? `${editorText.node} ${id}` : editorText.parameters,
+          ...(many ? unmeasured(ports, node !== undefined, old?.measured) : {}),
         }
       })
     })
@@ -92,15 +105,20 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
         ),
       }))
     })
-  }, [graph, expanded, unfold, selected, readOnly])
+  }, [graph, expanded, unfold, selected, readOnly, many])
 
-  // The view follows when nodes are added or arranged, and not when a person moves one.
+  // The view follows when nodes are added or arranged or show all results, and not when a person moves one.
   const count = graph.cards.length
   const arranged = workflow.nodes.some(({ position }) => !position)
+  const left = Math.min(...graph.cards.map(({ at }) => at.x))
+  const latestLeft = useRef(left)
   useEffect(() => {
-    const timer = setTimeout(() => void flow.current?.fitView(fitOptions), 50)
+    latestLeft.current = left
+  })
+  useEffect(() => {
+    const timer = setTimeout(() => flow.current && void showStart(flow.current, latestLeft.current), 50)
     return () => clearTimeout(timer)
-  }, [count, arranged])
+  }, [count, arranged, ran, ended])
 
   const changeNodes = useCallback(
     (changes: NodeChange<FlowNode>[]) => {
@@ -160,6 +178,7 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
     <div className="border-line h-[28rem] overflow-hidden rounded-lg border lg:h-[calc(100dvh-13rem)]">
       <ReactFlow<FlowNode, FlowEdge>
         aria-label={editorText.graphLabel}
+        className="[--xy-controls-button-background-color-hover:var(--color-raised)] [--xy-controls-button-border-color:var(--color-line)] [--xy-controls-button-color-hover:var(--color-text)]"
         nodes={nodes}
         edges={edges}
         nodeTypes={nodeTypes}
@@ -174,17 +193,49 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
         isValidConnection={mayConnect}
         nodesConnectable={!readOnly}
         deleteKeyCode={readOnly ? null : ['Delete', 'Backspace']}
-        onlyRenderVisibleElements={count > manyNodes}
+        onlyRenderVisibleElements={many}
         proOptions={proOptions}
-        fitViewOptions={fitOptions}
-        minZoom={0.1}
-        fitView
+        minZoom={many ? manyMinZoom : 0.1}
       >
         <Background />
-        <Controls showInteractive={false} />
+        <Controls showInteractive={false} fitViewOptions={fitAllOptions} />
+        {many && (
+          <MiniMap
+            pannable
+            ariaLabel={editorText.overview}
+            className="max-md:hidden"
+            bgColor="var(--color-surface)"
+            maskColor="color-mix(in srgb, var(--color-raised) 70%, transparent)"
+            nodeColor="var(--color-control)"
+          />
+        )}
       </ReactFlow>
     </div>
   )
+}
+
+/** Shows the graph; if it is too wide, its beginning. */
+async function showStart(flow: ReactFlowInstance<FlowNode, FlowEdge>, left: number): Promise<void> {
+  await flow.fitView(fitOptions)
+  const { x, y, zoom } = flow.getViewport()
+  if (left * zoom + x < margin) await flow.setViewport({ x: margin - left * zoom, y, zoom })
+}
+
+/** The size and ports of a card that was not drawn yet, so that only cards in view need to be. */
+function unmeasured(ports: Ports, isNode: boolean, before: FlowNode['measured']): Partial<FlowNode> {
+  const { width, height } = sizeOf(ports)
+  return {
+    measured: before ?? { width, height },
+    handles: portPlaces(ports, isNode).map(({ id, y, isOutput }) => ({
+      id,
+      type: isOutput ? 'source' : 'target',
+      position: isOutput ? Position.Right : Position.Left,
+      x: (isOutput ? width : 0) - portSize / 2,
+      y: y - portSize / 2,
+      width: portSize,
+      height: portSize,
+    })),
+  }
 }
 
 const sameData = (a: NodeCardData, b: NodeCardData): boolean =>

@@ -58,7 +58,7 @@ export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps
             {node ? (node.name ?? node.id) : editorText.parameters}
           </span>
           {run ? (
-            <RunBadge node={run} />
+            <RunBadge status={run.status} progress={run.progress} />
           ) : (
             wrong.length > 0 && (
               <Badge kind={errors > 0 ? 'bad' : 'warning'}>{errors > 0 ? editorText.error : editorText.warning}</Badge>

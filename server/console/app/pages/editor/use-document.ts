@@ -4,7 +4,7 @@ import { useAnnounce } from '../../components/announcements.tsx'
 import { editorText } from '../../text/editor.ts'
 import { type Edit, EditFault } from './document/edits.ts'
 import { changed, openHistory, redone, undone } from './document/history.ts'
-import { parseWorkflow, textOf } from './document/workflow-document.ts'
+import { type Parsed, parseWorkflow, readDocument, textOf } from './document/workflow-document.ts'
 
 /** Owns the text of the edited workflow, its history, and what it says. */
 export function useDocument(initial: string) {
@@ -13,7 +13,12 @@ export function useDocument(initial: string) {
   const latest = useRef(history)
   const announce = useAnnounce()
   const text = history.present
-  const parsed = useMemo(() => parseWorkflow(text), [text])
+  const known = useRef<{ text: string; parsed: Parsed }>(undefined)
+  const parsedOf = useCallback((wanted: string): Parsed => {
+    if (known.current?.text !== wanted) known.current = { text: wanted, parsed: parseWorkflow(wanted) }
+    return known.current.parsed
+  }, [])
+  const parsed = useMemo(() => parsedOf(text), [parsedOf, text])
   const shown = useRef(parsed.workflow)
   // While a text has faults the graph shows what it said before. Unchanged parts stay the same objects.
   if (parsed.faults.length === 0) shown.current = replaceEqualDeep(shown.current, parsed.workflow)
@@ -29,17 +34,21 @@ export function useDocument(initial: string) {
   const apply = useCallback(
     (edit: Edit, group?: string) => {
       const before = latest.current.present
-      const { document, faults } = parseWorkflow(before)
+      const { document, faults } = parsedOf(before)
       if (faults[0]) return announce('bad', editorText.faulty(faults[0].line))
       try {
+        // Until the edit is complete the document says neither the text before nor the one after.
+        known.current = undefined
         edit(document)
-        setText(textOf(document, before), group)
+        const after = textOf(document, before)
+        known.current = { text: after, parsed: readDocument(document, after) }
+        setText(after, group)
       } catch (thrown) {
         if (!(thrown instanceof EditFault)) throw thrown
         announce('bad', thrown.message)
       }
     },
-    [announce, setText],
+    [announce, parsedOf, setText],
   )
   return {
     text,

@@ -15,7 +15,7 @@ export function useValidation(text: string, { faults, value, workflow }: Parsed,
     if (!enabled || value === undefined) return
     const controller = new AbortController()
     const check = async () => {
-      const { dag = { nodes: {} }, parameters, region } = value as Schema<'WorkflowToValidate'>
+      const { dag = { nodes: {} }, parameters, region } = value as Partial<Schema<'WorkflowToValidate'>>
       try {
         const { diagnostics } = await dataOf(
           api.POST('/api/workflows/validate', {

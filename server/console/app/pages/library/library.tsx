@@ -1,6 +1,139 @@
-import { PageHeading } from '../../components/page-heading.tsx'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { useDeferredValue } from 'react'
+import { Link, Route, Switch, useLocation, useRoute, useSearchParams } from 'wouter'
+import { api, dataOf } from '../../api/client.ts'
+import { useLiveRefresh } from '../../api/query-client.ts'
+import { Button, buttonClass } from '../../components/button.tsx'
+import { SelectField } from '../../components/choice.tsx'
+import { Empty, PageHeading } from '../../components/page-heading.tsx'
+import { Queried } from '../../components/queried.tsx'
+import { SearchField } from '../../components/search-field.tsx'
+import { libraryText as text } from '../../text/library.ts'
 import { shellText } from '../../text/shell.ts'
+import { ItemDialog } from './item-dialog.tsx'
+import { ItemTile, type LibraryItem } from './item-tile.tsx'
 
+const pageSize = 40
+
+/** Images, videos and audio that the organization has made. */
 export default function Library() {
-  return <PageHeading title={shellText.pages.library} />
+  const [search, setSearch] = useSearchParams()
+  const [, go] = useLocation()
+  const [, params] = useRoute('/library/:id')
+  const filter = { q: search.get('q') ?? '', kind: search.get('kind') ?? '', model: search.get('model') ?? '' }
+  const set = (name: string, value: string) =>
+    setSearch(
+      now => {
+        const next = new URLSearchParams(now)
+        if (value === '') next.delete(name)
+        else next.set(name, value)
+        return next
+      },
+      { replace: true },
+    )
+  const models = useQuery({
+    queryKey: ['library', 'models'],
+    queryFn: () => dataOf(api.GET('/std/v1/models')),
+    staleTime: 60_000,
+  })
+  const makers = (models.data?.data ?? []).filter(({ tasks }) =>
+    tasks.some(task => !/^std\/(?!audio-speech|image)/.test(task)),
+  )
+  const query = search.toString()
+  const back = `/library${query && `?${query}`}`
+  return (
+    <>
+      <PageHeading title={shellText.pages.library}>{text.about}</PageHeading>
+      <div className="mb-4 grid items-end gap-3 sm:grid-cols-[2fr_1fr_1fr]">
+        <SearchField label={text.search} value={filter.q} change={value => set('q', value)} />
+        <SelectField
+          label={text.kind}
+          value={filter.kind}
+          options={Object.entries(text.kinds).map(([value, name]) => ({ value, name }))}
+          onChange={event => set('kind', event.target.value)}
+        />
+        <SelectField
+          label={text.model}
+          value={filter.model}
+          options={[{ value: '', name: text.allModels }, ...makers.map(({ id }) => ({ value: id, name: id }))]}
+          onChange={event => set('model', event.target.value)}
+        />
+      </div>
+      <Items filter={filter} query={query} />
+      <Switch>
+        <Route path="/library/:id">{params?.id && <ItemDialog id={params.id} close={() => go(back)} />}</Route>
+      </Switch>
+    </>
+  )
 }
+
+interface Filter {
+  q: string
+  kind: string
+  model: string
+}
+
+function Items({ filter, query: address }: { filter: Filter; query: string }) {
+  // While somebody types, the list of the words before stays.
+  const { q, kind, model } = useDeferredValue(filter)
+  const query = useInfiniteQuery({
+    queryKey: ['library', 'items', q, kind, model],
+    queryFn: ({ pageParam }) =>
+      dataOf(
+        api.GET('/api/library', {
+          params: {
+            query: {
+              limit: pageSize,
+              ...(q === '' ? {} : { q }),
+              ...(kind === '' ? {} : { kind: kind as LibraryItem['kind'] }),
+              ...(model === '' ? {} : { model_id: model }),
+              ...(pageParam === '' ? {} : { after: pageParam }),
+            },
+          },
+        }),
+      ),
+    initialPageParam: '',
+    getNextPageParam: ({ next_cursor }) => next_cursor,
+    placeholderData: before => before,
+  })
+  useLiveRefresh(['job.completed'], ['library', 'items'])
+  const { hasNextPage, fetchNextPage, isFetchingNextPage } = query
+  return (
+    <Queried query={query} lines={8}>
+      {({ pages }) => {
+        const items = pages.flatMap(page => page.items)
+        if (items.length === 0 && !hasNextPage) return <Nothing filtered={q + kind + model !== ''} />
+        return (
+          <>
+            <ul aria-label={text.list} className="grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-4 xl:grid-cols-5">
+              {items.map(item => (
+                <ItemTile key={item.id} item={item} address={address} />
+              ))}
+            </ul>
+            {hasNextPage && (
+              <div className="mt-4 text-center">
+                <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+                  {shellText.more}
+                </Button>
+              </div>
+            )}
+          </>
+        )
+      }}
+    </Queried>
+  )
+}
+
+const Nothing = ({ filtered }: { filtered: boolean }) =>
+  filtered ? (
+    <Empty title={text.notFound}>
+      <p>{text.notFoundHint}</p>
+    </Empty>
+  ) : (
+    <Empty title={text.empty}>
+      <p>{text.emptyHint}</p>
+      <Link href="/playground" className={buttonClass()}>
+        {text.toPlayground}
+      </Link>
+    </Empty>
+  )

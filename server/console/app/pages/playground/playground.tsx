@@ -1,6 +1,181 @@
-import { PageHeading } from '../../components/page-heading.tsx'
+import { useQuery } from '@tanstack/react-query'
+import { useMemo } from 'react'
+import { Link, useSearchParams } from 'wouter'
+import { api, dataOf } from '../../api/client.ts'
+import { buttonClass } from '../../components/button.tsx'
+import { SelectField } from '../../components/choice.tsx'
+import { Failed } from '../../components/failed.tsx'
+import { Loading } from '../../components/loading.tsx'
+import { Notice } from '../../components/notice.tsx'
+import { ownUrl } from '../../components/own-url.ts'
+import { Empty, PageHeading } from '../../components/page-heading.tsx'
+import { Queried } from '../../components/queried.tsx'
+import { playgroundText as text } from '../../text/playground.ts'
 import { shellText } from '../../text/shell.ts'
+import { Chat } from './chat/chat.tsx'
+import { Completion } from './chat/completion.tsx'
+import { type ModelChoice, modelChoice, type TaskChoice, taskForFile } from './choices.ts'
+import { rememberPreview } from './form/previews.ts'
+import { TaskPanel } from './run/task-panel.tsx'
 
+/** What the address asks to begin with: a task, a model, the inputs of a job, or a file. */
+interface Beginning {
+  task?: string
+  model?: string
+  inputs?: Record<string, unknown>
+  notice?: string
+}
+
+/** Tries every task of every model. */
 export default function Playground() {
-  return <PageHeading title={shellText.pages.playground} />
+  const tasks = useQuery({
+    queryKey: ['playground', 'tasks'],
+    queryFn: () => dataOf(api.GET('/api/tasks')),
+    staleTime: 60_000,
+  })
+  const models = useQuery({
+    queryKey: ['playground', 'models'],
+    queryFn: () => dataOf(api.GET('/api/model-status')),
+    staleTime: 60_000,
+  })
+  return (
+    <>
+      <PageHeading title={shellText.pages.playground}>{text.about}</PageHeading>
+      <Queried query={tasks} lines={6}>
+        {({ tasks: all }) => (
+          <Queried query={models} lines={6}>
+            {({ models: states }) => <Prefilled tasks={all} models={states.map(modelChoice)} />}
+          </Queried>
+        )}
+      </Queried>
+    </>
+  )
+}
+
+/** Reads what the address asks to begin with. */
+function Prefilled({ tasks, models }: { tasks: readonly TaskChoice[]; models: readonly ModelChoice[] }) {
+  const [search] = useSearchParams()
+  const [job, file] = [search.get('job'), search.get('file')]
+  const query = useQuery({
+    queryKey: ['playground', 'beginning', job, file],
+    queryFn: () => (job === null ? beginningOfFile(file!, tasks) : beginningOfJob(job)),
+    enabled: job !== null || file !== null,
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  if (query.isLoading) return <Loading lines={6} />
+  const { notice, ...beginning } = query.data ?? {}
+  return (
+    <>
+      {query.error && <Failed failure={query.error} />}
+      {notice && (
+        <Notice kind="info" className="mb-4">
+          {notice}
+        </Notice>
+      )}
+      <Choices key={`${job} ${file}`} tasks={tasks} models={models} beginning={beginning} />
+    </>
+  )
+}
+
+async function beginningOfJob(id: string): Promise<Beginning> {
+  const params = { path: { id } }
+  const { task, model_id: model, inputs } = await dataOf(api.GET('/api/jobs/{id}', { params }))
+  if (inputs === null || typeof inputs !== 'object') return { task, model, notice: text.inputsGone }
+  const { file_id, ...others } = inputs as Record<string, unknown>
+  return { task, model, inputs: file_id ? { ...others, url: file_id } : others }
+}
+
+async function beginningOfFile(id: string, tasks: readonly TaskChoice[]): Promise<Beginning> {
+  const item = await dataOf(api.GET('/api/library/{id}', { params: { path: { id } } }))
+  const found = taskForFile(item.kind, tasks)
+  if (!found) return { notice: text.noTaskForFile(item.kind) }
+  rememberPreview(id, ownUrl(item.file.url))
+  return { task: found.task.id, inputs: { [found.field]: id } }
+}
+
+function Choices({
+  tasks,
+  models,
+  beginning,
+}: {
+  tasks: readonly TaskChoice[]
+  models: readonly ModelChoice[]
+  beginning: Beginning
+}) {
+  const [search, setSearch] = useSearchParams()
+  const offered = useMemo(() => tasks.filter(task => task.models.length > 0), [tasks])
+  const wanted = search.get('task') ?? beginning.task
+  const task = offered.find(({ id }) => id === wanted) ?? offered[0]
+  if (!task)
+    return (
+      <Empty title={text.noModels}>
+        <p>{text.noModelsHint}</p>
+        <Link href="/models" className={buttonClass()}>
+          {text.toModels}
+        </Link>
+      </Empty>
+    )
+  const able = models.filter(({ id }) => task.models.includes(id))
+  const named = search.get('model') ?? beginning.model
+  const model = able.find(({ id }) => id === named) ?? able[0]!
+  const other = able.find(({ id }) => id === search.get('with') && id !== model.id)
+  const set = (changed: Record<string, string>) =>
+    setSearch(
+      now => {
+        const next = new URLSearchParams(now)
+        for (const [name, value] of Object.entries(changed))
+          if (value === '') next.delete(name)
+          else next.set(name, value)
+        return next
+      },
+      { replace: true },
+    )
+  const Panel = panels[task.id] ?? TaskPanel
+  const initial = task.id === beginning.task ? beginning.inputs : carriedFile(task, beginning)
+  return (
+    <>
+      <div className="mb-6 grid gap-4 sm:grid-cols-3">
+        <SelectField
+          label={text.task}
+          value={task.id}
+          options={offered.map(one => ({ value: one.id, name: one.title }))}
+          onChange={event => set({ task: event.target.value, with: '' })}
+        />
+        <SelectField
+          label={text.model}
+          value={model.id}
+          options={able.map(({ id }) => ({ value: id, name: id }))}
+          onChange={event => set({ model: event.target.value })}
+        />
+        {able.length > 1 && (
+          <SelectField
+            label={text.compare}
+            value={other?.id ?? ''}
+            options={[
+              { value: '', name: text.compareNone },
+              ...able.filter(({ id }) => id !== model.id).map(({ id }) => ({ value: id, name: id })),
+            ]}
+            onChange={event => set({ with: event.target.value })}
+          />
+        )}
+      </div>
+      {wanted !== undefined && wanted !== task.id && (
+        <Notice kind="warning" className="mb-4">
+          {text.taskAbsent(wanted)}
+        </Notice>
+      )}
+      <Panel key={task.id} task={task} models={other ? [model, other] : [model]} initial={initial} />
+    </>
+  )
+}
+
+const panels: Readonly<Record<string, typeof Chat>> = {
+  'std/chat-completion': Chat,
+  'std/completion': Completion,
+}
+
+/** A file stays chosen when another task takes such a file, too. */
+function carriedFile(task: TaskChoice, { inputs = {} }: Beginning): Record<string, unknown> | undefined {
+  const carried = Object.entries(inputs).filter(([name]) => task.media_fields.includes(name))
+  return carried.length > 0 ? Object.fromEntries(carried) : undefined
 }

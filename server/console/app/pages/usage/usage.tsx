@@ -1,6 +1,112 @@
+import { useQuery } from '@tanstack/react-query'
+import { Download } from 'lucide-react'
+import { useState } from 'react'
+import { useSearchParams } from 'wouter'
+import { useSession } from '../../api/session.ts'
+import { useAnnounce } from '../../components/announcements.tsx'
+import { Button } from '../../components/button.tsx'
+import { SelectField } from '../../components/choice.tsx'
+import { Notice } from '../../components/notice.tsx'
 import { PageHeading } from '../../components/page-heading.tsx'
+import { Queried } from '../../components/queried.tsx'
 import { shellText } from '../../text/shell.ts'
+import { usageText } from '../../text/usage.ts'
+import { LimitsLeft } from './limits-left.tsx'
+import { OrganizationLimits } from './organization-limits.tsx'
+import { OrganizationUsage } from './organization-usage.tsx'
+import { organizationsQuery } from './organizations-query.ts'
+import { downloadCsv } from './read.ts'
+import { type Group, groups, type Period, periods } from './report.ts'
+import { UsageReport } from './usage-report.tsx'
 
+/** What was used and what it cost, and what is left of the limits. The choice is in the address. */
 export default function Usage() {
-  return <PageHeading title={shellText.pages.usage} />
+  const { session, can } = useSession()
+  const [params, setParams] = useSearchParams()
+  const announce = useAnnounce()
+  const [saving, setSaving] = useState(false)
+  const mayRead = can('admin:read')
+  const owner = mayRead && session.owns_machine
+  const organizations = useQuery({ ...organizationsQuery, enabled: owner })
+
+  const period = periods.find(one => one === params.get('period')) ?? 'month'
+  const offered = groups.filter(one => owner || one !== 'organization')
+  const by = offered.find(one => one === params.get('by')) ?? 'model'
+  const organization = (owner && params.get('organization')) || session.organization.id
+  const name = organizations.data?.find(({ id }) => id === organization)?.name ?? session.organization.name
+  const choose = (field: string, value: string) =>
+    setParams(
+      before => {
+        const next = new URLSearchParams(before)
+        next.set(field, value)
+        return next
+      },
+      { replace: true },
+    )
+
+  async function save(): Promise<void> {
+    setSaving(true)
+    try {
+      await downloadCsv({ organization, period, by })
+      announce('good', usageText.csvDone)
+    } catch (thrown) {
+      announce('bad', (thrown as Error).message)
+    }
+    setSaving(false)
+  }
+
+  return (
+    <>
+      <PageHeading
+        title={shellText.pages.usage}
+        actions={
+          mayRead &&
+          by !== 'organization' && (
+            <Button icon={Download} busy={saving} onClick={() => void save()}>
+              {usageText.csv}
+            </Button>
+          )
+        }
+      >
+        {usageText.about}
+      </PageHeading>
+      {mayRead ? (
+        <>
+          <div className="mb-4 grid grid-cols-2 gap-3 sm:flex sm:flex-wrap">
+            <SelectField
+              label={usageText.period}
+              value={period}
+              onChange={event => choose('period', event.target.value)}
+              options={periods.map((value: Period) => ({ value, name: usageText.periods[value] }))}
+            />
+            <SelectField
+              label={usageText.by}
+              value={by}
+              onChange={event => choose('by', event.target.value)}
+              options={offered.map((value: Group) => ({ value, name: usageText.groups[value] }))}
+            />
+            {owner && by !== 'organization' && (organizations.data?.length ?? 0) > 1 && (
+              <SelectField
+                label={usageText.organization}
+                value={organization}
+                onChange={event => choose('organization', event.target.value)}
+                options={organizations.data!.map(one => ({ value: one.id, name: one.name }))}
+              />
+            )}
+          </div>
+          {by === 'organization' ? (
+            <Queried query={organizations}>{all => <OrganizationUsage period={period} organizations={all} />}</Queried>
+          ) : (
+            <UsageReport organization={organization} period={period} by={by} />
+          )}
+        </>
+      ) : (
+        <Notice kind="info" className="mb-6">
+          {usageText.needsAdmin}
+        </Notice>
+      )}
+      <LimitsLeft />
+      {mayRead && by !== 'organization' && <OrganizationLimits organization={organization} name={name} />}
+    </>
+  )
 }

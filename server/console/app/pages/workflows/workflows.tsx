@@ -1,6 +1,32 @@
-import { PageHeading } from '../../components/page-heading.tsx'
-import { shellText } from '../../text/shell.ts'
+import { lazy, Suspense } from 'react'
+import { Route, Switch } from 'wouter'
+import { Loading } from '../../components/loading.tsx'
+import { WorkflowList } from './workflow-list.tsx'
+
+/** Graph, layout and YAML are loaded when a workflow is opened. */
+const Editor = lazy(() => import('../editor/editor.tsx'))
+const VersionList = lazy(() => import('./version-list.tsx'))
 
 export default function Workflows() {
-  return <PageHeading title={shellText.pages.workflows} />
+  return (
+    <Switch>
+      <Route path="/workflows">
+        <WorkflowList />
+      </Route>
+      <Route path="/workflows/:id/versions">
+        {({ id }) => (
+          <Suspense fallback={<Loading />}>
+            <VersionList id={id} />
+          </Suspense>
+        )}
+      </Route>
+      <Route path="/workflows/:id">
+        {({ id }) => (
+          <Suspense fallback={<Loading />}>
+            <Editor key={id} id={id} />
+          </Suspense>
+        )}
+      </Route>
+    </Switch>
+  )
 }

@@ -1,4 +1,5 @@
-import { type Document, isCollection, isMap, isScalar, isSeq, type Node, type Pair, type YAMLMap } from 'yaml'
+import { type Document, isCollection, isMap, isScalar, isSeq, type Node, type Pair } from 'yaml'
+import { editorText } from '../../../text/editor.ts'
 import { isReference, outputText, referenceTo, replaceReferences } from './references.ts'
 import type { Path } from './workflow-document.ts'
 
@@ -24,10 +25,7 @@ function makeMaps(document: Document, path: Path): void {
       if (node.items.length === 0) node.flow = false
     } else if (node === undefined || (isScalar(node) && node.value === null))
       document.setIn(here, document.createNode(typeof path[length] === 'number' ? [] : {}))
-    else
-      throw new EditFault(
-        `'${outputText(here)}' is not a mapping, or it is an alias of another part. Change it in the YAML.`,
-      )
+    else throw new EditFault(editorText.notMapping(outputText(here)))
   }
 }
 
@@ -81,7 +79,7 @@ export const renameNode =
   (id: string, next: string): Edit =>
   document => {
     if (next === id) return
-    if (document.hasIn(nodePath(next))) throw new EditFault(`There is a node '${next}' already. Choose another id.`)
+    if (document.hasIn(nodePath(next))) throw new EditFault(editorText.idTaken(next))
     renameKey(document, nodesPath, id, next)
     const edges = document.getIn(edgesPath)
     if (isSeq(edges))
@@ -96,8 +94,7 @@ export const renameParameter =
   (name: string, next: string): Edit =>
   document => {
     if (next === name) return
-    if (document.hasIn(['parameters', next]))
-      throw new EditFault(`There is a parameter '${next}' already. Choose another name.`)
+    if (document.hasIn(['parameters', next])) throw new EditFault(editorText.parameterTaken(next))
     renameKey(document, ['parameters'], name, next)
     renameInReferences(document, (root, path) =>
       root === 'input' && String(path[0]) === name ? { root, path: [next, ...path.slice(1)] } : undefined,
@@ -117,7 +114,7 @@ export const removeParameter =
 export const addEdge =
   (from: string, to: string): Edit =>
   document => {
-    if (from === to) throw new EditFault('A node cannot run after itself.')
+    if (from === to) throw new EditFault(editorText.afterItself)
     makeMaps(document, ['dag'])
     const edges = document.getIn(edgesPath)
     if (!isSeq(edges)) return document.setIn(edgesPath, document.createNode([{ from, to }]))
@@ -184,7 +181,7 @@ const keyText = ({ key }: Pair): string => String(isScalar(key) ? key.value : ke
 function visitInputs(document: Document, visit: (text: string, at: Path) => void): void {
   const nodes = document.getIn(nodesPath)
   if (!isMap(nodes)) return
-  for (const pair of (nodes as YAMLMap).items) {
+  for (const pair of nodes.items) {
     const id = keyText(pair)
     walk(document.getIn([...nodePath(id), 'inputs'], true), [...nodePath(id), 'inputs'], visit)
   }

@@ -1,11 +1,12 @@
 import { layoutGraph } from '../../../components/graph/layout.ts'
 import type { TaskFacts } from '../editor-context.ts'
+import { cardWidth, sizeOf } from './card-size.ts'
 import { inputHandle, orderHandles, outputHandle, type Ports, portsOf } from './ports.ts'
 import { type Link, linksOf } from './references.ts'
 import type { Workflow, WorkflowNode } from './workflow-document.ts'
 
-/** The card of the parameters; no node can have this id with its line break. */
-export const parametersId = '\nparameters'
+/** The card of the parameters; no node can have this id, because ids hold no quotes. */
+export const parametersId = "'parameters"
 
 export interface GraphCard {
   id: string
@@ -28,15 +29,15 @@ export interface Graph {
   edges: GraphEdge[]
 }
 
-export const cardWidth = 248
-const portHeight = 24
-const cardHeight = ({ inputs, outputs }: Ports): number => 92 + portHeight * (inputs.length + outputs.length)
-
-/** What the graph shows. Nodes without a position are arranged; `expanded` has the ports that a person unfolded. */
+/**
+ * What the graph shows. Nodes without a position are arranged; `expanded` has the ports that a person unfolded. With
+ * `previews` there is space for results below the cards.
+ */
 export function graphOf(
   workflow: Pick<Workflow, 'nodes' | 'edges' | 'parameters'>,
   tasks: ReadonlyMap<string, TaskFacts>,
   expanded: ReadonlySet<string>,
+  previews: boolean,
 ): Graph {
   const { nodes, parameters } = workflow
   const links = linksOf(workflow)
@@ -82,7 +83,10 @@ export function graphOf(
     : layoutGraph(
         [
           ...(withParameters ? [{ id: parametersId, ...sizeOf({ inputs: [], outputs }) }] : []),
-          ...boxes.map(({ node, ports }) => ({ id: node.id, ...sizeOf(ports) })),
+          ...boxes.map(({ node, ports }) => ({
+            id: node.id,
+            ...sizeOf(ports, previews ? (tasks.get(node.task)?.category ?? 'text') : undefined),
+          })),
         ],
         unique,
       )
@@ -99,8 +103,6 @@ export function graphOf(
   }
   return { cards: [{ id: parametersId, node: undefined, ports: { inputs: [], outputs }, at }, ...cards], edges: unique }
 }
-
-const sizeOf = (ports: Ports) => ({ width: cardWidth, height: cardHeight(ports) })
 
 /** Where a new node stands beside nodes that people have placed; undefined while all are arranged automatically. */
 export function placeForNode(nodes: readonly WorkflowNode[]): { x: number; y: number } | undefined {

@@ -1,6 +1,6 @@
 import type { TaskFacts } from '../editor-context.ts'
 import { type Link, outputText } from './references.ts'
-import { type InputPort, inputPorts, type JsonSchema, leavesOf, mainOutput, type Output, outputsOf } from './schema.ts'
+import { type InputPort, inputPorts, leavesOf, mainOutput, type Output, outputsOf } from './schema.ts'
 import type { Path, WorkflowNode } from './workflow-document.ts'
 
 export interface OutputPort {
@@ -18,7 +18,7 @@ const trees = new WeakMap<object, Output[]>()
 /** The result of a task as a tree, read once for each schema. */
 export function outputTree({ output_schema: schema }: Pick<TaskFacts, 'output_schema'>): Output[] {
   let tree = trees.get(schema)
-  if (!tree) trees.set(schema, (tree = outputsOf(schema as JsonSchema)))
+  if (!tree) trees.set(schema, (tree = outputsOf(schema)))
   return tree
 }
 
@@ -33,7 +33,7 @@ export function portsOf(
   all: { inputs: boolean; outputs: boolean },
 ): Ports {
   const inputs = task
-    ? inputPorts(task.input_schema as JsonSchema, node.inputs, task.media_fields, all.inputs)
+    ? inputPorts(task.input_schema, node.inputs, task.media_fields, all.inputs)
     : Object.keys(node.inputs).map(name => ({ path: [name], required: false }))
   const known = new Set(inputs.map(({ path }) => inputHandle(path)))
   for (const { to, input } of links)
@@ -51,9 +51,11 @@ export function portsOf(
   return { inputs, outputs: [...kinds].map(([path, kind]) => ({ path, kind })) }
 }
 
-export const inputHandle = (path: Path): string => `in:${JSON.stringify(path)}`
-export const outputHandle = (path: string): string => `out:${path}`
-export const inputOfHandle = (handle: string): Path => JSON.parse(handle.slice('in:'.length)) as Path
-export const outputOfHandle = (handle: string): string => handle.slice('out:'.length)
+// The graph library puts the ids of ports into selectors, so they hold no quotes.
+export const inputHandle = (path: Path): string => `in:${encodeURIComponent(JSON.stringify(path))}`
+export const outputHandle = (path: string): string => `out:${encodeURIComponent(path)}`
+export const inputOfHandle = (handle: string): Path =>
+  JSON.parse(decodeURIComponent(handle.slice('in:'.length))) as Path
+export const outputOfHandle = (handle: string): string => decodeURIComponent(handle.slice('out:'.length))
 /** Ports that order nodes without passing a value. */
 export const orderHandles = { after: 'after', before: 'before' } as const

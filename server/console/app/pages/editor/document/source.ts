@@ -11,7 +11,7 @@ interface StoredWorkflow {
   timeout: number
   on_failure: string
   parameters: Record<string, unknown> | null
-  dag?: { nodes: Record<string, object>; edges: { from: string; to: string }[] } | undefined
+  dag?: { nodes: Record<string, object>; edges?: { from: string; to: string }[] } | undefined
 }
 
 const defaults: Record<string, unknown> = { region: 'Global', timeout: 3_600, on_failure: 'fail_fast' }
@@ -26,7 +26,7 @@ export function sourceOf({ name, description, region, timeout, on_failure, param
       ...(description ? { description } : {}),
       ...Object.fromEntries(Object.entries(fields).filter(([field, value]) => value !== defaults[field])),
       ...(parameters ? { parameters } : {}),
-      dag: { nodes: Object.fromEntries(nodes), ...(dag && dag.edges.length > 0 ? { edges: dag.edges } : {}) },
+      dag: { nodes: Object.fromEntries(nodes), ...(dag?.edges && dag.edges.length > 0 ? { edges: dag.edges } : {}) },
     },
     { lineWidth: 0, aliasDuplicateObjects: false },
   )

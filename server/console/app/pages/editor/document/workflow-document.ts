@@ -1,4 +1,5 @@
 import { type Document, isMap, parseDocument } from 'yaml'
+import { editorText } from '../../../text/editor.ts'
 
 /** Names of members and positions in lists, from the root of the document. */
 export type Path = readonly (string | number)[]
@@ -55,14 +56,12 @@ export interface Parsed {
 }
 
 /** Reads the text of a workflow. Never throws: faults are part of what it returns. */
-export function parseWorkflow(text: string): Parsed {
-  const document: Document = parseDocument(text, { prettyErrors: false })
+export const parseWorkflow = (text: string): Parsed => readDocument(parseDocument(text, { prettyErrors: false }), text)
+
+/** Reads a document, which may have been edited since it was parsed: reading is much cheaper than parsing. */
+export function readDocument(document: Document, text: string): Parsed {
   const faults = document.errors.map(({ message, pos }) => ({ message: sentence(message), line: lineAt(text, pos[0]) }))
-  if (faults.length === 0 && !isMap(document.contents))
-    faults.push({
-      message: 'The document must be a mapping that begins with a line such as "name: My workflow".',
-      line: 1,
-    })
+  if (faults.length === 0 && !isMap(document.contents)) faults.push({ message: editorText.noMapping, line: 1 })
   let value: unknown
   try {
     value = faults.length === 0 ? document.toJS() : undefined

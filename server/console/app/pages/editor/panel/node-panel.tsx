@@ -16,6 +16,9 @@ import { NodeSettings } from './node-settings.tsx'
 import { ReferenceDialog } from './reference-dialog.tsx'
 import { ValueField } from './value-field.tsx'
 
+/** The heading of the properties, to which the focus moves. */
+export const propertiesId = 'node-properties'
+
 /** Everything that a node says, as a form. */
 export function NodePanel({ node }: { node: WorkflowNode }) {
   const { apply, readOnly, select, tasks, problems, runs, workflow } = useEditor()
@@ -41,7 +44,7 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
   return (
     <div className="space-y-4">
       <div className="flex items-center justify-between gap-2">
-        <h2 className="min-w-0 truncate font-semibold">
+        <h2 id={propertiesId} tabIndex={-1} className="min-w-0 truncate font-semibold">
           {editorText.node} {id}
         </h2>
         <span className="flex">
@@ -91,7 +94,7 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
         options={modelOptions(node.model, task?.models ?? [])}
         onChange={event => apply(setValue([...at, 'model_id'], event.target.value || undefined))}
       />
-      {task && <Inputs node={node} schema={task.input_schema as JsonSchema} pick={setPicking} />}
+      {task && <Inputs node={node} schema={task.input_schema} pick={setPicking} />}
       <Order node={node} />
       <NodeSettings node={node} />
       {picking && <ReferenceDialog node={id} path={picking} close={() => setPicking(undefined)} />}

@@ -8,7 +8,7 @@ const maxShown = 100
 
 /** All problems; each leads to its node and its line. */
 export function ProblemList({ failure, show }: { failure: string | undefined; show: (line: number) => void }) {
-  const { problems, select } = useEditor()
+  const { problems, reveal } = useEditor()
   if (failure) return <Notice kind="warning">{failure}</Notice>
   if (problems.length === 0) return <p>{editorText.noProblems}</p>
   return (
@@ -24,7 +24,7 @@ export function ProblemList({ failure, show }: { failure: string | undefined; sh
           </p>
           <p className="flex gap-3 text-xs">
             {node !== undefined && (
-              <button type="button" className="text-accent min-h-6 underline" onClick={() => select(node)}>
+              <button type="button" className="text-accent min-h-6 underline" onClick={() => reveal(node)}>
                 {editorText.node} {node}
               </button>
             )}

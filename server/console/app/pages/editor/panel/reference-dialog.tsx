@@ -3,7 +3,7 @@ import { editorText } from '../../../text/editor.ts'
 import { connect, parameterReference } from '../document/edits.ts'
 import { outputTree } from '../document/ports.ts'
 import { outputReference, outputText, upstreamOf } from '../document/references.ts'
-import type { Output } from '../document/schema.ts'
+import { mainOutput, type Output } from '../document/schema.ts'
 import type { Path } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
 
@@ -33,13 +33,22 @@ export function ReferenceDialog({ node, path, close }: { node: string; path: Pat
       )}
       {sources.map(({ id, task }) => {
         const facts = tasks.get(task)
+        const tree = facts ? outputTree(facts) : []
+        const main = mainOutput(tree)
+        const take = (path: Path) => choose(outputReference(id, outputText(path)))
         return (
           <section key={id} aria-label={editorText.resultOf(id)}>
             <h3 className="font-medium">{editorText.resultOf(id)}</h3>
-            <OutputTree
-              outputs={facts ? outputTree(facts) : []}
-              choose={output => choose(outputReference(id, outputText(output)))}
-            />
+            {main && (
+              <button type="button" className={itemClass} title={main.description} onClick={() => take(main.path)}>
+                <span className="font-mono">{outputText(main.path)}</span>
+                <span className="text-muted text-xs">{main.kind}</span>
+              </button>
+            )}
+            <details>
+              <summary className="text-muted px-2 py-1">{editorText.allOutputs}</summary>
+              <OutputTree outputs={tree} choose={take} />
+            </details>
           </section>
         )
       })}
@@ -50,29 +59,18 @@ export function ReferenceDialog({ node, path, close }: { node: string; path: Pat
 function OutputTree({ outputs, choose }: { outputs: readonly Output[]; choose: (path: Path) => void }) {
   return (
     <ul className="border-line ml-2 border-l pl-2">
-      {outputs.map(output => {
-        const { path, label, kind, children, description } = output
-        const name = (
-          <>
-            <span className="font-mono">{label}</span>
+      {outputs.map(({ path, label, kind, children, description }) => (
+        <li key={label}>
+          <button type="button" title={description} className={itemClass} onClick={() => choose(path)}>
+            <span className="font-mono">
+              <span className="sr-only">{outputText(path.slice(0, -1))} </span>
+              {label}
+            </span>
             <span className="text-muted text-xs">{kind}</span>
-          </>
-        )
-        return (
-          <li key={label}>
-            <button
-              type="button"
-              title={description}
-              className={itemClass}
-              aria-label={`${outputText(path)}, ${kind}`}
-              onClick={() => choose(path)}
-            >
-              {name}
-            </button>
-            {children.length > 0 && <OutputTree outputs={children} choose={choose} />}
-          </li>
-        )
-      })}
+          </button>
+          {children.length > 0 && <OutputTree outputs={children} choose={choose} />}
+        </li>
+      ))}
     </ul>
   )
 }

@@ -49,7 +49,7 @@ export function ValueField(facts: ValueFacts) {
     return beside(
       <SelectField
         {...common}
-        value={value === undefined ? '' : String(value)}
+        value={plainText(value)}
         options={[
           { value: '', name: editorText.byDefault },
           ...shape.values.map(one => ({ value: String(one), name: String(one) })),
@@ -61,7 +61,7 @@ export function ValueField(facts: ValueFacts) {
     return beside(
       <SelectField
         {...common}
-        value={value === undefined ? '' : String(value)}
+        value={plainText(value)}
         options={[
           { value: '', name: editorText.byDefault },
           { value: 'true', name: editorText.yes },
@@ -75,7 +75,7 @@ export function ValueField(facts: ValueFacts) {
       <DraftField
         {...common}
         inputMode={kind === 'integer' ? 'numeric' : 'decimal'}
-        value={value === undefined || value === null ? '' : String(value)}
+        value={plainText(value)}
         commit={text => set(numberIn(text))}
       />,
     )
@@ -106,6 +106,9 @@ export function ValueField(facts: ValueFacts) {
     )
   return beside(<YamlField {...common} value={value} set={set} />)
 }
+
+const plainText = (value: unknown): string =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''
 
 /** The kind of field: that of the value where the schema allows it, else the first. A reference is a text. */
 function kindOf(value: unknown, kinds: readonly Kind[]): Kind {

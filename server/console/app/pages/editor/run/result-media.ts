@@ -13,6 +13,8 @@ export function mediaIn(value: unknown, depth = 0): ResultMedia[] {
   const record = value as Record<string, unknown>
   const type = typeof record.content_type === 'string' ? record.content_type : ''
   return Object.entries(record).flatMap(([name, part]) => {
+    // The file itself is shown beside it.
+    if (name.startsWith('thumbnail')) return []
     if (typeof part !== 'string' || !/(^|_)url$/.test(name) || !/^(https?:\/\/|\/)/.test(part))
       return mediaIn(part, depth + 1)
     const kind = kindOf(type, part)

@@ -3,6 +3,12 @@ import { editorText } from '../../../text/editor.ts'
 import type { ExecutionNode } from '../editor-context.ts'
 import { mediaIn, textIn } from './result-media.ts'
 
+/** The files of this server in a result: the page loads nothing from another one. */
+const ownMedia = (result: unknown) =>
+  mediaIn(result)
+    .map(({ kind, url }) => ({ kind, url: ownUrl(url) }))
+    .filter(({ url }) => url.startsWith('/files/'))
+
 /** What a node made: its pictures, videos and sounds, or its text; or why it failed. `small` is for the graph. */
 export function ResultPreview({ node, small = false }: { node: ExecutionNode; small?: boolean }) {
   const { node_id: id, error, result } = node
@@ -14,7 +20,7 @@ export function ResultPreview({ node, small = false }: { node: ExecutionNode; sm
       </div>
     )
   if (result === null || result === undefined) return null
-  const media = mediaIn(result).slice(0, small ? 1 : 8)
+  const media = ownMedia(result).slice(0, small ? 1 : 8)
   const text = media.length === 0 ? textIn(result) : ''
   if (media.length === 0 && text === '') return null
   return (
@@ -23,7 +29,7 @@ export function ResultPreview({ node, small = false }: { node: ExecutionNode; sm
         kind === 'image' ? (
           <img
             key={url}
-            src={ownUrl(url)}
+            src={url}
             alt={editorText.resultImage(id)}
             loading="lazy"
             className={`w-full rounded object-contain ${small ? 'max-h-36' : 'max-h-80'}`}
@@ -32,7 +38,7 @@ export function ResultPreview({ node, small = false }: { node: ExecutionNode; sm
           // oxlint-disable-next-line jsx-a11y/media-has-caption
           <video
             key={url}
-            src={ownUrl(url)}
+            src={url}
             aria-label={editorText.resultVideo(id)}
             controls
             preload="metadata"
@@ -42,7 +48,7 @@ export function ResultPreview({ node, small = false }: { node: ExecutionNode; sm
           // oxlint-disable-next-line jsx-a11y/media-has-caption
           <audio
             key={url}
-            src={ownUrl(url)}
+            src={url}
             aria-label={editorText.resultAudio(id)}
             controls
             preload="metadata"

@@ -11,12 +11,8 @@ const kinds: Record<string, BadgeKind> = {
   cancelled: 'warning',
 }
 
-/** The state of a node or an execution in one word, with its progress. */
-export function RunBadge({
-  node: { status, progress },
-}: {
-  node: { status: ExecutionNode['status']; progress?: number | null }
-}) {
+/** The state of a node or an execution in one word; `progress` from 0 to 1. */
+export function RunBadge({ status, progress }: { status: ExecutionNode['status']; progress?: number | null }) {
   const running = status === 'running' && typeof progress === 'number'
   return (
     <Badge kind={kinds[status] ?? 'plain'}>

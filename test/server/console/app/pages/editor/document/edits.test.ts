@@ -12,9 +12,12 @@ import {
   renameNode,
   renameParameter,
   setValue,
-} from '../../../../server/console/app/pages/editor/document/edits.ts'
-import { insertWorkflow, sourceOf } from '../../../../server/console/app/pages/editor/document/source.ts'
-import { parseWorkflow, textOf } from '../../../../server/console/app/pages/editor/document/workflow-document.ts'
+} from '../../../../../../../server/console/app/pages/editor/document/edits.ts'
+import { insertWorkflow, sourceOf } from '../../../../../../../server/console/app/pages/editor/document/source.ts'
+import {
+  parseWorkflow,
+  textOf,
+} from '../../../../../../../server/console/app/pages/editor/document/workflow-document.ts'
 
 const source = `# A story and its picture
 name: Story

@@ -1,23 +1,31 @@
 import { expect, test } from 'vitest'
-import { tasks } from '../../../../core/schemas/task.ts'
-import { parseTemplate } from '../../../../core/workflows/references.ts'
-import { problemOfRefusal, problemsOf } from '../../../../server/console/app/pages/editor/document/diagnostics.ts'
-import { changed, openHistory, redone, undone } from '../../../../server/console/app/pages/editor/document/history.ts'
+import { tasks } from '../../../../../../../core/schemas/task.ts'
+import { parseTemplate } from '../../../../../../../core/workflows/references.ts'
+import {
+  problemOfRefusal,
+  problemsOf,
+} from '../../../../../../../server/console/app/pages/editor/document/diagnostics.ts'
+import {
+  changed,
+  openHistory,
+  redone,
+  undone,
+} from '../../../../../../../server/console/app/pages/editor/document/history.ts'
 import {
   isReference,
   linksOf,
   referencesIn,
   upstreamOf,
-} from '../../../../server/console/app/pages/editor/document/references.ts'
+} from '../../../../../../../server/console/app/pages/editor/document/references.ts'
 import {
   firstInputs,
   inputPorts,
   leavesOf,
   mainOutput,
   outputsOf,
-} from '../../../../server/console/app/pages/editor/document/schema.ts'
-import { parseWorkflow } from '../../../../server/console/app/pages/editor/document/workflow-document.ts'
-import { schemasOfTask } from '../../../../server/task-schemas.ts'
+} from '../../../../../../../server/console/app/pages/editor/document/schema.ts'
+import { parseWorkflow } from '../../../../../../../server/console/app/pages/editor/document/workflow-document.ts'
+import { schemasOfTask } from '../../../../../../../server/task-schemas.ts'
 
 test.each([
   ['', []],

@@ -1,0 +1,90 @@
+import type { Task } from '../schemas/task.ts'
+
+/** What a catalogue says of a model and of this machine. Sizes are bytes. */
+export interface CatalogEntryView {
+  name: string
+  title: string
+  summary: string
+  kind: string
+  license: string
+  tasks: readonly Task[]
+  parameters: number | null
+  /** Tokens. */
+  context: number | null
+  chosen: {
+    engine: string | null
+    repository: string | null
+    quantization: string | null
+    fit: { grade: string; text: string; memory: number | null }
+    why: string
+  }
+}
+
+/** Settings of a model that are given and not proposed. */
+export interface NewModelSettings {
+  id?: string | undefined
+  tasks?: readonly Task[] | undefined
+  context?: number | undefined
+  concurrency?: number | undefined
+  engine?: string | undefined
+  /** Such as `24GB`. */
+  memory?: string | undefined
+}
+
+/** Lines of infer.yaml that a change adds and removes. */
+export interface ConfigLines {
+  added: string[]
+  removed: string[]
+}
+
+/** What adding a model would write, or has written. */
+export interface ModelProposal {
+  model: Readonly<Record<string, unknown>> & { id: string }
+  /** Bytes of device memory; null if unknown. */
+  memory: number | null
+  /** Why it cannot run here; null if it can. */
+  obstacle: string | null
+  /** What else to install or to configure before it runs, as sentences. */
+  advice: string[]
+  lines: ConfigLines
+}
+
+export interface ModelDownload {
+  /** `download_…` */
+  id: string
+  /** What was asked for. */
+  model: string
+  status: 'running' | 'completed' | 'failed' | 'cancelled'
+  /** The file that is downloaded now, and how many of its bytes are here; null before the first one. */
+  file: string | null
+  bytes: number
+  totalBytes: number
+  /** Id under which the model is offered; null before. */
+  modelId: string | null
+  error: { code: string; message: string } | null
+  /** Epoch milliseconds. */
+  createdAt: number
+  finishedAt: number | null
+}
+
+/**
+ * Adds models to infer.yaml of this machine, downloads their files, and removes them, as `infer model` does. Reads and
+ * changes go through the commands, in processes of their own, so that there is one way for all.
+ */
+export interface ModelAdministration {
+  /** The catalogue with how each model fits this machine, best first. */
+  catalog(): Promise<readonly CatalogEntryView[]>
+  /** What adding the model would write. Changes nothing; may read the header of a file over the network. */
+  propose(model: string, settings: NewModelSettings, signal: AbortSignal): Promise<ModelProposal>
+  /** Begins to download and add a model. Throws Failure `conflict` if too many downloads run. */
+  add(model: string, settings: NewModelSettings): ModelDownload
+  /** The newest downloads, newest first; those of earlier starts of the server are not known. */
+  downloads(): readonly ModelDownload[]
+  /** Stops a download; what has arrived is kept. Undefined: there is none. */
+  cancel(id: string): ModelDownload | undefined
+  /** Removes a model from infer.yaml; `dryRun` only says which lines. */
+  remove(
+    id: string,
+    options: { dryRun: boolean; deleteFiles: boolean },
+  ): Promise<{ lines: ConfigLines; deleted: string[] }>
+}

@@ -1,0 +1,79 @@
+import { Badge } from '../../components/badge.tsx'
+import { Button } from '../../components/button.tsx'
+import { Empty } from '../../components/page-heading.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { editorText } from '../../text/editor.ts'
+import { linksOf, upstreamOf } from './document/references.ts'
+import type { WorkflowNode } from './document/workflow-document.ts'
+import { type ExecutionNode, useEditor } from './editor-context.ts'
+import { RunBadge } from './run/run-badge.tsx'
+
+interface Row {
+  node: WorkflowNode
+  title: string
+  from: string
+  errors: number
+  warnings: number
+  run: ExecutionNode | undefined
+  open: () => void
+}
+
+/** The workflow as a list in the order of execution: all that the graph offers, without a pointer or eyesight. */
+export function ListView({ addNode }: { addNode: () => void }) {
+  const { workflow, tasks, problems, runs, reveal, readOnly } = useEditor()
+  const links = linksOf(workflow)
+  const ranks = new Map(workflow.nodes.map(({ id }) => [id, upstreamOf(workflow, id).size]))
+  const rows = [...workflow.nodes]
+    .sort((a, b) => ranks.get(a.id)! - ranks.get(b.id)!)
+    .map((node): Row => {
+      const own = problems.filter(problem => problem.node === node.id)
+      const before = [
+        ...links.filter(({ to }) => to === node.id).map(({ from }) => from ?? editorText.parameters),
+        ...workflow.edges.filter(({ to }) => to === node.id).map(({ from }) => from),
+      ]
+      return {
+        node,
+        title: tasks.get(node.task)?.title ?? (node.task || editorText.unknownTask),
+        from: [...new Set(before)].join(', '),
+        errors: own.filter(({ severity }) => severity === 'error').length,
+        warnings: own.filter(({ severity }) => severity === 'warning').length,
+        run: runs.get(node.id),
+        open: () => reveal(node.id),
+      }
+    })
+  if (rows.length === 0)
+    return (
+      <Empty title={editorText.emptyGraph}>
+        <p>{editorText.emptyGraphNext}</p>
+        {!readOnly && <Button onClick={addNode}>{editorText.addNode}</Button>}
+      </Empty>
+    )
+  return <Table label={editorText.nodes} columns={columns} rows={rows} rowKey={({ node }) => node.id} />
+}
+
+const columns: readonly Column<Row>[] = [
+  {
+    name: editorText.node,
+    show: ({ node, open }) => (
+      <button type="button" className="text-accent min-h-6 font-medium underline" onClick={open}>
+        {node.name ?? node.id}
+      </button>
+    ),
+  },
+  { name: editorText.task, show: ({ title }) => title },
+  { name: editorText.model, show: ({ node }) => node.model ?? editorText.noModel },
+  { name: editorText.dependsOn, show: ({ from }) => from || '–' },
+  {
+    name: editorText.problems(0),
+    show: ({ errors, warnings, run }) =>
+      run ? (
+        <RunBadge status={run.status} progress={run.progress} />
+      ) : errors > 0 ? (
+        <Badge kind="bad">{editorText.error}</Badge>
+      ) : warnings > 0 ? (
+        <Badge kind="warning">{editorText.warning}</Badge>
+      ) : (
+        '–'
+      ),
+  },
+]

@@ -1,0 +1,119 @@
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api, dataOf } from '../../api/client.ts'
+import { Button } from '../../components/button.tsx'
+import { SelectField } from '../../components/choice.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { SearchField } from '../../components/search-field.tsx'
+import { editorText } from '../../text/editor.ts'
+import { addNode } from './document/edits.ts'
+import { placeForNode } from './document/graph.ts'
+import { firstInputs } from './document/schema.ts'
+import { freeId, idForTask, insertWorkflow, sourceOf } from './document/source.ts'
+import { parseWorkflow } from './document/workflow-document.ts'
+import { type TaskFacts, useEditor } from './editor-context.ts'
+
+const categories = ['text', 'image', 'video', 'audio'] as const
+
+/** Inputs with which a new node can be run at once. */
+const beginnings: Record<string, Record<string, unknown>> = {
+  'std/chat-completion': { messages: [{ role: 'user', content: editorText.firstMessage }] },
+}
+
+/** The tasks by what they make; one that no model does is offered last. */
+export function Palette({ close }: { close: () => void }) {
+  const { tasks, workflow, apply, select } = useEditor()
+  const [search, setSearch] = useState('')
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean)
+  const found = [...tasks.values()]
+    .filter(({ id, title, description }) =>
+      words.every(word => `${id} ${title} ${description}`.toLowerCase().includes(word)),
+    )
+    .sort((a, b) => Number(b.models.length > 0) - Number(a.models.length > 0))
+  const add = (task: TaskFacts) => {
+    const id = freeId(idForTask(task.id), new Set(workflow.nodes.map(node => node.id)))
+    const position = placeForNode(workflow.nodes)
+    const inputs = { ...firstInputs(task.input_schema), ...beginnings[task.id] }
+    const [model] = task.models
+    apply(
+      addNode(id, {
+        ...(model === undefined ? {} : { model_id: model }),
+        task: task.id,
+        inputs,
+        ...(position ? { position } : {}),
+      }),
+    )
+    select(id)
+    close()
+  }
+  return (
+    <Dialog title={editorText.palette} close={close} wide>
+      <SearchField value={search} change={setSearch} label={editorText.searchTasks} />
+      {found.length === 0 && <p className="text-muted">{editorText.noTask}</p>}
+      {categories.map(category => {
+        const here = found.filter(task => task.category === category)
+        return (
+          here.length > 0 && (
+            <section key={category} aria-label={editorText.categories[category]}>
+              <h3 className="mb-1 font-medium">{editorText.categories[category]}</h3>
+              <ul className="grid gap-2 sm:grid-cols-2">
+                {here.map(task => (
+                  <li key={task.id}>
+                    <button
+                      type="button"
+                      onClick={() => add(task)}
+                      className="border-line hover:bg-raised h-full w-full rounded-md border p-2 text-left"
+                    >
+                      <span className="flex justify-between gap-2">
+                        <span className="font-medium">{task.title}</span>
+                        <span className="text-muted text-xs">{editorText.modelsOf(task.models.length)}</span>
+                      </span>
+                      <span className="text-muted block text-xs">{task.description}</span>
+                    </button>
+                  </li>
+                ))}
+              </ul>
+            </section>
+          )
+        )
+      })}
+      {words.length === 0 && <OtherWorkflow close={close} />}
+    </Dialog>
+  )
+}
+
+/** Copies the nodes of a stored workflow into this one. */
+function OtherWorkflow({ close }: { close: () => void }) {
+  const { workflow, apply } = useEditor()
+  const [id, setId] = useState('')
+  const { data } = useQuery({
+    queryKey: ['workflows', 'choice'],
+    queryFn: () => dataOf(api.GET('/api/workflows', { params: { query: { limit: 100 } } })),
+  })
+  const insert = async () => {
+    const read = await dataOf(api.GET('/api/workflows/{id}', { params: { path: { id } } }))
+    const other = parseWorkflow(sourceOf(read.workflow)).workflow
+    apply(insertWorkflow(workflow, other, read.workflow.dag?.nodes ?? {}))
+    close()
+  }
+  if (!data || data.workflows.length === 0) return null
+  return (
+    <section aria-label={editorText.insertWorkflow} className="flex items-end gap-2">
+      <div className="flex-1">
+        <SelectField
+          label={editorText.insertWorkflow}
+          hint={editorText.insertWorkflowHint}
+          value={id}
+          options={[
+            { value: '', name: editorText.chooseWorkflow },
+            ...data.workflows.map(one => ({ value: one.id, name: one.name })),
+          ]}
+          onChange={event => setId(event.target.value)}
+        />
+      </div>
+      <Button disabled={id === ''} onClick={() => void insert()} className="mb-5">
+        {editorText.insert}
+      </Button>
+    </section>
+  )
+}

@@ -1,0 +1,74 @@
+import { useMutation } from '@tanstack/react-query'
+import { Link } from 'wouter'
+import { api } from '../../../api/client.ts'
+import { Button } from '../../../components/button.tsx'
+import { Failed } from '../../../components/failed.tsx'
+import { durationText } from '../../../components/format.ts'
+import { Notice } from '../../../components/notice.tsx'
+import { Empty } from '../../../components/page-heading.tsx'
+import { editorText } from '../../../text/editor.ts'
+import { type Execution, useEditor } from '../editor-context.ts'
+import { ResultPreview } from './result-preview.tsx'
+import { RunBadge } from './run-badge.tsx'
+import { hasEnded } from './use-run.ts'
+
+/** The execution that was started from the editor: its state, and what each node made. */
+export function RunPanel({
+  execution,
+  failure,
+  hide,
+}: {
+  execution: Execution | undefined
+  failure: Error | null
+  hide: () => void
+}) {
+  const { reveal } = useEditor()
+  const cancel = useMutation({
+    mutationFn: (id: string) => api.POST('/api/workflow-executions/{id}/cancel', { params: { path: { id } } }),
+  })
+  if (failure) return <Failed failure={failure} />
+  if (!execution) return <Empty title={editorText.noRun}>{editorText.noRunNext}</Empty>
+  const { id, nodes = [], error, duration_ms: ms } = execution
+  return (
+    <div className="space-y-3">
+      <div className="flex flex-wrap items-center gap-2">
+        <h2 className="font-semibold">{editorText.execution}</h2>
+        <RunBadge status={execution.status} />
+        {ms !== null && <span className="text-muted">{durationText(ms)}</span>}
+        <span className="flex-1" />
+        {hasEnded(execution) ? (
+          <Button small onClick={hide}>
+            {editorText.closeRun}
+          </Button>
+        ) : (
+          <Button small danger busy={cancel.isPending} onClick={() => cancel.mutate(id)}>
+            {editorText.cancelRun}
+          </Button>
+        )}
+      </div>
+      {error && <Notice kind="bad">{error.message}</Notice>}
+      {cancel.error && <Failed failure={cancel.error} />}
+      <Link href={`/executions/${id}`} className="text-accent inline-block underline">
+        {editorText.openExecution}
+      </Link>
+      <ul className="space-y-2">
+        {nodes.map(node => (
+          <li key={node.node_id} className="border-line rounded-md border">
+            <div className="flex flex-wrap items-center gap-2 px-3 py-2">
+              <button type="button" className="text-accent min-h-6 underline" onClick={() => reveal(node.node_id)}>
+                {node.node_id}
+              </button>
+              <RunBadge status={node.status} progress={node.progress} />
+              {node.cached && <span className="text-muted text-xs">{editorText.fromCache}</span>}
+              {node.duration_ms !== null && (
+                <span className="text-muted text-xs">{durationText(node.duration_ms)}</span>
+              )}
+            </div>
+            {node.waiting_for && <p className="text-muted px-3 pb-2 text-xs">{node.waiting_for.detail}</p>}
+            <ResultPreview node={node} />
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}

@@ -1,0 +1,86 @@
+import { Download, History, LayoutGrid, Play, Plus, Redo2, Save, Undo2 } from 'lucide-react'
+import { Link, useLocation } from 'wouter'
+import { Badge } from '../../components/badge.tsx'
+import { Button, IconButton } from '../../components/button.tsx'
+import { downloadText, fileName } from '../../components/download.ts'
+import { PageHeading } from '../../components/page-heading.tsx'
+import { editorText } from '../../text/editor.ts'
+import { nodePath, setValue, together } from './document/edits.ts'
+import { newWorkflow } from './drafts.ts'
+import { useEditor } from './editor-context.ts'
+import type { useDocument } from './use-document.ts'
+import type { useStoring } from './use-storing.ts'
+
+/** The name of the workflow, whether it is saved, and what can be done with it. */
+export function Toolbar({
+  id,
+  text,
+  document: { undo, redo, canUndo, canRedo },
+  storing: { version, unsaved, save, saving },
+  addNode,
+  run,
+  canSave,
+  canRun,
+}: {
+  id: string
+  text: string
+  document: Pick<ReturnType<typeof useDocument>, 'undo' | 'redo' | 'canUndo' | 'canRedo'>
+  storing: ReturnType<typeof useStoring>
+  addNode: () => void
+  run: () => void
+  canSave: boolean
+  canRun: boolean
+}) {
+  const { workflow, readOnly, apply } = useEditor()
+  const [, go] = useLocation()
+  const arrange = () =>
+    apply(together(...workflow.nodes.map(node => setValue([...nodePath(node.id), 'position'], undefined))))
+  const stored = id !== newWorkflow
+  return (
+    <>
+      <Link href="/workflows" className="text-accent text-xs underline">
+        {editorText.back}
+      </Link>
+      <PageHeading
+        title={
+          <span className="inline-flex flex-wrap items-center gap-2">
+            {workflow.name || editorText.newName}
+            {unsaved || !stored ? (
+              <Badge kind="warning">{editorText.unsaved}</Badge>
+            ) : (
+              <Badge kind="plain">{editorText.version(version)}</Badge>
+            )}
+          </span>
+        }
+        actions={
+          <>
+            <IconButton
+              icon={Download}
+              label={editorText.export}
+              onClick={() => downloadText(fileName(workflow.name, 'yaml'), text, 'application/yaml')}
+            />
+            {stored && (
+              <IconButton icon={History} label={editorText.versions} onClick={() => go(`/workflows/${id}/versions`)} />
+            )}
+            {!readOnly && (
+              <>
+                <IconButton icon={Undo2} label={editorText.undo} disabled={!canUndo} onClick={undo} />
+                <IconButton icon={Redo2} label={editorText.redo} disabled={!canRedo} onClick={redo} />
+                <IconButton icon={LayoutGrid} label={editorText.arrange} onClick={arrange} />
+                <Button icon={Plus} onClick={addNode}>
+                  {editorText.addNode}
+                </Button>
+                <Button icon={Save} busy={saving} disabled={!canSave || (!unsaved && stored)} onClick={save}>
+                  {editorText.save}
+                </Button>
+                <Button primary icon={Play} disabled={!canRun} onClick={run}>
+                  {editorText.run}
+                </Button>
+              </>
+            )}
+          </>
+        }
+      />
+    </>
+  )
+}

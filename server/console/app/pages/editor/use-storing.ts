@@ -1,0 +1,60 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
+import { useLocation } from 'wouter'
+import { api, dataOf, type Schema } from '../../api/client.ts'
+import { ApiFailure } from '../../api/failure.ts'
+import { useAnnounce } from '../../components/announcements.tsx'
+import { editorText } from '../../text/editor.ts'
+import { dropDraft, keepDraft, newWorkflow } from './drafts.ts'
+
+/** Saves the text as a version, and keeps it in the browser until then. `source` is what the server has. */
+export function useStoring(
+  id: string,
+  begun: { version: number; source: string; saved: string },
+  text: string,
+  value: Record<string, unknown> | undefined,
+) {
+  const [version, setVersion] = useState(begun.version)
+  const [saved, setSaved] = useState(begun.saved)
+  const announce = useAnnounce()
+  const queries = useQueryClient()
+  const [, go] = useLocation()
+  const unsaved = text !== saved
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the source belongs to the version that was opened.
+  useEffect(() => {
+    const timer = setTimeout(() => keepDraft(id, { version, saved, text }, begun.source), 400)
+    return () => clearTimeout(timer)
+  }, [id, version, saved, text])
+
+  const { mutate, isPending, error, reset } = useMutation({
+    mutationFn: async ({ force = false }: { force?: boolean }) => {
+      const body = value as Schema<'WorkflowFields'>
+      if (id === newWorkflow) return (await dataOf(api.POST('/api/workflows', { body }))).workflow
+      const headers = force ? {} : { 'if-match': `"${version}"` }
+      return (await dataOf(api.PUT('/api/workflows/{id}', { params: { path: { id } }, body, headers }))).workflow
+    },
+    onSuccess: workflow => {
+      announce('good', editorText.saved(workflow.version))
+      setVersion(workflow.version)
+      setSaved(text)
+      keepDraft(workflow.id, { version: workflow.version, saved: text, text }, '')
+      for (const part of ['list', 'versions', 'choice'])
+        void queries.invalidateQueries({ queryKey: ['workflows', part] })
+      if (id !== newWorkflow) return
+      dropDraft(id)
+      go(`/workflows/${workflow.id}`, { replace: true })
+    },
+  })
+  const conflict = error instanceof ApiFailure && error.code === 'version_conflict'
+  return {
+    version,
+    unsaved,
+    save: () => mutate({}),
+    saveAnyway: () => mutate({ force: true }),
+    saving: isPending,
+    conflict,
+    failure: conflict ? null : error,
+    dismiss: reset,
+  }
+}

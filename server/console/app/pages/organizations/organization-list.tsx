@@ -1,0 +1,119 @@
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { Plus } from 'lucide-react'
+import { type FormEvent, useState } from 'react'
+import { Link, useLocation } from 'wouter'
+import { api, dataOf, type Schema } from '../../api/client.ts'
+import { useSession } from '../../api/session.ts'
+import { useAnnounce } from '../../components/announcements.tsx'
+import { Badge } from '../../components/badge.tsx'
+import { Button } from '../../components/button.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { Failed } from '../../components/failed.tsx'
+import { PageHeading } from '../../components/page-heading.tsx'
+import { Queried } from '../../components/queried.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { TextField } from '../../components/text-field.tsx'
+import { Time } from '../../components/time.tsx'
+import { organizationsText as text } from '../../text/organizations.ts'
+import { shellText } from '../../text/shell.ts'
+
+type Organization = Schema<'Organization'>
+
+export const statusKinds = { active: 'good', suspended: 'warning', deleted: 'plain' } as const
+
+const columns: readonly Column<Organization>[] = [
+  {
+    name: text.columns.name,
+    show: ({ id, name }) => (
+      <Link href={`/organizations/${id}`} className="text-accent font-medium hover:underline">
+        {name}
+      </Link>
+    ),
+  },
+  {
+    name: text.columns.status,
+    show: ({ status }) => <Badge kind={statusKinds[status]}>{text.status[status]}</Badge>,
+  },
+  { name: text.columns.plan, show: ({ plan }) => plan },
+  { name: text.columns.created, show: ({ created_at }) => <Time at={created_at} /> },
+]
+
+/** All organizations of the machine. */
+export function OrganizationList() {
+  const { can } = useSession()
+  const [creating, setCreating] = useState(false)
+  const query = useInfiniteQuery({
+    queryKey: ['organizations', 'list'],
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam: after }) =>
+      dataOf(api.GET('/api/organizations', { params: { query: { limit: 50, ...(after ? { after } : {}) } } })),
+    getNextPageParam: ({ next_cursor }) => next_cursor ?? undefined,
+  })
+  return (
+    <>
+      <PageHeading
+        title={text.title}
+        actions={
+          can('admin:write') && (
+            <Button primary icon={Plus} onClick={() => setCreating(true)}>
+              {text.create}
+            </Button>
+          )
+        }
+      >
+        {text.about}
+      </PageHeading>
+      <Queried query={query} lines={5}>
+        {({ pages }) => (
+          <Table
+            label={text.list}
+            columns={columns}
+            rows={pages.flatMap(({ organizations }) => organizations)}
+            rowKey={({ id }) => id}
+          />
+        )}
+      </Queried>
+      {query.hasNextPage && (
+        <Button className="mt-3" busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+          {shellText.more}
+        </Button>
+      )}
+      {creating && <CreateOrganization close={() => setCreating(false)} />}
+    </>
+  )
+}
+
+function CreateOrganization({ close }: { close: () => void }) {
+  const queries = useQueryClient()
+  const announce = useAnnounce()
+  const [, go] = useLocation()
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: (body: Schema<'OrganizationCreate'>) => dataOf(api.POST('/api/organizations', { body })),
+    onSuccess: ({ organization: { id, name } }) => {
+      void queries.invalidateQueries({ queryKey: ['organizations'] })
+      announce('good', text.created(name))
+      go(`/organizations/${id}`)
+    },
+  })
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const form = new FormData(event.currentTarget)
+    const plan = String(form.get('plan')).trim()
+    mutate({ name: String(form.get('name')).trim(), ...(plan === '' ? {} : { plan }) })
+  }
+  return (
+    <Dialog title={text.create} close={close}>
+      <form onSubmit={submit} className="space-y-4">
+        {error && <Failed failure={error} />}
+        <TextField label={text.name} name="name" required maxLength={128} autoFocus autoComplete="off" />
+        <TextField label={text.plan} name="plan" hint={text.planHint} autoComplete="off" />
+        <div className="flex justify-end gap-2">
+          <Button onClick={close}>{shellText.cancel}</Button>
+          <Button primary type="submit" busy={isPending}>
+            {text.create}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,96 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { ChartColumn } from 'lucide-react'
+import { useState } from 'react'
+import { Link } from 'wouter'
+import { api, dataOf, type Schema } from '../../api/client.ts'
+import { useSession } from '../../api/session.ts'
+import { useAnnounce } from '../../components/announcements.tsx'
+import { Button, buttonClass } from '../../components/button.tsx'
+import { Confirm } from '../../components/confirm.tsx'
+import { Notice } from '../../components/notice.tsx'
+import { PageHeading } from '../../components/page-heading.tsx'
+import { Queried } from '../../components/queried.tsx'
+import { organizationsText as text } from '../../text/organizations.ts'
+import { Tokens } from './tokens.tsx'
+
+/** One organization with its tokens. */
+export function Organization({ id }: { id: string }) {
+  const query = useQuery({
+    queryKey: ['organizations', 'one', id],
+    queryFn: async () => {
+      const path = { organization: id }
+      return (await dataOf(api.GET('/api/organizations/{organization}', { params: { path } }))).organization
+    },
+  })
+  return (
+    <Queried query={query} lines={6}>
+      {organization => <Shown organization={organization} />}
+    </Queried>
+  )
+}
+
+function Shown({ organization }: { organization: Schema<'Organization'> }) {
+  const { id, name, status } = organization
+  const { session, can } = useSession()
+  const queries = useQueryClient()
+  const announce = useAnnounce()
+  const [suspending, setSuspending] = useState(false)
+  const params = { path: { organization: id } }
+  const changed = (sentence: string) => {
+    void queries.invalidateQueries({ queryKey: ['organizations'] })
+    announce('good', sentence)
+  }
+  const resume = useMutation({
+    mutationFn: () => dataOf(api.POST('/api/organizations/{organization}/resume', { params })),
+    onSuccess: () => changed(text.resumed(name)),
+    onError: failure => announce('bad', failure.message),
+  })
+  // The organization that owns the machine cannot be suspended.
+  const mayEnd = session.owns_machine && can('admin:write') && id !== session.organization.id
+  return (
+    <>
+      <PageHeading
+        title={name}
+        actions={
+          <>
+            <Link href={session.owns_machine ? `/usage?organization=${id}` : '/usage'} className={buttonClass()}>
+              <ChartColumn aria-hidden className="size-4" />
+              {text.usage}
+            </Link>
+            {mayEnd && status === 'active' && (
+              <Button danger onClick={() => setSuspending(true)}>
+                {text.suspend}
+              </Button>
+            )}
+            {mayEnd && status === 'suspended' && (
+              <Button busy={resume.isPending} onClick={() => resume.mutate()}>
+                {text.resume}
+              </Button>
+            )}
+          </>
+        }
+      >
+        {text.plan} {organization.plan} · <code className="font-mono text-xs">{id}</code>
+      </PageHeading>
+      {status !== 'active' && (
+        <Notice kind="warning" className="mb-4">
+          {status === 'suspended' ? text.suspendedNotice : text.deletedNotice}
+        </Notice>
+      )}
+      <Tokens organization={organization} />
+      {suspending && (
+        <Confirm
+          title={text.suspendTitle(name)}
+          action={text.suspend}
+          close={() => setSuspending(false)}
+          act={async () => {
+            await dataOf(api.POST('/api/organizations/{organization}/suspend', { params }))
+            changed(text.suspended(name))
+          }}
+        >
+          {text.suspendText}
+        </Confirm>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,141 @@
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useId } from 'react'
+import { ApiFailure } from '../../api/failure.ts'
+import { type Scope, useSession } from '../../api/session.ts'
+import { Button } from '../../components/button.tsx'
+import { Checkbox, SelectField } from '../../components/choice.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { Failed } from '../../components/failed.tsx'
+import { dateText } from '../../components/format.ts'
+import { TextField } from '../../components/text-field.tsx'
+import { tokensText } from '../../text/organizations.ts'
+import { shellText } from '../../text/shell.ts'
+import { expirySeconds, type Token } from './token-body.ts'
+
+const text = tokensText.form
+const scopes = Object.keys(text.scopeHints) as Scope[]
+const limits = [
+  ['api', text.api, (token: Token) => token.rate_limit.api],
+  ['jobs', text.jobs, (token: Token) => token.rate_limit.jobs],
+  ['tokens_per_minute', text.perMinute, (token: Token) => token.tokens_per_minute],
+  ['concurrent_requests', text.concurrent, (token: Token) => token.concurrent_requests],
+] as const
+const fields = ['name', 'scopes', 'models', 'expires_at', 'monthly_spend_limit']
+
+/** The fields of a token, new or existing. A token cannot give scopes that it lacks, so those are not offered. */
+export function TokenForm({
+  title,
+  action,
+  token,
+  save,
+  close,
+}: {
+  title: string
+  action: string
+  /** The token to change; absent for a new one. */
+  token?: Token
+  save: (form: FormData) => Promise<unknown>
+  close: () => void
+}) {
+  const { can } = useSession()
+  const legend = useId()
+  const { mutate, error, isPending } = useMutation({ mutationFn: save })
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    mutate(new FormData(event.currentTarget))
+  }
+  const param = error instanceof ApiFailure ? error.param : undefined
+  const faultOf = (name: string) => (param === name ? error!.message : undefined)
+  const given = token?.scopes ?? ['user:read', 'user:write']
+  const { never, ...later } = text.expiry
+  const when = token?.expires_at == null ? never : dateText(token.expires_at)
+  return (
+    <Dialog title={title} close={close}>
+      <form onSubmit={submit} className="space-y-4">
+        {error && (param === undefined || !fields.includes(param)) && <Failed failure={error} />}
+        <TextField
+          label={text.name}
+          hint={text.nameHint}
+          name="name"
+          required
+          maxLength={128}
+          autoFocus
+          autoComplete="off"
+          defaultValue={token?.name ?? ''}
+          error={faultOf('name')}
+        />
+        <fieldset aria-labelledby={legend} className="space-y-2">
+          <legend id={legend} className="text-sm font-medium">
+            {text.scopes}
+          </legend>
+          {scopes
+            .filter(scope => can(scope) || given.includes(scope))
+            .map(scope => (
+              <Checkbox
+                key={scope}
+                label={scope}
+                hint={text.scopeHints[scope]}
+                name="scopes"
+                value={scope}
+                defaultChecked={given.includes(scope)}
+              />
+            ))}
+          {faultOf('scopes') && <p className="text-bad text-xs">{faultOf('scopes')}</p>}
+        </fieldset>
+        <SelectField
+          label={text.expires}
+          name="expires"
+          error={faultOf('expires_at')}
+          options={[
+            ...(token ? [{ value: 'unchanged', name: text.unchanged(when) }] : []),
+            { value: 'never', name: never },
+            ...Object.keys(expirySeconds).map(value => ({ value, name: later[value as keyof typeof later] })),
+          ]}
+        />
+        <TextField
+          label={text.spend}
+          hint={text.spendHint}
+          name="monthly_spend_limit"
+          type="number"
+          min={0}
+          step="any"
+          defaultValue={token?.monthly_spend_limit ?? ''}
+          error={faultOf('monthly_spend_limit')}
+        />
+        <TextField
+          label={text.models}
+          hint={text.modelsHint}
+          name="models"
+          autoComplete="off"
+          defaultValue={token?.models?.join(', ') ?? ''}
+          error={faultOf('models')}
+        />
+        <details className="border-line rounded-md border px-3 py-2">
+          <summary>{text.limits}</summary>
+          <div className="mt-3 space-y-4">
+            {limits.map(([name, label, of]) => (
+              <TextField
+                key={name}
+                label={label}
+                hint={text.limitHint}
+                name={name}
+                type="number"
+                min={1}
+                defaultValue={(token && of(token)) ?? ''}
+              />
+            ))}
+          </div>
+        </details>
+        {token && (token.status === 'active' || token.status === 'disabled') && (
+          <Checkbox label={text.enabled} name="enabled" defaultChecked={token.status === 'active'} />
+        )}
+        <div className="flex justify-end gap-2">
+          <Button onClick={close}>{shellText.cancel}</Button>
+          <Button primary type="submit" busy={isPending}>
+            {action}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,177 @@
+import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
+import { Plus } from 'lucide-react'
+import { useMemo, useState } from 'react'
+import { useSearchParams } from 'wouter'
+import { api, dataOf, type Schema } from '../../api/client.ts'
+import { useLiveRefresh } from '../../api/query-client.ts'
+import { useSession } from '../../api/session.ts'
+import { useAnnounce } from '../../components/announcements.tsx'
+import { Button } from '../../components/button.tsx'
+import { SelectField } from '../../components/choice.tsx'
+import { Confirm } from '../../components/confirm.tsx'
+import { Notice } from '../../components/notice.tsx'
+import { Empty, Section } from '../../components/page-heading.tsx'
+import { Queried } from '../../components/queried.tsx'
+import { Table } from '../../components/table.tsx'
+import { tokensText as text } from '../../text/organizations.ts'
+import { shellText } from '../../text/shell.ts'
+import { RotateDialog } from './rotate-dialog.tsx'
+import { type Secret, SecretDialog } from './secret-dialog.tsx'
+import { changeBody, createBody, type Token } from './token-body.ts'
+import { type Action, tokenColumns } from './token-columns.tsx'
+import { TokenForm } from './token-form.tsx'
+
+const statuses = Object.keys(text.status) as Token['status'][]
+const nowSeconds = () => Math.floor(Date.now() / 1_000)
+
+/** The tokens of an organization. A new secret is shown once. */
+export function Tokens({ organization }: { organization: Schema<'Organization'> }) {
+  const { session, can } = useSession()
+  const [params, setParams] = useSearchParams()
+  const [dialog, setDialog] = useState<{ action: 'create' } | { action: Action; token: Token }>()
+  const [secret, setSecret] = useState<Secret>()
+  const path = { organization: organization.id }
+  const wanted = params.get('status') ?? 'active'
+  const status = statuses.find(one => one === wanted)
+  const query = useInfiniteQuery({
+    queryKey: ['organizations', 'tokens', organization.id, status],
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam: after }) => {
+      const query = { limit: 50, ...(status ? { status } : {}), ...(after ? { after } : {}) }
+      return dataOf(api.GET('/api/organizations/{organization}/tokens', { params: { path, query } }))
+    },
+    getNextPageParam: ({ next_cursor }) => next_cursor ?? undefined,
+  })
+  useLiveRefresh(['token.'], ['organizations', 'tokens'])
+  const mayChange = can('admin:write') && organization.status !== 'deleted'
+  const columns = useMemo(
+    () => tokenColumns(session.token.id, mayChange ? (action, token) => setDialog({ action, token }) : undefined),
+    [session.token.id, mayChange],
+  )
+  const rows = useMemo(() => query.data?.pages.flatMap(({ tokens }) => tokens) ?? [], [query.data])
+  return (
+    <Section
+      title={text.title}
+      actions={
+        mayChange && (
+          <Button primary icon={Plus} onClick={() => setDialog({ action: 'create' })}>
+            {text.create}
+          </Button>
+        )
+      }
+    >
+      <div className="mb-3 w-44">
+        <SelectField
+          label={text.statusLabel}
+          value={status ?? 'all'}
+          onChange={event => setParams({ status: event.target.value }, { replace: true })}
+          options={[...statuses.map(value => ({ value, name: text.status[value] })), { value: 'all', name: text.any }]}
+        />
+      </div>
+      <Queried query={query} lines={5}>
+        {() =>
+          rows.length === 0 ? (
+            <Empty title={status ? text.none(text.status[status]) : text.noneAtAll}>
+              <p>{text.noneHint}</p>
+            </Empty>
+          ) : (
+            <Table label={text.title} columns={columns} rows={rows} rowKey={({ id }) => id} />
+          )
+        }
+      </Queried>
+      {query.hasNextPage && (
+        <Button className="mt-3" busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+          {shellText.more}
+        </Button>
+      )}
+      {dialog && (
+        <TokenDialog {...dialog} organization={organization} close={() => setDialog(undefined)} show={setSecret} />
+      )}
+      {secret && <SecretDialog {...secret} close={() => setSecret(undefined)} />}
+    </Section>
+  )
+}
+
+type TokenDialogProps = ({ action: 'create'; token?: undefined } | { action: Action; token: Token }) & {
+  organization: Schema<'Organization'>
+  close: () => void
+  /** Shows a new secret. */
+  show: (secret: Secret) => void
+}
+
+function TokenDialog({ action, token, organization, close, show }: TokenDialogProps) {
+  const { session } = useSession()
+  const queries = useQueryClient()
+  const announce = useAnnounce()
+  const path = { organization: organization.id }
+  function changed(): void {
+    void queries.invalidateQueries({ queryKey: ['organizations', 'tokens', organization.id] })
+    close()
+  }
+  if (action === 'create')
+    return (
+      <TokenForm
+        title={text.createTitle(organization.name)}
+        action={text.create}
+        close={close}
+        save={async form => {
+          const body = createBody(form, nowSeconds())
+          const created = await dataOf(api.POST('/api/organizations/{organization}/tokens', { params: { path }, body }))
+          changed()
+          show({ name: created.token.name, secret: created.secret })
+        }}
+      />
+    )
+  const { id, name } = token
+  const params = { path: { ...path, id } }
+  if (action === 'edit')
+    return (
+      <TokenForm
+        title={text.editTitle(name)}
+        action={text.save}
+        token={token}
+        close={close}
+        save={async form => {
+          const body = changeBody(form, token, nowSeconds())
+          await dataOf(api.PATCH('/api/organizations/{organization}/tokens/{id}', { params, body }))
+          changed()
+          announce('good', text.saved(name))
+        }}
+      />
+    )
+  if (action === 'rotate')
+    return (
+      <RotateDialog
+        name={name}
+        own={id === session.token.id}
+        close={close}
+        rotate={async overlap_seconds => {
+          const body = { overlap_seconds }
+          const rotated = await dataOf(
+            api.POST('/api/organizations/{organization}/tokens/{id}/rotate', { params, body }),
+          )
+          changed()
+          show({ name, secret: rotated.secret })
+        }}
+      />
+    )
+  return (
+    <Confirm
+      title={text.revokeTitle(name)}
+      action={text.revokeAct}
+      close={close}
+      act={async () => {
+        await dataOf(api.POST('/api/organizations/{organization}/tokens/{id}/revoke', { params }))
+        changed()
+        announce('good', text.revoked(name))
+      }}
+    >
+      <p>{text.revokeText}</p>
+      {id === session.token.id && (
+        <Notice kind="warning" className="mt-2">
+          {text.revokeOwn}
+        </Notice>
+      )}
+    </Confirm>
+  )
+}

@@ -1,0 +1,164 @@
+import { RotateCcw, Trash2 } from 'lucide-react'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { useSession } from '../../../api/session.ts'
+import { Button, IconButton } from '../../../components/button.tsx'
+import { Section } from '../../../components/page-heading.tsx'
+import { TextArea } from '../../../components/text-field.tsx'
+import { playgroundText } from '../../../text/playground.ts'
+import type { ModelChoice, TaskChoice } from '../choices.ts'
+import { type Entered, enteredOf, fieldsOf, requestOf } from '../form/fields.ts'
+import { TaskForm } from '../form/task-form.tsx'
+import { Samples } from '../samples-view.tsx'
+import { Composer } from './composer.tsx'
+import { apiMessages, conversationOf } from './conversation.ts'
+import { keep, readKept } from './kept-conversation.ts'
+import { MessageView, ToolResults } from './message-view.tsx'
+import { type Conversation, useConversation } from './use-conversation.ts'
+
+const text = playgroundText.chat
+
+/** A conversation with a model, or the same questions to two of them side by side. */
+export function Chat({
+  task,
+  models,
+  initial,
+}: {
+  task: TaskChoice
+  models: readonly ModelChoice[]
+  /** Inputs of an earlier job. */
+  initial: Record<string, unknown> | undefined
+}) {
+  const { session } = useSession()
+  const owner = session.token.id
+  const [began] = useState(() => (initial ? conversationOf(initial.messages) : readKept(owner)))
+  const [system, setSystem] = useState(began.system)
+  const fields = useMemo(() => fieldsOf(task).filter(({ name }) => name !== 'messages' && name !== 'n'), [task])
+  const [entered, setEntered] = useState<Entered>(() => enteredOf(fields, initial ?? {}))
+  const [errors, setErrors] = useState<Record<string, string>>({})
+  const change = useCallback((name: string, value: unknown) => {
+    setEntered(now => ({ ...now, [name]: value }))
+    setErrors({})
+  }, [])
+  const { request: parameters, errors: faults } = useMemo(() => requestOf(fields, entered), [fields, entered])
+  const [first, second] = models
+  const shared = { system, parameters, initial: began.messages }
+  const one = useConversation({ ...shared, model: first!.id })
+  const two = useConversation({ ...shared, model: second?.id ?? first!.id, initial: [] })
+  const conversations = second ? [one, two] : [one]
+  const busy = conversations.some(({ growing }) => growing)
+  const { messages } = one
+  useEffect(() => keep(owner, { system, messages }), [owner, system, messages])
+
+  const sees = models.every(({ features }) => features[task.id]?.includes('images'))
+  const inputs = useMemo(
+    () => ({ messages: apiMessages(system, messages), ...parameters }),
+    [system, messages, parameters],
+  )
+  const send = (...more: Parameters<Conversation['ask']>) => {
+    if (Object.keys(faults).length > 0)
+      return setErrors(
+        Object.fromEntries(Object.entries(faults).map(([name, fault]) => [name, playgroundText.errors[fault]])),
+      )
+    for (const conversation of conversations) conversation.ask(...more)
+  }
+
+  return (
+    <div className="grid gap-6 lg:grid-cols-[3fr_2fr]">
+      <div className="min-w-0">
+        <Section
+          title={text.conversation}
+          actions={
+            messages.length > 0 && (
+              <Button
+                small
+                icon={Trash2}
+                onClick={() => {
+                  for (const conversation of conversations) conversation.clear()
+                }}
+              >
+                {text.clear}
+              </Button>
+            )
+          }
+        >
+          <div className="bg-surface border-line space-y-3 rounded-lg border p-3">
+            <div className={second ? 'grid gap-3 md:grid-cols-2' : ''}>
+              {conversations.map((conversation, at) => (
+                <Messages key={at} conversation={conversation} model={models[at]!} alone={!second} />
+              ))}
+            </div>
+            <Composer
+              sees={sees}
+              busy={busy}
+              send={send}
+              stop={() => {
+                for (const conversation of conversations) conversation.stop()
+              }}
+            />
+            <p className="text-muted text-xs">
+              {text.enter} {text.kept}
+            </p>
+          </div>
+        </Section>
+      </div>
+      <div className="min-w-0">
+        <Section title={playgroundText.request}>
+          <div className="bg-surface border-line space-y-4 rounded-lg border p-4">
+            <TextArea
+              label={text.system}
+              hint={text.systemHint}
+              rows={3}
+              value={system}
+              onChange={event => setSystem(event.target.value)}
+            />
+            <TaskForm fields={fields} entered={entered} change={change} errors={errors} moreText={text.parameters} />
+          </div>
+        </Section>
+        <Samples task={task.id} model={first!.id} inputs={inputs} />
+      </div>
+    </div>
+  )
+}
+
+function Messages({
+  conversation: { messages, growing, ask, again },
+  model,
+  alone,
+}: {
+  conversation: Conversation
+  model: ModelChoice
+  alone: boolean
+}) {
+  const list = useRef<HTMLDivElement>(null)
+  const atEnd = useRef(true)
+  // Follows the answer, unless the person has scrolled up to read.
+  useEffect(() => {
+    if (atEnd.current) list.current?.scrollTo({ top: list.current.scrollHeight })
+  })
+  const last = messages.at(-1)
+  const { currency, id } = model
+  return (
+    <div
+      ref={list}
+      role="log"
+      aria-label={alone ? text.conversation : id}
+      aria-busy={growing !== undefined}
+      tabIndex={0}
+      onScroll={({ currentTarget: shown }) => {
+        atEnd.current = shown.scrollHeight - shown.scrollTop - shown.clientHeight < 40
+      }}
+      className="max-h-[60dvh] min-h-40 space-y-2 overflow-y-auto"
+    >
+      {messages.length === 0 && !growing && <p className="text-muted p-3">{text.empty}</p>}
+      {messages.map((message, at) => (
+        <MessageView key={at} message={message} model={id} currency={currency}>
+          {at === messages.length - 1 && !growing && (
+            <IconButton icon={RotateCcw} label={text.regenerate} onClick={again} />
+          )}
+        </MessageView>
+      ))}
+      {growing && <MessageView message={growing} model={id} currency={currency} growing />}
+      {!growing && last?.toolCalls && <ToolResults calls={last.toolCalls} send={results => ask(...results)} />}
+    </div>
+  )
+}

@@ -1,0 +1,67 @@
+import { createParser } from 'eventsource-parser'
+import { api, dataOf, send } from '../../../api/client.ts'
+import { emptyAnswer, type Message, withChunk } from './conversation.ts'
+
+/** Paths of the tasks that are streamed. */
+export const streamPaths: Readonly<Record<string, string>> = {
+  'std/chat-completion': '/std/v1/chat/completions',
+  'std/completion': '/std/v1/completions',
+}
+
+/**
+ * Sends a request and resolves with the answer when it has ended, or is stopped by the signal; `report` gets the answer
+ * as it grows, once for each frame of the screen. Rejects with ApiFailure if the request is refused.
+ */
+export async function streamAnswer(
+  task: string,
+  body: object,
+  report: (answer: Message) => void,
+  signal: AbortSignal,
+): Promise<Message> {
+  const began = performance.now()
+  let answer = emptyAnswer
+  let frame = 0
+  const show = () => {
+    if (frame !== 0) return
+    frame = requestAnimationFrame(() => {
+      frame = 0
+      report(answer)
+    })
+  }
+  let jobId: string | null = null
+  try {
+    const response = await send(streamPaths[task]!, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
+      signal,
+    })
+    jobId = response.headers.get('x-job-id')
+    const parser = createParser({
+      onEvent({ data }) {
+        if (data === '[DONE]') return
+        answer = withChunk(answer, JSON.parse(data) as object, performance.now() - began)
+        show()
+      },
+    })
+    for await (const text of response.body!.pipeThrough(new TextDecoderStream())) parser.feed(text)
+  } catch (thrown) {
+    if (!signal.aborted) throw thrown
+    answer = { ...answer, stopped: true }
+  } finally {
+    cancelAnimationFrame(frame)
+  }
+  const totalMs = performance.now() - began
+  const cost = jobId === null ? undefined : await costOf(jobId)
+  return { ...answer, figures: { ...answer.figures, totalMs, ...(cost === undefined ? {} : { cost }) } }
+}
+
+/** The cost as the record of the request says it; undefined if it cannot be read yet. */
+async function costOf(id: string): Promise<number | undefined> {
+  try {
+    const { cost } = await dataOf(api.GET('/api/jobs/{id}', { params: { path: { id }, query: { wait: 2 } } }))
+    return cost ?? undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,115 @@
+import { useMutation } from '@tanstack/react-query'
+import { Brush, Upload, X } from 'lucide-react'
+import { useId, useRef, useState } from 'react'
+import { Button, IconButton } from '../../../components/button.tsx'
+import { controlClass, Field } from '../../../components/field.tsx'
+import { playgroundText as text } from '../../../text/playground.ts'
+import { uploadFile } from '../run/run-job.ts'
+import { MaskEditor } from './mask-editor.tsx'
+import { Microphone } from './microphone.tsx'
+import { previewOf, rememberPreview } from './previews.ts'
+
+type Kind = 'image' | 'video' | 'audio'
+const kindOf = (name: string): Kind =>
+  name.startsWith('video') ? 'video' : /audio|^url$/.test(name) ? 'audio' : 'image'
+
+/** An image, a video or audio: chosen, recorded or drawn here, or named by its address or id. */
+export function MediaField({
+  name,
+  label,
+  hint,
+  error,
+  value,
+  change,
+  image,
+  drawn,
+}: {
+  name: string
+  label: string
+  hint: string
+  error: string | undefined
+  value: string
+  change: (value: string) => void
+  /** For a mask: where its image can be loaded. */
+  image: string | undefined
+  drawn: () => void
+}) {
+  const kind = kindOf(name)
+  const input = useRef<HTMLInputElement>(null)
+  const [drawing, setDrawing] = useState(false)
+  const upload = useMutation({
+    mutationFn: uploadFile,
+    onSuccess(id, file) {
+      rememberPreview(id, URL.createObjectURL(file))
+      change(id)
+    },
+  })
+  const { mutate, isPending } = upload
+  const isMask = name.startsWith('mask')
+  return (
+    <Field label={label} hint={hint} error={error ?? upload.error?.message}>
+      {control => (
+        <div className="space-y-2">
+          <div className="flex flex-wrap items-center gap-2">
+            <Button icon={Upload} busy={isPending} onClick={() => input.current!.click()}>
+              {isPending ? text.uploading : value === '' ? text.chooseFile : text.chooseAnother}
+            </Button>
+            <input
+              ref={input}
+              type="file"
+              hidden
+              accept={`${kind}/*`}
+              aria-label={label}
+              onChange={event => {
+                const [file] = event.target.files ?? []
+                if (file) mutate(file)
+                event.target.value = ''
+              }}
+            />
+            {kind === 'audio' && <Microphone take={mutate} />}
+            {isMask && (
+              <Button icon={Brush} disabled={image === undefined} onClick={() => setDrawing(true)}>
+                {text.drawMask}
+              </Button>
+            )}
+          </div>
+          {isMask && image === undefined && <p className="text-muted text-xs">{text.maskFirst}</p>}
+          <div className="flex gap-1">
+            <input
+              {...control}
+              value={value}
+              placeholder={text.orAddress}
+              spellCheck={false}
+              onChange={event => change(event.target.value)}
+              className={`${controlClass} font-mono text-xs`}
+            />
+            {value !== '' && <IconButton icon={X} label={text.clear} onClick={() => change('')} />}
+          </div>
+          <Preview kind={kind} url={previewOf(value)} label={text.preview(label)} />
+          {drawing && image !== undefined && (
+            <MaskEditor
+              image={image}
+              close={() => setDrawing(false)}
+              use={file => {
+                setDrawing(false)
+                drawn()
+                mutate(file)
+              }}
+            />
+          )}
+        </div>
+      )}
+    </Field>
+  )
+}
+
+function Preview({ kind, url, label }: { kind: Kind; url: string | undefined; label: string }) {
+  const id = useId()
+  if (url === undefined) return null
+  const look = 'border-line max-h-48 max-w-full rounded-md border'
+  if (kind === 'image') return <img src={url} alt={label} className={look} />
+  // oxlint-disable-next-line jsx-a11y/media-has-caption
+  if (kind === 'video') return <video key={id} src={url} controls aria-label={label} className={look} />
+  // oxlint-disable-next-line jsx-a11y/media-has-caption
+  return <audio src={url} controls aria-label={label} className="w-full" />
+}

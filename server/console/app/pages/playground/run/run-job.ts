@@ -1,0 +1,67 @@
+import { api, dataOf, type Schema, send } from '../../../api/client.ts'
+import { ApiFailure } from '../../../api/failure.ts'
+
+export type Job = Schema<'Job'>
+
+/** What to run. `formats` makes one video for each aspect ratio. */
+export interface Wanted {
+  task: string
+  model: string
+  inputs: Record<string, unknown>
+  formats?: readonly string[]
+  /** Path under `/slug`, which requests with several formats need. */
+  slug?: string | undefined
+}
+
+/** Seconds after which a job that runs is read again, for its progress. */
+const waitSeconds = 2
+
+export const hasEnded = ({ status }: Pick<Job, 'status'>): boolean =>
+  status === 'completed' || status === 'failed' || status === 'cancelled'
+
+/** Creates the jobs of a request and resolves with their ids. Rejects with ApiFailure. */
+export async function createJobs({ task, model, inputs, formats, slug }: Wanted): Promise<string[]> {
+  if (formats && formats.length > 0 && slug) {
+    const { aspect_ratio: _, ...shared } = inputs
+    const answer = await send(`/slug/${slug}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...shared, aspect_ratios: formats }),
+    })
+    const { requests } = (await answer.json()) as Schema<'GenerationsAccepted'>
+    return requests.map(({ request_id }) => request_id.replace(/^q_/, 'job_'))
+  }
+  const body = { task: task as Job['task'], model_id: model, inputs }
+  const { id } = await dataOf(api.POST('/api/jobs', { body }))
+  return [id]
+}
+
+/** Reads a job until it has ended; `report` gets each state. Rejects with ApiFailure, and if the signal is aborted. */
+export async function followJob(id: string, report: (job: Job) => void, signal: AbortSignal): Promise<Job> {
+  for (let wait = 0; ; wait = waitSeconds) {
+    const params = { path: { id }, query: { wait } }
+    const job = await dataOf(api.GET('/api/jobs/{id}', { params, signal }))
+    report(job)
+    if (hasEnded(job)) return job
+  }
+}
+
+/** Cancels a job; one that has ended meanwhile stays as it is. */
+export async function cancelJob(id: string): Promise<void> {
+  try {
+    await api.POST('/api/jobs/{id}/cancel', { params: { path: { id } } })
+  } catch (thrown) {
+    if (!(thrown instanceof ApiFailure && thrown.code === 'job_already_finished')) throw thrown
+  }
+}
+
+/** Stores a file for thirty days and resolves with its id, which is an input of any request. */
+export async function uploadFile(file: File): Promise<string> {
+  const form = new FormData()
+  form.set('purpose', 'user_data')
+  form.set('expires_after[anchor]', 'created_at')
+  form.set('expires_after[seconds]', '2592000')
+  form.set('file', file)
+  const answer = await send('/std/v1/files', { method: 'POST', body: form })
+  return ((await answer.json()) as { id: string }).id
+}

@@ -1,0 +1,155 @@
+import { useQuery } from '@tanstack/react-query'
+import { Play } from 'lucide-react'
+import { type FormEvent, useCallback, useMemo, useRef, useState } from 'react'
+import { api, dataOf } from '../../../api/client.ts'
+import { Button } from '../../../components/button.tsx'
+import { Checkbox } from '../../../components/choice.tsx'
+import { Section } from '../../../components/page-heading.tsx'
+import { playgroundText as text } from '../../../text/playground.ts'
+import type { ModelChoice, TaskChoice } from '../choices.ts'
+import { type Entered, enteredOf, fieldsOf, type JsonSchema, requestOf } from '../form/fields.ts'
+import { TaskForm } from '../form/task-form.tsx'
+import { Samples } from '../samples-view.tsx'
+import { Results } from './results.tsx'
+import { useRuns } from './use-runs.ts'
+
+const aspectRatios = ['16:9', '9:16', '1:1'] as const
+
+/** The form of a task that is run as a job, its result, and the same as code. */
+export function TaskPanel({
+  task,
+  models,
+  initial,
+}: {
+  task: TaskChoice
+  /** One, or two that are compared. */
+  models: readonly ModelChoice[]
+  /** Inputs of an earlier job, or a file to use. */
+  initial: Record<string, unknown> | undefined
+}) {
+  const fields = useMemo(() => fieldsOf(task), [task])
+  const [entered, setEntered] = useState<Entered>(() => enteredOf(fields, initial ?? {}))
+  const [errors, setErrors] = useState<Record<string, string>>({})
+  const [formats, setFormats] = useState<readonly string[]>([])
+  const { runs, start, busy } = useRuns()
+  const voices = useVoices(
+    models[0]!.id,
+    fields.some(({ name }) => name === 'voice'),
+  )
+  const result = useRef<HTMLDivElement>(null)
+  const change = useCallback((name: string, value: unknown) => {
+    setEntered(now => ({ ...now, [name]: value }))
+    setErrors(now => (name in now ? Object.fromEntries(Object.entries(now).filter(([one]) => one !== name)) : now))
+  }, [])
+  const { request, errors: faults } = useMemo(() => requestOf(fields, entered), [fields, entered])
+  const inputs = useMemo(() => inputsOf(task, request), [task, request])
+  const slug = models[0]!.slugs[task.id]
+  const inOneGo = useMemo(
+    () => (slug !== undefined && formats.length > 0 ? { slug, ratios: formats } : undefined),
+    [slug, formats],
+  )
+  const severalShapes = task.category === 'video' && fields.some(({ name }) => name === 'aspect_ratio')
+
+  async function run(event: FormEvent): Promise<void> {
+    event.preventDefault()
+    if (Object.keys(faults).length > 0)
+      return setErrors(Object.fromEntries(Object.entries(faults).map(([name, fault]) => [name, text.errors[fault]])))
+    setErrors({})
+    const failures = await start(task.id, models, inputs, formats)
+    // The server names the field: it is shown there, and not only above the result.
+    for (const { param, message } of failures) {
+      const name = fieldNamed(param)
+      if (name !== undefined && fields.some(field => field.name === name))
+        setErrors(now => ({ ...now, [name]: message }))
+    }
+    // What was asked for must be seen: on a narrow screen the result is far below the form.
+    const { top } = result.current!.getBoundingClientRect()
+    if (top > innerHeight / 2) result.current!.scrollIntoView({ block: 'start' })
+  }
+
+  const comparing = models.length > 1 && runs.length > 1
+  const results = <Results runs={runs} />
+  const samples = <Samples task={task.id} model={models[0]!.id} inputs={inputs} formats={inOneGo} />
+  return (
+    <div className="grid content-start gap-6 lg:grid-cols-2">
+      <Section title={text.request}>
+        <form
+          noValidate
+          onSubmit={event => void run(event)}
+          className="bg-surface border-line space-y-4 rounded-lg border p-4"
+        >
+          <TaskForm
+            fields={fields}
+            entered={entered}
+            change={change}
+            errors={errors}
+            {...(voices ? { suggestions: { voice: voices } } : {})}
+          />
+          {severalShapes && <Formats chosen={formats} choose={setFormats} />}
+          <Button primary type="submit" icon={Play} busy={busy}>
+            {busy ? text.running : models.length > 1 ? text.runTwo : text.run}
+          </Button>
+        </form>
+      </Section>
+      {comparing ? (
+        <>
+          <div ref={result} className="grid scroll-mt-16 gap-x-6 md:grid-cols-2 lg:order-last lg:col-span-2">
+            {results}
+          </div>
+          {samples}
+        </>
+      ) : (
+        <div ref={result} className="min-w-0 scroll-mt-16">
+          {results}
+          {samples}
+        </div>
+      )}
+    </div>
+  )
+}
+
+function Formats({ chosen, choose }: { chosen: readonly string[]; choose: (formats: readonly string[]) => void }) {
+  return (
+    <fieldset className="space-y-2">
+      <legend className="text-sm font-medium">{text.formats}</legend>
+      <p className="text-muted text-xs">{text.formatsHint}</p>
+      <div className="flex flex-wrap gap-4">
+        {aspectRatios.map(ratio => (
+          <Checkbox
+            key={ratio}
+            label={text.formatNames[ratio]!}
+            checked={chosen.includes(ratio)}
+            onChange={event =>
+              choose(aspectRatios.filter(one => (one === ratio ? event.target.checked : chosen.includes(one))))
+            }
+          />
+        ))}
+      </div>
+    </fieldset>
+  )
+}
+
+/** `inputs.image_url` and `prompt[0]` → the name of the field. */
+const fieldNamed = (param: string | undefined): string | undefined =>
+  param === undefined ? undefined : (aliases[bare(param)] ?? bare(param))
+const bare = (param: string): string => param.replace(/^inputs\./, '').replace(/[.[].*$/, '')
+const aliases: Readonly<Record<string, string>> = { file_id: 'url', aspect_ratios: 'aspect_ratio' }
+
+/** A transcription names a stored file by another field than an address. */
+function inputsOf({ input_schema }: TaskChoice, request: Record<string, unknown>): Record<string, unknown> {
+  const { properties = {} } = input_schema as JsonSchema
+  if (!('file_id' in properties) || !String(request.url).startsWith('file-')) return request
+  const { url, ...others } = request
+  return { file_id: url, ...others }
+}
+
+/** The voices of a model that speaks. */
+function useVoices(model: string, speaks: boolean): string[] | undefined {
+  const { data } = useQuery({
+    queryKey: ['playground', 'voices'],
+    queryFn: () => dataOf(api.GET('/api/voice/models')),
+    enabled: speaks,
+    staleTime: 60_000,
+  })
+  return data?.models.find(({ model_id }) => model_id === model)?.voices.map(({ id }) => id)
+}

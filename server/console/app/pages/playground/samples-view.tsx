@@ -1,0 +1,37 @@
+import { memo, useDeferredValue, useState } from 'react'
+import { CodeBlock } from '../../components/copy.tsx'
+import { Section } from '../../components/page-heading.tsx'
+import { Tabs } from '../../components/tabs.tsx'
+import { playgroundText as text } from '../../text/playground.ts'
+import { type Language, languages, type SampleRequest, sampleOf } from './samples.ts'
+
+/** The request as code, in the language that was chosen last. */
+export const Samples = memo(function Samples({
+  task,
+  model,
+  inputs,
+  formats,
+}: {
+  task: string
+  model: string
+  inputs: Record<string, unknown>
+  formats?: SampleRequest['formats']
+}) {
+  const [language, choose] = useState<Language>('curl')
+  // Typing into the form must not wait for the code.
+  const shown = useDeferredValue(inputs)
+  const code = sampleOf(language, { origin: location.origin, task, model, inputs: shown, formats })
+  return (
+    <Section title={text.samples}>
+      <Tabs
+        label={text.samples}
+        tabs={languages.map(id => ({ id, name: text.languages[id] }))}
+        current={language}
+        choose={choose}
+      >
+        <CodeBlock code={code} label={text.languages[language]} />
+        <p className="text-muted mt-1 text-xs">{language === 'workflow' ? text.workflowHint : text.samplesHint}</p>
+      </Tabs>
+    </Section>
+  )
+})

@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openConsole, sizes, type TestConsole } from './_console.ts'
+
+let console: TestConsole
+beforeAll(async () => {
+  console = await openConsole()
+})
+afterAll(() => console?.[Symbol.asyncDispose]())
+
+test.each(sizes)('on %s an administrator creates a token, cuts its budget, rotates and revokes it', async (_, size) => {
+  await using opened = await console.open('/organizations', { size })
+  const { page } = opened
+  const name = `laptop ${size.width}`
+  await page.getByRole('heading', { level: 1, name: 'Organizations and tokens' }).waitFor()
+  await opened.expectAccessible()
+  await opened.screenshot('organizations')
+  await page.getByRole('link', { name: 'default' }).click()
+  await page.getByRole('heading', { level: 1, name: 'default' }).waitFor()
+
+  await page.getByRole('button', { name: 'Create token' }).click()
+  const form = page.getByRole('dialog', { name: 'Create token for default' })
+  await form.getByLabel('Name', { exact: true }).fill(name)
+  await form.getByLabel('Spending per month').fill('25')
+  await opened.expectAccessible()
+  await opened.screenshot('token-create')
+  await form.getByRole('button', { name: 'Create token' }).click()
+  const secret = page.getByRole('dialog', { name: `Secret of ${name}` })
+  const value = await secret.getByLabel('Secret', { exact: true }).textContent()
+  expect(value).toMatch(/^sk-infer-\w{12}-\w{49}$/)
+  expect((await console.server.fetch('/api/me', { token: value! })).status).toBe(200)
+  await secret.getByRole('button', { name: 'I have copied it' }).click()
+  expect(await page.content()).not.toContain(value)
+
+  const row = page.getByRole('row').filter({ hasText: name })
+  await row.getByText('25.00 per month').waitFor()
+  await opened.screenshot('tokens')
+  await page.getByRole('button', { name: `Change ${name}` }).click()
+  const change = page.getByRole('dialog', { name: `Change ${name}` })
+  await change.getByLabel('Spending per month').fill('5')
+  await change.getByRole('button', { name: 'Save changes' }).click()
+  await row.getByText('5.00 per month', { exact: true }).waitFor()
+  expect(((await (await console.server.fetch('/api/me', { token: value! })).json()) as Me).token).toMatchObject({
+    monthly_spend_limit: 5,
+  })
+
+  await page.getByRole('button', { name: `Rotate ${name}` }).click()
+  const rotate = page.getByRole('dialog', { name: `Rotate ${name}` })
+  await rotate.getByRole('button', { name: 'Create new secret' }).click()
+  await secret.getByRole('button', { name: 'I have copied it' }).click()
+  expect((await console.server.fetch('/api/me', { token: value! })).status).toBe(401)
+
+  await page.getByRole('button', { name: `Revoke ${name}` }).click()
+  const revoke = page.getByRole('dialog', { name: `Revoke ${name}?` })
+  await opened.expectAccessible()
+  await revoke.getByRole('button', { name: 'Revoke token' }).click()
+  await revoke.waitFor({ state: 'detached' })
+  await row.waitFor({ state: 'detached' })
+  await page.getByLabel('Status').selectOption('Revoked')
+  await row.getByText('Revoked').waitFor()
+  expect(page.url()).toContain('status=revoked')
+  expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+})
+
+interface Me {
+  token: object
+}
+
+test('a new organization gets a token, is suspended and resumed', async () => {
+  await using opened = await console.open('/organizations')
+  const { page } = opened
+  await page.getByRole('button', { name: 'Create organization' }).click()
+  const form = page.getByRole('dialog', { name: 'Create organization' })
+  await form.getByLabel('Name').fill('default')
+  await form.getByRole('button', { name: 'Create organization' }).click()
+  opened.expectErrors(/409/)
+  await form.getByRole('alert').getByText('default').waitFor()
+  await form.getByLabel('Name').fill('research')
+  await form.getByRole('button', { name: 'Create organization' }).click()
+  await page.getByRole('heading', { level: 1, name: 'research' }).waitFor()
+  await page.getByText('There is no active token').waitFor()
+  await page.getByRole('button', { name: 'Suspend organization' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Suspend organization' }).click()
+  await page.getByText('The organization is suspended: its tokens are refused').waitFor()
+  await page.getByRole('button', { name: 'Resume organization' }).click()
+  await page.getByRole('button', { name: 'Suspend organization' }).waitFor()
+})
+
+test('whoever may only read sees tokens and no actions, and a name of a token is text', async () => {
+  const name = '<img src=x onerror="document.title=1">'
+  const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
+  await console.call(`/api/organizations/${organization.id}/tokens`, { name, scopes: ['user:read'] })
+  const token = await console.token(['user:read', 'admin:read'])
+  await using opened = await console.open(`/organizations/${organization.id}`, { token })
+  const { page } = opened
+  await page.getByText(name).waitFor()
+  expect(await page.getByRole('button', { name: /Create|Revoke|Rotate|Change/ }).count()).toBe(0)
+})

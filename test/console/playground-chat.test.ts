@@ -1,0 +1,137 @@
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+import sharp from 'sharp'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openConsole, type TestConsole } from './_console.ts'
+
+/** Conversations with a model that thinks, calls tools, sees, and can be stopped: an engine whose answers the test writes. */
+interface Asked {
+  stream?: boolean
+  messages: { role: string; content: unknown; tool_call_id?: string }[]
+  tools?: object[]
+  temperature?: number
+}
+const asked: Asked[] = []
+let silent = 0
+const gone = Promise.withResolvers<void>()
+
+function answer({ messages }: Asked, response: ServerResponse): void {
+  const event = (delta: object, finish: string | null = null) =>
+    response.write(
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`,
+    )
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  const last = JSON.stringify(messages.at(-1)!.content)
+  if (last.includes('for ever')) {
+    event({ role: 'assistant', content: 'It never ends' })
+    silent++
+    response.on('close', () => gone.resolve())
+    return
+  }
+  if (last.includes('weather')) {
+    event({ role: 'assistant', reasoning_content: 'A tool knows this.' })
+    event({ tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'weather', arguments: '' } }] })
+    event({ tool_calls: [{ index: 0, function: { arguments: '{"city":"Oslo"}' } }] }, 'tool_calls')
+  } else event({ role: 'assistant', content: `You said ${last}` }, 'stop')
+  const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
+  response.end(
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [], usage })}\n\ndata: [DONE]\n\n`,
+  )
+}
+const engine = createServer((request, response) => {
+  if (request.method !== 'POST')
+    return void response.end(JSON.stringify({ object: 'list', data: [{ id: 'm', object: 'model' }] }))
+  void json(request).then(body => {
+    asked.push(body as Asked)
+    answer(body as Asked, response)
+  })
+})
+
+let console: TestConsole
+beforeAll(async () => {
+  await once(engine.listen(0, '127.0.0.1'), 'listening')
+  const { port } = engine.address() as AddressInfo
+  const model = (id: string) => ({
+    id,
+    engine: 'remote',
+    url: `http://127.0.0.1:${port}/v1`,
+    upstream_id: 'm',
+    tasks: ['std/chat-completion'],
+    features: ['tools', 'images'],
+    price: { input_per_million_tokens: 1_000, output_per_million_tokens: 2_000 },
+  })
+  console = await openConsole({ models: [model('thinker'), model('other')] })
+})
+afterAll(async () => {
+  await console?.[Symbol.asyncDispose]()
+  engine.closeAllConnections()
+  engine.close()
+})
+
+test('reasoning is folded, a called tool is answered by the person, and the answer says its cost', async () => {
+  await using opened = await console.open('/playground?model=thinker')
+  const { page } = opened
+  await page.getByText('Parameters and tools').click()
+  await page.getByLabel('Tools').fill('[{"type":"function","function":{"name":"weather"}}]')
+  await page.getByLabel('Temperature').fill('0.5')
+  await page.getByRole('textbox', { name: 'Message' }).fill('What is the weather in Oslo?')
+  await page.getByRole('button', { name: 'Send' }).click()
+  await page.getByText('Calls weather').waitFor()
+  expect(await page.getByText('A tool knows this.').isVisible()).toBe(false)
+  await page.getByText('Reasoning', { exact: true }).click()
+  await page.getByText('A tool knows this.').waitFor()
+  await opened.expectAccessible()
+  await opened.screenshot('playground-tools')
+  await page.getByLabel('Result of weather').fill('Rain')
+  await page.getByRole('button', { name: 'Send result' }).click()
+  await page.getByText('You said "Rain"').waitFor()
+  await page.getByText('3 tokens in · 2 tokens out', { exact: false }).last().waitFor()
+  await page.getByText('cost 0.0070 ', { exact: false }).first().waitFor()
+  expect(asked.at(-1)).toMatchObject({ temperature: 0.5, tools: [{ type: 'function', function: { name: 'weather' } }] })
+  expect(asked.at(-1)!.messages.at(-1)).toMatchObject({ role: 'tool', tool_call_id: 'call_1', content: 'Rain' })
+})
+
+test('an answer is stopped, also at the engine, and two models answer side by side', async () => {
+  await using opened = await console.open('/playground?model=thinker')
+  const { page } = opened
+  const message = page.getByRole('textbox', { name: 'Message' })
+  await message.fill('Count for ever')
+  await message.press('Enter')
+  await page.getByText('It never ends').waitFor()
+  await page.getByRole('button', { name: 'Stop' }).click()
+  await page.getByText('Stopped.').waitFor()
+  await gone.promise
+  expect(silent).toBe(1)
+  await page.getByRole('button', { name: 'Clear conversation' }).click()
+  await page.getByLabel('Compare with').selectOption('other')
+  await message.fill('Hello')
+  await message.press('Enter')
+  for (const name of ['thinker', 'other']) await page.getByRole('log', { name }).getByText('You said "Hello"').waitFor()
+  await opened.expectAccessible()
+  await opened.screenshot('playground-compare-chat')
+})
+
+test('an image is sent with a message, and a refused request says why', async () => {
+  await using opened = await console.open('/playground?model=thinker')
+  const { page } = opened
+  opened.expectErrors(/400/)
+  const image = await sharp({ create: { width: 32, height: 32, channels: 3, background: 'red' } })
+    .png()
+    .toBuffer()
+  await page.locator('input[type=file]').setInputFiles({ name: 'red.png', mimeType: 'image/png', buffer: image })
+  await page.getByRole('img', { name: 'Image of the message' }).waitFor()
+  await page.getByRole('textbox', { name: 'Message' }).fill('What is this?')
+  await page.getByRole('button', { name: 'Send' }).click()
+  await page.getByRole('article', { name: 'thinker' }).getByText('You said').waitFor()
+  const [part] = asked.at(-1)!.messages.at(-1)!.content as { type: string; image_url: { url: string } }[]
+  expect(part).toMatchObject({ type: 'image_url' })
+  expect(part!.image_url.url).toMatch(/^data:image\//)
+  await page.getByText('Parameters and tools').click()
+  await page.getByLabel('Temperature').fill('9')
+  await page.getByRole('textbox', { name: 'Message' }).fill('Again')
+  await page.getByRole('button', { name: 'Send' }).click()
+  await page.getByRole('alert').getByText('temperature', { exact: false }).waitFor()
+  await page.getByRole('button', { name: 'Answer again' }).waitFor()
+})

@@ -1,0 +1,209 @@
+import type { Locator, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openConsole, sizes, type TestConsole } from './_console.ts'
+
+let console: TestConsole
+beforeAll(async () => {
+  console = await openConsole()
+})
+afterAll(() => console?.[Symbol.asyncDispose]())
+
+const [desktop, phone] = sizes.map(([, size]) => size) as [(typeof sizes)[0][1], (typeof sizes)[1][1]]
+
+const button = (page: Page | Locator, name: string) => page.getByRole('button', { name, exact: true })
+
+/** Drags from one port to another, as a hand does. */
+async function drag(page: Page, from: Locator, to: Locator): Promise<void> {
+  await from.hover()
+  await page.mouse.down()
+  await to.hover({ position: { x: 1, y: 1 } })
+  await to.hover()
+  await page.mouse.up()
+}
+
+async function addTask(page: Page, name: RegExp): Promise<void> {
+  await page.getByRole('button', { name: 'Add node' }).first().click()
+  await page.getByRole('dialog', { name: 'Add a node' }).getByRole('button', { name }).click()
+}
+
+const chain = {
+  name: 'Story',
+  parameters: { topic: { type: 'string', default: 'the sea' } },
+  dag: {
+    nodes: {
+      write: {
+        model_id: 'infer/tiny-chat',
+        task: 'std/chat-completion',
+        inputs: { messages: [{ role: 'user', content: 'Write about ${input.topic}.' }], max_tokens: 8 },
+      },
+      paint: {
+        model_id: 'infer/demo',
+        task: 'slug/text-to-image',
+        inputs: { prompt: '${nodes.write.result.choices[0].message.content}', seed: 1 },
+      },
+    },
+  },
+}
+const stored = async (fields: object = {}) =>
+  (await console.call<{ workflow: { id: string } }>('/api/workflows', { ...chain, ...fields })).workflow.id
+
+test('by mouse only, a person builds a workflow of three nodes, saves it, runs it and sees what it made', async () => {
+  await using opened = await console.open('/workflows', { size: desktop })
+  const { page } = opened
+  await page.getByText('No workflows yet').waitFor()
+  await page.getByRole('link', { name: 'New workflow' }).click()
+  await addTask(page, /^Chat/)
+  await addTask(page, /^Text to image/)
+  await addTask(page, /^Text to speech/)
+  const node = (id: string) => page.locator(`.react-flow__node[data-id="${id}"]`)
+  const answer = node('chat').getByTitle('Output choices[0].message.content')
+  await node('speech').waitFor()
+  await drag(page, answer, node('image').getByTitle('Input prompt'))
+  await page.locator('.react-flow__edge').first().waitFor({ state: 'attached' })
+  await drag(page, answer, node('speech').getByTitle('Input input'))
+  await expect.poll(() => page.locator('.react-flow__edge').count()).toBe(2)
+  await opened.expectAccessible()
+  await button(page, 'Save').click()
+  await page.getByText('Saved as version 1.').waitFor()
+  await button(page, 'Run').click()
+  await button(page.getByRole('dialog', { name: 'Run workflow' }), 'Run now').click()
+  await page.getByRole('tabpanel', { name: 'Run' }).getByRole('img', { name: 'Image of image' }).waitFor()
+  await node('image').getByRole('img', { name: 'Image of image' }).waitFor()
+  await expect.poll(() => node('speech').locator('audio').count()).toBe(1)
+  await opened.screenshot('workflow-editor')
+  const { workflows } = await console.call<{ workflows: object[] }>('/api/workflows?include=dag')
+  expect(workflows[0]).toMatchObject({
+    dag: {
+      nodes: {
+        image: { inputs: { prompt: '${nodes.chat.result.choices[0].message.content}' } },
+        speech: { inputs: { input: '${nodes.chat.result.choices[0].message.content}' } },
+      },
+    },
+  })
+})
+
+const yaml = `# What children like
+name: Tale
+dag:
+  nodes:
+    # The author
+    write:
+      model_id: infer/tiny-chat
+      task: std/chat-completion
+      inputs:
+        messages:
+          - role: user
+            content: Write. # short
+        max_tokens: 8
+`
+
+test('graph and YAML stay in step, comments stay, problems appear where they belong, and one undo serves both', async () => {
+  const id = await stored()
+  await using opened = await console.open(`/workflows/${id}`, { size: desktop })
+  const { page } = opened
+  await page.getByRole('tab', { name: 'YAML' }).click()
+  const text = page.getByRole('textbox', { name: 'YAML' })
+  const lines = async () => (await text.innerText()).replaceAll('\n\n', '\n')
+  await text.click()
+  await page.keyboard.press('Control+a')
+  await page.keyboard.press('Delete')
+  await page.keyboard.insertText(yaml)
+  const node = page.locator('.react-flow__node[data-id="write"]')
+  await page.getByRole('heading', { level: 1, name: 'Tale' }).waitFor()
+  await expect.poll(() => page.locator('.react-flow__node').count()).toBe(1)
+
+  // A form changes one line and leaves the comments.
+  await page.getByRole('tab', { name: 'Properties' }).click()
+  await node.getByText('write', { exact: true }).click()
+  const content = page.getByLabel('messages[0].content', { exact: true })
+  await content.fill('Write ${input.what}.')
+  await content.blur()
+  await node.page().getByRole('button', { name: 'Save' }).isEnabled()
+  await page.getByRole('tab', { name: 'YAML' }).click()
+  await expect.poll(lines).toContain('content: Write ${input.what}. # short')
+  expect(await lines()).toContain('# What children like')
+  expect(await lines()).toContain('    # The author')
+
+  // Undo takes the form's change back, redo does it again.
+  await button(page, 'Undo').click()
+  await expect.poll(lines).toContain('content: Write. # short')
+  await button(page, 'Redo').click()
+  await expect.poll(lines).toContain('${input.what}')
+
+  // A wrong reference is shown at its field, in the node, in the list of problems and on its line.
+  await page.getByRole('tab', { name: 'Properties' }).click()
+  await content.fill('${nodes.nobody.result}')
+  await content.blur()
+  await page
+    .getByText(/nobody/)
+    .locator('visible=true')
+    .nth(1)
+    .waitFor()
+  await expect.poll(() => content.getAttribute('aria-invalid')).toBe('true')
+  await node.getByText('Error').waitFor()
+  await page.getByRole('tab', { name: /^Problems/ }).click()
+  await button(page, 'Line 12').click()
+  await page.locator('.cm-lintRange-error').waitFor()
+  await opened.expectAccessible()
+
+  // Saved comments come back when the workflow is opened again.
+  await button(page, 'Save').click()
+  await page.getByText('Saved as version 2.').waitFor()
+  await page.reload()
+  await page.getByRole('tab', { name: 'YAML' }).click()
+  await expect.poll(lines).toContain('# What children like')
+})
+
+test('on a phone and by keyboard, a person adds a node in the list and chooses where its prompt comes from', async () => {
+  const id = await stored({ name: 'By keyboard' })
+  await using opened = await console.open(`/workflows/${id}`, { size: phone })
+  const { page } = opened
+  const press = async (name: string, within: Page | Locator = page) => {
+    await button(within, name).focus()
+    await page.keyboard.press('Enter')
+  }
+  await page.getByRole('tab', { name: 'Graph' }).focus()
+  await page.keyboard.press('ArrowRight')
+  const list = page.getByRole('table', { name: 'Nodes' })
+  await list.getByRole('button', { name: 'paint' }).waitFor()
+  await opened.expectAccessible()
+  await opened.screenshot('workflow-editor-list')
+  await press('Add node')
+  const palette = page.getByRole('dialog', { name: 'Add a node' })
+  await page.keyboard.type('speech')
+  await palette.getByRole('button', { name: /^Text to speech/ }).focus()
+  await opened.expectAccessible()
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Node speech' }).waitFor()
+  await press('Take input from a parameter or another node')
+  const dialog = page.getByRole('dialog', { name: 'Where does input come from?' })
+  await opened.expectAccessible()
+  await press('choices[0].message.content text', dialog)
+  await dialog.waitFor({ state: 'detached' })
+  await list.getByRole('row', { name: /speech.*write/ }).waitFor()
+  await press('Save')
+  await page.getByText('Saved as version 2.').waitFor()
+  const { workflow } = await console.call<{ workflow: object }>(`/api/workflows/${id}`)
+  expect(workflow).toMatchObject({
+    dag: { nodes: { speech: { inputs: { input: '${nodes.write.result.choices[0].message.content}' } } } },
+  })
+  expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+})
+
+test('somebody who may only read sees the workflow and changes nothing; another version is not overwritten', async () => {
+  const id = await stored({ name: 'Shared' })
+  const token = await console.token(['user:read'])
+  await using reader = await console.open(`/workflows/${id}`, { token })
+  await reader.page.getByText('it lacks the scope user:write').waitFor()
+  expect(await button(reader.page, 'Save').count()).toBe(0)
+  await using writer = await console.open(`/workflows/${id}`)
+  writer.expectErrors(/409/)
+  const { page } = writer
+  await page.getByLabel('Description').first().fill('Mine')
+  await page.getByText('Not saved').waitFor()
+  await console.call(`/api/workflows/${id}`, { description: 'Theirs' }, 'PATCH')
+  await button(page, 'Save').click()
+  await page.getByText('Somebody saved another version meanwhile.').waitFor()
+  await button(page, 'Load it and drop my changes').click()
+  await expect.poll(() => page.getByLabel('Description').first().inputValue()).toBe('Theirs')
+})
