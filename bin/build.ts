@@ -12,7 +12,7 @@ import {
   root,
 } from './bundle.ts'
 import { buildConsole, typeOfFile } from './console/build-console.ts'
-import { documentationAssets } from './guides/assets.ts'
+import { documentationAssets, imageAssets } from './guides/assets.ts'
 import { licenses } from './licenses.ts'
 import { targetOf } from './target.ts'
 import { writeTinyModels } from './tiny-models.ts'
@@ -61,6 +61,7 @@ const works = worksOf({
 })
 put('assets/licenses.txt', licenses(works))
 for (const { path, text } of documentationAssets()) put(`assets/${path}`, text)
+for (const { path, bytes } of imageAssets()) put(`assets/${path}`, bytes)
 for (const path of writeTinyModels(join(dist, 'assets/models'))) kept.add(path.slice(dist.length + 1))
 
 put('assets/worker.json', JSON.stringify(workerFiles()))

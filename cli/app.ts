@@ -50,6 +50,7 @@ import { openWorkflows } from '../core/workflows/workflows.ts'
 import { openFleet } from '../gpu/fleet.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
 import { probeMachine } from '../gpu/probe-machine.ts'
+import { openHistory } from '../server/history.ts'
 import { openMetrics } from '../server/metrics.ts'
 import { openServer } from '../server/server.ts'
 import { openBatchEndpoints } from '../server/std/batch-endpoints.ts'
@@ -57,6 +58,7 @@ import { openStreams } from '../server/std/streams.ts'
 import { openThroughput } from '../server/throughput.ts'
 import { openTimings } from '../server/timings.ts'
 import { openWebhookBodies } from '../server/webhook-bodies.ts'
+import { openInspection } from './doctor/open-inspection.ts'
 import { openModelCommand } from './models/model-command.ts'
 import { openServerModels } from './models/server-models.ts'
 import { openServerPull } from './models/server-pull.ts'
@@ -248,6 +250,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const webhooks = openWebhooks({ store, keys, config: config.webhooks, render, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks })
+  const history = openHistory({ used: () => store.stats().used, throughput })
+  const inspection = openInspection({ dataDir, configPath: path, config, file, reload })
   const runModelCommand = openModelCommand({ dataDir, configPath: path })
   const models = openServerModels({ run: runModelCommand, log })
   const flushUses = () => Promise.all([accounts.flushUses(), sessions.flush()])
@@ -282,8 +286,10 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     metrics,
     streams,
     throughput,
+    history,
     timings,
     journal,
+    inspection,
     admission,
     spend,
     steady,
@@ -297,6 +303,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     log.info('Stopping', { running: server.running, drain_ms: drainMs })
     clearInterval(flushing)
     throughput.close()
+    history.close()
+    inspection.close()
     reload.close()
     models.close()
     // Every step runs even if an earlier one failed: data that is not written now is lost.

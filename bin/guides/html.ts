@@ -1,5 +1,5 @@
 import { Marked, type Tokens } from 'marked'
-import { anchorOf, targetOf } from './links.ts'
+import { anchorOf, imageName, targetOf } from './links.ts'
 import type { Guide, Page } from './pages.ts'
 
 /** Text as HTML. */
@@ -36,6 +36,9 @@ const marked = new Marked({
     },
     code({ text, lang = '' }: Tokens.Code): string {
       return `<pre tabindex="0"><code>${codeHtml(text, lang.split(' ')[0]!)}</code></pre>\n`
+    },
+    image({ href, text }: Tokens.Image): string {
+      return `<img src="/docs/images/${escaped(imageName(href))}" alt="${escaped(text)}" loading="lazy">`
     },
     link({ href, tokens }: Tokens.Link): string {
       return `<a href="${escaped(hrefOf(href))}">${this.parser.parseInline(tokens)}</a>`

@@ -25,3 +25,11 @@ export const anchorOf = (heading: string): string =>
     .replace(/[^\p{L}\p{N}\s_-]/gu, '')
     .trim()
     .replace(/\s/g, '-')
+
+/** The name of a picture of the guides. Throws for one that the server would not have. */
+export function imageName(href: string): string {
+  const name = /^\.\.\/images\/([a-z-]+\.webp)$/.exec(href)?.[1]
+  if (name === undefined)
+    throw new Error(`A picture of a guide is in server/docs/images, as ../images/<name>.webp: ${href}`)
+  return name
+}

@@ -119,6 +119,8 @@ function inline(tokens: readonly Token[]): string {
           return inline(token.tokens)
         case 'link':
           return link(token)
+        case 'image':
+          return faint(`(Picture: ${token.text})`)
         case 'br':
           return ' '
         default:

@@ -1,17 +1,9 @@
+import type { Finding, FindingState } from '../../core/inspection.ts'
 import type { Paint } from '../paint.ts'
 import { wrapped } from '../wrap.ts'
 
-/** `warning`: works, but the operator should know. `broken`: keeps the server from working. */
-export type State = 'fine' | 'warning' | 'broken'
-
-/** The result of one check. */
-export interface Finding {
-  name: string
-  state: State
-  detail: string
-  /** What to do; null when there is nothing to do. */
-  advice: string | null
-}
+export type { Finding }
+export type State = FindingState
 
 export const fine = (name: string, detail: string): Finding => ({ name, state: 'fine', detail, advice: null })
 export const warning = (name: string, detail: string, advice: string): Finding => ({

@@ -66,6 +66,14 @@ export function openJobFacts({
         ...ofModel(modelId),
       }
     },
+    /** Of the first entry in the queue of the model. */
+    ofFirst: (modelId: string): Facts => ({
+      now: clock.now(),
+      run: undefined,
+      position: 0,
+      expectedMs: null,
+      ...ofModel(modelId),
+    }),
     /** How many entries wait for the model, and when one more job would start. */
     ofModel(modelId: string): QueueForecast {
       const { typicalMs, activity, slots, freeSlots } = ofModel(modelId)

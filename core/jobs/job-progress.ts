@@ -73,7 +73,16 @@ export function progressOf(job: JobRecord, facts: Facts): JobProgress {
   }
 }
 
-function waiting(job: JobRecord, facts: Facts): WaitingFor {
+/** Pure: why the first request in the queue of a model has not begun. `facts` are those of the model. */
+export const firstWaitsFor = (modelId: string, facts: Facts): WaitingFor =>
+  waiting({ modelId, notBefore: 0, error: null, maxAttempts: 1 }, facts, '')
+
+/** `next` begins the sentence about busy slots. */
+function waiting(
+  job: Pick<JobRecord, 'modelId' | 'notBefore' | 'error' | 'maxAttempts'>,
+  facts: Facts,
+  next = 'It is next: ',
+): WaitingFor {
   const { now, model, activity, pause, typicalMs, slots, freeSlots, position: ahead = 0 } = facts
   const name = `'${job.modelId}'`
   if (job.notBefore === deferredUntil)
@@ -106,7 +115,9 @@ function waiting(job: JobRecord, facts: Facts): WaitingFor {
         ahead === 0
           ? freeSlots > 0
             ? 'It begins at any moment.'
-            : `It is next: ${slots === 1 ? 'the slot' : `all ${slots} slots`} of ${name} ${slots === 1 ? 'is' : 'are'} busy.`
+            : upperFirst(
+                `${next}${slots === 1 ? 'the slot' : `all ${slots} slots`} of ${name} ${slots === 1 ? 'is' : 'are'} busy.`,
+              )
           : `${ahead} ${ahead === 1 ? 'job goes' : 'jobs go'} before it.`
       return { reason: 'queue', detail, etaMs: queueMs }
     }
@@ -152,3 +163,5 @@ const about = (ms: number): string => {
   if (ms < 90_000) return `about ${Math.round(ms / 1_000)} s`
   return ms < 5_400_000 ? `about ${Math.round(ms / 60_000)} min` : `about ${Math.round(ms / 3_600_000)} h`
 }
+
+const upperFirst = (sentence: string): string => sentence.charAt(0).toUpperCase() + sentence.slice(1)

@@ -12,7 +12,7 @@ import { openDispatch } from './dispatch.ts'
 import { openDueTimer } from './due-timer.ts'
 import { openJobDurations } from './job-durations.ts'
 import { openJobFacts, type QueueForecast } from './job-facts.ts'
-import { type JobProgress, progressOf } from './job-progress.ts'
+import { firstWaitsFor, type JobProgress, progressOf, type WaitingFor } from './job-progress.ts'
 import { type JobSpend, noSpend } from './job-spend.ts'
 import { type JobKey, openLiveRuns } from './live-runs.ts'
 import { allLines } from './log-lines.ts'
@@ -250,6 +250,9 @@ export function openJobs(options: JobsOptions) {
 
     /** How many entries wait for a model, and when one more job would start. Cheap. */
     queueForecast: (modelId: string): QueueForecast => facts.ofModel(modelId),
+
+    /** Why the first entry in the queue of the model has not begun. Only of a queue with entries. Cheap. */
+    firstWaitsFor: (modelId: string): WaitingFor => firstWaitsFor(modelId, facts.ofFirst(modelId)),
 
     /** The log lines of its runs, oldest first: the stored ones, and those of the current run. */
     logs: (job: JobRecord): Promise<LogLine[]> => allLines(job, { store: store.jobs, live }),

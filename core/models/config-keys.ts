@@ -141,7 +141,7 @@ export const defaultText = ({ required, default: value, absent }: ConfigKey): st
   required ? 'required' : (value ?? absent ?? 'none')
 
 /** Formats a value as YAML on one line. */
-const inLine = (value: unknown): string | null =>
+export const inLine = (value: unknown): string | null =>
   value === undefined ? null : stringify(value, { collectionStyle: 'flow', lineWidth: 0 }).trim()
 
 /** Returns the object with a value at this path. */

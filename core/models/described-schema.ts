@@ -22,15 +22,15 @@ export interface DescribedSchema extends TypeSchema {
   with?: Record<string, unknown>
 }
 
-/** Returns a default as it is written in the file: `1MiB`, `30s`. */
-export const writtenDefault = ({ default: value, unit }: DescribedSchema): unknown =>
-  typeof value !== 'number'
-    ? value
-    : unit === 'milliseconds'
-      ? durationText(value)
-      : unit === 'bytes'
-        ? bytesText(value)
-        : value
+/** Returns a value as it is written in the file: `1MiB`, `30s`. */
+export function writtenValue(value: unknown, unit: string | undefined): unknown {
+  if (Array.isArray(value)) return value.map(one => writtenValue(one, unit))
+  if (typeof value !== 'number') return value
+  return unit === 'milliseconds' ? durationText(value) : unit === 'bytes' ? bytesText(value) : value
+}
+
+/** Returns a default as it is written in the file. */
+export const writtenDefault = ({ default: value, unit }: DescribedSchema): unknown => writtenValue(value, unit)
 
 const unitTexts: Record<string, string> = {
   milliseconds: 'A duration such as `30s`, or a number of milliseconds.',

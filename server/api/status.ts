@@ -12,7 +12,7 @@ import type { Timing } from '../timings.ts'
 import { DeviceStatus, deviceStatus } from './device-status.ts'
 import { LimitUse, limitUse, SpendUse, spendUse } from './limit-use.ts'
 import { modelRegion, modelState } from './model-status.ts'
-import { WaitingFor } from './waiting-for.ts'
+import { WaitingFor, waitingObject } from './waiting-for.ts'
 
 export const EngineStatus = z
   .object({
@@ -44,6 +44,7 @@ const ModelLoad = z
     busy: z.int().describe('How many requests they serve now.'),
     waiting: z.int().describe('Requests and jobs that wait for a slot.'),
     interactive: z.int().describe('How many of these are synchronous requests.'),
+    waiting_for: WaitingFor.nullable().describe('Why the first of them has not begun; null if none waits.'),
     output_tokens_per_second: z.number().describe('Generated tokens per second, over the last 5 s.'),
     input_tokens_per_second: z
       .number()
@@ -122,6 +123,7 @@ function loadOf(
     busy: sum(ready, ({ leases }) => leases),
     waiting,
     interactive,
+    waiting_for: waiting > 0 ? waitingObject(jobs.firstWaitsFor(model.id)) : null,
     output_tokens_per_second: Math.round(rate.output * 10) / 10,
     input_tokens_per_second: Math.round(rate.input * 10) / 10,
     queue_wait_ms: mean('queue'),
@@ -163,11 +165,7 @@ function waitingRequests(
       class: one.class,
       waited_ms: Math.round(waitedMs),
       queue_position: queuePosition,
-      waiting_for: waitingFor && {
-        reason: waitingFor.reason,
-        detail: waitingFor.detail,
-        eta_seconds: waitingFor.etaMs === null ? null : Math.ceil(waitingFor.etaMs / 1000),
-      },
+      waiting_for: waitingFor && waitingObject(waitingFor),
     }
   })
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { waitingReasons } from '../../core/jobs/job-progress.ts'
+import { type WaitingFor as CoreWaitingFor, waitingReasons } from '../../core/jobs/job-progress.ts'
 
 /** Why work has not begun. */
 export const WaitingFor = z
@@ -9,3 +9,10 @@ export const WaitingFor = z
     eta_seconds: z.int().nullable().describe('Expected seconds until it begins; null if unknown.'),
   })
   .meta({ id: 'WaitingFor', description: 'Why a job or request has not begun.' })
+
+/** The reason in the shape of the API. */
+export const waitingObject = ({ reason, detail, etaMs }: CoreWaitingFor): z.input<typeof WaitingFor> => ({
+  reason,
+  detail,
+  eta_seconds: etaMs === null ? null : Math.ceil(etaMs / 1000),
+})

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { readAsset } from '../../core/assets.ts'
 import { Failure } from '../../core/failure.ts'
 import { nearest } from '../../core/nearest.ts'
 import { ownPage } from '../api/system.ts'
@@ -7,6 +8,9 @@ import { type Route, route } from '../route.ts'
 import { guideHtml, readGuides, textOf } from './guides.ts'
 
 const tag = 'System'
+
+/** Pictures of the guides, made from the running console by bin/recording/screenshots.ts. */
+const pictures = new Set(['console-workflow.webp', 'console-overview.webp', 'console-library.webp'])
 
 /** Returns the routes of the guides: pages without scripts that load nothing but their stylesheet, from this server. */
 export function guideRoutes(): Route[] {
@@ -47,6 +51,19 @@ export function guideRoutes(): Route[] {
       tag,
       summary: 'Get configuration reference',
       answer: ownPage(call => sendPage(call, textOf('docs/configuration.html'))),
+    }),
+    route({
+      method: 'GET',
+      path: '/docs/images/:name',
+      scope: 'public',
+      tag,
+      summary: 'Get picture of a guide',
+      params: z.object({ name: z.string().describe('File name, such as `console-overview.webp`.') }),
+      answer: ownPage(call => {
+        const { name = '' } = call.params
+        if (!pictures.has(name)) throw new Failure('not_found', 'The guides have no such picture.')
+        call.send(200, readAsset(`docs/images/${name}`), 'image/webp', noCache)
+      }),
     }),
     route({
       method: 'GET',

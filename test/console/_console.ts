@@ -42,10 +42,14 @@ export interface ConsolePage extends AsyncDisposable {
 }
 
 /** Starts a server and a browser; one for each test file. */
-export async function openConsole(config?: { models?: object[]; limits?: object }): Promise<TestConsole> {
-  const home = openHome({ programs: ['ffmpeg', 'ffprobe'] })
+export async function openConsole(
+  config?: { models?: object[]; limits?: object },
+  /** Variables of the server's environment. */
+  environment: Record<string, string> = {},
+): Promise<TestConsole> {
+  const home = openHome({ programs: ['ffmpeg', 'ffprobe', 'flock'] })
   if (config) home.configure(config)
-  const server = home.serve()
+  const server = home.serve([], environment)
   const [browser] = await Promise.all([
     driver.launch({
       executablePath: chromium!,

@@ -21,13 +21,19 @@ test.each(sizes)('on %s an administrator creates a token, cuts its budget, rotat
   const form = page.getByRole('dialog', { name: 'Create token for default' })
   await form.getByLabel('Name', { exact: true }).fill(name)
   await form.getByLabel('Spending per month').fill('25')
+  for (const scope of ['user:read', 'user:write']) await form.getByLabel(scope).uncheck()
+  await form.getByRole('button', { name: 'Create token' }).click()
+  await form.getByText('Choose at least one scope.').waitFor()
+  await form.getByLabel('user:read').check()
   await opened.expectAccessible()
   await opened.screenshot('token-create')
   await form.getByRole('button', { name: 'Create token' }).click()
   const secret = page.getByRole('dialog', { name: `Secret of ${name}` })
-  const value = await secret.getByLabel('Secret', { exact: true }).textContent()
+  const value = await secret.getByLabel('Secret', { exact: true }).inputValue()
   expect(value).toMatch(/^sk-infer-\w{12}-\w{49}$/)
-  expect((await console.server.fetch('/api/me', { token: value! })).status).toBe(200)
+  expect((await console.server.fetch('/api/me', { token: value })).status).toBe(200)
+  await opened.expectAccessible()
+  await opened.screenshot('token-secret')
   await secret.getByRole('button', { name: 'I have copied it' }).click()
   expect(await page.content()).not.toContain(value)
 
@@ -39,7 +45,7 @@ test.each(sizes)('on %s an administrator creates a token, cuts its budget, rotat
   await change.getByLabel('Spending per month').fill('5')
   await change.getByRole('button', { name: 'Save changes' }).click()
   await row.getByText('5.00 per month', { exact: true }).waitFor()
-  expect(((await (await console.server.fetch('/api/me', { token: value! })).json()) as Me).token).toMatchObject({
+  expect(((await (await console.server.fetch('/api/me', { token: value })).json()) as Me).token).toMatchObject({
     monthly_spend_limit: 5,
   })
 
@@ -47,7 +53,7 @@ test.each(sizes)('on %s an administrator creates a token, cuts its budget, rotat
   const rotate = page.getByRole('dialog', { name: `Rotate ${name}` })
   await rotate.getByRole('button', { name: 'Create new secret' }).click()
   await secret.getByRole('button', { name: 'I have copied it' }).click()
-  expect((await console.server.fetch('/api/me', { token: value! })).status).toBe(401)
+  expect((await console.server.fetch('/api/me', { token: value })).status).toBe(401)
 
   await page.getByRole('button', { name: `Revoke ${name}` }).click()
   const revoke = page.getByRole('dialog', { name: `Revoke ${name}?` })

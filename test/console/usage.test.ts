@@ -40,7 +40,7 @@ test('the report is downloaded as CSV', async () => {
   await opened.page.getByRole('button', { name: 'Download CSV' }).click()
   const download = await saved
   expect(download.suggestedFilename()).toMatch(/^usage-org_\w+\.csv$/)
-  const text = readFileSync((await download.path())!, 'utf8')
+  const text = readFileSync(await download.path(), 'utf8')
   expect(text.split('\r\n')[0]).toMatch(/^start_time,end_time,task,requests,/)
   expect(text).toContain('std/embeddings')
 })

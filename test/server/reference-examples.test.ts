@@ -21,6 +21,7 @@ const unsent: Record<string, string> = {
   'POST /ollama/api/create': 'as for push',
   'POST /ollama/api/copy': 'as for push',
   'DELETE /ollama/api/delete': 'as for push',
+  'GET /api/system/doctor': 'takes seconds; test/server/api/system-inspection.test.ts runs the checks',
   'POST /std/v1/videos/{id}/remix': 'as for push',
   'POST /api/models':
     'downloads a model; test/server/api/model-administration.test.ts does so from a stand-in for the hub',
@@ -414,6 +415,7 @@ describe('every example of the reference is answered as documented', soon, () =>
     run.answers.delete('getInferSchemaJson')
     run.answers.delete('getOpenapiJson')
     await run.send('GET /api/system/status')
+    for (const what of ['history', 'config', 'backups', 'licenses']) await run.send(`GET /api/system/${what}`)
     await run.send('GET /api/system/logs', { query: { lines: '2' } })
     await run.stream('GET /api/system/logs', { query: { follow: 'true' } }, () => true)
   })

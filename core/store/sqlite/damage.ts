@@ -1,6 +1,5 @@
-import { existsSync, readdirSync, statSync } from 'node:fs'
-import { join } from 'node:path'
 import { StoreRefusal } from '../refusal.ts'
+import { backupFiles } from './backup-files.ts'
 import { sqliteCode } from './database.ts'
 import { pathsIn } from './directory.ts'
 
@@ -20,19 +19,11 @@ export function refusalFor(thrown: unknown, dataDir: string): StoreRefusal {
 
 /** The refusal of a damaged database: the finding, and the command that restores a backup. */
 export function damaged(dataDir: string, finding: string, cause?: unknown): StoreRefusal {
-  const file = newestBackup(pathsIn(dataDir).backups) ?? '<backup file>'
+  const file = backupFiles(dataDir).files[0]?.path ?? '<backup file>'
   return new StoreRefusal(
     65,
     `The database ${pathsIn(dataDir).database} is damaged: ${finding.split('\n')[0]}. ` +
       `Nothing was changed. Restore a good copy with: infer restore ${file} --data-dir ${dataDir}`,
     cause,
   )
-}
-
-function newestBackup(backups: string): string | undefined {
-  if (!existsSync(backups)) return undefined
-  const files = readdirSync(backups)
-    .filter(name => name.endsWith('.db'))
-    .map(name => join(backups, name))
-  return files.sort((a, b) => statSync(a).mtimeMs - statSync(b).mtimeMs).at(-1)
 }

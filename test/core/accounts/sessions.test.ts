@@ -47,7 +47,7 @@ test('ending a session that does not exist writes nothing', async () => {
 })
 
 test('its end is stored, so that a restart does not shorten it', async () => {
-  const { sessions, clock, rows, written } = openWithClock()
+  const { sessions, clock, rows } = openWithClock()
   const { id } = await sessions.begin('tok_1')
   clock.now += sessionMs / 2
   sessions.use(id)

@@ -14,6 +14,7 @@ interface Status {
     slots: number
     busy: number
     waiting: number
+    waiting_for: { reason: string; detail: string } | null
     output_tokens_per_second: number
     input_tokens_per_second: number
   }[]
@@ -102,7 +103,11 @@ test('each waiting request is listed with the reason, and can be cancelled by it
   const waiting = [ask('hello'), ask('hello')]
   await expect.poll(async () => (await status()).waiting.length).toBe(2)
   const now = await status()
-  expect(now.models[0]).toMatchObject({ waiting: 2, interactive: 2 })
+  expect(now.models[0]).toMatchObject({
+    waiting: 2,
+    interactive: 2,
+    waiting_for: { reason: 'queue', detail: "The slot of 'fake' is busy." },
+  })
   expect(now.waiting).toMatchObject([
     {
       model_id: 'fake',

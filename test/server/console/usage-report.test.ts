@@ -13,11 +13,12 @@ import {
 
 const at = (text: string) => Date.parse(text) / 1_000
 const zero = Object.fromEntries(
-  [
-    ...['requests', 'jobs', 'failed', 'input_tokens', 'cached_tokens', 'output_tokens', 'reasoning_tokens', 'images'],
-    ...['video_seconds', 'audio_seconds', 'characters', 'documents', 'gpu_seconds', 'energy_wh', 'cost'],
-    ...['queue_seconds', 'run_seconds'],
-  ].map(name => [name, 0]),
+  (
+    'requests jobs failed input_tokens cached_tokens output_tokens reasoning_tokens images video_seconds audio_seconds ' +
+    'characters documents gpu_seconds energy_wh cost queue_seconds run_seconds'
+  )
+    .split(' ')
+    .map(name => [name, 0]),
 ) as unknown as Sums
 
 type Bucket = Report['buckets'][number]

@@ -11,6 +11,7 @@ export function Confirm({
   action,
   act,
   close,
+  isReady = true,
   children,
 }: {
   title: string
@@ -18,6 +19,8 @@ export function Confirm({
   action: string
   act: () => Promise<unknown>
   close: () => void
+  /** False while the action cannot be done yet, or not at all. */
+  isReady?: boolean
   children: ReactNode
 }) {
   const { mutate, error, isPending } = useMutation({ mutationFn: act, onSuccess: close })
@@ -27,7 +30,7 @@ export function Confirm({
       {error && <Failed failure={error} />}
       <div className="flex justify-end gap-2">
         <Button onClick={close}>{shellText.cancel}</Button>
-        <Button danger busy={isPending} onClick={() => mutate()}>
+        <Button danger busy={isPending} disabled={!isReady} onClick={() => mutate()}>
           {action}
         </Button>
       </div>

@@ -48,7 +48,7 @@ export function CodeBlock({ code, label }: { code: string; label: string }) {
       <pre tabIndex={0} aria-label={label} className="max-h-96 overflow-auto p-3 pr-12 font-mono text-xs">
         <code>{code}</code>
       </pre>
-      <div className="absolute top-1 right-1">
+      <div className="bg-raised absolute top-1 right-1 rounded-md">
         <CopyButton value={code} />
       </div>
     </div>

@@ -22,11 +22,10 @@ function watch(reader: () => void): () => void {
 
 /** A time as distance from now; the exact time is shown when the pointer rests on it. `at` is in Unix seconds. */
 export function Time({ at }: { at: number }) {
+  // The clock ticks every 10 s: what has just happened must not appear to lie in the future.
   const text = useSyncExternalStore(watch, () => {
-    const clock = Math.max(now, Date.now() - 10_000)
-    // The clock of the page is some seconds behind: what has just happened does not lie in the future.
-    const isRecent = at * 1_000 > clock && at * 1_000 <= Date.now()
-    return relativeText(at, isRecent ? at * 1_000 : clock)
+    const real = Date.now()
+    return relativeText(at, Math.max(now, real - 10_000, Math.min(at * 1_000, real)))
   })
   return (
     <time dateTime={new Date(at * 1_000).toISOString()} title={dateText(at)} className="whitespace-nowrap">

@@ -61,6 +61,7 @@ export const tokensText = {
     name: 'Name',
     nameHint: 'The person or program that uses it.',
     scopes: 'Scopes',
+    noScope: 'Choose at least one scope.',
     scopeHints: {
       'user:read': 'Read models, jobs, workflows and results.',
       'user:write': 'Run models, submit and cancel jobs, write workflows.',
@@ -85,6 +86,7 @@ export const tokensText = {
   secretTitle: (name: string) => `Secret of ${name}`,
   secret: 'Copy the secret now. It is shown only this once.',
   secretLabel: 'Secret',
+  copy: 'Copy secret',
   done: 'I have copied it',
   rotate: 'Rotate',
   rotateTitle: (name: string) => `Rotate ${name}`,

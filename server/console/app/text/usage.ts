@@ -69,6 +69,7 @@ export const usageText = {
     save: 'Save limits',
     saved: 'The limits apply from the next request on.',
     hint: 'Empty: the figure of the plan. 0: no limit.',
+    bytesHint: 'In bytes. Empty: the figure of the plan. 0: no limit.',
     spendHint: 'Empty: the figure of the plan. 0: no spending.',
     none: 'no limit',
     names: {
@@ -76,7 +77,7 @@ export const usageText = {
       job_submissions_per_minute: 'Submissions per minute',
       concurrent_requests: 'Requests at the same time',
       pending_jobs: 'Jobs that wait or run',
-      stored_bytes: 'Stored files (bytes)',
+      stored_bytes: 'Stored files',
       uploads_per_day: 'Uploads per day',
       monthly_spend_limit: 'Spending per month',
     },

@@ -9,6 +9,7 @@ import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Failed } from '../../components/failed.tsx'
+import { formText } from '../../components/form-text.ts'
 import { PageHeading } from '../../components/page-heading.tsx'
 import { Queried } from '../../components/queried.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -98,8 +99,8 @@ function CreateOrganization({ close }: { close: () => void }) {
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const form = new FormData(event.currentTarget)
-    const plan = String(form.get('plan')).trim()
-    mutate({ name: String(form.get('name')).trim(), ...(plan === '' ? {} : { plan }) })
+    const plan = formText(form, 'plan')
+    mutate({ name: formText(form, 'name'), ...(plan === '' ? {} : { plan }) })
   }
   return (
     <Dialog title={text.create} close={close}>

@@ -1,7 +1,8 @@
 import { Button } from '../../components/button.tsx'
-import { CodeBlock } from '../../components/copy.tsx'
+import { CopyButton } from '../../components/copy.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Notice } from '../../components/notice.tsx'
+import { TextArea } from '../../components/text-field.tsx'
 import { tokensText as text } from '../../text/organizations.ts'
 
 export interface Secret {
@@ -14,7 +15,20 @@ export function SecretDialog({ name, secret, close }: Secret & { close: () => vo
   return (
     <Dialog title={text.secretTitle(name)} close={close}>
       <Notice kind="warning">{text.secret}</Notice>
-      <CodeBlock code={secret} label={text.secretLabel} />
+      <div className="flex items-end gap-1">
+        <div className="min-w-0 flex-1">
+          <TextArea
+            label={text.secretLabel}
+            readOnly
+            rows={3}
+            value={secret}
+            spellCheck={false}
+            onFocus={event => event.target.select()}
+            className="font-mono break-all"
+          />
+        </div>
+        <CopyButton value={secret} label={text.copy} />
+      </div>
       <div className="flex justify-end">
         <Button primary onClick={close}>
           {text.done}

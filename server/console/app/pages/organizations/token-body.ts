@@ -1,4 +1,5 @@
 import type { components } from '../../api/types.generated.ts'
+import { formNumber, formText, formTexts } from '../../components/form-text.ts'
 
 type Schemas = components['schemas']
 
@@ -7,26 +8,21 @@ export type Token = Schemas['Token']
 const day = 86_400
 export const expirySeconds = { month: 30 * day, quarter: 90 * day, year: 365 * day } as const
 
-const numberOf = (form: FormData, name: string): number | null => {
-  const written = String(form.get(name) ?? '').trim()
-  return written === '' ? null : Number(written)
-}
-
 /** What the form says, as the API takes it. `unchanged` and `never` are the other choices of the expiry. */
 function fieldsOf(form: FormData, nowSeconds: number) {
-  const models = String(form.get('models') ?? '')
+  const models = formText(form, 'models')
     .split(',')
     .map(one => one.trim())
     .filter(Boolean)
-  const expiry = String(form.get('expires') ?? 'never')
+  const expiry = formText(form, 'expires')
   return {
-    name: String(form.get('name')).trim(),
-    scopes: form.getAll('scopes').map(String),
+    name: formText(form, 'name'),
+    scopes: formTexts(form, 'scopes'),
     models: models.length === 0 ? null : models,
-    rate_limit: { api: numberOf(form, 'api'), jobs: numberOf(form, 'jobs') },
-    tokens_per_minute: numberOf(form, 'tokens_per_minute'),
-    concurrent_requests: numberOf(form, 'concurrent_requests'),
-    monthly_spend_limit: numberOf(form, 'monthly_spend_limit'),
+    rate_limit: { api: formNumber(form, 'api'), jobs: formNumber(form, 'jobs') },
+    tokens_per_minute: formNumber(form, 'tokens_per_minute'),
+    concurrent_requests: formNumber(form, 'concurrent_requests'),
+    monthly_spend_limit: formNumber(form, 'monthly_spend_limit'),
     ...(expiry === 'unchanged'
       ? {}
       : {

@@ -1,5 +1,5 @@
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useId } from 'react'
+import { type FormEvent, useId, useState } from 'react'
 import { ApiFailure } from '../../api/failure.ts'
 import { type Scope, useSession } from '../../api/session.ts'
 import { Button } from '../../components/button.tsx'
@@ -39,10 +39,13 @@ export function TokenForm({
 }) {
   const { can } = useSession()
   const legend = useId()
+  const [unscoped, setUnscoped] = useState(false)
   const { mutate, error, isPending } = useMutation({ mutationFn: save })
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    mutate(new FormData(event.currentTarget))
+    const form = new FormData(event.currentTarget)
+    setUnscoped(!form.has('scopes'))
+    if (form.has('scopes')) mutate(form)
   }
   const param = error instanceof ApiFailure ? error.param : undefined
   const faultOf = (name: string) => (param === name ? error!.message : undefined)
@@ -80,7 +83,11 @@ export function TokenForm({
                 defaultChecked={given.includes(scope)}
               />
             ))}
-          {faultOf('scopes') && <p className="text-bad text-xs">{faultOf('scopes')}</p>}
+          {(unscoped || faultOf('scopes')) && (
+            <p role="alert" className="text-bad text-xs">
+              {unscoped ? text.noScope : faultOf('scopes')}
+            </p>
+          )}
         </fieldset>
         <SelectField
           label={text.expires}

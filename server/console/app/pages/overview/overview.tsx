@@ -1,6 +1,8 @@
-import { PageHeading } from '../../components/page-heading.tsx'
-import { shellText } from '../../text/shell.ts'
+import { useSession } from '../../api/session.ts'
+import { Machine } from './machine.tsx'
+import { OwnModels } from './own-models.tsx'
 
 export default function Overview() {
-  return <PageHeading title={shellText.pages.overview} />
+  const { can, session } = useSession()
+  return session.owns_machine && can('admin:read') ? <Machine /> : <OwnModels />
 }

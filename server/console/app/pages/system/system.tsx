@@ -1,6 +1,67 @@
+import { useQuery } from '@tanstack/react-query'
+import { useLocation, useParams } from 'wouter'
+import { api, dataOf } from '../../api/client.ts'
+import { useSession } from '../../api/session.ts'
+import { durationText } from '../../components/format.ts'
+import { LogView } from '../../components/log/log-view.tsx'
 import { PageHeading } from '../../components/page-heading.tsx'
+import { Tabs } from '../../components/tabs.tsx'
 import { shellText } from '../../text/shell.ts'
+import { systemText } from '../../text/system.ts'
+import { Backups } from './backups.tsx'
+import { Checks } from './checks.tsx'
+import { Configuration } from './configuration.tsx'
+import { Licenses } from './licenses.tsx'
+
+const parts = {
+  checks: Checks,
+  configuration: Configuration,
+  log: () => <LogView name={systemText.server} source="server" />,
+  backups: Backups,
+  licenses: Licenses,
+}
+type Part = keyof typeof parts
+const isPart = (name: string): name is Part => name in parts
 
 export default function System() {
-  return <PageHeading title={shellText.pages.system} />
+  const { session } = useSession()
+  const { '*': path = '' } = useParams()
+  const [, go] = useLocation()
+  const offered: readonly Part[] = session.owns_machine
+    ? ['checks', 'configuration', 'log', 'backups', 'licenses']
+    : ['licenses']
+  const current = isPart(path) && offered.includes(path) ? path : offered[0]!
+  const Content = parts[current]
+  return (
+    <>
+      {session.owns_machine ? (
+        <Summary />
+      ) : (
+        <PageHeading title={shellText.pages.system}>{systemText.ownOnly}</PageHeading>
+      )}
+      <Tabs
+        label={systemText.tabs}
+        tabs={offered.map(id => ({ id, name: systemText[id] }))}
+        current={current}
+        choose={id => go(`/system/${id}`)}
+      >
+        <Content />
+      </Tabs>
+    </>
+  )
+}
+
+function Summary() {
+  const { data } = useQuery({
+    queryKey: ['system', 'status'],
+    queryFn: () => dataOf(api.GET('/api/system/status')),
+    refetchInterval: 60_000,
+  })
+  return (
+    <PageHeading title={shellText.pages.system}>
+      {data
+        ? systemText.summary(data.version, durationText(Math.max(0, data.time - data.started_at) * 1_000))
+        : '\u00a0'}
+    </PageHeading>
+  )
 }

@@ -7,6 +7,7 @@ import { useAnnounce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Failed } from '../../components/failed.tsx'
+import { formNumber } from '../../components/form-text.ts'
 import { costText, countText, sizeText } from '../../components/format.ts'
 import { Section } from '../../components/page-heading.tsx'
 import { Queried } from '../../components/queried.tsx'
@@ -20,6 +21,8 @@ type Answer = Schema<'OrganizationLimitsAnswer'>
 type Name = keyof typeof text.names
 
 const names = Object.keys(text.names) as Name[]
+
+const hints = { stored_bytes: text.bytesHint, monthly_spend_limit: text.spendHint }
 
 const shown = (name: Name, value: number | null): string =>
   value === null
@@ -98,11 +101,7 @@ function ChangeLimits({
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const form = new FormData(event.currentTarget)
-    const value = (one: Name) => {
-      const written = String(form.get(one)).trim()
-      return written === '' ? null : Number(written)
-    }
-    mutate(Object.fromEntries(names.map(one => [one, value(one)])))
+    mutate(Object.fromEntries(names.map(one => [one, formNumber(form, one)])))
   }
   const fault = error instanceof ApiFailure ? error.param : undefined
   return (
@@ -119,7 +118,7 @@ function ChangeLimits({
             step={one === 'monthly_spend_limit' ? 'any' : 1}
             defaultValue={answer.limits[one] ?? ''}
             placeholder={shown(one, answer.effective[one])}
-            hint={one === 'monthly_spend_limit' ? text.spendHint : text.hint}
+            hint={hints[one as keyof typeof hints] ?? text.hint}
             error={fault === one ? error!.message : undefined}
           />
         ))}

@@ -1,0 +1,123 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { chromium, type Page } from 'playwright-core'
+import sharp from 'sharp'
+import { root } from '../bundle.ts'
+
+/**
+ * Makes the pictures of the console in the README and the guides: starts the packed executable in an empty folder, uses
+ * it, and takes screenshots in Chromium. Prints one line for each picture.
+ */
+const output = join(root, 'server/docs/images')
+const executable = join(root, 'build/infer')
+if (!existsSync(executable)) throw new Error('build/infer is missing. Run: npm run pack')
+const browserPath = ['chromium', 'chromium-browser', 'google-chrome']
+  .flatMap(name => (process.env.PATH ?? '').split(':').map(folder => join(folder, name)))
+  .find(path => existsSync(path))
+if (browserPath === undefined) throw new Error('Chromium is missing. Install it, for example: apt-get install chromium')
+
+const workflow = `name: Illustrated story
+description: Writes a story, then paints and reads it.
+parameters:
+  topic: { type: string, default: a cat that jumps }
+dag:
+  nodes:
+    write:
+      task: std/chat-completion
+      model_id: infer/tiny-chat
+      inputs:
+        messages: [{ role: user, content: 'Tell a story about \${input.topic}.' }]
+        max_tokens: 24
+    paint:
+      task: slug/text-to-image
+      model_id: infer/demo
+      inputs: { prompt: '\${nodes.write.result.choices[0].message.content}', width: 512, height: 512 }
+    read:
+      task: std/audio-speech
+      model_id: infer/tiny-speech
+      inputs: { input: '\${nodes.write.result.choices[0].message.content}', voice: alto }
+`
+
+const home = mkdtempSync(join(tmpdir(), 'infer-screenshots-'))
+const dataDir = join(home, 'data')
+mkdirSync(dataDir, { mode: 0o700 })
+const server = spawn(executable, ['serve', '--listen', '127.0.0.1:0', '--no-starter'], {
+  env: { HOME: home, INFER_DATA_DIR: dataDir, PATH: process.env.PATH ?? '' },
+  stdio: ['ignore', 'pipe', 'inherit'],
+})
+const browser = await chromium.launch({ executablePath: browserPath, args: ['--no-sandbox', '--disable-gpu'] })
+try {
+  await takeAll(await ready())
+} finally {
+  await browser.close()
+  const ended = once(server, 'exit')
+  server.kill()
+  await ended
+  rmSync(home, { recursive: true, force: true })
+}
+
+async function ready(): Promise<string> {
+  for await (const line of createInterface({ input: server.stdout! })) {
+    const url = /^ready (\S+)$/.exec(line)?.[1]
+    if (url !== undefined) return url
+  }
+  throw new Error('The server ended before it was ready.')
+}
+
+async function takeAll(url: string): Promise<void> {
+  const token = readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
+  const call = async <T>(path: string, body: string | object, type = 'application/json'): Promise<T> => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    const headers = { authorization: `Bearer ${token}`, 'content-type': type }
+    const answer = await fetch(url + path, { method: 'POST', headers, body: text })
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`)
+    return (await answer.json()) as T
+  }
+  const context = await browser.newContext({
+    baseURL: url,
+    viewport: { width: 1280, height: 800 },
+    colorScheme: 'light',
+    reducedMotion: 'reduce',
+  })
+  await context.request.post('/api/session', {
+    data: { token },
+    headers: { 'x-infer-console': '1', 'sec-fetch-site': 'same-origin', origin: url },
+  })
+  const page = await context.newPage()
+  const { parse } = await import('yaml')
+  const stored = await call<{ workflow: { id: string } }>('/api/workflows', parse(workflow) as object)
+  for (const content of ['What are you?', 'And what can you do?', 'Thank you'])
+    await call('/std/v1/chat/completions', { model: 'infer/tiny-chat', messages: [{ role: 'user', content }] })
+  for (const prompt of ['a lighthouse at dusk', 'a cat on a roof', 'waves'])
+    await call('/slug/demo/text-to-image', { prompt, width: 512, height: 512 })
+
+  await page.goto(`/console/workflows/${stored.workflow.id}`)
+  await page.getByRole('button', { name: 'Run', exact: true }).click()
+  await page.getByRole('dialog', { name: 'Run workflow' }).getByRole('button', { name: 'Run now' }).click()
+  await page.getByRole('tabpanel', { name: 'Run' }).getByRole('img').first().waitFor({ timeout: 60_000 })
+  await page.getByText('Completed').nth(5).waitFor({ timeout: 60_000 })
+  await take(page, 'console-workflow')
+
+  await page.goto('/console/')
+  await page.getByText('infer/tiny-chat').first().waitFor()
+  await page.waitForLoadState('networkidle').catch(() => {})
+  await take(page, 'console-overview')
+
+  await page.goto('/console/library')
+  await page.getByRole('img').nth(2).waitFor()
+  await page.waitForFunction('[...document.images].every(image => image.complete)')
+  await take(page, 'console-library')
+}
+
+async function take(page: Page, name: string): Promise<void> {
+  const bytes = await sharp(await page.screenshot())
+    .webp({ quality: 82, effort: 6 })
+    .toBuffer()
+  mkdirSync(output, { recursive: true })
+  writeFileSync(join(output, `${name}.webp`), bytes)
+  process.stdout.write(`server/docs/images/${name}.webp: ${Math.round(bytes.length / 1_000)} kB\n`)
+}

@@ -1,0 +1,121 @@
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { parseDocument } from 'yaml'
+import { selfCommand } from '../../core/assets.ts'
+import { hostEnvironment } from '../../core/config.ts'
+import { Failure } from '../../core/failure.ts'
+import type { DoctorReport, Finding, Inspection } from '../../core/inspection.ts'
+import type { Config } from '../../core/models/config.ts'
+import { type ConfigKey, configKeys } from '../../core/models/config-keys.ts'
+import { configValues, variableValues } from '../../core/models/config-values.ts'
+import type { Reload } from '../../core/models/reload.ts'
+import { backupFiles } from '../../core/store/sqlite/backup-files.ts'
+
+interface InspectionOptions {
+  dataDir: string
+  configPath: string
+  /** The configuration of the start, and the file that it was read from. They differ by options of the command line. */
+  config: Config
+  file: Config
+  reload: Pick<Reload, 'status'>
+  /** The first test of the GPU backends takes minutes; its result is stored. */
+  timeoutMs?: number
+}
+
+/** Output of the checks that is kept. */
+const maxOutput = 1 << 20
+
+/** Opens what the server says about its installation. */
+export function openInspection({
+  dataDir,
+  configPath,
+  config,
+  file,
+  reload,
+  timeoutMs = 180_000,
+}: InspectionOptions): Inspection {
+  const closing = new AbortController()
+  const signal = () => AbortSignal.any([closing.signal, AbortSignal.timeout(timeoutMs)])
+  let running: Promise<DoctorReport> | undefined
+  let keys: readonly ConfigKey[] | undefined
+  const readFile = openFileKeys(configPath)
+
+  return {
+    doctor: () =>
+      (running ??= runDoctor({ dataDir, configPath }, signal()).finally(() => {
+        running = undefined
+      })),
+    configuration() {
+      const { exists, isInFile } = readFile()
+      const { pending } = reload.status()
+      const fromCommandLine = config.listen === file.listen ? [] : ['listen']
+      return {
+        path: resolve(configPath),
+        exists,
+        values: configValues(config, (keys ??= configKeys()), { isInFile, fromCommandLine, pending }),
+        variables: variableValues(hostEnvironment()),
+      }
+    },
+    backups: () => backupFiles(dataDir),
+    close: () => closing.abort(),
+  }
+}
+
+/** Returns a function that says which keys the file sets. It parses the file again only if it has changed. */
+function openFileKeys(path: string) {
+  let last: { version: string; isInFile: (keys: readonly string[]) => boolean } | undefined
+  return () => {
+    const stat = statSync(path, { throwIfNoEntry: false })
+    if (!stat) return { exists: false, isInFile: () => false }
+    const version = `${stat.mtimeMs} ${stat.size} ${stat.ino}`
+    if (last?.version !== version) {
+      const document = parseDocument(readFileSync(path, 'utf8'))
+      last = { version, isInFile: keys => document.hasIn(keys) }
+    }
+    return { exists: true, isInFile: last.isInFile }
+  }
+}
+
+/**
+ * Runs `infer doctor` as a process of its own: its checks read the whole database and start programs, which would block
+ * the server.
+ */
+async function runDoctor(
+  { dataDir, configPath }: { dataDir: string; configPath: string },
+  signal: AbortSignal,
+): Promise<DoctorReport> {
+  const config = existsSync(configPath) ? ['--config', resolve(configPath)] : []
+  const self = selfCommand(['doctor', '--json', '--data-dir', resolve(dataDir), ...config])
+  const { INFER_URL: _url, INFER_TOKEN: _token, ...environment } = hostEnvironment()
+  const child = spawn(self.file, self.args, {
+    cwd: dataDir,
+    env: { ...environment, ...self.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    signal,
+    killSignal: 'SIGKILL',
+  })
+  let [output, errors] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    if (output.length < maxOutput) output += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors = (errors + text).slice(-4_096)
+  })
+  await new Promise<void>((done, reject) => {
+    child.once('error', reject).once('close', () => done())
+  }).catch((cause: unknown) => {
+    throw signal.aborted ? tooLong(cause) : notRun(cause)
+  })
+  try {
+    const { findings } = JSON.parse(output) as { findings: Finding[] }
+    return { at: Date.now(), findings }
+  } catch {
+    throw notRun(errors)
+  }
+}
+
+const tooLong = (cause: unknown) =>
+  new Failure('timeout', 'The checks did not end in time. Run them on the machine: infer doctor', { cause })
+const notRun = (cause: unknown) =>
+  new Failure('worker_error', 'The checks could not be run. Run them on the machine: infer doctor', { cause })

@@ -1,0 +1,96 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { type SyntheticEvent, useEffect, useRef, useState } from 'react'
+import { useLocation } from 'wouter'
+import { api, dataOf, type Schema } from '../../api/client.ts'
+import { ApiFailure } from '../../api/failure.ts'
+import { useAnnounce } from '../../components/announcements.tsx'
+import { Button } from '../../components/button.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { Failed } from '../../components/failed.tsx'
+import { TextField } from '../../components/text-field.tsx'
+import { modelsText } from '../../text/models.ts'
+import { shellText } from '../../text/shell.ts'
+import { Proposal } from './proposal.tsx'
+
+type Fields = Record<'model' | 'id' | 'context' | 'memory', string>
+
+const bodyOf = ({ model, id, context, memory }: Fields): Schema<'ModelAdd'> => ({
+  model: model.trim(),
+  ...(id.trim() ? { id: id.trim() } : {}),
+  ...(context.trim() ? { context: Number(context) } : {}),
+  ...(memory.trim() ? { memory: memory.trim() } : {}),
+})
+
+/** Adds a model in two steps: what would be written, then the download. A name that is given is looked up at once. */
+export function AddModel({ model, close }: { model: string; close: () => void }) {
+  const queries = useQueryClient()
+  const announce = useAnnounce()
+  const [, go] = useLocation()
+  const [fields, setFields] = useState<Fields>({ model, id: '', context: '', memory: '' })
+  const propose = useMutation({
+    mutationFn: async (given: Fields) => {
+      const answer = await dataOf(api.POST('/api/models', { body: { ...bodyOf(given), dry_run: true } }))
+      return answer as Schema<'ModelProposal'>
+    },
+  })
+  const add = useMutation({
+    mutationFn: (given: Fields) => dataOf(api.POST('/api/models', { body: bodyOf(given) })),
+    onSuccess: (_, given) => {
+      announce('good', modelsText.adding(given.model))
+      void queries.invalidateQueries({ queryKey: ['models'] })
+      close()
+      go('/models/downloads')
+    },
+  })
+  const began = useRef(false)
+  useEffect(() => {
+    if (model === '' || began.current) return
+    began.current = true
+    propose.mutate(fields)
+  }, [model, fields, propose])
+
+  const field = (name: keyof Fields) => ({
+    value: fields[name],
+    onChange: ({ target }: { target: HTMLInputElement }) => {
+      propose.reset()
+      setFields(now => ({ ...now, [name]: target.value }))
+    },
+    error: propose.error instanceof ApiFailure && propose.error.param === name ? propose.error.message : undefined,
+  })
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault()
+    if (propose.data) add.mutate(fields)
+    else propose.mutate(fields)
+  }
+  const failure =
+    add.error ?? (propose.error instanceof ApiFailure && (propose.error.param ?? '') in fields ? null : propose.error)
+  return (
+    <Dialog title={modelsText.addTitle} close={close} wide>
+      <form onSubmit={submit} className="space-y-4">
+        <TextField label={modelsText.addField} hint={modelsText.addHint} required autoFocus {...field('model')} />
+        <details>
+          <summary className="text-accent w-fit">{modelsText.moreSettings}</summary>
+          <div className="mt-3 grid gap-3 md:grid-cols-3">
+            <TextField label={modelsText.idField} hint={modelsText.idHint} {...field('id')} />
+            <TextField
+              label={modelsText.contextField}
+              hint={modelsText.contextHint}
+              type="number"
+              min={16}
+              {...field('context')}
+            />
+            <TextField label={modelsText.memoryField} hint={modelsText.memoryHint} {...field('memory')} />
+          </div>
+        </details>
+        {failure && <Failed failure={failure} />}
+        <div aria-live="polite">{propose.data && <Proposal proposal={propose.data} />}</div>
+        <div className="flex justify-end gap-2">
+          <Button onClick={close}>{shellText.cancel}</Button>
+          <Button primary type="submit" busy={propose.isPending || add.isPending}>
+            {propose.data ? modelsText.confirmAdd : modelsText.preview}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

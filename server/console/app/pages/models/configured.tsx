@@ -1,0 +1,96 @@
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Link } from 'wouter'
+import { api, dataOf, type Schema } from '../../api/client.ts'
+import { countText, sizeText } from '../../components/format.ts'
+import { ModelActions } from '../../components/model-actions.tsx'
+import { modelHref } from '../../components/model-link.ts'
+import { ModelStateView } from '../../components/model-state.tsx'
+import { Empty } from '../../components/page-heading.tsx'
+import { Queried } from '../../components/queried.tsx'
+import { SearchField } from '../../components/search-field.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { modelsText } from '../../text/models.ts'
+import { tasksText } from '../../text/tasks.ts'
+import { priceTexts } from './price.ts'
+
+type Model = Schema<'ModelStatus'>
+const { columns: names } = modelsText
+const muted = (text: string) => <span className="text-muted">{text}</span>
+
+const columns: readonly Column<Model>[] = [
+  {
+    name: names.model,
+    show: ({ model_id: id, engine }) => (
+      <>
+        <Link href={modelHref(id)} className="text-accent break-words hover:underline">
+          {id}
+        </Link>
+        <span className="text-muted block text-xs">{engine}</span>
+      </>
+    ),
+  },
+  { name: names.tasks, show: ({ tasks }) => tasksText(tasks) },
+  { name: names.state, show: ({ status, reason }) => <ModelStateView status={status} reason={reason} /> },
+  {
+    name: names.context,
+    wideOnly: true,
+    number: true,
+    show: ({ context_length: tokens }) =>
+      tokens === null ? muted('–') : <span className="whitespace-nowrap">{modelsText.tokens(countText(tokens))}</span>,
+  },
+  {
+    name: names.memory,
+    number: true,
+    show: ({ memory_bytes: bytes }) =>
+      bytes === null ? muted(modelsText.unknown) : <span className="whitespace-nowrap">{sizeText(bytes)}</span>,
+  },
+  {
+    name: names.price,
+    wideOnly: true,
+    show: ({ price }) => {
+      const texts = priceTexts(price)
+      return texts.length === 0
+        ? muted(modelsText.free)
+        : texts.map(text => (
+            <span key={text} className="block text-xs">
+              {text}
+            </span>
+          ))
+    },
+  },
+  { name: names.actions, show: ({ model_id: id, status }) => <ModelActions id={id} status={status} /> },
+]
+
+/** The models that the server offers. */
+export function Configured() {
+  const query = useQuery({
+    queryKey: ['models', 'list'],
+    queryFn: () => dataOf(api.GET('/api/model-status')),
+    refetchInterval: 3_000,
+  })
+  const [search, setSearch] = useState('')
+  const words = search.trim().toLowerCase()
+  return (
+    <Queried query={query} lines={8}>
+      {({ models }) => {
+        const found = models.filter(({ model_id: id, engine, tasks }) =>
+          `${id} ${engine} ${tasksText(tasks)}`.toLowerCase().includes(words),
+        )
+        if (models.length === 0) return <Empty title={modelsText.noModels}>{modelsText.noModelsNext}</Empty>
+        return (
+          <>
+            <div className="mb-3 flex">
+              <SearchField value={search} change={setSearch} label={modelsText.search} />
+            </div>
+            {found.length === 0 ? (
+              <Empty title={modelsText.noMatch}>{modelsText.noMatchNext}</Empty>
+            ) : (
+              <Table label={modelsText.configured} columns={columns} rows={found} rowKey={({ model_id: id }) => id} />
+            )}
+          </>
+        )
+      }}
+    </Queried>
+  )
+}

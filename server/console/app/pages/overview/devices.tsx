@@ -1,0 +1,116 @@
+import { memo } from 'react'
+import { Link } from 'wouter'
+import type { Schema } from '../../api/client.ts'
+import { Badge } from '../../components/badge.tsx'
+import { sizeText } from '../../components/format.ts'
+import { Meter } from '../../components/meter.tsx'
+import { ModelActions } from '../../components/model-actions.tsx'
+import { modelHref } from '../../components/model-link.ts'
+import { modelText } from '../../text/models.ts'
+import { overviewText } from '../../text/overview.ts'
+import { memoryUse } from './memory-use.ts'
+
+type Device = Schema<'DeviceStatus'>
+type Engine = Schema<'EngineStatus'>
+
+/** The devices with their memory, and the engines on them. */
+export function Devices({ devices, engines }: { devices: readonly Device[]; engines: readonly Engine[] }) {
+  return (
+    <ul className="grid gap-3 lg:grid-cols-2">
+      {devices.map(device => (
+        <li key={device.id} className="border-line bg-surface min-w-0 rounded-lg border p-3">
+          <DeviceView device={device} engines={engines.filter(engine => engine.devices.includes(device.id))} />
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function DeviceView({ device, engines }: { device: Device; engines: readonly Engine[] }) {
+  const { own, reserved, foreign } = memoryUse(device)
+  const parts = overviewText.memoryParts
+  const readings = readingsOf(device)
+  return (
+    <>
+      <div className="mb-2 flex flex-wrap justify-between gap-x-3">
+        <h3 className="font-medium">{device.kind === 'cpu' ? overviewText.processor : device.name}</h3>
+        {readings.length > 0 && <p className="text-muted tabular-nums">{readings.join(' · ')}</p>}
+      </div>
+      <Meter
+        label={overviewText.memory}
+        value={overviewText.memoryValue(
+          sizeText(own + reserved + foreign),
+          sizeText(device.total_bytes),
+          device.used_bytes !== null,
+        )}
+        whole={device.total_bytes}
+        parts={[
+          { name: parts.own, amount: own },
+          { name: parts.foreign, amount: foreign },
+          { name: parts.reserved, amount: reserved },
+        ]}
+      />
+      <p className="text-muted mt-1 flex flex-wrap gap-x-3 text-xs tabular-nums">
+        {own > 0 && <Part look="bg-accent" text={`${sizeText(own)} ${parts.own}`} />}
+        {foreign > 0 && <Part look="bg-control" text={`${sizeText(foreign)} ${parts.foreign}`} />}
+        {reserved > 0 && <Part look="bg-warning" text={`${sizeText(reserved)} ${parts.reserved}`} />}
+      </p>
+      {engines.length === 0 ? (
+        <p className="text-muted mt-3">{overviewText.noEngines}</p>
+      ) : (
+        <ul aria-label={overviewText.engines(device.name)} className="divide-line mt-2 divide-y">
+          {engines.map(engine => (
+            <EngineRow key={engine.id} engine={engine} />
+          ))}
+        </ul>
+      )}
+    </>
+  )
+}
+
+const Part = ({ look, text }: { look: string; text: string }) => (
+  <span className="inline-flex items-center gap-1">
+    <span aria-hidden className={`inline-block size-2 rounded-full ${look}`} />
+    {text}
+  </span>
+)
+
+const EngineRow = memo(function EngineRow({ engine }: { engine: Engine }) {
+  const { model_id: model, state, slots, busy, memory_bytes: memory } = engine
+  return (
+    <li className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2">
+      <Link href={modelHref(model)} className="text-accent min-w-0 flex-1 break-all hover:underline">
+        {model}
+      </Link>
+      <span className="text-muted text-xs tabular-nums">
+        {overviewText.engineSlots(busy, slots)} · {sizeText(memory)}
+      </span>
+      {state !== 'ready' && (
+        <Badge kind={state === 'starting' ? 'active' : 'plain'}>{overviewText.engineStates[state]}</Badge>
+      )}
+      <span className="flex items-center gap-2">
+        <Link
+          href={modelHref(model, '?part=log')}
+          aria-label={modelText.logOf(model)}
+          className="text-accent hover:underline"
+        >
+          {modelText.log}
+        </Link>
+        {state === 'ready' && <ModelActions id={model} status="warm" />}
+      </span>
+    </li>
+  )
+})
+
+function readingsOf({
+  utilization,
+  temperature_celsius: celsius,
+  power_watts: watts,
+  power_limit_watts: limit,
+}: Device) {
+  return [
+    ...(utilization === null ? [] : [overviewText.utilization(Math.round(utilization * 100))]),
+    ...(celsius === null ? [] : [overviewText.temperature(Math.round(celsius))]),
+    ...(watts === null ? [] : [overviewText.power(Math.round(watts), limit)]),
+  ]
+}

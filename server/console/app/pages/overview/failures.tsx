@@ -1,0 +1,66 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from 'wouter'
+import { api, dataOf, type Schema } from '../../api/client.ts'
+import { useLiveRefresh } from '../../api/query-client.ts'
+import { modelHref } from '../../components/model-link.ts'
+import { Empty, Section } from '../../components/page-heading.tsx'
+import { Queried } from '../../components/queried.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { Time } from '../../components/time.tsx'
+import { overviewText } from '../../text/overview.ts'
+import { taskNames } from '../../text/tasks.ts'
+
+const shown = 5
+const key = ['overview', 'failures']
+const { failureColumns: names } = overviewText
+
+const columns: readonly Column<Schema<'JobSummary'>>[] = [
+  { name: names.when, show: ({ finished_at: at, updated_at: updated }) => <Time at={at ?? updated} /> },
+  {
+    name: names.work,
+    show: ({ id, task }) => (
+      <Link href={`/jobs/${id}`} className="text-accent hover:underline">
+        {taskNames[task]}
+      </Link>
+    ),
+  },
+  {
+    name: names.model,
+    show: ({ model_id: id }) => (
+      <Link href={modelHref(id)} className="text-accent break-words hover:underline">
+        {id}
+      </Link>
+    ),
+  },
+  { name: names.why, show: ({ error }) => error?.message ?? '–' },
+]
+
+/** The newest failed work of the organization. */
+export function Failures() {
+  const query = useQuery({
+    queryKey: key,
+    queryFn: () => dataOf(api.GET('/api/jobs', { params: { query: { status: 'failed', limit: shown } } })),
+    refetchInterval: 30_000,
+  })
+  useLiveRefresh(['job.failed', 'snapshot'], key)
+  return (
+    <Section
+      title={overviewText.failures}
+      actions={
+        <Link href="/jobs?status=failed" className="text-accent hover:underline">
+          {overviewText.allFailures}
+        </Link>
+      }
+    >
+      <Queried query={query}>
+        {({ jobs }) =>
+          jobs.length === 0 ? (
+            <Empty title={overviewText.noFailures}>{overviewText.noFailuresNext}</Empty>
+          ) : (
+            <Table label={overviewText.failures} columns={columns} rows={jobs} rowKey={({ id }) => id} />
+          )
+        }
+      </Queried>
+    </Section>
+  )
+}
