@@ -10,8 +10,9 @@ import { addNode } from './document/edits.ts'
 import { placeForNode } from './document/graph.ts'
 import { firstInputs } from './document/schema.ts'
 import { freeId, idForTask, insertWorkflow, sourceOf } from './document/source.ts'
+import type { TaskFacts } from './document/task-facts.ts'
 import { parseWorkflow } from './document/workflow-document.ts'
-import { type TaskFacts, useEditor } from './editor-context.ts'
+import { useEditor } from './editor-context.ts'
 
 const categories = ['text', 'image', 'video', 'audio'] as const
 

@@ -1,8 +1,8 @@
 import { layoutGraph } from '../../../components/graph/layout.ts'
-import type { TaskFacts } from '../editor-context.ts'
 import { cardWidth, sizeOf } from './card-size.ts'
 import { inputHandle, orderHandles, outputHandle, type Ports, portsOf } from './ports.ts'
 import { type Link, linksOf } from './references.ts'
+import type { TaskFacts } from './task-facts.ts'
 import type { Workflow, WorkflowNode } from './workflow-document.ts'
 
 /** The card of the parameters; no node can have this id, because ids hold no quotes. */

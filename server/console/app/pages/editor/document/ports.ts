@@ -1,6 +1,6 @@
-import type { TaskFacts } from '../editor-context.ts'
 import { type Link, outputText } from './references.ts'
 import { type InputPort, inputPorts, leavesOf, mainOutput, type Output, outputsOf } from './schema.ts'
+import type { TaskFacts } from './task-facts.ts'
 import type { Path, WorkflowNode } from './workflow-document.ts'
 
 export interface OutputPort {
