@@ -26,7 +26,7 @@ test.each(sizes)('on %s a person finds an image that was made, and makes it agai
   await page.getByText('Completed').first().waitFor()
   const drawn = page.getByRole('img').first()
   await drawn.waitFor()
-  expect(await drawn.evaluate(node => (node as unknown as { naturalWidth: number }).naturalWidth)).toBe(64)
+  await expect.poll(() => drawn.evaluate(node => (node as unknown as { naturalWidth: number }).naturalWidth)).toBe(64)
   await page.getByText('a red boat').first().waitFor()
   await page.getByText('shot: 3').waitFor()
   await opened.expectAccessible()

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { Schema } from '../../../../server/console/app/api/schema.ts'
-import { openNodeStates } from '../../../../server/console/app/pages/executions/node-states.ts'
+import type { Schema } from '../../../../../../server/console/app/api/schema.ts'
+import { openNodeStates } from '../../../../../../server/console/app/pages/executions/node-states.ts'
 
 test('a node that did not change keeps its object, so that its card is not drawn again', () => {
   const states = openNodeStates()

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { edgesOf, graphOfExecution } from '../../../../server/console/app/pages/executions/graph-of-execution.ts'
+import { edgesOf, graphOfExecution } from '../../../../../../server/console/app/pages/executions/graph-of-execution.ts'
 
 test('edges are those that are written and those that references make, each once', () => {
   const nodes = {

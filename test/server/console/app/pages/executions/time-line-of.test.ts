@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { marksOf, timeLineOf } from '../../../../server/console/app/pages/executions/time-line-of.ts'
+import { marksOf, timeLineOf } from '../../../../../../server/console/app/pages/executions/time-line-of.ts'
 
 const node = (
   node_id: string,
