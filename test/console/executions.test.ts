@@ -18,7 +18,7 @@ test.each(sizes)('on %s a person follows a workflow and looks at its nodes', asy
     write: {
       task: 'std/chat-completion',
       model_id: 'infer/tiny-chat',
-      inputs: { messages: [{ role: 'user', content: 'Hello' }], max_tokens: 8 },
+      inputs: { messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }], max_tokens: 8 },
     },
   }
   const { execution } = await run({
@@ -29,6 +29,7 @@ test.each(sizes)('on %s a person follows a workflow and looks at its nodes', asy
   const { page } = opened
   await page.getByRole('link', { name: execution.id }).click()
   await page.getByText('Completed').first().waitFor()
+  await page.getByText('2 of 2 nodes completed').waitFor()
   await page.getByLabel('Node paint: Completed').click()
   const detail = page.getByRole('region', { name: 'Node paint' })
   await detail.getByRole('img').waitFor()
@@ -39,7 +40,7 @@ test.each(sizes)('on %s a person follows a workflow and looks at its nodes', asy
   await opened.expectAccessible()
   await page.getByRole('tab', { name: 'Nodes' }).click()
   await page.getByRole('button', { name: 'write', exact: true }).click()
-  await page.getByRole('region', { name: 'Node write' }).getByText('Hello').first().waitFor()
+  await page.getByRole('region', { name: 'Node write' }).getByText('Hello', { exact: true }).waitFor()
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
 })
 

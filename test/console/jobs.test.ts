@@ -16,7 +16,7 @@ const image = (prompt: string, more: object = {}) =>
   })
 
 test.each(sizes)('on %s a person finds an image that was made, and makes it again', async (_, size) => {
-  const { id } = await image('a red boat')
+  const { id } = await image('a red boat', { metadata: { shot: '3' } })
   await using opened = await console.open('/jobs', { size })
   const { page } = opened
   await page.getByLabel('State').selectOption('completed')
@@ -26,8 +26,9 @@ test.each(sizes)('on %s a person finds an image that was made, and makes it agai
   await page.getByText('Completed').first().waitFor()
   const drawn = page.getByRole('img').first()
   await drawn.waitFor()
-  expect(await drawn.evaluate(node => (node as unknown as { naturalWidth: number }).naturalWidth)).toBe(64)
+  await expect.poll(() => drawn.evaluate(node => (node as unknown as { naturalWidth: number }).naturalWidth)).toBe(64)
   await page.getByText('a red boat').first().waitFor()
+  await page.getByText('shot: 3').waitFor()
   await opened.expectAccessible()
   await opened.screenshot('job')
   await page.getByRole('button', { name: 'Run again' }).click()

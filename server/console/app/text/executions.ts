@@ -11,6 +11,7 @@ export const executionsText = {
   allWorkflows: 'All workflows',
   statuses: ['pending', 'running', 'completed', 'failed', 'cancelled', 'timed_out'],
   columns: {
+    node: 'Node',
     execution: 'Execution',
     status: 'State',
     workflow: 'Workflow',
@@ -21,6 +22,10 @@ export const executionsText = {
   },
   unsaved: 'Not stored',
   nodesOf: (done: number, all: number) => `${done} of ${all}`,
+  progress: ({ total, completed, failed, running }: Record<'total' | 'completed' | 'failed' | 'running', number>) =>
+    [`${completed} of ${total} nodes completed`, running > 0 && `${running} running`, failed > 0 && `${failed} failed`]
+      .filter(Boolean)
+      .join(', '),
   older: 'Older executions',
   newest: 'Newest executions',
   back: 'All executions',

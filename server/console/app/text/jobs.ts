@@ -31,7 +31,7 @@ export const jobsText = {
     task: 'Task',
     model: 'Model',
     created: 'Created',
-    duration: 'Run time',
+    duration: 'Queue or run time',
     cost: 'Cost',
   },
   position: (before: number) => (before === 0 ? 'Next in the queue' : `${before} before it`),

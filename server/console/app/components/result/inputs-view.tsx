@@ -59,7 +59,9 @@ function InputValue({ name, value }: { name: string; value: unknown }) {
         {value.map((message, at) => (
           <li key={at} className="break-words whitespace-pre-wrap">
             <span className="text-muted">{message.role}: </span>
-            {typeof message.content === 'string' ? message.content : JSON.stringify(message.content)}
+            {partsOf(message.content).map((part, index) => (
+              <InputValue key={index} name={message.role} value={part} />
+            ))}
           </li>
         ))}
       </ul>
@@ -74,6 +76,14 @@ function InputValue({ name, value }: { name: string; value: unknown }) {
     <span className="break-words whitespace-pre-wrap">{typeof value === 'string' ? value : JSON.stringify(value)}</span>
   )
 }
+
+/** The texts and addresses of the content of a message; what is neither stays as it is. */
+const partsOf = (content: unknown): unknown[] =>
+  (Array.isArray(content) ? content : [content ?? '']).map((part: unknown) => {
+    const { text, image_url: image, video_url: video } = (part ?? {}) as Record<string, unknown>
+    return text ?? addressIn(image) ?? addressIn(video) ?? part
+  })
+const addressIn = (value: unknown): unknown => (value as { url?: unknown } | undefined)?.url
 
 const isConversation = (value: readonly unknown[]): value is { role: string; content: unknown }[] =>
   value.length > 0 && value.every(one => typeof one === 'object' && one !== null && 'role' in one && 'content' in one)

@@ -52,7 +52,7 @@ export function ExecutionDetail({ id }: { id: string }) {
 function Shown({ execution }: { execution: Execution }) {
   const [view, setView] = useState<View>('graph')
   const [selected, select] = useState<string>()
-  const { nodes = [], error, warnings, workflow_id, workflow_version } = execution
+  const { nodes = [], progress, error, warnings, workflow_id, workflow_version } = execution
   const chosen = nodes.find(({ node_id }) => node_id === selected)
   return (
     <>
@@ -73,6 +73,7 @@ function Shown({ execution }: { execution: Execution }) {
           </Link>
         )}
         {workflow_version !== null && ` · ${text.version(workflow_version)}`}
+        {` · ${text.progress(progress)}`}
         {execution.duration_ms !== null && ` · ${durationText(execution.duration_ms)}`}
         {execution.cost > 0 && ` · ${costText(execution.cost)}`}
       </PageHeading>
@@ -122,7 +123,7 @@ function Shown({ execution }: { execution: Execution }) {
 function NodeTable({ nodes, show }: { nodes: readonly ExecutionNode[]; show: (id: string) => void }) {
   const columns: readonly Column<ExecutionNode>[] = [
     {
-      name: text.views.list,
+      name: text.columns.node,
       show: ({ node_id }) => (
         <button type="button" className="text-accent text-left hover:underline" onClick={() => show(node_id)}>
           {node_id}

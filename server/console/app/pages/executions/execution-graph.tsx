@@ -2,32 +2,37 @@ import {
   Background,
   Controls,
   type Edge,
-  Handle,
   type Node,
-  type NodeProps,
+  type NodeChange,
   Position,
   ReactFlow,
   type ReactFlowInstance,
 } from '@xyflow/react'
-import { memo, useEffect, useMemo, useRef, useState } from 'react'
-import { JobStatus } from '../../components/job-status.tsx'
+import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { executionsText as text } from '../../text/executions.ts'
-import { jobsText } from '../../text/jobs.ts'
-import { ResultPreview } from '../editor/run/result-preview.tsx'
 import { cardSize, graphOfExecution } from './graph-of-execution.ts'
+import { farZoom, NodeCard, nameId } from './node-card.tsx'
+import { NodeStatesContext, openNodeStates } from './node-states.ts'
 import type { Execution, ExecutionNode } from './use-execution.ts'
 
-type FlowNode = Node<{ node: ExecutionNode }>
+type Select = (id: string | undefined) => void
 
-const nodeTypes = { node: memo(NodeCard) }
+const nodeTypes = { node: NodeCard }
 const proOptions = { hideAttribution: true }
 const fitOptions = { padding: 0.1, maxZoom: 1 }
+/** The view of a node that is selected where it cannot be read. */
+const nearOptions = { maxZoom: 0.75 }
 /** Above this number of nodes only what is in view is drawn. */
 const manyNodes = 60
+// Sizes and handles are known, so nothing is measured when a node is drawn.
+const handles = [
+  { type: 'target' as const, position: Position.Left, x: 0, y: cardSize.height / 2, width: 0, height: 0 },
+  { type: 'source' as const, position: Position.Right, x: cardSize.width, y: cardSize.height / 2, width: 0, height: 0 },
+]
 
 /** The graph with live state, progress and previews. A node is drawn again only if it changed. */
 export default function ExecutionGraph({
-  execution,
+  execution: { dag },
   nodes,
   selected,
   select,
@@ -35,115 +40,104 @@ export default function ExecutionGraph({
   execution: Execution
   nodes: readonly ExecutionNode[]
   selected: string | undefined
-  select: (id: string | undefined) => void
+  select: Select
 }) {
-  const { dag } = execution
-  const graph = useMemo(() => graphOfExecution({ dag }), [dag])
-  const [flow, setFlow] = useState<FlowNode[]>([])
-  const drawn = useRef<FlowNode[]>([])
-  useEffect(() => {
-    const before = new Map(drawn.current.map(one => [one.id, one]))
-    const next = nodes.map((node): FlowNode => {
-      const { node_id: id, status } = node
-      const old = before.get(id)
-      const isSelected = id === selected
-      if (old?.data.node === node && old.selected === isSelected) return old
-      return {
-        ...old,
-        id,
-        type: 'node',
-        position: graph.places.get(id) ?? { x: 0, y: 0 },
-        data: { node },
-        selected: isSelected,
-        draggable: false,
-        connectable: false,
-        deletable: false,
-        ariaLabel: text.nodeLabel(id, jobsText.statuses[status] ?? status),
-      }
-    })
-    drawn.current = next
-    setFlow(next)
-  }, [nodes, graph, selected])
-  // The detail of a node stands beside the graph and takes some of its width.
-  const instance = useRef<ReactFlowInstance<FlowNode>>(undefined)
-  const detailShown = selected !== undefined
-  useEffect(() => {
-    const timer = setTimeout(() => void instance.current?.fitView(fitOptions), 50)
-    return () => clearTimeout(timer)
-  }, [detailShown])
-  const running = useMemo(
-    () => new Set(nodes.filter(({ status }) => status === 'running').map(({ node_id }) => node_id)),
-    [nodes],
-  )
-  const edges = useMemo(
-    (): Edge[] =>
-      graph.edges.map(({ from, to }) => ({
-        id: `${from} ${to}`,
-        source: from,
-        target: to,
-        animated: running.has(to),
-        focusable: false,
-      })),
-    [graph, running],
-  )
+  const [states] = useState(openNodeStates)
+  useLayoutEffect(() => states.set(nodes), [states, nodes])
   return (
     <div className="border-line h-[26rem] overflow-hidden rounded-lg border lg:h-[32rem]">
-      <ReactFlow<FlowNode>
-        aria-label={text.graphLabel}
-        nodes={flow}
-        edges={edges}
-        nodeTypes={nodeTypes}
-        onInit={opened => {
-          instance.current = opened
-        }}
-        onNodeClick={(_, { id }) => select(id)}
-        onPaneClick={() => select(undefined)}
-        onNodesChange={changes => {
-          const chosen = changes.find(change => change.type === 'select' && change.selected)
-          if (chosen && 'id' in chosen) select(chosen.id)
-        }}
-        nodesConnectable={false}
-        deleteKeyCode={null}
-        onlyRenderVisibleElements={nodes.length > manyNodes}
-        proOptions={proOptions}
-        fitViewOptions={fitOptions}
-        minZoom={0.05}
-        fitView
-      >
-        <Background />
-        <Controls showInteractive={false} />
-      </ReactFlow>
+      <NodeStatesContext value={states}>
+        <Graph dag={dag} selected={selected} select={select} />
+      </NodeStatesContext>
     </div>
   )
 }
 
-const handle = '!bg-control !size-1.5 !min-w-0 !border-0'
-
-function NodeCard({ data: { node }, selected }: NodeProps<FlowNode>) {
-  const { node_id: id, task, model_id, status, progress, cached } = node
-  const edge = selected
-    ? 'border-accent outline-accent outline-2'
-    : status === 'failed' || status === 'timed_out'
-      ? 'border-bad'
-      : status === 'running'
-        ? 'border-accent'
-        : 'border-line'
+/** Changes with the selection only: the state of nodes does not pass through it. */
+const Graph = memo(function Graph({
+  dag,
+  selected,
+  select,
+}: {
+  dag: Execution['dag']
+  selected: string | undefined
+  select: Select
+}) {
+  const graph = useMemo(() => graphOfExecution({ dag }), [dag])
+  const placed = useMemo(
+    () =>
+      [...graph.places].map(
+        ([id, position]): Node => ({
+          id,
+          type: 'node',
+          position,
+          data: {},
+          ...cardSize,
+          measured: cardSize,
+          handles,
+          draggable: false,
+          connectable: false,
+          deletable: false,
+          domAttributes: { 'aria-labelledby': nameId(id) },
+        }),
+      ),
+    [graph],
+  )
+  const nodes = useMemo(
+    () => placed.map(node => (node.id === selected ? { ...node, selected: true } : node)),
+    [placed, selected],
+  )
+  const edges = useMemo(
+    () =>
+      graph.edges.map(({ from, to }): Edge => ({ id: `${from} ${to}`, source: from, target: to, focusable: false })),
+    [graph],
+  )
+  const instance = useRef<ReactFlowInstance>(undefined)
+  const detailShown = useRef(false)
+  useEffect(() => {
+    // The detail of a node takes some of the width of the graph, after this render.
+    const timer = setTimeout(() => {
+      const flow = instance.current
+      const resized = detailShown.current !== (selected !== undefined)
+      detailShown.current = selected !== undefined
+      if (selected !== undefined && flow !== undefined && flow.getZoom() < farZoom)
+        void flow.fitView({ ...nearOptions, nodes: [{ id: selected }] })
+      else if (resized) void flow?.fitView(fitOptions)
+    }, 50)
+    return () => clearTimeout(timer)
+  }, [selected])
+  const opened = useCallback((one: ReactFlowInstance) => {
+    instance.current = one
+  }, [])
+  const choose = useCallback((_: unknown, { id }: Node) => select(id), [select])
+  const clear = useCallback(() => select(undefined), [select])
+  const change = useCallback(
+    (changes: NodeChange[]) => {
+      const chosen = changes.find(one => one.type === 'select' && one.selected)
+      if (chosen && 'id' in chosen) select(chosen.id)
+    },
+    [select],
+  )
   return (
-    <div
-      className={`bg-surface rounded-lg border text-xs ${edge}`}
-      style={{ width: cardSize.width, minHeight: cardSize.height - 24 }}
+    <ReactFlow
+      aria-label={text.graphLabel}
+      nodes={nodes}
+      edges={edges}
+      nodeTypes={nodeTypes}
+      onInit={opened}
+      onNodeClick={choose}
+      onPaneClick={clear}
+      onNodesChange={change}
+      nodesConnectable={false}
+      deleteKeyCode={null}
+      onlyRenderVisibleElements={nodes.length > manyNodes}
+      proOptions={proOptions}
+      fitViewOptions={fitOptions}
+      minZoom={0.05}
+      fitView
     >
-      <Handle type="target" position={Position.Left} className={handle} />
-      <Handle type="source" position={Position.Right} className={handle} />
-      <div className="space-y-1 px-3 py-2">
-        <div className="flex items-center justify-between gap-2">
-          <span className="truncate text-sm font-semibold">{id}</span>
-          <JobStatus status={status} progress={progress} />
-        </div>
-        <p className="text-muted truncate">{[task, model_id].filter(Boolean).join(' · ')}</p>
-        {cached && <p className="text-muted">{text.cachedShort}</p>}
-      </div>
-      <ResultPreview node={node} small />
-    </div>
+      <Background />
+      <Controls showInteractive={false} />
+    </ReactFlow>
   )
-}
+})

@@ -4,7 +4,8 @@ import { referencesIn, visitTexts } from '../editor/document/references.ts'
 
 type Execution = Schema<'Execution'>
 
-export const cardSize = { width: 224, height: 96 }
+/** Pixels of each card in the graph. */
+export const cardSize = { width: 256, height: 100 }
 
 interface Dag {
   nodes: Record<string, { inputs?: unknown }>

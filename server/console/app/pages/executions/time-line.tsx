@@ -34,9 +34,14 @@ export function TimeLine({
   return (
     <figure aria-label={text.timeline} className="bg-surface border-line overflow-x-auto rounded-lg border p-3">
       <div className="min-w-[30rem]">
-        <div aria-hidden className="text-muted mb-1 ml-40 flex justify-between text-xs">
+        <div aria-hidden className="text-muted relative mb-1 ml-40 h-4 text-xs">
           {marksOf(seconds).map(mark => (
-            <span key={mark} className="w-0 whitespace-nowrap">
+            <span
+              key={mark}
+              // The last one may not stand out at the right.
+              className={`absolute whitespace-nowrap ${mark > 0.9 * seconds ? '-translate-x-full' : ''}`}
+              style={{ left: share(mark) }}
+            >
               {durationText(mark * 1_000)}
             </span>
           ))}

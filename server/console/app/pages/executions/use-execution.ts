@@ -21,9 +21,13 @@ export function useExecution(id: string) {
   const key = ['executions', 'one', id]
   const query = useQuery({
     queryKey: key,
-    queryFn: async () =>
-      (await dataOf(api.GET('/api/workflow-executions/{id}', { params: { path: { id }, query: { include: 'dag' } } })))
-        .execution,
+    queryFn: async (): Promise<Execution> => {
+      // The graph never changes, so it is read once.
+      const dag = queries.getQueryData<Execution>(key)?.dag
+      const params = { path: { id }, query: { include: dag ? ('nodes' as const) : ('dag' as const) } }
+      const { execution } = await dataOf(api.GET('/api/workflow-executions/{id}', { params }))
+      return dag ? { ...execution, dag } : execution
+    },
     refetchInterval: ({ state: { data } }) => (data && !hasEnded(data) ? progressMs : false),
   })
   useLiveEvents(['workflow_execution.'], events => {

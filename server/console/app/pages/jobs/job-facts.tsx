@@ -35,7 +35,7 @@ export function JobFacts({ job }: { job: Job }) {
     [names.cost, job.cost !== null && costText(job.cost)],
     [names.token, job.token_id],
     [names.webhook, job.webhook_url],
-    [names.metadata, job.metadata ? JSON.stringify(job.metadata) : null],
+    [names.metadata, metadataOf(job)],
   ]
   return <FactList title={jobsText.facts} rows={rows} />
 }
@@ -46,6 +46,21 @@ export function JobUsage({ job: { usage } }: { job: Job }) {
     .filter(([, amount]) => amount !== null && amount > 0)
     .map(([name, amount]): [string, ReactNode] => [jobsText.usageNames[name] ?? name, countText(amount!)])
   return rows.length > 0 && <FactList title={jobsText.usage} rows={rows} />
+}
+
+function metadataOf({ metadata }: Job): ReactNode {
+  const entries = Object.entries((metadata ?? {}) as Record<string, string>)
+  return (
+    entries.length > 0 && (
+      <ul>
+        {entries.map(([name, value]) => (
+          <li key={name}>
+            {name}: {value}
+          </li>
+        ))}
+      </ul>
+    )
+  )
 }
 
 function FactList({ title, rows }: { title: string; rows: readonly [name: string, value: ReactNode][] }) {

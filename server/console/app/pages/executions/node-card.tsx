@@ -1,0 +1,92 @@
+import { Handle, type Node, type NodeProps, Position, useStore } from '@xyflow/react'
+import { AudioLines } from 'lucide-react'
+import { memo } from 'react'
+import { JobStatus } from '../../components/job-status.tsx'
+import { ownUrl } from '../../components/own-url.ts'
+import { executionsText as text } from '../../text/executions.ts'
+import { jobsText } from '../../text/jobs.ts'
+import { mediaIn, textIn } from '../editor/run/result-media.ts'
+import { useNodeState } from './node-states.ts'
+import type { ExecutionNode } from './use-execution.ts'
+
+/** Below this zoom nothing of a card can be read, so only its name and state are drawn. */
+export const farZoom = 0.5
+
+/** The id of the text that names the card of a node: its state is part of the name and changes. */
+export const nameId = (node: string): string => `node-name-${node}`
+
+const handle = '!bg-control !size-1.5 !min-w-0 !border-0'
+const edges: Readonly<Record<string, string>> = {
+  failed: 'border-bad',
+  timed_out: 'border-bad',
+  running: 'border-accent',
+}
+const far: Readonly<Record<string, string>> = {
+  running: 'bg-accent-soft text-accent',
+  completed: 'bg-good-soft text-good',
+  failed: 'bg-bad-soft text-bad',
+  timed_out: 'bg-bad-soft text-bad',
+  cancelled: 'bg-warning-soft text-warning',
+}
+
+/** A node in the graph of an execution. All cards have one size, so that a result does not move the others. */
+export const NodeCard = memo(function NodeCard({ id, selected }: NodeProps<Node>) {
+  const node = useNodeState(id)
+  const isFar = useStore(({ transform }) => transform[2] < farZoom)
+  const status = node?.status ?? 'pending'
+  const edge = selected ? 'border-accent outline-accent outline-2' : (edges[status] ?? 'border-line')
+  return (
+    <div
+      className={`relative h-full rounded-lg border text-xs ${edge} ${isFar ? (far[status] ?? 'bg-raised text-muted') : 'bg-surface'}`}
+    >
+      <span id={nameId(id)} className="sr-only">
+        {text.nodeLabel(id, jobsText.statuses[status] ?? status)}
+      </span>
+      <Handle type="target" position={Position.Left} className={handle} />
+      <Handle type="source" position={Position.Right} className={handle} />
+      {isFar ? (
+        <p className="truncate px-2 pt-6 text-center text-4xl font-semibold">{id}</p>
+      ) : (
+        node && <Near node={node} />
+      )}
+    </div>
+  )
+})
+
+function Near({ node }: { node: ExecutionNode }) {
+  const { node_id: id, task, model_id, status, progress, cached, error, result } = node
+  const [medium] = mediaIn(result)
+  const words = error?.message ?? (medium ? '' : textIn(result))
+  return (
+    <>
+      <div className="flex gap-2 px-3 py-2">
+        <div className="min-w-0 flex-1 space-y-1">
+          <p className="truncate text-sm font-semibold">{id}</p>
+          <p>
+            <JobStatus status={status} progress={progress} />
+            {cached && <span className="text-muted"> {text.cachedShort}</span>}
+          </p>
+          {words === '' ? (
+            <p className="text-muted truncate">{[task, model_id].filter(Boolean).join(' · ')}</p>
+          ) : (
+            <p className={`line-clamp-2 break-words ${error ? 'text-bad' : ''}`}>{words}</p>
+          )}
+        </div>
+        {medium && <Thumbnail kind={medium.kind} url={ownUrl(medium.url)} />}
+      </div>
+      {status === 'running' && typeof progress === 'number' && (
+        <div className="bg-raised absolute inset-x-0 bottom-0 h-1 overflow-hidden rounded-b-lg">
+          <div className="bg-accent h-full" style={{ width: `${Math.round(progress * 100)}%` }} />
+        </div>
+      )}
+    </>
+  )
+}
+
+/** What a node made, small; the detail of the node shows it in full and with its controls. */
+function Thumbnail({ kind, url }: { kind: 'image' | 'video' | 'audio'; url: string }) {
+  const look = 'bg-raised size-20 shrink-0 rounded object-cover'
+  if (kind === 'image') return <img src={url} alt="" loading="lazy" decoding="async" className={look} />
+  if (kind === 'video') return <video src={url} aria-hidden muted preload="metadata" className={look} />
+  return <AudioLines aria-hidden className="bg-raised text-muted size-20 shrink-0 rounded p-5" />
+}
