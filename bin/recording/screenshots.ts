@@ -61,7 +61,7 @@ try {
 }
 
 async function ready(): Promise<string> {
-  for await (const line of createInterface({ input: server.stdout! })) {
+  for await (const line of createInterface({ input: server.stdout })) {
     const url = /^ready (\S+)$/.exec(line)?.[1]
     if (url !== undefined) return url
   }

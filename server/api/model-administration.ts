@@ -30,7 +30,7 @@ const CatalogModel = z.object({
   quantization: z.string().nullable().describe('Quantization that would be chosen here; null if there is no choice.'),
   fit: z
     .object({
-      grade: z.string().describe('How it fits: `gpu`, `partly`, `processor`, `external` or `no` among others.'),
+      grade: z.string().describe('How it fits: `gpu`, `split`, `processor`, `slow`, `missing`, `no` or `external`.'),
       text: z.string().describe('The same as words for people.'),
       memory: bytes.describe('Bytes of memory that it would take; null if unknown.'),
     })
