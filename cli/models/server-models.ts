@@ -117,7 +117,12 @@ export function openServerModels({
       }
       const one = { record, controller: new AbortController() }
       all.push(one)
-      if (all.length > maxKept) all.splice(0, all.length - maxKept)
+      // The oldest that has ended: one that runs must stay, so that it can be cancelled.
+      if (all.length > maxKept)
+        all.splice(
+          all.findIndex(({ record }) => record.status !== 'running'),
+          1,
+        )
       void download(one, settings)
       return { ...record }
     },

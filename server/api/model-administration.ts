@@ -6,6 +6,7 @@ import type { Call } from '../call.ts'
 import { admitOwner } from '../machine-owner.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText, type Route, route } from '../route.ts'
+import { findModel } from './model-loading.ts'
 
 const tag = 'Models'
 const bytes = z.int().nullable()
@@ -30,7 +31,11 @@ const CatalogModel = z.object({
   quantization: z.string().nullable().describe('Quantization that would be chosen here; null if there is no choice.'),
   fit: z
     .object({
-      grade: z.string().describe('How it fits: `gpu`, `split`, `processor`, `slow`, `missing`, `no` or `external`.'),
+      grade: z
+        .string()
+        .describe(
+          'How it fits, best first: `gpu`, `split` (GPU and processor), `processor`, `slow`, `missing` (its engine is not installed), `no`, `external` (infer starts no engine for it).',
+        ),
       text: z.string().describe('The same as words for people.'),
       memory: bytes.describe('Bytes of memory that it would take; null if unknown.'),
     })
@@ -227,7 +232,7 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
       response: Removed,
       errorCodes: [...commandCodes, 'conflict', 'model_not_found'],
       async handle({ params: { id }, query: { dry_run, delete_files } }, call) {
-        owner(call)
+        findModel(id, call, { registry })
         const options = { dryRun: dry_run === 'true', deleteFiles: delete_files === 'true' }
         const { lines, deleted } = await models.remove(id, options)
         return { id, lines, deleted }

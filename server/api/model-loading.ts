@@ -34,7 +34,7 @@ const ModelDetail = z
   .meta({ id: 'ModelDetail', description: 'A model with its settings and engines.' })
 
 /** Finds a model for the machine's owner only: settings contain paths, and unloading affects all organizations. */
-function find(id: string, call: Call, { registry }: Pick<Owners, 'registry'>): Model {
+export function findModel(id: string, call: Call, { registry }: Pick<Owners, 'registry'>): Model {
   admitOwner(call, 'Settings and engines of models are')
   const model = registry.find(id)
   if (model && modelAllowed(call.caller.token.models, id)) return model
@@ -85,7 +85,7 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
     params: One,
     response: ModelDetail,
     handle: ({ params }, call) => {
-      const model = find(params.id, call, owners)
+      const model = findModel(params.id, call, owners)
       const now = owners.fleet.snapshot()
       return {
         id: model.id,
@@ -112,7 +112,7 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
     query: Wait,
     response: ModelStatus,
     handle: async ({ params, query }, call) => {
-      const model = find(params.id, call, owners)
+      const model = findModel(params.id, call, owners)
       if (!model.enabled)
         throw new Failure('conflict', `The model '${model.id}' is disabled. Set 'enabled: true' in infer.yaml first.`)
       await waitFor(query.wait, owners.fleet.load(model), call)
@@ -133,7 +133,7 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
     query: Wait,
     response: ModelStatus,
     handle: async ({ params, query }, call) => {
-      const model = find(params.id, call, owners)
+      const model = findModel(params.id, call, owners)
       await waitFor(query.wait, owners.fleet.unload(model.id), call)
       return statusOf(model, owners.fleet.snapshot(), owners)
     },

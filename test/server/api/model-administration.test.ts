@@ -88,7 +88,10 @@ test.each([
 
 test('a download that does not exist cannot be cancelled, and an absent model not removed', async () => {
   expect((await ask('/api/model-downloads/download_01J00000000000000000000000', { method: 'DELETE' })).status).toBe(404)
-  expect((await ask('/api/models/absent', { method: 'DELETE' })).status).toBe(404)
+  for (const id of ['absent', '--help', '--config=/etc/hostname']) {
+    const answer = await ask(`/api/models/${encodeURIComponent(id)}`, { method: 'DELETE' })
+    expect([id, answer.status, answer.body.error.code]).toEqual([id, 404, 'model_not_found'])
+  }
 })
 
 test('only the owner of the machine may', async () => {
