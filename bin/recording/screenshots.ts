@@ -93,7 +93,11 @@ async function takeAll(url: string): Promise<void> {
   for (const content of ['What are you?', 'And what can you do?', 'Thank you'])
     await call('/std/v1/chat/completions', { model: 'infer/tiny-chat', messages: [{ role: 'user', content }] })
   for (const prompt of ['a lighthouse at dusk', 'a cat on a roof', 'waves'])
-    await call('/slug/demo/text-to-image', { prompt, width: 512, height: 512 })
+    await call('/api/jobs', {
+      task: 'slug/text-to-image',
+      model: 'infer/demo',
+      inputs: { prompt, width: 512, height: 512 },
+    })
 
   await page.goto(`/console/workflows/${stored.workflow.id}`)
   await page.getByRole('button', { name: 'Run', exact: true }).click()
@@ -104,12 +108,15 @@ async function takeAll(url: string): Promise<void> {
 
   await page.goto('/console/')
   await page.getByText('infer/tiny-chat').first().waitFor()
-  await page.waitForLoadState('networkidle').catch(() => {})
+  await page.locator('canvas').first().waitFor()
   await take(page, 'console-overview')
 
   await page.goto('/console/library')
-  await page.getByRole('img').nth(2).waitFor()
-  await page.waitForFunction('[...document.images].every(image => image.complete)')
+  await page
+    .getByRole('link', { name: /^Open image/ })
+    .nth(3)
+    .waitFor({ timeout: 60_000 })
+  await page.evaluate('Promise.all([...document.images].map(image => image.decode()))')
   await take(page, 'console-library')
 }
 
