@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stripAnsi } from 'consola/utils'
@@ -83,9 +83,13 @@ describe.each(guides)('$topic', guide => {
     expect(broken).toEqual([])
   })
 
-  test('its page loads only the style sheet of this server, and runs no script', () => {
+  test('its page loads only the style sheet and pictures of this server, and runs no script', () => {
     const html = pageHtml(guide, guides)
-    expect(html).not.toMatch(/<script|\son\w+=|<iframe|<img|@import/)
+    expect(html).not.toMatch(/<script|\son\w+=|<iframe|@import/)
+    for (const [, picture] of html.matchAll(/<img[^>]*src="([^"]*)"/g)) {
+      expect(picture).toMatch(/^\/docs\/images\/[a-z-]+\.webp$/)
+      expect(existsSync(`server${picture}`)).toBe(true)
+    }
     const loaded = [...html.matchAll(/<link[^>]*href="([^"]+)"/g)].map(([, to]) => to)
     expect(loaded).toEqual(['data:,', '/docs/style.css'])
   })
@@ -97,6 +101,10 @@ describe('HTML', () => {
       '<h2 id="what-is-kept">What is <code>kept</code>? <a class="anchor" href="#what-is-kept" aria-label="Link to this section">#</a></h2>\n' +
         '<p>See <a href="/docs/guides/jobs#cancel">jobs</a> &amp; <code>&lt;b&gt;</code>.</p>\n',
     )
+    expect(bodyHtml('![A "picture"](../images/one.webp)')).toBe(
+      '<p><img src="/docs/images/one.webp" alt="A &quot;picture&quot;" loading="lazy"></p>\n',
+    )
+    expect(() => bodyHtml('![x](https://example.com/x.webp)')).toThrow('server/docs/images')
     expect(bodyHtml('| a | b |\n|---|---|\n| `1` | 2 |\n')).toContain('<td><code>1</code></td><td>2</td>')
   })
 

@@ -46,6 +46,8 @@ describe.skipIf(!built)('the guides', () => {
     ['/docs/guides/job', 'Did you mean /docs/guides/jobs?'],
     ['/docs/guides/nothing-like-it', 'There is no guide with this name. /docs/guides lists all guides.'],
     ['/docs/guides/..%2f..%2fpackage', 'There is no guide with this name.'],
+    ['/docs/images/nothing.webp', 'The guides have no such picture.'],
+    ['/docs/images/..%2fscalar.js', 'The guides have no such picture.'],
   ])('%s is 404, with a hint where to look', async (path, message) => {
     const { status, text } = await ask(path)
     expect(status).toBe(404)
