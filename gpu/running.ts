@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-
 import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
@@ -10,6 +9,7 @@ import { fetchDescription } from './health.ts'
 import type { Launcher } from './launcher/launcher.ts'
 import { openRemoteLauncher } from './launcher/remote.ts'
 import type { Link, LinkOptions } from './link.ts'
+import type { LoadHistory } from './load-history.ts'
 import type { Memory } from './memory.ts'
 import type { Resident } from './model-state.ts'
 import type { Adapter } from './presets/adapter.ts'
@@ -34,6 +34,7 @@ export function openRunning({
   backendOf,
   cancelGraceMs,
   log,
+  history,
   events,
 }: {
   launcher: Launcher
@@ -44,6 +45,7 @@ export function openRunning({
   /** How long an engine may continue a cancelled request, in milliseconds. */
   cancelGraceMs: number
   log: Log
+  history: LoadHistory
   events: () => Pick<Residency, 'ready' | 'startFailed' | 'exited' | 'settled' | 'stuck' | 'unresponsive' | 'measured'>
 }) {
   const running = new Map<string, Running>()
@@ -55,6 +57,7 @@ export function openRunning({
     const { engineId } = resident
     const link = running.get(engineId)?.link
     running.delete(engineId)
+    history.ended(engineId, reason)
     // Before the requests fail, so that nobody gets the slots which they release.
     events().exited(engineId, reason)
     link?.fail(() => engineEnded(resident, reason))
@@ -146,6 +149,7 @@ export function openRunning({
     const { engineId, serves } = resident
     const fields = { model: serves.model.id, engine: engineId }
     const startedAt = performance.now()
+    history.began(resident)
     try {
       if (presetOf(serves.model).sandbox?.isOwn) await unpackEngineFiles()
       const engine = newEngine(resident)
@@ -162,7 +166,9 @@ export function openRunning({
       const adapt = await adapterFor(resident, engine)
       if (running.get(engineId) !== one) return
       one.link = new Link(linkOptions(resident, engine, adapt))
-      log.info('Engine ready', { ...fields, load_ms: Math.round(performance.now() - startedAt) })
+      const loadMs = Math.round(performance.now() - startedAt)
+      log.info('Engine ready', { ...fields, load_ms: loadMs })
+      history.ready(engineId, loadMs)
       events().ready(engineId)
       void memory.measuredUse(resident).then(bytes => bytes !== null && events().measured(engineId, bytes))
     } catch (thrown) {
@@ -173,7 +179,9 @@ export function openRunning({
       if (presetOf(serves.model).sandbox?.isOwn && /EROFS/.test(reason))
         await unpackEngineFiles({ verify: true }).catch((cause: unknown) => log.warn('Unpacking failed', fields, cause))
       running.delete(engineId)
-      events().startFailed(engineId, thrown instanceof Failure ? reason : withoutLocations(reason))
+      const shown = thrown instanceof Failure ? reason : withoutLocations(reason)
+      history.failed(engineId, shown)
+      events().startFailed(engineId, shown)
       announceExit(engineId)
     }
   }

@@ -47,6 +47,8 @@ export interface Fleet {
   reconfigured(): Promise<void>
   /** Returns the current state for people and dashboards. */
   snapshot(): FleetSnapshot
+  /** Returns the newest loads of a model since the start of the server, newest first. */
+  loads(modelId: string): readonly EngineLoad[]
   /**
    * Asks the driver for the compute processes on each card, by device id. Devices whose processes are not known are
    * missing. Waits about a second at most and never rejects. It starts a program, so use it for status pages and not in
@@ -179,6 +181,24 @@ export interface EngineOutput {
 }
 
 export type ResidentState = 'starting' | 'ready' | 'stopping'
+
+/** One engine of a model from its start to its end. */
+export interface EngineLoad {
+  engineId: string
+  /** Ids of its devices. */
+  devices: string[]
+  /** Memory that is reserved for it. */
+  bytes: number
+  state: 'loading' | 'ready' | 'failed' | 'ended'
+  /** Epoch milliseconds. */
+  startedAt: number
+  /** Milliseconds until it was ready; null before, and if it never was. */
+  loadMs: number | null
+  /** Epoch milliseconds; null while it runs. */
+  endedAt: number | null
+  /** Why it ended or could not be loaded; null while it runs. */
+  reason: string | null
+}
 
 export interface FleetSnapshot {
   devices: DeviceSnapshot[]

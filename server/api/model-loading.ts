@@ -21,6 +21,21 @@ const ModelEngine = EngineStatus.extend({
   command: z.array(z.string()).describe('Program and arguments; empty for a remote engine.'),
 }).meta({ id: 'ModelEngine', description: 'An engine of a model.' })
 
+const EngineLoad = z
+  .object({
+    engine_id: z.string().describe('Id of the engine: `wkr_…`.'),
+    state: z
+      .enum(['loading', 'ready', 'failed', 'ended'])
+      .describe('`failed`: it could not be loaded. `ended`: it was ready, and runs no longer.'),
+    devices: z.array(z.string()).describe('Ids of its devices.'),
+    reserved_bytes: z.number().describe('Memory that was reserved for it.'),
+    started_at: z.int().describe('Unix seconds.'),
+    load_ms: z.int().nullable().describe('Milliseconds until it was ready; null before.'),
+    ended_at: z.int().nullable().describe('Unix seconds; null while it runs.'),
+    reason: z.string().nullable().describe('Why it ended or could not be loaded; null while it runs.'),
+  })
+  .meta({ id: 'EngineLoad', description: 'One engine of a model from its start to its end.' })
+
 const ModelDetail = z
   .object({
     id: z.string().describe('Id of the model.'),
@@ -30,6 +45,7 @@ const ModelDetail = z
       .describe('Settings as in `infer.yaml`, with defaults. Values of environment variables are replaced by `***`.'),
     status: ModelStatus,
     engines: z.array(ModelEngine).describe('Engines that run or load.'),
+    loads: z.array(EngineLoad).describe('Its newest loads since the start of the server, newest first, 20 at most.'),
   })
   .meta({ id: 'ModelDetail', description: 'A model with its settings and engines.' })
 
@@ -80,7 +96,7 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
     tag,
     summary: 'Get model settings',
     description:
-      'Returns a model with its settings, state and engines. Only for tokens of the organization that owns the machine.',
+      'Returns a model with its settings, state, engines and newest loads. Only for tokens of the organization that owns the machine.',
     errorCodes: ['organization_mismatch', 'model_not_found'],
     params: One,
     response: ModelDetail,
@@ -95,6 +111,16 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
         engines: now.residents
           .filter(({ modelId }) => modelId === model.id)
           .map(resident => ({ ...engineOf(resident), command: [...resident.command] })),
+        loads: owners.fleet.loads(model.id).map(load => ({
+          engine_id: load.engineId,
+          state: load.state,
+          devices: [...load.devices],
+          reserved_bytes: load.bytes,
+          started_at: Math.floor(load.startedAt / 1_000),
+          load_ms: load.loadMs,
+          ended_at: load.endedAt === null ? null : Math.floor(load.endedAt / 1_000),
+          reason: load.reason,
+        })),
       }
     },
   }),

@@ -50,6 +50,10 @@ test.each(sizes)('on %s a person finds a model, tests it, and reads its log and 
   await page.getByRole('tab', { name: 'Settings' }).click()
   await page.getByRole('table', { name: 'Settings' }).getByText('context_length').waitFor()
   await opened.expectAccessible()
+  await page.getByRole('tab', { name: 'About' }).click()
+  const loads = page.getByRole('table', { name: 'Loads' })
+  await loads.getByText('Runs', { exact: true }).waitFor()
+  await loads.getByText('Ended', { exact: true }).first().waitFor()
 })
 
 test('a model that does not exist is said so, with its name', async () => {

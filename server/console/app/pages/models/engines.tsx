@@ -8,6 +8,7 @@ import { Queried } from '../../components/queried.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { modelsText, modelText } from '../../text/models.ts'
+import { Loads } from './loads.tsx'
 import { shellCommand } from './shell-command.ts'
 
 type Engine = Schema<'ModelEngine'>
@@ -35,27 +36,35 @@ export const useModelDetail = (id: string) =>
     refetchInterval: 3_000,
   })
 
-/** The engines of a model that run, with their commands. */
+/** The engines of a model that run, with their commands, and its newest loads. */
 export function Engines({ id }: { id: string }) {
   const query = useModelDetail(id)
   return (
-    <Section title={modelsText.engines}>
-      <Queried query={query}>
-        {({ engines }) =>
-          engines.length === 0 ? (
-            <Empty title={modelsText.noEngines}>{modelsText.noEnginesNext}</Empty>
-          ) : (
-            <div className="space-y-3">
-              <Table label={modelsText.engines} columns={columns} rows={engines} rowKey={({ id: engine }) => engine} />
-              {engines
-                .filter(({ command }) => command.length > 0)
-                .map(({ id: engine, command }) => (
-                  <CodeBlock key={engine} label={modelsText.command} code={shellCommand(command)} />
-                ))}
-            </div>
-          )
-        }
-      </Queried>
-    </Section>
+    <>
+      <Section title={modelsText.engines}>
+        <Queried query={query}>
+          {({ engines }) =>
+            engines.length === 0 ? (
+              <Empty title={modelsText.noEngines}>{modelsText.noEnginesNext}</Empty>
+            ) : (
+              <div className="space-y-3">
+                <Table
+                  label={modelsText.engines}
+                  columns={columns}
+                  rows={engines}
+                  rowKey={({ id: engine }) => engine}
+                />
+                {engines
+                  .filter(({ command }) => command.length > 0)
+                  .map(({ id: engine, command }) => (
+                    <CodeBlock key={engine} label={modelsText.command} code={shellCommand(command)} />
+                  ))}
+              </div>
+            )
+          }
+        </Queried>
+      </Section>
+      <Loads loads={query.data?.loads ?? []} />
+    </>
   )
 }
