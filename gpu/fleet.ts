@@ -13,7 +13,6 @@ import { defaultRules } from './effects.ts'
 import { enginePath } from './launcher/engine-path.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { EngineLease } from './lease.ts'
-import { openLoadHistory } from './load-history.ts'
 import { openMemory } from './memory.ts'
 import { openModelPlacement } from './model-placement.ts'
 import { type ModelState, notOffered, type Resident, shuttingDown } from './model-state.ts'
@@ -70,7 +69,6 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   })
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
   const placements = openModelPlacement({ memory, backends, sandbox })
-  const history = openLoadHistory()
   const engines = openRunning({
     launcher,
     memory,
@@ -78,7 +76,6 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     backendOf: backends.found,
     cancelGraceMs: limits.cancel_grace,
     log,
-    history,
     events: () => opened!,
   })
   if (wrapper.name === 'plain') log.warn(wrapper.promise)
@@ -262,7 +259,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       await Promise.all(evicted.map(resident => engines.exited(resident.engineId)))
       await memory.released(evicted.flatMap(({ devices }) => devices))
     },
-    loads: modelId => history.of(modelId),
+    loads: engines.loads,
     snapshot(): FleetSnapshot {
       const epoch = (at: number) => Math.round(clock.epoch() - (clock.now() - at))
       return {

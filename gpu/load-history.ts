@@ -43,4 +43,3 @@ export function openLoadHistory(now: () => number = Date.now) {
     of: (modelId: string): readonly EngineLoad[] => byModel.get(modelId) ?? [],
   }
 }
-export type LoadHistory = ReturnType<typeof openLoadHistory>

@@ -9,7 +9,7 @@ import { fetchDescription } from './health.ts'
 import type { Launcher } from './launcher/launcher.ts'
 import { openRemoteLauncher } from './launcher/remote.ts'
 import type { Link, LinkOptions } from './link.ts'
-import type { LoadHistory } from './load-history.ts'
+import { openLoadHistory } from './load-history.ts'
 import type { Memory } from './memory.ts'
 import type { Resident } from './model-state.ts'
 import type { Adapter } from './presets/adapter.ts'
@@ -34,7 +34,6 @@ export function openRunning({
   backendOf,
   cancelGraceMs,
   log,
-  history,
   events,
 }: {
   launcher: Launcher
@@ -45,11 +44,11 @@ export function openRunning({
   /** How long an engine may continue a cancelled request, in milliseconds. */
   cancelGraceMs: number
   log: Log
-  history: LoadHistory
   events: () => Pick<Residency, 'ready' | 'startFailed' | 'exited' | 'settled' | 'stuck' | 'unresponsive' | 'measured'>
 }) {
   const running = new Map<string, Running>()
   const remoteLauncher = openRemoteLauncher()
+  const history = openLoadHistory()
   /** Resolved when the engine has ended, by engine id. */
   const exits = new Map<string, PromiseWithResolvers<void>>()
 
@@ -212,6 +211,8 @@ export function openRunning({
     pid: (engineId: string): number | null => running.get(engineId)?.engine.pid ?? null,
     command: (engineId: string): readonly string[] => running.get(engineId)?.engine.options.argv ?? [],
     exited,
+    /** The newest loads of a model, newest first. */
+    loads: history.of,
     /** Fails every request of every engine. */
     failAll(failure: () => Failure): void {
       for (const { link } of running.values()) link?.fail(failure)
