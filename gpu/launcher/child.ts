@@ -49,9 +49,9 @@ export async function spawnChild(options: {
   preferVictim(pid)
   let lastOutputAt = performance.now()
   const read = (chunk: Buffer) => {
-    const before = output.distinctLines
+    const before = output.changes
     output.push(chunk)
-    if (output.distinctLines !== before) lastOutputAt = performance.now()
+    if (output.changes !== before) lastOutputAt = performance.now()
   }
   const streams = [child.stdout, child.stderr].map(stream => {
     stream.on('data', read)

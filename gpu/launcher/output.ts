@@ -9,8 +9,11 @@ export interface Output {
   lines(): string[]
   /** The newest `limit` lines (default: all) with the time each was complete, in epoch milliseconds. */
   entries(limit?: number): { at: number; text: string }[]
-  /** Number of lines so far that differ from the line before: repeated lines do not count as progress. */
-  readonly distinctLines: number
+  /**
+   * Number of lines so far that differ from the line before, and of states of a progress bar that differ from the state
+   * before: what is only repeated is no progress.
+   */
+  readonly changes: number
 }
 
 export interface OutputOptions {
@@ -48,8 +51,9 @@ export function openOutput({
   let part: Buffer[] = []
   let partBytes = 0
   let truncated = false
-  let distinctLines = 0
+  let changes = 0
   let previous: string | undefined
+  let previousState: Buffer | undefined
 
   const add = () => {
     const bytes = part.length === 1 ? part[0]! : Buffer.concat(part, partBytes)
@@ -59,7 +63,7 @@ export function openOutput({
     part = []
     partBytes = 0
     truncated = false
-    if (line !== previous) distinctLines++
+    if (line !== previous) changes++
     previous = line
     const entry = { at: Date.now(), text: line }
     kept.push(entry)
@@ -99,15 +103,21 @@ export function openOutput({
         from = at + 1
       }
       append(chunk.subarray(from))
-      if (partBytes > 0) update()
+      if (partBytes === 0) return
+      update()
+      // A progress bar begins its line again for each state and ends it only when it is done.
+      if (chunk.indexOf(carriageReturn, from) < 0) return
+      const state = Buffer.concat(part)
+      if (!previousState || !state.equals(previousState)) changes++
+      previousState = state
     },
     end() {
       if (partBytes > 0) add()
     },
     lines: () => kept.map(({ text }) => text),
     entries: (limit = kept.length) => kept.slice(Math.max(0, kept.length - limit)),
-    get distinctLines() {
-      return distinctLines
+    get changes() {
+      return changes
     },
   }
 }

@@ -58,8 +58,17 @@ describe('openOutput', () => {
   })
 
   test('repeated lines do not count as distinct', () => {
-    expect(fed('a\na\na\n').distinctLines).toBe(1)
-    expect(fed('a\nb\na\n').distinctLines).toBe(3)
+    expect(fed('a\na\na\n').changes).toBe(1)
+    expect(fed('a\nb\na\n').changes).toBe(3)
+  })
+
+  test('each new state of a progress bar is a change, also before the bar ends its line', () => {
+    const output = openOutput()
+    const changesAfter = (text: string) => {
+      output.push(Buffer.from(text))
+      return output.changes
+    }
+    expect(['\rshards 1/4', '\rshards 2/4', '\rshards 2/4', '\rshards 3/4'].map(changesAfter)).toEqual([1, 2, 2, 3])
   })
 })
 
