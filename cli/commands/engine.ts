@@ -8,6 +8,7 @@ import { flashUses, type GgufEngineSettings, gpuUses } from '../../gpu/engines/g
 import { kvTypes } from '../../gpu/engines/gguf/sizing-need.ts'
 import { define as defineEspeak } from '../engines/espeak.ts'
 import { define as defineList } from '../engines/list.ts'
+import { define as defineRemove } from '../engines/remove.ts'
 import { define as defineSetup } from '../engines/setup.ts'
 import { usage } from '../exit-codes.ts'
 import { readCount, withExamples } from '../options.ts'
@@ -98,6 +99,7 @@ export function define(command: Command, terminal: Terminal): void {
   defineEspeak(command.command('espeak'), terminal)
   defineSetup(command.command('setup'), terminal)
   defineList(command.command('list'), terminal)
+  defineRemove(command.command('remove'), terminal)
   withExamples(command, [
     ['infer engine setup speech', 'install speech and transcription'],
     ['infer engine gguf --help', 'the built-in engine'],
