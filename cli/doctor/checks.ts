@@ -19,6 +19,7 @@ import { wantedLevel } from '../../gpu/presets/sandbox-requirements.ts'
 import { missingSandboxPaths } from '../../gpu/sandbox/missing-paths.ts'
 import { probeSandbox } from '../../gpu/sandbox/probe.ts'
 import { failureOf } from '../exit-codes.ts'
+import { findEngines } from '../models/engine-programs.ts'
 import { checkBackend } from './backends.ts'
 import { broken, type Finding, fine } from './finding.ts'
 import { checkAddress, checkConfiguration, checkDirectory, checkDisk, checkModelFiles } from './installation.ts'
@@ -34,7 +35,7 @@ import {
 import { checkMasterKey } from './master-key.ts'
 import { addressFacts, directoryFacts, freeBytes, glibcVersion, kernelText, masterKeyFacts } from './measure.ts'
 import { checkFfmpegFound, checkImageSupport } from './media.ts'
-import { checkModelEngines, modelEngines } from './model-engines.ts'
+import { checkEngines, checkModelEngines, modelEngines } from './model-engines.ts'
 import { checkRemoteServer, remoteServerFacts } from './remote-server.ts'
 import { checkSandbox, checkSandboxPaths, type SandboxedModel } from './sandbox.ts'
 
@@ -60,6 +61,7 @@ export async function* runChecks({
     ['system library', () => checkLibc(glibcVersion())],
     ['configuration', () => checkConfiguration(facts)],
     ['model files', () => checkModelFiles(modelFiles(config), config.models.length === 0)],
+    ['engines', () => checkEngines(findEngines(enginePaths))],
     ['model engines', async () => checkModelEngines(await modelEngines(config.models, enginePaths))],
     ['data directory', () => checkDirectory(directoryFacts(dataDir))],
     ['master key', () => checkMasterKey(masterKeyFacts(dataDir, environment))],

@@ -5,7 +5,7 @@ import { readLocal } from '../../core/models/recognition/read-local.ts'
 import type { Recognition, SuggestedEngine } from '../../core/models/recognition/recognition.ts'
 import { suggestedEngines } from '../../core/models/recognition/recognition.ts'
 import { presets } from '../../gpu/presets/presets.ts'
-import { installAdvice, isInstalled } from '../models/engine-programs.ts'
+import { type FoundEngine, installAdvice, isInstalled } from '../models/engine-programs.ts'
 import { type Finding, fine, warning } from './finding.ts'
 
 /** A configured model whose files say which engines can run it. */
@@ -16,6 +16,12 @@ export interface EngineOfModel {
   recognition: Recognition | null
   /** Engines that can run it and are installed. */
   installed: readonly SuggestedEngine[]
+}
+
+/** Says which engines are installed beside the built-in one. None is needed, so nothing is wrong without them. */
+export function checkEngines(engines: readonly FoundEngine[]): Finding {
+  const found = engines.flatMap(({ engine, path }) => (path === undefined ? [] : [`${engine} (${path})`]))
+  return fine('engines', ['built in: gguf', ...found].join(', '))
 }
 
 /** Checks that the engine of each model can run its files, and is installed. */

@@ -3,16 +3,19 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { environmentsFolder } from '../../gpu/launcher/engine-path.ts'
 import { localDirectory } from '../local-only.ts'
+import { findEngines } from '../models/engine-programs.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 import { type EnvironmentKind, environmentKinds } from './environment-kinds.ts'
 
-/** `infer engine list`: the Python environments of the data directory. */
+/** `infer engine list`: the Python environments of the data directory, and the engines that are installed. */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
-    .summary('list the environments of Python libraries')
-    .description('Lists the Python environments below engines of the data directory, with their state and size.')
+    .summary('list environments of Python libraries, and installed engines')
+    .description(
+      'Lists the Python environments below engines of the data directory, with their state and size, and the engines whose programs are in them or on the PATH.',
+    )
     .action(async ({ dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const folder = environmentsFolder(localDirectory(command, dataDir))
       const { sizeOf } = await import('./install-environment.ts')
@@ -30,12 +33,22 @@ export function define(command: Command, terminal: Terminal): void {
           path: join(folder, name),
         })),
       )
-      if (json) return terminal.json({ environments: rows })
-      if (rows.length === 0)
-        return terminal.remark('There are no environments. Make one with: infer engine setup speech')
+      const engines = findEngines({ dataDir: localDirectory(command, dataDir), path: terminal.environment.PATH ?? '' })
+      if (json)
+        return terminal.json({
+          environments: rows,
+          engines: engines.map(({ engine, path = null }) => ({ engine, path })),
+        })
+      if (rows.length === 0) terminal.remark('There are no environments. Make one with: infer engine setup speech')
+      else
+        terminal.table(
+          ['NAME', 'STATE', 'SIZE', 'PATH'],
+          rows.map(({ name, state, bytes, path }) => [name, state, sizeText(bytes), path]),
+        )
+      terminal.print('')
       terminal.table(
-        ['NAME', 'STATE', 'SIZE', 'PATH'],
-        rows.map(({ name, state, bytes, path }) => [name, state, sizeText(bytes), path]),
+        ['ENGINE', 'PROGRAM'],
+        [['gguf', 'built in'], ...engines.map(({ engine, path }) => [engine, path ?? 'not installed'])],
       )
     })
   withExamples(command, [['infer engine list', 'what is installed, and whether it is complete']])

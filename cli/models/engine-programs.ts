@@ -59,6 +59,22 @@ export function isInstalled(engine: SuggestedEngine, { dataDir, path, tasks }: I
   return findProgram(program, [...folders, path].join(':')) !== undefined
 }
 
+export interface FoundEngine {
+  engine: SuggestedEngine
+  /** Path of its program; undefined if it is not installed. */
+  path: string | undefined
+}
+
+/** Returns the engines that are installed as programs, on the PATH or in an environment, and those that are not. */
+export function findEngines({ dataDir, path }: Omit<InstalledWhere, 'tasks'>): FoundEngine[] {
+  return Object.entries(programs).flatMap(([name, { program, forSpeech }]) => {
+    if (program === undefined) return []
+    const environments = [name, ...(forSpeech ? [forSpeech.environment] : [])]
+    const folders = environments.map(one => join(dataDir, 'engines', one, 'bin'))
+    return { engine: name as SuggestedEngine, path: findProgram(program, [...folders, path].join(':')) }
+  })
+}
+
 /** Returns how to install an engine, as a sentence. */
 export function installAdvice(engine: SuggestedEngine, tasks: readonly Task[]): string {
   if (engine === 'gguf') return ''

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { checkModelEngines, modelEngines } from '../../../cli/doctor/model-engines.ts'
+import { checkEngines, checkModelEngines, modelEngines } from '../../../cli/doctor/model-engines.ts'
 import { Model } from '../../../core/models/model.ts'
 import type { Recognition } from '../../../core/models/recognition/recognition.ts'
 import { temporaryFolder } from '../_infer.ts'
@@ -64,4 +64,18 @@ test('files of configured models are read, and files that are damaged or missing
     ['m1', undefined],
   ])
   expect(checkModelEngines(found).detail).toBe('m0: gguf cannot run Wan, a diffusers pipeline (WanPipeline)')
+})
+
+test('the engines that are installed are named with their programs', () => {
+  expect(
+    checkEngines([
+      { engine: 'vllm', path: undefined },
+      { engine: 'sd-server', path: '/usr/bin/sd-server' },
+    ]),
+  ).toEqual({
+    name: 'engines',
+    state: 'fine',
+    detail: 'built in: gguf, sd-server (/usr/bin/sd-server)',
+    advice: null,
+  })
 })

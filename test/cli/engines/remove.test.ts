@@ -17,7 +17,7 @@ const user = { id: 'painter', engine: 'python', source: '/models/painter', tasks
 test('an environment is deleted, and the space that it frees is named', async () => {
   const { dataDir, environment, remove } = setUp()
   const { exitCode, stdout } = await remove('python', '--yes')
-  expect([exitCode, stdout]).toEqual([0, "Deleted the environment 'python': 2 KiB are free."])
+  expect([exitCode, stdout]).toEqual([0, "Deleted the environment 'python': 2.0 KiB are free.\n"])
   expect(existsSync(environment)).toBe(false)
   expect(readdirSync(dataDir).filter(name => name.startsWith('.removed'))).toEqual([])
 })
