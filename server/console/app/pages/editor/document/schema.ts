@@ -1,24 +1,6 @@
+import type { JsonSchema } from '../../../api/json-schema.ts'
 import type { Path } from './workflow-document.ts'
 import { isRecord } from './workflow-document.ts'
-
-/** A JSON Schema, as far as the editor reads it. */
-export interface JsonSchema {
-  $ref?: string
-  type?: string | string[]
-  const?: unknown
-  enum?: unknown[]
-  anyOf?: JsonSchema[]
-  oneOf?: JsonSchema[]
-  allOf?: JsonSchema[]
-  properties?: Record<string, JsonSchema>
-  required?: string[]
-  items?: JsonSchema
-  description?: string
-  minimum?: number
-  maximum?: number
-  default?: unknown
-  $defs?: Record<string, JsonSchema>
-}
 
 /** The kinds of values that a schema allows, of which the form shows one. */
 export type Kind = 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'object' | 'list' | 'any'

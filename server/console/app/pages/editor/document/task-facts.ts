@@ -1,4 +1,4 @@
-import type { JsonSchema } from './schema.ts'
+import type { JsonSchema } from '../../../api/json-schema.ts'
 
 /** A task as `GET /api/tasks` returns it, as far as the editor reads it. */
 export interface TaskFacts {

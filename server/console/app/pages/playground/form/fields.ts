@@ -1,20 +1,4 @@
-/** A JSON Schema, as far as forms need it. */
-export interface JsonSchema {
-  $ref?: string
-  type?: string | string[]
-  const?: unknown
-  enum?: unknown[]
-  anyOf?: JsonSchema[]
-  oneOf?: JsonSchema[]
-  properties?: Record<string, JsonSchema>
-  required?: string[]
-  items?: JsonSchema
-  minimum?: number
-  maximum?: number
-  maxLength?: number
-  description?: string
-  $defs?: Record<string, JsonSchema>
-}
+import type { JsonSchema } from '../../../api/json-schema.ts'
 
 /** The control that a field gets. */
 export type FieldKind = 'text' | 'line' | 'texts' | 'number' | 'choice' | 'yes-no' | 'media' | 'json'
