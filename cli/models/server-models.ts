@@ -9,6 +9,7 @@ import type {
   ModelProposal,
   NewModelSettings,
 } from '../../core/models/model-administration.ts'
+import { addableName } from './addable-name.ts'
 import type { CommandEvent, ModelCommand } from './model-command.ts'
 
 /** Downloads that run at the same time; more would only share the same line. */
@@ -21,16 +22,6 @@ const catalogMs = 30_000
 interface Running {
   record: ModelDownload
   controller: AbortController
-}
-
-/** Files of the server's machine cannot be named over HTTP: a token must not read what it cannot read otherwise. */
-function requireRemoteName(model: string): void {
-  if (/^(hf:[\w.-]+\/[\w.-]+(:[\w./-]+)?|[a-z0-9][a-z0-9.-]*)$/i.test(model)) return
-  throw new Failure(
-    'invalid_value',
-    "'model' must be a name of the catalogue or hf:owner/name, with :file after it if needed. Add a file of the machine with: infer model add <file>",
-    { param: 'model' },
-  )
 }
 
 function argumentsOf({ id, tasks, context, concurrency, engine, memory }: NewModelSettings): string[] {
@@ -93,11 +84,10 @@ export function openServerModels({
       return catalog.entries
     },
     async propose(model, settings, signal) {
-      requireRemoteName(model)
-      return run<ModelProposal>(['add', model, ...argumentsOf(settings), '--dry-run'], { signal })
+      return run<ModelProposal>(['add', await addableName(model), ...argumentsOf(settings), '--dry-run'], { signal })
     },
-    add(model, settings) {
-      requireRemoteName(model)
+    async add(name, settings) {
+      const model = await addableName(name)
       const running = all.filter(({ record }) => record.status === 'running')
       if (running.some(({ record }) => record.model === model))
         throw new Failure('conflict', `'${model}' is being downloaded already.`, { param: 'model' })

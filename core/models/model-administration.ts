@@ -77,7 +77,7 @@ export interface ModelAdministration {
   /** What adding the model would write. Changes nothing; may read the header of a file over the network. */
   propose(model: string, settings: NewModelSettings, signal: AbortSignal): Promise<ModelProposal>
   /** Begins to download and add a model. Throws Failure `conflict` if too many downloads run. */
-  add(model: string, settings: NewModelSettings): ModelDownload
+  add(model: string, settings: NewModelSettings): Promise<ModelDownload>
   /** The newest downloads, newest first; those of earlier starts of the server are not known. */
   downloads(): readonly ModelDownload[]
   /** Stops a download; what has arrived is kept. Undefined: there is none. */

@@ -183,7 +183,7 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
         owner(call)
         if (dry_run)
           return new JsonText(JSON.stringify(proposalView(await models.propose(model, settings, call.signal))), 200)
-        return downloadView(models.add(model, settings))
+        return downloadView(await models.add(model, settings))
       },
     }),
     route({

@@ -65,8 +65,6 @@ function sendFile(call: Call, path: string, { files }: Manifest): void {
     'public, max-age=31536000, immutable',
     'vary',
     'accept-encoding',
-    'x-content-type-options',
-    'nosniff',
     ...(encoding === undefined ? [] : ['content-encoding', encoding]),
   ])
 }
@@ -79,8 +77,6 @@ function sendPage(call: Call, page: string): void {
     `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data: blob:; media-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
     'x-frame-options',
     'DENY',
-    'x-content-type-options',
-    'nosniff',
     'referrer-policy',
     'no-referrer',
     'cross-origin-opener-policy',

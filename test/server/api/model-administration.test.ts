@@ -75,9 +75,10 @@ test('what cannot be downloaded is a failed download with its reason', async () 
 })
 
 test.each([
-  ['a file of the machine', { model: '/etc/passwd' }, 400, 'invalid_value'],
-  ['an address', { model: 'http://127.0.0.1/x.gguf' }, 400, 'invalid_value'],
-  ['an option', { model: '--help' }, 400, 'invalid_value'],
+  ['a file of the machine', { model: '/etc/passwd' }, 404, 'model_not_found'],
+  ['an address', { model: 'http://127.0.0.1/x.gguf' }, 404, 'model_not_found'],
+  ['an option', { model: '--help' }, 404, 'model_not_found'],
+  ['an unknown name, without a word of files', { model: 'qwen3-8', dry_run: true }, 404, 'model_not_found'],
   ['a size without a unit', { model: 'starter', memory: '--yes' }, 400, 'invalid_value'],
   ['an unknown field', { model: 'starter', source: '/etc' }, 400, 'unknown_parameter'],
 ])('%s is refused', async (_, body, status, code) => {
