@@ -28,7 +28,8 @@ const contentType: Record<string, string> = { '.js': 'text/javascript', '.css': 
 export async function buildConsole(previous: string): Promise<{ files: ConsoleFile[]; page: string }> {
   const [scripts, css] = await Promise.all([bundleScripts(), stylesheet()])
   const styles = { path: `assets/main-${hashOf(css)}.css`, text: css, inputs: ['node_modules/tailwindcss/index.css'] }
-  const main = scripts.find(({ path }) => /^assets\/main-[A-Z0-9]+\.js$/.test(path))!
+  const scriptOf = (name: string) => scripts.find(({ path }) => path.startsWith(`assets/${name}-`))!
+  const main = scriptOf('main')
   const files = [...scripts, styles].map(({ path, text, inputs }) => ({
     path,
     inputs,
@@ -39,6 +40,7 @@ export async function buildConsole(previous: string): Promise<{ files: ConsoleFi
   }))
   const page = readFileSync(join(consoleFolder, 'index.html'), 'utf8')
     .replace('{styles}', `/console/${styles.path}`)
+    .replace('{layout-worker}', `/console/${scriptOf('layout-worker').path}`)
     .replace('{script}', `/console/${main.path}`)
     .replace('{preload}', main.imports.map(path => `<link rel="modulepreload" href="/console/${path}" />`).join(''))
   return { files, page }
@@ -57,7 +59,10 @@ const hashOf = (text: string): string => createHash('sha256').update(text).diges
 async function bundleScripts() {
   const { outputFiles, metafile } = await bundle({
     absWorkingDir: root,
-    entryPoints: { main: 'server/console/app/main.tsx' },
+    entryPoints: {
+      main: 'server/console/app/main.tsx',
+      'layout-worker': 'server/console/app/components/graph/layout-worker.ts',
+    },
     bundle: true,
     splitting: true,
     format: 'esm',

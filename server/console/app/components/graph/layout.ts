@@ -6,17 +6,22 @@ export interface Box {
   height: number
 }
 
-/** Places boxes in ranks from left to right so that lines rarely cross. Returns the upper left corner of each. */
-export function layoutGraph(
-  boxes: readonly Box[],
-  edges: readonly { from: string; to: string }[],
-): Map<string, { x: number; y: number }> {
+/** Leads from the right side of one box to the left side of another. */
+export interface Line {
+  from: string
+  to: string
+}
+/** The upper left corner of each box, by its id. */
+export type Places = ReadonlyMap<string, { x: number; y: number }>
+
+/** Places boxes in ranks from left to right so that lines rarely cross. */
+export function layoutGraph(boxes: readonly Box[], lines: readonly Line[]): Places {
   const graph = new dagre.graphlib.Graph()
   graph.setGraph({ rankdir: 'LR', nodesep: 32, ranksep: 64 })
   graph.setDefaultEdgeLabel(() => ({}))
   const known = new Set(boxes.map(({ id }) => id))
   for (const { id, width, height } of boxes) graph.setNode(id, { width, height })
-  for (const { from, to } of edges) if (known.has(from) && known.has(to) && from !== to) graph.setEdge(from, to)
+  for (const { from, to } of lines) if (known.has(from) && known.has(to) && from !== to) graph.setEdge(from, to)
   dagre.layout(graph)
   return new Map(
     boxes.map(({ id, width, height }) => {

@@ -15,6 +15,7 @@ import {
 } from '@xyflow/react'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { Button } from '../../components/button.tsx'
+import { usePlaces } from '../../components/graph/use-places.ts'
 import { Empty } from '../../components/page-heading.tsx'
 import { editorText } from '../../text/editor.ts'
 import { portPlaces, portSize, sizeOf } from './document/card-size.ts'
@@ -29,7 +30,7 @@ import {
   removeNodes,
   together,
 } from './document/edits.ts'
-import { type GraphEdge, graphOf, parametersId } from './document/graph.ts'
+import { type GraphEdge, graphOf, parametersId, placedCards } from './document/graph.ts'
 import { inputOfHandle, orderHandles, outputOfHandle, type Ports } from './document/ports.ts'
 import { outputReference, upstreamOf } from './document/references.ts'
 import { useEditor } from './editor-context.ts'
@@ -39,6 +40,7 @@ type FlowNode = Node<NodeCardData>
 type FlowEdge = Edge<{ edge: GraphEdge }>
 
 const nodeTypes = { card: NodeCard }
+const noCards: never[] = []
 const proOptions = { hideAttribution: true }
 /** At first texts can be read, even if not all nodes are in view; the button shows all. */
 const fitOptions = { padding: 0.1, minZoom: 0.55, maxZoom: 1 }
@@ -61,8 +63,11 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
   )
   const ran = runs.size > 0
   const ended = ran && [...runs.values()].every(({ finished_at: at, status }) => at !== null || status === 'skipped')
-  const graph = useMemo(() => graphOf(workflow, tasks, expanded, ran), [workflow, tasks, expanded, ran])
-  const many = graph.cards.length > manyNodes
+  const drawn = useMemo(() => graphOf(workflow, tasks, expanded, ran), [workflow, tasks, expanded, ran])
+  const arranged = workflow.nodes.some(({ position }) => !position)
+  const places = usePlaces(arranged ? drawn.cards : noCards, drawn.edges)
+  const graph = useMemo(() => ({ cards: placedCards(drawn.cards, places), edges: drawn.edges }), [drawn, places])
+  const many = drawn.cards.length > manyNodes
   const [nodes, setNodes] = useState<FlowNode[]>([])
   const [edges, setEdges] = useState<FlowEdge[]>([])
 
@@ -109,7 +114,6 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
 
   // The view follows when nodes are added or arranged or show all results, and not when a person moves one.
   const count = graph.cards.length
-  const arranged = workflow.nodes.some(({ position }) => !position)
   const left = Math.min(...graph.cards.map(({ at }) => at.x))
   const latestLeft = useRef(left)
   useEffect(() => {
@@ -167,7 +171,7 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
   const mayConnect = ({ source, target }: { source: string; target: string }) =>
     !readOnly && source !== target && target !== parametersId && !upstreamOf(workflow, source).has(target)
 
-  if (count === 0)
+  if (drawn.cards.length === 0)
     return (
       <Empty title={editorText.emptyGraph}>
         <p>{editorText.emptyGraphNext}</p>

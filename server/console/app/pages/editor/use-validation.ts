@@ -6,7 +6,7 @@ import { type Problem, problemOfRefusal, problemsOf } from './document/diagnosti
 import type { Parsed } from './document/workflow-document.ts'
 
 /** Milliseconds without a change after which the server checks the workflow. */
-const pauseMs = 150
+const pauseMs = 30
 
 /** The problems of a workflow: faults of its text at once, findings of the server after a pause. */
 export function useValidation(text: string, { faults, value, workflow }: Parsed, enabled: boolean) {

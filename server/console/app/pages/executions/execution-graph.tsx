@@ -9,6 +9,7 @@ import {
   type ReactFlowInstance,
 } from '@xyflow/react'
 import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { usePlaces } from '../../components/graph/use-places.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { cardSize, graphOfExecution } from './graph-of-execution.ts'
 import { farZoom, NodeCard, nameId } from './node-card.tsx'
@@ -64,9 +65,10 @@ const Graph = memo(function Graph({
   select: Select
 }) {
   const graph = useMemo(() => graphOfExecution({ dag }), [dag])
+  const places = usePlaces(graph.boxes, graph.edges)
   const placed = useMemo(
     () =>
-      [...graph.places].map(
+      [...places].map(
         ([id, position]): Node => ({
           id,
           type: 'node',
@@ -81,7 +83,7 @@ const Graph = memo(function Graph({
           domAttributes: { 'aria-labelledby': nameId(id) },
         }),
       ),
-    [graph],
+    [places],
   )
   const nodes = useMemo(
     () => placed.map(node => (node.id === selected ? { ...node, selected: true } : node)),

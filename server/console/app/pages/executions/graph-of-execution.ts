@@ -1,5 +1,5 @@
 import type { Schema } from '../../api/schema.ts'
-import { layoutGraph } from '../../components/graph/layout.ts'
+import type { Box, Line } from '../../components/graph/layout.ts'
 import { referencesIn, visitTexts } from '../editor/document/references.ts'
 
 type Execution = Schema<'Execution'>
@@ -9,11 +9,11 @@ export const cardSize = { width: 256, height: 100 }
 
 interface Dag {
   nodes: Record<string, { inputs?: unknown }>
-  edges?: { from: string; to: string }[]
+  edges?: Line[]
 }
 
 /** Returns the edges of a graph: those that are written, and those that references in the inputs make. */
-export function edgesOf({ nodes, edges = [] }: Dag): { from: string; to: string }[] {
+export function edgesOf({ nodes, edges = [] }: Dag): Line[] {
   const found = [...edges]
   for (const [to, { inputs }] of Object.entries(nodes))
     visitTexts(inputs, text => {
@@ -23,10 +23,8 @@ export function edgesOf({ nodes, edges = [] }: Dag): { from: string; to: string 
   return [...new Map(found.map(edge => [`${edge.from} ${edge.to}`, edge])).values()]
 }
 
-/** Where the nodes of an execution stand, and the edges between them. It changes with the graph only, not with its state. */
-export function graphOfExecution({ dag }: Pick<Execution, 'dag'>) {
+/** The nodes of an execution as boxes, and the edges between them. They change with the graph only, not with its state. */
+export function graphOfExecution({ dag }: Pick<Execution, 'dag'>): { boxes: Box[]; edges: Line[] } {
   const graph = (dag ?? { nodes: {} }) as Dag
-  const edges = edgesOf(graph)
-  const boxes = Object.keys(graph.nodes).map(id => ({ id, ...cardSize }))
-  return { places: layoutGraph(boxes, edges), edges }
+  return { boxes: Object.keys(graph.nodes).map(id => ({ id, ...cardSize })), edges: edgesOf(graph) }
 }

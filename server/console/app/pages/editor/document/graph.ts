@@ -1,4 +1,4 @@
-import { layoutGraph } from '../../../components/graph/layout.ts'
+import type { Box, Places } from '../../../components/graph/layout.ts'
 import { cardWidth, sizeOf } from './card-size.ts'
 import { inputHandle, orderHandles, outputHandle, type Ports, portsOf } from './ports.ts'
 import { type Link, linksOf } from './references.ts'
@@ -8,11 +8,13 @@ import type { Workflow, WorkflowNode } from './workflow-document.ts'
 /** The card of the parameters; no node can have this id, because ids hold no quotes. */
 export const parametersId = "'parameters"
 
-export interface GraphCard {
-  id: string
+/** A card that has a size and no place yet. */
+export interface UnplacedCard extends Box {
   /** Undefined: the card of the parameters. */
   node: WorkflowNode | undefined
   ports: Ports
+}
+export interface GraphCard extends UnplacedCard {
   at: { x: number; y: number }
 }
 export interface GraphEdge {
@@ -24,21 +26,17 @@ export interface GraphEdge {
   /** The reference that makes the edge; undefined for an order without a value. */
   link: Link | undefined
 }
-export interface Graph {
-  cards: GraphCard[]
-  edges: GraphEdge[]
-}
 
 /**
- * What the graph shows. Nodes without a position are arranged; `expanded` has the ports that a person unfolded. With
- * `previews` there is space for results below the cards.
+ * The cards and edges of a workflow; `expanded` has the ports that a person unfolded. With `previews` there is space for
+ * results below the cards.
  */
 export function graphOf(
   workflow: Pick<Workflow, 'nodes' | 'edges' | 'parameters'>,
   tasks: ReadonlyMap<string, TaskFacts>,
   expanded: ReadonlySet<string>,
   previews: boolean,
-): Graph {
+): { cards: UnplacedCard[]; edges: GraphEdge[] } {
   const { nodes, parameters } = workflow
   const links = linksOf(workflow)
   const ids = new Set(nodes.map(({ id }) => id))
@@ -77,31 +75,30 @@ export function graphOf(
       })),
   ]
   const unique = [...new Map(edges.map(edge => [edge.id, edge])).values()]
-  const withParameters = outputs.length > 0
-  const places = nodes.every(({ position }) => position)
-    ? new Map<string, { x: number; y: number }>()
-    : layoutGraph(
-        [
-          ...(withParameters ? [{ id: parametersId, ...sizeOf({ inputs: [], outputs }) }] : []),
-          ...boxes.map(({ node, ports }) => ({
-            id: node.id,
-            ...sizeOf(ports, previews ? (tasks.get(node.task)?.category ?? 'text') : undefined),
-          })),
-        ],
-        unique,
-      )
   const cards = boxes.map(({ node, ports }) => ({
     id: node.id,
     node,
     ports,
-    at: node.position ?? places.get(node.id)!,
+    ...sizeOf(ports, previews ? (tasks.get(node.task)?.category ?? 'text') : undefined),
   }))
-  if (!withParameters) return { cards, edges: unique }
-  const at = places.get(parametersId) ?? {
-    x: Math.min(...cards.map(card => card.at.x)) - cardWidth - 96,
-    y: Math.min(...cards.map(card => card.at.y)),
-  }
-  return { cards: [{ id: parametersId, node: undefined, ports: { inputs: [], outputs }, at }, ...cards], edges: unique }
+  if (outputs.length === 0) return { cards, edges: unique }
+  const ports = { inputs: [], outputs }
+  return { cards: [{ id: parametersId, node: undefined, ports, ...sizeOf(ports) }, ...cards], edges: unique }
+}
+
+/**
+ * The cards that have a place: the one that people gave them, else that of `places`. The card of the parameters, which
+ * nobody can place, stands left of the others when all of them were placed by people.
+ */
+export function placedCards(cards: readonly UnplacedCard[], places: Places): GraphCard[] {
+  const placed = cards.flatMap((card): GraphCard[] => {
+    const at = card.node?.position ?? places.get(card.id)
+    return at ? [{ ...card, at }] : []
+  })
+  const parameters = cards.find(({ node }) => !node)
+  if (!parameters || placed.length === 0 || placed.some(({ node }) => !node)) return placed
+  const x = Math.min(...placed.map(({ at }) => at.x)) - cardWidth - 96
+  return [{ ...parameters, at: { x, y: Math.min(...placed.map(({ at }) => at.y)) } }, ...placed]
 }
 
 /** Where a new node stands beside nodes that people have placed; undefined while all are arranged automatically. */

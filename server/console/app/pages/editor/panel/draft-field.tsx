@@ -2,7 +2,7 @@ import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { TextArea, TextField } from '../../../components/text-field.tsx'
 
 /** Milliseconds without typing after which the document changes. */
-const pauseMs = 300
+const pauseMs = 80
 
 /** Keeps what a person types, and passes it on after a pause, on Enter and when the field is left. */
 function useDraft(value: string, commit: (value: string) => void) {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { layoutGraph } from '../../../../../../server/console/app/components/graph/layout.ts'
 import { edgesOf, graphOfExecution } from '../../../../../../server/console/app/pages/executions/graph-of-execution.ts'
 
 test('edges are those that are written and those that references make, each once', () => {
@@ -15,7 +16,8 @@ test('edges are those that are written and those that references make, each once
 
 test('nodes that follow each other stand from left to right', () => {
   const dag = { nodes: { b: { inputs: { x: '${nodes.a.result}' } }, a: { inputs: {} } } }
-  const { places } = graphOfExecution({ dag: dag as never })
+  const { boxes, edges } = graphOfExecution({ dag: dag as never })
+  const places = layoutGraph(boxes, edges)
   expect(places.get('a')!.x).toBeLessThan(places.get('b')!.x)
 })
 

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
+import { layoutGraph } from '../../../../../../../server/console/app/components/graph/layout.ts'
 import {
   graphOf,
   parametersId,
+  placedCards,
   placeForNode,
 } from '../../../../../../../server/console/app/pages/editor/document/graph.ts'
 import {
@@ -27,6 +29,10 @@ dag:
   edges: [{ from: a, to: b }, { from: b, to: c }, { from: b, to: nobody }]
 `
 const graph = (source: string) => graphOf(parseWorkflow(source).workflow, tasks, new Set(), false)
+const placed = (source: string) => {
+  const { cards, edges } = graph(source)
+  return placedCards(cards, layoutGraph(cards, edges))
+}
 
 test('references and edges become lines, once, between cards that exist', () => {
   const { cards, edges } = graph(text())
@@ -48,15 +54,23 @@ test('references and edges become lines, once, between cards that exist', () => 
 })
 
 test('cards stand in the order of execution, and where people have put them', () => {
-  const [parameters, a, b, c] = graph(text()).cards.map(({ at }) => at)
+  const [parameters, a, b, c] = placed(text()).map(({ at }) => at)
   expect(parameters!.x).toBeLessThan(a!.x)
   expect(a!.x).toBeLessThan(b!.x)
   expect(b!.x).toBeLessThan(c!.x)
-  const placed = graph(text(', position: { x: 7, y: -5 }'))
-  expect(placed.cards[1]!.at).toEqual({ x: 7, y: -5 })
+  expect(placed(text(', position: { x: 7, y: -5 }'))[1]!.at).toEqual({ x: 7, y: -5 })
   const { nodes } = parseWorkflow(text(', position: { x: 7, y: -5 }')).workflow
   expect(placeForNode(nodes)).toEqual({ x: 351, y: -5 })
   expect(placeForNode(parseWorkflow(text()).workflow.nodes)).toBeUndefined()
+})
+
+test('cards without a place are not shown, and the parameters stand left of what people have placed', () => {
+  const { cards } = graph(text(', position: { x: 7, y: -5 }'))
+  expect(placedCards(cards, new Map()).map(({ id, at }) => [id, at.y])).toEqual([
+    [parametersId, -5],
+    ['a', -5],
+  ])
+  expect(placedCards(graph(text()).cards, new Map())).toEqual([])
 })
 
 test.each([[['a "b"', 0, "c'd"]], [['messages', 1, 'content']], [['ü {x}']]])('ports of %j survive', path => {
