@@ -5,11 +5,13 @@ import { routesOf } from './routes.ts'
 
 /**
  * Kokoro-FastAPI, an ASGI application: `source` is the folder of its repository, and the `uvicorn` of its environment starts
- * it. It opens its port when the model is loaded, and uses the processor where it finds no GPU. From general knowledge of it: not tried here.
+ * it. It opens its port when the model is loaded and warmed up, and uses the processor where it finds no GPU. Source: its
+ * `main.py` and `config.py` of 0.8.1, read; not run.
  */
 export const kokoroFastapi: Preset = {
   name: 'kokoro-fastapi',
   runsOn: 'either',
+  environments: () => ['kokoro-fastapi'],
   configurationFault: ({ source }) =>
     source?.startsWith('/')
       ? undefined
@@ -23,6 +25,9 @@ export const kokoroFastapi: Preset = {
     PYTHONPATH: `${source}:${source}/api`,
     MODEL_DIR: `${source}/api/src/models`,
     VOICES_DIR: `${source}/api/src/voices/v1_0`,
+    ENABLE_WEB_PLAYER: 'false',
+    // Its default, DEBUG, logs the texts of requests.
+    API_LOG_LEVEL: 'INFO',
   }),
   // It supports no keys; its port can be reached from this machine only.
   key: () => undefined,

@@ -8,24 +8,44 @@ import { routesOf } from './routes.ts'
 const upstreamId = ({ upstream_id, source, id }: Model): string => upstream_id ?? source ?? id
 
 /**
- * Speaches 0.8, an ASGI application: the `uvicorn` of its environment starts it. It loads models on demand and unloads them
- * by itself, so the model is loaded at the start and kept: infer decides when it is unloaded. From general knowledge of it: not tried here.
+ * Speaches reads a file and a folder of its repository from the working folder and does not start without the folder.
+ * Neither is needed here: the file maps aliases of models, the folder holds a web page.
+ */
+const start =
+  'mkdir -p realtime-console/dist && { [ -e model_aliases.json ] || echo "{}" > model_aliases.json; } && exec "$@"'
+
+/**
+ * Speaches 0.8.3, an ASGI application: the `uvicorn` of its environment starts it. It loads a model with the first request
+ * and finds it in the cache of the model hub. `PRELOAD_MODELS` would only download, and fails without a network. Models
+ * are never unloaded by it, because infer decides that. Source: its `main.py` and `config.py`, read; not run.
  */
 export const speaches: Preset = {
   name: 'speaches',
   runsOn: 'either',
-  configurationFault: () => undefined,
+  environments: () => ['speaches'],
+  configurationFault: model =>
+    upstreamId(model).startsWith('/')
+      ? "it finds models by their name in the cache of the model hub. Set 'source' to that name, for example Systran/faster-whisper-tiny."
+      : undefined,
   slots: 4,
   channel: () => 'port',
-  sandbox: { level: 'files' },
+  sandbox: { level: 'files', programs: ['uvicorn'] },
   command: ({ args }) =>
-    [['uvicorn', '--factory', 'speaches.main:create_app', '--host', '127.0.0.1', '--port', '{port}'], args].flat(),
-  env: (model, key) => ({
+    [
+      ['sh', '-c', start, 'speaches'],
+      ['uvicorn', '--factory', 'speaches.main:create_app', '--host', '127.0.0.1', '--port', '{port}'],
+      args,
+    ].flat(),
+  env: (_model, key) => ({
     API_KEY: key,
     ENABLE_UI: 'false',
-    PRELOAD_MODELS: JSON.stringify([upstreamId(model)]),
+    // Its default, debug, logs the texts of requests.
+    LOG_LEVEL: 'info',
     STT_MODEL_TTL: '-1',
     TTS_MODEL_TTL: '-1',
+    HF_HUB_DISABLE_TELEMETRY: '1',
+    PYANNOTE_METRICS_ENABLED: '0',
+    DO_NOT_TRACK: '1',
   }),
   key: (_model, launchKey) => launchKey,
   address: () => undefined,

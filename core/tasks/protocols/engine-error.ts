@@ -52,9 +52,12 @@ export function engineErrorIn(body: string): EngineError {
   return engineErrorOf(value)
 }
 
-/** FastAPI lists every wrong field as `{loc, msg}`. */
+/** FastAPI lists every wrong field as `{loc, msg}`; Kokoro-FastAPI sends an object with a `message`. */
 function detailOf(detail: unknown): string | undefined {
-  if (!Array.isArray(detail)) return detail === undefined || detail === null ? undefined : text(detail)
+  if (!Array.isArray(detail)) {
+    const message = (detail as { message?: unknown } | null | undefined)?.message ?? detail
+    return message === undefined || message === null ? undefined : text(message)
+  }
   return (detail as { loc?: unknown[]; msg?: unknown }[])
     .slice(0, 5)
     .map(one => {

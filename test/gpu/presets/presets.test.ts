@@ -153,9 +153,9 @@ describe('commands', () => {
     ],
     [
       'Speaches',
-      { engine: 'speaches', tasks: ['std/audio-transcription'] },
+      { engine: 'speaches', source: undefined, tasks: ['std/audio-transcription'] },
       {},
-      ['uvicorn --factory speaches.main:create_app --host 127.0.0.1 --port {port}'],
+      ['exec "$@" speaches uvicorn --factory speaches.main:create_app --host 127.0.0.1 --port {port}'],
       [],
     ],
     [
@@ -256,6 +256,7 @@ describe('a missing setting is reported with the name of the model', () => {
     [{ engine: 'vllm', protocol: 'openai' }, /the engine 'vllm' has no setting 'protocol'/],
     [{ engine: 'tei', tasks: ['std/rerank'], devices: 2 }, /one process uses one GPU/],
     [{ engine: 'sglang', tasks: ['std/chat-completion', 'std/embeddings'] }, /Write two models/],
+    [{ engine: 'speaches', source: '/m', tasks: ['std/audio-transcription'] }, /cache of the model hub/],
     [{ engine: 'kokoro-fastapi', source: 'k', tasks: ['std/audio-speech'] }, /needs 'source', the absolute path/],
     [
       { engine: 'remote', url: 'http://h', protocol: 'openai', tasks: ['slug/inpainting'] },
