@@ -6,8 +6,8 @@ import { routesOf, withFields } from './routes.ts'
 import { vllm } from './vllm.ts'
 
 /**
- * vLLM-Omni 0.26 for images, videos and speech. Its diffusion models compute one request at a time. The memory fraction of
- * vLLM does not apply to them. Not tried here.
+ * vLLM-Omni 0.26 and later for images, videos and speech. Its diffusion models compute one request at a time. The memory
+ * fraction of vLLM does not apply to them. Source: the request models and `/health` of 0.30, read; not run.
  */
 export const vllmOmni: Preset = {
   ...vllm,
