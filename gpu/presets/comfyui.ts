@@ -13,6 +13,7 @@ import { comfyuiRoutes } from './routes.ts'
 export const comfyui: Preset = {
   name: 'comfyui',
   runsOn: 'either',
+  installation: () => ({ advice: "Install ComfyUI, and give its start as 'command' in infer.yaml." }),
   configurationFault(model) {
     if (!model.comfyui)
       return "it needs 'comfyui', which names the inputs of the workflow. Run: infer model add comfyui:<file>"

@@ -11,6 +11,7 @@ import { routesOf } from './routes.ts'
 export const espeakNg: Preset = {
   name: 'espeak-ng',
   runsOn: 'cpu',
+  installation: () => ({ program: 'espeak-ng', advice: 'Install it (Debian, Ubuntu: sudo apt install espeak-ng).' }),
   configurationFault: model => (model.source ? "it has no 'source': its voices are part of the program." : undefined),
   programs: () => [{ name: 'espeak-ng' }],
   memory: 192 * 2 ** 20,

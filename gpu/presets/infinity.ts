@@ -7,6 +7,7 @@ import { routesOf } from './routes.ts'
 export const infinity: Preset = {
   name: 'infinity',
   runsOn: 'either',
+  installation: () => ({ program: 'infinity_emb', advice: "Install it with: pip install 'infinity-emb[all]'" }),
   configurationFault: () => undefined,
   slots: 64,
   channel: () => 'port',

@@ -11,6 +11,7 @@ import { routesOf } from './routes.ts'
 export const kokoroFastapi: Preset = {
   name: 'kokoro-fastapi',
   runsOn: 'either',
+  installation: () => ({ advice: 'Install Kokoro-FastAPI. See: infer help engines' }),
   environments: () => ['kokoro-fastapi'],
   configurationFault: ({ source }) =>
     source?.startsWith('/')

@@ -38,6 +38,10 @@ function taskOptions(model: Model): string[] {
 export const llamaServer: Preset = {
   name: 'llama-server',
   runsOn: 'either',
+  installation: () => ({
+    program: 'llama-server',
+    advice: "Install llama.cpp, so that 'llama-server' is on the PATH.",
+  }),
   configurationFault: model => (model.source ? undefined : "it needs 'source', the GGUF file."),
   slots: 4,
   channel: () => 'port',

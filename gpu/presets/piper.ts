@@ -12,6 +12,11 @@ import { routesOf } from './routes.ts'
 export const piper: Preset = {
   name: 'piper',
   runsOn: 'cpu',
+  installation: () => ({
+    program: 'piper',
+    environments: ['speech'],
+    advice: 'Install it with: infer engine setup speech',
+  }),
   environments: ({ environment = 'speech' }) => [environment],
   settings: ['environment'],
   configurationFault: ({ source }) =>

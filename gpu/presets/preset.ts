@@ -45,6 +45,16 @@ export interface NeededProgram {
   install?: string
 }
 
+/** How an engine that is a program of its own comes to a machine. */
+export interface Installation {
+  /** The program that must be found; absent for an engine that a configured command starts. */
+  program?: string
+  /** Environments below `engines` of the data directory that can have it, besides one with the name of the engine. */
+  environments?: readonly string[]
+  /** How to install it, as a sentence. */
+  advice: string
+}
+
 /**
  * Patterns for lines of an engine's output. Engines print the same kind of bar for other work, so bars count only between
  * a line that `begins` the steps of an image or video and one that `ends` them.
@@ -68,6 +78,11 @@ export interface Preset {
   needsBackend?: boolean
   /** True when its routes are assumed, because nothing is known about the program that it runs. */
   assumesRoutes?: boolean
+  /**
+   * How it is installed for models with these tasks; absent for an engine that is built in, that a configured command
+   * starts, or that infer does not start.
+   */
+  installation?(tasks: readonly Task[]): Installation
   /** Programs that must be installed for the task. */
   programs?(model: Model, task: Task): readonly NeededProgram[]
   /** Python environments in which its program is looked for before the PATH: see `enginePath`. */

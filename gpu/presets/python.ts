@@ -8,20 +8,24 @@ import { generates, noText, type Preset, pythonSettings, traitsFor } from './pre
 import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
+/** The program of the worker in its environment. */
+const program = 'infer-worker'
+
 /**
  * The worker in gpu/worker, which runs models of Python libraries: diffusers, transformers, faster-whisper, Piper. It is
- * the program `infer-worker` of an environment that `infer engine setup` makes. One process runs one model.
+ * a program of an environment that `infer engine setup` makes. One process runs one model.
  */
 export const python: Preset = {
   name: 'python',
   runsOn: 'either',
+  installation: tasks => ({
+    program,
+    environments: environmentsFor(tasks),
+    advice: `Install it with: ${setUp(tasks)}`,
+  }),
   environments,
   programs: (model, task) => [
-    {
-      name: 'infer-worker',
-      environments: environments(model),
-      install: `infer engine setup ${speaks(model) ? 'speech' : 'python'}`,
-    },
+    { name: program, environments: environments(model), install: setUp(model.tasks) },
     ...(isVideoTask(task) ? [ffmpegProgram('ffmpeg')] : []),
   ],
   settings: ['threads', ...pythonSettings],
@@ -43,7 +47,7 @@ export const python: Preset = {
   },
   command: (model, { threads, gpus, bytes }) =>
     [
-      ['infer-worker', '--model', model.source ?? '', '--id', model.upstream_id ?? model.id, '--socket', '{socket}'],
+      [program, '--model', model.source ?? '', '--id', model.upstream_id ?? model.id, '--socket', '{socket}'],
       model.tasks.flatMap(task => ['--task', task]),
       ['--threads', String(model.threads ?? threads), '--device', gpus > 0 ? 'cuda' : 'cpu'],
       gpus > 0 ? ['--memory', String(bytes)] : [],
@@ -83,15 +87,20 @@ export const python: Preset = {
 
 const audioTasks: readonly Task[] = ['std/audio-speech', 'std/audio-transcription', 'std/audio-translation']
 
-/** Whether the model synthesizes or transcribes speech. */
-const speaks = ({ tasks }: Model): boolean => tasks.some(task => audioTasks.includes(task))
+/** Whether a model with these tasks synthesizes or transcribes speech. */
+const speaks = (tasks: readonly Task[]): boolean => tasks.some(task => audioTasks.includes(task))
 
-function environments(model: Model): readonly string[] {
-  if (model.environment !== undefined) return [model.environment]
-  return speaks(model) ? ['speech', 'python'] : ['python']
+function environments({ environment, tasks }: Model): readonly string[] {
+  return environment === undefined ? environmentsFor(tasks) : [environment]
 }
 
+/** The environments that can run these tasks, the smaller one first. */
+const environmentsFor = (tasks: readonly Task[]): readonly string[] =>
+  speaks(tasks) ? ['speech', 'python'] : ['python']
+
+const setUp = (tasks: readonly Task[]): string => `infer engine setup ${environmentsFor(tasks)[0]}`
+
 function featuresOf(model: Model): Feature[] {
-  if (speaks(model)) return ['segments', 'words', 'transcription_stream']
+  if (speaks(model.tasks)) return ['segments', 'words', 'transcription_stream']
   return generates(model) ? ['images', 'top_k', 'min_p', 'repetition_penalty'] : []
 }

@@ -33,6 +33,10 @@ function weightsOf({ args, source = '' }: Pick<Model, 'args' | 'source'>): strin
 export const sdServer: Preset = {
   name: 'sd-server',
   runsOn: 'either',
+  installation: () => ({
+    program: 'sd-server',
+    advice: "Install stable-diffusion.cpp, so that 'sd-server' is on the PATH.",
+  }),
   configurationFault(model) {
     if (!model.source) return "it needs 'source', the file or folder of a model."
     return (model.concurrency ?? 1) > 1

@@ -15,6 +15,7 @@ const fields: readonly EngineField[] = ['seed', 'negative_prompt', 'num_inferenc
 export const sglangDiffusion: Preset = {
   ...sglang,
   name: 'sglang-diffusion',
+  installation: () => ({ program: 'sglang', advice: "Install it with: pip install 'sglang[diffusion]'" }),
   configurationFault: () => undefined,
   slots: 1,
   command: (model, { gpus }) =>

@@ -21,6 +21,7 @@ const pools = ({ tasks }: Model): boolean => tasks.includes('std/embeddings') ||
 export const sglang: Preset = {
   name: 'sglang',
   runsOn: 'gpu',
+  installation: () => ({ program: 'sglang', advice: "Install it with: pip install 'sglang[all]'" }),
   configurationFault: model =>
     generates(model) && pools(model)
       ? 'one process does either chat and completion, or embeddings and reranking. Write two models.'

@@ -22,6 +22,7 @@ const start =
 export const speaches: Preset = {
   name: 'speaches',
   runsOn: 'either',
+  installation: () => ({ advice: 'Install Speaches. See: infer help engines' }),
   environments: () => ['speaches'],
   configurationFault: model =>
     upstreamId(model).startsWith('/')

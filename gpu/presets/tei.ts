@@ -18,6 +18,10 @@ const maxBytes = 32 << 20
 export const tei: Preset = {
   name: 'tei',
   runsOn: 'either',
+  installation: () => ({
+    program: 'text-embeddings-router',
+    advice: "Install Text Embeddings Inference, so that 'text-embeddings-router' is on the PATH.",
+  }),
   configurationFault: ({ devices }) =>
     typeof devices === 'number' && devices > 1
       ? 'one process uses one GPU. Set devices: 1, and replicas for more.'

@@ -12,6 +12,7 @@ import { vllm } from './vllm.ts'
 export const vllmOmni: Preset = {
   ...vllm,
   name: 'vllm-omni',
+  installation: () => ({ program: 'vllm', advice: 'Install it with: pip install vllm vllm-omni' }),
   slots: 1,
   command: (model, { gpus }) =>
     [

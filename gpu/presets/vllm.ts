@@ -12,6 +12,7 @@ import { routesOf } from './routes.ts'
 export const vllm: Preset = {
   name: 'vllm',
   runsOn: 'gpu',
+  installation: () => ({ program: 'vllm', advice: 'Install it with: pip install vllm' }),
   configurationFault: () => undefined,
   slots: 256,
   channel: () => 'port',

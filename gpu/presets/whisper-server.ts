@@ -20,6 +20,10 @@ const route = { protocol: openaiAudio.name, path }
 export const whisperServer: Preset = {
   name: 'whisper-server',
   runsOn: 'either',
+  installation: () => ({
+    program: 'whisper-server',
+    advice: "Install whisper.cpp, so that 'whisper-server' is on the PATH.",
+  }),
   configurationFault(model) {
     if (!model.source) return "it needs 'source', the ggml file of a Whisper model."
     return (model.concurrency ?? 1) > 1
