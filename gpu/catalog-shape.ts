@@ -25,9 +25,10 @@ const bitsOf = (quantization: string | null): number => bitsPerWeight[quantizati
 /**
  * Bytes of the weights: the file size when it is known, else computed from the parameters; null when neither is known.
  */
-export function weightBytes({ parameters }: CatalogModel, { bytes, quantization }: CatalogBuild): number | null {
+export function weightBytes({ parameters }: CatalogModel, build: CatalogBuild): number | null {
+  const { bytes, quantization, further_parameters: further = 0 } = build
   if (bytes !== null) return bytes
-  return parameters === null ? null : Math.round((parameters * bitsOf(quantization)) / 8)
+  return parameters === null ? null : Math.round(((parameters + further) * bitsOf(quantization)) / 8)
 }
 
 /** Predicts the fields of a build's GGUF header that decide its memory; null when the catalog does not know them. */

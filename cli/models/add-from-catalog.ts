@@ -11,8 +11,9 @@ import { printable } from '../paint.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 import { type AddOptions, addOne, requireInteractive } from './add.ts'
-import { type Fit, isSizeEstimated, machineFacts, projectorBytes } from './catalog-fit.ts'
+import { isSizeEstimated, machineFacts, projectorBytes } from './catalog-fit.ts'
 import { type BuildChoice, chooseBuild } from './choose-build.ts'
+import { installAdvice } from './engine-programs.ts'
 import { locateBuild } from './locate-build.ts'
 
 /**
@@ -48,7 +49,7 @@ export async function addFromCatalog(
       'unsupported_task',
       `infer starts no engine for '${model.name}'. Run it with ${model.runs_with ?? 'a server of your own'}, and add that server to infer.yaml. See: infer help engines`,
     )
-  const obstacle = obstacleOf(model, fit)
+  const obstacle = obstacleOf(model, choice)
   if (!json) show(model, choice, terminal)
   if (obstacle !== null && !json) terminal.warn(obstacle)
   if (!yes && !options.dryRun && (!withoutQuestion || obstacle !== null)) {
@@ -68,8 +69,8 @@ export async function addFromCatalog(
       withoutQuestion: true,
       // The files can need more memory than the catalog predicts: then `addOne` asks before the download.
       yes: yes === true || obstacle !== null,
-      // The server's estimate does not include the image encoder.
-      memory: options.memory ?? (build.projector && fit.memory ? `${Math.ceil(fit.memory / 2 ** 20)}MiB` : undefined),
+      // The server's estimate does not include the image encoder, and assumes that a pipeline is loaded as a whole.
+      memory: options.memory ?? (needsMemory(choice) ? `${Math.ceil(fit.memory! / 2 ** 20)}MiB` : undefined),
       devices: fit.devices > 1 ? fit.devices : undefined,
       toys: options.toys ?? model.aliases.includes(starterName),
     },
@@ -98,11 +99,18 @@ export async function addFromCatalog(
   )
 }
 
+/** Whether the entry must say the memory of a build, because the server's own estimate is another. */
+const needsMemory = ({ build, fit }: BuildChoice): boolean =>
+  fit.memory !== null &&
+  (build.projector !== undefined || (build.further_parameters !== undefined && fit.grade === 'split'))
+
 /** Returns why the model cannot run here, as a sentence; null when it can. */
-function obstacleOf({ name }: CatalogModel, { grade, text }: Fit): string | null {
+function obstacleOf(
+  { name, tasks }: CatalogModel,
+  { build: { engine }, fit: { grade, text } }: BuildChoice,
+): string | null {
   if (grade === 'no') return `'${name}' does not fit this machine: ${text.replace(/^no: /, '')}.`
-  if (grade === 'missing')
-    return `'${name}' cannot run yet: it ${text.split(';')[0]}, which is not installed on this machine.`
+  if (grade === 'missing') return `'${name}' cannot run yet. ${installAdvice(engine!, tasks)}`
   return null
 }
 

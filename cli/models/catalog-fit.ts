@@ -6,11 +6,13 @@ import {
   type CatalogModel,
   catalogEngines,
 } from '../../core/models/model-catalog/catalog-model.ts'
+import { modelCatalog } from '../../core/models/model-catalog/model-catalog.ts'
+import type { Task } from '../../core/schemas/task.ts'
 import { catalogShape, weightBytes } from '../../gpu/catalog-shape.ts'
 import { filesNeed, ggufNeed, type PlacementTarget } from '../../gpu/estimate.ts'
-import { findProgram } from '../../gpu/launcher/program.ts'
 import { generates } from '../../gpu/presets/preset.ts'
 import { sizeText } from '../quantities-text.ts'
+import { isInstalled } from './engine-programs.ts'
 import { openPlacementTargets } from './placement-targets.ts'
 
 /** How well a build fits this machine, best first. */
@@ -39,18 +41,16 @@ export interface MachineFacts {
   gpus: number
   /** Main memory that models may use, in bytes. */
   mainMemory: number
-  /** Engine programs that are not installed. */
-  missing: ReadonlySet<string>
+  /** Engines that are not installed. */
+  missing: ReadonlySet<CatalogEngine>
 }
 
 /** A model on the processor counts as slow if each token reads more bytes of weights than this. */
 const slowAbove = 6 * 2 ** 30
 
-const programs: Partial<Record<CatalogEngine, string>> = {
-  'llama-server': 'llama-server',
-  'whisper-server': 'whisper-server',
-  vllm: 'vllm',
-}
+/** The tasks of the first model that the catalog has for an engine: those of the others are of the same kind. */
+const tasksFor = (engine: CatalogEngine): readonly Task[] =>
+  modelCatalog().find(({ builds }) => builds.some(build => build.engine === engine))!.tasks
 
 /** Measures this machine. Can take minutes if the GPU builds of the built-in engine must be tested first. */
 export async function machineFacts(dataDir: string): Promise<MachineFacts> {
@@ -62,12 +62,9 @@ export async function machineFacts(dataDir: string): Promise<MachineFacts> {
     targets: Object.fromEntries(await Promise.all(catalogEngines.map(targetOf))) as MachineFacts['targets'],
     gpus: (await targets.cards()).length,
     mainMemory: targets.mainMemory(),
-    missing: new Set(Object.values(programs).filter(program => findProgram(program, path) === undefined)),
+    missing: new Set(catalogEngines.filter(engine => !isInstalled(engine, { dataDir, path, tasks: tasksFor(engine) }))),
   }
 }
-
-const tasksFor = (engine: CatalogEngine) =>
-  engine === 'whisper-server' ? ['std/audio-transcription' as const] : ['std/chat-completion' as const]
 
 /**
  * Computes how a build fits this machine, with the estimate that the server uses for placement. Pure. `context`: the
@@ -82,9 +79,8 @@ export function fitOf(model: CatalogModel, build: CatalogBuild, machine: Machine
   const fit = shape
     ? fitOfShape(model, build, shape, target, machine, context)
     : fitOfFiles(model, build, target, machine)
-  const program = programs[engine]
-  if (fit.grade === 'no' || program === undefined || !machine.missing.has(program)) return fit
-  return { ...fit, grade: 'missing', text: `needs the program ${program}; then ${fit.text}` }
+  if (fit.grade === 'no' || !machine.missing.has(engine)) return fit
+  return { ...fit, grade: 'missing', text: `needs the engine ${engine}; then ${fit.text}` }
 }
 
 function fitOfShape(
@@ -146,8 +142,39 @@ function fitOfFiles(model: CatalogModel, build: CatalogBuild, target: PlacementT
   // The number of GPUs must divide the number of attention heads, which is usually a power of two.
   const counts = build.engine === 'vllm' ? [1, 2, 4, 8, 16].filter(count => count <= machine.gpus) : [1]
   const devices = counts.find(count => memory <= target.capacity * count)
-  if (devices === undefined) return unfit('no', memory, noMemory(memory, target, counts.at(-1) ?? 1))
+  if (devices === undefined)
+    return (
+      inParts(model, build, weights, target, machine) ??
+      unfit('no', memory, noMemory(memory, target, counts.at(-1) ?? 1))
+    )
   return { ...common, grade: 'gpu', devices, text: `${gpuText(devices)}, ${sizeText(memory)}` }
+}
+
+/**
+ * The fit of a pipeline whose encoders and model are on the GPU one after the other, and in main memory between: undefined
+ * if it has no such parts, or one of them does not fit.
+ */
+function inParts(
+  model: CatalogModel,
+  build: CatalogBuild,
+  weights: number,
+  target: PlacementTarget,
+  { mainMemory }: MachineFacts,
+): Fit | undefined {
+  const { further_parameters: further, ...own } = build
+  if (further === undefined) return undefined
+  const alone = weightBytes(model, own)!
+  const memory = filesNeed(Math.max(alone, weights - alone), target.kind)
+  if (memory > target.capacity || weights > mainMemory) return undefined
+  return {
+    grade: 'split',
+    devices: 1,
+    memory,
+    layers: null,
+    context: null,
+    concurrency: target.slots,
+    text: `GPU, ${sizeText(memory)}, with its parts in turn; ${sizeText(weights)} of main memory`,
+  }
 }
 
 function onProcessor(

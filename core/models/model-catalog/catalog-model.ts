@@ -16,7 +16,7 @@ export const catalogKinds = [
 export type CatalogKind = (typeof catalogKinds)[number]
 
 /** Engines that infer starts and that a catalog model can name. */
-export const catalogEngines = ['gguf', 'llama-server', 'whisper-server', 'vllm'] as const
+export const catalogEngines = ['gguf', 'llama-server', 'whisper-server', 'vllm', 'python'] as const
 export type CatalogEngine = (typeof catalogEngines)[number]
 
 const count = z.int().min(1)
@@ -72,6 +72,8 @@ export const CatalogBuild = z.strictObject({
   /** `owner/name` on the hub; null where only a package has it. */
   repository: repository.nullable(),
   quantization: z.string().nullable(),
+  /** Parameters of text encoders and decoders in the same repository, besides those of the model. */
+  further_parameters: count.optional(),
   /** Path in the repository. When null, the file is found by its quantization. */
   file: z.string().nullable(),
   bytes: count.nullable(),

@@ -4,10 +4,10 @@ import { chooseBuild } from '../../../cli/models/choose-build.ts'
 import { findCatalogModel, modelCatalog } from '../../../core/models/model-catalog/model-catalog.ts'
 
 const gib = 2 ** 30
-const programs = ['llama-server', 'whisper-server', 'vllm']
+const engines = ['llama-server', 'whisper-server', 'vllm', 'python'] as const
 
-/** A machine with this many GPUs of this many GiB, and the installed programs. */
-function machine(gpus: number, gpuGib: number, mainGib: number, installed: string[] = programs): MachineFacts {
+/** A machine with this many GPUs of this many GiB, and the installed engines. */
+function machine(gpus: number, gpuGib: number, mainGib: number, installed: readonly string[] = engines): MachineFacts {
   const gpu = { kind: 'nvidia', devices: 1, capacity: Math.floor(gpuGib * gib * 0.97) } as const
   const cpu = { kind: 'cpu', devices: 1, capacity: Math.floor(mainGib * gib * 0.8) } as const
   const either = gpus > 0 ? gpu : cpu
@@ -16,11 +16,12 @@ function machine(gpus: number, gpuGib: number, mainGib: number, installed: strin
       gguf: { ...either, slots: 4 },
       'llama-server': { ...either, slots: 4 },
       'whisper-server': { ...either, slots: 1 },
+      python: { ...either, slots: 1 },
       vllm: { ...gpu, capacity: gpus > 0 ? gpu.capacity : 0, slots: 256 },
     },
     gpus,
     mainMemory: Math.floor(mainGib * gib * 0.8),
-    missing: new Set(programs.filter(program => !installed.includes(program))),
+    missing: new Set(engines.filter(engine => !installed.includes(engine))),
   }
 }
 
@@ -47,6 +48,12 @@ test.each([
   ['qwen3-14b', laptop, 'gguf', 'Q4_K_M', 'slow', 'the only one'],
   ['qwen3-32b', tiny, 'gguf', 'Q4_K_M', 'no', 'the usual one'],
   ['nomic-embed-v1.5', laptop, 'gguf', 'Q8_0', 'processor', 'a smaller file answers faster'],
+  // Weights of a whole pipeline, with its text encoders.
+  ['sdxl', rtx3060, 'python', null, 'gpu', 'the only one'],
+  ['wan2.2-5b', rtx4090, 'python', null, 'split', 'the only one'],
+  ['flux.1-schnell', rtx4090, 'python', null, 'no', 'the only one'],
+  ['flux.1-schnell', h200, 'python', null, 'gpu', 'the only one'],
+  ['wan2.2-5b', machine(1, 24, 64, []), 'python', null, 'missing', 'the only one'],
   // Programs that the engine needs.
   ['gemma-3-4b', laptop, 'llama-server', 'Q4_K_M', 'missing', 'the only one'],
   ['qwen2.5-vl-7b', machine(1, 24, 64, ['vllm']), 'vllm', null, 'gpu', 'the only one'],
@@ -102,9 +109,23 @@ test('every model of the catalog can be assessed on every machine', () => {
   expect(fits.length).toBeGreaterThan(40)
 })
 
+test('the parts of a pipeline share a GPU that is too small for all of them', () => {
+  const model = findCatalogModel('wan2.2-5b')!
+  expect(chooseBuild(model, rtx4090)!.fit.text).toMatch(
+    /^GPU, \d+(\.\d)? GiB, with its parts in turn; \d+(\.\d)? GiB of main memory$/,
+  )
+  expect(chooseBuild(model, machine(1, 24, 16))!.fit.grade).toBe('no')
+})
+
+test('an engine that is not installed is named', () => {
+  expect(chooseBuild(findCatalogModel('sdxl')!, machine(1, 24, 64, []))!.fit.text).toMatch(
+    /^needs the engine python; then GPU, \d+(\.\d)? GiB$/,
+  )
+})
+
 test('a model that no engine of infer runs is listed with the programs that run it', () => {
-  expect(chooseBuild(findCatalogModel('sdxl')!, h200)!.fit).toMatchObject({
+  expect(chooseBuild(findCatalogModel('chatterbox')!, h200)!.fit).toMatchObject({
     grade: 'external',
-    text: expect.stringContaining('run it with sd-server') as string,
+    text: expect.stringContaining('run it with a server with the OpenAI speech API') as string,
   })
 })
