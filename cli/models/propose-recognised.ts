@@ -3,10 +3,12 @@ import { dirname, join } from 'node:path'
 import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import type { ModelEntry } from '../../core/models/edit.ts'
+import type { GenerationDefaults as ModelDefaults } from '../../core/models/generation-defaults.ts'
 import { Model } from '../../core/models/model.ts'
 import { idFrom } from '../../core/models/propose.ts'
 import { chooseEngine } from '../../core/models/recognition/choose-engine.ts'
 import type { GenerationDefaults } from '../../core/models/recognition/diffusion-families.ts'
+import { defaultsFor } from '../../core/models/recognition/distilled.ts'
 import { findCompanions } from '../../core/models/recognition/recognise-file.ts'
 import { type Recognition, suggestedEngines } from '../../core/models/recognition/recognition.ts'
 import type { Task } from '../../core/schemas/task.ts'
@@ -33,6 +35,7 @@ export async function proposeRecognised(
   const gpus = (await targets.cards()).length
   const { engine, advice } = engineFor(recognition, given, { dataDir, gpus })
   const names = [...(recognition.id === undefined ? [] : [recognition.id]), ...located.names]
+  const defaults = recognition.defaults && defaultsFor(recognition.defaults, located.names)
   const further = engine === 'sd-server' ? sdServerFiles(path, recognition) : { args: [], missing: [] }
   const entry: ModelEntry = {
     id: given.id ?? idFrom(names, null, taken),
@@ -40,6 +43,7 @@ export async function proposeRecognised(
     source: path,
     tasks: given.task ?? tasksOn(engine, recognition),
     ...limitsOf(given),
+    ...(defaults === undefined ? {} : { generation_defaults: settingsOf(defaults) }),
     ...(recognition.inputImages === undefined ? {} : { input_images: recognition.inputImages }),
     ...(further.args.length > 0 ? { args: further.args } : {}),
   }
@@ -60,7 +64,7 @@ export async function proposeRecognised(
       ['is', `${recognition.is}${located.bytes === undefined ? '' : `, ${sizeText(located.bytes)}`}`],
       ['engine', `${model.engine}${advice.length > 0 ? ' (not installed)' : ''}`],
       ['tasks', `${entry.tasks!.join(', ')}${given.task ? '' : `: ${recognition.because}`}`],
-      ...(recognition.defaults ? [['defaults', defaultsText(recognition.defaults)] as [string, string]] : []),
+      ...(defaults ? [['defaults', defaultsText(defaults)] as [string, string]] : []),
       ...(recognition.contextLength !== undefined
         ? [['context', contextText(model, recognition.contextLength)] as [string, string]]
         : []),
@@ -137,6 +141,15 @@ function filesBeside(path: string): string[] {
     return []
   }
 }
+
+/** Returns the defaults as the configuration has them, within the bounds of requests. */
+const settingsOf = ({ steps, guidance, width, height, frames, fps }: GenerationDefaults): ModelDefaults => ({
+  num_inference_steps: Math.min(steps, 50),
+  guidance_scale: Math.min(guidance, 20),
+  width: 16 * Math.round(width / 16),
+  height: 16 * Math.round(height / 16),
+  ...(frames === undefined ? {} : { num_frames: frames, fps }),
+})
 
 function defaultsText({ steps, guidance, width, height, frames, fps }: GenerationDefaults): string {
   const video = frames === undefined ? '' : `, ${frames} frames at ${fps} per second`

@@ -16,6 +16,7 @@ const serverFields = new Set<keyof Model>([
   'price',
   'extra_params',
   'resolutions',
+  'generation_defaults',
   'region',
   'features',
   'input_images',

@@ -3,6 +3,7 @@ import { resolutions } from '../schemas/resolution.ts'
 import { impliedBy, Task, withImplied } from '../schemas/task.ts'
 import { ComfyuiSettings } from './comfyui/settings.ts'
 import { embeddingFields } from './embedding-fields.ts'
+import { GenerationDefaults } from './generation-defaults.ts'
 import { ggufFields } from './gguf-fields.ts'
 import { launchFields } from './launch-fields.ts'
 import { Price } from './price.ts'
@@ -132,6 +133,7 @@ const ownFields = {
       with: { ...images, tasks: ['slug/text-to-video'] },
       absent: '480p and 720p',
     }),
+  generation_defaults: GenerationDefaults,
   input_images: z
     .int()
     .min(1)

@@ -51,7 +51,7 @@ export type Path = readonly (string | number)[]
 
 /** What `fill` needs besides the inputs. */
 export interface FillContext {
-  model: Pick<Model, 'id' | 'extra_params' | 'resolutions'> & Partial<Pick<Model, 'comfyui'>>
+  model: Pick<Model, 'id' | 'extra_params' | 'resolutions'> & Partial<Pick<Model, 'comfyui' | 'generation_defaults'>>
   /** Returns the seed for a request without one. */
   drawSeed: () => number
   /** Stores the media that a field names as a file of the organization. Rejects with Failure that names the field. */
@@ -81,6 +81,7 @@ export interface ModelFacts {
   /** Other names of voices, each with its voice. */
   voiceAliases: Readonly<Record<string, string>>
   resolutions: Model['resolutions']
+  generationDefaults: Model['generation_defaults']
 }
 
 interface TaskFacts<Id extends Task> extends TaskName<Id> {
@@ -139,7 +140,7 @@ export interface GenerationTaskRecord extends TaskFacts<GenerationTask | ImageTa
   /** Checks a request and fills in its defaults. Pure but for the seed. Throws Failure with every wrong field. */
   prepare(
     request: unknown,
-    model: Pick<Model, 'extra_params' | 'resolutions'>,
+    model: Pick<Model, 'extra_params' | 'resolutions'> & Partial<Pick<Model, 'comfyui' | 'generation_defaults'>>,
     drawSeed?: () => number,
   ): PreparedGeneration
   /** Returns the task of the engine for stored inputs. */

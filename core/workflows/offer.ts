@@ -36,6 +36,7 @@ export const offerOf = (
         region: models.catalog().get(id)?.region,
         extraParams: model.extra_params,
         resolutions: model.resolutions,
+        generationDefaults: model.generation_defaults,
         voices: models.catalog().get(id)?.traits.speech?.voices ?? undefined,
         voiceAliases: models.catalog().get(id)?.traits.speech?.aliases ?? {},
       }

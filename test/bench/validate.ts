@@ -61,6 +61,7 @@ const offer = {
     enabled: true,
     extraParams: [],
     resolutions: undefined,
+    generationDefaults: undefined,
     voices: undefined,
     voiceAliases: {},
     tasks: ['std/chat-completion', 'slug/text-to-image', 'slug/image-to-video', 'std/rerank'],

@@ -110,6 +110,7 @@ const offer = {
     tasks: ['std/chat-completion'],
     extraParams: [],
     resolutions: undefined,
+    generationDefaults: undefined,
     voices: undefined,
     voiceAliases: {},
   }),

@@ -2,8 +2,10 @@ import { randomInt } from 'node:crypto'
 import type { z } from 'zod'
 import { Failure, type FailureDetail } from '../../failure.ts'
 import type { MediaKind } from '../../media/media.ts'
+import type { GenerationDefaults } from '../../models/generation-defaults.ts'
 import type { Model } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
+import type { Resolution } from '../../schemas/resolution.ts'
 import type { GenerationTask } from '../../schemas/task.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { ModelFacts } from '../task.ts'
@@ -42,7 +44,8 @@ export interface PreparedGeneration {
 }
 
 /** The settings of a model that requests are checked against. */
-export type GenerationModel = Pick<Model, 'extra_params' | 'resolutions'> & Partial<Pick<Model, 'comfyui'>>
+export type GenerationModel = Pick<Model, 'extra_params' | 'resolutions'> &
+  Partial<Pick<Model, 'comfyui' | 'generation_defaults'>>
 
 type Issue = z.core.$ZodIssue
 type Body = Record<string, unknown>
@@ -72,7 +75,9 @@ export function prepareGeneration(
     else if (wrong[own]!.code === 'invalid_value') wrong[own] = issue
   }
   const request: GenerationRequest = parsed.data ?? {}
-  const length = lengthOf(task, request)
+  const defaults = model.generation_defaults ?? {}
+  const chosen = request.preset == null ? { ...presets.balanced, ...defaults } : presets[request.preset]
+  const length = lengthOf(task, request, chosen)
   if (length.frames > maxFrames && !length.fromMedia)
     wrong.push({
       code: 'custom',
@@ -86,8 +91,7 @@ export function prepareGeneration(
     }))
     throw failureOf({ issues }, body)
   }
-  const { size, fromMedia } = sizeFor(task, request, allowed[0] ?? '480p')
-  const chosen = presets[request.preset ?? 'balanced']
+  const { size, fromMedia } = sizeFor(task, request, { resolution: allowed[0] ?? '480p', size: defaultSize(defaults) })
   const isImage = makesImages(task)
   const format = request.output_format ?? (isImage ? 'png' : 'mp4')
   const extra = extraOf(body as Body, model.extra_params)
@@ -102,7 +106,7 @@ export function prepareGeneration(
       num_frames: length.frames,
       fps: length.fps,
       num_inference_steps: request.num_inference_steps ?? chosen.num_inference_steps,
-      guidance_scale: request.guidance_scale ?? 5,
+      guidance_scale: request.guidance_scale ?? defaults.guidance_scale ?? 5,
       strength: request.strength ?? (task === 'slug/inpainting' ? 1 : 0.8),
       output_format: format === 'jpg' ? 'jpeg' : format,
       image: null,
@@ -149,9 +153,13 @@ function expansionOf(request: GenerationRequest): Pick<PreparedGeneration, 'expa
 }
 
 /** Returns the sizes and lengths in these inputs that the model cannot generate. */
-export function sizeFaults(task: GenerationTask, inputs: Body, { resolutions }: ModelFacts): FailureDetail[] {
+export function sizeFaults(
+  task: GenerationTask,
+  inputs: Body,
+  { resolutions, generationDefaults }: ModelFacts,
+): FailureDetail[] {
   try {
-    prepareGeneration(task, inputs, { extra_params: [], resolutions }, () => 0)
+    prepareGeneration(task, inputs, { extra_params: [], resolutions, generation_defaults: generationDefaults }, () => 0)
     return []
   } catch (thrown) {
     const { code, message, param = '', details } = Failure.from(thrown)
@@ -159,6 +167,10 @@ export function sizeFaults(task: GenerationTask, inputs: Body, { resolutions }: 
     return found.filter(({ path }) => path === 'resolution' || path === 'duration')
   }
 }
+
+/** The size of a model whose configuration has one. */
+export const defaultSize = ({ width, height }: GenerationDefaults): Size | undefined =>
+  width === undefined && height === undefined ? undefined : { width: (width ?? height)!, height: (height ?? width)! }
 
 /** Whether the task creates images; all others create a video. */
 export const makesImages = (task: GenerationTask): boolean =>
@@ -186,8 +198,8 @@ const extraOf = (body: Body, names: readonly string[]): Record<string, unknown> 
 function lengthOf(
   task: GenerationTask,
   request: GenerationRequest,
+  chosen: { num_frames: number; fps: number },
 ): { frames: number; fps: number; fromMedia: boolean } {
-  const chosen = presets[request.preset ?? 'balanced']
   if (makesImages(task)) return { frames: 1, fps: chosen.fps, fromMedia: false }
   if (task === 'slug/video-interpolation') return { frames: 1, fps: request.fps ?? 60, fromMedia: true }
   const fps = request.fps ?? chosen.fps
@@ -203,15 +215,16 @@ function lengthOf(
 function sizeFor(
   task: GenerationTask,
   request: GenerationRequest,
-  fallback: (typeof defaultResolutions)[number],
+  fallback: { resolution: Resolution; size: Size | undefined },
 ): { size: Size; fromMedia: boolean } {
   const { image_size: requested, width, height, resolution } = request
   const ratio = request.aspect_ratio === 'auto' ? undefined : (request.aspect_ratio ?? undefined)
-  const table = sizeOf(resolution ?? (makesImages(task) ? '720p' : fallback), ratio ?? '16:9')
+  const table = sizeOf(resolution ?? (makesImages(task) ? '720p' : fallback.resolution), ratio ?? '16:9')
   if (typeof requested === 'string') return { size: imageSize(requested), fromMedia: false }
   if (requested) return { size: rounded(requested), fromMedia: false }
   if (width != null || height != null)
     return { size: rounded({ width: width ?? height!, height: height ?? width! }), fromMedia: false }
-  if (task === 'slug/text-to-image' && !ratio && !resolution) return { size: imageSize('square_hd'), fromMedia: false }
-  return { size: table, fromMedia: task !== 'slug/text-to-image' && task !== 'slug/text-to-video' && !ratio }
+  const usual = fallback.size ?? (task === 'slug/text-to-image' ? imageSize('square_hd') : table)
+  const size = ratio || resolution ? table : usual
+  return { size, fromMedia: task !== 'slug/text-to-image' && task !== 'slug/text-to-video' && !ratio }
 }

@@ -38,24 +38,22 @@ const common = {
   seed: z.int().min(0).nullish().meta({
     description: 'Seed of the random choices. The same seed and request give the same output. Default: random.',
   }),
-  num_inference_steps: z
-    .int()
-    .min(1)
-    .max(50)
-    .nullish()
-    .meta({ description: 'Steps of the model: more take longer and give more detail. Default: that of `preset`.' }),
+  num_inference_steps: z.int().min(1).max(50).nullish().meta({
+    description:
+      'Steps of the model: more take longer and give more detail. Default: that of `preset`, else that of the model, else 30.',
+  }),
   guidance_scale: z
     .number()
     .min(1)
     .max(20)
     .nullish()
-    .meta({ description: 'How closely to follow the prompt. Default: 5.' }),
+    .meta({ description: 'How closely to follow the prompt. Default: that of the model, else 5.' }),
   preset: z
     .enum(presetNames as [keyof typeof presets, ...(keyof typeof presets)[]])
     .nullish()
     .meta({
       description:
-        'Steps, frames and frames per second at once: `fast_draft` 10, 41, 16; `balanced` 30, 81, 16; `high_quality` 50, 161, 24. Single fields win over it. Default: `balanced`.',
+        'Steps, frames and frames per second at once: `fast_draft` 10, 41, 16; `balanced` 30, 81, 16; `high_quality` 50, 161, 24. Single fields win over it. Default: the values of the model, else those of `balanced`.',
     }),
   enable_prompt_expansion: promptExpansion,
   prompt_optimizer: promptOptimizer,

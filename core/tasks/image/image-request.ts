@@ -100,7 +100,7 @@ const generationFields = {
     .nullish()
     .meta({
       description:
-        'Steps of the model: 10 for `low`, 50 for `high` and `hd`, else 30. `num_inference_steps` wins over it. Default: `auto`.',
+        'Steps of the model: 10 for `low`, 50 for `high` and `hd`, 30 for `medium` and `standard`; `auto` takes those of the model, else 30. `num_inference_steps` wins over it. Default: `auto`.',
     }),
   style: z
     .enum(['vivid', 'natural'])

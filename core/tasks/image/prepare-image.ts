@@ -1,7 +1,13 @@
 import { failureOf } from '../../schemas/issues.ts'
 import type { GenerationTask, ImageTask } from '../../schemas/task.ts'
 import { defaultedInputs, fieldsOf, type SetInputs } from '../generation/defaulted.ts'
-import { drawnSeed, type GenerationModel, type MediaReference, type PreparedGeneration } from '../generation/prepare.ts'
+import {
+  defaultSize,
+  drawnSeed,
+  type GenerationModel,
+  type MediaReference,
+  type PreparedGeneration,
+} from '../generation/prepare.ts'
 import { presets } from '../generation/request.ts'
 import { imageSize, rounded } from '../generation/size.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
@@ -27,6 +33,7 @@ export function prepareImage(
   const media = mediaOf(request)
   const masked = media.some(({ kind }) => kind === 'mask')
   const size = requestedSize(request)
+  const defaults = model.generation_defaults ?? {}
   const format = request.output_format ?? 'png'
   const compression = (request.output_compression ?? 100) < 100 ? request.output_compression! : undefined
   const { num_inference_steps, steps, quality, extra } = { ...request, extra: extraOf(body, model.extra_params) }
@@ -36,12 +43,16 @@ export function prepareImage(
       prompt: request.prompt,
       negative_prompt: request.negative_prompt ?? null,
       seed: request.seed ?? drawSeed(),
-      ...(size ? rounded(size) : imageSize('square_hd')),
+      ...(size ? rounded(size) : (defaultSize(defaults) ?? imageSize('square_hd'))),
       num_images: request.n ?? 1,
       num_frames: 1,
       fps: presets.balanced.fps,
-      num_inference_steps: num_inference_steps ?? steps ?? qualities[quality ?? 'auto'],
-      guidance_scale: request.guidance_scale ?? 5,
+      num_inference_steps:
+        num_inference_steps ??
+        steps ??
+        (quality == null || quality === 'auto' ? defaults.num_inference_steps : undefined) ??
+        qualities[quality ?? 'auto'],
+      guidance_scale: request.guidance_scale ?? defaults.guidance_scale ?? 5,
       strength: request.strength ?? (masked ? 1 : 0.8),
       output_format: format,
       ...(compression === undefined || format === 'png' ? {} : { output_compression: compression }),

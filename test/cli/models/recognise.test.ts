@@ -1,9 +1,9 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
 import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
 import { tinyChat } from '../../../bin/tiny-chat.ts'
-import { demo } from '../../../gpu/presets/demo.ts'
 import { presets } from '../../../gpu/presets/presets.ts'
 import { whisperServer } from '../../../gpu/presets/whisper-server.ts'
 import { known, safetensors } from '../../core/models/recognition/_files.ts'
@@ -11,14 +11,6 @@ import { openHub } from '../../fixtures/hub.ts'
 import { runInProcess } from '../_in-process.ts'
 import { temporaryFolder } from '../_infer.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
-
-// Engines of this name take part with the tasks that they have, whether or not this version has them.
-for (const [name, like] of [
-  ['python', { ...demo, runsOn: 'either' }],
-  ['sd-server', demo],
-] as const)
-  if (!presets.has(name))
-    (presets as Map<string, typeof demo>).set(name, { ...like, name, sandbox: { level: 'files' } })
 
 function setUp() {
   const dataDir = temporaryFolder()
@@ -99,6 +91,20 @@ test('a pipeline of diffusers is proposed from the hub, and one variant of its w
     "Warning: The engine 'python' is not installed on this machine. Install it with: infer engine setup python",
   )
   expect(written()).toContain(`engine: python\n    source: ${source}\n    tasks: [slug/text-to-video]\n`)
+  expect(parse(written())).toMatchObject({
+    models: [
+      {
+        generation_defaults: {
+          num_inference_steps: 50,
+          guidance_scale: 5,
+          width: 832,
+          height: 480,
+          num_frames: 81,
+          fps: 16,
+        },
+      },
+    ],
+  })
   const fetched = hub.requests.filter(({ range, path }) => range === undefined && path.includes('resolve'))
   expect(fetched.map(({ path }) => path.split(`${hub.commitOf('o/some-model')}/`)[1])).toEqual([
     'model_index.json',

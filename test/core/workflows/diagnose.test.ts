@@ -42,7 +42,14 @@ const types = {
         : [],
   },
 }
-const facts = { id: 'm', extraParams: ['scheduler'], resolutions: undefined, voices: undefined, voiceAliases: {} }
+const facts = {
+  id: 'm',
+  extraParams: ['scheduler'],
+  resolutions: undefined,
+  generationDefaults: undefined,
+  voices: undefined,
+  voiceAliases: {},
+}
 const models = {
   m: { ...facts, enabled: true, tasks: ['write', 'paint', 'say'] },
   off: { ...facts, enabled: false, tasks: ['write'] },

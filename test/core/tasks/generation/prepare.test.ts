@@ -50,6 +50,35 @@ test('absent fields have the values of the balanced preset', () => {
   })
 })
 
+const tuned = {
+  ...plain,
+  generation_defaults: { num_inference_steps: 4, guidance_scale: 1, width: 512, height: 768, num_frames: 121, fps: 24 },
+}
+
+test.each([
+  [image, {}, { num_inference_steps: 4, guidance_scale: 1, width: 512, height: 768, num_frames: 1 }],
+  [video, {}, { num_inference_steps: 4, guidance_scale: 1, width: 512, height: 768, num_frames: 121, fps: 24 }],
+  [video, { duration: 2 }, { num_frames: 48, fps: 24 }],
+  [video, { num_inference_steps: 6, guidance_scale: 2, fps: 8 }, { num_inference_steps: 6, guidance_scale: 2, fps: 8 }],
+  [
+    video,
+    { preset: 'fast_draft' },
+    { num_inference_steps: 10, guidance_scale: 1, num_frames: 41, fps: 16, width: 512 },
+  ],
+  [video, { aspect_ratio: '1:1' }, { width: 624, height: 624 }],
+  [video, { resolution: '720p' }, { width: 1280, height: 720 }],
+  [image, { image_size: 'square' }, { width: 512, height: 512 }],
+] satisfies [GenerationTask, object, Partial<GenerationInputs>][])(
+  '%s %j has the values of the model where the request sets none',
+  (task, request, expected) => {
+    expect(prepared(task, { prompt: 'a cat', ...request }, tuned).inputs).toMatchObject(expected)
+  },
+)
+
+test('a length that the frame rate of the model makes too long is refused', () => {
+  expect(() => prepared(video, { prompt: 'a cat', duration: 13 }, tuned)).toThrow('this is 312 frames')
+})
+
 test('an absent seed is random', () => {
   const drawn = Array.from({ length: 20 }, () => prepareGeneration(video, { prompt: 'a' }, plain).inputs.seed)
   expect(new Set(drawn).size).toBeGreaterThan(15)

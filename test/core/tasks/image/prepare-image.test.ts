@@ -40,6 +40,26 @@ test('with a prompt only every field has its default', () => {
 })
 
 test.each<[body: object, expected: object]>([
+  [{}, { num_inference_steps: 4, guidance_scale: 1, width: 512, height: 512 }],
+  [
+    { quality: 'auto', size: 'auto' },
+    { num_inference_steps: 4, width: 512 },
+  ],
+  [
+    { quality: 'low', size: '768x512' },
+    { num_inference_steps: 10, width: 768, height: 512 },
+  ],
+  [
+    { steps: 7, guidance_scale: 3 },
+    { num_inference_steps: 7, guidance_scale: 3 },
+  ],
+])('%j has the values of the model where the request sets none', (body, expected) => {
+  const defaults = { num_inference_steps: 4, guidance_scale: 1, width: 512, height: 512 }
+  const own = { ...model, extra_params: [], generation_defaults: defaults }
+  expect(prepareImage('std/image-generation', { prompt: 'a cat', ...body }, own).inputs).toMatchObject(expected)
+})
+
+test.each<[body: object, expected: object]>([
   [{ size: '512x768' }, { width: 512, height: 768 }],
   [{ size: 'auto' }, { width: 1024, height: 1024 }],
   [{ size: '1000x72' }, { width: 1008, height: 80 }],
