@@ -91,6 +91,13 @@ describe('commands', () => {
       ],
       ['--runner', 'api-key'],
     ],
+    [
+      'vLLM on the processor gets the booked share of the main memory, however small',
+      { engine: 'vllm', devices: 'cpu' },
+      { gpus: 0, memoryShare: 0.00426 },
+      ['--tensor-parallel-size 1 --gpu-memory-utilization 0.0042 --max-num-seqs 3'],
+      [],
+    ],
     ['vLLM never gets all memory', { engine: 'vllm' }, { memoryShare: 1 }, ['--gpu-memory-utilization 0.95'], []],
     ['vLLM for embeddings', { engine: 'vllm', tasks: ['std/embeddings'] }, {}, ['--runner pooling'], []],
     ['vLLM for transcription', { engine: 'vllm', tasks: ['std/audio-transcription'] }, {}, [], ['--runner', '--omni']],
