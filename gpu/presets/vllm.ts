@@ -4,6 +4,7 @@ import { classification, openaiText } from '../../core/tasks/protocols/openai-te
 import { allFeatures, generates, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
+import { shareOfMainMemory } from './share-of-main-memory.ts'
 
 /**
  * vLLM 0.26 and later. Its memory fraction is a share of the whole card, and it does not start when less is free, so it
@@ -20,7 +21,7 @@ export const vllm: Preset = {
     [
       ['vllm', 'serve', model.source ?? model.id, '--host', '127.0.0.1', '--port', '{port}'],
       ['--served-model-name', model.upstream_id ?? model.id, '--tensor-parallel-size', String(Math.max(1, gpus))],
-      ['--gpu-memory-utilization', gpus > 0 ? formatShare(memoryShare) : formatMainMemory(memoryShare), '--max-num-seqs', String(slots)],
+      ['--gpu-memory-utilization', gpus > 0 ? formatShare(memoryShare) : shareOfMainMemory(memoryShare), '--max-num-seqs', String(slots)],
       model.context_length ? ['--max-model-len', String(model.context_length)] : [],
       synthesizes(model) ? ['--omni'] : generates(model) || transcribes(model) ? [] : ['--runner', 'pooling'],
       model.args,
@@ -56,10 +57,6 @@ const transcribes = ({ tasks }: Model): boolean =>
 
 /** vLLM refuses a suffix, no longer supports `best_of`, and has timestamps for segments only. */
 const unsupported: ReadonlySet<Feature> = new Set(['files', 'suffix', 'best_of', 'words', 'speakers'])
-
-/** A share of the main memory, despite the name of the option. Rounded down to a ten-thousandth, 0.1 GB of a terabyte. */
-const formatMainMemory = (share: number): string =>
-  String(Math.floor(Math.min(0.95, Math.max(0.0001, share)) * 10_000) / 10_000)
 
 /** At least 0.1; at most 0.95, because the driver needs some. Rounded down so that the shares add up to less than 1. */
 const formatShare = (share: number): string => String(Math.floor(Math.min(0.95, Math.max(0.1, share)) * 100) / 100)

@@ -69,7 +69,7 @@ function detailOf(detail: unknown): string | undefined {
 
 /** Patterns of the two numbers in messages of vLLM, llama.cpp, SGLang, TEI, OpenAI and our engine, specific ones first. */
 const tokenCountPatterns = [
-  /\((\d+) (?:tokens )?(?:in|from) the (?:input )?(?:messages|prompt)/i,
+  /\b(\d+) (?:tokens )?(?:in|from) the (?:input )?(?:messages|prompt)/i,
   /(?:request|input|prompt) \((?:length )?(\d+)/i,
   /input length \(?(\d+)/i,
   /(?:passed|contains at least|resulted in|has|have) (\d+) (?:input )?tokens/i,
@@ -146,7 +146,9 @@ export function failureOfEngine(status: number, words: EngineError, code = codeO
   if (code === 'context_length_exceeded' && words.tokens !== null && words.context !== null) {
     const { tokens, context } = words
     const limit = `the context length of this model is ${context}`
-    const ours = `The request has ${tokens} tokens, but ${limit}. Shorten it. The engine says: ${callerText}`
+    // vLLM stops counting at the first token too many.
+    const least = callerText.includes(`at least ${tokens} `) ? 'at least ' : ''
+    const ours = `The request has ${least}${tokens} tokens, but ${limit}. Shorten it. The engine says: ${callerText}`
     // The message of the built-in engine has these numbers already, and names the part that is too long.
     return new Failure(code, callerText.includes(limit) ? callerText : ours, {
       param,

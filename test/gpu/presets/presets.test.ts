@@ -131,7 +131,14 @@ describe('commands', () => {
       [
         'sglang serve --model-path /models/m --host 127.0.0.1 --port {port} --served-model-name org/m --tp-size 2 --mem-fraction-static 0.5 --max-running-requests 3 --context-length 8192',
       ],
-      ['--is-embedding'],
+      ['--is-embedding', '--device'],
+    ],
+    [
+      'SGLang on the processor gets the booked share of the main memory, however small',
+      { engine: 'sglang', devices: 'cpu' },
+      { gpus: 0, memoryShare: 0.00426 },
+      ['--tp-size 1 --device cpu --mem-fraction-static 0.0042 --max-running-requests 3'],
+      [],
     ],
     ['SGLang for reranking', { engine: 'sglang', tasks: ['std/rerank'] }, {}, ['--is-embedding'], []],
     [
