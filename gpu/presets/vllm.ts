@@ -8,7 +8,8 @@ import { shareOfMainMemory } from './share-of-main-memory.ts'
 
 /**
  * vLLM 0.26 and later. Its memory fraction is a share of the whole card, and it does not start when less is free, so it
- * gets exactly the booked share. Readiness is read from `/health`, because other routes answer too early.
+ * gets exactly the booked share; a build for the processor takes it of the main memory. Readiness is read from `/health`,
+ * because other routes answer too early. Tried with 0.32.0 on the processor.
  */
 export const vllm: Preset = {
   name: 'vllm',

@@ -166,8 +166,9 @@ def whisper() -> None:
         WhisperProcessor,
         WhisperTokenizerFast,
     )
+    from transformers.models.whisper.tokenization_whisper import LANGUAGES
 
-    languages, modes = ['<|en|>', '<|de|>'], ['<|translate|>', '<|transcribe|>']
+    languages, modes = [f'<|{code}|>' for code in LANGUAGES], ['<|translate|>', '<|transcribe|>']
     marks = ['<|startoflm|>', '<|startofprev|>', '<|nospeech|>', '<|notimestamps|>']
     specials = ['<|endoftext|>', '<|startoftranscript|>', *languages, *modes, *marks]
     times = [f'<|{at * 0.02:.2f}|>' for at in range(1501)]
@@ -189,6 +190,8 @@ def whisper() -> None:
         **ends,
     )
     model = WhisperForConditionalGeneration(config)
+    # It writes readable letters: the head, which is the embedding, prefers them to all other tokens.
+    model.proj_out.weight[[token(letter) for letter in 'abcdefghijklmnopqrstuvwxyz']] *= 20
     model.generation_config = GenerationConfig(
         decoder_start_token_id=token('<|startoftranscript|>'),
         no_timestamps_token_id=token('<|notimestamps|>'),

@@ -96,7 +96,7 @@ function firstCount(message: string, places: readonly RegExp[]): number | null {
 
 /** Messages about a prompt that is too long, of vLLM, llama.cpp, SGLang, TEI and hosted services. */
 const tooLong =
-  /maximum context length|context (length|size|window)|exceed_context_size|context_length_exceeded|longer than the (model's )?(maximum|context)|(input|prompt) is too (large|long)|too many tokens|increase the physical batch size|must have less than \d+ tokens/i
+  /maximum context length|context (length|size|window)|exceed_context_size|context_length_exceeded|longer than the (model's )?(maximum|context)|(input|prompt) is too (large|long)|too many tokens|increase the physical batch size|must have less than \d+ (tokens|characters)/i
 const loading = /\b(loading|warming up|starting|initializ\w+)\b|not (yet )?(ready|loaded)/i
 const overloaded = /overload|too many requests|queue|capacity|busy/i
 const quotaExceeded = /insufficient_quota|billing|credit|exceeded your current quota/i
