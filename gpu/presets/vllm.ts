@@ -22,7 +22,12 @@ export const vllm: Preset = {
     [
       ['vllm', 'serve', model.source ?? model.id, '--host', '127.0.0.1', '--port', '{port}'],
       ['--served-model-name', model.upstream_id ?? model.id, '--tensor-parallel-size', String(Math.max(1, gpus))],
-      ['--gpu-memory-utilization', gpus > 0 ? formatShare(memoryShare) : shareOfMainMemory(memoryShare), '--max-num-seqs', String(slots)],
+      [
+        '--gpu-memory-utilization',
+        gpus > 0 ? formatShare(memoryShare) : shareOfMainMemory(memoryShare),
+        '--max-num-seqs',
+        String(slots),
+      ],
       model.context_length ? ['--max-model-len', String(model.context_length)] : [],
       synthesizes(model) ? ['--omni'] : generates(model) || transcribes(model) ? [] : ['--runner', 'pooling'],
       model.args,

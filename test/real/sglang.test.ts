@@ -86,7 +86,10 @@ describe.skipIf(program === '')('SGLang', () => {
     }, start)
     afterAll(async () => {
       await app.fetch(`/api/models/${id}/unload`, { method: 'POST' })
-      await vi.waitFor(async () => expect((await statusOf(id)).engines).toEqual([]), { timeout: minutes, interval: 100 })
+      await vi.waitFor(async () => expect((await statusOf(id)).engines).toEqual([]), {
+        timeout: minutes,
+        interval: 100,
+      })
     }, minutes)
   }
 

@@ -88,7 +88,10 @@ describe.skipIf(program === '')('vLLM', () => {
     }, start)
     afterAll(async () => {
       await app.fetch(`/api/models/${id}/unload`, { method: 'POST' })
-      await vi.waitFor(async () => expect((await statusOf(id)).engines).toEqual([]), { timeout: minutes, interval: 100 })
+      await vi.waitFor(async () => expect((await statusOf(id)).engines).toEqual([]), {
+        timeout: minutes,
+        interval: 100,
+      })
     }, minutes)
   }
 
@@ -254,7 +257,10 @@ describe.skipIf(program === '')('vLLM', () => {
     test('an engine that was killed is started again', { timeout: start }, async () => {
       const { id, pid } = await engineOf('chat')
       for (const one of processesOf(pid).toReversed()) process.kill(one, 'SIGKILL')
-      await vi.waitFor(async () => expect((await engineOf('chat'))?.id).not.toBe(id), { timeout: minutes, interval: 50 })
+      await vi.waitFor(async () => expect((await engineOf('chat'))?.id).not.toBe(id), {
+        timeout: minutes,
+        interval: 50,
+      })
       await app.fetch('/api/models/chat/load', { method: 'POST' })
       await vi.waitFor(async () => expect((await statusOf('chat')).status.workers.ready).toBe(1), {
         timeout: start,
@@ -331,7 +337,8 @@ describe.skipIf(program === '')('vLLM', () => {
       const verbose = await openai.audio.transcriptions.create({ ...common, response_format: 'verbose_json' })
       expect(verbose.duration).toBeCloseTo(3, 1)
       const events = []
-      for await (const event of await openai.audio.transcriptions.create({ ...common, stream: true })) events.push(event)
+      for await (const event of await openai.audio.transcriptions.create({ ...common, stream: true }))
+        events.push(event)
       expect(events.at(-1)).toMatchObject({ type: 'transcript.text.done', text })
       const translated = await openai.audio.translations.create({ model: 'whisper', file })
       expect(typeof translated.text).toBe('string')
