@@ -58,7 +58,14 @@ def bert_tokenizer() -> PreTrainedTokenizerFast:
 
 def bert_config(tokenizer: PreTrainedTokenizerFast, **more: object) -> BertConfig:
     return BertConfig(
-        vocab_size=len(tokenizer), hidden_size=WIDTH, intermediate_size=128, max_position_embeddings=512, **LAYERS, **more
+        vocab_size=len(tokenizer),
+        hidden_size=WIDTH,
+        intermediate_size=128,
+        max_position_embeddings=512,
+        # SGLang reads it, and transformers has no default for it any more.
+        position_embedding_type='absolute',
+        **LAYERS,
+        **more,
     )
 
 
