@@ -16,8 +16,8 @@ const pools = ({ tasks }: Model): boolean => tasks.includes('std/embeddings') ||
 
 /**
  * SGLang. `/health` answers 503 until it has warmed up; `/v1/models` answers too early. Rerankers answer logits. It takes
- * its key only as an argument, so it has none and listens on this machine only. Tried with 0.5.23 on the processor: chat,
- * completion and embeddings; reranking and transcription by its sources.
+ * its key only as an argument, so it has none and listens on this machine only. Tried with 0.5.23 on the processor: chat
+ * and completion; embeddings, reranking and transcription by its sources.
  */
 export const sglang: Preset = {
   name: 'sglang',

@@ -151,7 +151,8 @@ describe.skipIf(program === '')('SGLang', () => {
         max_tokens: 500,
       })
       expect(choices[0]!.finish_reason).toBe('length')
-      expect([2047, 2048]).toContain(usage!.total_tokens)
+      // SGLang itself leaves two tokens free.
+      expect(usage!.total_tokens).toBe(2046)
     })
 
     test('after a caller disconnects the next one is served', minute, async () => {
