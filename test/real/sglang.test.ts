@@ -30,7 +30,8 @@ describe.skipIf(program === '')('SGLang', () => {
     const made = spawnSync(join(dirname(program), 'python'), [
       join(import.meta.dirname, 'make-text-models.py'),
       folder,
-      ...['embedding', 'chat'],
+      'embedding',
+      'chat',
     ])
     expect(made.status, made.stderr.toString()).toBe(0)
     expected = JSON.parse(readFileSync(join(folder, 'expected.json'), 'utf8'))

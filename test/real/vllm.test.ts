@@ -30,7 +30,10 @@ describe.skipIf(program === '')('vLLM', () => {
     const made = spawnSync(join(dirname(program), 'python'), [
       join(import.meta.dirname, 'make-text-models.py'),
       folder,
-      ...['embedding', 'ranking', 'chat', 'whisper'],
+      'embedding',
+      'ranking',
+      'chat',
+      'whisper',
     ])
     expect(made.status, made.stderr.toString()).toBe(0)
     expected = JSON.parse(readFileSync(join(folder, 'expected.json'), 'utf8'))
