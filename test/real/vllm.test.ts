@@ -12,7 +12,7 @@ import { startApp, type TestApp } from '../_app.ts'
  */
 const program = process.env.INFER_REAL_VLLM ?? ''
 const minutes = 60_000
-/** A start takes 20 s alone on two cores, and minutes beside other work. */
+/** A start took 6 to 8 minutes on two cores at a load of 25. */
 const start = 15 * minutes
 
 // oxlint-disable-next-line no-explicit-any
