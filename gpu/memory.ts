@@ -127,9 +127,11 @@ export async function openMemory({
     /** Why there is no usable card, as a sentence; null when there is one. */
     reason: (): string | null => reason,
     cores: source.cpu.cores ?? 1,
-    /** The resident's booked share of each of its cards plus what other programs use there: 0 to 1. */
-    shareOfCard(resident: Resident): number {
-      const parts = cardsOf(resident).map(card => (shareOf(resident) + (foreign.get(card.id) ?? 0)) / card.totalBytes)
+    /** The resident's booked share of each of its devices plus what other programs use of a card: 0 to 1. */
+    shareOfDevice(resident: Resident): number {
+      const parts = devices()
+        .filter(({ id }) => resident.devices.includes(id))
+        .map(({ id, totalBytes }) => (shareOf(resident) + (foreign.get(id) ?? 0)) / totalBytes)
       return parts.length > 0 ? Math.max(...parts) : 1
     },
     /** The value of CUDA_VISIBLE_DEVICES for a resident. */

@@ -81,7 +81,7 @@ export function openRunning({
       slots,
       threads: Math.max(1, memory.cores - 1),
       gpus: memory.cardsOf(resident).length,
-      memoryShare: memory.shareOfCard(resident),
+      memoryShare: memory.shareOfDevice(resident),
       bytes: resident.bytes,
       backend: backendOf(model),
     }

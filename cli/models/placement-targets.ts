@@ -37,11 +37,12 @@ export function openPlacementTargets(dataDir: string) {
     async targetFor(model: Model): Promise<PlacementTarget> {
       const preset = presetOf(model)
       const slots = model.concurrency ?? preset.slots
-      const devices = preset.runsOn === 'cpu' || model.devices === 'cpu' ? [] : await cards()
+      const onProcessor = preset.runsOn === 'cpu' || model.devices === 'cpu'
+      const devices = onProcessor ? [] : await cards()
       const usable =
         !preset.needsBackend ||
         (devices.length > 0 && (await (await (backends ??= openBackends())).find(model)) !== null)
-      if (preset.runsOn === 'gpu' || (devices.length > 0 && usable)) {
+      if (!onProcessor && (preset.runsOn === 'gpu' || (devices.length > 0 && usable))) {
         const capacity = Math.max(0, ...devices.map(({ totalBytes }) => Math.floor(totalBytes * bookable.nvidia)))
         return { kind: 'nvidia', devices: typeof model.devices === 'number' ? model.devices : 1, capacity, slots }
       }

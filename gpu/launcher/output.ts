@@ -127,10 +127,20 @@ const errorPattern =
 const noisePattern =
   /^\s*(at |Node\.js v|\^+\s*$|[{}\]]|Segmentation fault|Killed|Terminated|unshare: child exit failed)/
 
-/** Returns the line that best explains why a process ended: the last one that mentions an error, else the last. */
+/** vLLM's last errors only refer to that of a process which it started, with several tracebacks between them. */
+const referencePattern = /root cause/i
+const namedErrorPattern = /\b\w*(error|exception): /i
+const referenceLines = 1_000
+
+/**
+ * Returns the line that best explains why a process ended: the last one that mentions an error, else the last. If that
+ * one refers to a root cause, the last named error before it.
+ */
 export function lastError(lines: readonly string[]): string {
   const recent = lines.slice(-40).filter(line => line.trim() !== '' && !noisePattern.test(line))
-  const lineText = recent.findLast(line => errorPattern.test(line)) ?? recent.at(-1) ?? ''
+  const last = recent.findLast(line => errorPattern.test(line)) ?? recent.at(-1) ?? ''
+  const isCause = (line: string): boolean => namedErrorPattern.test(line) && !referencePattern.test(line)
+  const lineText = (referencePattern.test(last) ? lines.slice(-referenceLines).findLast(isCause) : undefined) ?? last
   // API callers see this line: remove control characters and limit the length.
   return lineText
     .replaceAll(/\p{Cc}\[[0-9;]*m/gu, '')

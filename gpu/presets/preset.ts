@@ -15,7 +15,7 @@ export interface LaunchFacts {
   threads: number
   /** Number of its cards; 0 on the processor. */
   gpus: number
-  /** Booked share of each card's memory plus what other programs use there: 0 to 1; 1 on the processor. */
+  /** Booked share of each device's memory, on a card plus what other programs use there: 0 to 1. */
   memoryShare: number
   /** Bytes booked for it on all of its devices. */
   bytes: number

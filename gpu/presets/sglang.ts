@@ -4,6 +4,7 @@ import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { allFeatures, generates, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
+import { shareOfMainMemory } from './share-of-main-memory.ts'
 
 /** Its `/v1/score` is for probabilities of tokens, so pairs are scored by reranking or by embeddings. */
 const unsupported: ReadonlySet<Feature> = new Set(['files', 'suffix', 'best_of', 'words', 'speakers'])
@@ -15,8 +16,8 @@ const pools = ({ tasks }: Model): boolean => tasks.includes('std/embeddings') ||
 
 /**
  * SGLang. `/health` answers 503 until it has warmed up; `/v1/models` answers too early. Rerankers answer logits. It takes
- * its key only as an argument, so it has none and listens on this machine only. Source: its
- * server arguments and `http_server.py` of 0.5.23, read; not run.
+ * its key only as an argument, so it has none and listens on this machine only. Tried with 0.5.23 on the processor: chat
+ * and completion; embeddings, reranking and transcription by its sources.
  */
 export const sglang: Preset = {
   name: 'sglang',
@@ -33,7 +34,9 @@ export const sglang: Preset = {
     [
       ['sglang', 'serve', '--model-path', model.source ?? model.id, '--host', '127.0.0.1', '--port', '{port}'],
       ['--served-model-name', model.upstream_id ?? model.id, '--tp-size', String(Math.max(1, gpus))],
-      ['--mem-fraction-static', formatShare(memoryShare), '--max-running-requests', String(slots)],
+      gpus > 0 ? [] : ['--device', 'cpu'],
+      ['--mem-fraction-static', gpus > 0 ? formatShare(memoryShare) : shareOfMainMemory(memoryShare)],
+      ['--max-running-requests', String(slots)],
       model.context_length ? ['--context-length', String(model.context_length)] : [],
       pools(model) ? ['--is-embedding'] : [],
       model.args,

@@ -9,6 +9,8 @@ const quirks: Quirk[] = [{ status: 413, pattern: /batch size/i, code: 'invalid_v
 /** The most inputs and bytes of one request. Its own limits, 32 and 2 MB, are below those of infer. */
 const maxInputs = 2048
 const maxBytes = 32 << 20
+/** Its default for the most tokens of a batch. */
+const batchTokens = 16_384
 
 /**
  * Text Embeddings Inference 1.9, one model on one GPU or on the processor. It opens its port after the warm-up. The port of
@@ -36,9 +38,13 @@ export const tei: Preset = {
       ['--hostname', '127.0.0.1', '--port', '{port}', '--prometheus-port', '0'],
       ['--max-concurrent-requests', String(slots * 4), '--max-client-batch-size', String(maxInputs)],
       ['--payload-limit', String(maxBytes), '--tokenization-workers', String(threads)],
+      // Without cutting it does not start when the longest text is longer than a batch.
+      (model.context_length ?? 0) > batchTokens ? ['--max-batch-tokens', String(model.context_length)] : [],
       model.args,
     ].flat(),
-  env: (_model, key) => ({ API_KEY: key }),
+  // Since 1.9 it cuts texts that are too long by default, and callers would not notice. A variable, because 1.8 has a flag
+  // without a value.
+  env: (_model, key) => ({ API_KEY: key, AUTO_TRUNCATE: 'false' }),
   key: (_model, launchKey) => launchKey,
   address: () => undefined,
   healthPath: () => '/health',

@@ -4,10 +4,12 @@ import { classification, openaiText } from '../../core/tasks/protocols/openai-te
 import { allFeatures, generates, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
+import { shareOfMainMemory } from './share-of-main-memory.ts'
 
 /**
  * vLLM 0.26 and later. Its memory fraction is a share of the whole card, and it does not start when less is free, so it
- * gets exactly the booked share. Readiness is read from `/health`, because other routes answer too early.
+ * gets exactly the booked share; a build for the processor takes it of the main memory. Readiness is read from `/health`,
+ * because other routes answer too early. Tried with 0.32.0 on the processor.
  */
 export const vllm: Preset = {
   name: 'vllm',
@@ -21,7 +23,12 @@ export const vllm: Preset = {
     [
       ['vllm', 'serve', model.source ?? model.id, '--host', '127.0.0.1', '--port', '{port}'],
       ['--served-model-name', model.upstream_id ?? model.id, '--tensor-parallel-size', String(Math.max(1, gpus))],
-      ['--gpu-memory-utilization', formatShare(memoryShare), '--max-num-seqs', String(slots)],
+      [
+        '--gpu-memory-utilization',
+        gpus > 0 ? formatShare(memoryShare) : shareOfMainMemory(memoryShare),
+        '--max-num-seqs',
+        String(slots),
+      ],
       model.context_length ? ['--max-model-len', String(model.context_length)] : [],
       synthesizes(model) ? ['--omni'] : generates(model) || transcribes(model) ? [] : ['--runner', 'pooling'],
       model.args,

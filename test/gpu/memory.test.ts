@@ -125,9 +125,10 @@ describe('the memory use of a resident', () => {
     used = 10
     const { memory } = await open()
     const resident = residentOn('a', 40)
-    expect(memory.shareOfCard(resident)).toBe(0.5)
+    expect(memory.shareOfDevice(resident)).toBe(0.5)
     expect(memory.visibleTo(resident)).toBe('0')
-    expect(memory.shareOfCard(Object.assign(residentOn('b', 1), { devices: ['cpu'] }))).toBe(1)
+    expect(memory.shareOfDevice(Object.assign(residentOn('b', 4), { devices: ['cpu'] }))).toBe(0.4)
+    expect(memory.shareOfDevice(Object.assign(residentOn('c', 4), { devices: [] }))).toBe(1)
   })
 })
 

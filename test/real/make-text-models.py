@@ -1,6 +1,6 @@
 """
-Makes tiny models with random weights for python-text.test.ts: make-text-models.py FOLDER. Needs torch, transformers and
-diffusers. `expected.json` has what these libraries compute themselves.
+Makes tiny models with random weights: make-text-models.py FOLDER [MODEL …], all of them without MODEL. Needs torch and
+transformers; speech-video also needs diffusers. `expected.json` has what these libraries compute themselves.
 """
 
 import json
@@ -26,7 +26,8 @@ FOLDER = Path(sys.argv[1])
 TEXTS = ['a cat', 'the weather in Paris is warm today', 'x']
 QUERY = 'weather'
 WIDTH = 64
-LAYERS = {'num_hidden_layers': 2, 'num_attention_heads': 4}
+# Heads of 32, because vLLM has no smaller ones on the processor.
+LAYERS = {'num_hidden_layers': 2, 'num_attention_heads': 2}
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n"
     "{% if m['content'] is string %}{{ m['content'] }}{% else %}{% for p in m['content'] %}"
@@ -57,7 +58,14 @@ def bert_tokenizer() -> PreTrainedTokenizerFast:
 
 def bert_config(tokenizer: PreTrainedTokenizerFast, **more: object) -> BertConfig:
     return BertConfig(
-        vocab_size=len(tokenizer), hidden_size=WIDTH, intermediate_size=128, max_position_embeddings=512, **LAYERS, **more
+        vocab_size=len(tokenizer),
+        hidden_size=WIDTH,
+        intermediate_size=128,
+        max_position_embeddings=512,
+        # SGLang reads it, and transformers has no default for it any more.
+        position_embedding_type='absolute',
+        **LAYERS,
+        **more,
     )
 
 
@@ -155,6 +163,54 @@ def vision() -> None:
         image_token='<image>',
         num_additional_image_tokens=1,
     ).save_pretrained(FOLDER / 'vision')
+
+
+def whisper() -> None:
+    from transformers import (
+        WhisperConfig,
+        WhisperFeatureExtractor,
+        WhisperForConditionalGeneration,
+        WhisperProcessor,
+        WhisperTokenizerFast,
+    )
+    from transformers.models.whisper.tokenization_whisper import LANGUAGES
+
+    languages, modes = [f'<|{code}|>' for code in LANGUAGES], ['<|translate|>', '<|transcribe|>']
+    marks = ['<|startoflm|>', '<|startofprev|>', '<|nospeech|>', '<|notimestamps|>']
+    specials = ['<|endoftext|>', '<|startoftranscript|>', *languages, *modes, *marks]
+    times = [f'<|{at * 0.02:.2f}|>' for at in range(1501)]
+    plain = byte_tokenizer(specials + times)
+    token = plain.convert_tokens_to_ids
+    end = {name: '<|endoftext|>' for name in ('eos_token', 'pad_token', 'bos_token', 'unk_token')}
+    tokenizer = WhisperTokenizerFast(tokenizer_object=plain.backend_tokenizer, **end)
+    ends = {name: token('<|endoftext|>') for name in ('eos_token_id', 'pad_token_id', 'bos_token_id')}
+    config = WhisperConfig(
+        vocab_size=len(plain),
+        d_model=WIDTH,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=128,
+        decoder_ffn_dim=128,
+        decoder_start_token_id=token('<|startoftranscript|>'),
+        **ends,
+    )
+    model = WhisperForConditionalGeneration(config)
+    # It writes readable letters: the head, which is the embedding, prefers them to all other tokens.
+    model.proj_out.weight[[token(letter) for letter in 'abcdefghijklmnopqrstuvwxyz']] *= 20
+    model.generation_config = GenerationConfig(
+        decoder_start_token_id=token('<|startoftranscript|>'),
+        no_timestamps_token_id=token('<|notimestamps|>'),
+        prev_sot_token_id=token('<|startofprev|>'),
+        is_multilingual=True,
+        lang_to_id={name: token(name) for name in languages},
+        task_to_id={name.strip('<|>'): token(name) for name in modes},
+        max_length=448,
+        **ends,
+    )
+    model.save_pretrained(FOLDER / 'whisper')
+    WhisperProcessor(WhisperFeatureExtractor(feature_size=80), tokenizer).save_pretrained(FOLDER / 'whisper')
 
 
 def rife() -> None:
@@ -284,8 +340,14 @@ torch.manual_seed(0)
 torch.set_num_threads(2)
 torch.set_grad_enabled(False)
 FOLDER.mkdir(parents=True, exist_ok=True)
-expected = {'embedding': embedding(), 'ranking': ranking(), 'chat': chat()}
-vision()
-rife()
-speech_video()
+makers = {
+    'embedding': embedding,
+    'ranking': ranking,
+    'chat': chat,
+    'vision': vision,
+    'whisper': whisper,
+    'rife': rife,
+    'speech-video': speech_video,
+}
+expected = {name: makers[name]() for name in sys.argv[2:] or makers}
 write(FOLDER / 'expected.json', expected)

@@ -69,7 +69,7 @@ function detailOf(detail: unknown): string | undefined {
 
 /** Patterns of the two numbers in messages of vLLM, llama.cpp, SGLang, TEI, OpenAI and our engine, specific ones first. */
 const tokenCountPatterns = [
-  /\((\d+) (?:tokens )?(?:in|from) the (?:input )?(?:messages|prompt)/i,
+  /\b(\d+) (?:tokens )?(?:in|from) the (?:input )?(?:messages|prompt)/i,
   /(?:request|input|prompt) \((?:length )?(\d+)/i,
   /input length \(?(\d+)/i,
   /(?:passed|contains at least|resulted in|has|have) (\d+) (?:input )?tokens/i,
@@ -96,7 +96,7 @@ function firstCount(message: string, places: readonly RegExp[]): number | null {
 
 /** Messages about a prompt that is too long, of vLLM, llama.cpp, SGLang, TEI and hosted services. */
 const tooLong =
-  /maximum context length|context (length|size|window)|exceed_context_size|context_length_exceeded|longer than the (model's )?(maximum|context)|(input|prompt) is too (large|long)|too many tokens|increase the physical batch size|must have less than \d+ tokens/i
+  /maximum context length|context (length|size|window)|exceed_context_size|context_length_exceeded|longer than the (model's )?(maximum|context)|(input|prompt) is too (large|long)|too many tokens|increase the physical batch size|must have less than \d+ (tokens|characters)/i
 const loading = /\b(loading|warming up|starting|initializ\w+)\b|not (yet )?(ready|loaded)/i
 const overloaded = /overload|too many requests|queue|capacity|busy/i
 const quotaExceeded = /insufficient_quota|billing|credit|exceeded your current quota/i
@@ -146,7 +146,9 @@ export function failureOfEngine(status: number, words: EngineError, code = codeO
   if (code === 'context_length_exceeded' && words.tokens !== null && words.context !== null) {
     const { tokens, context } = words
     const limit = `the context length of this model is ${context}`
-    const ours = `The request has ${tokens} tokens, but ${limit}. Shorten it. The engine says: ${callerText}`
+    // vLLM stops counting at the first token too many.
+    const least = callerText.includes(`at least ${tokens} `) ? 'at least ' : ''
+    const ours = `The request has ${least}${tokens} tokens, but ${limit}. Shorten it. The engine says: ${callerText}`
     // The message of the built-in engine has these numbers already, and names the part that is too long.
     return new Failure(code, callerText.includes(limit) ? callerText : ours, {
       param,

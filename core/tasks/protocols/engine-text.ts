@@ -3,7 +3,12 @@
  * so callers get only the class of an engine error. Only messages about an invalid request are quoted, without locations.
  */
 const classes: readonly [says: RegExp, sentence: string][] = [
-  [/out of (\w+ )?memory|\boom\b|bad_alloc|(cannot|failed to|unable to) allocate|not enough memory/i, 'out of memory'],
+  [
+    /out of (\w+ )?memory|\boom\b|bad_alloc|(cannot|failed to|unable to) allocate|(not enough|no available) memory/i,
+    'out of memory',
+  ],
+  // vLLM, of memory on the card, main memory, and the part that is left for its cache.
+  [/(free|available) memory\b.*\bis less than (desired|requested)/i, 'out of memory'],
   [/address already in use|EADDRINUSE|failed to bind/i, 'its port is in use'],
   [/unrecognized arguments?|unknown (argument|option)|invalid (argument|option)|^usage:/i, 'its arguments are wrong'],
   [

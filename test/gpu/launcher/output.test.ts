@@ -87,6 +87,21 @@ describe('lastError', () => {
       'TypeError: x is not a function',
     ],
     ['not the lines of the shell', ['GGML_ASSERT failed: n > 0', 'Segmentation fault'], 'GGML_ASSERT failed: n > 0'],
+    [
+      'the root cause that the last errors refer to, of another process and far above',
+      [
+        '(VllmWorker-0 pid=38) ERROR [multiproc_executor.py:953] ValueError: Available memory is less than desired',
+        '(EngineCore pid=24) ERROR [core.py:1510] Exception: WorkerProc failed. See stack trace for root cause.',
+        ...Array.from({ length: 100 }, () => '  File "core_client.py", line 1120, in __init__'),
+        'RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}',
+      ],
+      '(VllmWorker-0 pid=38) ERROR [multiproc_executor.py:953] ValueError: Available memory is less than desired',
+    ],
+    [
+      'the last error when there is no root cause above',
+      ['loading', 'RuntimeError: Engine core initialization failed. See root cause above.'],
+      'RuntimeError: Engine core initialization failed. See root cause above.',
+    ],
     ['colours and control characters are removed', ['\u001b[31merror: no\u001b[0m\u0007 memory'], 'error: no memory'],
   ]
   test.each(cases)('%s', (_name, lines, expected) => expect(lastError(lines)).toBe(expected))

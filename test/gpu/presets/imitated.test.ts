@@ -102,6 +102,17 @@ test.each(['tei', 'sglang'] as const)(
   },
 )
 
+test.each([600, 200_000])(
+  'TEI cuts a text of %i characters only when it is asked to',
+  { timeout: 30_000 },
+  async length => {
+    const documents = ['x'.repeat(length)]
+    const { status, text } = await ask('tei', '', { documents })
+    expect([status, JSON.parse(text).error.code]).toEqual([400, 'context_length_exceeded'])
+    expect((await ask('tei', '', { documents, truncation: true })).status).toBe(200)
+  },
+)
+
 test('an unknown voice of Kokoro-FastAPI is named by its sentence', { timeout: 30_000 }, async () => {
   const { status, text } = await ask('kokoro-fastapi', '', { voice: 'nobody' })
   expect([status, JSON.parse(text).error.message]).toEqual([

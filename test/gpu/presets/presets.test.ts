@@ -91,6 +91,13 @@ describe('commands', () => {
       ],
       ['--runner', 'api-key'],
     ],
+    [
+      'vLLM on the processor gets the booked share of the main memory, however small',
+      { engine: 'vllm', devices: 'cpu' },
+      { gpus: 0, memoryShare: 0.00426 },
+      ['--tensor-parallel-size 1 --gpu-memory-utilization 0.0042 --max-num-seqs 3'],
+      [],
+    ],
     ['vLLM never gets all memory', { engine: 'vllm' }, { memoryShare: 1 }, ['--gpu-memory-utilization 0.95'], []],
     ['vLLM for embeddings', { engine: 'vllm', tasks: ['std/embeddings'] }, {}, ['--runner pooling'], []],
     ['vLLM for transcription', { engine: 'vllm', tasks: ['std/audio-transcription'] }, {}, [], ['--runner', '--omni']],
@@ -124,7 +131,14 @@ describe('commands', () => {
       [
         'sglang serve --model-path /models/m --host 127.0.0.1 --port {port} --served-model-name org/m --tp-size 2 --mem-fraction-static 0.5 --max-running-requests 3 --context-length 8192',
       ],
-      ['--is-embedding'],
+      ['--is-embedding', '--device'],
+    ],
+    [
+      'SGLang on the processor gets the booked share of the main memory, however small',
+      { engine: 'sglang', devices: 'cpu' },
+      { gpus: 0, memoryShare: 0.00426 },
+      ['--tp-size 1 --device cpu --mem-fraction-static 0.0042 --max-running-requests 3'],
+      [],
     ],
     ['SGLang for reranking', { engine: 'sglang', tasks: ['std/rerank'] }, {}, ['--is-embedding'], []],
     [

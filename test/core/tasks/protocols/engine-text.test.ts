@@ -20,6 +20,8 @@ test('source locations are removed in linear time', () => {
 
 test.for<[words: string, sentence: string | undefined]>([
   ['RuntimeError: CUDA out of memory', 'out of memory'],
+  ['ValueError: Available memory on node 0 (16/23 GiB) on startup is less than desired CPU memory', 'out of memory'],
+  ['ValueError: No available memory for the cache blocks.', 'out of memory'],
   [
     'error while loading shared libraries: libcudart.so: cannot open shared object file',
     'a program or file is missing',
