@@ -43,7 +43,7 @@ export interface ConsolePage extends AsyncDisposable {
 
 /** Starts a server and a browser; one for each test file. */
 export async function openConsole(
-  config?: { models?: object[]; limits?: object },
+  config?: { models?: object[]; toys?: boolean; limits?: object },
   /** Variables of the server's environment. */
   environment: Record<string, string> = {},
 ): Promise<TestConsole> {

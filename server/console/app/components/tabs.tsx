@@ -41,7 +41,7 @@ export function Tabs<Name extends string>({
             aria-controls={`${id}-panel`}
             tabIndex={tab.id === current ? 0 : -1}
             onClick={() => choose(tab.id)}
-            className={`border-b-2 px-3 py-2 whitespace-nowrap ${tab.id === current ? 'border-accent text-accent font-medium' : 'text-muted hover:text-text border-transparent'}`}
+            className={`border-b-2 px-3 py-2 whitespace-nowrap focus-visible:-outline-offset-2 ${tab.id === current ? 'border-accent text-accent font-medium' : 'text-muted hover:text-text border-transparent'}`}
           >
             {tab.name}
           </button>
