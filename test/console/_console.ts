@@ -33,7 +33,7 @@ export interface TestConsole extends AsyncDisposable {
 export interface ConsolePage extends AsyncDisposable {
   page: Page
   context: BrowserContext
-  /** Fails on serious findings of axe in what is shown now. */
+  /** Fails on serious findings of axe in what is shown now, in the light and in the dark theme. */
   expectAccessible(): Promise<void>
   /** Keeps what is shown as build/screenshots/<name>-<width>.png. */
   screenshot(name: string): Promise<void>
@@ -43,7 +43,7 @@ export interface ConsolePage extends AsyncDisposable {
 
 /** Starts a server and a browser; one for each test file. */
 export async function openConsole(
-  config?: { models?: object[]; limits?: object },
+  config?: { models?: object[]; toys?: boolean; limits?: object },
   /** Variables of the server's environment. */
   environment: Record<string, string> = {},
 ): Promise<TestConsole> {
@@ -53,6 +53,8 @@ export async function openConsole(
   const [browser] = await Promise.all([
     driver.launch({
       executablePath: chromium!,
+      // As people have it: pages that are left are kept for the way back, and scroll bars take space.
+      ignoreDefaultArgs: ['--disable-back-forward-cache', '--hide-scrollbars'],
       args: [
         '--no-sandbox',
         '--disable-gpu',
@@ -125,12 +127,16 @@ async function openConsolePage(
     context,
     async expectAccessible() {
       await page.evaluate(axe)
-      const findings = await page.evaluate(async () => {
-        const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: AxeFinding[] }> } }
-        return (await axe.run()).violations
-      })
-      const serious = findings.filter(({ impact }) => impact === 'serious' || impact === 'critical')
-      expect(serious.map(({ id, nodes }) => `${id}: ${nodes.map(node => node.html).join('\n')}`)).toEqual([])
+      for (const colorScheme of ['dark', 'light'] as const) {
+        await page.emulateMedia({ colorScheme })
+        const findings = await page.evaluate(async () => {
+          const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: AxeFinding[] }> } }
+          return (await axe.run()).violations
+        })
+        const serious = findings.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+        const named = serious.map(({ id, nodes }) => `${id}: ${nodes.map(node => node.html).join('\n')}`)
+        expect([colorScheme, ...named]).toEqual([colorScheme])
+      }
     },
     async screenshot(name) {
       mkdirSync(screenshots, { recursive: true })

@@ -1,11 +1,34 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openConsole, sizes, type TestConsole } from './_console.ts'
 
+/** An engine that fails at its first request. */
+let requests = 0
+const engine = createServer((request, response) => {
+  if (request.method !== 'POST')
+    return void response.end(JSON.stringify({ object: 'list', data: [{ id: 'm', object: 'model' }] }))
+  request.resume()
+  response.writeHead(requests++ === 0 ? 500 : 200, { 'content-type': 'application/json' })
+  const message = { role: 'assistant', content: 'At last' }
+  const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 }
+  const choices = [{ index: 0, message, finish_reason: 'stop' }]
+  response.end(JSON.stringify({ id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage }))
+})
+
 let console: TestConsole
 beforeAll(async () => {
-  console = await openConsole()
+  await once(engine.listen(0, '127.0.0.1'), 'listening')
+  const url = `http://127.0.0.1:${(engine.address() as AddressInfo).port}/v1`
+  const flaky = { id: 'flaky', engine: 'remote', url, upstream_id: 'm', tasks: ['std/chat-completion'] }
+  console = await openConsole({ models: [flaky], toys: true })
 })
-afterAll(() => console?.[Symbol.asyncDispose]())
+afterAll(async () => {
+  await console?.[Symbol.asyncDispose]()
+  engine.closeAllConnections()
+  engine.close()
+})
 
 const image = (prompt: string, more: object = {}) =>
   console.call<{ id: string }>('/api/jobs', {
@@ -17,6 +40,7 @@ const image = (prompt: string, more: object = {}) =>
 
 test.each(sizes)('on %s a person finds an image that was made, and makes it again', async (_, size) => {
   const { id } = await image('a red boat', { metadata: { shot: '3' } })
+  await console.call(`/api/jobs/${id}?wait=60`)
   await using opened = await console.open('/jobs', { size })
   const { page } = opened
   await page.getByLabel('State').selectOption('completed')
@@ -79,4 +103,39 @@ test('a job that does not exist is said to be absent', async () => {
   await using opened = await console.open('/jobs/job_01J00000000000000000000000')
   opened.expectErrors(/404/)
   await opened.page.getByText('does not exist or is no longer kept').waitFor()
+})
+
+test('each attempt of a job is among its events, also when the page is opened later', async () => {
+  const messages = [{ role: 'user', content: 'Hello' }]
+  const body = { task: 'std/chat-completion', model_id: 'flaky', inputs: { messages } }
+  const { id } = await console.call<{ id: string }>('/api/jobs', body)
+  const ended = await console.call<{ status: string; attempts: number }>(`/api/jobs/${id}?wait=60`)
+  expect(ended).toMatchObject({ status: 'completed', attempts: 2 })
+  await using opened = await console.open(`/jobs/${id}`)
+  const events = opened.page.getByRole('region', { name: 'Events' }).getByRole('listitem')
+  await expect.poll(() => events.allInnerTexts()).toHaveLength(5)
+  const words = (await events.allInnerTexts()).map(text => text.split('\n')[0])
+  expect(words.map(text => text!.replace(/ of \d+$/, ''))).toEqual([
+    'Accepted',
+    'Started Attempt 1',
+    'Failed, will be tried again Attempt 1',
+    'Started Attempt 2',
+    'Completed Attempt 2',
+  ])
+})
+
+test('a person opens a job by the id of its request, and filters between two times', async () => {
+  const { id } = await image('by its id')
+  await using opened = await console.open('/jobs')
+  const { page } = opened
+  await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
+  await page.keyboard.press('/')
+  await page.keyboard.type(id.replace('job_', 'q_'))
+  await page.keyboard.press('Enter')
+  await page.getByText('by its id').first().waitFor()
+  await page.goto('/console/jobs?since=between&from=2020-01-01T00:00&until=2020-01-02T00:00')
+  await page.getByText('No job matches these filters').waitFor()
+  await page.getByLabel('Until').fill('')
+  await page.getByRole('link', { name: id }).waitFor()
+  await opened.expectAccessible()
 })

@@ -101,3 +101,33 @@ test('whoever may only read sees tokens and no actions, and a name of a token is
   await page.getByText(name).waitFor()
   expect(await page.getByRole('button', { name: /Create|Revoke|Rotate|Change/ }).count()).toBe(0)
 })
+
+test('a token is restricted to hours, and to none again', async () => {
+  const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
+  const path = `/api/organizations/${organization.id}/tokens`
+  const { token } = await console.call<{ token: { id: string } }>(path, { name: 'nightly', scopes: ['user:read'] })
+  const hours = async () => {
+    const { tokens } = await console.call<{ tokens: { id: string; allowed_hours: object | null }[] }>(path)
+    return tokens.find(({ id }) => id === token.id)!.allowed_hours
+  }
+  await using opened = await console.open(`/organizations/${organization.id}`)
+  const { page } = opened
+  const change = async (from: string, to: string) => {
+    await page.getByRole('button', { name: 'Change nightly' }).click()
+    const form = page.getByRole('dialog', { name: 'Change nightly' })
+    await form.getByText('More limits').click()
+    await form.getByLabel('From').fill(from)
+    await form.getByLabel('Until').fill(to)
+    await form.getByLabel('Sun').uncheck()
+    await form.getByLabel('Time zone').fill('Europe/Oslo')
+    await opened.expectAccessible()
+    await form.getByRole('button', { name: 'Save changes' }).click()
+    await form.waitFor({ state: 'detached' })
+  }
+  await change('20:00', '23:00')
+  const days = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat']
+  expect(await hours()).toEqual({ timezone: 'Europe/Oslo', ranges: [{ days, from: '20:00', to: '23:00' }] })
+  await page.getByRole('row').filter({ hasText: 'nightly' }).getByText('certain hours only').waitFor()
+  await change('', '')
+  expect(await hours()).toBeNull()
+})

@@ -54,3 +54,80 @@ test('a page that the token may not use is not offered, and refused by its addre
   await page.getByText('lacks the scope admin:read').waitFor()
   expect(await page.getByRole('link', { name: 'System' }).count()).toBe(0)
 })
+
+test('pages that are left give their connections back, and go on when a person returns', async () => {
+  await using opened = await console.open('/jobs')
+  const { page } = opened
+  for (let visits = 0; visits < 8; visits++) {
+    const stream = page.waitForResponse(/\/api\/events$/)
+    await page.goto(`/console/jobs?visit=${visits}`)
+    await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
+    await stream
+  }
+  // A page that was kept is not loaded again.
+  for (let steps = 0; steps < 3; steps++) await page.goBack({ waitUntil: 'commit' })
+  expect(page.url()).toContain('visit=4')
+  const { id } = await console.call<{ id: string }>('/api/jobs', {
+    task: 'slug/text-to-image',
+    model_id: 'infer/demo',
+    inputs: { prompt: 'while away', width: 64, height: 64 },
+  })
+  await page.getByRole('link', { name: id }).waitFor()
+})
+
+test('a tab that is not looked at gives its connection back, and misses nothing', async () => {
+  await using opened = await console.open('/jobs')
+  const { page } = opened
+  await page.clock.install()
+  const stream = page.waitForResponse(/\/api\/events$/)
+  await page.reload()
+  await stream
+  await page.getByText('No jobs yet').or(page.getByRole('table')).waitFor()
+  const hide = (hidden: boolean) =>
+    page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, value: ${hidden} })
+      document.dispatchEvent(new Event('visibilitychange'))`)
+  await hide(true)
+  const ended = page.waitForEvent('requestfailed', request => request.url().endsWith('/api/events'))
+  await page.clock.fastForward(15_000)
+  await ended
+  const { id } = await console.call<{ id: string }>('/api/jobs', {
+    task: 'slug/text-to-image',
+    model_id: 'infer/demo',
+    inputs: { prompt: 'unseen', width: 64, height: 64 },
+  })
+  await hide(false)
+  await page.clock.fastForward(5_000)
+  await page.getByRole('link', { name: id }).waitFor()
+})
+
+test('where scroll bars take space, tabs have none', async () => {
+  await using opened = await console.open('/models')
+  const { page } = opened
+  await page.getByRole('tab', { name: 'Downloads' }).waitFor()
+  const heights = ({ scrollHeight, clientHeight }: { scrollHeight: number; clientHeight: number }) =>
+    scrollHeight - clientHeight
+  expect(await page.getByRole('tablist').evaluate(heights as never)).toBe(0)
+})
+
+test('a lost connection is said after a while, and what was missed appears when the server is back', async () => {
+  await using opened = await console.open('/models')
+  const { page, context } = opened
+  opened.expectErrors(/ERR_INTERNET_DISCONNECTED/)
+  await page.clock.install()
+  await page.reload()
+  const model = page.getByRole('link', { name: 'infer/demo' })
+  await model.waitFor()
+  await context.setOffline(true)
+  // The browser keeps the stream that was open: it is silent for as long as the server never is.
+  await page.clock.fastForward(45_000)
+  await page.clock.fastForward(5_000)
+  await page.getByText('The connection to the server is lost').waitFor()
+  await page.getByText('The server does not answer').first().waitFor()
+  expect(await model.count()).toBe(1)
+  await opened.expectAccessible()
+  await opened.screenshot('offline')
+  await page.getByRole('button', { name: 'Connect now' }).waitFor()
+  await context.setOffline(false)
+  await page.getByText('The connection to the server is lost').waitFor({ state: 'detached' })
+  await page.getByText('The server does not answer').waitFor({ state: 'detached' })
+})

@@ -26,6 +26,19 @@ async function addTask(page: Page, name: RegExp): Promise<void> {
   await page.getByRole('dialog', { name: 'Add a node' }).getByRole('button', { name }).click()
 }
 
+/** Drags a task from the palette, which makes room, and drops it right of the middle. */
+async function dropTask(page: Page, name: RegExp, onto: Locator): Promise<void> {
+  await page.getByRole('button', { name: 'Add node' }).first().click()
+  const palette = page.getByRole('dialog', { name: 'Add a node' })
+  await palette.getByRole('button', { name }).hover()
+  await page.mouse.down()
+  await page.mouse.move(500, 400, { steps: 3 })
+  await palette.waitFor({ state: 'detached' })
+  const { x, y, width, height } = (await onto.boundingBox())!
+  await page.mouse.move(x + width * 0.75, y + height / 2, { steps: 3 })
+  await page.mouse.up()
+}
+
 const chain = {
   name: 'Story',
   parameters: { topic: { type: 'string', default: 'the sea' } },
@@ -51,11 +64,17 @@ test('by mouse only, a person builds a workflow of three nodes, saves it, runs i
   await using opened = await console.open('/workflows', { size: desktop })
   const { page } = opened
   await page.getByText('No workflows yet').waitFor()
-  await page.getByRole('link', { name: 'New workflow' }).click()
-  await addTask(page, /^Chat/)
-  await addTask(page, /^Text to image/)
+  await page.getByRole('link', { name: 'New workflow' }).first().click()
+  await dropTask(page, /^Chat/, page.getByText('No nodes yet'))
+  await page.locator('.react-flow__node').waitFor()
+  await dropTask(page, /^Text to image/, page.getByLabel('Graph of the workflow'))
   await addTask(page, /^Text to speech/)
   const node = (id: string) => page.locator(`.react-flow__node[data-id="${id}"]`)
+  // Where it was dropped: in the right half of the graph, and the first stays left of it.
+  const left = async (id: string) => (await node(id).boundingBox())!.x
+  expect(await left('image')).toBeGreaterThan(await left('chat'))
+  await node('chat').getByRole('button', { name: 'All outputs' }).click()
+  await node('chat').getByText('finish_reason').waitFor()
   const answer = node('chat').getByTitle('Output choices[0].message.content')
   await node('speech').waitFor()
   await drag(page, answer, node('image').getByTitle('Input prompt'))
@@ -63,11 +82,15 @@ test('by mouse only, a person builds a workflow of three nodes, saves it, runs i
   await drag(page, answer, node('speech').getByTitle('Input input'))
   await expect.poll(() => page.locator('.react-flow__edge').count()).toBe(2)
   await opened.expectAccessible()
+  await node('chat').getByRole('button', { name: 'Fewer outputs' }).click()
   await button(page, 'Save').click()
   await page.getByText('Saved as version 1.').waitFor()
   await button(page, 'Run').click()
   await button(page.getByRole('dialog', { name: 'Run workflow' }), 'Run now').click()
-  await page.getByRole('tabpanel', { name: 'Run' }).getByRole('img', { name: 'Image of image' }).waitFor()
+  await page
+    .getByRole('tabpanel', { name: 'Run' })
+    .getByRole('img', { name: 'Image of image' })
+    .waitFor({ timeout: 30_000 })
   await node('image').getByRole('img', { name: 'Image of image' }).waitFor()
   await expect.poll(() => node('speech').locator('audio').count()).toBe(1)
   await opened.screenshot('workflow-editor')

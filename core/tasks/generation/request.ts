@@ -82,7 +82,11 @@ const sizeFields = {
     .nullish()
     .meta({ description: 'Pixels; rounded to a multiple of 16. Default: as `width`, or by `resolution`.' }),
 }
-const aspectRatio = z.enum(['16:9', '9:16', '1:1']).nullish().meta({ description: 'Width to height. Default: 16:9.' })
+const aspectRatio = (byDefault: string) =>
+  z
+    .enum(['16:9', '9:16', '1:1'])
+    .nullish()
+    .meta({ description: `Width to height. Default: ${byDefault}.` })
 const aspectRatioOrAuto = z
   .enum(['16:9', '9:16', '1:1', 'auto'])
   .nullish()
@@ -122,7 +126,13 @@ const strength = z.number().min(0).max(1).nullish().meta({
 })
 
 export const TextToImageRequest = z
-  .object({ prompt, ...common, ...sizeFields, aspect_ratio: aspectRatio, ...imageFields })
+  .object({
+    prompt,
+    ...common,
+    ...sizeFields,
+    aspect_ratio: aspectRatio('1:1, and 16:9 with `resolution`'),
+    ...imageFields,
+  })
   .meta({ id: 'TextToImageRequest', description: 'Images from a text.' })
 export const ImageToImageRequest = z
   .object({
@@ -148,7 +158,7 @@ export const InpaintingRequest = z
   })
   .meta({ id: 'InpaintingRequest', description: 'Images in which a masked area is created anew.' })
 export const TextToVideoRequest = z
-  .object({ prompt, ...common, ...sizeFields, aspect_ratio: aspectRatio, ...videoFields })
+  .object({ prompt, ...common, ...sizeFields, aspect_ratio: aspectRatio('16:9'), ...videoFields })
   .meta({ id: 'TextToVideoRequest', description: 'A video from a text.' })
 export const ImageToVideoRequest = z
   .object({ prompt, image_url: imageUrl, ...common, ...sizeFields, aspect_ratio: aspectRatioOrAuto, ...videoFields })

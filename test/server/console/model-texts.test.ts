@@ -50,7 +50,11 @@ test('a model is tested by the first of its tasks that has a short request', () 
     path: '/std/v1/rerank',
     body: { model: 'm', query: 'cat' },
   })
-  expect(testRequest({ model_id: 'm', tasks: ['slug/text-to-image'] })).toBeUndefined()
+  expect(testRequest({ model_id: 'm', tasks: ['slug/image-to-video', 'slug/text-to-image'] })).toMatchObject({
+    task: 'slug/text-to-image',
+    inputs: { width: 512 },
+  })
+  expect(testRequest({ model_id: 'm', tasks: ['slug/inpainting'] })).toBeUndefined()
 })
 
 test('the address of a model keeps the slashes of its id and nothing else', () => {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { shownHours } from '../../../server/console/app/pages/organizations/hours.ts'
 import { changeBody, createBody, type Token } from '../../../server/console/app/pages/organizations/token-body.ts'
 
 function form(fields: Record<string, string>, scopes: string[]): FormData {
@@ -18,6 +19,7 @@ const before = {
   tokens_per_minute: null,
   concurrent_requests: null,
   monthly_spend_limit: 25,
+  allowed_hours: null,
 } as Token
 /** The form of `before` as nobody has changed it. */
 const untouched = {
@@ -29,6 +31,9 @@ const untouched = {
   tokens_per_minute: '',
   concurrent_requests: '',
   monthly_spend_limit: '25',
+  hours_from: '',
+  hours_to: '',
+  hours_timezone: 'Europe/Oslo',
   enabled: 'on',
 }
 
@@ -59,6 +64,11 @@ test.each([
   ['no budget', { monthly_spend_limit: '' }, { monthly_spend_limit: null }],
   ['no restriction of models', { models: '' }, { models: null }],
   ['no end', { expires: 'never' }, { expires_at: null }],
+  [
+    'hours',
+    { hours_from: '08:00', hours_to: '17:00', hours_days: 'fri' },
+    { allowed_hours: { timezone: 'Europe/Oslo', ranges: [{ days: ['fri'], from: '08:00', to: '17:00' }] } },
+  ],
   ['a rate limit', { jobs: '3' }, { rate_limit: { api: 60, jobs: 3 } }],
 ] as const)('a change of %s sends only that', (_, change, body) => {
   expect(changeBody(form({ ...untouched, ...change }, ['user:read', 'user:write']), before, 1_000)).toEqual(body)
@@ -69,4 +79,14 @@ test('a box that is not ticked disables the token, but none that has ended', () 
   const scopes = ['user:read', 'user:write']
   expect(changeBody(form(unticked, scopes), before, 1_000)).toEqual({ status: 'disabled' })
   expect(changeBody(form(unticked, scopes), { ...before, status: 'expired' }, 1_000)).toEqual({})
+})
+
+const range = { days: ['mon' as const], from: '08:00', to: '17:00' }
+test.each([
+  ['always', null, ''],
+  ['one time of day', [range], '08:00'],
+  ['two times', [range, { ...range, from: '18:00', to: '19:00' }], undefined],
+  ['the whole day', [{ ...range, to: '24:00' }], undefined],
+])('the form shows hours that it can write: %s', (_, ranges, from) => {
+  expect(shownHours(ranges && { timezone: 'UTC', ranges })?.from).toBe(from)
 })

@@ -16,15 +16,27 @@ export function onSessionEnd(listener: (failure: ApiFailure) => void): () => voi
   return () => ended.delete(listener)
 }
 
+/**
+ * Ends the requests of a page that is left. Browsers keep such a page for the way back, with its open connections, and
+ * have only six to a server: without this the seventh page would wait for ever.
+ */
+let left = new AbortController()
+addEventListener('pagehide', () => left.abort())
+addEventListener('pageshow', ({ persisted }) => {
+  if (persisted) left = new AbortController()
+})
+
 /** Sends a request as this session; rejects with ApiFailure if nothing answers or the answer is an error. */
 export async function send(url: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(url instanceof Request ? url.headers : init.headers)
   for (const [name, value] of Object.entries(consoleHeaders)) headers.set(name, value)
+  const own = url instanceof Request ? url.signal : init.signal
+  const signal = own ? AbortSignal.any([own, left.signal]) : left.signal
   let response: Response
   try {
-    response = await fetch(url, { ...init, headers, credentials: 'same-origin' })
+    response = await fetch(url, { ...init, headers, signal, credentials: 'same-origin' })
   } catch (thrown) {
-    if (init.signal?.aborted || (url instanceof Request && url.signal.aborted)) throw thrown
+    if (own?.aborted) throw thrown
     throw unreachable()
   }
   if (response.ok) return response

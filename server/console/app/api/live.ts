@@ -19,10 +19,12 @@ type Listener = (events: readonly LiveEvent[]) => void
 const delayMs = (failures: number): number => Math.min(15_000, 1_000 * 2 ** Math.min(failures, 4))
 /** A connection that was silent for longer is dead: the server sends a comment every 15 s. */
 const silenceMs = 40_000
+/** A tab that is hidden for longer gives its connection back: browsers have six to a server for all tabs together. */
+const hiddenMs = 10_000
 
 /**
  * Opens the one event stream of this tab. It resumes after the last event when the connection breaks, the network comes
- * back or the machine wakes up. Listeners get the events of a frame together, so that a page renders once for all of
+ * back, the machine wakes up or the tab is seen again. Listeners get the events of a frame together, so that a page renders once for all of
  * them.
  */
 export function openLive() {
@@ -33,6 +35,7 @@ export function openLive() {
   let controller: AbortController | undefined
   let retry: ReturnType<typeof setTimeout> | undefined
   let silence: ReturnType<typeof setTimeout> | undefined
+  let rest: ReturnType<typeof setTimeout> | undefined
   let failures = 0
   let batch: LiveEvent[] = []
   let stopped = false
@@ -93,12 +96,27 @@ export function openLive() {
     retry = setTimeout(() => void connect(), delayMs(failures))
   }
 
+  /** Ends the connection until the tab is seen again. */
+  function sleep(): void {
+    clearTimeout(retry)
+    clearTimeout(silence)
+    controller?.abort()
+    controller = undefined
+    become('connecting')
+  }
+
   const wake = () => {
     if (!document.hidden && state !== 'live') void connect()
   }
+  const seen = () => {
+    clearTimeout(rest)
+    if (document.hidden) rest = setTimeout(sleep, hiddenMs)
+    else wake()
+  }
   addEventListener('online', wake)
-  document.addEventListener('visibilitychange', wake)
-  void connect()
+  addEventListener('pageshow', wake)
+  document.addEventListener('visibilitychange', seen)
+  if (!document.hidden) void connect()
 
   return {
     get state(): LiveState {
@@ -120,9 +138,11 @@ export function openLive() {
       stopped = true
       clearTimeout(retry)
       clearTimeout(silence)
+      clearTimeout(rest)
       controller?.abort()
       removeEventListener('online', wake)
-      document.removeEventListener('visibilitychange', wake)
+      removeEventListener('pageshow', wake)
+      document.removeEventListener('visibilitychange', seen)
     },
   }
 }

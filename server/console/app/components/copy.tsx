@@ -44,11 +44,11 @@ export function CopyText({ children }: { children: string }) {
 /** Lines of code or output, which scroll, with a button that copies them. */
 export function CodeBlock({ code, label }: { code: string; label: string }) {
   return (
-    <div className="bg-raised border-line relative rounded-md border">
-      <pre tabIndex={0} aria-label={label} className="max-h-96 overflow-auto p-3 pr-12 font-mono text-xs">
+    <div className="bg-raised border-line flex items-start rounded-md border">
+      <pre tabIndex={0} aria-label={label} className="max-h-96 min-w-0 flex-1 overflow-auto p-3 font-mono text-xs">
         <code>{code}</code>
       </pre>
-      <div className="bg-raised absolute top-1 right-1 rounded-md">
+      <div className="p-1">
         <CopyButton value={code} />
       </div>
     </div>

@@ -29,7 +29,7 @@ export function Tabs<Name extends string>({
         role="tablist"
         aria-label={label}
         onKeyDown={press}
-        className="border-line mb-4 flex gap-1 overflow-x-auto border-b"
+        className="mb-4 flex gap-1 overflow-x-auto shadow-[inset_0_-1px_var(--color-line)]"
       >
         {tabs.map(tab => (
           <button
@@ -41,7 +41,7 @@ export function Tabs<Name extends string>({
             aria-controls={`${id}-panel`}
             tabIndex={tab.id === current ? 0 : -1}
             onClick={() => choose(tab.id)}
-            className={`-mb-px border-b-2 px-3 py-2 whitespace-nowrap ${tab.id === current ? 'border-accent text-accent font-medium' : 'text-muted hover:text-text border-transparent'}`}
+            className={`border-b-2 px-3 py-2 whitespace-nowrap focus-visible:-outline-offset-2 ${tab.id === current ? 'border-accent text-accent font-medium' : 'text-muted hover:text-text border-transparent'}`}
           >
             {tab.name}
           </button>

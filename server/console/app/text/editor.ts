@@ -128,6 +128,7 @@ export const editorText = {
   structured: 'Written as YAML.',
   notYaml: 'This is not YAML.',
   palette: 'Add a node',
+  paletteHint: 'Choose a task, or drag it to its place in the graph.',
   searchTasks: 'Search tasks',
   categories: { text: 'Text', image: 'Images', video: 'Videos', audio: 'Audio' },
   modelsOf: (count: number) => (count === 0 ? 'no model' : count === 1 ? '1 model' : `${count} models`),

@@ -6,7 +6,7 @@ export const executionsText = {
   openWorkflows: 'Open workflows',
   noMatch: 'No execution matches this filter',
   filterStatus: 'State',
-  filterWorkflow: (id: string) => `Of the workflow ${id}`,
+  filterWorkflow: 'Of the workflow',
   any: 'Any',
   allWorkflows: 'All workflows',
   statuses: ['pending', 'running', 'completed', 'failed', 'cancelled', 'timed_out'],

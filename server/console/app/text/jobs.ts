@@ -12,6 +12,7 @@ export const jobsText = {
     cancelled: 'Cancelled',
     skipped: 'Skipped',
   } as Readonly<Record<string, string>>,
+  find: 'Open by id: job_…, q_… or exec_…, then Enter',
   filters: {
     label: 'Filters',
     status: 'State',
@@ -19,6 +20,9 @@ export const jobsText = {
     model: 'Model',
     token: 'Token',
     since: 'Created',
+    between: 'Between two times',
+    from: 'From',
+    until: 'Until',
     any: 'Any',
     clear: 'Clear filters',
     times: { '3600': 'Last hour', '86400': 'Last 24 hours', '604800': 'Last 7 days' } as Readonly<
@@ -54,6 +58,7 @@ export const jobsText = {
   inputs: 'Inputs',
   result: 'Result',
   noResult: 'There is no result yet.',
+  noResultEver: 'It ended without a result.',
   noResultKept: 'The result is not kept for this job.',
   facts: 'Facts',
   factNames: {

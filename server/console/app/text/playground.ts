@@ -112,6 +112,7 @@ export const playgroundText = {
     systemHint: 'What the model is told before the conversation.',
     parameters: 'Parameters and tools',
     message: 'Message',
+    example: 'Hello, who are you?',
     send: 'Send',
     stop: 'Stop',
     regenerate: 'Answer again',

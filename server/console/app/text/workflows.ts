@@ -25,6 +25,8 @@ export const workflowsText = {
   deleted: (name: string) => `${name} was deleted.`,
   versionsOf: (name: string) => `Versions of ${name}`,
   versionsAbout: 'Choose two versions to compare them.',
+  onlyVersion: 'There is one version',
+  onlyVersionNext: 'Each time the workflow is saved with changes, it gets another.',
   older: 'Older version',
   newer: 'Newer version',
   versionNumber: (version: number) => `Version ${version}`,

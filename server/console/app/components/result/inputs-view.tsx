@@ -1,4 +1,7 @@
+import { useState } from 'react'
 import { resultText } from '../../text/result.ts'
+import { Button } from '../button.tsx'
+import { countText } from '../format.ts'
 import { ownUrl } from '../own-url.ts'
 
 const typesByEnding: Record<string, 'image' | 'video' | 'audio'> = {
@@ -72,8 +75,24 @@ function InputValue({ name, value }: { name: string; value: unknown }) {
         {JSON.stringify(value, null, 2)}
       </pre>
     )
+  return <PlainText text={typeof value === 'string' ? value : JSON.stringify(value)} />
+}
+
+/** Characters of a text that are shown at first. */
+const fewCharacters = 1_000
+
+/** A text; a long one has a button that shows the rest. */
+function PlainText({ text }: { text: string }) {
+  const [whole, setWhole] = useState(text.length <= fewCharacters)
   return (
-    <span className="break-words whitespace-pre-wrap">{typeof value === 'string' ? value : JSON.stringify(value)}</span>
+    <span className="break-words whitespace-pre-wrap">
+      {whole ? text : `${text.slice(0, fewCharacters)}… `}
+      {!whole && (
+        <Button small onClick={() => setWhole(true)}>
+          {resultText.wholeText(countText(text.length))}
+        </Button>
+      )}
+    </span>
   )
 }
 

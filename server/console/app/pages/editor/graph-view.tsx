@@ -13,7 +13,7 @@ import {
   ReactFlow,
   type ReactFlowInstance,
 } from '@xyflow/react'
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { type DragEvent, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { Button } from '../../components/button.tsx'
 import { usePlaces } from '../../components/graph/use-places.ts'
 import { Empty } from '../../components/page-heading.tsx'
@@ -31,10 +31,12 @@ import {
   together,
 } from './document/edits.ts'
 import { type GraphEdge, graphOf, parametersId, placedCards } from './document/graph.ts'
+import { newNode } from './document/new-node.ts'
 import { inputOfHandle, orderHandles, outputOfHandle, type Ports } from './document/ports.ts'
 import { outputReference, upstreamOf } from './document/references.ts'
 import { useEditor } from './editor-context.ts'
 import { NodeCard, type NodeCardData } from './node-card.tsx'
+import { taskDragType } from './palette.tsx'
 
 type FlowNode = Node<NodeCardData>
 type FlowEdge = Edge<{ edge: GraphEdge }>
@@ -171,15 +173,30 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
   const mayConnect = ({ source, target }: { source: string; target: string }) =>
     !readOnly && source !== target && target !== parametersId && !upstreamOf(workflow, source).has(target)
 
+  const dropped = (event: DragEvent) => {
+    const task = tasks.get(event.dataTransfer.getData(taskDragType))
+    if (!task) return
+    event.preventDefault()
+    // The first node is alone and has no place yet.
+    const graphShown = drawn.cards.length > 0 ? flow.current : undefined
+    const at = graphShown?.screenToFlowPosition({ x: event.clientX, y: event.clientY })
+    const { id, edit } = newNode(task, workflow.nodes, at && { at, seen: graph.cards })
+    apply(edit)
+    select(id)
+  }
+  const dropping = readOnly ? {} : { onDragOver: allowTask, onDrop: dropped }
+
   if (drawn.cards.length === 0)
     return (
-      <Empty title={editorText.emptyGraph}>
-        <p>{editorText.emptyGraphNext}</p>
-        {!readOnly && <Button onClick={addNode}>{editorText.addNode}</Button>}
-      </Empty>
+      <div className="min-h-[28rem]" {...dropping}>
+        <Empty title={editorText.emptyGraph}>
+          <p>{editorText.emptyGraphNext}</p>
+          {!readOnly && <Button onClick={addNode}>{editorText.addNode}</Button>}
+        </Empty>
+      </div>
     )
   return (
-    <div className="border-line h-[28rem] overflow-hidden rounded-lg border lg:h-[calc(100dvh-13rem)]">
+    <div className="border-line h-[28rem] overflow-hidden rounded-lg border lg:h-[calc(100dvh-13rem)]" {...dropping}>
       <ReactFlow<FlowNode, FlowEdge>
         aria-label={editorText.graphLabel}
         className="[--xy-controls-button-background-color-hover:var(--color-raised)] [--xy-controls-button-border-color:var(--color-line)] [--xy-controls-button-color-hover:var(--color-text)]"
@@ -216,6 +233,10 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
       </ReactFlow>
     </div>
   )
+}
+
+function allowTask(event: DragEvent): void {
+  if (event.dataTransfer.types.includes(taskDragType)) event.preventDefault()
 }
 
 /** Shows the graph; if it is too wide, its beginning. */

@@ -18,6 +18,8 @@ export interface NodeCardData extends Record<string, unknown> {
   unfold: (key: string) => void
 }
 
+/** Pixels by which a part of a result stands right of what it is in. */
+const branchIndent = 12
 const portClass = '!bg-surface !border-control !size-3 !border-2'
 
 /** A node of the graph: task, model, state, and the ports that values are dragged between. */
@@ -90,10 +92,14 @@ export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps
           press={() => unfold(`in ${id}`)}
         />
       )}
-      {ports.outputs.map(({ path, kind }) => (
+      {ports.outputs.map(({ path, kind, branch }) => (
         <div key={path} className="relative flex h-6 items-center justify-end gap-2 px-3">
-          <span className="truncate" title={path}>
-            {path}
+          <span
+            className={`truncate ${branch ? 'flex-1' : ''}`}
+            style={branch && { paddingLeft: branch.depth * branchIndent }}
+            title={path}
+          >
+            {branch?.label ?? path}
           </span>
           {kind && <span className="text-muted">{kind}</span>}
           <Handle

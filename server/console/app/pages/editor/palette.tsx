@@ -1,25 +1,21 @@
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { type DragEvent, useState } from 'react'
 import { api, dataOf } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { SelectField } from '../../components/choice.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { SearchField } from '../../components/search-field.tsx'
 import { editorText } from '../../text/editor.ts'
-import { addNode } from './document/edits.ts'
-import { placeForNode } from './document/graph.ts'
-import { firstInputs } from './document/schema.ts'
-import { freeId, idForTask, insertWorkflow, sourceOf } from './document/source.ts'
+import { newNode } from './document/new-node.ts'
+import { insertWorkflow, sourceOf } from './document/source.ts'
 import type { TaskFacts } from './document/task-facts.ts'
 import { parseWorkflow } from './document/workflow-document.ts'
 import { useEditor } from './editor-context.ts'
 
 const categories = ['text', 'image', 'video', 'audio'] as const
 
-/** Inputs with which a new node can be run at once. */
-const beginnings: Record<string, Record<string, unknown>> = {
-  'std/chat-completion': { messages: [{ role: 'user', content: editorText.firstMessage }] },
-}
+/** The type of what is dragged from the palette: the id of a task. */
+export const taskDragType = 'application/x-infer-task'
 
 /** The tasks by what they make; one that no model does is offered last. */
 export function Palette({ close }: { close: () => void }) {
@@ -32,23 +28,20 @@ export function Palette({ close }: { close: () => void }) {
     )
     .sort((a, b) => Number(b.models.length > 0) - Number(a.models.length > 0))
   const add = (task: TaskFacts) => {
-    const id = freeId(idForTask(task.id), new Set(workflow.nodes.map(node => node.id)))
-    const position = placeForNode(workflow.nodes)
-    const inputs = { ...firstInputs(task.input_schema), ...beginnings[task.id] }
-    const [model] = task.models
-    apply(
-      addNode(id, {
-        ...(model === undefined ? {} : { model_id: model }),
-        task: task.id,
-        inputs,
-        ...(position ? { position } : {}),
-      }),
-    )
+    const { id, edit } = newNode(task, workflow.nodes)
+    apply(edit)
     select(id)
     close()
   }
+  const drag = ({ dataTransfer }: DragEvent, task: TaskFacts) => {
+    dataTransfer.setData(taskDragType, task.id)
+    dataTransfer.effectAllowed = 'copy'
+    // The graph is behind the dialog. Only after this event does the browser have what it shows at the pointer.
+    setTimeout(close)
+  }
   return (
     <Dialog title={editorText.palette} close={close} wide>
+      <p className="text-muted max-md:hidden">{editorText.paletteHint}</p>
       <SearchField value={search} change={setSearch} label={editorText.searchTasks} />
       {found.length === 0 && <p className="text-muted">{editorText.noTask}</p>}
       {categories.map(category => {
@@ -62,6 +55,8 @@ export function Palette({ close }: { close: () => void }) {
                   <li key={task.id}>
                     <button
                       type="button"
+                      draggable
+                      onDragStart={event => drag(event, task)}
                       onClick={() => add(task)}
                       className="border-line hover:bg-raised h-full w-full rounded-md border p-2 text-left"
                     >

@@ -13,10 +13,12 @@ import { InputsView } from '../../components/result/inputs-view.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { executionsText as text } from '../../text/executions.ts'
+import { taskNames } from '../../text/tasks.ts'
 import { ExecutionActions } from './execution-actions.tsx'
 import { NodeDetail } from './node-detail.tsx'
 import { TimeLine } from './time-line.tsx'
 import { type Execution, type ExecutionNode, useExecution } from './use-execution.ts'
+import { WorkflowName } from './workflow-name.tsx'
 
 const ExecutionGraph = lazy(() => import('./execution-graph.tsx'))
 
@@ -68,8 +70,8 @@ function Shown({ execution }: { execution: Execution }) {
         {workflow_id === null ? (
           text.unsaved
         ) : (
-          <Link href={`/workflows/${workflow_id}`} className="font-mono text-xs break-all hover:underline">
-            {workflow_id}
+          <Link href={`/workflows/${workflow_id}`} className="text-accent hover:underline">
+            <WorkflowName id={workflow_id} />
           </Link>
         )}
         {workflow_version !== null && ` · ${text.version(workflow_version)}`}
@@ -131,7 +133,7 @@ function NodeTable({ nodes, show }: { nodes: readonly ExecutionNode[]; show: (id
       ),
     },
     { name: text.columns.status, show: ({ status, progress }) => <JobStatus status={status} progress={progress} /> },
-    { name: text.node.task, wideOnly: true, show: ({ task }) => task },
+    { name: text.node.task, wideOnly: true, show: ({ task }) => taskNames[task] },
     { name: text.node.model, show: ({ model_id }) => model_id },
     {
       name: text.columns.duration,

@@ -13,6 +13,7 @@ import { Time } from '../../components/time.tsx'
 import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
+import { WorkflowName } from './workflow-name.tsx'
 
 type Summary = Schema<'ExecutionSummary'>
 
@@ -34,8 +35,8 @@ const columns: readonly Column<Summary>[] = [
       workflow_id === null ? (
         <span className="text-muted">{text.unsaved}</span>
       ) : (
-        <Link href={`/workflows/${workflow_id}`} className="font-mono text-xs break-all hover:underline">
-          {workflow_id}
+        <Link href={`/workflows/${workflow_id}`} className="hover:underline">
+          <WorkflowName id={workflow_id} />
         </Link>
       ),
   },
@@ -95,7 +96,9 @@ export function ExecutionList() {
         </div>
         {workflow !== undefined && (
           <>
-            <span className="pb-2 break-all">{text.filterWorkflow(workflow)}</span>
+            <span className="pb-2">
+              {text.filterWorkflow} <WorkflowName id={workflow} />
+            </span>
             <Button onClick={() => change('workflow', undefined)}>{text.allWorkflows}</Button>
           </>
         )}

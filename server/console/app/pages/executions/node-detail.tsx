@@ -14,6 +14,7 @@ import { TaskResult } from '../../components/result/task-result.tsx'
 import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
+import { taskNames } from '../../text/tasks.ts'
 import { type Execution, type ExecutionNode, hasEnded } from './use-execution.ts'
 
 /** One node of an execution: its inputs and result, why it waits or failed. */
@@ -51,7 +52,7 @@ export function NodeDetail({
       {node.cached && <Notice kind="info">{text.cached}</Notice>}
       <dl className="my-3 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
         <dt className="text-muted">{text.node.task}</dt>
-        <dd className="break-words">{node.task}</dd>
+        <dd className="break-words">{taskNames[node.task]}</dd>
         <dt className="text-muted">{text.node.model}</dt>
         <dd className="break-words">{node.model_id}</dd>
         {duration_ms !== null && (

@@ -13,6 +13,7 @@ import { Queried } from '../../components/queried.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
 import { jobsText } from '../../text/jobs.ts'
+import { taskNames } from '../../text/tasks.ts'
 import { JobActions } from './job-actions.tsx'
 import { JobFacts, JobUsage } from './job-facts.tsx'
 import { JobEvents, JobLog } from './job-log.tsx'
@@ -58,7 +59,7 @@ function Shown({ job }: { job: Job }) {
         }
         actions={<JobActions job={job} />}
       >
-        {job.task}
+        {taskNames[job.task]}
       </PageHeading>
       {waiting && (
         <Why title={jobsText.waiting} kind="info">
@@ -77,7 +78,7 @@ function Shown({ job }: { job: Job }) {
             {job.result !== null && job.result !== undefined ? (
               <TaskResult task={job.task} result={job.result} inputs={job.inputs} />
             ) : (
-              <p className="text-muted">{job.status === 'completed' ? jobsText.noResultKept : jobsText.noResult}</p>
+              <p className="text-muted">{noResultText(job)}</p>
             )}
           </Section>
           <Section title={jobsText.inputs}>
@@ -97,8 +98,15 @@ function Shown({ job }: { job: Job }) {
   )
 }
 
+function noResultText({ status }: Job): string {
+  if (status === 'completed') return jobsText.noResultKept
+  return hasEnded({ status }) ? jobsText.noResultEver : jobsText.noResult
+}
+
 function expected({ queue_position, waiting_for }: Job): string {
-  const position = queue_position === null ? [] : [jobsText.position(queue_position)]
+  // Of a queue the reason says it already.
+  const isSaid = queue_position === null || waiting_for?.reason === 'queue'
+  const position = isSaid ? [] : [jobsText.position(queue_position)]
   const seconds = waiting_for?.eta_seconds
   const starts = seconds === null || seconds === undefined ? [] : [jobsText.starts(durationText(seconds * 1_000))]
   const both = [...position, ...starts].join('. ')

@@ -6,6 +6,7 @@ import { Section } from '../../components/page-heading.tsx'
 import { Time } from '../../components/time.tsx'
 import { jobsText } from '../../text/jobs.ts'
 import type { Job } from './job-detail.tsx'
+import { useTokens } from './use-tokens.ts'
 
 const { factNames: names } = jobsText
 
@@ -33,7 +34,7 @@ export function JobFacts({ job }: { job: Job }) {
     [names.ran, span(job.metrics.run_ms)],
     [names.expires, time(job.expires_at)],
     [names.cost, job.cost !== null && costText(job.cost)],
-    [names.token, job.token_id],
+    [names.token, job.token_id && <TokenName key="token" id={job.token_id} />],
     [names.webhook, job.webhook_url],
     [names.metadata, metadataOf(job)],
   ]
@@ -78,6 +79,12 @@ function FactList({ title, rows }: { title: string; rows: readonly [name: string
       </dl>
     </Section>
   )
+}
+
+/** The name of a token, for those who may read tokens; its id for all others. */
+function TokenName({ id }: { id: string }) {
+  const name = useTokens()?.find(token => token.id === id)?.name
+  return name === undefined ? <span className="font-mono text-xs break-all">{id}</span> : <>{name}</>
 }
 
 function Id({ id }: { id: string }) {

@@ -3,37 +3,30 @@ import { api, dataOf } from '../../api/client.ts'
 import { useSession } from '../../api/session.ts'
 import { Button } from '../../components/button.tsx'
 import { SelectField } from '../../components/choice.tsx'
+import { TextField } from '../../components/text-field.tsx'
 import { jobsText } from '../../text/jobs.ts'
+import { useTokens } from './use-tokens.ts'
 
 /** The filters of the list by their names in the address. */
-export const filterNames = ['status', 'task', 'model_id', 'token_id', 'since'] as const
+export const filterNames = ['status', 'task', 'model_id', 'token_id', 'since', 'from', 'until'] as const
 export type FilterName = (typeof filterNames)[number]
 export type Filters = Partial<Record<FilterName, string>>
 
 const statuses = ['pending', 'processing', 'completed', 'failed', 'cancelled']
 const { filters: text } = jobsText
 const any = { value: '', name: text.any }
+/** The value of `since` for the time between `from` and `until`, which are as people type them: `2026-01-31T09:30`. */
+const between = 'between'
 
 /** The filters of the list of jobs: what is set is in the address, so that the list can be linked to. */
 export function JobFilters({ filters, change }: { filters: Filters; change: (filters: Filters) => void }) {
-  const { session, can } = useSession()
+  const { can } = useSession()
   const { data: tasks } = useQuery({
     queryKey: ['tasks'],
     queryFn: () => dataOf(api.GET('/api/tasks')),
     staleTime: 300_000,
   })
-  const organization = session.organization.id
-  const { data: tokens } = useQuery({
-    queryKey: ['tokens', organization],
-    queryFn: () =>
-      dataOf(
-        api.GET('/api/organizations/{organization}/tokens', {
-          params: { path: { organization }, query: { limit: 100 } },
-        }),
-      ),
-    enabled: can('admin:read'),
-    staleTime: 60_000,
-  })
+  const tokens = useTokens()
   const models = [...new Set((tasks?.tasks ?? []).flatMap(task => task.models))].sort()
   const of = (values: readonly { value: string; name: string }[], name: FilterName) => {
     const chosen = filters[name]
@@ -47,7 +40,10 @@ export function JobFilters({ filters, change }: { filters: Filters; change: (fil
         label={label}
         value={filters[name] ?? ''}
         options={of(values, name)}
-        onChange={event => change({ ...filters, [name]: event.target.value || undefined })}
+        onChange={event => {
+          const next = { ...filters, [name]: event.target.value || undefined }
+          change(next.since === between ? next : { ...next, from: undefined, until: undefined })
+        }}
       />
     </div>
   )
@@ -73,14 +69,40 @@ export function JobFilters({ filters, change }: { filters: Filters; change: (fil
         select(
           'token_id',
           text.token,
-          (tokens?.tokens ?? []).map(({ id, name }) => ({ value: id, name })),
+          (tokens ?? []).map(({ id, name }) => ({ value: id, name })),
         )}
       {select(
         'since',
         text.since,
-        Object.entries(text.times).map(([value, name]) => ({ value, name })),
+        [...Object.entries(text.times), [between, text.between] as const].map(([value, name]) => ({ value, name })),
       )}
+      {filters.since === between &&
+        (['from', 'until'] as const).map(name => (
+          <div key={name} className="min-w-52 flex-1">
+            <TextField
+              label={text[name]}
+              type="datetime-local"
+              value={filters[name] ?? ''}
+              onChange={event => change({ ...filters, [name]: event.target.value || undefined })}
+            />
+          </div>
+        ))}
       {Object.values(filters).some(Boolean) && <Button onClick={() => change({})}>{text.clear}</Button>}
     </fieldset>
   )
+}
+
+/** The part of a query that a time filter makes. Times are in Unix seconds. */
+export function createdQuery(
+  { since, from, until }: Filters,
+  nowMs: number,
+): { created_after?: number; created_before?: number } {
+  if (since === undefined) return {}
+  if (since !== between) return { created_after: Math.floor(nowMs / 1_000) - Number(since) }
+  const seconds = (text: string | undefined) => (text === undefined ? Number.NaN : Math.floor(Date.parse(text) / 1_000))
+  const [after, before] = [seconds(from), seconds(until)]
+  return {
+    ...(Number.isNaN(after) ? {} : { created_after: after }),
+    ...(Number.isNaN(before) ? {} : { created_before: before }),
+  }
 }

@@ -11,7 +11,9 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
-import { type Filters, filterNames, JobFilters } from './job-filters.tsx'
+import { taskNames } from '../../text/tasks.ts'
+import { FindJob } from './find-job.tsx'
+import { createdQuery, type Filters, filterNames, JobFilters } from './job-filters.tsx'
 
 export type JobSummary = Schema<'JobSummary'>
 
@@ -30,7 +32,7 @@ const columns: readonly Column<JobSummary>[] = [
   },
   { name: jobsText.columns.status, show: job => <JobStatus status={job.status} progress={job.progress} /> },
   { name: jobsText.columns.model, show: ({ model_id }) => model_id },
-  { name: jobsText.columns.task, wideOnly: true, show: ({ task }) => task },
+  { name: jobsText.columns.task, wideOnly: true, show: ({ task }) => taskNames[task] },
   { name: jobsText.columns.created, show: ({ created_at }) => <Time at={created_at} /> },
   {
     name: jobsText.columns.duration,
@@ -57,14 +59,13 @@ export function JobList() {
   const query = useQuery({
     queryKey: ['jobs', 'list', filters, after],
     queryFn: () => {
-      const { since, status, task, ...rest } = filters
-      const created = since === undefined ? {} : { created_after: Math.floor(Date.now() / 1_000) - Number(since) }
+      const { since: _since, from: _from, until: _until, status, task, ...rest } = filters
       return dataOf(
         api.GET('/api/jobs', {
           params: {
             query: {
               ...rest,
-              ...created,
+              ...createdQuery(filters, Date.now()),
               ...(status === undefined ? {} : { status: status as JobSummary['status'] }),
               ...(task === undefined ? {} : { task: task as JobSummary['task'] }),
               limit: pageSize,
@@ -93,6 +94,7 @@ export function JobList() {
   return (
     <>
       <PageHeading title={shellText.pages.jobs}>{jobsText.about}</PageHeading>
+      <FindJob />
       <JobFilters filters={filters} change={change} />
       <Queried query={query} lines={8}>
         {({ jobs, next_cursor }) => (

@@ -7,6 +7,8 @@ import { Queried } from '../../components/queried.tsx'
 import { Time } from '../../components/time.tsx'
 import { jobsText } from '../../text/jobs.ts'
 import { hasEnded, type Job } from './job-detail.tsx'
+import { readHistory } from './job-history.ts'
+import { type JobMoment, momentsOf } from './job-moments.ts'
 
 /** What the engine has written while the job ran. */
 export function JobLog({ job }: { job: Job }) {
@@ -35,38 +37,41 @@ export function JobLog({ job }: { job: Job }) {
   )
 }
 
-interface Moment {
-  type: string
-  at: number
-}
-
-/** The events of a job: those that its times say, and those that arrive while the page is open. */
+/** What happened to a job: what the server keeps, and what arrives while the page is open. */
 export function JobEvents({ job }: { job: Job }) {
-  const [arrived, setArrived] = useState<readonly Moment[]>([])
+  const { id } = job
+  const [arrived, setArrived] = useState<readonly JobMoment[]>([])
   useLiveEvents(['job.'], events => {
-    const own = events.filter(({ data }) => data.data?.job_id === job.id)
+    const own = events.filter(({ data }) => data.data?.job_id === id)
     if (own.length > 0)
-      setArrived(now => [...now, ...own.map(({ type, data }) => ({ type, at: data.created_at as number }))])
+      setArrived(now => [
+        ...now,
+        ...own.map(({ type, data }) => ({ type, at: data.created_at as number, attempt: Number(data.data.attempt) })),
+      ])
   })
-  const known: Moment[] = [
-    { type: 'job.created', at: job.created_at },
-    ...(job.started_at === null ? [] : [{ type: 'job.started', at: job.started_at }]),
-    ...(hasEnded(job) && job.finished_at !== null ? [{ type: `job.${job.status}`, at: job.finished_at }] : []),
-  ]
-  const all = [...known, ...arrived.filter(({ type }) => !known.some(one => one.type === type))]
+  const { data: past = [] } = useQuery({
+    queryKey: ['jobs', 'history', id],
+    queryFn: ({ signal }) => readHistory(id, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    retry: false,
+  })
   return (
     <Section title={jobsText.events}>
       <ol className="space-y-1">
-        {all
-          .toSorted((a, b) => a.at - b.at)
-          .map(({ type, at }, index) => (
-            <li key={`${type} ${index}`} className="flex justify-between gap-3">
-              <span>{jobsText.event[type] ?? type}</span>
-              <span className="text-muted">
-                <Time at={at} />
-              </span>
-            </li>
-          ))}
+        {momentsOf(job, past, arrived).map(({ type, at, attempt }) => (
+          <li key={`${type} ${attempt}`} className="flex justify-between gap-3">
+            <span>
+              {jobsText.event[type] ?? type}
+              {job.attempts > 1 && attempt > 0 && (
+                <span className="text-muted"> {jobsText.attempt(attempt, job.max_attempts)}</span>
+              )}
+            </span>
+            <span className="text-muted">
+              <Time at={at} />
+            </span>
+          </li>
+        ))}
       </ol>
     </Section>
   )

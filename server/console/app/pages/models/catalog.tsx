@@ -12,6 +12,7 @@ import { SearchField } from '../../components/search-field.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { modelsText } from '../../text/models.ts'
 import { tasksText } from '../../text/tasks.ts'
+import { useSearch } from './use-search.ts'
 
 type Entry = Schema<'ModelCatalog'>['models'][number]
 const { catalogColumns: names } = modelsText
@@ -61,7 +62,7 @@ export function Catalog({ add }: { add: (model: string) => void }) {
     queryFn: () => dataOf(api.GET('/api/model-catalog')),
     staleTime: 60_000,
   })
-  const [search, setSearch] = useState('')
+  const [search, setSearch] = useSearch()
   const [onlyFitting, setOnlyFitting] = useState(true)
   const words = search.trim().toLowerCase()
   const mayAdd = can('admin:write')

@@ -1,5 +1,4 @@
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
 import { Link } from 'wouter'
 import { api, dataOf, type Schema } from '../../api/client.ts'
 import { countText, sizeText } from '../../components/format.ts'
@@ -13,6 +12,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { modelsText } from '../../text/models.ts'
 import { tasksText } from '../../text/tasks.ts'
 import { priceTexts } from './price.ts'
+import { useSearch } from './use-search.ts'
 
 type Model = Schema<'ModelStatus'>
 const { columns: names } = modelsText
@@ -69,7 +69,7 @@ export function Configured() {
     queryFn: () => dataOf(api.GET('/api/model-status')),
     refetchInterval: 3_000,
   })
-  const [search, setSearch] = useState('')
+  const [search, setSearch] = useSearch()
   const words = search.trim().toLowerCase()
   return (
     <Queried query={query} lines={8}>

@@ -5,13 +5,26 @@ import { Button } from '../../components/button.tsx'
 import { Failed } from '../../components/failed.tsx'
 import { durationText } from '../../components/format.ts'
 import { Notice } from '../../components/notice.tsx'
+import { TaskResult } from '../../components/result/task-result.tsx'
 import { modelsText } from '../../text/models.ts'
-import { type TestRequest, testRequest } from './test-request.ts'
+import { createJobs, followJob, type Job } from '../playground/run/run-job.ts'
+import { type TestJob, type TestRequest, testRequest } from './test-request.ts'
 
 interface Outcome {
   ms: number
   text: string | null
   audio: string | null
+  job: Job | null
+}
+
+const none = { text: null, audio: null, job: null }
+
+async function runJob(model: string, { task, inputs }: TestJob): Promise<Outcome> {
+  const began = performance.now()
+  const [id] = await createJobs({ task, model, inputs })
+  const job = await followJob(id!, () => {}, new AbortController().signal)
+  if (job.status !== 'completed') throw new Error(job.error?.message ?? modelsText.notTested)
+  return { ...none, ms: performance.now() - began, job }
 }
 
 async function run({ path, body, read }: TestRequest): Promise<Outcome> {
@@ -24,16 +37,18 @@ async function run({ path, body, read }: TestRequest): Promise<Outcome> {
   const elapsed = () => performance.now() - began
   if (read) {
     const text = read((await response.json()) as never)
-    return { ms: elapsed(), text, audio: null }
+    return { ...none, ms: elapsed(), text }
   }
   const audio = URL.createObjectURL(await response.blob())
-  return { ms: elapsed(), text: null, audio }
+  return { ...none, ms: elapsed(), audio }
 }
 
 /** The test of a model: a short request, and its answer. */
 export function useModelTest(model: Schema<'ModelStatus'>) {
   const request = testRequest(model)
-  const { mutate, data, error, isPending } = useMutation({ mutationFn: () => run(request!) })
+  const { mutate, data, error, isPending } = useMutation({
+    mutationFn: () => ('path' in request! ? run(request) : runJob(model.model_id, request!)),
+  })
   const audio = data?.audio ?? null
   useEffect(() => () => void (audio !== null && URL.revokeObjectURL(audio)), [audio])
   return {
@@ -42,18 +57,23 @@ export function useModelTest(model: Schema<'ModelStatus'>) {
         {modelsText.test}
       </Button>
     ),
-    outcome: error ? (
+    outcome: isPending ? (
+      <Notice kind="info">{modelsText.testing}</Notice>
+    ) : error ? (
       <Failed failure={error} />
     ) : data ? (
-      <Notice kind="good">
-        <span>
-          {modelsText.tested(durationText(data.ms))} {data.text}
-        </span>
-        {audio !== null && (
-          // oxlint-disable-next-line jsx-a11y/media-has-caption
-          <audio controls src={audio} aria-label={modelsText.testPrompt} className="h-8" />
-        )}
-      </Notice>
+      <div className="space-y-3">
+        <Notice kind="good">
+          <span>
+            {modelsText.tested(durationText(data.ms))} {data.text}
+          </span>
+          {audio !== null && (
+            // oxlint-disable-next-line jsx-a11y/media-has-caption
+            <audio controls src={audio} aria-label={modelsText.testPrompt} className="h-8" />
+          )}
+        </Notice>
+        {data.job && <TaskResult task={data.job.task} result={data.job.result} inputs={data.job.inputs} />}
+      </div>
     ) : null,
   }
 }

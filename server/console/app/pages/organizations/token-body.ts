@@ -1,5 +1,6 @@
 import type { components } from '../../api/types.generated.ts'
 import { formNumber, formText, formTexts } from '../../components/form-text.ts'
+import { hoursIn } from './hours.ts'
 
 type Schemas = components['schemas']
 
@@ -15,6 +16,7 @@ function fieldsOf(form: FormData, nowSeconds: number) {
     .map(one => one.trim())
     .filter(Boolean)
   const expiry = formText(form, 'expires')
+  const hours = hoursIn(form)
   return {
     name: formText(form, 'name'),
     scopes: formTexts(form, 'scopes'),
@@ -23,6 +25,7 @@ function fieldsOf(form: FormData, nowSeconds: number) {
     tokens_per_minute: formNumber(form, 'tokens_per_minute'),
     concurrent_requests: formNumber(form, 'concurrent_requests'),
     monthly_spend_limit: formNumber(form, 'monthly_spend_limit'),
+    ...(hours === undefined ? {} : { allowed_hours: hours }),
     ...(expiry === 'unchanged'
       ? {}
       : {

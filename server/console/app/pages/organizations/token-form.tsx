@@ -10,6 +10,7 @@ import { dateText } from '../../components/format.ts'
 import { TextField } from '../../components/text-field.tsx'
 import { tokensText } from '../../text/organizations.ts'
 import { shellText } from '../../text/shell.ts'
+import { HoursField } from './hours-field.tsx'
 import { expirySeconds, type Token } from './token-body.ts'
 
 const text = tokensText.form
@@ -131,6 +132,7 @@ export function TokenForm({
                 defaultValue={(token && of(token)) ?? ''}
               />
             ))}
+            <HoursField hours={token?.allowed_hours ?? null} />
           </div>
         </details>
         {token && (token.status === 'active' || token.status === 'disabled') && (

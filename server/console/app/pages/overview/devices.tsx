@@ -79,7 +79,7 @@ const EngineRow = memo(function EngineRow({ engine }: { engine: Engine }) {
   const { model_id: model, state, slots, busy, memory_bytes: memory } = engine
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2">
-      <Link href={modelHref(model)} className="text-accent min-w-0 flex-1 break-all hover:underline">
+      <Link href={modelHref(model)} className="text-accent min-w-40 flex-1 break-words hover:underline">
         {model}
       </Link>
       <span className="text-muted text-xs tabular-nums">

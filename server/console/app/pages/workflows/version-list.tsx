@@ -7,7 +7,7 @@ import { useAnnounce } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
 import { Button, buttonClass } from '../../components/button.tsx'
 import { SelectField } from '../../components/choice.tsx'
-import { PageHeading, Section } from '../../components/page-heading.tsx'
+import { Empty, PageHeading, Section } from '../../components/page-heading.tsx'
 import { Queried } from '../../components/queried.tsx'
 import { Time } from '../../components/time.tsx'
 import { workflowsText } from '../../text/workflows.ts'
@@ -115,23 +115,27 @@ function Compare({ id, versions }: { id: string; versions: readonly Version[] })
           ))}
         </ul>
       </Section>
-      <Section title={workflowsText.compared(older, newer)}>
-        <div className="mb-3 grid grid-cols-2 gap-3">
-          <SelectField
-            label={workflowsText.older}
-            value={String(older)}
-            options={options}
-            onChange={event => setOlder(Number(event.target.value))}
-          />
-          <SelectField
-            label={workflowsText.newer}
-            value={String(newer)}
-            options={options}
-            onChange={event => setNewer(Number(event.target.value))}
-          />
-        </div>
-        <Difference id={id} older={older} newer={newer} />
-      </Section>
+      {versions.length === 1 ? (
+        <Empty title={workflowsText.onlyVersion}>{workflowsText.onlyVersionNext}</Empty>
+      ) : (
+        <Section title={workflowsText.compared(older, newer)}>
+          <div className="mb-3 grid grid-cols-2 gap-3">
+            <SelectField
+              label={workflowsText.older}
+              value={String(older)}
+              options={options}
+              onChange={event => setOlder(Number(event.target.value))}
+            />
+            <SelectField
+              label={workflowsText.newer}
+              value={String(newer)}
+              options={options}
+              onChange={event => setNewer(Number(event.target.value))}
+            />
+          </div>
+          <Difference id={id} older={older} newer={newer} />
+        </Section>
+      )}
     </div>
   )
 }

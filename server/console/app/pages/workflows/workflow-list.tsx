@@ -145,7 +145,10 @@ export function WorkflowList() {
             return asked ? (
               <Empty title={workflowsText.noMatch} />
             ) : (
-              <Empty title={workflowsText.empty}>{workflowsText.emptyNext}</Empty>
+              <Empty title={workflowsText.empty}>
+                <p>{workflowsText.emptyNext}</p>
+                {create}
+              </Empty>
             )
           return <Table label={shellText.pages.workflows} columns={columns} rows={rows} rowKey={({ id }) => id} />
         }}

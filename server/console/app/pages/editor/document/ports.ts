@@ -1,5 +1,5 @@
 import { type Link, outputText } from './references.ts'
-import { type InputPort, inputPorts, leavesOf, mainOutput, type Output, outputsOf } from './schema.ts'
+import { type InputPort, inputPorts, mainOutput, type Output, outputsOf } from './schema.ts'
 import type { TaskFacts } from './task-facts.ts'
 import type { Path, WorkflowNode } from './workflow-document.ts'
 
@@ -7,6 +7,8 @@ export interface OutputPort {
   /** `choices[0].message.content` */
   path: string
   kind: string
+  /** In the tree of all outputs: the last part of the path, and how many stand above it. */
+  branch?: { label: string; depth: number }
 }
 export interface Ports {
   inputs: InputPort[]
@@ -24,7 +26,7 @@ export function outputTree({ output_schema: schema }: Pick<TaskFacts, 'output_sc
 
 /**
  * The ports that a node shows: its required and filled inputs, its main output, and whatever a reference or `outputs`
- * names. `all` adds the other inputs or outputs.
+ * names. `all` adds the other inputs, or the whole result as a tree.
  */
 export function portsOf(
   node: WorkflowNode,
@@ -43,13 +45,21 @@ export function portsOf(
     }
   const tree = task ? outputTree(task) : []
   const main = mainOutput(tree)
-  const kinds = new Map<string, string>()
-  if (main) kinds.set(outputText(main.path), main.kind)
-  for (const path of node.outputs) kinds.set(path, kinds.get(path) ?? '')
-  for (const { from, output } of links) if (from === node.id) kinds.set(output, kinds.get(output) ?? '')
-  if (all.outputs) for (const { path, kind } of leavesOf(tree)) kinds.set(outputText(path), kind)
-  return { inputs, outputs: [...kinds].map(([path, kind]) => ({ path, kind })) }
+  const outputs = new Map<string, OutputPort>()
+  const add = (port: OutputPort) => void (outputs.has(port.path) || outputs.set(port.path, port))
+  const branches = all.outputs ? branchesOf(tree, 0) : []
+  if (main && !all.outputs) add({ path: outputText(main.path), kind: main.kind })
+  const named = [...node.outputs, ...links.filter(({ from }) => from === node.id).map(({ output }) => output)]
+  for (const path of named) if (!branches.some(branch => branch.path === path)) add({ path, kind: '' })
+  for (const branch of branches) add(branch)
+  return { inputs, outputs: [...outputs.values()] }
 }
+
+const branchesOf = (outputs: readonly Output[], depth: number): OutputPort[] =>
+  outputs.flatMap(({ path, kind, label, children }) => [
+    { path: outputText(path), kind, branch: { label, depth } },
+    ...branchesOf(children, depth + 1),
+  ])
 
 // The graph library puts the ids of ports into selectors, so they hold no quotes.
 export const inputHandle = (path: Path): string => `in:${encodeURIComponent(JSON.stringify(path))}`

@@ -17,6 +17,9 @@ import { type Conversation, useConversation } from './use-conversation.ts'
 
 const text = playgroundText.chat
 
+/** What the code asks before a person has written anything: a request without messages is refused. */
+const firstMessages = [{ role: 'user', text: text.example }] as const
+
 /** A conversation with a model, or the same questions to two of them side by side. */
 export function Chat({
   task,
@@ -51,7 +54,7 @@ export function Chat({
 
   const sees = models.every(({ features }) => features[task.id]?.includes('images'))
   const inputs = useMemo(
-    () => ({ messages: apiMessages(system, messages), ...parameters }),
+    () => ({ messages: apiMessages(system, messages.length > 0 ? messages : firstMessages), ...parameters }),
     [system, messages, parameters],
   )
   const send = (...more: Parameters<Conversation['ask']>) => {

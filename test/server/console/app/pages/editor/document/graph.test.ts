@@ -79,16 +79,27 @@ test.each([[['a "b"', 0, "c'd"]], [['messages', 1, 'content']], [['ü {x}']]])('
   expect(outputOfHandle(outputHandle(String(path[0])))).toBe(path[0])
 })
 
-test('a node shows the outputs that are taken, kept or wanted, and with all every one', () => {
-  const output_schema = { type: 'object', properties: { text: { type: 'string' }, id: { type: 'string' } } }
+test('a node shows the outputs that are taken, kept or wanted, and with all the whole result as a tree', () => {
+  const choice = { type: 'object', properties: { text: { type: 'string' }, index: { type: 'integer' } } }
+  const output_schema = {
+    type: 'object',
+    properties: { id: { type: 'string' }, choices: { type: 'array', items: choice } },
+  }
   const task = { input_schema: { type: 'object', properties: {} }, output_schema, media_fields: [] }
   expect(outputTree(task)).toBe(outputTree(task))
   const { workflow } = parseWorkflow(text())
   const node = { ...workflow.nodes[0]!, outputs: ['usage'] }
   const shown = (outputs: boolean) =>
-    portsOf(node, task as never, linksOf(workflow), { inputs: false, outputs }).outputs.map(({ path }) => path)
-  expect(shown(false)).toEqual(['text', 'usage', 'choices[0].text'])
-  expect(shown(true)).toEqual(['text', 'usage', 'choices[0].text', 'id'])
+    portsOf(node, task as never, linksOf(workflow), { inputs: false, outputs }).outputs
+  expect(shown(false).map(({ path }) => path)).toEqual(['choices[0].text', 'usage'])
+  expect(shown(true).map(({ path, branch }) => [path, branch?.depth, branch?.label])).toEqual([
+    ['usage', undefined, undefined],
+    ['id', 0, 'id'],
+    ['choices', 0, 'choices'],
+    ['choices[0]', 1, '[0]'],
+    ['choices[0].text', 2, 'text'],
+    ['choices[0].index', 2, 'index'],
+  ])
 })
 
 test.each([

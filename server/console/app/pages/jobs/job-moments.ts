@@ -1,0 +1,39 @@
+/** Something that happened to a job. */
+export interface JobMoment {
+  type: string
+  /** Unix seconds. */
+  at: number
+  attempt: number
+}
+
+/** What the times of a job say, which is kept longer than its events. */
+export interface JobTimes {
+  status: string
+  attempts: number
+  created_at: number
+  started_at: number | null
+  finished_at: number | null
+}
+
+const ends: readonly string[] = ['completed', 'failed', 'cancelled']
+
+/** Returns what is known to have happened, each once, in its order. */
+export function momentsOf(job: JobTimes, ...sources: readonly (readonly JobMoment[])[]): JobMoment[] {
+  const { attempts } = job
+  const found = new Map<string, JobMoment>()
+  const add = (moment: JobMoment) => {
+    // Only a start and a failed attempt happen more than once.
+    const again = moment.type === 'job.started' || moment.type === 'job.retrying'
+    const key = again ? `${moment.type} ${moment.attempt}` : moment.type
+    if (!found.has(key)) found.set(key, moment)
+  }
+  for (const moment of sources.flat()) add(moment)
+  add({ type: 'job.created', at: job.created_at, attempt: 0 })
+  if (job.started_at !== null) add({ type: 'job.started', at: job.started_at, attempt: attempts })
+  if (job.finished_at !== null && ends.includes(job.status))
+    add({ type: `job.${job.status}`, at: job.finished_at, attempt: attempts })
+  const order = ['job.created', 'job.started', 'job.retrying']
+  const rank = ({ type, attempt }: JobMoment): number =>
+    type === 'job.created' ? 0 : order.includes(type) ? 2 * attempt + order.indexOf(type) : Number.MAX_SAFE_INTEGER
+  return [...found.values()].toSorted((a, b) => rank(a) - rank(b))
+}
