@@ -49,6 +49,10 @@ def read_weights(file: str) -> dict[str, numpy.ndarray]:
     return weights
 
 
+def layer_count(weights: dict[str, numpy.ndarray], side: str) -> int:
+    return sum(key.startswith(f'{side}/layer_') and key.endswith('/ffn/linear_0/bias') for key in weights)
+
+
 def module_weights(weights: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
     """The weights by their names in transformers. Projections of one attention are fused in CTranslate2."""
     found: dict[str, numpy.ndarray] = {}
@@ -63,8 +67,7 @@ def module_weights(weights: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray
     for side in ('encoder', 'decoder'):
         put(f'{side}/layer_norm', f'{side}.layer_norm')
         found[f'model.{side}.embed_positions.weight'] = weights[f'{side}/position_encodings/encodings'].astype('float32')
-        count = 1 + max(int(key.split('/')[1][6:]) for key in weights if key.startswith(f'{side}/layer_') and 'norm/' not in key[:20])
-        for at in range(count):
+        for at in range(layer_count(weights, side)):
             old, new = f'{side}/layer_{at}', f'{side}.layers.{at}'
             own = f'{new}.self_attn'
             put(f'{old}/self_attention/layer_norm', f'{own}_layer_norm')
@@ -94,12 +97,11 @@ def write_transformers(source: str, target: str) -> WhisperForConditionalGenerat
     state = module_weights(weights)
     tokens, width = state['model.decoder.embed_tokens.weight'].shape
     start, end = special['<|startoftranscript|>'], special['<|endoftext|>']
-    layers = [sum(key.startswith(f'model.{side}.layers.') and key.endswith('fc1.bias') for key in state) for side in ('encoder', 'decoder')]
     config = WhisperConfig(
         vocab_size=tokens,
         d_model=width,
-        encoder_layers=layers[0],
-        decoder_layers=layers[1],
+        encoder_layers=layer_count(weights, 'encoder'),
+        decoder_layers=layer_count(weights, 'decoder'),
         encoder_attention_heads=int(weights['encoder/num_heads']),
         decoder_attention_heads=int(weights['decoder/num_heads']),
         encoder_ffn_dim=4 * width,
@@ -112,13 +114,14 @@ def write_transformers(source: str, target: str) -> WhisperForConditionalGenerat
     assert set(missing) <= {'proj_out.weight'} and not unexpected, (missing, unexpected)
     model.tie_weights()
     multilingual = '<|zh|>' in special and tokens > 51_864
+    tasks = {name: special[f'<|{name}|>'] for name in ('transcribe', 'translate')}
     languages = {token: id for token, id in special.items() if len(token) in (6, 7) and id in facts['lang_ids']}
     model.generation_config = GenerationConfig(
         alignment_heads=facts['alignment_heads'],
         begin_suppress_tokens=facts['suppress_ids_begin'],
         suppress_tokens=facts['suppress_ids'],
         is_multilingual=multilingual,
-        **({'lang_to_id': languages, 'task_to_id': {name: special[f'<|{name}|>'] for name in ('transcribe', 'translate')}} if multilingual else {}),
+        **({'lang_to_id': languages, 'task_to_id': tasks} if multilingual else {}),
         no_timestamps_token_id=special['<|notimestamps|>'],
         prev_sot_token_id=special['<|startofprev|>'],
         max_initial_timestamp_index=50,
@@ -170,9 +173,9 @@ def write_ggml(model: WhisperForConditionalGeneration, tokenizer: str, target: s
     byte_of = {character: byte for byte, character in bytes_to_unicode().items()}
     filters = WhisperFeatureExtractor().mel_filters.T.astype('<f4')
     with open(target, 'wb') as file:
-        sizes = (config.vocab_size, config.max_source_positions, config.d_model, config.encoder_attention_heads, config.encoder_layers)
-        texts = (config.max_target_positions, config.d_model, config.decoder_attention_heads, config.decoder_layers)
-        file.write(struct.pack('<12i', 0x67676D6C, *sizes, *texts, config.num_mel_bins, 1))
+        audio = (config.max_source_positions, config.d_model, config.encoder_attention_heads, config.encoder_layers)
+        text = (config.max_target_positions, config.d_model, config.decoder_attention_heads, config.decoder_layers)
+        file.write(struct.pack('<12i', 0x67676D6C, config.vocab_size, *audio, *text, config.num_mel_bins, 1))
         file.write(struct.pack('<2i', *filters.shape) + filters.tobytes())
         file.write(struct.pack('<i', len(vocabulary)))
         for _, token in vocabulary:
