@@ -38,9 +38,9 @@ export function installAdvice(engine: string, tasks: readonly Task[]): string {
   return installation ? `The engine '${engine}' is not installed on this machine. ${installation.advice}` : ''
 }
 
-function programOf({ name, installation }: Preset, { dataDir, path, tasks }: InstalledWhere): string | undefined {
-  const { program, environments = [] } = installation?.(tasks) ?? {}
+function programOf(preset: Preset, { dataDir, path, tasks }: InstalledWhere): string | undefined {
+  const { program, environments = [] } = preset.installation?.(tasks) ?? {}
   if (program === undefined) return undefined
-  const folders = [...environments, name].map(one => join(environmentsFolder(dataDir), one, 'bin'))
+  const folders = [...environments, preset.name].map(one => join(environmentsFolder(dataDir), one, 'bin'))
   return findProgram(program, [...folders, path].join(':'))
 }

@@ -6,7 +6,7 @@ import { routesOf } from './routes.ts'
 /**
  * Kokoro-FastAPI, an ASGI application: `source` is the folder of its repository, and the `uvicorn` of its environment starts
  * it. It opens its port when the model is loaded and warmed up, and uses the processor where it finds no GPU. Source: its
- * `main.py` and `config.py` of 0.8.1, read; not run.
+ * `main.py` and `config.py` of 0.8.1, run on the processor with random weights.
  */
 export const kokoroFastapi: Preset = {
   name: 'kokoro-fastapi',

@@ -79,7 +79,8 @@ async function* eventsOf(
         if (usage) heard.usage = { ...heard.usage, ...usage }
       }
     }
-    const text = (whole.text ?? heard.text).trim()
+    // Speaches ends its stream with an empty text.
+    const text = (whole.text || heard.text).trim()
     const logprobs = whole.logprobs ? { logprobs: whole.logprobs } : {}
     yield event({ type: 'transcript.text.done', text, ...logprobs, usage: durationUsage(seconds) })
   } catch (thrown) {

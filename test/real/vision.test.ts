@@ -35,7 +35,7 @@ describe.skipIf(folder === '' || !existsSync(program))('llama-server with an ima
     const projector = join(models, 'mmproj.gguf')
     writeFileSync(source, tinyChatRandom())
     writeFileSync(projector, tinyProjector())
-    images = createServer(async (request, response) => response.end(await png(request.url!.slice(1))))
+    images = createServer((request, response) => void png(request.url!.slice(1)).then(bytes => response.end(bytes)))
     images.listen(0, '127.0.0.1')
     await once(images, 'listening')
     origin = `http://127.0.0.1:${(images.address() as AddressInfo).port}`

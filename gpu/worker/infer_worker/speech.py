@@ -48,11 +48,13 @@ def library_of(model: str) -> Callable[[Options], Synthesizer]:
     names = set(os.listdir(model)) if os.path.isdir(model) else set()
     if any(name.startswith('kokoro') and name.endswith('.pth') for name in names):
         return speech_libraries.load_kokoro
+    if speech_libraries.kokoro_onnx_files(model) is not None:
+        return speech_libraries.load_kokoro_onnx
     if speech_libraries.is_parler(model):
         return speech_libraries.load_parler
     raise ValueError(
-        'it is no speech model that infer knows: a Piper voice (.onnx with .onnx.json), a folder of Kokoro (kokoro….pth) '
-        'or a folder of Parler-TTS'
+        'it is no speech model that infer knows: a Piper voice (.onnx with .onnx.json), a folder of Kokoro '
+        '(kokoro….pth, or kokoro….onnx with voices….bin) or a folder of Parler-TTS'
     )
 
 

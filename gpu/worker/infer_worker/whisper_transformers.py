@@ -3,10 +3,13 @@
 import threading
 from collections.abc import Iterator
 
-from .errors import Cancelled
+from .errors import Cancelled, invalid
 from .options import Options
 from .server import Request
 from .transcription import Call, Segment, Transcribe, Transcription, read_samples
+
+RATE = 16_000
+"""Samples per second that Whisper reads."""
 
 
 def load_transformers(options: Options) -> Transcribe:
@@ -24,9 +27,11 @@ def load_transformers(options: Options) -> Transcribe:
         model=options.model,
         device=options.device,
         dtype=usual if options.dtype == 'auto' else getattr(torch, options.dtype),
-        local_files_only=True,
     )
-    multilingual = bool(getattr(recognizer.model.generation_config, 'is_multilingual', True))
+    settings = recognizer.model.generation_config
+    multilingual = bool(getattr(settings, 'is_multilingual', True))
+    # Keys are tokens: <|en|>.
+    languages = {token[2:-2]: id for token, id in (getattr(settings, 'lang_to_id', None) or {}).items()}
     computing = threading.Lock()
 
     class Disconnected(StoppingCriteria):
@@ -38,13 +43,33 @@ def load_transformers(options: Options) -> Transcribe:
         def __call__(self, input_ids, _scores, **_more):  # noqa: ANN001, ANN204
             return torch.full((input_ids.shape[0],), self._request.cancelled.is_set(), device=input_ids.device)
 
+    def detect(samples) -> str | None:  # noqa: ANN001: numpy is imported late
+        """The spoken language. `generate` would detect it as well, but does not tell it."""
+        if not multilingual:
+            return 'en'
+        features = recognizer.feature_extractor(samples, sampling_rate=RATE, return_tensors='pt').input_features
+        with torch.inference_mode():
+            found = int(recognizer.model.detect_language(features.to(recognizer.device, recognizer.model.dtype))[0])
+        return next((code for code, id in languages.items() if id == found), None)
+
     def transcribe(call: Call, request: Request) -> Transcription:
         samples, rate = read_samples(call.audio)
+        if rate != RATE:
+            raise invalid(f'The audio must have {RATE} samples per second, not {rate}.', 'invalid_audio')
+        if call.translates and not multilingual:
+            raise invalid('The model knows English only, so it cannot translate.', 'unsupported_parameter')
+        known = sorted(languages) if multilingual else ['en']
+        if call.language is not None and known and call.language not in known:
+            raise invalid(f"'language' is {call.language}, but the model knows: {', '.join(known)}.")
+        language = call.language
+        if language is None and (languages or not multilingual):
+            with computing:
+                language = detect(samples)
         choices: dict = {'stopping_criteria': StoppingCriteriaList([Disconnected(request)])}
         if multilingual:
             choices['task'] = 'translate' if call.translates else 'transcribe'
-            if call.language is not None:
-                choices['language'] = call.language
+            if language is not None:
+                choices['language'] = language
         if call.temperature is not None:
             choices |= {'temperature': call.temperature, 'do_sample': True}
         if call.prompt is not None:
@@ -65,7 +90,7 @@ def load_transformers(options: Options) -> Transcribe:
                 raise Cancelled
             yield from pieces(found.get('chunks') or [], len(samples) / rate, call.words)
 
-        return Transcription(call.language, len(samples) / rate, segments())
+        return Transcription(language, len(samples) / rate, segments())
 
     return transcribe
 

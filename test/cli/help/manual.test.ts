@@ -36,6 +36,7 @@ const internal = new Set([
   'HF_MODULES_CACHE',
   'HF_TOKEN_PATH',
   'HF_HUB_DISABLE_IMPLICIT_TOKEN',
+  'HF_HUB_DISABLE_TELEMETRY',
 ])
 
 test('every environment variable that the program reads is in the help of some command', () => {

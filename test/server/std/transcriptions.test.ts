@@ -250,6 +250,7 @@ async function inHalves(response: Response) {
 
 test.each([
   ['openai', { ...delta('The cat sat on the mat.'), logprobs }, { ...delta(' The dog barked.'), logprobs }],
+  ['speaches', delta('The cat sat on the mat.'), delta(' The dog barked.')],
   ['vllm', delta('The cat sat on the mat.'), delta(' The dog barked.')],
   ['bare', delta('The cat sat on the mat.'), delta(' The dog barked.')],
 ])('the stream of an engine is relayed while it works: %s', async (as, ...deltas) => {
