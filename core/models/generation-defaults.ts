@@ -35,18 +35,13 @@ export const GenerationDefaults = z
       .max(50)
       .optional()
       .meta({ description: 'Steps of the model.', unit: 'steps', example: 4, with: model, absent: '30' }),
-    guidance_scale: z
-      .number()
-      .min(1)
-      .max(20)
-      .optional()
-      .meta({
-        description: 'How closely the model follows prompts.',
-        unit: 'factor',
-        example: 1,
-        with: model,
-        absent: '5',
-      }),
+    guidance_scale: z.number().min(1).max(20).optional().meta({
+      description: 'How closely the model follows prompts.',
+      unit: 'factor',
+      example: 1,
+      with: model,
+      absent: '5.0',
+    }),
     width: side('Width', 'height'),
     height: side('Height', 'width'),
     num_frames: z
@@ -55,18 +50,13 @@ export const GenerationDefaults = z
       .max(300)
       .optional()
       .meta({ description: 'Frames of videos.', unit: 'frames', example: 121, with: model, absent: '81' }),
-    fps: z
-      .int()
-      .min(1)
-      .max(60)
-      .optional()
-      .meta({
-        description: 'Frame rate of videos.',
-        unit: 'frames per second',
-        example: 24,
-        with: model,
-        absent: '16',
-      }),
+    fps: z.int().min(1).max(60).optional().meta({
+      description: 'Frame rate of videos.',
+      unit: 'frames per second',
+      example: 24,
+      with: model,
+      absent: '16',
+    }),
   })
   .optional()
   .meta({
