@@ -35,13 +35,23 @@ beforeAll(async () => {
   process.env.PATH = `${bin}:${path}`
   app = await startApp({
     limits: { cancel_grace: '10s' },
-    models: engines.flatMap(engine =>
-      faults.map(fault => ({
-        ...{ id: `${engine}${fault}`, engine, tasks, source: '/models/m', memory: '16MiB', stop_grace: '500ms' },
+    models: [
+      {
+        id: 'openai',
+        engine: 'custom',
+        protocol: 'openai',
+        command: [process.execPath, fixture, 'vllm', 'serve', 'm', '--served-model-name', 'openai', '--port', '{port}'],
+        ...{ tasks: ['slug/inpainting'], memory: '16MiB', devices: 'cpu', stop_grace: '500ms' },
         ...fakeNeeds,
-        ...(fault === 'option' ? { args: ['--unknown', '1'] } : fault ? { env: { FAKE_FAULT: fault } } : {}),
-      })),
-    ),
+      },
+      ...engines.flatMap(engine =>
+        faults.map(fault => ({
+          ...{ id: `${engine}${fault}`, engine, tasks, source: '/models/m', memory: '16MiB', stop_grace: '500ms' },
+          ...fakeNeeds,
+          ...(fault === 'option' ? { args: ['--unknown', '1'] } : fault ? { env: { FAKE_FAULT: fault } } : {}),
+        })),
+      ),
+    ],
   })
 }, 60_000)
 afterAll(async () => {
@@ -134,4 +144,14 @@ describe.each(engines)('%s', engine => {
     const model = async () => JSON.stringify(await ask(`/api/models/${engine}${fault}`))
     await expect.poll(model, { timeout: 30_000 }).toMatch(why)
   })
+})
+
+test('a mask reaches the route of OpenAI as RGBA in the size of the image', { timeout: 30_000 }, async () => {
+  const mask = sharp({ create: { width: 32, height: 16, channels: 3, background: 'white' } })
+  const mask_url = `data:image/png;base64,${(await mask.png().toBuffer()).toString('base64')}`
+  const { error, result } = await run('openai', 'inpainting', { ...inputs, image_url, mask_url })
+  expect(error).toBeNull()
+  expect(result.images[0]).toMatchObject({ width: 64, height: 64 })
+  const logs = JSON.stringify(await ask('/api/system/logs?model=openai&lines=100'))
+  expect(logs).toContain('Mask 64x64 type 6 for 64x64 type 2')
 })
