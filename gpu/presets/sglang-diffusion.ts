@@ -9,8 +9,9 @@ const fields: readonly EngineField[] = ['seed', 'negative_prompt', 'num_inferenc
 
 /**
  * SGLang for diffusion models, which it recognises by their `model_index.json`. It computes one request at a time and
- * reports the steps of videos. Without `output_format` it makes JPEG. It ignores masks. Source: the server arguments, the
- * request models, `/health` and the video routes of 0.5.23, read; not run.
+ * reports the steps of videos, though not with its diffusers backend. Without `output_format` it makes JPEG. It ignores
+ * masks. Source: the server arguments, request models, `/health` and video routes of 0.5.23, whose server was run for videos
+ * on the processor (`test/fixtures/sglang-session.json`); not on a GPU.
  */
 export const sglangDiffusion: Preset = {
   ...sglang,

@@ -1,12 +1,15 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
 import type { EngineRoute } from '../../../../core/models/engine-traits.ts'
+import { Model } from '../../../../core/models/model.ts'
 import type { GenerationCall, GenerationInputs } from '../../../../core/tasks/protocols/generation-call.ts'
 import { openaiImages } from '../../../../core/tasks/protocols/openai-images.ts'
 import { openaiVideos } from '../../../../core/tasks/protocols/openai-videos.ts'
+import { traitsOf } from '../../../../gpu/presets/presets.ts'
+import session from '../../../fixtures/sglang-session.json' with { type: 'json' }
 import { leaseOf } from './_elsewhere.ts'
 
 /** Answers of OpenAI-style servers that are errors, and the fields that an engine of one's own gets. */
@@ -195,4 +198,42 @@ test('a form for inpainting has the image and the mask', async () => {
 
 test('an id that would change the path is refused', async () => {
   expect((await generated(videos, { id: '../admin' })).end).toMatchObject({ code: 'worker_error' })
+})
+
+/**
+ * Recorded from SGLang 0.5.23, whose server and diffusers backend made a video with a tiny Wan pipeline on the processor;
+ * equal answers to polls and the paths of files are left out.
+ */
+describe('a recorded session of SGLang', () => {
+  test('becomes a video: the same requests in the same order, and a deletion at the end', async () => {
+    const left = [...session.video]
+    const { lease, sent } = await leaseOf(line => {
+      const { status, answer } = left[0]!.line === line ? left.shift()! : { status: 500, answer: `not ${line}` }
+      return typeof answer === 'string'
+        ? { status, type: 'video/mp4', body: answer }
+        : { status, type: 'application/json', body: JSON.stringify(answer) }
+    })
+    const own = mkdtempSync(join(tmpdir(), 'infer-openai-'))
+    onTestFinished(() => rmSync(own, { recursive: true }))
+    const model = Model.parse({ id: 'm', engine: 'sglang-diffusion', source: '/m', tasks: ['slug/text-to-video'] })
+    const route = traitsOf(model).routes['slug/text-to-video']!
+    const asked = { seed: 7, width: 96, height: 64, num_frames: 9, fps: 8, num_inference_steps: 6, guidance_scale: 5 }
+    const of = { ...call('slug/text-to-video', { ...asked, negative_prompt: null, extra: {} }), folder: own }
+    await expect(openaiVideos.generate(lease, route, of, AbortSignal.any([]), report, never)).resolves.toMatchObject({
+      type: 'completed',
+      files: [{ name: 'video.mp4', kind: 'video' }],
+    })
+    expect(left).toEqual([])
+    const form = await new Response(sent[0]!.body, { headers: { 'content-type': sent[0]!.type! } }).formData()
+    expect(Object.fromEntries(form)).toEqual({ ...session.fields, model: 'm', output_path: own })
+  })
+  test('a refusal keeps its words', async () => {
+    const { status, answer } = session.refused
+    const { lease } = await leaseOf({ status, type: 'application/json', body: JSON.stringify(answer) })
+    const end = openaiImages.generate(lease, images, call('slug/text-to-image'), AbortSignal.any([]), report, never)
+    await expect(end).rejects.toMatchObject({
+      code: 'invalid_value',
+      message: expect.stringContaining('does not support IMAGE output') as string,
+    })
+  })
 })
