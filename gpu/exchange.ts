@@ -189,8 +189,10 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
       this.#end(true)
       this.#notify(() => this.#listener.finished())
     } else if (this.#phase === 'refused') {
-      const { failureOf } = this.#link.options
-      const failure = failureOf(this.#status, Buffer.concat(this.#refusal).toString('utf8'), this.#call.path)
+      const body = Buffer.concat(this.#refusal)
+      const text = body.toString('utf8')
+      if (this.#call.isAnswer?.(text)) return this.#passOn(body)
+      const failure = this.#link.options.failureOf(this.#status, text, this.#call.path)
       const fittedBody = this.#fitted ? undefined : fitAnswer(this.#call.body, failure)
       if (fittedBody === undefined) return this.#fail(failure)
       this.#fitted = true
@@ -228,6 +230,15 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
         return this.#send()
       }
       this.#fail(this.#failure(describe(error, this.#phase === 'requesting'), error))
+    })
+  }
+
+  #passOn(body: Buffer): void {
+    this.#end(true)
+    this.#notify(() => {
+      this.#listener.accepted('')
+      this.#listener.chunk(body)
+      this.#listener.finished()
     })
   }
 

@@ -39,7 +39,7 @@ const maxStatusBytes = 64 << 10
 export async function isWorking(endpoint: Endpoint, path: string, headers: readonly string[]): Promise<boolean> {
   const { body } = await fetchHealth(endpoint, path, headers, 1_000, maxStatusBytes)
   if (body === '') return true
-  return /"status"\s*:\s*"(queued|generating)"/.test(body)
+  return /"status"\s*:\s*"(queued|generating|in_progress)"/.test(body)
 }
 
 /** Fetches the JSON description of an engine; null when it has none. Never throws. */

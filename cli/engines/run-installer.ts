@@ -7,6 +7,9 @@ import { printable } from '../paint.ts'
 /** Bytes of output that are kept for the message about a failure. */
 const keptOutput = 64 << 10
 
+const unreachable =
+  /NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|SSLError|Max retries exceeded|error sending request|dns error|tcp connect error|Failed to fetch|Connection refused|Temporary failure in name resolution/i
+
 /** What the output of pip, uv and venv says about a failure, with what to do. The first match counts. */
 const causes: readonly [pattern: RegExp, sentence: string][] = [
   [
@@ -22,7 +25,11 @@ const causes: readonly [pattern: RegExp, sentence: string][] = [
     'A package of the index differs from the one that infer was tested with, so it was not installed. Use another index: --index-url, or INFER_PYPI_INDEX.',
   ],
   [
-    /NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|SSLError|Max retries exceeded|error sending request|dns error|tcp connect error|Failed to fetch|Connection refused|Temporary failure in name resolution/i,
+    new RegExp(`(${unreachable.source})[^]*download\\.pytorch\\.org`, 'i'),
+    'The index of PyTorch cannot be reached. Check the network and the proxy (HTTPS_PROXY), or name another one with --torch-index-url, and run the command again: it continues.',
+  ],
+  [
+    unreachable,
     'The package index cannot be reached. Check the network and the proxy (HTTPS_PROXY), or name another index with --index-url, and run the command again: it continues.',
   ],
   [

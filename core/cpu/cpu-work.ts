@@ -4,6 +4,7 @@ import { type GgufHeader, readGgufHeader } from '../models/gguf-header.ts'
 import { type AudioLimits, type DecodedSamples, decodeAudio } from './audio-work.ts'
 import { type BodyOptions, type ReadBody, readBodyValue } from './body-work.ts'
 import {
+  alphaMaskOf,
   checkImage,
   type Encoding,
   encodeImage,
@@ -38,6 +39,18 @@ export const cpuWork = {
   }): Promise<Done<ReencodedImage>> {
     const value = await reencodeImage(image, rules, as)
     return { value, give: [value.bytes] }
+  },
+  async alphaMask({
+    mask,
+    image,
+    rules,
+  }: {
+    mask: ImageSource
+    image: ImageSource
+    rules: ImageRules
+  }): Promise<Done<Uint8Array>> {
+    const value = await alphaMaskOf(mask, image, rules)
+    return { value, give: [value] }
   },
   async encodeImage({
     image,

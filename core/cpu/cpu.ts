@@ -18,8 +18,8 @@ const parsedBytes = 256 << 10
 const ownsItsBytes = (bytes: Buffer): bytes is Buffer<ArrayBuffer> =>
   bytes.buffer instanceof ArrayBuffer && bytes.byteLength === bytes.buffer.byteLength
 
-/** Limits of images that engines write; no known model writes larger ones. */
-const thumbnailRules: ImageRules = {
+/** Limits of stored images, which were checked before; no known model writes larger ones. */
+const storedRules: ImageRules = {
   formats: ['jpeg', 'png', 'webp'],
   maxBytes: 512 << 20,
   maxPixels: 64_000_000,
@@ -80,12 +80,15 @@ export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsOptions> =
     /** Re-encodes an image: upright, sRGB, no metadata. With `give` its bytes are transferred. Throws Failure `invalid_image`. */
     reencode: (image: Buffer | string, rules: ImageRules, as: ReencodeAs, { give = false } = {}) =>
       own('images', 'reencodeImage', { image, rules, as }, give && typeof image !== 'string' ? { give: [image] } : {}),
+    /** Turns a mask with white areas into one with transparent areas, of the size of `image`. Throws Failure `invalid_image`. */
+    alphaMask: (mask: ImageSource, image: ImageSource) =>
+      own('images', 'alphaMask', { mask, image, rules: storedRules }),
     /** Writes an image in another format and quality. Throws Failure `invalid_image`. */
     encode: (image: ImageSource, rules: ImageRules, encoding: Encoding) =>
       own('images', 'encodeImage', { image, rules, encoding }),
     /** Makes a small WebP of an image. Throws Failure `invalid_image`. */
     thumbnail: (image: ImageSource, longestSide = 320) =>
-      own('images', 'thumbnail', { image, rules: thumbnailRules, longestSide }),
+      own('images', 'thumbnail', { image, rules: storedRules, longestSide }),
     /** Reads the header of a GGUF file, as `readGgufHeader`: skipping its vocabulary takes tens of milliseconds. */
     ggufHeader: (path: string) => own('bodies', 'ggufHeader', { path }),
     /** Decodes one audio file into another. Rejects with Failure `invalid_audio`, `disk_full`, or the signal's reason. */

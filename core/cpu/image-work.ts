@@ -98,6 +98,31 @@ export async function reencodeImage(source: ImageSource, rules: ImageRules, as: 
   return { bytes: new Uint8Array(data), format, width: info.width, height: info.height }
 }
 
+/**
+ * Returns a mask for OpenAI's image edits: an RGBA image of the size of `image`, transparent where `mask` is white. Its
+ * colours are those of `mask`, for servers that read the brightness instead, such as sd-server.
+ */
+export async function alphaMaskOf(mask: ImageSource, image: ImageSource, rules: ImageRules): Promise<Uint8Array> {
+  const { facts } = await head(image, rules)
+  const { bytes } = await head(mask, rules)
+  const size = { width: facts.width, height: facts.height }
+  const grey = sharp(bytes, rules.maxPixels)
+    .toColourspace('b-w')
+    .removeAlpha()
+    .resize({ ...size, fit: 'fill' })
+  const { data } = await decoded(grey.raw().toBuffer({ resolveWithObject: true }))
+  const pixels = new Uint8Array(4 * data.length)
+  for (let from = 0, to = 0; from < data.length; from++) {
+    const white = data[from]!
+    pixels[to++] = white
+    pixels[to++] = white
+    pixels[to++] = white
+    pixels[to++] = 255 - white
+  }
+  const made = loadSharp()(pixels, { raw: { ...size, channels: 4 } }).png({ compressionLevel: 3 })
+  return new Uint8Array(await decoded(made.toBuffer()))
+}
+
 /** Returns an image in another format with a quality from 0 to 100; PNG has none. Transparency becomes black in JPEG. */
 export async function encodeImage(
   source: ImageSource,

@@ -8,3 +8,5 @@ export type EngineField =
   | 'guidance_scale'
   | 'num_frames'
   | 'fps'
+  | 'strength'
+  | 'output_path'

@@ -39,6 +39,11 @@ export interface EngineRoute {
   workflow?: { file: string; settings: ComfyuiSettings }
   /** Fields of `openai-images` and `openai-videos` that the engine takes in addition to those of OpenAI. */
   fields?: readonly EngineField[]
+  /**
+   * What deleting an unfinished video does to the work, for `openai-videos`: it stops soon, or continues unseen. Default:
+   * not known, so the slot is free at once.
+   */
+  deletion?: 'stops' | 'continues'
 }
 
 /** The abilities of one kind of engine. Plain data, which core/tasks uses. */

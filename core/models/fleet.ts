@@ -127,6 +127,8 @@ export interface EngineCall {
   patienceMs?: number
   /** Where the engine reports the `status` of this work. If the request fails, the slot is free when the work has ended. */
   workPath?: string
+  /** Whether the body of an error answer is an answer all the same. It is then passed on like one. */
+  isAnswer?(body: string): boolean
   /** False: the caller collects the answer, of at most `maxBytes`. True: the answer is relayed without a limit. */
   stream: boolean
   maxBytes: number

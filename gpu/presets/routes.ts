@@ -41,6 +41,12 @@ export function withFields(routes: Routes, fields: readonly EngineField[]): Rout
   return routes
 }
 
+/** Returns the routes with what deleting an unfinished video does to the work. */
+export function withDeletion(routes: Routes, deletion: 'stops' | 'continues'): Routes {
+  for (const route of Object.values(routes)) route.deletion = deletion
+  return routes
+}
+
 /** Every route of an engine about which nothing is known but its protocol for images and videos. */
 export const everyRoute = ({ protocol }: Pick<Model, 'protocol'>): Routes =>
   routesOf([

@@ -2,15 +2,16 @@ import type { EngineField } from '../../core/models/engine-field.ts'
 import { openaiImages } from '../../core/tasks/protocols/openai-images.ts'
 import { openaiVideos } from '../../core/tasks/protocols/openai-videos.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
-import { routesOf, withFields } from './routes.ts'
+import { routesOf, withDeletion, withFields } from './routes.ts'
 import { sglang } from './sglang.ts'
 
 const fields: readonly EngineField[] = ['seed', 'negative_prompt', 'num_inference_steps', 'guidance_scale']
 
 /**
  * SGLang for diffusion models, which it recognises by their `model_index.json`. It computes one request at a time and
- * reports progress only at the end. Without `output_format` it makes JPEG. Source: the request models
- * and `/health` of 0.5.23, read; not run.
+ * reports the steps of videos, though not with its diffusers backend. Without `output_format` it makes JPEG. It ignores
+ * masks. Source: the server arguments, request models, `/health` and video routes of 0.5.23, whose server was run for videos
+ * on the processor (`test/fixtures/sglang-session.json`); not on a GPU.
  */
 export const sglangDiffusion: Preset = {
   ...sglang,
@@ -22,14 +23,24 @@ export const sglangDiffusion: Preset = {
     [
       ['sglang', 'serve', '--model-path', model.source ?? model.id, '--host', '127.0.0.1', '--port', '{port}'],
       ['--num-gpus', String(Math.max(1, gpus))],
+      // Otherwise it keeps every input and output; the folder of a video is a field of its request.
+      ['--output-path', '', '--input-save-path', ''],
       model.args,
     ].flat(),
   traits: model =>
     traitsFor(model, {
       ...noText,
       routes: {
-        ...withFields(routesOf([openaiImages]), [...fields, 'response_format', 'output_format']),
-        ...withFields(routesOf([openaiVideos]), [...fields, 'num_frames', 'fps']),
+        ...withFields(routesOf([openaiImages], ['slug/text-to-image', 'slug/image-to-image']), [
+          ...fields,
+          'response_format',
+          'output_format',
+        ]),
+        // A deletion only removes the entry of the video.
+        ...withDeletion(
+          withFields(routesOf([openaiVideos]), [...fields, 'num_frames', 'fps', 'output_path']),
+          'continues',
+        ),
       },
       features: [],
     }),

@@ -1,13 +1,17 @@
+import type { EngineField } from '../../core/models/engine-field.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openaiImages } from '../../core/tasks/protocols/openai-images.ts'
 import { openaiVideos } from '../../core/tasks/protocols/openai-videos.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
-import { routesOf, withFields } from './routes.ts'
+import { routesOf, withDeletion, withFields } from './routes.ts'
 import { vllm } from './vllm.ts'
 
+const fields: readonly EngineField[] = ['seed', 'negative_prompt', 'num_inference_steps', 'guidance_scale']
+
 /**
- * vLLM-Omni 0.26 and later for images, videos and speech. Its diffusion models compute one request at a time. The memory
- * fraction of vLLM does not apply to them. Source: the request models and `/health` of 0.30, read; not run.
+ * vLLM-Omni 0.26 and later for images, videos and speech. Its diffusion models compute one request at a time and report
+ * progress only at the end. The memory fraction of vLLM does not apply to them. Its edits take no `mask`. Source: the
+ * request models, `/health` and the video routes of 0.30, read; not run.
  */
 export const vllmOmni: Preset = {
   ...vllm,
@@ -26,21 +30,9 @@ export const vllmOmni: Preset = {
       ...noText,
       routes: {
         ...routesOf([openaiAudio], ['std/audio-speech']),
-        ...withFields(routesOf([openaiImages]), [
-          'response_format',
-          'seed',
-          'negative_prompt',
-          'num_inference_steps',
-          'guidance_scale',
-        ]),
-        ...withFields(routesOf([openaiVideos]), [
-          'seed',
-          'negative_prompt',
-          'num_inference_steps',
-          'guidance_scale',
-          'num_frames',
-          'fps',
-        ]),
+        ...withFields(routesOf([openaiImages], ['slug/text-to-image']), [...fields, 'response_format']),
+        ...withFields(routesOf([openaiImages], ['slug/image-to-image']), [...fields, 'response_format', 'strength']),
+        ...withDeletion(withFields(routesOf([openaiVideos]), [...fields, 'num_frames', 'fps']), 'stops'),
       },
       features: ['voice_cloning'],
       speech: { reference: { audio: 'ref_audio', text: 'ref_text' } },

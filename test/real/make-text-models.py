@@ -239,6 +239,7 @@ def speech_video() -> None:
         AutoencoderKLLTX2Video,
         FlowMatchEulerDiscreteScheduler,
         LTX2ImageToVideoPipeline,
+        LTX2Pipeline,
         LTX2VideoTransformer3DModel,
     )
     from diffusers.pipelines.ltx2 import LTX2TextConnectors
@@ -320,16 +321,17 @@ def speech_video() -> None:
         resnet_dilations=[[1, 3, 5]],
         output_sampling_rate=16000,
     )
-    LTX2ImageToVideoPipeline(
-        scheduler=FlowMatchEulerDiscreteScheduler(),
-        vae=vae,
-        audio_vae=audio,
-        text_encoder=encoder,
-        tokenizer=tokenizer,
-        connectors=connectors,
-        transformer=transformer,
-        vocoder=vocoder,
-    ).save_pretrained(FOLDER / 'speech-video')
+    for pipeline, name in ((LTX2ImageToVideoPipeline, 'speech-video'), (LTX2Pipeline, 'text-video')):
+        pipeline(
+            scheduler=FlowMatchEulerDiscreteScheduler(),
+            vae=vae,
+            audio_vae=audio,
+            text_encoder=encoder,
+            tokenizer=tokenizer,
+            connectors=connectors,
+            transformer=transformer,
+            vocoder=vocoder,
+        ).save_pretrained(FOLDER / name)
 
 
 def write(path: Path, value: object) -> None:

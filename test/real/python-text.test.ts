@@ -69,6 +69,7 @@ describe.skipIf(python === '')('the Python worker', () => {
         model('rife', 'slug/video-interpolation'),
         model('rife-moving', 'slug/video-interpolation'),
         model('speech-video', 'slug/speech-to-video'),
+        model('text-video', 'slug/text-to-video', 'slug/image-to-video'),
       ],
     })
     openai = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0, timeout: 2 * minutes })
@@ -275,6 +276,15 @@ describe.skipIf(python === '')('the Python worker', () => {
     )
     expect(again).toBe(sine)
     expect(noise).not.toBe(sine)
+  })
+
+  test('LTX-2 makes videos with audio of its own', { timeout: 4 * minutes }, async () => {
+    const size = { image_size: { width: 96, height: 80 }, fps: 8, num_frames: 9, num_inference_steps: 2, seed: 7 }
+    const made = await video('text-video/text-to-video', { prompt: 'rain', ...size }, 'rain.mp4')
+    expect(probed(made)).toEqual({ codecs: ['h264', 'aac'], size: [96, 80], frames: 9 })
+    const image_url = dataUrl('image/png', join(folder, 'face.png'))
+    const moved = await video('text-video/image-to-video', { prompt: 'rain', image_url, ...size }, 'moved.mp4')
+    expect(probed(moved)).toEqual({ codecs: ['h264', 'aac'], size: [96, 80], frames: 9 })
   })
 
   test('a cancelled video stops between steps', { timeout: 2 * minutes }, async () => {

@@ -1,9 +1,10 @@
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import sharp from 'sharp'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Client } from 'undici'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { startApp, type TestApp } from '../_app.ts'
 
 /**
@@ -13,8 +14,9 @@ import { startApp, type TestApp } from '../_app.ts'
 const python = process.env.INFER_REAL_PYTHON ?? ''
 const worker = join(import.meta.dirname, '..', '..', 'gpu', 'worker')
 const minutes = 60_000
-/** Kilobytes of address space: what the loaded worker needs (3.7 GB), and a little more. */
-const addressSpace = 4_200_000
+const workerEnvironment = { ...process.env, PYTHONPATH: worker, PYTHONDONTWRITEBYTECODE: '1' }
+/** Kilobytes of address space: what the loaded worker needs (4.2 GB with PyTorch 2.15), and what small videos need. */
+const addressSpace = 6_000_000
 
 // oxlint-disable-next-line no-explicit-any
 type Json = any
@@ -39,7 +41,7 @@ describe.skipIf(python === '')('the Python worker', () => {
       command: [
         'sh',
         '-c',
-        `ulimit -v ${addressSpace} && exec "$@"`,
+        `ulimit -S -v ${addressSpace} && exec "$@"`,
         'sh',
         python,
         '-m',
@@ -101,6 +103,19 @@ describe.skipIf(python === '')('the Python worker', () => {
     const response = await app.fetch(url.replace(app.url, ''))
     expect(response.status).toBe(200)
     return Buffer.from(await response.arrayBuffer())
+  }
+  /** The process that runs a model. */
+  function workerOf(id: string): string {
+    const found = readdirSync('/proc').find(pid => {
+      try {
+        const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+        return command.startsWith(`${python}\0-m\0infer_worker\0`) && command.includes(`${join(folder, id)}\0`)
+      } catch {
+        return false
+      }
+    })
+    expect(found).toBeDefined()
+    return found!
   }
   const small = { width: 64, height: 64, num_inference_steps: 4, seed: 7 }
 
@@ -184,6 +199,57 @@ describe.skipIf(python === '')('the Python worker', () => {
     }
   })
 
+  test('a video has as many previews as its call names, each its middle frame', { timeout: 3 * minutes }, async () => {
+    const options = ['--model', join(folder, 'wan'), '--id', 'wan', '--task', 'slug/text-to-video', '--threads', '2']
+    const socket = join(folder, 'previews.sock')
+    const worker = spawn(python, ['-m', 'infer_worker', ...options, '--socket', socket], { env: workerEnvironment })
+    onTestFinished(() => void worker.kill('SIGKILL'))
+    const dispatcher = new Client('http://localhost', { socketPath: socket })
+    onTestFinished(() => dispatcher.destroy())
+    await expect
+      .poll(async () => (await dispatcher.request({ method: 'GET', path: '/health' })).statusCode, {
+        timeout: 2 * minutes,
+        interval: 100,
+      })
+      .toBe(200)
+    const output = join(folder, 'previews')
+    mkdirSync(output)
+    const inputs = {
+      prompt: 'a cat',
+      negative_prompt: null,
+      seed: 1,
+      width: 96,
+      height: 64,
+      num_frames: 9,
+      fps: 8,
+      num_inference_steps: 6,
+      guidance_scale: 5,
+      image: null,
+      mask: null,
+      extra: {},
+      previews: 2,
+    }
+    const answer = await dispatcher.request({
+      method: 'POST',
+      path: '/v1/generate',
+      body: JSON.stringify({ task: 'slug/text-to-video', model: 'wan', inputs, folder: output }),
+    })
+    const messages = (await answer.body.text())
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line) as Json)
+    expect(messages.at(-1)).toMatchObject({ type: 'completed' })
+    const previews = messages.filter(({ type }) => type === 'preview')
+    expect(previews).toHaveLength(2)
+    for (const { data } of previews)
+      expect(await sharp(Buffer.from(data as string, 'base64')).metadata()).toMatchObject({
+        format: 'png',
+        width: 96,
+        height: 64,
+      })
+    expect(previews[0].data).not.toBe(previews[1].data)
+  })
+
   test('cancelled in the middle, out of memory, and right again afterwards', { timeout: 4 * minutes }, async () => {
     const inputs = { prompt: 'a cat', seed: 1, width: 96, height: 64, num_frames: 9, fps: 8 }
     const long = await submit('slug/text-to-video', 'wan', { ...inputs, num_inference_steps: 50, num_frames: 81 })
@@ -200,5 +266,29 @@ describe.skipIf(python === '')('the Python worker', () => {
 
     const retried = await ended(await submit('slug/text-to-video', 'wan', { ...inputs, num_inference_steps: 2 }))
     expect(retried.status).toBe('completed')
+  })
+
+  test('a job that ran out of memory is tried again and completes', { timeout: 4 * minutes }, async () => {
+    const inputs = { prompt: 'a cat', seed: 1, fps: 8, num_inference_steps: 2 }
+    await ended(await submit('slug/text-to-video', 'wan', { ...inputs, width: 96, height: 64, num_frames: 9 }))
+    const pid = workerOf('wan')
+    const allow = (kilobytes: number) => run('prlimit', ['--pid', pid, `--as=${kilobytes * 1024}:`])
+    // Other work has taken the memory; its frames alone are 120 MB.
+    allow(Number(/VmSize:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) + 32_000)
+    const large = { ...inputs, width: 640, height: 480, num_frames: 33 }
+    const id = await submit('slug/text-to-video', 'wan', large, { max_attempts: 5 })
+    await expect
+      .poll(async () => JSON.stringify(await ask(`/api/jobs/${id}`)), { timeout: minutes, interval: 20 })
+      .toContain('640 × 480 × 33 frames did not fit')
+    allow(addressSpace)
+    const job = await ended(id)
+    expect(job.error).toBeNull()
+    expect(job.attempts).toBeGreaterThan(1)
+    expect(workerOf('wan')).toBe(pid)
+    const path = join(folder, 'retried.mp4')
+    writeFileSync(path, await bytesOf(job.result.video.url as string))
+    expect(run('ffprobe', ['-v', 'error', '-show_entries', 'stream=nb_frames', '-of', 'csv=p=0', path]).trim()).toBe(
+      '33',
+    )
   })
 })

@@ -33,6 +33,34 @@ describe.skipIf(folder === '' || !existsSync(source) || !existsSync(server))('sd
           args: ['-t', '2'],
           dispatch_wait_ms: '120s',
         },
+        {
+          id: 'sd-openai',
+          slug: 'real/sd-openai',
+          engine: 'custom',
+          protocol: 'openai',
+          command: [
+            'sd-server',
+            '--listen-ip',
+            '127.0.0.1',
+            '--listen-port',
+            '{port}',
+            '-m',
+            source,
+            '-t',
+            '2',
+            '--steps',
+            '2',
+            '--cfg-scale',
+            '1',
+          ],
+          health_path: '/v1/models',
+          sandbox_read: [folder],
+          devices: 'cpu',
+          memory: '3GiB',
+          concurrency: 1,
+          tasks: ['slug/text-to-image', 'slug/image-to-image', 'slug/inpainting', 'std/image-edit'],
+          dispatch_wait_ms: '120s',
+        },
       ],
     })
   }, 60_000)
@@ -44,8 +72,8 @@ describe.skipIf(folder === '' || !existsSync(source) || !existsSync(server))('sd
   // oxlint-disable-next-line no-explicit-any
   type Json = any
   const ask = async (path: string, options: object = {}): Promise<Json> => (await app.fetch(path, options)).json()
-  async function submit(task: string, body: object): Promise<string> {
-    const answer = await ask(`/slug/real/sd/${task}`, { body: { ...small, ...body } })
+  async function submit(task: string, body: object, model = 'sd'): Promise<string> {
+    const answer = await ask(`/slug/real/${model}/${task}`, { body: { ...small, ...body } })
     expect(answer).toMatchObject({ request_id: expect.any(String) as string })
     return answer.request_id as string
   }
@@ -92,6 +120,22 @@ describe.skipIf(folder === '' || !existsSync(source) || !existsSync(server))('sd
     const mask_url = `data:image/png;base64,${black.toString('base64')}`
     const inpainting = await submit('inpainting', { image_url, mask_url })
     expect((await followed(inpainting)).last).toMatchObject({ status: 'COMPLETED' })
+  })
+
+  test('the same by the image routes of OpenAI', { timeout: 900_000 }, async () => {
+    const run = async (task: string, body: object): Promise<string> => {
+      const id = await submit(task, { ...body, negative_prompt: undefined }, 'sd-openai')
+      expect((await followed(id)).last).toMatchObject({ status: 'COMPLETED' })
+      return imageOf(id)
+    }
+    const image_url = await run('text-to-image', {})
+    expect(await run('image-to-image', { image_url })).not.toBe(image_url)
+    const mask = async (background: string) => {
+      const grey = sharp({ create: { width: 32, height: 32, channels: 3, background } })
+      return `data:image/png;base64,${(await grey.png().toBuffer()).toString('base64')}`
+    }
+    const kept = await run('inpainting', { image_url, mask_url: await mask('black') })
+    expect(await run('inpainting', { image_url, mask_url: await mask('white') })).not.toBe(kept)
   })
 
   test('a video of a model for images', { timeout: 120_000 }, async () => {

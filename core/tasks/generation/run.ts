@@ -1,4 +1,7 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Limits } from '../../config.ts'
+import type { Cpu } from '../../cpu/cpu.ts'
 import { Failure } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
 import type { EngineWorkspace } from '../../files/workspaces.ts'
@@ -20,6 +23,7 @@ import { makesImages } from './prepare.ts'
 interface GenerationRunnerOptions extends OutputOwners {
   files: OutputOwners['files'] & Pick<Files, 'find' | 'workspace' | 'workspaceFor'>
   registry: Pick<Registry, 'find' | 'catalog'>
+  cpu: OutputOwners['cpu'] & Pick<Cpu, 'alphaMask'>
   /** Stores the file at a URL that an engine answered. */
   download: ReturnType<typeof openDownload>
   limits: Pick<Limits, 'output_size' | 'cancel_grace'>
@@ -29,7 +33,7 @@ const mediaKinds: readonly MediaKind[] = ['image', 'mask', 'video', 'audio']
 
 /** Runs generation jobs: the engine writes into a folder of the run, from which its files are copied. */
 export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
-  const { files, registry, limits, download } = owners
+  const { files, registry, limits, download, cpu } = owners
 
   /** Replaces the ids of files in the stored inputs by paths that the engine can read. */
   async function inputsOf(job: JobRecord, stored: GenerationInputs, workspace: EngineWorkspace): Promise<EngineInputs> {
@@ -73,10 +77,15 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
       // An engine that writes into a deleted folder could crash and fail all its other requests.
       const keepFolder = () => workspace.linger(2 * limits.cancel_grace)
       signal.addEventListener('abort', keepFolder, { once: true })
-      const call: GenerationCall = { task, model: entry.traits.upstreamId, inputs, folder }
-      const began = performance.now()
       const route = entry.traits.routes[task]!
       const protocol = generationProtocol(route)
+      if (protocol.alphaMasks && inputs.mask !== null && inputs.image !== null) {
+        const mask = join(folder, 'alpha-mask.png')
+        await writeFile(mask, await cpu.alphaMask(inputs.mask, inputs.image), { mode: 0o600 })
+        inputs.mask = mask
+      }
+      const call: GenerationCall = { task, model: entry.traits.upstreamId, inputs, folder }
+      const began = performance.now()
       const completed = await protocol.generate(lease, route, call, signal, previewLimit(report, inputs), file =>
         download({ ...file, organizationId: job.organizationId }),
       )

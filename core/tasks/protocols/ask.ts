@@ -3,7 +3,7 @@ import type { EngineCall, EngineListener, Lease } from '../../models/fleet.ts'
 import type { Droppable } from '../chat/truncation.ts'
 import { openShortened } from './open-shortened.ts'
 
-interface AskOptions extends Pick<EngineCall, 'method' | 'contentType' | 'patienceMs' | 'workPath'> {
+interface AskOptions extends Pick<EngineCall, 'method' | 'contentType' | 'patienceMs' | 'workPath' | 'isAnswer'> {
   /** What is left out of a body whose prompt is too long. */
   droppable?: Droppable | undefined
 }

@@ -7,7 +7,10 @@ import type { EngineInputs, GenerationCall } from './generation-call.ts'
 export type FieldValue = string | number | boolean | object
 
 /** Returns the fields of a request that OpenAI does not have, as far as the engine takes them. */
-export function furtherFields({ inputs }: GenerationCall, { fields = [] }: EngineRoute): Record<string, FieldValue> {
+export function furtherFields(
+  { inputs, folder }: GenerationCall,
+  { fields = [] }: EngineRoute,
+): Record<string, FieldValue> {
   const values: Partial<Record<EngineField, FieldValue | null>> = {
     response_format: 'b64_json',
     output_format: inputs.output_format,
@@ -17,6 +20,8 @@ export function furtherFields({ inputs }: GenerationCall, { fields = [] }: Engin
     guidance_scale: inputs.guidance_scale,
     num_frames: inputs.num_frames,
     fps: inputs.fps,
+    strength: inputs.image === null ? null : inputs.strength,
+    output_path: folder,
   }
   const known = fields.flatMap((name): [string, FieldValue][] => {
     const value = values[name]

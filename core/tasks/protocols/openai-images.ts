@@ -14,13 +14,15 @@ const patienceMs = 600_000
 /** Characters of a rewritten prompt. */
 const maxPrompt = 32_000
 
-/**
- * The image routes of OpenAI: JSON for generations, a form for edits, base64 or URLs in the answer. Masks are not offered:
- * an OpenAI mask marks areas by transparency, ours by white.
- */
+/** The image routes of OpenAI: JSON for generations, a form for edits, base64 or URLs in the answer. */
 export const openaiImages: GenerationProtocol = {
   name: 'openai-images',
-  paths: { 'slug/text-to-image': '/v1/images/generations', 'slug/image-to-image': '/v1/images/edits' },
+  paths: {
+    'slug/text-to-image': '/v1/images/generations',
+    'slug/image-to-image': '/v1/images/edits',
+    'slug/inpainting': '/v1/images/edits',
+  },
+  alphaMasks: true,
   async generate(lease, route, call, signal, report, download) {
     signal.throwIfAborted()
     checkFields(lease.modelId, call, route, report)
@@ -68,10 +70,8 @@ async function requestOf(route: EngineRoute, call: GenerationCall): Promise<Pick
   if (task === 'slug/text-to-image') return { body: JSON.stringify(fields) }
   const images = inputs.images ?? (inputs.image === null ? [] : [inputs.image])
   const name = images.length > 1 ? 'image[]' : 'image'
-  return formBody(
-    formFields(fields),
-    images.map(path => [name, path]),
-  )
+  const mask: [string, string][] = inputs.mask === null ? [] : [['mask', inputs.mask]]
+  return formBody(formFields(fields), [...images.map((path): [string, string] => [name, path]), ...mask])
 }
 
 /** Stores the image at a URL of an answer and resolves with its name. */

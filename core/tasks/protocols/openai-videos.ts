@@ -8,6 +8,7 @@ import type { RunReport } from '../run-job.ts'
 import { parseAnswer } from './answer.ts'
 import { ask } from './ask.ts'
 import { engineErrorOf, failureOfEngine } from './engine-error.ts'
+import { faultClass } from './engine-text.ts'
 import { formBody } from './form-body.ts'
 import type { EngineFile, GenerationCall } from './generation-call.ts'
 import { workerError } from './infer-generation.ts'
@@ -25,7 +26,8 @@ const deleteMs = 2_000
 
 /**
  * The video routes of OpenAI, which vLLM-Omni and SGLang-Diffusion have too: a form creates the video, its state is polled,
- * its content is fetched, and it is deleted at the end or when the signal aborts.
+ * its content is fetched, and it is deleted at the end or when the signal aborts. If the work continues after a deletion,
+ * an aborted video is not deleted: the slot is free when its status says that it has ended.
  */
 export const openaiVideos: GenerationProtocol = {
   name: 'openai-videos',
@@ -35,12 +37,16 @@ export const openaiVideos: GenerationProtocol = {
     checkFields(lease.modelId, call, route, report)
     const id = await createVideo(lease, route, call)
     const path = `${route.path}/${id}`
+    const workPath = route.deletion ? { workPath: path } : {}
     try {
-      await untilCompleted(lease, path, signal, report)
+      await untilCompleted(lease, path, signal, report, workPath)
       const file = await contentOf(lease, path, call.folder, signal)
       return { type: 'completed', files: [file], seed_used: call.inputs.seed }
     } finally {
-      await ask(lease, path, '', maxAnswerBytes, AbortSignal.timeout(deleteMs), { method: 'DELETE' }).catch(() => {})
+      const continues = signal.aborted && route.deletion === 'continues'
+      const options = { method: continues ? 'GET' : 'DELETE', ...workPath } as const
+      await ask(lease, path, '', maxAnswerBytes, AbortSignal.timeout(deleteMs), options).catch(() => {})
+      if (continues) lease.abandoned()
     }
   },
 }
@@ -66,11 +72,18 @@ async function createVideo(lease: Lease, route: EngineRoute, call: GenerationCal
   throw workerError(lease.modelId, 'answered without the id of a video')
 }
 
-async function untilCompleted(lease: Lease, path: string, signal: AbortSignal, report: RunReport): Promise<void> {
+async function untilCompleted(
+  lease: Lease,
+  path: string,
+  signal: AbortSignal,
+  report: RunReport,
+  workPath: { workPath?: string },
+): Promise<void> {
   for (let pause = pauses.first; ; pause = Math.min(pause * pauses.factor, pauses.last)) {
     await delay(pause, undefined, { signal }).catch(() => signal.throwIfAborted())
     const { status, progress, error } = await patiently(signal, async () => {
-      const bytes = await ask(lease, path, '', maxAnswerBytes, signal, { method: 'GET' })
+      const options = { method: 'GET', isAnswer: isFailedVideo, ...workPath } as const
+      const bytes = await ask(lease, path, '', maxAnswerBytes, signal, options)
       return stateIn(bytes, lease.modelId)
     })
     if (status === 'failed' || status === 'cancelled') throw failureOfVideo(lease.modelId, status, error)
@@ -102,6 +115,16 @@ interface VideoState {
   error?: unknown
 }
 
+/** vLLM-Omni answers the state of a video that failed with an error status. */
+function isFailedVideo(body: string): boolean {
+  try {
+    const value = JSON.parse(body) as { object?: unknown; status?: unknown } | null
+    return value?.object === 'video' && value.status === 'failed'
+  } catch {
+    return false
+  }
+}
+
 /** Not `parseAnswer`: the state of a video that failed has an `error` too. */
 function stateIn(bytes: Buffer, modelId: string): VideoState {
   try {
@@ -119,11 +142,14 @@ const forbidden = /moderation|content_policy|invalid_|safety/i
 function failureOfVideo(modelId: string, status: string, error: unknown): Failure {
   const words = engineErrorOf({ error: error ?? {} })
   if (forbidden.test(`${words.code ?? ''} ${words.type}`)) return failureOfEngine(400, words, 'invalid_value')
+  const code = Number(words.code)
+  if (code >= 400 && code < 500) return failureOfEngine(code, words)
+  const why = faultClass(words.message)
   return new Failure(
     'worker_error',
     status === 'cancelled'
       ? `The engine of '${modelId}' cancelled the video. Trying again may help.`
-      : `The engine of '${modelId}' failed to make the video. Trying again may help.`,
+      : `The engine of '${modelId}' failed to make the video${why ? `: ${why}` : ''}. Trying again may help.`,
     { engineText: words.message.slice(0, 500) },
   )
 }

@@ -50,6 +50,8 @@ export type Download = (file: { url: string; path: string; maxBytes: number; sig
 export interface GenerationProtocol extends EngineProtocol {
   /** Set if engines choose the format of their images; infer then converts them to the requested one. */
   anyImageFormat?: true
+  /** Set if masks mark areas by transparency; infer then converts its own, which mark them by white. */
+  alphaMasks?: true
   /** Runs one generation: the files are in the folder of the call when it resolves. Rejects with Failure. */
   generate(
     lease: Lease,

@@ -1,6 +1,7 @@
 """Images and videos with pipelines of diffusers: POST /v1/generate."""
 
 import gc
+import os
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from .pipelines import load_loras, load_pipeline, parameters_of, pipeline_for
 from .placement import place
 from .preview import preview, preview_steps
 from .server import Handle, Reply, Request
+from .sound import sound_of, write_wav
 from .torch_device import OutOfMemory, TorchDevice, open_device
 from .video import VideoWriter
 
@@ -25,6 +27,9 @@ TASKS: dict[str, tuple[str, ...]] = {
 
 DENOISED = 0.9
 """Share of the progress of a video before its frames are decoded and written."""
+
+SOUND = 'sound.wav'
+"""The audio of a video until ffmpeg has read it."""
 
 
 def load(options: Options, progress: Callable[[float], None]) -> dict[str, Handle]:
@@ -127,18 +132,24 @@ class Diffusion:
     def video(self, call: Call, pipeline: Any, arguments: dict[str, Any], shape: Shape) -> list[dict[str, str]]:
         inputs, name = call.inputs, 'video.mp4'
         total, width, height = int(inputs['num_frames']), int(inputs['width']) & ~1, int(inputs['height']) & ~1
-        frames = self.compute(call, pipeline, arguments, shape, 0, 1, DENOISED, output_type='np').frames[0]
+        output = self.compute(call, pipeline, arguments, shape, 0, 1, DENOISED, output_type='np')
+        frames, sound = output.frames[0], sound_of(pipeline, output)
         left, top = (frames.shape[2] - width) // 2, (frames.shape[1] - height) // 2
         if left < 0 or top < 0 or len(frames) < total:
             raise EngineError(500, f'The model made {len(frames)} frames of {frames.shape[2]} × {frames.shape[1]}.')
-        options = self.options
-        with VideoWriter(options.ffmpeg, call.path(name), width, height, float(inputs['fps']), threads=options.threads) as writer:
+        audio = None if sound is None else call.path(SOUND)
+        if sound is not None:
+            write_wav(audio, *sound)
+        fps, options = float(inputs['fps']), self.options
+        with VideoWriter(options.ffmpeg, call.path(name), width, height, fps, audio, total / fps, options.threads) as writer:
             for at in range(total):
                 call.check()
                 frame = frames[at, top : top + height, left : left + width]
                 writer.write((frame.clip(0, 1) * 255).round().astype('uint8').tobytes())
                 call.progress(DENOISED + (ALMOST - DENOISED) * (at + 1) / total)
             writer.end()
+        if audio is not None:
+            os.unlink(audio)
         return [{'name': name, 'kind': 'video'}]
 
     def compute(

@@ -24,6 +24,16 @@ describe('a failed installer', () => {
     ],
     ['uv without a network', 'error: Failed to fetch: `http://127.0.0.1:1/simple/av/`', /cannot be reached/],
     [
+      'uv without a way to the index of PyTorch',
+      'error: Failed to fetch: `https://download.pytorch.org/whl/cpu/torch/`',
+      /index of PyTorch cannot be reached.*--torch-index-url.*continues/,
+    ],
+    [
+      'pip without a way to the index of PyTorch',
+      "WARNING: Retrying after connection broken by 'NewConnectionError(HTTPSConnection(host='download.pytorch.org'))'",
+      /index of PyTorch cannot be reached.*--torch-index-url/,
+    ],
+    [
       'an index without the package',
       'ERROR: Could not find a version that satisfies the requirement av==18.1.0',
       /has not all packages/,

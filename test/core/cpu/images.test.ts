@@ -74,6 +74,37 @@ test('threads start and end, and the library stays loaded', async () => {
   }
 })
 
+describe('a mask for OpenAI', () => {
+  const greys = (width: number, values: number[]) =>
+    sharp(Buffer.from(values), { raw: { width, height: values.length / width, channels: 1 } })
+  const picture = (width: number, height: number) =>
+    sharp({ create: { width, height, channels: 3, background: 'red' } })
+      .jpeg()
+      .toBuffer()
+  test.each<[what: string, mask: () => Promise<Buffer>]>([
+    ['grey', () => greys(2, [0, 255, 128, 0]).png().toBuffer()],
+    ['coloured', () => greys(2, [0, 255, 128, 0]).toColourspace('srgb').png().toBuffer()],
+    ['with an alpha channel', () => greys(2, [0, 255, 128, 0]).toColourspace('srgb').ensureAlpha(1).png().toBuffer()],
+  ])('%s: transparent where ours is white, in the colours of ours', async (_what, mask) => {
+    const made = await cpu.alphaMask(await mask(), await picture(2, 2))
+    expect(await sharp(made).metadata()).toMatchObject({ format: 'png', width: 2, height: 2, channels: 4 })
+    expect([...(await sharp(made).raw().toBuffer())]).toEqual([
+      0, 0, 0, 255, 255, 255, 255, 0, 128, 128, 128, 127, 0, 0, 0, 255,
+    ])
+  })
+  test('has the size of the image', async () => {
+    const made = await cpu.alphaMask(await greys(1, [0, 255]).png().toBuffer(), await picture(40, 30))
+    expect(await sharp(made).metadata()).toMatchObject({ width: 40, height: 30 })
+    const alpha = await sharp(made).extractChannel(3).raw().toBuffer()
+    expect([alpha[0], alpha.at(-1)]).toEqual([255, 0])
+  })
+  test('is refused for a damaged mask', async () => {
+    await expect(cpu.alphaMask(png.subarray(0, 200), await picture(2, 2))).rejects.toMatchObject({
+      code: 'invalid_image',
+    })
+  })
+})
+
 describe('a re-encoded image', () => {
   test('has no metadata and no bytes after its end', async () => {
     const secret = 'taken at home'

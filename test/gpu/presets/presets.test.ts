@@ -145,7 +145,9 @@ describe('commands', () => {
       'SGLang for diffusion models',
       { engine: 'sglang-diffusion', tasks: ['slug/text-to-image'] },
       { gpus: 2 },
-      ['sglang serve --model-path /models/m --host 127.0.0.1 --port {port} --num-gpus 2'],
+      [
+        'sglang serve --model-path /models/m --host 127.0.0.1 --port {port} --num-gpus 2 --output-path  --input-save-path',
+      ],
       ['--served-model-name', '--mem-fraction-static'],
     ],
     [
@@ -273,8 +275,8 @@ describe('a missing setting is reported with the name of the model', () => {
     [{ engine: 'speaches', source: '/m', tasks: ['std/audio-transcription'] }, /cache of the model hub/],
     [{ engine: 'kokoro-fastapi', source: 'k', tasks: ['std/audio-speech'] }, /needs 'source', the absolute path/],
     [
-      { engine: 'remote', url: 'http://h', protocol: 'openai', tasks: ['slug/inpainting'] },
-      /'remote' does not support the task 'slug\/inpainting'/,
+      { engine: 'remote', url: 'http://h', protocol: 'openai', tasks: ['slug/video-interpolation'] },
+      /'remote' does not support the task 'slug\/video-interpolation'/,
     ],
     [{ engine: 'whisper-server', source: undefined }, /needs 'source', the ggml file/],
     [{ engine: 'whisper-server', concurrency: 2 }, /its 'concurrency' must be 1/],

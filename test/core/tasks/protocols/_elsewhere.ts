@@ -21,8 +21,11 @@ export interface Sent {
   body: Buffer
 }
 
-/** A slot of an engine on a real socket, which gives this answer to every request; and the requests so far. */
-export async function leaseOf({ status = 200, type, body, cut }: Answer): Promise<{ lease: Lease; sent: Sent[] }> {
+/**
+ * A slot of an engine on a real socket, which gives this answer to every request, or one by its method and path; and the
+ * requests so far.
+ */
+export async function leaseOf(answer: Answer | ((line: string) => Answer)): Promise<{ lease: Lease; sent: Sent[] }> {
   const sent: Sent[] = []
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
     const chunks: Buffer[] = []
@@ -30,6 +33,7 @@ export async function leaseOf({ status = 200, type, body, cut }: Answer): Promis
     request.on('end', () => {
       const line = `${request.method} ${request.url}`
       sent.push({ line, type: request.headers['content-type'], body: Buffer.concat(chunks) })
+      const { status = 200, type, body, cut } = typeof answer === 'function' ? answer(line) : answer
       response.writeHead(status, type === undefined ? {} : { 'content-type': type })
       if (cut) response.write(body, () => response.destroy())
       else response.end(body)

@@ -1,12 +1,15 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
 import type { EngineRoute } from '../../../../core/models/engine-traits.ts'
+import { Model } from '../../../../core/models/model.ts'
 import type { GenerationCall, GenerationInputs } from '../../../../core/tasks/protocols/generation-call.ts'
 import { openaiImages } from '../../../../core/tasks/protocols/openai-images.ts'
 import { openaiVideos } from '../../../../core/tasks/protocols/openai-videos.ts'
+import { traitsOf } from '../../../../gpu/presets/presets.ts'
+import session from '../../../fixtures/sglang-session.json' with { type: 'json' }
 import { leaseOf } from './_elsewhere.ts'
 
 /** Answers of OpenAI-style servers that are errors, and the fields that an engine of one's own gets. */
@@ -105,6 +108,132 @@ test('a video with an unknown state is an error of the engine, and frames replac
   expect(sent.map(({ line }) => line)).toEqual(['POST /v1/videos', 'GET /v1/videos/v', 'DELETE /v1/videos/v'])
 })
 
+const state = (of: object) => ({ type: 'application/json', body: JSON.stringify({ object: 'video', id: 'v', ...of }) })
+const call = (task: GenerationCall['task'], more: object = {}): GenerationCall => ({
+  task,
+  model: 'm',
+  inputs: { ...inputs, ...more },
+  folder,
+})
+const report = { progress() {}, log() {} }
+const never = () => Promise.reject(new Error('Nothing is downloaded here'))
+
+test.each<[code: number, message: string, expected: object]>([
+  [
+    500,
+    'Model generation failed: CUDA out of memory',
+    { code: 'worker_error', message: expect.stringMatching(/out of memory/) as string },
+  ],
+  [
+    400,
+    'num_frames must be 4n + 1',
+    { code: 'invalid_value', message: expect.stringMatching(/num_frames must be 4n/) as string },
+  ],
+])('a failed video that is answered with status %i is read once', async (code, message, expected) => {
+  const { lease, sent } = await leaseOf(line =>
+    line.startsWith('POST')
+      ? state({ status: 'queued' })
+      : { status: code, ...state({ status: 'failed', error: { code, message } }) },
+  )
+  const end = openaiVideos.generate(lease, videos, call('slug/text-to-video'), AbortSignal.any([]), report, never)
+  await expect(end).rejects.toMatchObject(expected)
+  expect(sent.map(({ line }) => line)).toEqual(['POST /v1/videos', 'GET /v1/videos/v', 'DELETE /v1/videos/v'])
+})
+
+test.each(['stops', 'continues'] as const)(
+  'a cancelled video that %s after a deletion keeps its slot until it has ended',
+  async deletion => {
+    let status = 'in_progress'
+    const { lease, sent } = await leaseOf(line =>
+      line.startsWith('DELETE')
+        ? { status: 409, body: '{}' }
+        : state({ status: line.startsWith('POST') ? 'queued' : status }),
+    )
+    const aborting = new AbortController()
+    const route = { ...videos, deletion }
+    const begun = openaiVideos.generate(lease, route, call('slug/text-to-video'), aborting.signal, report, never)
+    await expect.poll(() => sent.length).toBeGreaterThan(1)
+    aborting.abort(new Failure('cancelled', 'No more.'))
+    await expect(begun).rejects.toMatchObject({ code: 'cancelled' })
+    const lines = () => sent.map(({ line }) => line.split(' ')[0])
+    expect(lines().filter(line => line === 'DELETE')).toHaveLength(deletion === 'stops' ? 1 : 0)
+    const before = sent.length
+    lease.release()
+    await expect.poll(() => sent.length).toBeGreaterThan(before + 1)
+    status = 'completed'
+    await expect.poll(() => lines().at(-1)).toBe('GET')
+  },
+)
+
+test('a form for inpainting has the image and the mask', async () => {
+  const { lease, sent } = await leaseOf({ type: 'application/json', body: '{"data":[{"b64_json":"aGVsbG8="}]}' })
+  const folder = mkdtempSync(join(tmpdir(), 'infer-openai-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const [image, mask] = ['image', 'mask'].map(name => join(folder, `${name}.png`)) as [string, string]
+  for (const path of [image, mask]) writeFileSync(path, `content of ${path}`)
+  const edits: EngineRoute = {
+    protocol: 'openai-images',
+    path: '/v1/images/edits',
+    fields: ['strength', 'output_path'],
+  }
+  await openaiImages.generate(
+    lease,
+    edits,
+    { ...call('slug/inpainting', { image, mask, strength: 0.5, negative_prompt: null }), folder },
+    AbortSignal.any([]),
+    report,
+    never,
+  )
+  const form = sent[0]!.body.toString()
+  for (const [name, content] of [
+    ['image', `content of ${image}`],
+    ['mask', `content of ${mask}`],
+  ])
+    expect(form).toMatch(
+      new RegExp(`name="${name}"; filename="[^"]+"\\r\\ncontent-type: [^\\r]+\\r\\n\\r\\n${content}`),
+    )
+  expect(form).toContain('name="strength"\r\n\r\n0.5')
+  expect(form).toContain(`name="output_path"\r\n\r\n${folder}`)
+})
+
 test('an id that would change the path is refused', async () => {
   expect((await generated(videos, { id: '../admin' })).end).toMatchObject({ code: 'worker_error' })
+})
+
+/**
+ * Recorded from SGLang 0.5.23, whose server and diffusers backend made a video with a tiny Wan pipeline on the processor;
+ * equal answers to polls and the paths of files are left out.
+ */
+describe('a recorded session of SGLang', () => {
+  test('becomes a video: the same requests in the same order, and a deletion at the end', async () => {
+    const left = [...session.video]
+    const { lease, sent } = await leaseOf(line => {
+      const { status, answer } = left[0]!.line === line ? left.shift()! : { status: 500, answer: `not ${line}` }
+      return typeof answer === 'string'
+        ? { status, type: 'video/mp4', body: answer }
+        : { status, type: 'application/json', body: JSON.stringify(answer) }
+    })
+    const own = mkdtempSync(join(tmpdir(), 'infer-openai-'))
+    onTestFinished(() => rmSync(own, { recursive: true }))
+    const model = Model.parse({ id: 'm', engine: 'sglang-diffusion', source: '/m', tasks: ['slug/text-to-video'] })
+    const route = traitsOf(model).routes['slug/text-to-video']!
+    const asked = { seed: 7, width: 96, height: 64, num_frames: 9, fps: 8, num_inference_steps: 6, guidance_scale: 5 }
+    const of = { ...call('slug/text-to-video', { ...asked, negative_prompt: null, extra: {} }), folder: own }
+    await expect(openaiVideos.generate(lease, route, of, AbortSignal.any([]), report, never)).resolves.toMatchObject({
+      type: 'completed',
+      files: [{ name: 'video.mp4', kind: 'video' }],
+    })
+    expect(left).toEqual([])
+    const form = await new Response(sent[0]!.body, { headers: { 'content-type': sent[0]!.type! } }).formData()
+    expect(Object.fromEntries(form)).toEqual({ ...session.fields, model: 'm', output_path: own })
+  })
+  test('a refusal keeps its words', async () => {
+    const { status, answer } = session.refused
+    const { lease } = await leaseOf({ status, type: 'application/json', body: JSON.stringify(answer) })
+    const end = openaiImages.generate(lease, images, call('slug/text-to-image'), AbortSignal.any([]), report, never)
+    await expect(end).rejects.toMatchObject({
+      code: 'invalid_value',
+      message: expect.stringContaining('does not support IMAGE output') as string,
+    })
+  })
 })
