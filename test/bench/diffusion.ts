@@ -51,7 +51,7 @@ const lines = createInterface({ input: bare.stdout })[Symbol.asyncIterator]()
 const nextLine = async (): Promise<string> => {
   const { value, done } = await lines.next()
   if (done) throw new Error('The pipeline without infer ended.')
-  return value as string
+  return value
 }
 const app = await startApp({
   models: [

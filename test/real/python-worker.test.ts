@@ -237,7 +237,7 @@ describe.skipIf(python === '')('the Python worker', () => {
     const messages = (await answer.body.text())
       .trim()
       .split('\n')
-      .map(line => JSON.parse(line) as Json)
+      .map((line): Json => JSON.parse(line))
     expect(messages.at(-1)).toMatchObject({ type: 'completed' })
     const previews = messages.filter(({ type }) => type === 'preview')
     expect(previews).toHaveLength(2)
