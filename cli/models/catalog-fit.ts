@@ -57,7 +57,7 @@ export async function machineFacts(dataDir: string): Promise<MachineFacts> {
   const targets = openPlacementTargets(dataDir)
   const path = hostEnvironment().PATH ?? ''
   const targetOf = async (engine: CatalogEngine) =>
-    [engine, await targets.targetFor(Model.parse({ id: 'x', engine, source: 'x', tasks: tasksFor(engine) }))] as const
+    [engine, await targets.targetFor(Model.parse({ id: 'x', engine, source: '/x', tasks: tasksFor(engine) }))] as const
   return {
     targets: Object.fromEntries(await Promise.all(catalogEngines.map(targetOf))) as MachineFacts['targets'],
     gpus: (await targets.cards()).length,

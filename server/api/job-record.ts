@@ -32,6 +32,9 @@ const JobFacts = z.object({
   priority: z.int().describe('Priority, -100 to 100; higher runs earlier.'),
   queue_position: z.int().nullable().describe('How many jobs are before it; null unless it waits.'),
   progress: z.number().nullable().describe('Progress from 0 to 1; null if unknown.'),
+  previews: z
+    .int()
+    .describe('Unfinished images that its current run has made, for `GET /api/jobs/{id}/preview`; 0 unless it runs.'),
   eta_seconds: z
     .int()
     .nullable()
@@ -104,6 +107,7 @@ function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeo
     priority: job.priority,
     queue_position: queuePosition,
     progress,
+    previews: owners.jobs.previewsOf(job.id).length,
     eta_seconds: wholeSeconds(etaMs),
     waiting_for: waitingFor && {
       reason: waitingFor.reason,

@@ -10,6 +10,7 @@ import { submissionAnswer } from '../submit.ts'
 import { createRoute } from './job-create.ts'
 import { JobCreated } from './job-created.ts'
 import { listRoute } from './job-list.ts'
+import { previewRoute } from './job-preview.ts'
 import { findJob, hasEnded, isJobId, JobObject, jobAnswer } from './job-record.ts'
 import { retryJob } from './job-retry.ts'
 import type { SubmitterOwners } from './submitters.ts'
@@ -71,6 +72,7 @@ async function waitFor(job: JobRecord, waitMs: number, call: Call, { jobs }: Pic
 export const jobRoutes = (owners: SubmitterOwners) => [
   createRoute(owners),
   listRoute(owners),
+  previewRoute(owners),
   route({
     method: 'GET',
     path: '/api/jobs/:id',

@@ -9,6 +9,7 @@ import { errorFrame } from '../errors.ts'
 import { sendPieces } from '../files/send-pieces.ts'
 import type { Owners } from '../owners.ts'
 import { eventsHead, pingComment, sseText } from '../sse.ts'
+import { unfinishedImage } from '../unfinished-image.ts'
 import { withFirstPiece } from './first-piece.ts'
 import { imagesOf } from './image-answer.ts'
 
@@ -39,15 +40,6 @@ const eventQuality = {
   standard: 'medium',
   hd: 'high',
 } as const
-
-/** Limits of an unfinished image from an engine. */
-const previewRules = {
-  formats: ['jpeg', 'png', 'webp'],
-  maxBytes: 1 << 20,
-  maxPixels: 4_194_304,
-  maxSide: 4096,
-} as const
-const previewQuality = 80
 
 /**
  * Sends the images as server-sent events: the unfinished ones while the engine reports them, then the finished ones.
@@ -89,8 +81,9 @@ const ping = Buffer.from(pingComment)
 /** Yields an event for each unfinished image, until the job has ended. */
 async function* partialEvents(
   { task, job, request, completed }: EventOptions,
-  { cpu, jobs, log }: EventOwners,
+  owners: EventOwners,
 ): AsyncGenerator<Uint8Array> {
+  const { jobs } = owners
   const waiting: Preview[] = []
   let seen = 0
   let over = false
@@ -117,12 +110,12 @@ async function* partialEvents(
       if (preview) {
         const index = counts.get(preview.image) ?? 0
         if (index >= (request.partial_images ?? 0)) continue
-        const b64_json = await encoded(preview, request, cpu, thrown =>
-          log.warn('An engine sent an unfinished image that cannot be read', { job: job.id }, thrown),
-        )
-        if (b64_json === undefined) continue
+        const { output_format, output_compression } = request
+        const encoding = { format: output_format ?? 'png', quality: output_compression ?? 100 }
+        const bytes = await unfinishedImage(job, preview, encoding, owners)
+        if (!bytes) continue
         counts.set(preview.image, index + 1)
-        yield partialEvent(task, job, request, { b64_json, image: preview.image, index })
+        yield partialEvent(task, job, request, { b64_json: bytes.toString('base64'), image: preview.image, index })
       } else if (over) return
       else {
         let timer: NodeJS.Timeout | undefined
@@ -136,22 +129,6 @@ async function* partialEvents(
     }
   } finally {
     unfollow()
-  }
-}
-
-/** Returns the unfinished image in the requested format, written by infer; undefined if it is no valid image. */
-async function encoded(
-  { bytes }: Preview,
-  { output_format, output_compression }: ImageRequest,
-  cpu: EventOwners['cpu'],
-  failed: (thrown: unknown) => void,
-): Promise<string | undefined> {
-  const encoding = { format: output_format ?? 'png', quality: Math.min(output_compression ?? 100, previewQuality) }
-  try {
-    return Buffer.from(await cpu.encode(bytes, previewRules, encoding)).toString('base64')
-  } catch (thrown) {
-    failed(thrown)
-    return undefined
   }
 }
 

@@ -135,6 +135,7 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('GET /api/jobs/{id}', { path, query: { wait: '60' } })
     await run.send('GET /api/jobs')
     await run.send('GET /api/jobs/{id}/logs', { path })
+    await run.send('GET /api/jobs/{id}/preview', { path })
     await run.stream('GET /api/jobs/{id}/events', { path })
     const again = idOf(await run.send('POST /api/jobs/{id}/retry', { path }))
     await run.stream('GET /api/events', { query: { after: 'evt_0' } }, event =>

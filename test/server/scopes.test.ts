@@ -107,6 +107,7 @@ const written: Record<string, string> = {
   'DELETE /api/jobs/:id': 'user:write',
   'POST /api/jobs/:id/retry': 'user:write',
   'GET /api/jobs/:id/logs': 'user:read',
+  'GET /api/jobs/:id/preview': 'user:read',
   'GET /api/jobs/:id/events': 'user:read',
   'GET /api/events': 'user:read',
   'POST /api/workflows': 'user:write',

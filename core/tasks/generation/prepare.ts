@@ -109,6 +109,7 @@ export function prepareGeneration(
       guidance_scale: request.guidance_scale ?? defaults.guidance_scale ?? 5,
       strength: request.strength ?? (task === 'slug/inpainting' ? 1 : 0.8),
       output_format: format === 'jpg' ? 'jpeg' : format,
+      ...(request.previews ? { previews: request.previews } : {}),
       image: null,
       mask: null,
       video: null,

@@ -55,6 +55,10 @@ const common = {
       description:
         'Steps, frames and frames per second at once: `fast_draft` 10, 41, 16; `balanced` 30, 81, 16; `high_quality` 50, 161, 24. Single fields win over it. Default: the values of the model, else those of `balanced`.',
     }),
+  previews: z.int().min(0).max(3).nullish().meta({
+    description:
+      'How many unfinished images to keep of each image or of the video while it is made, for `GET /api/jobs/{id}/preview`. Engines that have none ignore it. Default: 0.',
+  }),
   enable_prompt_expansion: promptExpansion,
   prompt_optimizer: promptOptimizer,
   sync_mode: z

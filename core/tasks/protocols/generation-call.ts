@@ -41,7 +41,7 @@ export interface EngineInputs {
   audio: string | null
   /** Set if the images must have transparent pixels where nothing is drawn. Only for engines that can. */
   background?: 'transparent'
-  /** How many `preview` messages to send for each image, 1 to 3. An engine that has no unfinished images sends none. */
+  /** How many `preview` messages to send for each image or for the video, 1 to 3. An engine that has no unfinished images sends none. */
   previews?: number
   /** Names of inputs that the request did not set, only for engines with defaults of their own, such as workflows. */
   defaulted?: string[]

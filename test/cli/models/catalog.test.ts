@@ -145,10 +145,10 @@ test('without a terminal and without --yes no request is sent to the hub', async
 
 test('a model that cannot be added is refused with what to do', async () => {
   const { run } = await setUp()
-  const image = await run('add', 'sdxl', '--yes')
-  expect([image.exitCode, image.stderr]).toEqual([
+  const speech = await run('add', 'chatterbox', '--yes')
+  expect([speech.exitCode, speech.stderr]).toEqual([
     1,
-    expect.stringMatching(/infer starts no engine for 'sdxl'\. Run it with sd-server/),
+    expect.stringMatching(/infer starts no engine for 'chatterbox'\. Run it with a server with the OpenAI speech API/),
   ])
   const engine = await run('add', 'qwen3-8b', '--engine', 'whisper-server', '--yes')
   expect([engine.exitCode, engine.stderr]).toEqual([
@@ -173,6 +173,35 @@ test('a vision model is added with its image encoder, and memory for both is boo
   expect(written()).toMatch(/engine: llama-server\n/)
   expect(written()).toMatch(/memory: \d+MiB\n/)
   expect(written()).toMatch(/args: \[--mmproj, \S+\/mmproj-SmolVLM-500M-Instruct-Q8_0\.gguf\]/)
+})
+
+test('an image model is added with all parts of its pipeline, and with how to install its engine', async () => {
+  const part = (size: number) => ({
+    'config.json': Buffer.from('{}'),
+    'diffusion_pytorch_model.safetensors': Buffer.alloc(size),
+  })
+  const files = Object.entries({ unet: part(900), vae: part(300) }).flatMap(([folder, own]) =>
+    Object.entries(own).map(([name, bytes]) => [`${folder}/${name}`, bytes] as const),
+  )
+  const index = {
+    _class_name: 'StableDiffusionXLPipeline',
+    unet: ['diffusers', 'UNet2DConditionModel'],
+    vae: ['diffusers', 'AutoencoderKL'],
+  }
+  const { run, written } = await setUp({
+    'stabilityai/stable-diffusion-xl-base-1.0': {
+      files: { 'model_index.json': Buffer.from(JSON.stringify(index)), ...Object.fromEntries(files) },
+    },
+  })
+  const { exitCode, stderr } = await run('add', 'sdxl', '--yes')
+  expect([exitCode, stderr]).toEqual([
+    0,
+    expect.stringContaining("'sdxl' cannot run yet. The engine 'python' is not installed on this machine."),
+  ])
+  expect(stderr).toContain('Install it with: infer engine setup python')
+  expect(written()).toMatch(/id: sdxl\n {4}engine: python\n {4}source: \S+\n/)
+  expect(written()).toContain('tasks: [slug/text-to-image, slug/image-to-image, slug/inpainting]')
+  expect(written()).toMatch(/generation_defaults:\s+num_inference_steps: 50\s+guidance_scale: 5\s+width: 1024/)
 })
 
 test('a Whisper file is added for the engine that can read it', async () => {

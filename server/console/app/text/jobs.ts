@@ -58,6 +58,7 @@ export const jobsText = {
   inputs: 'Inputs',
   result: 'Result',
   noResult: 'There is no result yet.',
+  unfinished: 'Unfinished image',
   noResultEver: 'It ended without a result.',
   noResultKept: 'The result is not kept for this job.',
   facts: 'Facts',

@@ -12,6 +12,7 @@ import { PageHeading, Section } from '../../components/page-heading.tsx'
 import { Queried } from '../../components/queried.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
+import { UnfinishedImage } from '../../components/result/unfinished-image.tsx'
 import { jobsText } from '../../text/jobs.ts'
 import { taskNames } from '../../text/tasks.ts'
 import { JobActions } from './job-actions.tsx'
@@ -80,6 +81,7 @@ function Shown({ job }: { job: Job }) {
             ) : (
               <p className="text-muted">{noResultText(job)}</p>
             )}
+            {!hasEnded(job) && <UnfinishedImage job={job} />}
           </Section>
           <Section title={jobsText.inputs}>
             <InputsView inputs={job.inputs} />

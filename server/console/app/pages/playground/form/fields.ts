@@ -45,6 +45,7 @@ const hidden: ReadonlySet<string> = new Set([
   'output_dtype',
   'output_dimension',
   'partial_images',
+  'previews',
   'priority',
   'prompt_optimizer',
   'steps',

@@ -4,6 +4,7 @@ import { Button } from '../../../components/button.tsx'
 import { Failed } from '../../../components/failed.tsx'
 import { costText, countText, durationText } from '../../../components/format.ts'
 import { TaskResult } from '../../../components/result/task-result.tsx'
+import { UnfinishedImage } from '../../../components/result/unfinished-image.tsx'
 import { playgroundText as text } from '../../../text/playground.ts'
 import { cancelJob, hasEnded, type Job } from './run-job.ts'
 
@@ -43,6 +44,7 @@ export function RunView({ job, currency }: { job: Job; currency: string }) {
           className="accent-accent h-2 w-full"
         />
       )}
+      {live && <UnfinishedImage job={job} />}
       {live && waiting_for && <p className="text-muted">{waiting_for.detail}</p>}
       {error && !live && <Failed failure={new Error(error.message)} />}
       {status === 'completed' && <TaskResult task={job.task} result={job.result} inputs={job.inputs} />}

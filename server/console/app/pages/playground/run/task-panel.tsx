@@ -56,7 +56,7 @@ export function TaskPanel({
     if (Object.keys(faults).length > 0)
       return setErrors(Object.fromEntries(Object.entries(faults).map(([name, fault]) => [name, text.errors[fault]])))
     setErrors({})
-    const failures = await start(task.id, models, inputs, formats)
+    const failures = await start(task.id, models, withPreviews(task, inputs), formats)
     // The server names the field: it is shown there, and not only above the result.
     for (const { param, message } of failures) {
       const name = fieldNamed(param)
@@ -143,6 +143,10 @@ function inputsOf({ input_schema }: TaskChoice, request: Record<string, unknown>
   const { url, ...others } = request
   return { file_id: url, ...others }
 }
+
+/** The page shows images while they are made. That changes no result, so the samples do not have it. */
+const withPreviews = ({ input_schema }: TaskChoice, inputs: Record<string, unknown>): Record<string, unknown> =>
+  'previews' in ((input_schema as JsonSchema).properties ?? {}) ? { ...inputs, previews: 3 } : inputs
 
 /** The voices of a model that speaks. */
 function useVoices(model: string, speaks: boolean): string[] | undefined {
