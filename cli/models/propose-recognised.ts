@@ -8,7 +8,7 @@ import { Model } from '../../core/models/model.ts'
 import { idFrom } from '../../core/models/propose.ts'
 import { chooseEngine } from '../../core/models/recognition/choose-engine.ts'
 import type { GenerationDefaults } from '../../core/models/recognition/diffusion-families.ts'
-import { defaultsFor } from '../../core/models/recognition/distilled.ts'
+import { distilledDefaults } from '../../core/models/recognition/distilled-defaults.ts'
 import { findCompanions } from '../../core/models/recognition/recognise-file.ts'
 import { type Recognition, suggestedEngines } from '../../core/models/recognition/recognition.ts'
 import type { Task } from '../../core/schemas/task.ts'
@@ -35,7 +35,7 @@ export async function proposeRecognised(
   const gpus = (await targets.cards()).length
   const { engine, advice } = engineFor(recognition, given, { dataDir, gpus })
   const names = [...(recognition.id === undefined ? [] : [recognition.id]), ...located.names]
-  const defaults = recognition.defaults && defaultsFor(recognition.defaults, located.names)
+  const defaults = recognition.defaults && distilledDefaults(recognition.defaults, located.names)
   const further = engine === 'sd-server' ? sdServerFiles(path, recognition) : { args: [], missing: [] }
   const entry: ModelEntry = {
     id: given.id ?? idFrom(names, null, taken),

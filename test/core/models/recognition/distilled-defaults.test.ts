@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { defaultsFor } from '../../../../core/models/recognition/distilled.ts'
+import { distilledDefaults } from '../../../../core/models/recognition/distilled-defaults.ts'
 
 const family = { steps: 50, guidance: 5, width: 1024, height: 1024 }
 
@@ -13,5 +13,5 @@ test.each([
   [['acme/lcm-dreamshaper'], 8, 1, 1024],
   [['acme/calcmap'], 50, 5, 1024],
 ])('%j', (names, steps, guidance, width) => {
-  expect(defaultsFor(family, names)).toMatchObject({ steps, guidance, width })
+  expect(distilledDefaults(family, names)).toMatchObject({ steps, guidance, width })
 })

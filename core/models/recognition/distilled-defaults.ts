@@ -18,7 +18,7 @@ const distilled: readonly Distilled[] = [
  * Returns the defaults of a model with one of these names: those of its family, unless a name says that it was distilled.
  * `lightning-4step` in a name is the number of steps.
  */
-export function defaultsFor(family: GenerationDefaults, names: readonly string[]): GenerationDefaults {
+export function distilledDefaults(family: GenerationDefaults, names: readonly string[]): GenerationDefaults {
   for (const { name, defaults } of distilled) {
     const found = names.map(one => one.toLowerCase()).find(one => name.test(one))
     if (found === undefined) continue
