@@ -12,6 +12,8 @@ import { openConsole, type TestConsole } from '../console/_console.ts'
 const seconds = Number(process.argv[2] ?? 15)
 const rounds = 5
 const [jobs, ranks, width] = [1_000, 20, 10]
+/** Pixels of an image: so many that the jobs are still live at the end. */
+const side = 512
 
 const middle = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 const print = (line: string) => process.stdout.write(`console: ${line}; load ${loadavg()[0]!.toFixed(1)}\n`)
@@ -79,7 +81,7 @@ const said = ({ updates, longest }: Updates): string =>
 
 const draw = (prompt: string, more: object = {}) => ({
   task: 'slug/text-to-image',
-  inputs: { prompt, width: 64, height: 64, num_inference_steps: 10 },
+  inputs: { prompt, width: side, height: side, num_inference_steps: 10 },
   ...more,
 })
 const nodes = Object.fromEntries(
