@@ -47,7 +47,7 @@ export async function addFromCatalog(
   if (fit.grade === 'external')
     throw refused(
       'unsupported_task',
-      `infer starts no engine for '${model.name}'. Run it with ${model.runs_with ?? 'a server of your own'}, and add that server to infer.yaml. See: infer help engines`,
+      `infer cannot set '${model.name}' up by itself. Run it with ${model.runs_with ?? 'a server of your own'}, and write its entry in infer.yaml. See: infer help engines`,
     )
   const obstacle = obstacleOf(model, choice)
   if (!json) show(model, choice, terminal)

@@ -67,7 +67,7 @@ export type CatalogPackage = z.output<typeof CatalogPackage>
 
 /** One build of a model: a file or a repository that one engine loads. Unknown facts are null. */
 export const CatalogBuild = z.strictObject({
-  /** Null where infer starts no engine for it. */
+  /** Null where infer cannot set it up by itself. */
   engine: z.enum(catalogEngines).nullable(),
   /** `owner/name` on the hub; null where only a package has it. */
   repository: repository.nullable(),
@@ -105,7 +105,7 @@ export const CatalogModel = z.strictObject({
   architecture: CatalogArchitecture.nullable(),
   /** In the order of preference of their engines. */
   builds: z.array(CatalogBuild).min(1),
-  /** Programs that run the model, if infer starts no engine for it. */
+  /** What runs the model, if infer cannot set it up by itself. */
   runs_with: z.string().nullable(),
   /** Where the facts come from. */
   sources: z.array(z.string()).min(1),

@@ -148,7 +148,9 @@ test('a model that cannot be added is refused with what to do', async () => {
   const speech = await run('add', 'chatterbox', '--yes')
   expect([speech.exitCode, speech.stderr]).toEqual([
     1,
-    expect.stringMatching(/infer starts no engine for 'chatterbox'\. Run it with a server with the OpenAI speech API/),
+    expect.stringMatching(
+      /infer cannot set 'chatterbox' up by itself\. Run it with a server with the OpenAI speech API/,
+    ),
   ])
   const engine = await run('add', 'qwen3-8b', '--engine', 'whisper-server', '--yes')
   expect([engine.exitCode, engine.stderr]).toEqual([
