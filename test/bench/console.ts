@@ -7,7 +7,8 @@
 import { loadavg } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { CDPSession, Page } from 'playwright-core'
-import { openConsole, type TestConsole } from '../console/_console.ts'
+import { openConsole } from '../console/_console.ts'
+import { firstScreen } from '../console/_first-screen.ts'
 
 const seconds = Number(process.argv[2] ?? 15)
 const rounds = 5
@@ -17,24 +18,6 @@ const side = 512
 
 const middle = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 const print = (line: string) => process.stdout.write(`console: ${line}; load ${loadavg()[0]!.toFixed(1)}\n`)
-
-/** Bytes as sent, and milliseconds until the heading is drawn, of a browser that has never seen the console. */
-async function firstScreen(console: TestConsole): Promise<{ bytes: number; ms: number }> {
-  // Signs in and ends where nothing of the console has been loaded.
-  await using opened = await console.open('/no-such-file.js')
-  const page = await opened.context.newPage()
-  const devtools = await opened.context.newCDPSession(page)
-  await devtools.send('Network.enable')
-  await devtools.send('Network.clearBrowserCache')
-  let bytes = 0
-  devtools.on('Network.loadingFinished', ({ encodedDataLength }) => (bytes += encodedDataLength))
-  const began = performance.now()
-  await page.goto('/console/', { waitUntil: 'commit' })
-  await page.getByRole('heading', { level: 1 }).waitFor()
-  const ms = performance.now() - began
-  await page.waitForLoadState('load')
-  return { bytes, ms }
-}
 
 /** Seconds of script, style and layout since the page began. */
 async function busySeconds(devtools: CDPSession): Promise<number> {

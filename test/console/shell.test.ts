@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openConsole, sizes, type TestConsole } from './_console.ts'
+import { firstScreen } from './_first-screen.ts'
 
 let console: TestConsole
 beforeAll(async () => {
@@ -33,16 +34,7 @@ test.each(sizes)('on %s a person signs in with a token, opens every page and sig
 })
 
 test('the first screen is at most 200 kB as sent', async () => {
-  // Signs in and ends where nothing of the console has been loaded.
-  await using opened = await console.open('/no-such-file.js')
-  const page = await opened.context.newPage()
-  const devtools = await opened.context.newCDPSession(page)
-  await devtools.send('Network.enable')
-  await devtools.send('Network.clearBrowserCache')
-  let bytes = 0
-  devtools.on('Network.loadingFinished', ({ encodedDataLength }) => (bytes += encodedDataLength))
-  await page.goto('/console/')
-  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+  const { bytes } = await firstScreen(console)
   expect(bytes).toBeGreaterThan(50_000)
   expect(bytes).toBeLessThanOrEqual(200_000)
 })

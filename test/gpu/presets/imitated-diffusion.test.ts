@@ -127,7 +127,7 @@ describe.each(engines)('%s', engine => {
     const { error } = await run(`${engine}failed`, 'text-to-image', inputs)
     expect(error.code).toBe('worker_error')
   })
-  test('a refusal reaches the caller in the words of the engine', { timeout: 30_000 }, async () => {
+  test('a refusal reaches the caller with the message of the engine', { timeout: 30_000 }, async () => {
     const refused = await run(`${engine}refused`, 'text-to-video', video)
     expect(refused.error).toMatchObject({ code: 'invalid_value', message: expect.stringMatching(/4n \+ 1/) as string })
     const { error } = await run(`${engine}refused`, 'text-to-image', inputs)

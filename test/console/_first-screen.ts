@@ -1,0 +1,19 @@
+import type { TestConsole } from './_console.ts'
+
+/** Bytes as sent, and milliseconds until the heading is drawn, of a browser that has never seen the console. */
+export async function firstScreen(console: TestConsole): Promise<{ bytes: number; ms: number }> {
+  // Signs in and ends where nothing of the console has been loaded.
+  await using opened = await console.open('/no-such-file.js')
+  const page = await opened.context.newPage()
+  const devtools = await opened.context.newCDPSession(page)
+  await devtools.send('Network.enable')
+  await devtools.send('Network.clearBrowserCache')
+  let bytes = 0
+  devtools.on('Network.loadingFinished', ({ encodedDataLength }) => (bytes += encodedDataLength))
+  const began = performance.now()
+  await page.goto('/console/', { waitUntil: 'commit' })
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  const ms = performance.now() - began
+  await page.waitForLoadState('load')
+  return { bytes, ms }
+}
