@@ -41,7 +41,7 @@ export function RunView({ job, currency }: { job: Job; currency: string }) {
           max={1}
           {...(progress === null ? {} : { value: progress })}
           aria-label={text.running}
-          className="accent-accent h-2 w-full"
+          className="h-2 w-full"
         />
       )}
       {live && <UnfinishedImage job={job} />}
