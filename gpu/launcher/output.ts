@@ -125,7 +125,7 @@ export function openOutput({
 const errorPattern =
   /error|exception|fatal|out of memory|cannot|can't|could not|failed|abort|invalid|no such|not found/i
 const noisePattern =
-  /^\s*(at |Node\.js v|\^+\s*$|[{}\]]|Segmentation fault|Killed|Terminated|unshare: child exit failed)/
+  /^\s*(at |For further information visit |Node\.js v|\^+\s*$|[{}\]]|Segmentation fault|Killed|Terminated|unshare: child exit failed)/
 
 /** vLLM's last errors only refer to that of a process which it started, with several tracebacks between them. */
 const referencePattern = /root cause/i

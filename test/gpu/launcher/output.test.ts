@@ -116,6 +116,15 @@ describe('lastError', () => {
       ],
       'Error: Could not create backend: Could not start backend: No such file or directory (os error 2)',
     ],
+    [
+      'not the address that pydantic adds to an error',
+      [
+        'pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig',
+        '  Value error, The model type `none` is unknown. [type=value_error, input_type=ArgsKwargs]',
+        '    For further information visit https://errors.pydantic.dev/2.14/v/value_error',
+      ],
+      'Value error, The model type `none` is unknown. [type=value_error, input_type=ArgsKwargs]',
+    ],
     ['colours and control characters are removed', ['\u001b[31merror: no\u001b[0m\u0007 memory'], 'error: no memory'],
   ]
   test.each(cases)('%s', (_name, lines, expected) => expect(lastError(lines)).toBe(expected))

@@ -27,6 +27,10 @@ test.for<[words: string, sentence: string | undefined]>([
     'a program or file is missing',
   ],
   ['Error: `config.json` not found: No such file or directory (os error 2)', 'the model cannot be loaded'],
+  [
+    "HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/m'",
+    'the model cannot be loaded',
+  ],
   ['CUDA error: device-side assert', 'the GPU reported an error'],
   ['error: unknown argument: --foo', 'its arguments are wrong'],
   ["the prompt 'tell me about my patient' failed", undefined],
