@@ -125,20 +125,34 @@ export function openOutput({
 const errorPattern =
   /error|exception|fatal|out of memory|cannot|can't|could not|failed|abort|invalid|no such|not found/i
 const noisePattern =
-  /^\s*(at |Node\.js v|\^+\s*$|[{}\]]|Segmentation fault|Killed|Terminated|unshare: child exit failed)/
+  /^\s*(at |For further information visit |Node\.js v|\^+\s*$|[{}\]]|Segmentation fault|Killed|Terminated|unshare: child exit failed)/
 
 /** vLLM's last errors only refer to that of a process which it started, with several tracebacks between them. */
 const referencePattern = /root cause/i
 const namedErrorPattern = /\b\w*(error|exception): /i
 const referenceLines = 1_000
 
+/** Programs in Rust print their error, `Caused by:` and one line for each cause, the last of which names no thing. */
+const causesPattern = /^Caused by:$/
+const causePattern = /^\s+(?:\d+: )?(?=\S)/
+
+/** Returns an error and its causes as one line; undefined where the output has no such list. */
+function errorWithCauses(lines: readonly string[]): string | undefined {
+  const at = lines.findLastIndex(line => causesPattern.test(line))
+  if (at < 1) return undefined
+  const next = lines.slice(at + 1)
+  const end = next.findIndex(line => !causePattern.test(line))
+  const causes = next.slice(0, end < 0 ? undefined : end).map(line => line.replace(causePattern, ''))
+  return [lines[at - 1], ...causes].join(': ')
+}
+
 /**
- * Returns the line that best explains why a process ended: the last one that mentions an error, else the last. If that
- * one refers to a root cause, the last named error before it.
+ * Returns the line that best explains why a process ended: an error with its causes, else the last line that mentions an
+ * error, else the last. If that one refers to a root cause, the last named error before it.
  */
 export function lastError(lines: readonly string[]): string {
   const recent = lines.slice(-40).filter(line => line.trim() !== '' && !noisePattern.test(line))
-  const last = recent.findLast(line => errorPattern.test(line)) ?? recent.at(-1) ?? ''
+  const last = errorWithCauses(recent) ?? recent.findLast(line => errorPattern.test(line)) ?? recent.at(-1) ?? ''
   const isCause = (line: string): boolean => namedErrorPattern.test(line) && !referencePattern.test(line)
   const lineText = (referencePattern.test(last) ? lines.slice(-referenceLines).findLast(isCause) : undefined) ?? last
   // API callers see this line: remove control characters and limit the length.

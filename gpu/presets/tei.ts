@@ -15,7 +15,7 @@ const batchTokens = 16_384
 /**
  * Text Embeddings Inference 1.9, one model on one GPU or on the processor. It opens its port after the warm-up. The port of
  * its metrics is chosen by the system, because two engines would collide on the default one. Source: its `main.rs` of
- * 1.9.3, read; not run.
+ * 1.9.3; run on the processor, not on a GPU.
  */
 export const tei: Preset = {
   name: 'tei',
@@ -36,7 +36,8 @@ export const tei: Preset = {
       ['text-embeddings-router', '--model-id', model.source ?? model.id],
       // Without --hostname it takes the variable HOSTNAME, which is the name of the machine.
       ['--hostname', '127.0.0.1', '--port', '{port}', '--prometheus-port', '0'],
-      ['--max-concurrent-requests', String(slots * 4), '--max-client-batch-size', String(maxInputs)],
+      // It counts every input as a request, and refuses those above the number.
+      ['--max-concurrent-requests', String(slots * maxInputs), '--max-client-batch-size', String(maxInputs)],
       ['--payload-limit', String(maxBytes), '--tokenization-workers', String(threads)],
       // Without cutting it does not start when the longest text is longer than a batch.
       (model.context_length ?? 0) > batchTokens ? ['--max-batch-tokens', String(model.context_length)] : [],

@@ -80,8 +80,16 @@ def embedding() -> dict:
         tokenizer.save_pretrained(folder)
         (folder / '1_Pooling').mkdir(exist_ok=True)
         modules = [('Transformer', ''), ('Pooling', '1_Pooling'), ('Normalize', '2_Normalize')]
-        write(folder / 'modules.json', [{'path': p, 'type': f'sentence_transformers.models.{t}'} for t, p in modules])
-        write(folder / '1_Pooling' / 'config.json', {'word_embedding_dimension': WIDTH, f'pooling_mode_{field}': True})
+        write(
+            folder / 'modules.json',
+            [
+                {'idx': at, 'name': str(at), 'path': path, 'type': f'sentence_transformers.models.{kind}'}
+                for at, (kind, path) in enumerate(modules)
+            ],
+        )
+        # TEI does not start without the fields of the other ways.
+        modes = {f'pooling_mode_{name}': name == field for name in ('mean_tokens', 'cls_token', 'lasttoken')}
+        write(folder / '1_Pooling' / 'config.json', {'word_embedding_dimension': WIDTH, **modes})
         vectors[how] = []
         for text in TEXTS:
             hidden = model(**tokenizer(text, return_tensors='pt')).last_hidden_state[0]

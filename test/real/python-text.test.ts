@@ -279,12 +279,13 @@ describe.skipIf(python === '')('the Python worker', () => {
   })
 
   test('LTX-2 makes videos with audio of its own', { timeout: 4 * minutes }, async () => {
-    const size = { image_size: { width: 96, height: 80 }, fps: 8, num_frames: 9, num_inference_steps: 2, seed: 7 }
+    // The pipeline wants multiples of 32, whatever its encoder needs, which is less for this tiny one.
+    const size = { image_size: { width: 96, height: 64 }, fps: 8, num_frames: 9, num_inference_steps: 2, seed: 7 }
     const made = await video('text-video/text-to-video', { prompt: 'rain', ...size }, 'rain.mp4')
-    expect(probed(made)).toEqual({ codecs: ['h264', 'aac'], size: [96, 80], frames: 9 })
+    expect(probed(made)).toEqual({ codecs: ['h264', 'aac'], size: [96, 64], frames: 9 })
     const image_url = dataUrl('image/png', join(folder, 'face.png'))
     const moved = await video('text-video/image-to-video', { prompt: 'rain', image_url, ...size }, 'moved.mp4')
-    expect(probed(moved)).toEqual({ codecs: ['h264', 'aac'], size: [96, 80], frames: 9 })
+    expect(probed(moved)).toEqual({ codecs: ['h264', 'aac'], size: [96, 64], frames: 9 })
   })
 
   test('a cancelled video stops between steps', { timeout: 2 * minutes }, async () => {

@@ -282,7 +282,9 @@ describe.skipIf(program === '')('vLLM', () => {
         for (const [at, vector] of (vectors.mean as number[][]).entries()) {
           const bytes = data[at]!.embedding as unknown as string
           const found =
-            encoding_format === 'float' ? data[at]!.embedding : new Float32Array(Buffer.from(bytes, 'base64').buffer)
+            encoding_format === 'float'
+              ? data[at]!.embedding
+              : new Float32Array(Uint8Array.from(Buffer.from(bytes, 'base64')).buffer)
           expect(found).toHaveLength(vector.length)
           for (const [place, value] of vector.entries()) expect(found[place]).toBeCloseTo(value, 4)
         }

@@ -15,6 +15,8 @@ const classes: readonly [says: RegExp, sentence: string][] = [
     /(failed to|cannot|could not|error) load(ing)?\b.*model|invalid magic|unknown model architecture/i,
     'the model cannot be loaded',
   ],
+  // TEI, and vLLM, which takes a folder that does not exist for a name in the hub.
+  [/\b(config|tokenizer)\.json\W* not found|repo id must be in the form/i, 'the model cannot be loaded'],
   [
     /ModuleNotFoundError|cannot open shared object|command not found|\bENOENT\b|no such file/i,
     'a program or file is missing',

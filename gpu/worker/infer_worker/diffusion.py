@@ -11,7 +11,7 @@ from .generation import ALMOST, Call, generation
 from .images import centre, encoded, fitted, read_image
 from .options import Options
 from .pipeline_arguments import Shape, arguments_for, loras_of, shape_for
-from .pipelines import load_loras, load_pipeline, parameters_of, pipeline_for
+from .pipelines import compresses_images, load_loras, load_pipeline, parameters_of, pipeline_for
 from .placement import place
 from .preview import preview, preview_steps
 from .server import Handle, Reply, Request
@@ -80,7 +80,8 @@ class Diffusion:
         pipeline, inputs = self.pipelines[call.task], call.inputs
         known = parameters_of(pipeline)
         shape = shape_for(inputs, side_of(pipeline), temporal_of(pipeline))
-        arguments = arguments_for(known, inputs, shape, takes_guidance(pipeline)) | self.media(call, known, shape)
+        arguments = arguments_for(known, inputs, shape, takes_guidance(pipeline), compresses_images())
+        arguments |= self.media(call, known, shape)
         loras = loras_of((inputs.get('extra') or {}).get('loras'), self.loras)
         try:
             with self.device.computing(call.cancelled), self.adapters(pipeline, loras):

@@ -35,8 +35,11 @@ def multiple(value: int, of: int) -> int:
     return math.ceil(value / of) * of
 
 
-def arguments_for(known: Collection[str], inputs: dict[str, Any], shape: Shape, distilled: bool = False) -> dict[str, Any]:
+def arguments_for(
+    known: Collection[str], inputs: dict[str, Any], shape: Shape, distilled: bool = False, compresses: bool = True
+) -> dict[str, Any]:
     """The arguments without images, of those that the pipeline knows. `distilled`: the model takes guidance as an input.
+    `compresses`: the image can be compressed as the frames of the training data were.
 
     Raises EngineError 400 for an input that is set and that the pipeline does not have.
     """
@@ -63,6 +66,8 @@ def arguments_for(known: Collection[str], inputs: dict[str, Any], shape: Shape, 
         'num_frames': shape.frames,
         'frame_rate': fps,
         'fps': fps,
+        # 0 leaves the image as it is.
+        'image_crf': None if compresses else 0,
     }
     arguments |= {name: value for name, value in optional.items() if name in known and value is not None}
     extra = {name: value for name, value in (inputs.get('extra') or {}).items() if name != 'loras'}

@@ -3,6 +3,7 @@
 import inspect
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 from .options import Options
@@ -112,6 +113,11 @@ def load_loras(pipeline: Any, loras: tuple[str, ...]) -> dict[str, float]:
 
 def parameters_of(pipeline: Any) -> dict[str, inspect.Parameter]:
     return dict(inspect.signature(type(pipeline).__call__).parameters)
+
+
+def compresses_images() -> bool:
+    """Whether pipelines can compress an image as the frames of their training data were, which LTX-2 does with PyAV."""
+    return find_spec('av') is not None
 
 
 def pipeline_for(task: str, base: Any) -> Any:

@@ -16,6 +16,7 @@ from .generation import ALMOST, Call, generation
 from .images import fitted
 from .options import Options
 from .pipeline_arguments import multiple
+from .pipelines import compresses_images
 from .placement import place
 from .server import Handle
 from .torch_device import TorchDevice, open_device
@@ -126,8 +127,7 @@ class SpeechVideo:
                 raise invalid(f"The pipeline has no parameter '{name}'.", 'unsupported_parameter')
         deep = self.pipeline.transformer.config.num_layers > STG_BLOCK
         default = {} if deep else {'stg_scale': 0.0, 'audio_stg_scale': 0.0}
-        # PyAV compresses the image as the frames of the training data were; without it the image stays as it is.
-        return {**default, **({} if has_module('av') else {'image_crf': 0}), **extra}
+        return {**default, **({} if compresses_images() else {'image_crf': 0}), **extra}
 
 
 @contextmanager
@@ -148,9 +148,3 @@ def frozen_audio(pipeline: Any, latents: Any) -> Any:
         yield
     finally:
         hook.remove()
-
-
-def has_module(name: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(name) is not None

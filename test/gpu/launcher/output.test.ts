@@ -102,6 +102,29 @@ describe('lastError', () => {
       ['loading', 'RuntimeError: Engine core initialization failed. See root cause above.'],
       'RuntimeError: Engine core initialization failed. See root cause above.',
     ],
+    [
+      'an error of a Rust program with its causes',
+      [
+        'Error: Could not create backend',
+        '',
+        'Caused by:',
+        '    0: Could not start backend',
+        '    1: No such file or directory (os error 2)',
+        '',
+        'Stack backtrace:',
+        '   0: <unknown>',
+      ],
+      'Error: Could not create backend: Could not start backend: No such file or directory (os error 2)',
+    ],
+    [
+      'not the address that pydantic adds to an error',
+      [
+        'pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig',
+        '  Value error, The model type `none` is unknown. [type=value_error, input_type=ArgsKwargs]',
+        '    For further information visit https://errors.pydantic.dev/2.14/v/value_error',
+      ],
+      'Value error, The model type `none` is unknown. [type=value_error, input_type=ArgsKwargs]',
+    ],
     ['colours and control characters are removed', ['\u001b[31merror: no\u001b[0m\u0007 memory'], 'error: no memory'],
   ]
   test.each(cases)('%s', (_name, lines, expected) => expect(lastError(lines)).toBe(expected))

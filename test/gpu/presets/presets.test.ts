@@ -154,7 +154,10 @@ describe('commands', () => {
       'TEI, whose metrics take a free port',
       { engine: 'tei', tasks: ['std/rerank'] },
       {},
-      ['text-embeddings-router --model-id /models/m --hostname 127.0.0.1 --port {port} --prometheus-port 0'],
+      [
+        'text-embeddings-router --model-id /models/m --hostname 127.0.0.1 --port {port} --prometheus-port 0',
+        '--max-concurrent-requests 6144 --max-client-batch-size 2048',
+      ],
       [],
     ],
     [

@@ -68,6 +68,13 @@ class Arguments(unittest.TestCase):
                 arguments_for(('generator', 'image'), {**INPUTS, 'extra': {name: 1}}, SHAPE)
             self.assertEqual(refused.exception.status, 400)
 
+    def test_an_image_stays_as_it_is_where_it_cannot_be_compressed(self):
+        for more, compresses, expected in [({}, True, None), ({}, False, 0), ({'image_crf': 20}, False, 20)]:
+            with self.subTest(more=more, compresses=compresses):
+                arguments = arguments_for(('image_crf',), {**INPUTS, 'extra': more}, SHAPE, compresses=compresses)
+                self.assertEqual(arguments.get('image_crf'), expected)
+        self.assertNotIn('image_crf', arguments_for((), INPUTS, SHAPE, compresses=False))
+
 
 class Loras(unittest.TestCase):
     def test_a_file_and_its_weight(self):

@@ -26,6 +26,11 @@ test.for<[words: string, sentence: string | undefined]>([
     'error while loading shared libraries: libcudart.so: cannot open shared object file',
     'a program or file is missing',
   ],
+  ['Error: `config.json` not found: No such file or directory (os error 2)', 'the model cannot be loaded'],
+  [
+    "HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/m'",
+    'the model cannot be loaded',
+  ],
   ['CUDA error: device-side assert', 'the GPU reported an error'],
   ['error: unknown argument: --foo', 'its arguments are wrong'],
   ["the prompt 'tell me about my patient' failed", undefined],
