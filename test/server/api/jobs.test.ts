@@ -136,6 +136,7 @@ describe('a job', () => {
       priority: 10,
       queue_position: null,
       progress: 1,
+      previews: 0,
       eta_seconds: null,
       waiting_for: null,
       inputs: { ...kept, model: 'fake' },

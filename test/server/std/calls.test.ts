@@ -69,6 +69,7 @@ test('a call is readable directly after its end, with its usage and without its 
         priority: 0,
         queue_position: null,
         progress: 1,
+        previews: 0,
         eta_seconds: null,
         waiting_for: null,
         webhook_url: null,
