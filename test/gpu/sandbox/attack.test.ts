@@ -71,7 +71,8 @@ const onFiles = (folder: string, dataDir: string): Record<string, [string, strin
   "another engine's socket": ['list', join(dataDir, 'run', 'wkr_other-1')],
   'records of launches': ['read', join(dataDir, 'run', 'launches.json')],
   'passwords of the system': ['read', '/etc/shadow'],
-  'the home of the operator': ['list', homedir()],
+  // The cache of the model hub, which engines read, may be in it.
+  'the home of the operator': ['run', `ls -A '${homedir()}' | grep -vxF .cache`],
   'services of the system': ['list', '/run/systemd'],
   'the disk itself': ['run', 'ls /dev/vd* /dev/sd* /dev/nvme* /dev/mem /dev/loop* 2>/dev/null'],
   "the server's files by way of its process": ['list', `/proc/${process.pid}/root/`],
