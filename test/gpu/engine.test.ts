@@ -64,7 +64,8 @@ describe('a failed start gives the reason and leaves no process behind', () => {
     ['it hangs', ['--hang'], { loadStallMs: 300 }, /^Engine made no progress in loading for 300 ms\.$/],
     ['it stops itself', ['--hang', '--freeze-after', '50'], { loadStallMs: 500 }, /no progress in loading/],
     ['it goes on for ever', ['--hang', '--chatty'], { loadStallMs: 400 }, /^Engine was still not ready after 4 s\.$/],
-    ['its health is somewhere else', [], { healthPath: '/healthy', loadStallMs: 400 }, /answered 401 at \/healthy/],
+    // So long that it answers even on a busy machine.
+    ['its health is somewhere else', [], { healthPath: '/healthy', loadStallMs: 3_000 }, /answered 401 at \/healthy/],
   ]
   test.each(cases)('%s', async (_name, flags, of, message) => {
     const { engine, exits, launchId } = await engineWith(flags, { env: { INFER_ENGINE_KEY: 'k' }, ...of })
