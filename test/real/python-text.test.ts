@@ -45,6 +45,9 @@ describe.skipIf(python === '')('the Python worker', () => {
     folder = mkdtempSync(join(tmpdir(), 'infer-real-'))
     run(python, [join(import.meta.dirname, 'make-text-models.py'), folder])
     expected = JSON.parse(readFileSync(join(folder, 'expected.json'), 'utf8'))
+    await sharp({ create: { width: 100, height: 80, channels: 3, background: 'green' } })
+      .png()
+      .toFile(join(folder, 'face.png'))
     const prefixes = run(python, ['-c', 'import sys; print(sys.prefix, sys.base_prefix, sep="\\n")']).trim().split('\n')
     const model = (id: string, ...tasks: string[]) => ({
       id,
@@ -255,9 +258,6 @@ describe.skipIf(python === '')('the Python worker', () => {
 
   test('a video of speech depends on the audio and has it as track', { timeout: 4 * minutes }, async () => {
     const face = join(folder, 'face.png')
-    await sharp({ create: { width: 100, height: 80, channels: 3, background: 'green' } })
-      .png()
-      .toFile(face)
     const spoken = async (source: string, name: string) => {
       const audio = join(folder, `${name}.wav`)
       run('ffmpeg', ['-v', 'error', '-y', '-f', 'lavfi', '-i', source, audio])
