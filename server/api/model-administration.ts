@@ -34,7 +34,7 @@ const CatalogModel = z.object({
       grade: z
         .string()
         .describe(
-          'How it fits, best first: `gpu`, `split` (GPU and processor), `processor`, `slow`, `missing` (its engine is not installed), `no`, `external` (infer cannot set it up by itself).',
+          'How it fits, best first: `gpu`, `split` (on the GPU in part or in turn), `processor`, `slow`, `missing` (its engine is not installed), `no`, `external` (infer cannot set it up by itself).',
         ),
       text: z.string().describe('The same as words for people.'),
       memory: bytes.describe('Bytes of memory that it would take; null if unknown.'),
