@@ -172,6 +172,8 @@ export interface JobEvent {
   jobId: string
   attempt: number
   at: number
+  /** JSON text of a JobError: why the attempt of a `job.retrying` failed. Null for others, and if it was given back. */
+  data: string | null
 }
 
 export interface LogLine {

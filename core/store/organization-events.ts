@@ -15,6 +15,6 @@ export type OrganizationEventType = (typeof organizationEventTypes)[number]
 export interface OrganizationEvent extends Omit<ExecutionEvent, 'executionId' | 'type'> {
   type: ExecutionEvent['type'] | OrganizationEventType
   executionId: string | null
-  /** JSON text of an object that describes an event of the organization itself; null for others. */
+  /** JSON text of an object that describes an event of the organization itself; of others as in a JobEvent. */
   data: string | null
 }

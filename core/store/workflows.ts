@@ -185,6 +185,8 @@ export interface ExecutionEvent {
   jobId: string | null
   attempt: number
   at: number
+  /** As that of a JobEvent. */
+  data: string | null
 }
 
 export interface NodeResult {

@@ -1,6 +1,7 @@
 import { Failure } from '../../core/failure.ts'
 import { queueIdOf } from '../../core/ids.ts'
 import {
+  type JobError,
   type JobEvent,
   type JobRecord,
   type JobStatus,
@@ -62,6 +63,7 @@ export function eventRecord(event: JobEvent, job: JobRecord, call: Call, owners:
     status,
     attempt: event.attempt,
     ...(status === 'failed' ? { error: job.error } : {}),
+    ...(event.data === null ? {} : { error: JSON.parse(event.data) as JobError }),
   })
   const result = status === 'completed' ? shortResult(job, call, owners) : undefined
   return record(

@@ -42,7 +42,9 @@ export function registerLogEvents(): void {
           slug: z.string().nullable().optional().describe('The slug that was requested; null if none was.'),
           status,
           attempt: z.int().optional().describe('Number of the attempt, from 1; 0 before the first.'),
-          error: JobErrorObject.nullable().optional().describe('Why it failed.'),
+          error: JobErrorObject.nullable()
+            .optional()
+            .describe('Why it failed; in `job.retrying` why the attempt did, absent if it was given back.'),
           result: z
             .unknown()
             .optional()
@@ -91,7 +93,7 @@ export function registerLogEvents(): void {
         node_id: z.string().optional().describe('Id of the node, in events of a node.'),
         job_id: z.string().nullable().optional().describe('Id of the job of the node.'),
         attempt: z.int().nullable().optional().describe('Number of the attempt of the node.'),
-        error: JobErrorObject.optional().describe('Why the node failed.'),
+        error: JobErrorObject.optional().describe('Why the node failed, or this attempt of it.'),
         result: z
           .unknown()
           .optional()

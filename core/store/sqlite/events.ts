@@ -1,8 +1,17 @@
 import type { OrganizationEvent, OrganizationEventType } from '../organization-events.ts'
-import type { JobEvent, JobEventType } from '../store.ts'
+import type { JobError, JobEvent, JobEventType } from '../store.ts'
 import type { ExecutionEvent, ExecutionEventType } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import type { WebhookOutbox } from './webhook-outbox.ts'
+
+/** The columns of a job that is to be tried again. */
+interface RetriedRow {
+  number: number | bigint
+  organization_id: string
+  attempt: number
+  execution: number | null
+  node: number | null
+}
 
 /** How long events are kept. */
 export const eventLifetimeMs = 24 * 3_600_000
@@ -37,6 +46,18 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
     ): void {
       const sequence = next()
       insert.run(sequence, number, organizationId, type, attempt, at, execution, node, null)
+      outbox.add({ sequence, number, organizationId, type, attempt, at, execution, node })
+    },
+    /** Adds the event of a job that waits again. `error`: why its attempt failed; null if the attempt was given back. */
+    addRetry(
+      { number, organization_id, attempt, execution, node }: RetriedRow,
+      at: number,
+      error: JobError | null,
+    ): void {
+      const sequence = next()
+      const [type, organizationId] = ['job.retrying', organization_id]
+      const data = error && JSON.stringify(error)
+      insert.run(sequence, number, organizationId, type, attempt, at, execution, node, data)
       outbox.add({ sequence, number, organizationId, type, attempt, at, execution, node })
     },
     /** Adds an event of an execution, or of a node that has no job. */
@@ -98,9 +119,9 @@ export const forgetEvents = (connection: Connection) => {
 
 /** Reads of events; short statements on a read-only connection. */
 export function eventReads(connection: Connection) {
-  const columns = 'sequence, type, jobs.id AS jobId, events.attempt, at FROM events JOIN jobs USING (number)'
+  const columns = 'sequence, type, jobs.id AS jobId, events.attempt, at, data FROM events JOIN jobs USING (number)'
   const ofExecution = connection.prepare<[string, string, number, number], ExecutionEvent>(
-    `SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at
+    `SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at, data
      FROM executions AS e JOIN events ON events.execution = e.number
      LEFT JOIN execution_nodes AS n ON n.execution = e.number AND n.node = events.node
      LEFT JOIN jobs ON jobs.number = events.number

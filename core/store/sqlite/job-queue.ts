@@ -29,11 +29,11 @@ export function queueCommands(connection: Connection, context: WriteContext) {
   const undelay = connection.prepare('UPDATE jobs SET not_before = 0 WHERE number = ?')
   const giveBack = connection.prepare<
     [number, string, string, string | null, number],
-    { number: number; attempt: number; execution: number | null; node: number | null }
+    { number: number; organization_id: string; attempt: number; execution: number | null; node: number | null }
   >(
     `UPDATE jobs SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = ?, started_at = NULL
      WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
-     RETURNING number, attempt, execution, node`,
+     RETURNING number, organization_id, attempt, execution, node`,
   )
   const pastDeadline = connection.prepare<[number, number], EndingRow & { start_by: number }>(
     `SELECT ${endingColumns}, start_by FROM jobs
@@ -88,8 +88,8 @@ export function queueCommands(connection: Connection, context: WriteContext) {
       const released = giveBack.get(notBefore, claim.organizationId, claim.id, claim.boot, claim.claims)
       if (!released) return false
       jobCounts.move(claim.organizationId, 'processing', 'pending')
-      const { number, attempt, execution, node } = released
-      events.add(number, claim.organizationId, 'job.retrying', attempt, at, execution, node)
+      const { execution, node } = released
+      events.addRetry(released, at, null)
       if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })
       return true
     },

@@ -108,7 +108,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
         const { gpuMs = 0, energyMj = null } = usage
         retry.run(error, engineId, Math.max(1, outcome.retryAt), at, energyMj, gpuMs, row.number)
         jobCounts.move(row.organization_id, 'processing', 'pending')
-        events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at, row.execution, row.node)
+        events.addRetry(row, at, outcome.error)
         if (row.execution !== null && row.node !== null)
           flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })
       }

@@ -27,6 +27,7 @@ export function recoverJobs(
   )
   const end = openEnd(connection, context)
   const exhausted = interrupted.filter(row => row.crashes + 1 >= maxCrashes)
+  const stopped = 'The server stopped unexpectedly while this job was running.'
   const sentence = `The server stopped unexpectedly ${maxCrashes} times while this job was running; it is not tried again.`
 
   connection
@@ -35,7 +36,7 @@ export function recoverJobs(
         count.run(row.number)
         if (row.crashes + 1 < maxCrashes) {
           requeue.run(at, row.number)
-          events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at, row.execution, row.node)
+          events.addRetry(row, at, errorOf('worker_crashed', row.attempt, stopped))
           if (row.execution !== null && row.node !== null)
             flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })
         } else end(row, { status: 'failed', at, error: errorOf('worker_crashed', row.attempt, sentence) })
@@ -60,8 +61,9 @@ export function releaseOwn(connection: Connection, { at, ...context }: WriteCont
   connection
     .transaction(() => {
       const released = release.all(boot)
-      for (const { number, organization_id, attempt, execution, node } of released) {
-        events.add(number, organization_id, 'job.retrying', attempt, at, execution, node)
+      for (const row of released) {
+        const { execution, node } = row
+        events.addRetry(row, at, null)
         if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })
       }
       jobCounts.moveOpen('processing', 'pending', released.length)

@@ -33,9 +33,9 @@ export function eventRules({ fresh }: Subject): void {
     const { job: third } = await store.jobs.submit(newJob({ startBy: 3, createdAt: 1 }))
     await store.jobs.expire(3, 10)
     expect(await store.events.after(organizationId, { sequence: 0, limit: 3 })).toEqual([
-      { sequence: 1, type: 'job.created', jobId: first.id, attempt: 0, at: 7 },
-      { sequence: 2, type: 'job.started', jobId: first.id, attempt: 1, at: 8 },
-      { sequence: 3, type: 'job.failed', jobId: first.id, attempt: 1, at: 9 },
+      { sequence: 1, type: 'job.created', jobId: first.id, attempt: 0, at: 7, data: null },
+      { sequence: 2, type: 'job.started', jobId: first.id, attempt: 1, at: 8, data: null },
+      { sequence: 3, type: 'job.failed', jobId: first.id, attempt: 1, at: 9, data: null },
     ])
     expect(await told(store, second.id)).toEqual([
       ['created', 0],
@@ -46,6 +46,24 @@ export function eventRules({ fresh }: Subject): void {
       ['failed', 0],
     ])
     expect(await store.events.last()).toBe(7)
+  })
+
+  test('an attempt that failed and is tried again says why; one that was given back does not', async () => {
+    await using opened = await fresh()
+    const { store } = opened
+    const { job } = await store.jobs.submit(newJob({ maxAttempts: 3 }))
+    const claim = async () => {
+      await store.jobs.wake(Number.MAX_SAFE_INTEGER, 10)
+      return (await store.jobs.claim(organizationId, job.id, Date.now()))!
+    }
+    const attempt = failed(1)
+    await store.jobs.settle(await claim(), attempt)
+    await store.jobs.release(await claim(), 0)
+    await store.jobs.settle(await claim(), completed())
+    const events = await store.events.after(organizationId, { sequence: 0, limit: 100 })
+    const retrying = events.filter(({ type }) => type === 'job.retrying')
+    expect(retrying.map(({ data }) => data && JSON.parse(data))).toEqual([attempt.error, null])
+    expect(events.filter(({ type, data }) => type !== 'job.retrying' && data !== null)).toEqual([])
   })
 
   test('events are read after a number, of one organization, and of a job only by its own organization', async () => {

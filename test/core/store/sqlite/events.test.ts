@@ -43,4 +43,7 @@ test('every change of status has its event, in order, across retries, a release,
     ['started', 3],
     ['completed', 3],
   ])
+  const all = await opened.store.events.after(organizationId, { sequence: 0, limit: 100, jobId: id })
+  const errors = all.flatMap(({ type, data }) => (type === 'job.retrying' ? [data && JSON.parse(data).code] : []))
+  expect(errors).toEqual([failed(1).error.code, null, 'worker_crashed', null])
 })

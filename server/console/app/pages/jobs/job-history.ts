@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser'
 import { send } from '../../api/client.ts'
-import type { JobMoment } from './job-moments.ts'
+import { type JobEvent, type JobMoment, momentOf } from './job-moments.ts'
 
 /** Milliseconds of silence after which a job that has not ended has no more past. */
 const silenceMs = 500
@@ -13,8 +13,7 @@ export async function readHistory(id: string, signal: AbortSignal): Promise<JobM
   const parser = createParser({
     onEvent({ event = '', data }) {
       if (!(event.startsWith('job.') && event !== 'job.progress')) return
-      const { created_at: at, data: job } = JSON.parse(data) as { created_at: number; data: { attempt?: number } }
-      moments.push({ type: event, at, attempt: job.attempt ?? 0 })
+      moments.push(momentOf(event, JSON.parse(data) as JobEvent))
     },
   })
   try {

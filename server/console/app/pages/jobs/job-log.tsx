@@ -8,7 +8,7 @@ import { Time } from '../../components/time.tsx'
 import { jobsText } from '../../text/jobs.ts'
 import { hasEnded, type Job } from './job-detail.tsx'
 import { readHistory } from './job-history.ts'
-import { type JobMoment, momentsOf } from './job-moments.ts'
+import { type JobMoment, momentOf, momentsOf } from './job-moments.ts'
 
 /** What the engine has written while the job ran. */
 export function JobLog({ job }: { job: Job }) {
@@ -43,11 +43,7 @@ export function JobEvents({ job }: { job: Job }) {
   const [arrived, setArrived] = useState<readonly JobMoment[]>([])
   useLiveEvents(['job.'], events => {
     const own = events.filter(({ data }) => data.data?.job_id === id)
-    if (own.length > 0)
-      setArrived(now => [
-        ...now,
-        ...own.map(({ type, data }) => ({ type, at: data.created_at as number, attempt: Number(data.data.attempt) })),
-      ])
+    if (own.length > 0) setArrived(now => [...now, ...own.map(({ type, data }) => momentOf(type, data))])
   })
   const { data: past = [] } = useQuery({
     queryKey: ['jobs', 'history', id],
@@ -59,13 +55,14 @@ export function JobEvents({ job }: { job: Job }) {
   return (
     <Section title={jobsText.events}>
       <ol className="space-y-1">
-        {momentsOf(job, past, arrived).map(({ type, at, attempt }) => (
+        {momentsOf(job, past, arrived).map(({ type, at, attempt, reason }) => (
           <li key={`${type} ${attempt}`} className="flex justify-between gap-3">
             <span>
               {jobsText.event[type] ?? type}
               {job.attempts > 1 && attempt > 0 && (
                 <span className="text-muted"> {jobsText.attempt(attempt, job.max_attempts)}</span>
               )}
+              {reason !== undefined && <span className="text-muted block">{reason}</span>}
             </span>
             <span className="text-muted">
               <Time at={at} />

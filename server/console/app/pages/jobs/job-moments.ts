@@ -4,7 +4,23 @@ export interface JobMoment {
   /** Unix seconds. */
   at: number
   attempt: number
+  /** Why the attempt failed, of one that is tried again. */
+  reason?: string | undefined
 }
+
+/** What an event of a job says on the wire, as far as its history shows it. */
+export interface JobEvent {
+  created_at: number
+  data: { attempt?: number; error?: { message: string } | null }
+}
+
+export const momentOf = (type: string, { created_at: at, data: { attempt = 0, error } }: JobEvent): JobMoment => ({
+  type,
+  at,
+  attempt,
+  // The error of a job that has ended stands above.
+  reason: type === 'job.retrying' ? error?.message : undefined,
+})
 
 /** What the times of a job say, which is kept longer than its events. */
 export interface JobTimes {
