@@ -4,6 +4,7 @@ import { grantLimits, grantRole } from '../../core/accounts/grant-limits.ts'
 import { tokenLimitsOf } from '../../core/accounts/token-fields.ts'
 import { type TokenView, tokenView } from '../../core/accounts/token-view.ts'
 import { Failure } from '../../core/failure.ts'
+import type { TokenRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { actorOf, type Granting, grantingOf, reachOrganization, reachToChange } from './reach.ts'
@@ -96,7 +97,7 @@ export async function updateToken(
   { params, body }: { params: { organization: string; id: string }; body: z.output<typeof TokenChange> },
   call: Call,
   owners: TokenOwners,
-): Promise<{ token: TokenView }> {
+): Promise<TokenRecord> {
   const { id: organization } = await reachToChange(params.organization, call, owners)
   const old = await owners.accounts.token(organization, params.id)
   if (!old) throw missingToken(params.id)
@@ -115,7 +116,7 @@ export async function updateToken(
   }
   const token = await owners.accounts.update(organization, params.id, change, forced(call), actorOf(call))
   if (!token) throw missingToken(params.id)
-  return { token: tokenView(token) }
+  return token
 }
 
 /** Gives a token a new secret. */

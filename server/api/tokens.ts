@@ -1,6 +1,8 @@
 import { z } from 'zod'
+import { SpendView, spendView } from '../../core/accounts/spend-view.ts'
 import { TokenView, tokenView } from '../../core/accounts/token-view.ts'
 import { isId } from '../../core/ids.ts'
+import type { TokenRecord } from '../../core/store/store.ts'
 import { once, type Unrepeatable } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
@@ -13,9 +15,12 @@ const tag = 'Organizations and tokens'
 
 const secret = z.string().describe('The secret, `sk-infer-…`. It is shown only this once.')
 const Created = z.object({ token: TokenView, secret }).meta({ id: 'TokenCreated', description: 'A new token.' })
-const One = z.object({ token: TokenView }).meta({ id: 'TokenAnswer', description: 'One token.' })
+const TokenWithSpend = TokenView.extend({
+  spend: SpendView.describe('What it has spent this month with the secrets that it had before, and its limit.'),
+}).meta({ id: 'TokenWithSpend', description: 'An API token without its secret, and what it has spent.' })
+const One = z.object({ token: TokenWithSpend }).meta({ id: 'TokenAnswer', description: 'One token.' })
 const Page = z
-  .object({ tokens: z.array(TokenView).describe('The tokens, newest first.'), ...pageFields })
+  .object({ tokens: z.array(TokenWithSpend).describe('The tokens, newest first.'), ...pageFields })
   .meta({ id: 'TokenPage', description: 'A page of tokens.' })
 const Rotated = z
   .object({
@@ -62,7 +67,12 @@ const revokeFacts = {
   response: Deleted,
 } as const
 
-export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency'>) => [
+const withSpend = (token: TokenRecord, { spend }: Pick<Owners, 'spend'>) => ({
+  ...tokenView(token),
+  spend: spendView(spend.ofToken(token.originId, token.limits.monthlySpendLimit)),
+})
+
+export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | 'spend'>) => [
   route({
     method: 'POST',
     path: base,
@@ -100,7 +110,8 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency'>) =
     scope: 'admin:read',
     tag,
     summary: 'List tokens',
-    description: 'Returns the tokens of the organization, newest first, without their secrets.',
+    description:
+      'Returns the tokens of the organization, newest first, without their secrets and with what each has spent this month.',
     errorCodes: ['organization_mismatch', 'not_found'],
     params: Organization,
     query: z.strictObject({
@@ -125,7 +136,11 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency'>) =
       })
       const page = found.slice(0, query.limit)
       const more = found.length > query.limit
-      return { tokens: page.map(token => tokenView(token)), has_more: more, next_cursor: more ? page.at(-1)!.id : null }
+      return {
+        tokens: page.map(token => withSpend(token, owners)),
+        has_more: more,
+        next_cursor: more ? page.at(-1)!.id : null,
+      }
     },
   }),
   route({
@@ -134,7 +149,7 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency'>) =
     scope: 'admin:read',
     tag,
     summary: 'Get token',
-    description: 'Returns a token without its secret.',
+    description: 'Returns a token without its secret, and what it has spent this month.',
     errorCodes: ['organization_mismatch', 'not_found'],
     params: OneToken,
     response: One,
@@ -142,7 +157,7 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency'>) =
       const { id } = await reachOrganization(params.organization, call, owners)
       const token = await owners.accounts.token(id, params.id)
       if (!token) throw missingToken(params.id)
-      return { token: tokenView(token) }
+      return { token: withSpend(token, owners) }
     },
   }),
   route({
@@ -165,7 +180,7 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency'>) =
     body: TokenChange,
     example: { name: 'notebook', status: 'disabled' },
     response: One,
-    handle: (input, call) => updateToken(input, call, owners),
+    handle: async (input, call) => ({ token: withSpend(await updateToken(input, call, owners), owners) }),
   }),
   route({
     ...revokeFacts,

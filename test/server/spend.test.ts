@@ -199,11 +199,14 @@ test('what is spent and held is shown to the caller, with the usage, and in the 
   const { spend } = await read('/api/me', secret)
   const period = { period_start: expect.any(Number) as number, period_end: expect.any(Number) as number }
   const organization = { monthly_limit: 1, spent: 0.25, held: 0.25, remaining: 0.5, ...period }
-  expect(spend).toEqual({
-    currency: 'USD',
-    organization,
-    token: { monthly_limit: 0.5, spent: 0.25, held: 0.25, remaining: 0, ...period },
-  })
+  const token = { monthly_limit: 0.5, spent: 0.25, held: 0.25, remaining: 0, ...period }
+  expect(spend).toEqual({ currency: 'USD', organization, token })
+  const { tokens } = (await read(`/api/organizations/${organizationId}/tokens`)) as unknown as {
+    tokens: { id: string; spend: object }[]
+  }
+  expect(tokens.map(one => one.spend)).toEqual([token])
+  const one = await read(`/api/organizations/${organizationId}/tokens/${tokens[0]!.id}`)
+  expect(one.token).toMatchObject({ spend: token })
   const usage = await read(`/api/organizations/${organizationId}/usage`, secret)
   expect(usage.spend_limit).toEqual({ ...organization, hard: true })
   const status = await read('/api/system/status')

@@ -30,6 +30,7 @@ export const tokensText = {
     scopes: 'Scopes',
     status: 'Status',
     limits: 'Models and limits',
+    spent: 'Spent this month',
     expires: 'Expires',
     used: 'Last used',
     actions: 'Actions',

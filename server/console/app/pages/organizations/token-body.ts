@@ -4,7 +4,7 @@ import { hoursIn } from './hours.ts'
 
 type Schemas = components['schemas']
 
-export type Token = Schemas['Token']
+export type Token = Schemas['TokenWithSpend']
 
 const day = 86_400
 export const expirySeconds = { month: 30 * day, quarter: 90 * day, year: 365 * day } as const

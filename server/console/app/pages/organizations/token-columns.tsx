@@ -45,6 +45,7 @@ export const tokenColumns = (
   { name: text.columns.status, show: ({ status }) => <Badge kind={statusKinds[status]}>{text.status[status]}</Badge> },
   { name: text.columns.scopes, show: ({ scopes }) => scopes.join(', ') },
   { name: text.columns.limits, show: limitsText },
+  { name: text.columns.spent, show: ({ spend: { spent } }) => costText(spent), number: true },
   {
     name: text.columns.expires,
     show: ({ expires_at }) => (expires_at === null ? text.never : <Time at={expires_at} />),
