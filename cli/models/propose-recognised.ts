@@ -3,11 +3,11 @@ import { dirname, join } from 'node:path'
 import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import type { ModelEntry } from '../../core/models/edit.ts'
-import type { GenerationDefaults as ModelDefaults } from '../../core/models/generation-defaults.ts'
+import type { GenerationDefaults } from '../../core/models/generation-defaults.ts'
 import { Model } from '../../core/models/model.ts'
 import { idFrom } from '../../core/models/propose.ts'
 import { chooseEngine } from '../../core/models/recognition/choose-engine.ts'
-import type { GenerationDefaults } from '../../core/models/recognition/diffusion-families.ts'
+import type { FamilyDefaults } from '../../core/models/recognition/diffusion-families.ts'
 import { distilledDefaults } from '../../core/models/recognition/distilled-defaults.ts'
 import { findCompanions } from '../../core/models/recognition/recognise-file.ts'
 import { type Recognition, suggestedEngines } from '../../core/models/recognition/recognition.ts'
@@ -43,7 +43,7 @@ export async function proposeRecognised(
     source: path,
     tasks: given.task ?? tasksOn(engine, recognition),
     ...limitsOf(given),
-    ...(defaults === undefined ? {} : { generation_defaults: settingsOf(defaults) }),
+    ...(defaults === undefined ? {} : { generation_defaults: withinBounds(defaults) }),
     ...(recognition.inputImages === undefined ? {} : { input_images: recognition.inputImages }),
     ...(further.args.length > 0 ? { args: further.args } : {}),
   }
@@ -142,16 +142,15 @@ function filesBeside(path: string): string[] {
   }
 }
 
-/** Returns the defaults as the configuration has them, within the bounds of requests. */
-const settingsOf = ({ steps, guidance, width, height, frames, fps }: GenerationDefaults): ModelDefaults => ({
-  num_inference_steps: Math.min(steps, 50),
-  guidance_scale: Math.min(guidance, 20),
-  width: 16 * Math.round(width / 16),
-  height: 16 * Math.round(height / 16),
-  ...(frames === undefined ? {} : { num_frames: frames, fps }),
+/** Returns the defaults within the bounds of requests. */
+const withinBounds = ({ num_inference_steps, guidance_scale, ...others }: FamilyDefaults): GenerationDefaults => ({
+  num_inference_steps: Math.min(num_inference_steps, 50),
+  guidance_scale: Math.min(guidance_scale, 20),
+  ...others,
 })
 
-function defaultsText({ steps, guidance, width, height, frames, fps }: GenerationDefaults): string {
+function defaultsText(defaults: FamilyDefaults): string {
+  const { num_inference_steps: steps, guidance_scale: guidance, width, height, num_frames: frames, fps } = defaults
   const video = frames === undefined ? '' : `, ${frames} frames at ${fps} per second`
   return `${width}×${height}${video}, ${steps} steps, guidance ${guidance}`
 }

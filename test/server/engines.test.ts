@@ -21,7 +21,7 @@ beforeAll(async () => {
       fakeModel('dead-impatient', ['--exit', '3'], { dispatch_wait_ms: '150ms' }),
       fakeModel('killed', ['--id', 'killed']),
       fakeModel('poisoned', ['--id', 'poisoned']),
-      fakeModel('frozen', ['--id', 'frozen'], { no_progress: '600ms' }),
+      fakeModel('frozen', ['--id', 'frozen'], { no_progress: '2s' }),
       fakeModel('hung', ['--hang'], { load_timeout: '400ms' }),
       fakeModel('unresponsive', ['--unresponsive'], { no_progress: '300ms' }),
       fakeModel('slow-load', ['--ready-after', '60000'], { dispatch_wait_ms: '200ms' }),

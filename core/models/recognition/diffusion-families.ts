@@ -1,15 +1,9 @@
 import type { Task } from '../../schemas/task.ts'
+import type { GenerationDefaults } from '../generation-defaults.ts'
 
-/** Values that a request of a model gets if it names no others. */
-export interface GenerationDefaults {
-  steps: number
-  guidance: number
-  width: number
-  height: number
-  /** Videos only. */
-  frames?: number
-  fps?: number
-}
+/** What the publisher of a family recommends. Steps and guidance may be beyond the bounds of requests. */
+export type FamilyDefaults = GenerationDefaults &
+  Required<Pick<GenerationDefaults, 'num_inference_steps' | 'guidance_scale' | 'width' | 'height'>>
 
 /** A file that sd-server needs besides the diffusion model. */
 export interface CompanionFile {
@@ -25,7 +19,7 @@ export interface CompanionFile {
 export interface DiffusionFamily {
   title: string
   tasks: readonly Task[]
-  defaults: GenerationDefaults
+  defaults: FamilyDefaults
   /** What sd-server loads beside the diffusion model; absent when sd-server does not run the family. */
   companions?: readonly CompanionFile[]
 }
@@ -47,13 +41,13 @@ const anyVae = vae('its VAE', /vae/)
 const wanVae = vae('the VAE of Wan 2.1', /wan.*2[._]?1.*vae|^wan_vae/)
 const qwenVl = llm('Qwen2.5-VL-7B', /qwen[-_.]?2[._]5[-_.]?vl/)
 
-const square = (steps: number, guidance: number, side = 1024): GenerationDefaults => ({
-  steps,
-  guidance,
+const square = (steps: number, guidance: number, side = 1024): FamilyDefaults => ({
+  num_inference_steps: steps,
+  guidance_scale: guidance,
   width: side,
   height: side,
 })
-const wanDefaults = { steps: 50, guidance: 5, width: 832, height: 480, frames: 81, fps: 16 }
+const wanDefaults = { num_inference_steps: 50, guidance_scale: 5, width: 832, height: 480, num_frames: 81, fps: 16 }
 
 /**
  * The families of image and video models. Sources: the pipelines of diffusers 0.40 for defaults, the documentation of
@@ -141,18 +135,18 @@ export const diffusionFamilies = {
   'wan2.2-ti2v': {
     title: 'Wan 2.2 text- and image-to-video',
     tasks: videos,
-    defaults: { ...wanDefaults, width: 1280, height: 704, frames: 121, fps: 24 },
+    defaults: { ...wanDefaults, width: 1280, height: 704, num_frames: 121, fps: 24 },
     companions: [vae('the VAE of Wan 2.2', /wan.*2[._]?2.*vae/), umt5],
   },
   ltx: {
     title: 'LTX-Video',
     tasks: videos,
-    defaults: { steps: 50, guidance: 3, width: 704, height: 512, frames: 161, fps: 25 },
+    defaults: { num_inference_steps: 50, guidance_scale: 3, width: 704, height: 512, num_frames: 161, fps: 25 },
   },
   ltx2: {
     title: 'LTX-2',
     tasks: videos,
-    defaults: { steps: 30, guidance: 3, width: 768, height: 512, frames: 121, fps: 24 },
+    defaults: { num_inference_steps: 30, guidance_scale: 3, width: 768, height: 512, num_frames: 121, fps: 24 },
     companions: [
       vae('the video VAE of LTX-2', /ltx.*video.*vae/),
       file('--audio-vae', 'the audio VAE of LTX-2', /ltx.*audio.*vae/),
@@ -163,7 +157,7 @@ export const diffusionFamilies = {
   hunyuan: {
     title: 'HunyuanVideo',
     tasks: ['slug/text-to-video'],
-    defaults: { steps: 50, guidance: 6, width: 1280, height: 720, frames: 121, fps: 24 },
+    defaults: { num_inference_steps: 50, guidance_scale: 6, width: 1280, height: 720, num_frames: 121, fps: 24 },
     companions: [
       vae('the VAE of HunyuanVideo', /hunyuan.*vae/),
       qwenVl,
@@ -173,22 +167,22 @@ export const diffusionFamilies = {
   cogvideo: {
     title: 'CogVideoX',
     tasks: ['slug/text-to-video'],
-    defaults: { steps: 50, guidance: 6, width: 720, height: 480, frames: 49, fps: 8 },
+    defaults: { num_inference_steps: 50, guidance_scale: 6, width: 720, height: 480, num_frames: 49, fps: 8 },
   },
   mochi: {
     title: 'Mochi',
     tasks: ['slug/text-to-video'],
-    defaults: { steps: 64, guidance: 4.5, width: 848, height: 480, frames: 19, fps: 30 },
+    defaults: { num_inference_steps: 64, guidance_scale: 4.5, width: 848, height: 480, num_frames: 19, fps: 30 },
   },
   cosmos: {
     title: 'Cosmos',
     tasks: ['slug/text-to-video'],
-    defaults: { steps: 36, guidance: 7, width: 1280, height: 704, frames: 121, fps: 30 },
+    defaults: { num_inference_steps: 36, guidance_scale: 7, width: 1280, height: 704, num_frames: 121, fps: 30 },
   },
   svd: {
     title: 'Stable Video Diffusion',
     tasks: ['slug/image-to-video'],
-    defaults: { steps: 25, guidance: 3, width: 1024, height: 576, frames: 25, fps: 7 },
+    defaults: { num_inference_steps: 25, guidance_scale: 3, width: 1024, height: 576, num_frames: 25, fps: 7 },
   },
 } as const satisfies Record<string, DiffusionFamily>
 

@@ -88,7 +88,7 @@ export function recognisePipeline(index: unknown): Recognition | null {
   return {
     is: `${family.title}, a diffusers pipeline (${name})`,
     tasks: known.tasks ?? family.tasks,
-    because: `${name} makes ${known.tasks === fromImage || family.defaults.frames ? 'videos' : 'images'}`,
+    because: `${name} makes ${known.tasks === fromImage || family.defaults.num_frames ? 'videos' : 'images'}`,
     engines,
     defaults: family.defaults,
     ...(known.inputImages === undefined ? {} : { inputImages: known.inputImages }),

@@ -1,5 +1,5 @@
 import type { Task } from '../../schemas/task.ts'
-import type { CompanionFile, GenerationDefaults } from './diffusion-families.ts'
+import type { CompanionFile, FamilyDefaults } from './diffusion-families.ts'
 
 /** Engines that infer can suggest, by the name that `engine:` in infer.yaml uses. */
 export const suggestedEngines = [
@@ -33,7 +33,7 @@ export interface Recognition {
   /** The tasks on an engine that does fewer of them. */
   tasksOn?: Partial<Record<SuggestedEngine, readonly Task[]>>
   /** What requests of an image or video model get if they name nothing else. */
-  defaults?: GenerationDefaults
+  defaults?: FamilyDefaults
   /** Files that sd-server needs besides this one. */
   companions?: readonly CompanionFile[]
   /** Whether sd-server must load the file as the diffusion model only. */

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
+import { GenerationDefaults } from '../../../../core/models/generation-defaults.ts'
+import { diffusionFamilies } from '../../../../core/models/recognition/diffusion-families.ts'
 import { distilledDefaults } from '../../../../core/models/recognition/distilled-defaults.ts'
 
-const family = { steps: 50, guidance: 5, width: 1024, height: 1024 }
+const family = { num_inference_steps: 50, guidance_scale: 5, width: 1024, height: 1024 }
 
 test.each([
   [['acme/sdxl-base'], 50, 5, 1024],
@@ -12,6 +14,11 @@ test.each([
   [['sdxl_lightning_4step'], 4, 1, 1024],
   [['acme/lcm-dreamshaper'], 8, 1, 1024],
   [['acme/calcmap'], 50, 5, 1024],
-])('%j', (names, steps, guidance, width) => {
-  expect(distilledDefaults(family, names)).toMatchObject({ steps, guidance, width })
+])('%j', (names, num_inference_steps, guidance_scale, width) => {
+  expect(distilledDefaults(family, names)).toMatchObject({ num_inference_steps, guidance_scale, width })
+})
+
+test.each(Object.entries(diffusionFamilies))('requests may have the size, frames and rate of %s', (_, { defaults }) => {
+  const { num_inference_steps: _steps, guidance_scale: _guidance, ...others } = defaults
+  expect(GenerationDefaults.parse(others)).toEqual(others)
 })

@@ -48,7 +48,7 @@ test.each<[string, string[], SuggestedEngine[], string]>([
   ['StableVideoDiffusionPipeline', ['image-to-video'], ['python'], '1024×576, 25 at 7'],
 ])('the pipeline %s', (name, tasks, engines, defaults) => {
   const found = recognise({ 'model_index.json': { _class_name: name } })
-  const { width, height, frames, fps } = found.defaults!
+  const { width, height, num_frames: frames, fps } = found.defaults!
   expect(found.tasks).toEqual(tasks.map(task => `slug/${task}`))
   expect(found.engines).toEqual(engines)
   expect(`${width}×${height}${frames ? `, ${frames} at ${fps}` : ''}`).toBe(defaults)
