@@ -12,8 +12,8 @@ export interface Problem {
   field?: string
   /** Both ends, if it is about an edge. */
   edge?: { from: string; to: string }
-  /** In the text, from 1. */
-  line: number
+  /** In the text, from 1. The text is parsed when the line is read: that takes long, and most problems are shown elsewhere. */
+  readonly line: number
 }
 
 interface Finding {
@@ -27,9 +27,7 @@ interface Finding {
 
 /** Puts the findings of the server where they belong. */
 export function problemsOf(findings: readonly Finding[], text: string): Problem[] {
-  if (findings.length === 0) return []
-  const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines })
+  const lineOf = openLines(text)
   return findings.map(({ severity, message, node_id: node, path, edge, nodes }) => {
     const about = node ?? nodes?.[0] ?? edge?.from
     const at =
@@ -40,15 +38,16 @@ export function problemsOf(findings: readonly Finding[], text: string): Problem[
       ...(node === undefined ? {} : { node }),
       ...(path === undefined ? {} : { field: path }),
       ...(edge ? { edge } : {}),
-      line: lineOf(document, lines, at),
+      get line() {
+        return lineOf(at)
+      },
     }
   })
 }
 
 /** The problem of a refused request: `param` names the field, such as `dag.nodes.write.task`. */
 export function problemOfRefusal(message: string, param: string | undefined, text: string): Problem {
-  const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines })
+  const lineOf = openLines(text)
   const at = segments(param ?? '')
   const [root, group, node, ...field] = at
   const inNode = root === 'dag' && group === 'nodes' && node !== undefined
@@ -56,7 +55,9 @@ export function problemOfRefusal(message: string, param: string | undefined, tex
     severity: 'error',
     message,
     ...(inNode ? { node: String(node), field: field.join('.') } : param === undefined ? {} : { field: param }),
-    line: lineOf(document, lines, at),
+    get line() {
+      return lineOf(at)
+    },
   }
 }
 
@@ -68,8 +69,20 @@ export const segments = (path: string): Path =>
     index === undefined ? (quoted ?? name!) : Number(index),
   )
 
+/** Returns the function that finds the line of a path. It parses the text once, when it is first called. */
+function openLines(text: string): (path: Path) => number {
+  let parsed: { document: Document; lines: LineCounter } | undefined
+  return path => {
+    if (!parsed) {
+      const lines = new LineCounter()
+      parsed = { document: parseDocument(text, { lineCounter: lines }), lines }
+    }
+    return deepestLine(parsed.document, parsed.lines, path)
+  }
+}
+
 /** The line of the deepest part of the path that the document has. */
-function lineOf(document: Document, lines: LineCounter, path: Path): number {
+function deepestLine(document: Document, lines: LineCounter, path: Path): number {
   let line = 1
   for (let length = 1; length <= path.length; length++) {
     const parent = length === 1 ? document.contents : document.getIn(path.slice(0, length - 1), true)
