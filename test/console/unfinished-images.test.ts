@@ -47,7 +47,7 @@ afterAll(async () => {
   engine.close()
 })
 
-test('in the playground and on the page of the job, until the result is there', async () => {
+test('in the playground, on the page of the job and of a node, until the result is there', async () => {
   await using opened = await console.open('/playground?task=slug/text-to-image')
   const { page } = opened
   await page.getByLabel('Prompt', { exact: true }).fill('a lighthouse')
@@ -65,8 +65,16 @@ test('in the playground and on the page of the job, until the result is there', 
   await using other = await console.open(`/jobs/${jobs[0]!.id}`)
   await other.page.getByRole('img', { name: 'Unfinished image' }).waitFor()
 
+  const inputs = { prompt: 'a harbour', previews: 2 }
+  const nodes = { draw: { task: 'slug/text-to-image', model_id: 'painter', inputs } }
+  const { execution } = await console.call<{ execution: { id: string } }>('/api/workflows/run', { dag: { nodes } })
+  await using third = await console.open(`/executions/${execution.id}`)
+  await third.page.getByText('draw', { exact: true }).first().click()
+  await third.page.getByRole('img', { name: 'Unfinished image' }).waitFor()
+
   finish.resolve()
   await page.getByRole('img', { name: 'Image 1: a lighthouse' }).waitFor()
   await expect.poll(() => unfinished.count()).toBe(0)
-  await expect.poll(() => other.page.getByRole('img', { name: 'Unfinished image' }).count()).toBe(0)
+  for (const { page: one } of [other, third])
+    await expect.poll(() => one.getByRole('img', { name: 'Unfinished image' }).count()).toBe(0)
 })

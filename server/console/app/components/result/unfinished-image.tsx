@@ -1,5 +1,6 @@
+import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import { type Schema, send } from '../../api/client.ts'
+import { api, dataOf, type Schema, send } from '../../api/client.ts'
 import { jobsText } from '../../text/jobs.ts'
 
 /** The newest unfinished image of a job that runs; nothing while there is none. */
@@ -19,4 +20,14 @@ export function UnfinishedImage({ job: { id, previews } }: { job: Pick<Schema<'J
   useEffect(() => () => void (url && URL.revokeObjectURL(url)), [url])
   if (url === undefined) return null
   return <img src={url} alt={jobsText.unfinished} className="bg-raised max-h-96 max-w-full rounded" />
+}
+
+/** The same by the id of a job that runs, for pages that do not have the job. */
+export function UnfinishedImageOf({ jobId }: { jobId: string }) {
+  const { data: job } = useQuery({
+    queryKey: ['jobs', 'one', jobId],
+    queryFn: () => dataOf(api.GET('/api/jobs/{id}', { params: { path: { id: jobId } } })),
+    refetchInterval: 1_000,
+  })
+  return job && <UnfinishedImage job={job} />
 }

@@ -11,6 +11,7 @@ import { Notice } from '../../components/notice.tsx'
 import { Queried } from '../../components/queried.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
+import { UnfinishedImageOf } from '../../components/result/unfinished-image.tsx'
 import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
@@ -80,7 +81,9 @@ export function NodeDetail({
         {({ node: whole }) => (
           <>
             <h3 className="mb-1 font-medium">{text.node.result}</h3>
-            {whole.result === null || whole.result === undefined ? (
+            {whole.status === 'running' && whole.job_id !== null && makesPreviews(whole.resolved_inputs) ? (
+              <UnfinishedImageOf jobId={whole.job_id} />
+            ) : whole.result === null || whole.result === undefined ? (
               <p className="text-muted">{text.node.noResult}</p>
             ) : (
               <TaskResult task={whole.task} result={whole.result} inputs={whole.resolved_inputs} />
@@ -97,6 +100,8 @@ export function NodeDetail({
     </section>
   )
 }
+
+const makesPreviews = (inputs: unknown): boolean => Boolean((inputs as { previews?: number } | null)?.previews)
 
 /** Runs this node and those after it again, in a new execution. */
 function RetryFrom({ execution, from }: { execution: Execution; from: string }) {
