@@ -204,11 +204,39 @@ test('on a phone and by keyboard, a person adds a node in the list and chooses w
   await press('choices[0].message.content text', dialog)
   await dialog.waitFor({ state: 'detached' })
   await list.getByRole('row', { name: /speech.*write/ }).waitFor()
+
+  // What appears after a press has the focus, and the settings are reached with Tab from there.
+  const hasFocus = (name: string) =>
+    expect.poll(() => page.evaluate<string>('document.activeElement.textContent')).toBe(name)
+  await press('Duplicate node')
+  await hasFocus('Node speech2')
+  await list.getByRole('row', { name: /speech2.*write/ }).waitFor()
+  await page.getByLabel('Id', { exact: true }).fill('spare')
+  await page.keyboard.press('Tab')
+  await hasFocus('Node spare')
+  await press('Retries, time limit and cache')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Tab')
+  await page.keyboard.type('2')
+  await expect.poll(() => page.getByLabel('Retries after a failure').inputValue()).toBe('2')
+  await page.getByLabel('Wait between attempts').waitFor()
+  await press('Delete node')
+  await hasFocus('Workflow')
+  await list.getByRole('row', { name: /spare/ }).waitFor({ state: 'detached' })
+  await list.getByRole('button', { name: 'speech' }).focus()
+  await page.keyboard.press('Enter')
+  await hasFocus('Node speech')
+  await press('Retries, time limit and cache')
+  await page.getByLabel('Retries after a failure').focus()
+  await page.keyboard.type('1')
+  await page.keyboard.press('Enter')
   await press('Save')
   await page.getByText('Saved as version 2.').waitFor()
   const { workflow } = await console.call<{ workflow: object }>(`/api/workflows/${id}`)
   expect(workflow).toMatchObject({
-    dag: { nodes: { speech: { inputs: { input: '${nodes.write.result.choices[0].message.content}' } } } },
+    dag: {
+      nodes: { speech: { inputs: { input: '${nodes.write.result.choices[0].message.content}' }, retries: { max: 1 } } },
+    },
   })
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
 })

@@ -19,8 +19,11 @@ export interface EditorFacts {
   /** Id of the selected node. */
   selected: string | undefined
   select: (id: string | undefined) => void
-  /** Selects a node and moves the focus to its properties: for links, from where they may be out of sight. */
-  reveal: (id: string) => void
+  /**
+   * Selects a node, or none, and moves the focus to its properties or those of the workflow: for links, from where they may
+   * be out of sight, and for buttons that disappear with the properties they are in.
+   */
+  reveal: (id: string | undefined) => void
   /** States of the nodes in the execution that was run from here. */
   runs: ReadonlyMap<string, ExecutionNode>
 }

@@ -13,8 +13,9 @@ import { EditorContext } from './editor-context.ts'
 import GraphView from './graph-view.tsx'
 import { ListView } from './list-view.tsx'
 import { Palette } from './palette.tsx'
-import { NodePanel, propertiesId } from './panel/node-panel.tsx'
+import { NodePanel } from './panel/node-panel.tsx'
 import { ProblemList } from './panel/problem-list.tsx'
+import { propertiesId } from './panel/properties-heading.tsx'
 import { WorkflowPanel } from './panel/workflow-panel.tsx'
 import { RunDialog, type Runnable } from './run/run-dialog.tsx'
 import { RunPanel } from './run/run-panel.tsx'
@@ -69,7 +70,7 @@ export function Workbench({
     setSelected(node)
     if (node !== undefined) setSide(now => (now === 'yaml' ? now : 'properties'))
   }, [])
-  const reveal = useCallback((id: string) => {
+  const reveal = useCallback((id: string | undefined) => {
     setSelected(id)
     setSide('properties')
     // After the properties are drawn.

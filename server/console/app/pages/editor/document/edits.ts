@@ -65,6 +65,16 @@ export const together =
 
 export const addNode = (id: string, node: Record<string, unknown>): Edit => setValue(nodePath(id), node)
 
+/** Adds a node that says the same as another, at a place of its own. */
+export const duplicateNode =
+  (id: string, copy: string): Edit =>
+  document => {
+    const original = document.getIn(nodePath(id))
+    if (!isMap(original)) return
+    const { position: _, ...node } = original.toJS(document) as Record<string, unknown>
+    addNode(copy, node)(document)
+  }
+
 /** Removes nodes with their edges, and the inputs that are nothing but a reference to one of them. */
 export const removeNodes =
   (ids: readonly string[]): Edit =>

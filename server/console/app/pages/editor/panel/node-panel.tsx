@@ -5,24 +5,22 @@ import { Button, IconButton } from '../../../components/button.tsx'
 import { SelectField } from '../../../components/choice.tsx'
 import { Notice } from '../../../components/notice.tsx'
 import { editorText } from '../../../text/editor.ts'
-import { addEdge, addNode, nodePath, removeEdge, removeNodes, renameNode, setValue } from '../document/edits.ts'
+import { addEdge, duplicateNode, nodePath, removeEdge, removeNodes, renameNode, setValue } from '../document/edits.ts'
 import { upstreamOf } from '../document/references.ts'
 import { shapeOf } from '../document/schema.ts'
 import { freeId } from '../document/source.ts'
-import { isRecord, type Path, type WorkflowNode } from '../document/workflow-document.ts'
+import type { Path, WorkflowNode } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
 import { ResultPreview } from '../run/result-preview.tsx'
 import { DraftField, NameField } from './draft-field.tsx'
 import { NodeSettings } from './node-settings.tsx'
+import { PropertiesHeading } from './properties-heading.tsx'
 import { ReferenceDialog } from './reference-dialog.tsx'
 import { ValueField } from './value-field.tsx'
 
-/** The heading of the properties, to which the focus moves. */
-export const propertiesId = 'node-properties'
-
 /** Everything that a node says, as a form. */
 export function NodePanel({ node }: { node: WorkflowNode }) {
-  const { apply, readOnly, select, tasks, problems, runs, workflow } = useEditor()
+  const { apply, readOnly, reveal, tasks, problems, runs, workflow } = useEditor()
   const [picking, setPicking] = useState<Path>()
   const { id } = node
   const task = tasks.get(node.task)
@@ -31,23 +29,19 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
   const general = problems.filter(problem => problem.node === id && !problem.field?.startsWith('inputs'))
   const rename = (next: string) => {
     apply(renameNode(id, next))
-    if (!workflow.nodes.some(one => one.id === next)) select(next)
+    if (!workflow.nodes.some(one => one.id === next)) reveal(next)
   }
   const duplicate = () => {
     const copy = freeId(id, new Set(workflow.nodes.map(one => one.id)))
-    apply(document => {
-      const value = document.getIn(at)
-      const { position: _, ...rest } = (isRecord(value) ? value : toPlain(value)) as Record<string, unknown>
-      addNode(copy, rest)(document)
-    })
-    select(copy)
+    apply(duplicateNode(id, copy))
+    reveal(copy)
   }
   return (
     <div className="space-y-4">
       <div className="flex items-center justify-between gap-2">
-        <h2 id={propertiesId} tabIndex={-1} className="min-w-0 truncate font-semibold">
+        <PropertiesHeading>
           {editorText.node} {id}
-        </h2>
+        </PropertiesHeading>
         <span className="flex">
           {!readOnly && <IconButton icon={Copy} label={editorText.duplicateNode} onClick={duplicate} />}
           {!readOnly && (
@@ -57,11 +51,11 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
               label={editorText.deleteNode}
               onClick={() => {
                 apply(removeNodes([id]))
-                select(undefined)
+                reveal(undefined)
               }}
             />
           )}
-          <IconButton icon={X} label={editorText.close} onClick={() => select(undefined)} />
+          <IconButton icon={X} label={editorText.close} onClick={() => reveal(undefined)} />
         </span>
       </div>
       {general.map(({ message, severity }) => (
@@ -102,9 +96,6 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
     </div>
   )
 }
-
-/** The plain value of a part of a document. */
-const toPlain = (part: unknown): unknown => (part as { toJSON?: () => unknown } | undefined)?.toJSON?.() ?? {}
 
 const modelOptions = (current: string | undefined, models: readonly string[]) => [
   { value: '', name: editorText.noModel },

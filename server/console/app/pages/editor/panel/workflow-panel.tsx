@@ -9,6 +9,7 @@ import type { Parameter } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
 import { DraftArea, DraftField, NameField, numberIn } from './draft-field.tsx'
 import { optionsOf } from './node-settings.tsx'
+import { PropertiesHeading } from './properties-heading.tsx'
 import { YamlField } from './value-field.tsx'
 
 const regions = ['Global', 'US', 'EU']
@@ -23,7 +24,7 @@ export function WorkflowPanel() {
   const errorOf = (field: string) => problems.find(problem => !problem.node && problem.field === field)?.message
   return (
     <div className="space-y-4">
-      <h2 className="font-semibold">{editorText.workflow}</h2>
+      <PropertiesHeading>{editorText.workflow}</PropertiesHeading>
       <DraftField
         label={editorText.name}
         value={workflow.name}

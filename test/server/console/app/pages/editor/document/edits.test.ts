@@ -4,6 +4,7 @@ import {
   addNode,
   connect,
   disconnect,
+  duplicateNode,
   type Edit,
   moveNode,
   removeEdge,
@@ -195,4 +196,12 @@ test('a stored workflow becomes a text without defaults, and the same workflow a
     'name: "A: b"\non_failure: continue\ndag:\n  nodes:\n    a:\n      task: std/completion\n      inputs:\n        prompt: |-\n          two\n          lines\n',
   )
   expect(parseWorkflow(text).workflow).toMatchObject({ name: 'A: b', on_failure: 'continue', region: 'Global' })
+})
+
+test('a copy of a node says the same, at no place yet', () => {
+  const text = edited(moveNode('paint', 10, 20)).replace('seed: 1', 'seed: &seed 1')
+  const { value } = parseWorkflow(edited(duplicateNode('paint', 'paint2'), text))
+  const { paint, paint2 } = (value!.dag as { nodes: Record<string, object> }).nodes
+  expect({ ...paint2, position: { x: 10, y: 20 } }).toEqual(paint)
+  expect(edited(duplicateNode('nobody', 'copy'))).toBe(source)
 })
