@@ -4,8 +4,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/_build.ts',
-    // Real processes, sockets and fsyncs on small shared machines: two files at a time, generous patience.
-    maxWorkers: 2,
+    // Real processes, sockets and fsyncs: a file waits a third of its time, so three keep two processors busy.
+    maxWorkers: 3,
     // Node strips types with WebAssembly in each thread. V8 aborts the process now and then ("Check failed:
     // jit_page.has_value()") when it frees wrappers that it has compiled anew while other threads end: it compiles none.
     execArgv: ['--wasm-wrapper-tiering-budget=1000000000'],

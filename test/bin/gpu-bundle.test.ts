@@ -18,7 +18,7 @@ beforeAll(() => {
   execFileSync(process.execPath, ['bin/gpu-bundle.ts', made()], { stdio: 'pipe' })
   mkdirSync(join(folder, 'elsewhere'))
   cpSync(made(), moved(), { recursive: true })
-}, 120_000)
+}, 300_000)
 afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
   card.close()

@@ -52,5 +52,5 @@ test('the open streams of a token and of an organization are limited', async () 
   await vi.waitFor(async () => {
     using again = await openReader(app, '/api/events', { authorization: `Bearer ${second}` })
     expect(again.status).toBe(200)
-  })
+  }, 20_000)
 })

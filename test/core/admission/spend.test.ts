@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { openPlans } from '../../../core/accounts/plans.ts'
 import { openSpend, type Spender } from '../../../core/admission/spend.ts'
 import { Failure } from '../../../core/failure.ts'
@@ -146,7 +146,7 @@ test('work that was accepted while its model cost nothing is counted for its tok
   await using one = await opened()
   await one.store.tokens.create(newToken({ id: 'tok_b', originId: 'tok_origin' }))
   one.spend.settle('job_1', { ...bill(4), tokenId: 'tok_b' })
-  await vi.waitFor(() => expect(one.spend.ofToken('tok_origin', null).spent).toBe(4))
+  await expect.poll(() => one.spend.ofToken('tok_origin', null).spent).toBe(4)
   expect(one.spend.ofOrganization(organizationId, null).spent).toBe(4)
 })
 

@@ -17,6 +17,8 @@ export async function openFailingReceiver(random: () => number = Math.random) {
   const messages = new Map<string, Message>()
   /** Events by object, in the order in which they were first accepted. */
   const accepted = new Map<string, string[]>()
+  let requests = 0
+  const waiting = new Set<() => void>()
   const server = createServer((request, response) => {
     const pieces: Buffer[] = []
     request.on('data', (piece: Buffer) => pieces.push(piece))
@@ -29,6 +31,8 @@ export async function openFailingReceiver(random: () => number = Math.random) {
       const message = messages.get(id) ?? { type, object: data.id, attempts: 0, accepted: 0 }
       messages.set(id, message)
       message.attempts += 1
+      requests += 1
+      for (const look of waiting) look()
       const luck = random()
       if (message.attempts < 8 && luck < 0.5) {
         if (luck < 0.1) return void response.destroy()
@@ -44,6 +48,17 @@ export async function openFailingReceiver(random: () => number = Math.random) {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     messages,
     accepted,
+    /** Resolves after so many further requests. */
+    furtherRequests: (count: number): Promise<void> =>
+      new Promise(resolve => {
+        const until = requests + count
+        const look = () => {
+          if (requests < until) return
+          waiting.delete(look)
+          resolve()
+        }
+        waiting.add(look)
+      }),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       await new Promise(resolve => server.close(resolve))

@@ -1,5 +1,5 @@
 import sharp from 'sharp'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 import { makeOrganization } from '../_organization.ts'
 
@@ -30,7 +30,7 @@ test.each(['slug/text-to-image', 'slug/text-to-video'])(
   '%s: the newest unfinished image of a job that runs, as WebP',
   async task => {
     const id = await submit('mode:preview,then=wait', { previews: 2 }, task)
-    await vi.waitFor(async () => expect(await read(id)).toMatchObject({ status: 'processing', previews: 2 }))
+    await expect.poll(() => read(id)).toMatchObject({ status: 'processing', previews: 2 })
     const response = await preview(id)
     expect([response.status, response.headers.get('content-type'), response.headers.get('cache-control')]).toEqual([
       200,
@@ -46,14 +46,14 @@ test.each(['slug/text-to-image', 'slug/text-to-video'])(
     expect((await preview(id, '?picture=1')).status).toBe(400)
 
     await app.fetch(`/api/jobs/${id}/cancel`, { method: 'POST' })
-    await vi.waitFor(async () => expect(await read(id)).toMatchObject({ status: 'cancelled', previews: 0 }))
+    await expect.poll(() => read(id)).toMatchObject({ status: 'cancelled', previews: 0 })
     expect((await preview(id)).status).toBe(204)
   },
 )
 
 test('a request without previews has none, and bytes that are no image are not sent', async () => {
   const without = await submit('mode:preview,then=wait')
-  await vi.waitFor(async () => expect((await read(without)).status).toBe('processing'))
+  await expect.poll(async () => (await read(without)).status).toBe('processing')
   expect((await preview(without)).status).toBe(204)
   const broken = await submit('mode:broken-preview', { previews: 1 })
   expect((await preview(broken)).status).toBe(204)

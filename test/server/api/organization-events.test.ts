@@ -30,6 +30,7 @@ function openLogOfEvents(length: number) {
             nodeId: null,
             attempt: 0,
             at: 0,
+            data: null,
           }))
         },
       },

@@ -4,7 +4,7 @@ import { ask, painters, small, statusOf, submitted, until } from './_painter.ts'
 
 let app: TestApp
 beforeAll(async () => {
-  app = await startApp({ models: painters, limits: { sync_wait: '1500ms' } })
+  app = await startApp({ models: painters, limits: { sync_wait: '3s' } })
   await until(app, await submitted(app, 'fake/paint/text-to-image'), 'COMPLETED')
   await until(app, await submitted(app, 'fake/solo'), 'COMPLETED')
 }, 60_000)
@@ -43,7 +43,7 @@ test.each([
 })
 
 test('a slow one: 504 with the ids, the caller must not repeat it, and it continues', async () => {
-  const body = { ...small, prompt: 'mode:slow,ms=2500,steps=5', sync_mode: true }
+  const body = { ...small, prompt: 'mode:slow,ms=5000,steps=5', sync_mode: true }
   const answer = await ask(app, `/slug/${image}`, { body })
   expect([answer.status, answer.body.error.code, answer.body.status]).toEqual([504, 'timeout', 'processing'])
   expect(answer.headers.get('x-should-retry')).toBe('false')
@@ -62,7 +62,7 @@ test('Prefer: wait shortens the wait further', async () => {
     headers: { prefer: 'wait=1' },
   })
   expect([answer.status, answer.body.error.code]).toEqual([504, 'timeout'])
-  expect(performance.now() - began).toBeLessThan(1_450)
+  expect(performance.now() - began).toBeLessThan(2_900)
   await ask(app, `/slug/requests/${answer.body.request_id}/cancel`, { method: 'POST' })
 })
 

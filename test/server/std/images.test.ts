@@ -16,7 +16,7 @@ beforeAll(async () => {
       fakeModel('masked', [], { tasks: ['slug/inpainting'] }),
       fakeModel('talker'),
     ],
-    limits: { sync_wait: '2500ms' },
+    limits: { sync_wait: '30s' },
   })
   await generate({})
 }, 60_000)
@@ -240,7 +240,7 @@ describe('unfinished images', () => {
     const response = await streamed({ prompt: 'mode:preview,then=wait' }, leave.signal)
     const id = response.headers.get('x-job-id')!
     leave.abort()
-    await vi.waitFor(async () => expect((await jobOf(id)).status).toBe('cancelled'))
+    await expect.poll(async () => (await jobOf(id)).status).toBe('cancelled')
   })
 })
 
@@ -248,9 +248,7 @@ test('Prefer: respond-async is answered with the job', async () => {
   const { status, body, headers } = await generate({ prompt: 'later' }, { prefer: 'respond-async' })
   expect([status, headers.get('preference-applied')]).toEqual([202, 'respond-async'])
   expect(body).toMatchObject({ id: expect.stringMatching(/^job_/), status: 'pending' })
-  await vi.waitFor(async () =>
-    expect((await ask(app, new URL(body.status_url).pathname)).body.status).toBe('completed'),
-  )
+  await expect.poll(async () => (await ask(app, new URL(body.status_url).pathname)).body.status).toBe('completed')
 })
 
 test.each<[name: string, body: object, code: string, param: string]>([
@@ -330,7 +328,7 @@ test.each([
   expect([data[0], data[63]]).toEqual(sides)
   const again = await ask(app, `/api/jobs/${id}/retry`, { method: 'POST', body: {} })
   expect(again.status).toBe(202)
-  await vi.waitFor(async () => expect((await jobOf(again.body.id)).status).toBe('completed'))
+  await expect.poll(async () => (await jobOf(again.body.id)).status).toBe('completed')
   const [one, other] = await Promise.all([heard(id), heard(again.body.id)])
   for (const each of [one, other]) for (const name of ['image', 'mask', 'folder']) delete each[name]
   expect(other).toEqual(one)
@@ -415,14 +413,14 @@ test('a caller that disconnects cancels it, unless it has a key', async () => {
       .catch(() => 'gone')
     const running = async () =>
       (await jobsOf('painter')).find(({ id, status }) => !before.has(id as string) && status === 'processing')
-    const job = await vi.waitFor(async () => (await running()) ?? Promise.reject(new Error('not yet')))
+    const job = await vi.waitFor(async () => (await running()) ?? Promise.reject(new Error('not yet')), 20_000)
     leave.abort()
     expect(await asked).toBe('gone')
     before.add(job.id as string)
     return job.id as string
   }
   const lost = await started({})
-  await vi.waitFor(async () => expect((await jobOf(lost)).status).toBe('cancelled'))
+  await expect.poll(async () => (await jobOf(lost)).status).toBe('cancelled')
   const key = { 'idempotency-key': 'again' }
   const kept = await started(key)
   const again = await generate({ prompt: `mode:slow,ms=2000 ${JSON.stringify(key)}` }, key)
@@ -455,7 +453,7 @@ test('as a job: the fields are those of the endpoint, and errors name their path
   const inputs = { prompt: 'a cat', size: '64x64', response_format: 'b64_json', stream: true }
   const made = await ask(app, '/api/jobs', { body: { task: 'std/image-generation', model_id: 'painter', inputs } })
   expect(made.status).toBe(202)
-  await vi.waitFor(async () => expect((await jobOf(made.body.id)).status).toBe('completed'))
+  await expect.poll(async () => (await jobOf(made.body.id)).status).toBe('completed')
   expect((await jobOf(made.body.id)).result.data[0].url).toContain('/files/')
   const wrong = await ask(app, '/api/jobs', {
     body: { task: 'std/image-edit', model_id: 'painter', inputs: { prompt: 'a cat' } },
