@@ -140,7 +140,7 @@ test.each(['cached', 'history is late'])('%s: completes', async prompt => {
 test.each(['cut', 'huge preview'])('%s: the history is polled when the WebSocket breaks', async prompt => {
   const before = comfyui.seen.calls.length
   const id = await paint(prompt)
-  await vi.waitFor(() => expect(comfyui.seen.calls.slice(before)).toContain('GET /queue'), { timeout: 5_000 })
+  await vi.waitFor(() => expect(comfyui.seen.calls.slice(before)).toContain('GET /queue'), { timeout: 20_000 })
   proceed()
   await until(app, id, 'COMPLETED')
   comfyui.acceptSockets()
@@ -165,9 +165,9 @@ test('a cancelled prompt is interrupted if it runs, and removed if it waits for 
   for (const prompt of ['slow', 'behind others']) {
     const id = await paint(prompt)
     const before = comfyui.seen.calls.length
-    await vi.waitFor(() => expect(comfyui.running.length + comfyui.pending.length).toBe(2), { timeout: 5_000 })
+    await vi.waitFor(() => expect(comfyui.running.length + comfyui.pending.length).toBe(2), { timeout: 20_000 })
     await ask(app, `/slug/requests/${id}/cancel`, { method: 'PUT' })
-    await vi.waitFor(() => expect([...comfyui.running, ...comfyui.pending]).toEqual([others]), { timeout: 5_000 })
+    await vi.waitFor(() => expect([...comfyui.running, ...comfyui.pending]).toEqual([others]), { timeout: 20_000 })
     expect(comfyui.seen.calls.slice(before).includes('POST /interrupt')).toBe(prompt === 'slow')
   }
   comfyui.running.splice(0)

@@ -64,7 +64,7 @@ test('a cancelled request frees its slot for the next', { timeout: 60_000 }, asy
   const next = await post('/slug/slow/text-to-video', { prompt: 'two' })
   await app.fetch(`/slug/requests/${String(first.body.request_id)}/cancel`, { method: 'POST' })
   await expect
-    .poll(() => state(next.body.request_id as string), { timeout: 5_000 })
+    .poll(() => state(next.body.request_id as string), { timeout: 20_000 })
     .toMatchObject({ status: 'IN_PROGRESS' })
   await app.fetch(`/slug/requests/${String(next.body.request_id)}/cancel`, { method: 'POST' })
 })
