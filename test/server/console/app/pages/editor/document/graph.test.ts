@@ -7,6 +7,8 @@ import {
   placeForNode,
 } from '../../../../../../../server/console/app/pages/editor/document/graph.ts'
 import {
+  cardKey,
+  idOfCard,
   inputHandle,
   inputOfHandle,
   outputHandle,
@@ -129,3 +131,11 @@ test.each([
 ])('the text in %j', (result, words) => {
   expect(textIn(result)).toBe(words)
 })
+
+test.for(['write', 'größe', 'a b', 'a"b', 'a\\b', "it's", '100%', '%22', 'a\nb'])(
+  'the node id %j can be in a selector',
+  id => {
+    expect(idOfCard(cardKey(id))).toBe(id)
+    expect(cardKey(id)).not.toMatch(/["\\\n]/)
+  },
+)
