@@ -77,12 +77,7 @@ export function Workbench({
     requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById(propertiesId)?.focus()))
   }, [])
   const change = opened.apply
-  const apply = useCallback(
-    (edit: Edit, group?: string) => {
-      if (!readOnly) change(edit, group)
-    },
-    [change, readOnly],
-  )
+  const apply = useCallback((edit: Edit, group?: string) => !readOnly && change(edit, group), [change, readOnly])
   const addNode = useCallback(() => setAdding(true), [])
   const node = workflow.nodes.find(one => one.id === selected)
   const facts = useMemo(

@@ -179,6 +179,7 @@ export function YamlField({
   value: unknown
   set: (value: unknown) => void
 }) {
+  /** A text that is no YAML stays as it is, to be corrected. */
   const [wrong, setWrong] = useState<string>()
   return (
     <DraftArea
@@ -189,15 +190,15 @@ export function YamlField({
           {hint} {editorText.structured}
         </>
       }
-      error={wrong ?? error}
-      value={value === undefined ? '' : typeof value === 'string' ? value : stringify(value).trimEnd()}
+      error={wrong === undefined ? error : editorText.notYaml}
+      value={wrong ?? (value === undefined ? '' : typeof value === 'string' ? value : stringify(value).trimEnd())}
       commit={text => {
         try {
           const next: unknown = text.trim() === '' ? undefined : parse(text)
           setWrong(undefined)
           set(next)
         } catch {
-          setWrong(editorText.notYaml)
+          setWrong(text)
         }
       }}
     />

@@ -165,3 +165,8 @@ test('undo and redo go through the changes, and letters of one field are one ste
   expect(redone(undone(undone(history))).present).toBe('abc')
   expect(changed(undone(history), 'x', 9_100).future).toEqual([])
 })
+
+test('a time limit that is no number is shown as it is', () => {
+  const { workflow } = parseWorkflow('timeout: soon\ndag: { nodes: { a: { timeout: later } } }')
+  expect([workflow.timeout, workflow.nodes[0]!.timeout]).toEqual(['soon', 'later'])
+})
