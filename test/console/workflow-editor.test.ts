@@ -310,6 +310,13 @@ test('what is typed while a version is saved is not saved; keys reach only what 
   await expect.poll(() => page.evaluate<string>('document.activeElement.textContent')).toBe('Add node')
   await paint.waitFor()
 
+  // While a number is typed, its field stays.
+  const seed = page.getByLabel('seed', { exact: true })
+  await seed.fill('-')
+  await expect.poll(() => seed.getAttribute('aria-invalid')).toBe('true')
+  await page.keyboard.type('12')
+  await expect.poll(() => seed.inputValue()).toBe('-12')
+
   // An id that no node may have is a problem, and not the end of the page.
   await page.getByLabel('Id', { exact: true }).fill('a "b"')
   await page.keyboard.press('Enter')

@@ -18,11 +18,13 @@ import {
   upstreamOf,
 } from '../../../../../../../server/console/app/pages/editor/document/references.ts'
 import {
+  fieldKind,
   firstInputs,
   inputPorts,
   leavesOf,
   mainOutput,
   outputsOf,
+  shapeOf,
 } from '../../../../../../../server/console/app/pages/editor/document/schema.ts'
 import { parseWorkflow } from '../../../../../../../server/console/app/pages/editor/document/workflow-document.ts'
 import { schemasOfTask } from '../../../../../../../server/task-schemas.ts'
@@ -169,4 +171,22 @@ test('undo and redo go through the changes, and letters of one field are one ste
 test('a time limit that is no number is shown as it is', () => {
   const { workflow } = parseWorkflow('timeout: soon\ndag: { nodes: { a: { timeout: later } } }')
   expect([workflow.timeout, workflow.nodes[0]!.timeout]).toEqual(['soon', 'later'])
+})
+
+test('a message of a chat may have every role', () => {
+  const { input } = schemasOfTask('std/chat-completion')
+  const messages = shapeOf(shapeOf(input, input).properties.messages!, input)
+  const { role } = shapeOf(messages.items!, input).properties
+  expect(shapeOf(role!, input).values).toEqual(expect.arrayContaining(['system', 'user', 'assistant', 'tool']))
+})
+
+test.for([
+  ['-', ['number'], 'number'],
+  ['${input', ['integer'], 'integer'],
+  ['${input.a}', ['choice'], 'text'],
+  ['a', ['choice'], 'choice'],
+  ['a', ['list', 'text'], 'text'],
+  [1, ['text', 'integer'], 'integer'],
+] as const)('the field of %j with a schema of %j is one for %s', ([value, kinds, field]) => {
+  expect(fieldKind(value, kinds)).toBe(field)
 })
