@@ -35,6 +35,8 @@ export function Dialog({
       ref={dialog}
       aria-labelledby={id}
       onCancel={event => {
+        // React passes on what a dialog or a file field in this one has cancelled.
+        if (event.target !== event.currentTarget) return
         event.preventDefault()
         close()
       }}
