@@ -10,6 +10,7 @@ import { SelectField } from '../../components/choice.tsx'
 import { Empty, PageHeading, Section } from '../../components/page-heading.tsx'
 import { Queried } from '../../components/queried.tsx'
 import { Time } from '../../components/time.tsx'
+import { useBeginning } from '../../components/use-beginning.ts'
 import { workflowsText } from '../../text/workflows.ts'
 import { sourceOf } from '../editor/document/source.ts'
 import { compareLines, shownLines } from './compare-lines.ts'
@@ -19,6 +20,7 @@ const readVersion = (id: string, version: number) =>
 
 /** The versions of a workflow: compare two, restore one. */
 export default function VersionList({ id }: { id: string }) {
+  useBeginning()
   const query = useInfiniteQuery({
     queryKey: ['workflows', 'versions', id],
     initialPageParam: '',
