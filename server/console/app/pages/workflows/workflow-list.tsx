@@ -103,8 +103,7 @@ export function WorkflowList() {
                 <IconButton
                   icon={Copy}
                   label={workflowsText.actionOn(workflowsText.duplicate, workflow.name)}
-                  disabled={duplicating}
-                  onClick={() => duplicate(workflow)}
+                  onClick={() => duplicating || duplicate(workflow)}
                 />
                 <IconButton
                   icon={Trash2}
