@@ -40,9 +40,11 @@ export function Console() {
 
   useEffect(
     () =>
-      onSessionEnd(({ message }) =>
-        setState(now => (now.kind === 'signed-in' ? { kind: 'signed-out', reason: message } : now)),
-      ),
+      onSessionEnd(({ code, message }) => {
+        // A browser forgets the cookie of a session whose time is over, and then sends none.
+        const reason = code === 'missing_api_key' ? shellText.sessionEnded : message
+        setState(now => (now.kind === 'signed-in' ? { kind: 'signed-out', reason } : now))
+      }),
     [],
   )
 
