@@ -66,8 +66,11 @@ export function readDocument(document: Document, text: string): Parsed {
   let value: unknown
   try {
     value = faults.length === 0 ? document.toJS() : undefined
+    // An alias of what it is in has no end, and cannot be sent.
+    if (text.includes('*')) JSON.stringify(value)
   } catch (thrown) {
-    faults.push({ message: sentence((thrown as Error).message), line: 1 })
+    const message = thrown instanceof TypeError ? editorText.endless : sentence((thrown as Error).message)
+    faults.push({ message, line: 1 })
   }
   const known = isRecord(value) ? value : undefined
   return { document, faults, value: known, workflow: workflowOf(known ?? {}) }
@@ -108,13 +111,22 @@ function workflowOf(value: Record<string, unknown>): Workflow {
     on_failure: textAt(value.on_failure) || 'fail_fast',
     parameters: Object.entries(recordAt(value.parameters)).map(([name, parameter]) => ({
       name,
-      parameter: { ...recordAt(parameter), type: textAt(recordAt(parameter).type) || 'string' },
+      parameter: parameterOf(recordAt(parameter)),
     })),
     nodes: Object.entries(recordAt(dag.nodes)).map(([id, node]) => nodeOf(id, recordAt(node))),
     edges: listAt(dag.edges).flatMap(edge => {
       const { from, to } = recordAt(edge)
       return typeof from === 'string' && typeof to === 'string' ? [{ from, to }] : []
     }),
+  }
+}
+
+function parameterOf({ type, description, enum: values, ...more }: Record<string, unknown>): Parameter {
+  return {
+    ...more,
+    ...optional('description', textAt(description) || undefined),
+    ...optional('enum', Array.isArray(values) ? values : undefined),
+    type: textAt(type) || 'string',
   }
 }
 

@@ -5,6 +5,7 @@ import {
   problemOfRefusal,
   problemsOf,
 } from '../../../../../../../server/console/app/pages/editor/document/diagnostics.ts'
+import { graphOf } from '../../../../../../../server/console/app/pages/editor/document/graph.ts'
 import {
   changed,
   openHistory,
@@ -189,4 +190,21 @@ test.for([
   [1, ['text', 'integer'], 'integer'],
 ] as const)('the field of %j with a schema of %j is one for %s', ([value, kinds, field]) => {
   expect(fieldKind(value, kinds)).toBe(field)
+})
+
+test.for([
+  'parameters: { a: 3, b: { type: [x], enum: 5, description: {} } }',
+  'parameters: [1]',
+  'dag: 3',
+  'dag: { nodes: { a: { task: 5, inputs: [1], outputs: 2, retries: 3 }, b: 5 }, edges: [{ from: a }, 3] }',
+  'dag: { nodes: { __proto__: { task: x, inputs: { prompt: "${nodes.__proto__.result}" } } } }',
+  'dag: &a { nodes: *a }',
+])('an unfinished text is shown as far as it can be: %s', unfinished => {
+  const { workflow } = parseWorkflow(unfinished)
+  for (const { parameter } of workflow.parameters) {
+    expect(Array.isArray(parameter.enum ?? [])).toBe(true)
+    expect(typeof (parameter.description ?? '')).toBe('string')
+  }
+  const { cards } = graphOf(workflow, new Map(), new Set(), false)
+  expect(cards.filter(({ node }) => node)).toHaveLength(workflow.nodes.length)
 })
