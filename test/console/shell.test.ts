@@ -133,6 +133,8 @@ test('a lost connection is said after a while, and what was missed appears when 
   expect(await model.count()).toBe(1)
   await opened.expectAccessible()
   await opened.screenshot('offline')
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.locator('[aria-live=polite]').getByText('The server does not answer').waitFor()
   await page.getByRole('button', { name: 'Connect now' }).waitFor()
   await context.setOffline(false)
   await page.getByText('The connection to the server is lost').waitFor({ state: 'detached' })
