@@ -135,6 +135,7 @@ test('a lost connection is said after a while, and what was missed appears when 
   await opened.screenshot('offline')
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.locator('[aria-live=polite]').getByText('The server does not answer').waitFor()
+  await page.clock.fastForward(6_000)
   await page.getByRole('button', { name: 'Connect now' }).waitFor()
   await context.setOffline(false)
   await page.getByText('The connection to the server is lost').waitFor({ state: 'detached' })

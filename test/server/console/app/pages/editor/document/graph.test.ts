@@ -139,3 +139,10 @@ test.for(['write', 'größe', 'a b', 'a"b', 'a\\b', "it's", '100%', '%22', 'a\nb
     expect(cardKey(id)).not.toMatch(/["\\\n]/)
   },
 )
+
+test('nodes with the names of members of every object have places', () => {
+  const names = ['__proto__', 'constructor', 'toString']
+  const boxes = names.map(id => ({ id, width: 10, height: 10 }))
+  const places = layoutGraph(boxes, [{ from: '__proto__', to: 'constructor' }])
+  expect([...places.keys()]).toEqual(names)
+})
