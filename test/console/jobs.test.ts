@@ -45,8 +45,12 @@ test.each(sizes)('on %s a person finds an image that was made, and makes it agai
   const { page } = opened
   await page.getByLabel('State').selectOption('completed')
   await page.getByLabel('Task').selectOption('slug/text-to-image')
+  // A job far down in the list is shown from its beginning.
+  await page.setViewportSize({ ...size, height: 300 })
   await page.getByRole('link', { name: id }).click()
   await page.getByRole('heading', { level: 1, name: 'infer/demo' }).waitFor()
+  expect(await page.evaluate('scrollY + document.getElementById("main").parentElement.scrollTop')).toBe(0)
+  await page.setViewportSize(size)
   await page.getByText('Completed').first().waitFor()
   const drawn = page.getByRole('img').first()
   await drawn.waitFor()

@@ -53,6 +53,10 @@ test.each(sizes)('on %s a person makes an image, opens it in the library and rep
   await dialog.getByRole('img', { name: 'a lighthouse at dusk' }).waitFor()
   await opened.expectAccessible()
   await opened.screenshot('library-item')
+  // Escape closes the question, and not the file behind it.
+  await dialog.getByRole('button', { name: 'Delete' }).click()
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog', { name: 'Delete' }).waitFor({ state: 'detached' })
   await dialog.getByRole('link', { name: 'Repeat with changes' }).click()
   await expect.poll(() => page.getByLabel('Prompt', { exact: true }).inputValue()).toBe('a lighthouse at dusk')
   expect(await page.getByLabel('Seed').inputValue()).toBe('7')

@@ -28,6 +28,19 @@ test('a link signs in once, leaves the address, and the session outlives a reloa
   await page.getByRole('alert').getByText('This link was used before').waitFor()
 })
 
+test('a session whose cookie the browser has dropped has ended, and goes on where it was', async () => {
+  await using opened = await console.open('/jobs')
+  opened.expectErrors(/401/)
+  const { page, context } = opened
+  await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
+  await context.clearCookies()
+  await page.getByRole('link', { name: 'Library' }).click()
+  await page.getByRole('alert').getByText('The session has ended. Sign in again.').waitFor()
+  await page.getByLabel('API token').fill(console.secret)
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { level: 1, name: 'Library' }).waitFor()
+})
+
 test('a session whose token is revoked ends, and says why', async () => {
   const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
   const path = `/api/organizations/${organization.id}/tokens`

@@ -258,3 +258,77 @@ test('somebody who may only read sees the workflow and changes nothing; another 
   await button(page, 'Load it and drop my changes').click()
   await expect.poll(() => page.getByLabel('Description').first().inputValue()).toBe('Theirs')
 })
+
+test('what is typed while a version is saved is not saved; keys reach only what has the focus', async () => {
+  const id = await stored({ name: 'Careful' })
+  await using opened = await console.open(`/workflows/${id}`)
+  // The workflow has an odd id for a moment.
+  opened.expectErrors(/400/)
+  const { page } = opened
+  const focused = (name: string) =>
+    expect
+      .poll(() =>
+        page.evaluate<string>(
+          'document.activeElement.labels?.[0]?.textContent ?? document.activeElement.ariaLabel ?? ""',
+        ),
+      )
+      .toBe(name)
+  const description = page.getByLabel('Description').first()
+  await description.fill('first')
+  await page.getByText('Not saved').waitFor()
+  let answer = () => {}
+  await page.route(`**/api/workflows/${id}`, async route => {
+    await new Promise<void>(resolve => (answer = resolve))
+    await route.continue()
+  })
+  const sent = page.waitForRequest(request => request.method() === 'PUT')
+  await button(page, 'Save').click()
+  await sent
+  await description.fill('second')
+  await description.blur()
+  answer()
+  await page.getByText('Saved as version 2.').waitFor()
+  await page.getByText('Not saved').waitFor()
+  expect(await button(page, 'Save').isEnabled()).toBe(true)
+
+  // A parameter is renamed: the next field has the focus. It is removed: the focus stays in the parameters.
+  const parameters = page.getByRole('region', { name: 'Parameters' })
+  await parameters.getByLabel('Name').fill('subject')
+  await page.keyboard.press('Tab')
+  await focused('Type')
+  await parameters.getByRole('button', { name: 'Remove parameter subject' }).press('Enter')
+  await focused('Parameters')
+
+  // A dialog begins in its first field and gives the focus back. Its keys do not reach the graph.
+  const paint = page.locator('.react-flow__node[data-id="paint"]')
+  await paint.getByText('paint', { exact: true }).click()
+  await button(page, 'Add node').press('Enter')
+  await focused('Search tasks')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Delete')
+  await page.keyboard.press('Escape')
+  await expect.poll(() => page.evaluate<string>('document.activeElement.textContent')).toBe('Add node')
+  await paint.waitFor()
+
+  // While a number is typed, its field stays.
+  const seed = page.getByLabel('seed', { exact: true })
+  await seed.fill('-')
+  await expect.poll(() => seed.getAttribute('aria-invalid')).toBe('true')
+  await page.keyboard.type('12')
+  await expect.poll(() => seed.inputValue()).toBe('-12')
+
+  // An id that no node may have is a problem, and not the end of the page.
+  await page.getByLabel('Id', { exact: true }).fill('a "b"')
+  await page.keyboard.press('Enter')
+  await page
+    .getByText(/a name holds no quotes/)
+    .first()
+    .waitFor()
+  await page.getByRole('heading', { name: 'Node a "b"' }).waitFor()
+
+  await page.getByRole('tab', { name: 'YAML' }).click()
+  await page.getByRole('textbox', { name: 'YAML' }).click()
+  await page.keyboard.press('Control+f')
+  await page.getByRole('textbox', { name: 'Find' }).waitFor()
+  await opened.expectAccessible()
+})

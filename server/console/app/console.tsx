@@ -5,7 +5,7 @@ import { ApiFailure } from './api/failure.ts'
 import { startLive, stopLive } from './api/live.ts'
 import { queryClient } from './api/query-client.ts'
 import { endSession, readSession, type Session, SessionContext } from './api/session.ts'
-import { Announcements } from './components/announcements.tsx'
+import { Announcements, useAnnounce } from './components/announcements.tsx'
 import { Failed } from './components/failed.tsx'
 import { pages } from './pages.ts'
 import { LazyPage } from './shell/lazy-page.tsx'
@@ -40,9 +40,11 @@ export function Console() {
 
   useEffect(
     () =>
-      onSessionEnd(({ message }) =>
-        setState(now => (now.kind === 'signed-in' ? { kind: 'signed-out', reason: message } : now)),
-      ),
+      onSessionEnd(({ code, message }) => {
+        // A browser forgets the cookie of a session whose time is over, and then sends none.
+        const reason = code === 'missing_api_key' ? shellText.sessionEnded : message
+        setState(now => (now.kind === 'signed-in' ? { kind: 'signed-out', reason } : now))
+      }),
     [],
   )
 
@@ -77,8 +79,14 @@ export function Console() {
 
 function Pages({ session, signedOut }: { session: Session; signedOut: () => void }) {
   const can = (scope: Session['scopes'][number]) => session.scopes.includes(scope)
+  const announce = useAnnounce()
   const signOut = async () => {
-    await endSession()
+    try {
+      await endSession()
+    } catch (thrown) {
+      // Without an answer the session goes on, and the page must not look as if it had ended.
+      if (!(thrown instanceof ApiFailure && thrown.status === 401)) return announce('bad', (thrown as Error).message)
+    }
     // What the browser keeps for a person, such as conversations, must not reach the next one.
     for (const name of Object.keys(localStorage)) if (name.startsWith('infer.person.')) localStorage.removeItem(name)
     signedOut()

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { shownHours } from '../../../server/console/app/pages/organizations/hours.ts'
+import { isHalf, shownHours } from '../../../server/console/app/pages/organizations/hours.ts'
 import { changeBody, createBody, type Token } from '../../../server/console/app/pages/organizations/token-body.ts'
 
 function form(fields: Record<string, string>, scopes: string[]): FormData {
@@ -89,4 +89,13 @@ test.each([
   ['the whole day', [{ ...range, to: '24:00' }], undefined],
 ])('the form shows hours that it can write: %s', (_, ranges, from) => {
   expect(shownHours(ranges && { timezone: 'UTC', ranges })?.from).toBe(from)
+})
+
+test.for([
+  ['', '', false],
+  ['09:00', '17:00', false],
+  ['09:00', '', true],
+  ['', '17:00', true],
+] as const)('hours from %j to %j are half a restriction: %s', ([hours_from, hours_to, half]) => {
+  expect(isHalf(form({ ...untouched, hours_from, hours_to }, []))).toBe(half)
 })

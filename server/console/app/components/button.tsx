@@ -21,7 +21,7 @@ const look = ({ primary, danger }: ButtonProps): string =>
 
 /** The classes of a button, for a link that looks like one. */
 export const buttonClass = (props: Pick<ButtonProps, 'primary' | 'danger' | 'small'> = {}): string =>
-  `inline-flex items-center justify-center gap-1.5 rounded-md border font-medium disabled:cursor-not-allowed disabled:opacity-50 ${
+  `inline-flex items-center justify-center gap-1.5 rounded-md border font-medium disabled:cursor-not-allowed disabled:opacity-50 aria-disabled:cursor-not-allowed aria-disabled:opacity-50 ${
     props.small ? 'min-h-7 px-2 text-xs' : 'min-h-9 px-3'
   } ${look(props)}`
 
@@ -30,8 +30,10 @@ export function Button({ primary, danger, small, busy, icon: Icon, className = '
     <button
       type="button"
       {...rest}
-      disabled={rest.disabled || busy}
+      // It keeps the focus while it is busy, which a disabled one loses.
+      aria-disabled={busy || undefined}
       aria-busy={busy || undefined}
+      onClick={busy ? event => event.preventDefault() : rest.onClick}
       className={`${buttonClass({ primary: primary ?? false, danger: danger ?? false, small: small ?? false })} ${className}`}
     >
       {Icon && <Icon aria-hidden className="size-4 shrink-0" />}

@@ -1,9 +1,15 @@
 import { X } from 'lucide-react'
-import { type ReactNode, useEffect, useId, useRef } from 'react'
+import { type ReactNode, useId, useLayoutEffect, useRef } from 'react'
 import { shellText } from '../text/shell.ts'
 import { IconButton } from './button.tsx'
 
-/** A modal dialog. The browser keeps the focus in it, closes it with Escape, and gives the focus back. */
+/** What a person fills in. */
+const fields = 'input:not([type=checkbox], [type=radio], [hidden]), select, textarea'
+
+/**
+ * A modal dialog. The focus begins in its first field, if it has one; the browser keeps it in the dialog, closes the
+ * dialog with Escape, and gives the focus back.
+ */
 export function Dialog({
   title,
   close,
@@ -17,9 +23,11 @@ export function Dialog({
 }) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  // A dialog that is no longer in the page gives no focus back, so it is closed before it is removed.
+  useLayoutEffect(() => {
     const shown = dialog.current!
     shown.showModal()
+    shown.querySelector<HTMLElement>(fields)?.focus()
     return () => shown.close()
   }, [])
   return (
@@ -27,6 +35,8 @@ export function Dialog({
       ref={dialog}
       aria-labelledby={id}
       onCancel={event => {
+        // React passes on what a dialog or a file field in this one has cancelled.
+        if (event.target !== event.currentTarget) return
         event.preventDefault()
         close()
       }}

@@ -5,6 +5,7 @@ import { useSession } from '../api/session.ts'
 import { IconButton } from '../components/button.tsx'
 import { pages } from '../pages.ts'
 import { shellText } from '../text/shell.ts'
+import { keepFocus } from './kept-focus.ts'
 import { OfflineNotice } from './offline-notice.tsx'
 import { Shortcuts } from './shortcuts.tsx'
 import { useTheme } from './theme.ts'
@@ -26,6 +27,8 @@ export function Shell({ children }: { children: ReactNode }) {
     if (first.current) first.current = false
     else main.current?.focus()
   }, [section])
+
+  useEffect(keepFocus, [])
 
   return (
     <div className="md:grid md:h-dvh md:grid-cols-[13rem_1fr]">

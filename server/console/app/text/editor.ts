@@ -35,6 +35,7 @@ export const editorText = {
   afterItself: 'A node cannot run after itself.',
   notMapping: (path: string) => `'${path}' is not a mapping, or it is an alias of another part. Change it in the YAML.`,
   noMapping: 'The document must be a mapping that begins with a line such as "name: My workflow".',
+  endless: 'An alias (*name) names a part of the document that it is in itself.',
   nameMissing: 'The workflow has no name.',
   unchecked: (why: string) => `The workflow could not be checked: ${why}`,
   noProblems: 'No problems: the workflow can be executed.',

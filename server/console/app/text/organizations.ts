@@ -84,6 +84,7 @@ export const tokensText = {
     limits: 'More limits',
     hours: 'Hours',
     hoursHint: 'Outside of them the token is refused. Without both times: always.',
+    hoursHalf: 'Give both times, or none.',
     hoursFrom: 'From',
     hoursTo: 'Until',
     hoursTimezone: 'Time zone',

@@ -37,6 +37,7 @@ export const shellText = {
   shortcutList: { search: 'Search on this page', go: (page: string) => `Go to ${page}`, show: 'Show this list' },
   keyThen: 'then',
   close: 'Close',
+  sessionEnded: 'The session has ended. Sign in again.',
   signIn: {
     title: 'Sign in to infer',
     token: 'API token',

@@ -19,13 +19,17 @@ export function layoutGraph(boxes: readonly Box[], lines: readonly Line[]): Plac
   const graph = new dagre.graphlib.Graph()
   graph.setGraph({ rankdir: 'LR', nodesep: 32, ranksep: 64 })
   graph.setDefaultEdgeLabel(() => ({}))
-  const known = new Set(boxes.map(({ id }) => id))
-  for (const { id, width, height } of boxes) graph.setNode(id, { width, height })
-  for (const { from, to } of lines) if (known.has(from) && known.has(to) && from !== to) graph.setEdge(from, to)
+  // The library keeps ids as members of objects, where `__proto__` and `constructor` are no names.
+  const keys = new Map(boxes.map(({ id }, at) => [id, String(at)]))
+  for (const { id, width, height } of boxes) graph.setNode(keys.get(id)!, { width, height })
+  for (const { from, to } of lines) {
+    const [source, target] = [keys.get(from), keys.get(to)]
+    if (source !== undefined && target !== undefined && source !== target) graph.setEdge(source, target)
+  }
   dagre.layout(graph)
   return new Map(
     boxes.map(({ id, width, height }) => {
-      const { x, y } = graph.node(id) as { x: number; y: number }
+      const { x, y } = graph.node(keys.get(id)!) as { x: number; y: number }
       return [id, { x: Math.round(x - width / 2), y: Math.round(y - height / 2) }]
     }),
   )

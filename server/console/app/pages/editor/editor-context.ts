@@ -13,8 +13,11 @@ export interface EditorFacts {
   workflow: Workflow
   problems: readonly Problem[]
   tasks: ReadonlyMap<string, TaskFacts>
-  /** Changes the document. Changes of the same group that follow each other closely are one step of undo. */
-  apply: (edit: Edit, group?: string) => void
+  /**
+   * Changes the document, and returns whether it could: not while its text has a fault. Changes of the same group that
+   * follow each other closely are one step of undo.
+   */
+  apply: (edit: Edit, group?: string) => boolean
   readOnly: boolean
   /** Id of the selected node. */
   selected: string | undefined

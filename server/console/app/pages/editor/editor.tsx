@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { api, dataOf } from '../../api/client.ts'
 import { Queried } from '../../components/queried.tsx'
+import { useBeginning } from '../../components/use-beginning.ts'
 import { editorText } from '../../text/editor.ts'
 import { emptySource, sourceOf } from './document/source.ts'
 import { newWorkflow } from './drafts.ts'
@@ -8,6 +9,7 @@ import { Workbench } from './workbench.tsx'
 
 /** The editor of a workflow. */
 export default function Editor({ id }: { id: string }) {
+  useBeginning()
   const tasks = useQuery({
     queryKey: ['workflows', 'tasks'],
     queryFn: async () => new Map((await dataOf(api.GET('/api/tasks'))).tasks.map(task => [task.id as string, task])),

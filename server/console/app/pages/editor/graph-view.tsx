@@ -32,7 +32,7 @@ import {
 } from './document/edits.ts'
 import { type GraphEdge, graphOf, parametersId, placedCards } from './document/graph.ts'
 import { newNode } from './document/new-node.ts'
-import { inputOfHandle, orderHandles, outputOfHandle, type Ports } from './document/ports.ts'
+import { cardKey, idOfCard, inputOfHandle, orderHandles, outputOfHandle, type Ports } from './document/ports.ts'
 import { outputReference, upstreamOf } from './document/references.ts'
 import { useEditor } from './editor-context.ts'
 import { NodeCard, type NodeCardData } from './node-card.tsx'
@@ -77,11 +77,12 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
     setNodes(before => {
       const known = new Map(before.map(node => [node.id, node]))
       return graph.cards.map(({ id, node, ports, at }) => {
-        const old = known.get(id)
+        const key = cardKey(id)
+        const old = known.get(key)
         const data = { node, ports, expanded, unfold }
         return {
           ...old,
-          id,
+          id: key,
           type: 'card',
           position: at,
           data: old && sameData(old.data, data) ? old.data : data,
@@ -97,9 +98,9 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
       const chosen = new Set(before.filter(edge => edge.selected).map(({ id }) => id))
       return graph.edges.map(edge => ({
         id: edge.id,
-        source: edge.from,
+        source: cardKey(edge.from),
         sourceHandle: edge.fromPort,
-        target: edge.to,
+        target: cardKey(edge.to),
         targetHandle: edge.toPort,
         data: { edge },
         selected: chosen.has(edge.id),
@@ -130,13 +131,17 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
     (changes: NodeChange<FlowNode>[]) => {
       setNodes(now => applyNodeChanges(changes, now))
       const chosen = changes.find(change => change.type === 'select' && change.selected)
-      if (chosen && 'id' in chosen) select(chosen.id === parametersId ? undefined : chosen.id)
+      if (chosen && 'id' in chosen) {
+        const id = idOfCard(chosen.id)
+        select(id === parametersId ? undefined : id)
+      }
       const moves = changes.flatMap(change => {
         if (change.type !== 'position' || change.dragging !== false || !change.position) return []
-        const card = graph.cards.find(({ id }) => id === change.id)
+        const id = idOfCard(change.id)
+        const card = graph.cards.find(one => one.id === id)
         const { x, y } = change.position
         const moved = card?.node && (Math.round(x) !== card.at.x || Math.round(y) !== card.at.y)
-        return moved ? [moveNode(change.id, x, y)] : []
+        return moved ? [moveNode(id, x, y)] : []
       })
       if (moves.length === 0) return
       // Moving one node keeps the others where they are seen.
@@ -158,20 +163,22 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
     [],
   )
   const joined = ({ source, sourceHandle, target, targetHandle }: Connection) => {
-    const edit = editOfConnection(source, sourceHandle, target, targetHandle)
+    const edit = editOfConnection(idOfCard(source), sourceHandle, idOfCard(target), targetHandle)
     if (edit) apply(edit)
   }
   const deleted = ({ nodes: gone, edges: cut }: { nodes: FlowNode[]; edges: FlowEdge[] }) => {
-    const ids = gone.map(({ id }) => id).filter(id => id !== parametersId)
+    const ids = gone.map(({ id }) => idOfCard(id)).filter(id => id !== parametersId)
     const edits: Edit[] = cut
-      .filter(({ source, target }) => !ids.includes(source) && !ids.includes(target))
+      .filter(({ data }) => !ids.includes(data!.edge.from) && !ids.includes(data!.edge.to))
       .map(({ data }) => editOfCut(data!.edge))
     if (ids.length > 0) edits.push(removeNodes(ids))
     if (edits.length > 0) apply(together(...edits))
     if (selected !== undefined && ids.includes(selected)) select(undefined)
   }
-  const mayConnect = ({ source, target }: { source: string; target: string }) =>
-    !readOnly && source !== target && target !== parametersId && !upstreamOf(workflow, source).has(target)
+  const mayConnect = (ends: { source: string; target: string }) => {
+    const [source, target] = [idOfCard(ends.source), idOfCard(ends.target)]
+    return !readOnly && source !== target && target !== parametersId && !upstreamOf(workflow, source).has(target)
+  }
 
   const dropped = (event: DragEvent) => {
     const task = tasks.get(event.dataTransfer.getData(taskDragType))
@@ -214,6 +221,9 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
         isValidConnection={mayConnect}
         nodesConnectable={!readOnly}
         deleteKeyCode={readOnly ? null : ['Delete', 'Backspace']}
+        onBeforeDelete={isGraphFocused}
+        // The library would take the space bar from everything on the page that is not a button.
+        panActivationKeyCode={null}
         onlyRenderVisibleElements={many}
         proOptions={proOptions}
         minZoom={many ? manyMinZoom : 0.1}
@@ -233,6 +243,12 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
       </ReactFlow>
     </div>
   )
+}
+
+/** The library listens to the keys of the whole page; they delete only if no other part of it has the focus. */
+function isGraphFocused(): Promise<boolean> {
+  const focused = document.activeElement ?? document.body
+  return Promise.resolve(focused === document.body || focused.closest('.react-flow') !== null)
 }
 
 function allowTask(event: DragEvent): void {

@@ -87,9 +87,9 @@ export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps
       ))}
       {node && tasks.has(node.task) && (
         <Unfold
-          open={expanded.has(`in ${id}`)}
+          open={expanded.has(`in ${node.id}`)}
           names={[editorText.moreInputs, editorText.fewerInputs]}
-          press={() => unfold(`in ${id}`)}
+          press={() => unfold(`in ${node.id}`)}
         />
       )}
       {ports.outputs.map(({ path, kind, branch }) => (
@@ -113,9 +113,9 @@ export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps
       ))}
       {node && tasks.has(node.task) && (
         <Unfold
-          open={expanded.has(`out ${id}`)}
+          open={expanded.has(`out ${node.id}`)}
           names={[editorText.allOutputs, editorText.fewerOutputs]}
-          press={() => unfold(`out ${id}`)}
+          press={() => unfold(`out ${node.id}`)}
           right
         />
       )}

@@ -1,9 +1,10 @@
-import { useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { type DragEvent, useState } from 'react'
 import { api, dataOf } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { SelectField } from '../../components/choice.tsx'
 import { Dialog } from '../../components/dialog.tsx'
+import { Failed } from '../../components/failed.tsx'
 import { SearchField } from '../../components/search-field.tsx'
 import { editorText } from '../../text/editor.ts'
 import { newNode } from './document/new-node.ts'
@@ -86,16 +87,23 @@ function OtherWorkflow({ close }: { close: () => void }) {
     queryKey: ['workflows', 'choice'],
     queryFn: () => dataOf(api.GET('/api/workflows', { params: { query: { limit: 100 } } })),
   })
-  const insert = async () => {
-    const read = await dataOf(api.GET('/api/workflows/{id}', { params: { path: { id } } }))
-    const other = parseWorkflow(sourceOf(read.workflow)).workflow
-    apply(insertWorkflow(workflow, other, read.workflow.dag?.nodes ?? {}))
-    close()
-  }
+  const insert = useMutation({
+    mutationFn: async () => (await dataOf(api.GET('/api/workflows/{id}', { params: { path: { id } } }))).workflow,
+    onSuccess: read => {
+      const other = parseWorkflow(sourceOf(read)).workflow
+      apply(insertWorkflow(workflow, other, read.dag?.nodes ?? {}))
+      close()
+    },
+  })
   if (!data || data.workflows.length === 0) return null
   return (
-    <section aria-label={editorText.insertWorkflow} className="flex items-end gap-2">
-      <div className="flex-1">
+    <section aria-label={editorText.insertWorkflow} className="flex flex-wrap items-end gap-2">
+      {insert.error && (
+        <div className="w-full">
+          <Failed failure={insert.error} />
+        </div>
+      )}
+      <div className="min-w-0 flex-1">
         <SelectField
           label={editorText.insertWorkflow}
           hint={editorText.insertWorkflowHint}
@@ -107,7 +115,7 @@ function OtherWorkflow({ close }: { close: () => void }) {
           onChange={event => setId(event.target.value)}
         />
       </div>
-      <Button disabled={id === ''} onClick={() => void insert()} className="mb-5">
+      <Button disabled={id === ''} busy={insert.isPending} onClick={() => insert.mutate()} className="mb-5">
         {editorText.insert}
       </Button>
     </section>

@@ -43,8 +43,8 @@ export function Toolbar({
       </Link>
       <PageHeading
         title={
-          <span className="inline-flex flex-wrap items-center gap-2">
-            {workflow.name || editorText.newName}
+          <span className="inline-flex max-w-full flex-wrap items-center gap-2">
+            <span className="min-w-0 break-words">{workflow.name || editorText.newName}</span>
             {unsaved || !stored ? (
               <Badge kind="warning">{editorText.unsaved}</Badge>
             ) : (

@@ -32,10 +32,13 @@ export function useDocument(initial: string) {
     [become],
   )
   const apply = useCallback(
-    (edit: Edit, group?: string) => {
+    (edit: Edit, group?: string): boolean => {
       const before = latest.current.present
       const { document, faults } = parsedOf(before)
-      if (faults[0]) return announce('bad', editorText.faulty(faults[0].line))
+      if (faults[0]) {
+        announce('bad', editorText.faulty(faults[0].line))
+        return false
+      }
       try {
         // Until the edit is complete the document says neither the text before nor the one after.
         known.current = undefined
@@ -43,9 +46,11 @@ export function useDocument(initial: string) {
         const after = textOf(document, before)
         known.current = { text: after, parsed: readDocument(document, after) }
         setText(after, group)
+        return true
       } catch (thrown) {
         if (!(thrown instanceof EditFault)) throw thrown
         announce('bad', thrown.message)
+        return false
       }
     },
     [announce, parsedOf, setText],

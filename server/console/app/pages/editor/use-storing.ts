@@ -28,17 +28,18 @@ export function useStoring(
   }, [id, version, saved, text])
 
   const { mutate, isPending, error, reset } = useMutation({
-    mutationFn: async ({ force = false }: { force?: boolean }) => {
+    mutationFn: async ({ force }: { force: boolean; text: string }) => {
       const body = value as Schema<'WorkflowFields'>
       if (id === newWorkflow) return (await dataOf(api.POST('/api/workflows', { body }))).workflow
       const headers = force ? {} : { 'if-match': `"${version}"` }
       return (await dataOf(api.PUT('/api/workflows/{id}', { params: { path: { id } }, body, headers }))).workflow
     },
-    onSuccess: workflow => {
+    // Meanwhile a person may have typed more, which is not saved.
+    onSuccess: (workflow, { text: sent }) => {
       announce('good', editorText.saved(workflow.version))
       setVersion(workflow.version)
-      setSaved(text)
-      keepDraft(workflow.id, { version: workflow.version, saved: text, text }, '')
+      setSaved(sent)
+      keepDraft(workflow.id, { version: workflow.version, saved: sent, text }, '')
       for (const part of ['list', 'versions', 'choice'])
         void queries.invalidateQueries({ queryKey: ['workflows', part] })
       if (id !== newWorkflow) return
@@ -50,8 +51,8 @@ export function useStoring(
   return {
     version,
     unsaved,
-    save: () => mutate({}),
-    saveAnyway: () => mutate({ force: true }),
+    save: () => mutate({ force: false, text }),
+    saveAnyway: () => mutate({ force: true, text }),
     saving: isPending,
     conflict,
     failure: conflict ? null : error,

@@ -1,4 +1,5 @@
 import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from 'react'
+import { useLocation } from 'wouter'
 import { useSession } from '../../api/session.ts'
 import { Button } from '../../components/button.tsx'
 import { Failed } from '../../components/failed.tsx'
@@ -62,6 +63,11 @@ export function Workbench({
   const [running, setRunning] = useState<Runnable | undefined>(() =>
     !readOnly && version > 0 && new URLSearchParams(location.search).has('run') ? { id, version } : undefined,
   )
+  const [, go] = useLocation()
+  // A reload opens the workflow, and not the dialog again.
+  useEffect(() => {
+    if (location.search !== '') go(`/workflows/${id}`, { replace: true })
+  }, [go, id])
   const [runId, setRunId] = useState<string>()
   const [line, setLine] = useState<{ number: number }>()
   const run = useRun(runId)
@@ -77,12 +83,7 @@ export function Workbench({
     requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById(propertiesId)?.focus()))
   }, [])
   const change = opened.apply
-  const apply = useCallback(
-    (edit: Edit, group?: string) => {
-      if (!readOnly) change(edit, group)
-    },
-    [change, readOnly],
-  )
+  const apply = useCallback((edit: Edit, group?: string) => !readOnly && change(edit, group), [change, readOnly])
   const addNode = useCallback(() => setAdding(true), [])
   const node = workflow.nodes.find(one => one.id === selected)
   const facts = useMemo(

@@ -21,6 +21,11 @@ const theme = EditorView.theme({
   '.cm-cursor': { borderLeftColor: 'var(--color-text)' },
   '&.cm-focused .cm-selectionBackground, .cm-selectionBackground': { backgroundColor: 'var(--color-accent-soft)' },
   '.cm-tooltip, .cm-panels': { backgroundColor: 'var(--color-raised)', color: 'var(--color-text)' },
+  '.cm-button, .cm-textfield': {
+    background: 'var(--color-surface)',
+    border: '1px solid var(--color-control)',
+    color: 'inherit',
+  },
 })
 const colours = HighlightStyle.define([
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: 'var(--color-accent)' },

@@ -12,6 +12,7 @@ import { Queried } from '../../components/queried.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
+import { useBeginning } from '../../components/use-beginning.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { taskNames } from '../../text/tasks.ts'
 import { ExecutionActions } from './execution-actions.tsx'
@@ -32,6 +33,7 @@ type View = (typeof views)[number]['id']
 
 /** One execution: its graph, time line and nodes, live until its end. */
 export function ExecutionDetail({ id }: { id: string }) {
+  useBeginning()
   const query = useExecution(id)
   const gone = query.error instanceof ApiFailure && query.error.status === 404
   return (

@@ -13,6 +13,7 @@ import { Queried } from '../../components/queried.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
 import { UnfinishedImage } from '../../components/result/unfinished-image.tsx'
+import { useBeginning } from '../../components/use-beginning.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { taskNames } from '../../text/tasks.ts'
 import { JobActions } from './job-actions.tsx'
@@ -25,6 +26,7 @@ export const hasEnded = ({ status }: Pick<Job, 'status'>): boolean => status !==
 
 /** One job: where it stands and why, its inputs and result, what it used, its log. */
 export function JobDetail({ id }: { id: string }) {
+  useBeginning()
   const query = useQuery({
     queryKey: ['jobs', 'one', id],
     queryFn: () => dataOf(api.GET('/api/jobs/{id}', { params: { path: { id } } })),

@@ -2,6 +2,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link, useSearchParams } from 'wouter'
 import { api, dataOf, type Schema } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/query-client.ts'
+import { useSession } from '../../api/session.ts'
 import { Button, buttonClass } from '../../components/button.tsx'
 import { costText, durationText } from '../../components/format.ts'
 import { JobStatus } from '../../components/job-status.tsx'
@@ -52,6 +53,7 @@ function waitOf({ queue_position, eta_seconds, status }: JobSummary): string {
 /** Jobs of the organization, newest first, live. */
 export function JobList() {
   const [params, setParams] = useSearchParams()
+  const { can } = useSession()
   const filters: Filters = Object.fromEntries(
     filterNames.flatMap(name => (params.get(name) ? [[name, params.get(name)]] : [])),
   )
@@ -106,9 +108,11 @@ export function JobList() {
             ) : (
               <Empty title={jobsText.none}>
                 <p>{jobsText.noneHelp}</p>
-                <Link href="/playground" className={buttonClass({ primary: true })}>
-                  {jobsText.openPlayground}
-                </Link>
+                {can('user:write') && (
+                  <Link href="/playground" className={buttonClass({ primary: true })}>
+                    {jobsText.openPlayground}
+                  </Link>
+                )}
               </Empty>
             )}
             <div className="mt-3 flex gap-2">

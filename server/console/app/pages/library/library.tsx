@@ -3,6 +3,7 @@ import { useDeferredValue } from 'react'
 import { Link, Route, Switch, useLocation, useRoute, useSearchParams } from 'wouter'
 import { api, dataOf } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/query-client.ts'
+import { useSession } from '../../api/session.ts'
 import { Button, buttonClass } from '../../components/button.tsx'
 import { SelectField } from '../../components/choice.tsx'
 import { Empty, PageHeading } from '../../components/page-heading.tsx'
@@ -124,16 +125,20 @@ function Items({ filter, query: address }: { filter: Filter; query: string }) {
   )
 }
 
-const Nothing = ({ filtered }: { filtered: boolean }) =>
-  filtered ? (
+function Nothing({ filtered }: { filtered: boolean }) {
+  const { can } = useSession()
+  return filtered ? (
     <Empty title={text.notFound}>
       <p>{text.notFoundHint}</p>
     </Empty>
   ) : (
     <Empty title={text.empty}>
       <p>{text.emptyHint}</p>
-      <Link href="/playground" className={buttonClass()}>
-        {text.toPlayground}
-      </Link>
+      {can('user:write') && (
+        <Link href="/playground" className={buttonClass()}>
+          {text.toPlayground}
+        </Link>
+      )}
     </Empty>
   )
+}

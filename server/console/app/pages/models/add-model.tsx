@@ -8,6 +8,7 @@ import { Button } from '../../components/button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Failed } from '../../components/failed.tsx'
 import { TextField } from '../../components/text-field.tsx'
+import { useOpened } from '../../components/use-opened.ts'
 import { modelsText } from '../../text/models.ts'
 import { shellText } from '../../text/shell.ts'
 import { Proposal } from './proposal.tsx'
@@ -62,13 +63,14 @@ export function AddModel({ model, close }: { model: string; close: () => void })
     if (propose.data) add.mutate(fields)
     else propose.mutate(fields)
   }
+  const more = useOpened(propose.error instanceof ApiFailure && /^(id|context|memory)$/.test(propose.error.param ?? ''))
   const failure =
     add.error ?? (propose.error instanceof ApiFailure && (propose.error.param ?? '') in fields ? null : propose.error)
   return (
     <Dialog title={modelsText.addTitle} close={close} wide>
       <form onSubmit={submit} className="space-y-4">
         <TextField label={modelsText.addField} hint={modelsText.addHint} required autoFocus {...field('model')} />
-        <details>
+        <details ref={more}>
           <summary className="text-accent w-fit">{modelsText.moreSettings}</summary>
           <div className="mt-3 grid gap-3 md:grid-cols-3">
             <TextField label={modelsText.idField} hint={modelsText.idHint} {...field('id')} />

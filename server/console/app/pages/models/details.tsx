@@ -13,6 +13,7 @@ import { modelHref } from '../../components/model-link.ts'
 import { PageHeading } from '../../components/page-heading.tsx'
 import { Queried } from '../../components/queried.tsx'
 import { Tabs } from '../../components/tabs.tsx'
+import { useBeginning } from '../../components/use-beginning.ts'
 import { modelsText } from '../../text/models.ts'
 import { tasksText } from '../../text/tasks.ts'
 import { Engines } from './engines.tsx'
@@ -25,6 +26,7 @@ type Part = keyof typeof modelsText.details
 
 /** One model: what it is and does now, its log, its settings. */
 export function Details({ id }: { id: string }) {
+  useBeginning()
   const { can, session } = useSession()
   const isOwner = can('admin:read') && session.owns_machine
   const query = useQuery({

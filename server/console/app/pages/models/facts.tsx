@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 import type { Schema } from '../../api/client.ts'
+import { useSession } from '../../api/session.ts'
 import { countText, durationText, sizeText } from '../../components/format.ts'
 import { ModelStateView } from '../../components/model-state.tsx'
 import { modelsText, modelText } from '../../text/models.ts'
@@ -12,6 +13,7 @@ const { facts: names } = modelsText
 /** What a model is, needs, costs, and does now. */
 export function Facts({ model }: { model: Schema<'ModelStatus'> }) {
   const { context_length: context, memory_bytes: memory, eta_seconds: eta } = model
+  const { can } = useSession()
   const prices = priceTexts(model.price)
   const waiting = modelsText.queue(model.queue_depth)
   const facts: readonly [name: string, value: ReactNode][] = [
@@ -41,11 +43,16 @@ export function Facts({ model }: { model: Schema<'ModelStatus'> }) {
             </div>
           ))}
       </dl>
-      <p className="mb-6">
-        <Link href={`/playground?model=${encodeURIComponent(model.model_id)}`} className="text-accent hover:underline">
-          {modelsText.playground}
-        </Link>
-      </p>
+      {can('user:write') && (
+        <p className="mb-6">
+          <Link
+            href={`/playground?model=${encodeURIComponent(model.model_id)}`}
+            className="text-accent hover:underline"
+          >
+            {modelsText.playground}
+          </Link>
+        </p>
+      )}
     </>
   )
 }

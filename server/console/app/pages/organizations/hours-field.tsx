@@ -7,7 +7,7 @@ import { days, type Hours, shownHours } from './hours.ts'
 const text = tokensText.form
 
 /** When a token may be used: a time of day on some days. Other hours are left as they are. */
-export function HoursField({ hours }: { hours: Hours | null }) {
+export function HoursField({ hours, isHalf }: { hours: Hours | null; isHalf: boolean }) {
   const legend = useId()
   const shown = shownHours(hours)
   if (!shown) return <p className="text-muted text-xs">{text.hoursKept}</p>
@@ -21,6 +21,11 @@ export function HoursField({ hours }: { hours: Hours | null }) {
         <TextField label={text.hoursFrom} name="hours_from" type="time" defaultValue={shown.from} />
         <TextField label={text.hoursTo} name="hours_to" type="time" defaultValue={shown.to} />
       </div>
+      {isHalf && (
+        <p role="alert" className="text-bad text-xs">
+          {text.hoursHalf}
+        </p>
+      )}
       <div className="flex flex-wrap gap-x-4 gap-y-2">
         {days.map(day => (
           <Checkbox

@@ -14,6 +14,10 @@ export function shownHours(hours: Hours | null): Hours['ranges'][number] | undef
   return range === undefined || others.length > 0 || range.to === '24:00' ? undefined : range
 }
 
+/** Whether only one of the two times is given: that would be no restriction. */
+export const isHalf = (form: FormData): boolean =>
+  form.has('hours_from') && (formText(form, 'hours_from') === '') !== (formText(form, 'hours_to') === '')
+
 /** The hours that the form says: null for always, undefined if it does not show them. */
 export function hoursIn(form: FormData): Hours | null | undefined {
   if (!form.has('hours_from')) return undefined

@@ -3,6 +3,7 @@ import { Plus } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { api, dataOf, type Schema } from '../../api/client.ts'
+import { ApiFailure } from '../../api/failure.ts'
 import { useSession } from '../../api/session.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
@@ -102,12 +103,22 @@ function CreateOrganization({ close }: { close: () => void }) {
     const plan = formText(form, 'plan')
     mutate({ name: formText(form, 'name'), ...(plan === '' ? {} : { plan }) })
   }
+  const param = error instanceof ApiFailure ? error.param : undefined
+  const faultOf = (name: string) => (param === name ? error!.message : undefined)
   return (
     <Dialog title={text.create} close={close}>
       <form onSubmit={submit} className="space-y-4">
-        {error && <Failed failure={error} />}
-        <TextField label={text.name} name="name" required maxLength={128} autoFocus autoComplete="off" />
-        <TextField label={text.plan} name="plan" hint={text.planHint} autoComplete="off" />
+        {error && param !== 'name' && param !== 'plan' && <Failed failure={error} />}
+        <TextField
+          label={text.name}
+          name="name"
+          required
+          maxLength={128}
+          autoFocus
+          autoComplete="off"
+          error={faultOf('name')}
+        />
+        <TextField label={text.plan} name="plan" hint={text.planHint} autoComplete="off" error={faultOf('plan')} />
         <div className="flex justify-end gap-2">
           <Button onClick={close}>{shellText.cancel}</Button>
           <Button primary type="submit" busy={isPending}>

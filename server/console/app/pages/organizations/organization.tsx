@@ -10,11 +10,13 @@ import { Confirm } from '../../components/confirm.tsx'
 import { Notice } from '../../components/notice.tsx'
 import { PageHeading } from '../../components/page-heading.tsx'
 import { Queried } from '../../components/queried.tsx'
+import { useBeginning } from '../../components/use-beginning.ts'
 import { organizationsText as text } from '../../text/organizations.ts'
 import { Tokens } from './tokens.tsx'
 
 /** One organization with its tokens. */
 export function Organization({ id }: { id: string }) {
+  useBeginning()
   const query = useQuery({
     queryKey: ['organizations', 'one', id],
     queryFn: async () => {

@@ -10,6 +10,7 @@ import { dateText } from '../../components/format.ts'
 import { TextField } from '../../components/text-field.tsx'
 import { tokensText } from '../../text/organizations.ts'
 import { shellText } from '../../text/shell.ts'
+import { isHalf } from './hours.ts'
 import { HoursField } from './hours-field.tsx'
 import { expirySeconds, type Token } from './token-body.ts'
 
@@ -41,12 +42,14 @@ export function TokenForm({
   const { can } = useSession()
   const legend = useId()
   const [unscoped, setUnscoped] = useState(false)
+  const [half, setHalf] = useState(false)
   const { mutate, error, isPending } = useMutation({ mutationFn: save })
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const form = new FormData(event.currentTarget)
     setUnscoped(!form.has('scopes'))
-    if (form.has('scopes')) mutate(form)
+    setHalf(isHalf(form))
+    if (form.has('scopes') && !isHalf(form)) mutate(form)
   }
   const param = error instanceof ApiFailure ? error.param : undefined
   const faultOf = (name: string) => (param === name ? error!.message : undefined)
@@ -132,7 +135,7 @@ export function TokenForm({
                 defaultValue={(token && of(token)) ?? ''}
               />
             ))}
-            <HoursField hours={token?.allowed_hours ?? null} />
+            <HoursField hours={token?.allowed_hours ?? null} isHalf={half} />
           </div>
         </details>
         {token && (token.status === 'active' || token.status === 'disabled') && (

@@ -1,4 +1,4 @@
-import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link } from 'wouter'
 import { api, dataOf } from '../../api/client.ts'
@@ -10,6 +10,7 @@ import { SelectField } from '../../components/choice.tsx'
 import { Empty, PageHeading, Section } from '../../components/page-heading.tsx'
 import { Queried } from '../../components/queried.tsx'
 import { Time } from '../../components/time.tsx'
+import { useBeginning } from '../../components/use-beginning.ts'
 import { workflowsText } from '../../text/workflows.ts'
 import { sourceOf } from '../editor/document/source.ts'
 import { compareLines, shownLines } from './compare-lines.ts'
@@ -19,6 +20,7 @@ const readVersion = (id: string, version: number) =>
 
 /** The versions of a workflow: compare two, restore one. */
 export default function VersionList({ id }: { id: string }) {
+  useBeginning()
   const query = useInfiniteQuery({
     queryKey: ['workflows', 'versions', id],
     initialPageParam: '',
@@ -74,20 +76,21 @@ function Compare({ id, versions }: { id: string; versions: readonly Version[] })
   const queries = useQueryClient()
   const announce = useAnnounce()
   const { can } = useSession()
-  const restore = async (version: number) => {
-    try {
+  const restore = useMutation({
+    mutationFn: async (version: number) => {
       const { workflow } = await readVersion(id, version)
       const { name, description, region, timeout, on_failure, parameters, dag } = workflow
       const body = { name, description, region, timeout, on_failure, parameters, dag: dag! }
-      const put = await dataOf(api.PUT('/api/workflows/{id}', { params: { path: { id } }, body }))
-      announce('good', workflowsText.restored(version, put.workflow.version))
+      return (await dataOf(api.PUT('/api/workflows/{id}', { params: { path: { id } }, body }))).workflow
+    },
+    onSuccess: (made, version) => {
+      announce('good', workflowsText.restored(version, made.version))
       setOlder(newest)
-      setNewer(put.workflow.version)
-      await queries.invalidateQueries({ queryKey: ['workflows'] })
-    } catch (thrown) {
-      announce('bad', (thrown as Error).message)
-    }
-  }
+      setNewer(made.version)
+      return queries.invalidateQueries({ queryKey: ['workflows'] })
+    },
+    onError: failure => announce('bad', failure.message),
+  })
   const options = versions.map(({ version }) => ({
     value: String(version),
     name: workflowsText.versionNumber(version),
@@ -106,7 +109,12 @@ function Compare({ id, versions }: { id: string; versions: readonly Version[] })
                 <Badge kind="good">{workflowsText.current}</Badge>
               ) : (
                 can('user:write') && (
-                  <Button small aria-label={workflowsText.restoreOf(version)} onClick={() => void restore(version)}>
+                  <Button
+                    small
+                    busy={restore.isPending}
+                    aria-label={workflowsText.restoreOf(version)}
+                    onClick={() => restore.mutate(version)}
+                  >
                     {workflowsText.restore}
                   </Button>
                 )

@@ -1,4 +1,4 @@
-import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
 import { Copy, Download, History, Play, Plus, Trash2 } from 'lucide-react'
 import { useDeferredValue, useMemo, useState } from 'react'
 import { Link, useLocation, useSearchParams } from 'wouter'
@@ -43,18 +43,17 @@ export function WorkflowList() {
   })
   const changed = () => queries.invalidateQueries({ queryKey: ['workflows'] })
   const write = can('user:write')
+  const { mutate: duplicate, isPending: duplicating } = useMutation({
+    mutationFn: ({ id }: Workflow) =>
+      dataOf(api.POST('/api/workflows/{id}/duplicate', { params: { path: { id } }, body: {} })),
+    onSuccess: ({ workflow }) => {
+      announce('good', workflowsText.duplicated(workflow.name))
+      return queries.invalidateQueries({ queryKey: ['workflows'] })
+    },
+    onError: failure => announce('bad', failure.message),
+  })
 
   const columns = useMemo((): readonly Column<Workflow>[] => {
-    const duplicate = async ({ id }: Workflow) => {
-      try {
-        const made = api.POST('/api/workflows/{id}/duplicate', { params: { path: { id } }, body: {} })
-        const { workflow } = await dataOf(made)
-        announce('good', workflowsText.duplicated(workflow.name))
-        await queries.invalidateQueries({ queryKey: ['workflows'] })
-      } catch (thrown) {
-        announce('bad', (thrown as Error).message)
-      }
-    }
     const save = async ({ id, name }: Workflow) => {
       try {
         const [{ sourceOf }, read] = await Promise.all([
@@ -104,7 +103,7 @@ export function WorkflowList() {
                 <IconButton
                   icon={Copy}
                   label={workflowsText.actionOn(workflowsText.duplicate, workflow.name)}
-                  onClick={() => void duplicate(workflow)}
+                  onClick={() => duplicating || duplicate(workflow)}
                 />
                 <IconButton
                   icon={Trash2}
@@ -118,7 +117,7 @@ export function WorkflowList() {
         ),
       },
     ]
-  }, [announce, go, queries, write])
+  }, [announce, duplicate, duplicating, go, write])
 
   const create = write && (
     <Link href="/workflows/new" className={buttonClass({ primary: true })}>

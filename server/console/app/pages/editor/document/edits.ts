@@ -111,6 +111,26 @@ export const renameParameter =
     )
   }
 
+/** Gives a parameter another type, and its default too where it is plain how; else the server says what is wrong. */
+export const setParameterType =
+  (name: string, type: string): Edit =>
+  document => {
+    setValue(['parameters', name, 'type'], type)(document)
+    const at = ['parameters', name, 'default']
+    const before = document.getIn(at)
+    if (before !== undefined && typeof before !== 'object') setValue(at, asType(before, type))(document)
+  }
+
+function asType(value: unknown, type: string): unknown {
+  const text = String(value)
+  if (type === 'number' || type === 'integer') {
+    const number = text.trim() === '' ? Number.NaN : Number(text)
+    return Number.isNaN(number) || (type === 'integer' && !Number.isInteger(number)) ? value : number
+  }
+  if (type === 'boolean') return text === 'true' || (text === 'false' ? false : value)
+  return type === 'array' || type === 'object' ? value : text
+}
+
 export const removeParameter =
   (name: string): Edit =>
   document => {

@@ -69,3 +69,9 @@ export const inputOfHandle = (handle: string): Path =>
 export const outputOfHandle = (handle: string): string => decodeURIComponent(handle.slice('out:'.length))
 /** Ports that order nodes without passing a value. */
 export const orderHandles = { after: 'after', before: 'before' } as const
+
+/** The id of a card for the graph library, which puts it into a selector. People may type any id in the YAML. */
+export const cardKey = (id: string): string =>
+  id.replace(/[%"\\\p{Cc}]/gu, sign => `%${sign.charCodeAt(0).toString(16).padStart(2, '0')}`)
+export const idOfCard = (key: string): string =>
+  key.replace(/%([0-9a-f]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))

@@ -18,6 +18,21 @@ export interface Shape {
   maximum: number | undefined
 }
 
+/** The kind of field: that of the value where the schema allows it, else the first. A reference is a text. */
+export function fieldKind(value: unknown, kinds: readonly Kind[]): Kind {
+  const allowed = (kind: Kind) => kinds.includes(kind)
+  // While a number or a reference is typed, it is none yet, and the field must stay the same.
+  const number = kinds.find(kind => kind === 'number' || kind === 'integer')
+  if (typeof value === 'string' && number && !allowed('text') && !allowed('choice')) return number
+  if (typeof value === 'string' && value.includes('${')) return 'text'
+  if (typeof value === 'string') return allowed('text') || !allowed('choice') ? 'text' : 'choice'
+  if (typeof value === 'number') return allowed('integer') ? 'integer' : 'number'
+  if (typeof value === 'boolean') return 'boolean'
+  if (Array.isArray(value)) return allowed('list') ? 'list' : 'any'
+  if (isRecord(value)) return allowed('object') ? 'object' : 'any'
+  return kinds[0] ?? 'any'
+}
+
 /** Reads a schema; `root` has the definitions that it refers to. */
 export function shapeOf(schema: JsonSchema, root: JsonSchema): Shape {
   const shape: Shape = {
@@ -54,7 +69,7 @@ function gather(schema: JsonSchema, root: JsonSchema, shape: Shape, depth: numbe
   for (const one of [...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])])
     gather(one, root, shape, depth + 1)
   const add = (kind: Kind) => void (shape.kinds.includes(kind) || shape.kinds.push(kind))
-  const values = schema.enum ?? ('const' in schema ? [schema.const] : undefined)
+  const values = choicesOf(schema)
   if (values) {
     shape.values.push(...values.filter(value => value !== null && !shape.values.includes(value)))
     return add('choice')
@@ -64,10 +79,23 @@ function gather(schema: JsonSchema, root: JsonSchema, shape: Shape, depth: numbe
   if (schema.properties && Object.keys(shape.properties).length === 0) {
     shape.properties = schema.properties
     shape.required = schema.required ?? []
-  }
+  } else if (schema.properties) shape.properties = withChoices(shape.properties, schema.properties)
   shape.items ??= schema.items
   shape.minimum ??= schema.minimum
   shape.maximum ??= schema.maximum
+}
+
+const choicesOf = (schema: JsonSchema): unknown[] | undefined =>
+  schema.enum ?? ('const' in schema ? [schema.const] : undefined)
+
+/** The properties with the choices of another alternative too, such as the role of a message. */
+function withChoices(properties: Record<string, JsonSchema>, others: Record<string, JsonSchema>) {
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => {
+      const [own, more] = [choicesOf(schema), others[name] && choicesOf(others[name])]
+      return [name, own && more ? { enum: [...new Set([...own, ...more])] } : schema]
+    }),
+  )
 }
 
 /** A value in the result of a task, and what is in it. */

@@ -78,7 +78,7 @@ export function insertWorkflow(into: Workflow, other: Workflow, nodes: Record<st
     ...other.parameters.map(({ name, parameter }) => setValue(['parameters', names.get(name)!], { ...parameter })),
     ...other.nodes.map(({ id }) => {
       const { position: _, ...node } = mapTexts(nodes[id], renamed) as Record<string, unknown>
-      return addNode(ids.get(id)!, node)
+      return addNode(ids.get(id)!, tidyNode(node))
     }),
     ...other.edges.map(({ from, to }) => addEdge(ids.get(from) ?? from, ids.get(to) ?? to)),
   )

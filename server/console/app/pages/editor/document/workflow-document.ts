@@ -21,7 +21,8 @@ export interface WorkflowNode {
   model?: string
   inputs: Record<string, unknown>
   outputs: string[]
-  timeout?: number
+  /** What is no number is shown, to be corrected. */
+  timeout?: number | string
   retries?: { max?: number; backoff_ms?: number }
   on_error: string
   cache?: string
@@ -33,7 +34,7 @@ export interface Workflow {
   name: string
   description: string
   region: string
-  timeout?: number
+  timeout?: number | string
   on_failure: string
   parameters: { name: string; parameter: Parameter }[]
   nodes: WorkflowNode[]
@@ -65,8 +66,11 @@ export function readDocument(document: Document, text: string): Parsed {
   let value: unknown
   try {
     value = faults.length === 0 ? document.toJS() : undefined
+    // An alias of what it is in has no end, and cannot be sent.
+    if (text.includes('*')) JSON.stringify(value)
   } catch (thrown) {
-    faults.push({ message: sentence((thrown as Error).message), line: 1 })
+    const message = thrown instanceof TypeError ? editorText.endless : sentence((thrown as Error).message)
+    faults.push({ message, line: 1 })
   }
   const known = isRecord(value) ? value : undefined
   return { document, faults, value: known, workflow: workflowOf(known ?? {}) }
@@ -94,7 +98,8 @@ const textAt = (value: unknown): string => (typeof value === 'string' ? value : 
 const listAt = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 const optional = <Name extends string, T>(name: Name, value: T | undefined) =>
   (value === undefined ? {} : { [name]: value }) as { [N in Name]?: T }
-const numberAt = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined)
+const numberOrText = (value: unknown): number | string | undefined =>
+  typeof value === 'number' || typeof value === 'string' ? value : undefined
 
 function workflowOf(value: Record<string, unknown>): Workflow {
   const dag = recordAt(value.dag)
@@ -102,17 +107,26 @@ function workflowOf(value: Record<string, unknown>): Workflow {
     name: textAt(value.name),
     description: textAt(value.description),
     region: textAt(value.region) || 'Global',
-    ...optional('timeout', numberAt(value.timeout)),
+    ...optional('timeout', numberOrText(value.timeout)),
     on_failure: textAt(value.on_failure) || 'fail_fast',
     parameters: Object.entries(recordAt(value.parameters)).map(([name, parameter]) => ({
       name,
-      parameter: { ...recordAt(parameter), type: textAt(recordAt(parameter).type) || 'string' },
+      parameter: parameterOf(recordAt(parameter)),
     })),
     nodes: Object.entries(recordAt(dag.nodes)).map(([id, node]) => nodeOf(id, recordAt(node))),
     edges: listAt(dag.edges).flatMap(edge => {
       const { from, to } = recordAt(edge)
       return typeof from === 'string' && typeof to === 'string' ? [{ from, to }] : []
     }),
+  }
+}
+
+function parameterOf({ type, description, enum: values, ...more }: Record<string, unknown>): Parameter {
+  return {
+    ...more,
+    ...optional('description', textAt(description) || undefined),
+    ...optional('enum', Array.isArray(values) ? values : undefined),
+    type: textAt(type) || 'string',
   }
 }
 
@@ -125,7 +139,7 @@ function nodeOf(id: string, node: Record<string, unknown>): WorkflowNode {
     ...optional('model', textAt(node.model_id) || undefined),
     inputs: recordAt(node.inputs),
     outputs: listAt(node.outputs).filter(one => typeof one === 'string'),
-    ...optional('timeout', numberAt(node.timeout)),
+    ...optional('timeout', numberOrText(node.timeout)),
     ...optional('retries', isRecord(node.retries) ? (node.retries as { max?: number }) : undefined),
     on_error: textAt(node.on_error) || 'fail',
     ...optional('cache', textAt(node.cache) || undefined),

@@ -28,13 +28,11 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
   const run = runs.get(id)
   const general = problems.filter(problem => problem.node === id && !problem.field?.startsWith('inputs'))
   const rename = (next: string) => {
-    apply(renameNode(id, next))
-    if (!workflow.nodes.some(one => one.id === next)) reveal(next)
+    if (apply(renameNode(id, next))) reveal(next)
   }
   const duplicate = () => {
     const copy = freeId(id, new Set(workflow.nodes.map(one => one.id)))
-    apply(duplicateNode(id, copy))
-    reveal(copy)
+    if (apply(duplicateNode(id, copy))) reveal(copy)
   }
   return (
     <div className="space-y-4">
@@ -50,8 +48,7 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
               danger
               label={editorText.deleteNode}
               onClick={() => {
-                apply(removeNodes([id]))
-                reveal(undefined)
+                if (apply(removeNodes([id]))) reveal(undefined)
               }}
             />
           )}

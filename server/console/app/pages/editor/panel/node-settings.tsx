@@ -14,7 +14,7 @@ export function NodeSettings({ node }: { node: WorkflowNode }) {
   const { id } = node
   const set = (field: (string | number)[], value: unknown) =>
     apply(setValue([...nodePath(id), ...field], value), `${id} ${field.join('.')}`)
-  const number = (value: number | undefined) => (value === undefined ? '' : String(value))
+  const number = (value: number | string | undefined) => (value === undefined ? '' : String(value))
   const retries = (text: string) => {
     const max = numberIn(text)
     if (max === undefined) set(['retries'], undefined)

@@ -8,7 +8,7 @@ import { editorText } from '../../../text/editor.ts'
 import { segments } from '../document/diagnostics.ts'
 import { nodePath, setValue } from '../document/edits.ts'
 import { outputText } from '../document/references.ts'
-import { firstValue, type Kind, shapeOf } from '../document/schema.ts'
+import { fieldKind, firstValue, shapeOf } from '../document/schema.ts'
 import { isRecord, type Path } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
 import { DraftArea, DraftField, numberIn } from './draft-field.tsx'
@@ -37,7 +37,7 @@ export function ValueField(facts: ValueFacts) {
     problem => problem.node === node && problem.field && segments(problem.field).join('\n') === `inputs\n${key}`,
   )?.message
   const common = { label: name, hint: shape.description, error, disabled: readOnly }
-  const kind = kindOf(value, shape.kinds)
+  const kind = fieldKind(value, shape.kinds)
   const beside = (control: ReactNode) => (
     <div className="flex items-start gap-1">
       <div className="min-w-0 flex-1">{control}</div>
@@ -111,18 +111,6 @@ export function ValueField(facts: ValueFacts) {
 const plainText = (value: unknown): string =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''
 
-/** The kind of field: that of the value where the schema allows it, else the first. A reference is a text. */
-function kindOf(value: unknown, kinds: readonly Kind[]): Kind {
-  if (typeof value === 'string' && value.includes('${')) return 'text'
-  const allowed = (kind: Kind) => kinds.includes(kind)
-  if (typeof value === 'string') return allowed('text') || !allowed('choice') ? 'text' : 'choice'
-  if (typeof value === 'number') return allowed('integer') ? 'integer' : 'number'
-  if (typeof value === 'boolean') return 'boolean'
-  if (Array.isArray(value)) return allowed('list') ? 'list' : 'any'
-  if (isRecord(value)) return allowed('object') ? 'object' : 'any'
-  return kinds[0] ?? 'any'
-}
-
 function Group({ name, description, children }: { name: string; description: string; children: ReactNode }) {
   return (
     <fieldset className="border-line min-w-0 space-y-3 border-l-2 pl-3">
@@ -179,6 +167,7 @@ export function YamlField({
   value: unknown
   set: (value: unknown) => void
 }) {
+  /** A text that is no YAML stays as it is, to be corrected. */
   const [wrong, setWrong] = useState<string>()
   return (
     <DraftArea
@@ -189,15 +178,15 @@ export function YamlField({
           {hint} {editorText.structured}
         </>
       }
-      error={wrong ?? error}
-      value={value === undefined ? '' : typeof value === 'string' ? value : stringify(value).trimEnd()}
+      error={wrong === undefined ? error : editorText.notYaml}
+      value={wrong ?? (value === undefined ? '' : typeof value === 'string' ? value : stringify(value).trimEnd())}
       commit={text => {
         try {
           const next: unknown = text.trim() === '' ? undefined : parse(text)
           setWrong(undefined)
           set(next)
         } catch {
-          setWrong(editorText.notYaml)
+          setWrong(text)
         }
       }}
     />

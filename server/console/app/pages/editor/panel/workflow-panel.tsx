@@ -3,7 +3,7 @@ import { Button, IconButton } from '../../../components/button.tsx'
 import { SelectField } from '../../../components/choice.tsx'
 import { Notice } from '../../../components/notice.tsx'
 import { editorText } from '../../../text/editor.ts'
-import { type Edit, removeParameter, renameParameter, setValue } from '../document/edits.ts'
+import { type Edit, removeParameter, renameParameter, setParameterType, setValue } from '../document/edits.ts'
 import { freeId } from '../document/source.ts'
 import type { Parameter } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
@@ -78,8 +78,9 @@ function Parameters() {
     <section aria-label={editorText.parameters} className="space-y-3">
       <h3 className="font-medium">{editorText.parameters}</h3>
       <p className="text-muted text-xs">{editorText.parametersHint}</p>
-      {workflow.parameters.map(({ name, parameter }) => (
-        <ParameterForm key={name} name={name} parameter={parameter} />
+      {workflow.parameters.map(({ name, parameter }, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a parameter keeps its place when its name changes, and the focus stays.
+        <ParameterForm key={at} name={name} parameter={parameter} />
       ))}
       {!readOnly && (
         <Button small icon={Plus} onClick={add}>
@@ -130,7 +131,7 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
             label={editorText.type}
             value={parameter.type}
             options={named([...new Set([...types, parameter.type])])}
-            onChange={event => set('type', event.target.value)}
+            onChange={event => change(setParameterType(name, event.target.value), 'type')}
             disabled={disabled}
           />
         </div>
@@ -156,7 +157,7 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
         onChange={event => set('required', { true: true, false: false }[event.target.value])}
         disabled={disabled}
       />
-      {parameter.type === 'string' ? (
+      {parameter.type === 'string' && typeof (parameter.default ?? '') === 'string' ? (
         <DraftField
           label={editorText.default}
           value={typeof parameter.default === 'string' ? parameter.default : ''}
@@ -165,6 +166,7 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
         />
       ) : (
         <YamlField
+          key={name}
           label={editorText.default}
           value={parameter.default}
           set={value => set('default', value)}

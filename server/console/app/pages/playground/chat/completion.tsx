@@ -64,7 +64,8 @@ export function Completion({
         >
           <TaskForm fields={fields} entered={entered} change={change} errors={errors} />
           {busy ? (
-            <Button icon={Square} onClick={() => stop.current?.abort()}>
+            // The second press of a double click on the button that stood here does not stop the answer.
+            <Button icon={Square} onClick={event => event.detail < 2 && stop.current?.abort()}>
               {playgroundText.chat.stop}
             </Button>
           ) : (

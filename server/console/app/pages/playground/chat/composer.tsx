@@ -101,7 +101,8 @@ export function Composer({
           className={`${controlClass} py-1.5`}
         />
         {busy ? (
-          <Button icon={Square} onClick={stop}>
+          // The second press of a double click on the button that stood here does not stop the answer.
+          <Button icon={Square} onClick={event => event.detail < 2 && stop()}>
             {text.stop}
           </Button>
         ) : (

@@ -1,4 +1,5 @@
 import { memo } from 'react'
+import { useOpened } from '../../../components/use-opened.ts'
 import { playgroundText } from '../../../text/playground.ts'
 import { FieldControl } from './field-control.tsx'
 import type { Entered, FormField } from './fields.ts'
@@ -42,12 +43,12 @@ export function TaskForm({
   )
   const first = fields.filter(({ main }) => main)
   const more = fields.filter(({ main }) => !main)
-  const open = more.some(({ name }) => errors[name] !== undefined)
+  const details = useOpened(more.some(({ name }) => errors[name] !== undefined))
   return (
     <>
       {first.length > 0 && <div className={gridClass}>{first.map(control)}</div>}
       {more.length > 0 && (
-        <details className="border-line rounded-md border" {...(open ? { open } : {})}>
+        <details ref={details} className="border-line rounded-md border">
           <summary className="px-3 py-2 font-medium">{moreText}</summary>
           <div className={`${gridClass} p-3 pt-1`}>{more.map(control)}</div>
         </details>

@@ -1,3 +1,4 @@
+import { useMutation } from '@tanstack/react-query'
 import { Link } from 'wouter'
 import { Badge, type BadgeKind } from '../../../components/badge.tsx'
 import { Button } from '../../../components/button.tsx'
@@ -20,6 +21,7 @@ const looks: Record<Job['status'], BadgeKind> = {
 export function RunView({ job, currency }: { job: Job; currency: string }) {
   const { id, status, progress, waiting_for, error, metrics } = job
   const live = !hasEnded(job)
+  const cancel = useMutation({ mutationFn: () => cancelJob(id) })
   return (
     <div className="space-y-3">
       <p className="flex flex-wrap items-center gap-2" role="status">
@@ -31,7 +33,7 @@ export function RunView({ job, currency }: { job: Job; currency: string }) {
           {text.openJob}
         </Link>
         {live && (
-          <Button small danger onClick={() => void cancelJob(id)}>
+          <Button small danger busy={cancel.isPending} onClick={() => cancel.mutate()}>
             {text.cancel}
           </Button>
         )}
@@ -45,6 +47,7 @@ export function RunView({ job, currency }: { job: Job; currency: string }) {
         />
       )}
       {live && <UnfinishedImage job={job} />}
+      {live && cancel.error && <Failed failure={cancel.error} />}
       {live && waiting_for && <p className="text-muted">{waiting_for.detail}</p>}
       {error && !live && <Failed failure={new Error(error.message)} />}
       {status === 'completed' && <TaskResult task={job.task} result={job.result} inputs={job.inputs} />}

@@ -12,6 +12,7 @@ import {
   removeParameter,
   renameNode,
   renameParameter,
+  setParameterType,
   setValue,
 } from '../../../../../../../server/console/app/pages/editor/document/edits.ts'
 import { insertWorkflow, sourceOf } from '../../../../../../../server/console/app/pages/editor/document/source.ts'
@@ -181,6 +182,9 @@ test('a workflow is inserted with new names where they are taken', () => {
     { from: 'write', to: 'paint' },
     { from: 'write2', to: 'paint2' },
   ])
+  expect(
+    edited(insertWorkflow(workflow, workflow, { ...nodes, write: { outputs: [], on_error: 'fail' } })),
+  ).not.toContain('on_error')
   expect(twice.nodes[3]!.inputs.prompt).toBe('${nodes.write2.result.choices[0].message.content}')
   expect(twice.nodes[2]!.inputs.messages).toEqual([{ role: 'user', content: 'Write about ${input.topic2}.' }])
 })
@@ -204,4 +208,20 @@ test('a copy of a node says the same, at no place yet', () => {
   const { paint, paint2 } = (value!.dag as { nodes: Record<string, object> }).nodes
   expect({ ...paint2, position: { x: 10, y: 20 } }).toEqual(paint)
   expect(edited(duplicateNode('nobody', 'copy'))).toBe(source)
+})
+
+test.for<[type: string, before: string, after: unknown]>([
+  ['integer', '"7"', 7],
+  ['integer', '"7.5"', '7.5'],
+  ['number', '"7.5"', 7.5],
+  ['number', 'many', 'many'],
+  ['string', '7', '7'],
+  ['string', 'false', 'false'],
+  ['boolean', '"false"', false],
+  ['boolean', '7', 7],
+  ['array', 'a', 'a'],
+  ['image', '[1]', [1]],
+])('to the type %s the default %s becomes %s', ([type, before, after]) => {
+  const text = edited(setParameterType('topic', type), `parameters:\n  topic: { type: object, default: ${before} }\n`)
+  expect(parseWorkflow(text).workflow.parameters[0]!.parameter).toEqual({ type, default: after })
 })

@@ -7,6 +7,8 @@ import {
   placeForNode,
 } from '../../../../../../../server/console/app/pages/editor/document/graph.ts'
 import {
+  cardKey,
+  idOfCard,
   inputHandle,
   inputOfHandle,
   outputHandle,
@@ -128,4 +130,19 @@ test.each([
   [{ data: [{ embedding: [1, 2] }] }, ''],
 ])('the text in %j', (result, words) => {
   expect(textIn(result)).toBe(words)
+})
+
+test.for(['write', 'größe', 'a b', 'a"b', 'a\\b', "it's", '100%', '%22', 'a\nb'])(
+  'the node id %j can be in a selector',
+  id => {
+    expect(idOfCard(cardKey(id))).toBe(id)
+    expect(cardKey(id)).not.toMatch(/["\\\n]/)
+  },
+)
+
+test('nodes with the names of members of every object have places', () => {
+  const names = ['__proto__', 'constructor', 'toString']
+  const boxes = names.map(id => ({ id, width: 10, height: 10 }))
+  const places = layoutGraph(boxes, [{ from: '__proto__', to: 'constructor' }])
+  expect([...places.keys()]).toEqual(names)
 })

@@ -5,6 +5,7 @@ import {
   problemOfRefusal,
   problemsOf,
 } from '../../../../../../../server/console/app/pages/editor/document/diagnostics.ts'
+import { graphOf } from '../../../../../../../server/console/app/pages/editor/document/graph.ts'
 import {
   changed,
   openHistory,
@@ -18,11 +19,13 @@ import {
   upstreamOf,
 } from '../../../../../../../server/console/app/pages/editor/document/references.ts'
 import {
+  fieldKind,
   firstInputs,
   inputPorts,
   leavesOf,
   mainOutput,
   outputsOf,
+  shapeOf,
 } from '../../../../../../../server/console/app/pages/editor/document/schema.ts'
 import { parseWorkflow } from '../../../../../../../server/console/app/pages/editor/document/workflow-document.ts'
 import { schemasOfTask } from '../../../../../../../server/task-schemas.ts'
@@ -164,4 +167,44 @@ test('undo and redo go through the changes, and letters of one field are one ste
   expect(undone(undone(undone(history))).present).toBe('a')
   expect(redone(undone(undone(history))).present).toBe('abc')
   expect(changed(undone(history), 'x', 9_100).future).toEqual([])
+})
+
+test('a time limit that is no number is shown as it is', () => {
+  const { workflow } = parseWorkflow('timeout: soon\ndag: { nodes: { a: { timeout: later } } }')
+  expect([workflow.timeout, workflow.nodes[0]!.timeout]).toEqual(['soon', 'later'])
+})
+
+test('a message of a chat may have every role', () => {
+  const { input } = schemasOfTask('std/chat-completion')
+  const messages = shapeOf(shapeOf(input, input).properties.messages!, input)
+  const { role } = shapeOf(messages.items!, input).properties
+  expect(shapeOf(role!, input).values).toEqual(expect.arrayContaining(['system', 'user', 'assistant', 'tool']))
+})
+
+test.for([
+  ['-', ['number'], 'number'],
+  ['${input', ['integer'], 'integer'],
+  ['${input.a}', ['choice'], 'text'],
+  ['a', ['choice'], 'choice'],
+  ['a', ['list', 'text'], 'text'],
+  [1, ['text', 'integer'], 'integer'],
+] as const)('the field of %j with a schema of %j is one for %s', ([value, kinds, field]) => {
+  expect(fieldKind(value, kinds)).toBe(field)
+})
+
+test.for([
+  'parameters: { a: 3, b: { type: [x], enum: 5, description: {} } }',
+  'parameters: [1]',
+  'dag: 3',
+  'dag: { nodes: { a: { task: 5, inputs: [1], outputs: 2, retries: 3 }, b: 5 }, edges: [{ from: a }, 3] }',
+  'dag: { nodes: { __proto__: { task: x, inputs: { prompt: "${nodes.__proto__.result}" } } } }',
+  'dag: &a { nodes: *a }',
+])('an unfinished text is shown as far as it can be: %s', unfinished => {
+  const { workflow } = parseWorkflow(unfinished)
+  for (const { parameter } of workflow.parameters) {
+    expect(Array.isArray(parameter.enum ?? [])).toBe(true)
+    expect(typeof (parameter.description ?? '')).toBe('string')
+  }
+  const { cards } = graphOf(workflow, new Map(), new Set(), false)
+  expect(cards.filter(({ node }) => node)).toHaveLength(workflow.nodes.length)
 })
