@@ -42,6 +42,7 @@ describe.skipIf(python === '')('the Python worker', () => {
       slug: `real/${id}`,
       tasks,
       load_timeout: '120s',
+      dispatch_wait_ms: '120s',
       features: ['images', 'top_k', 'min_p', 'repetition_penalty'],
     })
     return {
