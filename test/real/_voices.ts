@@ -1,13 +1,14 @@
-import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { toFile } from 'openai'
 
-/** What `speech.wav` of `install-voices.sh` says. */
+/** The folder of the models that `install-voices.sh` makes. */
+export const voiceModels = join(process.env.INFER_REAL_VOICES ?? '', 'models')
+
+/** The audio of `install-voices.sh`, and what it says. */
+export const speech = (): Buffer => readFileSync(join(voiceModels, 'speech.wav'))
+export const speechFile = (): Promise<File> => toFile(speech(), 'speech.wav')
 export const spokenText =
   'The weather is nice today, and the children are playing in the garden. Water boils at a high temperature.'
 
 export const wordsOf = (text: string): string[] => text.toLowerCase().match(/[a-z]+/g) ?? []
-
-/** The folders that a Python program reads: its environment and the installation below it. */
-export function pythonPrefixes(python: string): string[] {
-  const { stdout } = spawnSync(python, ['-c', 'import sys; print(sys.prefix, sys.base_prefix, sep="\\n")'])
-  return [...new Set(stdout.toString().trim().split('\n'))]
-}

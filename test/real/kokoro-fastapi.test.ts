@@ -1,8 +1,6 @@
-import { delimiter, join } from 'node:path'
-import OpenAI from 'openai'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../_app.ts'
-import { pythonPrefixes } from './_voices.ts'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { minutes, pythonPrefixes, startInfer } from './_engine.ts'
 
 /**
  * Kokoro-FastAPI, started by its preset in its sandbox: see README.md of this folder. Skipped without
@@ -10,41 +8,28 @@ import { pythonPrefixes } from './_voices.ts'
  */
 const source = process.env.INFER_REAL_KOKORO_FASTAPI ?? ''
 const environment = process.env.INFER_REAL_KOKORO_FASTAPI_PYTHON ?? ''
-const minutes = 60_000
 
 describe.skipIf(source === '' || environment === '')('Kokoro-FastAPI', () => {
-  let app: TestApp
-  let openai: OpenAI
-  const path = process.env.PATH
-
-  beforeAll(async () => {
-    process.env.PATH = `${join(environment, 'bin')}${delimiter}${path}`
-    app = await startApp({
-      models: [
-        {
-          id: 'kokoro',
-          engine: 'kokoro-fastapi',
-          source,
-          env: { OMP_NUM_THREADS: '1' },
-          sandbox_read: pythonPrefixes(join(environment, 'bin/python')),
-          devices: 'cpu',
-          memory: '2GiB',
-          tasks: ['std/audio-speech'],
-          load_timeout: '500s',
-          dispatch_wait_ms: '500s',
-        },
-      ],
-    })
-    openai = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0, timeout: 10 * minutes })
-  }, minutes)
-  afterAll(async () => {
-    await app?.[Symbol.asyncDispose]()
-    process.env.PATH = path
-  })
+  const infer = startInfer(join(environment, 'bin'), () => ({
+    models: [
+      {
+        id: 'kokoro',
+        engine: 'kokoro-fastapi',
+        source,
+        env: { OMP_NUM_THREADS: '1' },
+        sandbox_read: pythonPrefixes(join(environment, 'bin/python')),
+        devices: 'cpu',
+        memory: '2GiB',
+        tasks: ['std/audio-speech'],
+        load_timeout: '500s',
+        dispatch_wait_ms: '500s',
+      },
+    ],
+  }))
 
   const speak = async (more: object) => {
     const body = { model: 'kokoro', voice: 'af_heart', input: 'Hello there.', response_format: 'wav', ...more } as const
-    return Buffer.from(await (await openai.audio.speech.create(body)).arrayBuffer())
+    return Buffer.from(await (await infer.openai.audio.speech.create(body)).arrayBuffer())
   }
 
   test('speaks, and lists its voices', { timeout: 10 * minutes }, async () => {
@@ -53,7 +38,7 @@ describe.skipIf(source === '' || environment === '')('Kokoro-FastAPI', () => {
     expect(wav.length).toBeGreaterThan(4_000)
     const mp3 = await speak({ response_format: 'mp3' })
     expect(mp3.length).toBeGreaterThan(500)
-    const { data } = (await (await app.fetch('/std/v1/audio/voices')).json()) as { data: { voices: unknown[] }[] }
+    const { data } = (await (await infer.app.fetch('/std/v1/audio/voices')).json()) as { data: { voices: unknown[] }[] }
     expect(data[0]!.voices).toContainEqual(expect.objectContaining({ id: 'ef_dora' }))
   })
 

@@ -1,69 +1,51 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import OpenAI from 'openai'
 import sharp from 'sharp'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { startApp, type TestApp } from '../_app.ts'
+import { describe, expect, test, vi } from 'vitest'
+import {
+  type Json,
+  makeModels,
+  minutes,
+  pythonPrefixes,
+  run,
+  startInfer,
+  worker,
+  workerCommand,
+  workerEnvironment,
+} from './_engine.ts'
 
 /**
  * The Python worker's models of text, vision, interpolation and speech-to-video, tiny and with random weights, through
  * infer: see README.md of this folder. Skipped without INFER_REAL_PYTHON, a Python with torch, transformers and diffusers.
  */
 const python = process.env.INFER_REAL_PYTHON ?? ''
-const worker = join(import.meta.dirname, '..', '..', 'gpu', 'worker')
-const minutes = 60_000
-
-// oxlint-disable-next-line no-explicit-any
-type Json = any
 
 describe.skipIf(python === '')('the Python worker', () => {
-  let folder: string
-  let expected: Json
-  let app: TestApp
-  let openai: OpenAI
-
-  const run = (program: string, args: string[]): string => {
-    const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'latin1', maxBuffer: 1 << 28 })
-    expect(status, stderr).toBe(0)
-    return stdout
-  }
-  const options = (model: string, tasks: string[]) => [
-    '--model',
-    join(folder, model),
-    '--id',
-    model,
-    '--threads',
-    '2',
-    ...tasks.flatMap(task => ['--task', task]),
-  ]
-
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'infer-real-'))
-    run(python, [join(import.meta.dirname, 'make-text-models.py'), folder])
-    expected = JSON.parse(readFileSync(join(folder, 'expected.json'), 'utf8'))
+  const models = makeModels(python, 'make-text-models.py')
+  const infer = startInfer('', async () => {
     await sharp({ create: { width: 100, height: 80, channels: 3, background: 'green' } })
       .png()
-      .toFile(join(folder, 'face.png'))
-    const prefixes = run(python, ['-c', 'import sys; print(sys.prefix, sys.base_prefix, sep="\\n")']).trim().split('\n')
+      .toFile(join(models.folder, 'face.png'))
+    const sandbox_read = [models.folder, worker, ...pythonPrefixes(python)]
     const model = (id: string, ...tasks: string[]) => ({
       id,
       engine: 'custom',
-      command: [python, '-m', 'infer_worker', ...options(id, tasks), '--socket', '{socket}'],
-      env: { PYTHONPATH: worker, PYTHONDONTWRITEBYTECODE: '1' },
-      sandbox_read: [folder, worker, ...prefixes],
+      command: workerCommand(python, join(models.folder, id), tasks, '{socket}'),
+      env: workerEnvironment,
+      sandbox_read,
       devices: 'cpu',
       memory: '1GiB',
       concurrency: tasks[0]!.startsWith('slug/') ? 1 : 4,
       slug: `real/${id}`,
       tasks,
       load_timeout: '120s',
+      dispatch_wait_ms: '120s',
       features: ['images', 'top_k', 'min_p', 'repetition_penalty'],
     })
-    app = await startApp({
+    return {
       models: [
         ...['mean', 'cls', 'last'].map(how => model(`embed-${how}`, 'std/embeddings')),
         model('rerank', 'std/rerank', 'std/score'),
@@ -74,25 +56,16 @@ describe.skipIf(python === '')('the Python worker', () => {
         model('speech-video', 'slug/speech-to-video'),
         model('text-video', 'slug/text-to-video', 'slug/image-to-video'),
       ],
-    })
-    openai = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0, timeout: 2 * minutes })
-  }, 3 * minutes)
-  afterAll(async () => {
-    await app?.[Symbol.asyncDispose]()
-    rmSync(folder, { recursive: true, force: true })
+    }
   })
-
-  async function post(path: string, body: object): Promise<{ status: number; body: Json }> {
-    const response = await app.fetch(path, { body })
-    return { status: response.status, body: await response.json() }
-  }
+  const { post } = infer
 
   test.each(['mean', 'cls', 'last'])(
     'embeddings with pooling %s equal those of transformers',
     { timeout: 2 * minutes },
     async how => {
-      const { texts, vectors, tokens } = expected.embedding
-      const { data, usage } = await openai.embeddings.create({
+      const { texts, vectors, tokens } = models.expected.embedding
+      const { data, usage } = await infer.openai.embeddings.create({
         model: `embed-${how}`,
         input: texts,
         encoding_format: 'float',
@@ -103,7 +76,7 @@ describe.skipIf(python === '')('the Python worker', () => {
         expect(found).toHaveLength(vector.length)
         for (const [place, value] of vector.entries()) expect(found[place]).toBeCloseTo(value, 5)
       }
-      const short = await openai.embeddings.create({ model: `embed-${how}`, input: texts[0], dimensions: 8 })
+      const short = await infer.openai.embeddings.create({ model: `embed-${how}`, input: texts[0], dimensions: 8 })
       const length = Math.hypot(...vectors[how][0].slice(0, 8))
       expect(short.data[0]!.embedding[0]).toBeCloseTo(vectors[how][0][0] / length, 5)
       const long = await post('/std/v1/embeddings', { model: `embed-${how}`, input: 'x'.repeat(600) })
@@ -114,8 +87,8 @@ describe.skipIf(python === '')('the Python worker', () => {
   )
 
   test('documents are ranked and pairs scored as transformers does', { timeout: 2 * minutes }, async () => {
-    const { query, scores } = expected.ranking as { query: string; scores: number[] }
-    const documents = expected.embedding.texts as string[]
+    const { query, scores } = models.expected.ranking as { query: string; scores: number[] }
+    const documents = models.expected.embedding.texts as string[]
     const { body } = await post('/std/v1/rerank', { model: 'rerank', query, documents })
     const order = scores.map((_, at) => at).sort((a, b) => scores[b]! - scores[a]!)
     expect(body.results.map(({ index }: Json) => index)).toEqual(order)
@@ -127,26 +100,26 @@ describe.skipIf(python === '')('the Python worker', () => {
   })
 
   test('chat: whole, streamed, stopped, seeded, refused', { timeout: 2 * minutes }, async () => {
-    const { text, prompt } = expected.chat as { text: string; prompt: number }
+    const { text, prompt } = models.expected.chat as { text: string; prompt: number }
     const base = { model: 'chat', messages: [{ role: 'user' as const, content: 'Hello' }], max_tokens: 24 }
-    const whole = await openai.chat.completions.create({ ...base, temperature: 0 })
+    const whole = await infer.openai.chat.completions.create({ ...base, temperature: 0 })
     expect(whole.choices[0]).toMatchObject({ message: { content: text }, finish_reason: 'length' })
     expect(whole.usage).toMatchObject({ prompt_tokens: prompt, completion_tokens: 24 })
 
     const chunks = []
     const stream = { ...base, temperature: 0, stream: true, stream_options: { include_usage: true } } as const
-    for await (const chunk of await openai.chat.completions.create(stream)) chunks.push(chunk)
+    for await (const chunk of await infer.openai.chat.completions.create(stream)) chunks.push(chunk)
     expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')).toBe(text)
     expect(chunks.filter(({ choices }) => choices[0]?.delta.content).length).toBeGreaterThan(10)
     expect(chunks.at(-1)!.usage).toMatchObject({ prompt_tokens: prompt, completion_tokens: 24 })
 
     const stop = text.slice(3, 6)
-    const stopped = await openai.chat.completions.create({ ...base, temperature: 0, stop })
+    const stopped = await infer.openai.chat.completions.create({ ...base, temperature: 0, stop })
     const before = text.slice(0, text.indexOf(stop))
     expect(stopped.choices[0]).toMatchObject({ message: { content: before }, finish_reason: 'stop' })
 
     const seeded = async (seed: number) =>
-      (await openai.completions.create({ model: 'chat', prompt: 'ab', seed, temperature: 2, max_tokens: 20 }))
+      (await infer.openai.completions.create({ model: 'chat', prompt: 'ab', seed, temperature: 2, max_tokens: 20 }))
         .choices[0]!.text
     expect(await seeded(1)).toBe(await seeded(1))
     expect(await seeded(2)).not.toBe(await seeded(1))
@@ -171,7 +144,7 @@ describe.skipIf(python === '')('the Python worker', () => {
         { type: 'image_url' as const, image_url: { url } },
       ]
       const messages = [{ role: 'user' as const, content }]
-      const { choices, usage } = await openai.chat.completions.create({
+      const { choices, usage } = await infer.openai.chat.completions.create({
         model: 'vision',
         messages,
         max_tokens: 12,
@@ -202,7 +175,7 @@ describe.skipIf(python === '')('the Python worker', () => {
   async function video(slug: string, body: object, name: string): Promise<string> {
     const answer = await post(`/slug/real/${slug}`, { ...body, sync_mode: true })
     expect([answer.status, answer.body]).toEqual([200, expect.objectContaining({ video: expect.anything() })])
-    const file = join(folder, name)
+    const file = join(models.folder, name)
     writeFileSync(file, new Uint8Array(await (await fetch(answer.body.video.url)).arrayBuffer()))
     return file
   }
@@ -213,7 +186,7 @@ describe.skipIf(python === '')('the Python worker', () => {
     const [width, height] = [160, 96]
     const wave = (x: number, at: number) => 128 + 100 * Math.sin((x - 8 * at) / 9)
     const scenes = 'if(lt(N,10),128+100*sin((X-8*N)/9),128+100*sin(Y/5))'
-    const input = join(folder, 'input.mp4')
+    const input = join(models.folder, 'input.mp4')
     const made = `color=s=${width}x${height}:r=10:d=2,format=yuv444p,geq=lum='${scenes}':cb=128:cr=128`
     const sound = ['-f', 'lavfi', '-i', 'sine=440:d=2']
     run('ffmpeg', ['-v', 'error', '-f', 'lavfi', '-i', made, ...sound, '-pix_fmt', 'yuv420p', '-crf', '1', input])
@@ -257,9 +230,9 @@ describe.skipIf(python === '')('the Python worker', () => {
   })
 
   test('a video of speech depends on the audio and has it as track', { timeout: 4 * minutes }, async () => {
-    const face = join(folder, 'face.png')
+    const face = join(models.folder, 'face.png')
     const spoken = async (source: string, name: string) => {
-      const audio = join(folder, `${name}.wav`)
+      const audio = join(models.folder, `${name}.wav`)
       run('ffmpeg', ['-v', 'error', '-y', '-f', 'lavfi', '-i', source, audio])
       const media = { image_url: dataUrl('image/png', face), audio_url: dataUrl('audio/wav', audio) }
       const size = { image_size: { width: 96, height: 80 }, fps: 8, num_inference_steps: 3, seed: 7 }
@@ -283,13 +256,13 @@ describe.skipIf(python === '')('the Python worker', () => {
     const size = { image_size: { width: 96, height: 64 }, fps: 8, num_frames: 9, num_inference_steps: 2, seed: 7 }
     const made = await video('text-video/text-to-video', { prompt: 'rain', ...size }, 'rain.mp4')
     expect(probed(made)).toEqual({ codecs: ['h264', 'aac'], size: [96, 64], frames: 9 })
-    const image_url = dataUrl('image/png', join(folder, 'face.png'))
+    const image_url = dataUrl('image/png', join(models.folder, 'face.png'))
     const moved = await video('text-video/image-to-video', { prompt: 'rain', image_url, ...size }, 'moved.mp4')
     expect(probed(moved)).toEqual({ codecs: ['h264', 'aac'], size: [96, 64], frames: 9 })
   })
 
   test('a cancelled video stops between steps', { timeout: 2 * minutes }, async () => {
-    const [face, audio] = [join(folder, 'face.png'), join(folder, 'sine.wav')]
+    const [face, audio] = [join(models.folder, 'face.png'), join(models.folder, 'sine.wav')]
     const media = { image_url: dataUrl('image/png', face), audio_url: dataUrl('audio/wav', audio) }
     const long = {
       image_size: { width: 64, height: 64 },
@@ -300,25 +273,24 @@ describe.skipIf(python === '')('the Python worker', () => {
     }
     const { body } = await post('/slug/real/speech-video/speech-to-video', { ...media, ...long })
     const url = `/api/jobs/${(body.request_id as string).replace('q_', 'job_')}`
-    const job = async (): Promise<Json> => (await app.fetch(url)).json()
+    const job = async (): Promise<Json> => (await infer.app.fetch(url)).json()
     const moves = { timeout: minutes, interval: 50 }
     await vi.waitFor(async () => expect((await job()).progress).toBeGreaterThan(0.03), moves)
-    expect((await app.fetch(`/slug/requests/${body.request_id}/cancel`, { method: 'PUT' })).status).toBe(202)
+    expect((await infer.app.fetch(`/slug/requests/${body.request_id}/cancel`, { method: 'PUT' })).status).toBe(202)
     await vi.waitFor(async () => expect((await job()).status).toBe('cancelled'), moves)
     const short = { image_size: { width: 64, height: 64 }, fps: 8, num_frames: 9, num_inference_steps: 1, prompt: 'x' }
     await video('speech-video/speech-to-video', { ...media, ...short }, 'after.mp4')
   })
 
   test('a chat whose caller disconnects stops', { timeout: 2 * minutes }, async () => {
-    const socketPath = join(folder, 'worker.sock')
-    const child = spawn(
+    const socketPath = join(models.folder, 'worker.sock')
+    const [program, ...options] = workerCommand(
       python,
-      ['-m', 'infer_worker', ...options('chat', ['std/chat-completion']), '--socket', socketPath],
-      {
-        env: { ...process.env, PYTHONPATH: worker },
-        stdio: 'inherit',
-      },
+      join(models.folder, 'chat'),
+      ['std/chat-completion'],
+      socketPath,
     )
+    const child = spawn(program!, options, { env: { ...process.env, ...workerEnvironment }, stdio: 'inherit' })
     const health = async (): Promise<Json> => {
       const [response] = (await once(request({ socketPath, path: '/health' }).end(), 'response')) as [IncomingMessage]
       return JSON.parse(Buffer.concat(await response.toArray()).toString())

@@ -1,43 +1,36 @@
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import OpenAI, { toFile } from 'openai'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../_app.ts'
-import { pythonPrefixes, spokenText, wordsOf } from './_voices.ts'
+import { toFile } from 'openai'
+import { describe, expect, test } from 'vitest'
+import { minutes, pythonPrefixes, startInfer, temporaryFolder, worker } from './_engine.ts'
+import { speechFile, spokenText, voiceModels, wordsOf } from './_voices.ts'
 
 /**
  * The Python worker with Whisper by transformers and with Kokoro and Parler-TTS, through infer: see README.md of this folder.
  * Skipped without INFER_REAL_VOICES, the folder that `install-voices.sh` makes.
  */
 const voices = process.env.INFER_REAL_VOICES ?? ''
-const models = join(voices, 'models')
-const worker = join(import.meta.dirname, '..', '..', 'gpu', 'worker')
-const minutes = 60_000
 
 describe.skipIf(voices === '')('voices of the Python worker', () => {
-  let folder: string
-  let app: TestApp
-  let openai: OpenAI
+  const folder = temporaryFolder()
 
   /** A Python environment in which `infer-worker` is the worker of this repository. */
-  async function environment(name: string): Promise<{ environment: string; sandbox_read: string[] }> {
-    const program = join(folder, name, 'bin', 'infer-worker')
+  function environment(name: string): { environment: string; sandbox_read: string[] } {
+    const environment = join(folder(), name)
+    const program = join(environment, 'bin', 'infer-worker')
     const python = join(voices, name, 'bin', 'python')
-    await mkdir(join(folder, name, 'bin'), { recursive: true })
+    mkdirSync(join(environment, 'bin'), { recursive: true })
     writeFileSync(program, `#!/bin/sh\nPYTHONPATH=${worker} exec ${python} -m infer_worker "$@"\n`)
     chmodSync(program, 0o755)
-    return { environment: join(folder, name), sandbox_read: [join(folder, name), worker, ...pythonPrefixes(python)] }
+    return { environment, sandbox_read: [environment, worker, ...pythonPrefixes(python)] }
   }
 
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'infer-voices-'))
-    const model = async (id: string, source: string, tasks: string[], venv = 'voices-venv') => ({
+  const infer = startInfer('', () => {
+    const model = (id: string, source: string, tasks: string[], venv = 'voices-venv') => ({
       id,
       engine: 'python',
-      source: join(models, source),
-      ...(await environment(venv)),
+      source: join(voiceModels, source),
+      ...environment(venv),
       devices: 'cpu',
       memory: '1GiB',
       threads: 1,
@@ -46,34 +39,28 @@ describe.skipIf(voices === '')('voices of the Python worker', () => {
       dispatch_wait_ms: '500s',
     })
     const hears = ['std/audio-transcription']
-    app = await startApp({
+    return {
       models: [
-        await model('whisper', 'whisper-base/transformers', [...hears, 'std/audio-translation']),
-        await model('english', 'whisper-tiny.en/transformers', [...hears, 'std/audio-translation']),
-        await model('kokoro', 'kokoro', ['std/audio-speech']),
-        await model('kokoro-onnx', 'kokoro-onnx', ['std/audio-speech']),
-        await model('parler', 'parler', ['std/audio-speech'], 'parler-venv'),
+        model('whisper', 'whisper-base/transformers', [...hears, 'std/audio-translation']),
+        model('english', 'whisper-tiny.en/transformers', [...hears, 'std/audio-translation']),
+        model('kokoro', 'kokoro', ['std/audio-speech']),
+        model('kokoro-onnx', 'kokoro-onnx', ['std/audio-speech']),
+        model('parler', 'parler', ['std/audio-speech'], 'parler-venv'),
       ],
-    })
-    openai = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0, timeout: 10 * minutes })
-  }, minutes)
-  afterAll(async () => {
-    await app?.[Symbol.asyncDispose]()
-    rmSync(folder, { recursive: true, force: true })
+    }
   })
 
-  const audio = () => toFile(readFileSync(join(models, 'speech.wav')), 'speech.wav')
   const wav = async (model: string, more: object = {}) => {
     const body = { model, voice: 'alloy', input: 'Hello there.', response_format: 'wav', ...more } as const
-    const bytes = Buffer.from(await (await openai.audio.speech.create(body)).arrayBuffer())
+    const bytes = Buffer.from(await (await infer.openai.audio.speech.create(body)).arrayBuffer())
     expect(bytes.toString('latin1', 0, 4)).toBe('RIFF')
     return bytes
   }
 
   test('Whisper by transformers: words with times, and the detected language', { timeout: 10 * minutes }, async () => {
-    const heard = await openai.audio.transcriptions.create({
+    const heard = await infer.openai.audio.transcriptions.create({
       model: 'whisper',
-      file: await audio(),
+      file: await speechFile(),
       response_format: 'verbose_json',
       timestamp_granularities: ['word', 'segment'],
     })
@@ -86,9 +73,9 @@ describe.skipIf(voices === '')('voices of the Python worker', () => {
   })
 
   test('a prompt, a temperature and a stream; translation', { timeout: 10 * minutes }, async () => {
-    const events = await openai.audio.transcriptions.create({
+    const events = await infer.openai.audio.transcriptions.create({
       model: 'whisper',
-      file: await audio(),
+      file: await speechFile(),
       prompt: 'Gardens.',
       temperature: 0.1,
       language: 'en',
@@ -97,17 +84,19 @@ describe.skipIf(voices === '')('voices of the Python worker', () => {
     const deltas: string[] = []
     for await (const event of events) if (event.type === 'transcript.text.delta') deltas.push(event.delta)
     expect(wordsOf(deltas.join(''))).toEqual(expect.arrayContaining(['weather', 'children', 'garden']))
-    const { text } = await openai.audio.translations.create({ model: 'whisper', file: await audio() })
+    const { text } = await infer.openai.audio.translations.create({ model: 'whisper', file: await speechFile() })
     expect(wordsOf(text)).toEqual(wordsOf(spokenText))
   })
 
   test('what a model cannot do is refused by name', { timeout: 10 * minutes }, async () => {
-    const french = { model: 'english', file: await audio(), language: 'fr' }
-    await expect(openai.audio.transcriptions.create(french)).rejects.toMatchObject({
+    const french = { model: 'english', file: await speechFile(), language: 'fr' }
+    await expect(infer.openai.audio.transcriptions.create(french)).rejects.toMatchObject({
       status: 400,
       message: expect.stringContaining('the model knows: en'),
     })
-    await expect(openai.audio.translations.create({ model: 'english', file: await audio() })).rejects.toMatchObject({
+    await expect(
+      infer.openai.audio.translations.create({ model: 'english', file: await speechFile() }),
+    ).rejects.toMatchObject({
       status: 400,
       message: expect.stringContaining('English only'),
     })
@@ -115,13 +104,13 @@ describe.skipIf(voices === '')('voices of the Python worker', () => {
 
   test('a disconnected caller ends the transcription', { timeout: 10 * minutes }, async () => {
     const left = new AbortController()
-    const request = openai.audio.transcriptions.create(
-      { model: 'whisper', file: await audio() },
+    const request = infer.openai.audio.transcriptions.create(
+      { model: 'whisper', file: await speechFile() },
       { signal: left.signal },
     )
     setTimeout(() => left.abort(), 1_000)
     await expect(request).rejects.toThrow(/abort/i)
-    const { text } = await openai.audio.transcriptions.create({ model: 'whisper', file: await audio() })
+    const { text } = await infer.openai.audio.transcriptions.create({ model: 'whisper', file: await speechFile() })
     expect(wordsOf(text)).toEqual(wordsOf(spokenText))
   })
 
@@ -133,7 +122,7 @@ describe.skipIf(voices === '')('voices of the Python worker', () => {
 
   test('Kokoro by ONNX: what it speaks is understood', { timeout: 10 * minutes }, async () => {
     const spoken = await wav('kokoro-onnx', { voice: 'jm_kumo', input: spokenText, language: 'en-us' })
-    const { text } = await openai.audio.transcriptions.create({
+    const { text } = await infer.openai.audio.transcriptions.create({
       model: 'whisper',
       file: await toFile(spoken, 'a.wav'),
       language: 'en',
@@ -141,7 +130,7 @@ describe.skipIf(voices === '')('voices of the Python worker', () => {
     expect(wordsOf(text)).toEqual(expect.arrayContaining(['weather', 'children', 'garden', 'water']))
   })
 
-  test.skipIf(!existsSync(join(models, 'parler')))(
+  test.skipIf(!existsSync(join(voiceModels, 'parler')))(
     'Parler-TTS with random weights',
     { timeout: 10 * minutes },
     async () => {

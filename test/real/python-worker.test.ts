@@ -1,58 +1,37 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { spawn } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import sharp from 'sharp'
 import { Client } from 'undici'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { startApp, type TestApp } from '../_app.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import {
+  type Json,
+  makeModels,
+  minutes,
+  pythonPrefixes,
+  run,
+  startInfer,
+  worker,
+  workerCommand,
+  workerEnvironment,
+} from './_engine.ts'
 
 /**
  * The Python worker's images and videos, with tiny pipelines and random weights, through infer: see README.md of this
  * folder. Skipped without INFER_REAL_PYTHON, a Python with torch, diffusers, transformers, peft and ftfy.
  */
 const python = process.env.INFER_REAL_PYTHON ?? ''
-const worker = join(import.meta.dirname, '..', '..', 'gpu', 'worker')
-const minutes = 60_000
-const workerEnvironment = { ...process.env, PYTHONPATH: worker, PYTHONDONTWRITEBYTECODE: '1' }
-
-// oxlint-disable-next-line no-explicit-any
-type Json = any
 
 describe.skipIf(python === '')('the Python worker', () => {
-  let folder: string
-  let app: TestApp
-
-  const run = (program: string, args: string[]): string => {
-    const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'latin1', maxBuffer: 1 << 28 })
-    expect(status, stderr).toBe(0)
-    return stdout
-  }
-
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'infer-real-'))
-    run(python, [join(import.meta.dirname, 'make-diffusion-models.py'), folder])
-    const prefixes = run(python, ['-c', 'import sys; print(sys.prefix, sys.base_prefix, sep="\\n")']).trim().split('\n')
+  const models = makeModels(python, 'make-diffusion-models.py')
+  const infer = startInfer('', () => {
+    const sandbox_read = [models.folder, worker, ...pythonPrefixes(python)]
     const model = (id: string, tasks: string[], options: string[] = []) => ({
       id,
       engine: 'custom',
-      command: [
-        python,
-        '-m',
-        'infer_worker',
-        '--model',
-        join(folder, id),
-        '--id',
-        id,
-        '--threads',
-        '2',
-        ...tasks.flatMap(task => ['--task', task]),
-        ...options,
-        '--socket',
-        '{socket}',
-      ],
-      env: { PYTHONPATH: worker, PYTHONDONTWRITEBYTECODE: '1' },
-      sandbox_read: [folder, worker, ...prefixes],
+      command: workerCommand(python, join(models.folder, id), tasks, '{socket}', options),
+      env: workerEnvironment,
+      sandbox_read,
       devices: 'cpu',
       memory: '2GiB',
       concurrency: 1,
@@ -61,24 +40,20 @@ describe.skipIf(python === '')('the Python worker', () => {
       extra_params: ['loras'],
       load_timeout: '120s',
     })
-    app = await startApp({
+    return {
       models: [
         model(
           'sd',
           ['slug/text-to-image', 'slug/image-to-image', 'slug/inpainting', 'std/image-generation', 'std/image-edit'],
-          ['--lora', `${join(folder, 'style.safetensors')}=0`],
+          ['--lora', `${join(models.folder, 'style.safetensors')}=0`],
         ),
         model('wan', ['slug/text-to-video', 'slug/image-to-video']),
       ],
-    })
-  }, 3 * minutes)
-  afterAll(async () => {
-    await app?.[Symbol.asyncDispose]()
-    rmSync(folder, { recursive: true, force: true })
+    }
   })
 
   const ask = async (path: string, body?: object): Promise<Json> => {
-    const response = await app.fetch(path, body ? { body } : {})
+    const response = await infer.app.fetch(path, body ? { body } : {})
     return { status: response.status, ...((await response.json()) as object) }
   }
   const submit = async (task: string, model_id: string, inputs: object, more: object = {}): Promise<string> => {
@@ -94,7 +69,7 @@ describe.skipIf(python === '')('the Python worker', () => {
     }
   }
   async function bytesOf(url: string): Promise<Buffer> {
-    const response = await app.fetch(url.replace(app.url, ''))
+    const response = await infer.app.fetch(url.replace(infer.app.url, ''))
     expect(response.status).toBe(200)
     return Buffer.from(await response.arrayBuffer())
   }
@@ -103,7 +78,7 @@ describe.skipIf(python === '')('the Python worker', () => {
     const found = readdirSync('/proc').find(pid => {
       try {
         const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
-        return command.startsWith(`${python}\0-m\0infer_worker\0`) && command.includes(`${join(folder, id)}\0`)
+        return command.startsWith(`${python}\0-m\0infer_worker\0`) && command.includes(`${join(models.folder, id)}\0`)
       } catch {
         return false
       }
@@ -191,7 +166,7 @@ describe.skipIf(python === '')('the Python worker', () => {
         .toSatisfy(progress => progress > 0.05 && progress < 1)
       const job = await ended(id)
       expect(job.error).toBeNull()
-      const path = join(folder, 'video.mp4')
+      const path = join(models.folder, 'video.mp4')
       writeFileSync(path, await bytesOf(job.result.video.url as string))
       const entries = 'stream=codec_name,width,height,nb_frames,avg_frame_rate'
       expect(run('ffprobe', ['-v', 'error', '-show_entries', entries, '-of', 'csv=p=0', path]).trim()).toBe(
@@ -201,9 +176,9 @@ describe.skipIf(python === '')('the Python worker', () => {
   })
 
   test('a video has as many previews as its call names, each its middle frame', { timeout: 3 * minutes }, async () => {
-    const options = ['--model', join(folder, 'wan'), '--id', 'wan', '--task', 'slug/text-to-video', '--threads', '2']
-    const socket = join(folder, 'previews.sock')
-    const worker = spawn(python, ['-m', 'infer_worker', ...options, '--socket', socket], { env: workerEnvironment })
+    const socket = join(models.folder, 'previews.sock')
+    const [program, ...options] = workerCommand(python, join(models.folder, 'wan'), ['slug/text-to-video'], socket)
+    const worker = spawn(program!, options, { env: { ...process.env, ...workerEnvironment } })
     onTestFinished(() => void worker.kill('SIGKILL'))
     const dispatcher = new Client('http://localhost', { socketPath: socket })
     onTestFinished(() => dispatcher.destroy())
@@ -213,7 +188,7 @@ describe.skipIf(python === '')('the Python worker', () => {
         interval: 100,
       })
       .toBe(200)
-    const output = join(folder, 'previews')
+    const output = join(models.folder, 'previews')
     mkdirSync(output)
     const inputs = {
       prompt: 'a cat',
@@ -257,7 +232,7 @@ describe.skipIf(python === '')('the Python worker', () => {
     await expect
       .poll(async () => (await ask(`/api/jobs/${long}`)).progress as number, { timeout: minutes, interval: 20 })
       .toBeGreaterThan(0)
-    await app.fetch(`/api/jobs/${long}/cancel`, { method: 'POST' })
+    await infer.app.fetch(`/api/jobs/${long}/cancel`, { method: 'POST' })
     expect((await ended(long)).status).toBe('cancelled')
 
     const pid = workerOf('wan')
@@ -288,7 +263,7 @@ describe.skipIf(python === '')('the Python worker', () => {
     expect(job.error).toBeNull()
     expect(job.attempts).toBeGreaterThan(1)
     expect(workerOf('wan')).toBe(pid)
-    const path = join(folder, 'retried.mp4')
+    const path = join(models.folder, 'retried.mp4')
     writeFileSync(path, await bytesOf(job.result.video.url as string))
     expect(run('ffprobe', ['-v', 'error', '-show_entries', 'stream=nb_frames', '-of', 'csv=p=0', path]).trim()).toBe(
       '33',

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
-import { delimiter, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import sharp from 'sharp'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../_app.ts'
+import { describe, expect, test } from 'vitest'
+import { type Json, startInfer } from './_engine.ts'
 
 /**
  * stable-diffusion.cpp's server with random weights in the shape of Stable Diffusion 1.5: see README.md of this folder for
@@ -14,64 +14,53 @@ const server = join(folder, 'bin', 'sd-server')
 const small = { prompt: 'a cat', image_size: { width: 64, height: 64 }, num_inference_steps: 2, seed: 7 }
 
 describe.skipIf(folder === '' || !existsSync(source) || !existsSync(server))('sd-server', () => {
-  let app: TestApp
-  const path = process.env.PATH
-  beforeAll(async () => {
-    process.env.PATH = `${dirname(server)}${delimiter}${path}`
-    app = await startApp({
-      limits: { cancel_grace: '1s' },
-      models: [
-        {
-          id: 'sd',
-          slug: 'real/sd',
-          engine: 'sd-server',
+  const infer = startInfer(dirname(server), () => ({
+    limits: { cancel_grace: '1s' },
+    models: [
+      {
+        id: 'sd',
+        slug: 'real/sd',
+        engine: 'sd-server',
+        source,
+        devices: 'cpu',
+        memory: '3GiB',
+        tasks: ['slug/text-to-image', 'slug/image-to-image', 'slug/inpainting', 'slug/text-to-video'],
+        extra_params: ['sample_method'],
+        args: ['-t', '2'],
+        dispatch_wait_ms: '120s',
+      },
+      {
+        id: 'sd-openai',
+        slug: 'real/sd-openai',
+        engine: 'custom',
+        protocol: 'openai',
+        command: [
+          'sd-server',
+          '--listen-ip',
+          '127.0.0.1',
+          '--listen-port',
+          '{port}',
+          '-m',
           source,
-          devices: 'cpu',
-          memory: '3GiB',
-          tasks: ['slug/text-to-image', 'slug/image-to-image', 'slug/inpainting', 'slug/text-to-video'],
-          extra_params: ['sample_method'],
-          args: ['-t', '2'],
-          dispatch_wait_ms: '120s',
-        },
-        {
-          id: 'sd-openai',
-          slug: 'real/sd-openai',
-          engine: 'custom',
-          protocol: 'openai',
-          command: [
-            'sd-server',
-            '--listen-ip',
-            '127.0.0.1',
-            '--listen-port',
-            '{port}',
-            '-m',
-            source,
-            '-t',
-            '2',
-            '--steps',
-            '2',
-            '--cfg-scale',
-            '1',
-          ],
-          health_path: '/v1/models',
-          sandbox_read: [folder],
-          devices: 'cpu',
-          memory: '3GiB',
-          concurrency: 1,
-          tasks: ['slug/text-to-image', 'slug/image-to-image', 'slug/inpainting', 'std/image-edit'],
-          dispatch_wait_ms: '120s',
-        },
-      ],
-    })
-  }, 60_000)
-  afterAll(async () => {
-    await app[Symbol.asyncDispose]()
-    process.env.PATH = path
-  })
+          '-t',
+          '2',
+          '--steps',
+          '2',
+          '--cfg-scale',
+          '1',
+        ],
+        health_path: '/v1/models',
+        sandbox_read: [folder],
+        devices: 'cpu',
+        memory: '3GiB',
+        concurrency: 1,
+        tasks: ['slug/text-to-image', 'slug/image-to-image', 'slug/inpainting', 'std/image-edit'],
+        dispatch_wait_ms: '120s',
+      },
+    ],
+  }))
 
-  // oxlint-disable-next-line no-explicit-any
-  type Json = any
-  const ask = async (path: string, options: object = {}): Promise<Json> => (await app.fetch(path, options)).json()
+  const ask = async (path: string, options: object = {}): Promise<Json> => (await infer.app.fetch(path, options)).json()
   async function submit(task: string, body: object, model = 'sd'): Promise<string> {
     const answer = await ask(`/slug/real/${model}/${task}`, { body: { ...small, ...body } })
     expect(answer).toMatchObject({ request_id: expect.any(String) as string })
@@ -80,7 +69,7 @@ describe.skipIf(folder === '' || !existsSync(source) || !existsSync(server))('sd
   /** Every different progress of a request until it has ended, and its last status. */
   async function followed(id: string, until: (status: Json) => boolean = () => false) {
     const progress: number[] = []
-    const response = await app.fetch(`/slug/requests/${id}/status/stream`)
+    const response = await infer.app.fetch(`/slug/requests/${id}/status/stream`)
     let last: Json
     let text = ''
     for await (const part of response.body!.pipeThrough(new TextDecoderStream())) {
@@ -148,7 +137,7 @@ describe.skipIf(folder === '' || !existsSync(source) || !existsSync(server))('sd
   test('a cancelled job frees the engine', { timeout: 600_000 }, async () => {
     const id = await submit('text-to-image', { num_inference_steps: 50 })
     await followed(id, ({ progress }) => progress > 0)
-    expect((await app.fetch(`/slug/requests/${id}/cancel`, { method: 'PUT' })).status).toBeLessThan(300)
+    expect((await infer.app.fetch(`/slug/requests/${id}/cancel`, { method: 'PUT' })).status).toBeLessThan(300)
     expect((await followed(id)).last).toMatchObject({ status: 'FAILED', error: { code: 'cancelled' } })
     const next = await submit('text-to-image', {})
     expect((await followed(next)).last).toMatchObject({ status: 'COMPLETED' })

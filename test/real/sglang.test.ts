@@ -1,46 +1,23 @@
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
-import OpenAI from 'openai'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { startApp, type TestApp } from '../_app.ts'
+import { dirname, join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { makeModels, minutes, startInfer } from './_engine.ts'
 
 /**
  * SGLang on the processor, started by its preset in its sandbox, with tiny models of random weights: see README.md of this
  * folder. Skipped without INFER_REAL_SGLANG, the program `sglang` of an environment.
  */
 const program = process.env.INFER_REAL_SGLANG ?? ''
-const minutes = 60_000
 /** A start took 6 to 8 minutes on two cores at a load of 25. */
 const start = 15 * minutes
 
-// oxlint-disable-next-line no-explicit-any
-type Json = any
-
 describe.skipIf(program === '')('SGLang', () => {
-  let folder: string
-  let expected: Json
-  let app: TestApp
-  let openai: OpenAI
-  const path = process.env.PATH
-
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'infer-real-'))
-    const made = spawnSync(join(dirname(program), 'python'), [
-      join(import.meta.dirname, 'make-text-models.py'),
-      folder,
-      'embedding',
-      'chat',
-    ])
-    expect(made.status, made.stderr.toString()).toBe(0)
-    expected = JSON.parse(readFileSync(join(folder, 'expected.json'), 'utf8'))
-    process.env.PATH = `${dirname(program)}${delimiter}${path}`
+  const models = makeModels(join(dirname(program), 'python'), 'make-text-models.py', ['embedding', 'chat'])
+  const infer = startInfer(dirname(program), () => {
     const further = process.env.INFER_REAL_SGLANG_PYTHONPATH ?? ''
     const model = (id: string, source: string, tasks: string[], more: object = {}) => ({
       id,
       engine: 'sglang',
-      source: join(folder, source),
+      source: join(models.folder, source),
       devices: 'cpu',
       memory: '3GiB',
       concurrency: 4,
@@ -53,74 +30,46 @@ describe.skipIf(program === '')('SGLang', () => {
       tasks,
       ...more,
     })
-    app = await startApp({
+    return {
       models: [
         model('chat', 'chat', ['std/chat-completion', 'std/completion']),
         model('embed', 'embed-cls', ['std/embeddings'], { context_length: 512 }),
       ],
-    })
-    openai = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0, timeout: 2 * minutes })
-  }, 5 * minutes)
-  afterAll(async () => {
-    await app?.[Symbol.asyncDispose]()
-    process.env.PATH = path
-    rmSync(folder, { recursive: true, force: true })
+    }
   })
-
-  async function post(route: string, body: object): Promise<{ status: number; body: Json }> {
-    const response = await app.fetch(route, { body })
-    return { status: response.status, body: await response.json() }
-  }
-  const statusOf = async (id: string): Promise<Json> => (await app.fetch(`/api/models/${id}`)).json()
-
-  /** Loads a model and unloads it when the tests of the group have ended: there is memory for one at a time. */
-  function loaded(id: string): void {
-    beforeAll(async () => {
-      await app.fetch(`/api/models/${id}/load`, { method: 'POST' })
-      const ended = { timeout: start, interval: 500 }
-      await vi.waitFor(async () => expect((await statusOf(id)).status.status).not.toBe('loading'), ended)
-      expect((await statusOf(id)).status).toMatchObject({ reason: null, workers: { ready: 1 } })
-    }, start)
-    afterAll(async () => {
-      await app.fetch(`/api/models/${id}/unload`, { method: 'POST' })
-      await vi.waitFor(async () => expect((await statusOf(id)).engines).toEqual([]), {
-        timeout: minutes,
-        interval: 100,
-      })
-    }, minutes)
-  }
+  const { post, statusOf } = infer
 
   describe('chat and completion', () => {
-    loaded('chat')
+    infer.loaded('chat', start)
     const messages = [{ role: 'user' as const, content: 'Hello' }]
     const base = { model: 'chat', messages, max_tokens: 24, temperature: 0 }
     const minute = { timeout: 2 * minutes }
 
     test('whole and streamed, with the text and the tokens of transformers', minute, async () => {
-      const { text, prompt } = expected.chat as { text: string; prompt: number }
+      const { text, prompt } = models.expected.chat as { text: string; prompt: number }
       const usage = { prompt_tokens: prompt, completion_tokens: 24, total_tokens: prompt + 24 }
-      const whole = await openai.chat.completions.create(base)
+      const whole = await infer.openai.chat.completions.create(base)
       expect(whole.choices[0]).toMatchObject({ message: { content: text }, finish_reason: 'length' })
       expect(whole.usage).toMatchObject(usage)
       const chunks = []
       const stream = { ...base, stream: true, stream_options: { include_usage: true } } as const
-      for await (const chunk of await openai.chat.completions.create(stream)) chunks.push(chunk)
+      for await (const chunk of await infer.openai.chat.completions.create(stream)) chunks.push(chunk)
       expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')).toBe(text)
       expect(chunks.at(-1)!.usage).toMatchObject(usage)
-      const completion = await openai.completions.create({ model: 'chat', prompt: ['ab', 'cd'], max_tokens: 5 })
+      const completion = await infer.openai.completions.create({ model: 'chat', prompt: ['ab', 'cd'], max_tokens: 5 })
       expect(completion.choices.map(({ index }) => index)).toEqual([0, 1])
       expect(completion.usage).toMatchObject({ prompt_tokens: 4, completion_tokens: 10 })
     })
 
     test('stop, several answers, logprobs, json_schema', minute, async () => {
-      const { text } = expected.chat as { text: string }
+      const { text } = models.expected.chat as { text: string }
       const stop = text.slice(3, 6)
-      const stopped = await openai.chat.completions.create({ ...base, stop })
+      const stopped = await infer.openai.chat.completions.create({ ...base, stop })
       const before = text.slice(0, text.indexOf(stop))
       expect(stopped.choices[0]).toMatchObject({ message: { content: before }, finish_reason: 'stop' })
-      const several = await openai.chat.completions.create({ ...base, n: 2 })
+      const several = await infer.openai.chat.completions.create({ ...base, n: 2 })
       expect(several.choices.map(({ message }) => message.content)).toEqual([text, text])
-      const { choices } = await openai.chat.completions.create({ ...base, logprobs: true, top_logprobs: 3 })
+      const { choices } = await infer.openai.chat.completions.create({ ...base, logprobs: true, top_logprobs: 3 })
       const tokens = choices[0]!.logprobs!.content!
       expect(tokens.map(({ token }) => token).join('')).toBe(text)
       for (const { token, logprob, top_logprobs } of tokens) expect(top_logprobs[0]).toMatchObject({ token, logprob })
@@ -131,7 +80,7 @@ describe.skipIf(program === '')('SGLang', () => {
         additionalProperties: false,
       }
       const json_schema = { name: 'city', schema, strict: true }
-      const shaped = await openai.chat.completions.create({
+      const shaped = await infer.openai.chat.completions.create({
         ...base,
         max_tokens: 100,
         response_format: { type: 'json_schema', json_schema },
@@ -146,7 +95,7 @@ describe.skipIf(program === '')('SGLang', () => {
         expect([long.status, long.body.error?.code]).toEqual([400, 'context_length_exceeded'])
       }
       const content = 'x'.repeat(2000)
-      const { choices, usage } = await openai.chat.completions.create({
+      const { choices, usage } = await infer.openai.chat.completions.create({
         ...base,
         messages: [{ role: 'user', content }],
         max_tokens: 500,
@@ -159,22 +108,24 @@ describe.skipIf(program === '')('SGLang', () => {
     test('after a caller disconnects the next one is served', minute, async () => {
       const leaving = new AbortController()
       const body = { ...base, max_tokens: 1900, stream: true, ignore_eos: true }
-      const response = await app.fetch('/std/v1/chat/completions', { body, signal: leaving.signal })
+      const response = await infer.app.fetch('/std/v1/chat/completions', { body, signal: leaving.signal })
       await response.body!.getReader().read()
       leaving.abort()
       await vi.waitFor(async () => expect((await statusOf('chat')).engines[0].busy).toBe(0), { timeout: minutes })
-      expect((await openai.chat.completions.create(base)).choices[0]!.message.content).toBe(expected.chat.text)
+      expect((await infer.openai.chat.completions.create(base)).choices[0]!.message.content).toBe(
+        models.expected.chat.text,
+      )
     })
   })
 
   describe('embeddings', () => {
-    loaded('embed')
+    infer.loaded('embed', start)
     // They are those of transformers neither by mean nor by first token: its kernels are a stand-in here, so why is not known.
     test('have their length, are the same for the same text, and are refused', { timeout: 2 * minutes }, async () => {
-      const { texts, vectors } = expected.embedding as { texts: string[]; vectors: { cls: number[][] } }
+      const { texts, vectors } = models.expected.embedding as { texts: string[]; vectors: { cls: number[][] } }
       const [text, other] = texts as [string, string]
       const input = [text, other, text]
-      const { data } = await openai.embeddings.create({ model: 'embed', input, encoding_format: 'float' })
+      const { data } = await infer.openai.embeddings.create({ model: 'embed', input, encoding_format: 'float' })
       const [first, second, third] = data.map(({ embedding }) => embedding) as [number[], number[], number[]]
       expect(first).toHaveLength(vectors.cls[0]!.length)
       expect(Math.hypot(...first)).toBeCloseTo(1, 2)

@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import OpenAI, { toFile } from 'openai'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../_app.ts'
-import { pythonPrefixes, spokenText, wordsOf } from './_voices.ts'
+import { join } from 'node:path'
+import { toFile } from 'openai'
+import { describe, expect, test } from 'vitest'
+import { minutes, pythonPrefixes, startInfer } from './_engine.ts'
+import { speechFile, spokenText, wordsOf } from './_voices.ts'
 
 /**
  * Speaches, started by its preset in its sandbox, with trained weights: see README.md of this folder. Skipped without
@@ -12,16 +11,9 @@ import { pythonPrefixes, spokenText, wordsOf } from './_voices.ts'
  */
 const environment = process.env.INFER_REAL_SPEACHES ?? ''
 const hub = process.env.INFER_REAL_SPEACHES_HUB ?? ''
-const models = join(process.env.INFER_REAL_VOICES ?? '', 'models')
-const minutes = 60_000
 
 describe.skipIf(environment === '' || hub === '')('Speaches', () => {
-  let app: TestApp
-  let openai: OpenAI
-  const path = process.env.PATH
-
-  beforeAll(async () => {
-    process.env.PATH = `${join(environment, 'bin')}${delimiter}${path}`
+  const infer = startInfer(join(environment, 'bin'), () => {
     const sources = process.env.INFER_REAL_SPEACHES_READ
     const speaches = {
       engine: 'speaches',
@@ -32,7 +24,7 @@ describe.skipIf(environment === '' || hub === '')('Speaches', () => {
       load_timeout: '400s',
       dispatch_wait_ms: '500s',
     }
-    app = await startApp({
+    return {
       models: [
         {
           ...speaches,
@@ -43,20 +35,13 @@ describe.skipIf(environment === '' || hub === '')('Speaches', () => {
         { ...speaches, id: 'piper', source: 'speaches-ai/piper-en_US-joe-medium', tasks: ['std/audio-speech'] },
         { ...speaches, id: 'absent', source: 'nobody/absent', tasks: ['std/audio-transcription'] },
       ],
-    })
-    openai = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0, timeout: 10 * minutes })
-  }, minutes)
-  afterAll(async () => {
-    await app?.[Symbol.asyncDispose]()
-    process.env.PATH = path
+    }
   })
 
-  const audio = () => toFile(readFileSync(join(models, 'speech.wav')), 'speech.wav')
-
   test('transcribes with times of words and segments', { timeout: 10 * minutes }, async () => {
-    const heard = await openai.audio.transcriptions.create({
+    const heard = await infer.openai.audio.transcriptions.create({
       model: 'whisper',
-      file: await audio(),
+      file: await speechFile(),
       response_format: 'verbose_json',
       timestamp_granularities: ['word', 'segment'],
     })
@@ -66,7 +51,11 @@ describe.skipIf(environment === '' || hub === '')('Speaches', () => {
   })
 
   test('streams the text, and translates', { timeout: 10 * minutes }, async () => {
-    const events = await openai.audio.transcriptions.create({ model: 'whisper', file: await audio(), stream: true })
+    const events = await infer.openai.audio.transcriptions.create({
+      model: 'whisper',
+      file: await speechFile(),
+      stream: true,
+    })
     const deltas: string[] = []
     let done = ''
     for await (const event of events) {
@@ -75,19 +64,21 @@ describe.skipIf(environment === '' || hub === '')('Speaches', () => {
     }
     expect(wordsOf(deltas.join(''))).toEqual(wordsOf(spokenText))
     expect(wordsOf(done)).toEqual(wordsOf(spokenText))
-    const { text } = await openai.audio.translations.create({ model: 'whisper', file: await audio() })
+    const { text } = await infer.openai.audio.translations.create({ model: 'whisper', file: await speechFile() })
     expect(wordsOf(text)).toEqual(wordsOf(spokenText))
   })
 
   test('Piper speaks what Whisper transcribes', { timeout: 10 * minutes }, async () => {
-    const spoken = await openai.audio.speech.create({ model: 'piper', voice: 'joe', input: spokenText })
+    const spoken = await infer.openai.audio.speech.create({ model: 'piper', voice: 'joe', input: spokenText })
     const file = await toFile(Buffer.from(await spoken.arrayBuffer()), 'a.mp3')
-    const { text } = await openai.audio.transcriptions.create({ model: 'whisper', file, language: 'en' })
+    const { text } = await infer.openai.audio.transcriptions.create({ model: 'whisper', file, language: 'en' })
     expect(wordsOf(text)).toEqual(expect.arrayContaining(['weather', 'children', 'garden']))
   })
 
   test('names a model that is not in the cache', { timeout: 10 * minutes }, async () => {
-    await expect(openai.audio.transcriptions.create({ model: 'absent', file: await audio() })).rejects.toMatchObject({
+    await expect(
+      infer.openai.audio.transcriptions.create({ model: 'absent', file: await speechFile() }),
+    ).rejects.toMatchObject({
       message: expect.stringContaining('absent'),
     })
   })

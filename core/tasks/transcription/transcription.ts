@@ -77,6 +77,12 @@ export function audioIn(
 /** Formats that can be streamed. Others need the whole text. */
 const streamedFormats: ReadonlySet<TranscriptionFormat> = new Set(['json', 'text', 'diarized_json'])
 
+/**
+ * Formats that need the times of segments. The engine is asked for times for these alone: with times, vLLM leaves out
+ * text that has none, and refuses models that cannot tell them.
+ */
+const timedFormats: ReadonlySet<TranscriptionFormat> = new Set(['verbose_json', 'srt', 'vtt'])
+
 /** Checks a request, except its audio, and translates it for the engine. Pure. Throws Failure. */
 export function prepareTranscription(task: TranscriptionTask, raw: unknown, catalog: Catalog): PreparedTranscription {
   const { request, sound } = audioIn(task, raw)
@@ -105,11 +111,10 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
   const language = request.language == null ? null : languageCode(request.language)!
   const stream = request.stream === true && streamedFormats.has(format)
   const engineStreams = stream && entry.traits.features.has('transcription_stream')
-  const engineFormat = logprobs
-    ? 'json'
-    : format === 'diarized_json'
+  const engineFormat =
+    format === 'diarized_json'
       ? format
-      : !engineStreams && entry.traits.features.has('segments')
+      : timedFormats.has(format) && entry.traits.features.has('segments')
         ? 'verbose_json'
         : 'json'
   return {

@@ -334,7 +334,7 @@ test('an engine gets the fields it needs and no unknown ones', async () => {
   expect([asked, seconds]).toEqual(['/v1/audio/transcriptions', 2])
   expect(Object.fromEntries(sent as [string, string][])).toEqual({
     model: 'far',
-    response_format: 'verbose_json',
+    response_format: 'json',
     language: 'de',
     prompt: 'mode:echo',
     temperature: '0',

@@ -51,7 +51,9 @@ const prepared = (raw: object, given = catalog(all), task: TranscriptionTask = '
   prepareTranscription(task, { model: 'm', url: 'https://example.com/a.mp3', ...raw }, given)
 
 test.each<[string, object, Feature[], [string, string][]]>([
-  ['nothing asked', {}, all, [['response_format', 'verbose_json']]],
+  ['nothing asked', {}, all, [['response_format', 'json']]],
+  ['plain text', { response_format: 'text' }, all, [['response_format', 'json']]],
+  ['subtitles', { response_format: 'srt' }, all, [['response_format', 'verbose_json']]],
   ['an engine without times', {}, [], [['response_format', 'json']]],
   [
     'nulls',
@@ -64,7 +66,7 @@ test.each<[string, object, Feature[], [string, string][]]>([
     { language: 'de-AT', temperature: 0 },
     all,
     [
-      ['response_format', 'verbose_json'],
+      ['response_format', 'json'],
       ['language', 'de'],
       ['temperature', '0'],
     ],
@@ -94,7 +96,7 @@ test.each<[string, object, Feature[], [string, string][]]>([
     { chunking_strategy: { type: 'server_vad', threshold: 0.5 } },
     all,
     [
-      ['response_format', 'verbose_json'],
+      ['response_format', 'json'],
       ['chunking_strategy', '{"type":"server_vad","threshold":0.5}'],
     ],
   ],
@@ -115,7 +117,7 @@ test('a translation has a route or a field, and no language', () => {
   expect([route.route.path, route.answerFormat.language, Object.fromEntries(route.fields)]).toEqual([
     '/e',
     null,
-    { model: 'up', response_format: 'verbose_json' },
+    { model: 'up', response_format: 'json' },
   ])
   const field = prepared({}, catalog(all, { translateField: true }), 'std/audio-translation')
   expect(Object.fromEntries(field.fields)).toMatchObject({ translate: 'true' })
