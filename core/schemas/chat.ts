@@ -68,9 +68,9 @@ export const ToolCall = z
 const name = z.string().max(256).optional().describe('Name that distinguishes participants of the same role.')
 const Message = z
   .discriminatedUnion('role', [
-    z.object({ role: z.literal('developer'), content: Content, name }),
-    z.object({ role: z.literal('system'), content: Content, name }),
     z.object({ role: z.literal('user'), content: Content, name }),
+    z.object({ role: z.literal('system'), content: Content, name }),
+    z.object({ role: z.literal('developer'), content: Content, name }),
     z.object({
       role: z.literal('assistant'),
       content: Content.nullish().describe('What the model answered; null or absent if it only called tools.'),

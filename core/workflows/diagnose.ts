@@ -4,7 +4,7 @@ import { referencesIn } from './bind.ts'
 import { diagnoseNode, type Offer } from './diagnose-node.ts'
 import { type Diagnostics, type Finding, severityOf, suggested, type TypeIssue, type Warning } from './diagnostics.ts'
 import { graphOf, impliedEdges, nodeReferences, ranksOf, shortestCycle } from './graph.ts'
-import { misfit } from './parameters.ts'
+import { declarationFaults } from './parameters.ts'
 
 /** Validates a definition. Pure; reports all findings, in the order of the nodes. */
 export function diagnose(dag: Dag, parameters: Parameters | undefined, offer: Offer): Diagnostics {
@@ -48,15 +48,7 @@ function* diagnosis(dag: Dag, parameters: Parameters | undefined, offer: Offer):
         message: `The parameter '${name}' is used by no node.`,
         path: `parameters.${name}`,
       })
-    const wrong = parameter.default === undefined ? undefined : misfit(parameter.default, parameter.type)
-    if (wrong !== undefined)
-      issue({
-        code: 'input_param_type',
-        message: `The default of the parameter '${name}' is ${wrong}, and its type is ${parameter.type}.`,
-        path: `parameters.${name}.default`,
-        expected: parameter.type,
-        actual: wrong,
-      })
+    for (const fault of declarationFaults(name, parameter)) issue(fault)
   }
   return { diagnostics: found, order }
 }

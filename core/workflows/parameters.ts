@@ -1,6 +1,7 @@
 import type { Parameter, Parameters, ParameterType } from '../dag/definition.ts'
 import { Failure, type FailureCode, type FailureDetail } from '../failure.ts'
 import { jsonType, type Kinds, mayFit } from '../schemas/schema-walk.ts'
+import type { Finding, TypeIssue } from './diagnostics.ts'
 
 const media: ReadonlySet<ParameterType> = new Set(['image', 'audio', 'video', 'file'])
 /** The JSON types of a parameter type: media are URLs or file ids. */
@@ -46,6 +47,29 @@ export function fillParameters(
 /** Optional parameters without a value: references to them give null or an empty text. */
 export const absentParameters = (given: Readonly<Record<string, unknown>>, declared: Parameters | null): Set<string> =>
   new Set(Object.keys(declared ?? {}).filter(name => !Object.hasOwn(given, name)))
+
+/** What is wrong in the declaration of a parameter. */
+export function declarationFaults(name: string, parameter: Parameter): Finding<TypeIssue>[] {
+  const { type, default: value, enum: values, minimum, maximum } = parameter
+  const path = `parameters.${name}`
+  const found: Finding<TypeIssue>[] = []
+  const mistyped = (what: string, at: string, one: unknown): boolean => {
+    const actual = misfit(one, type)
+    if (actual === undefined) return false
+    const message = `The ${what} of the parameter '${name}' is ${actual}, and its type is ${type}.`
+    found.push({ code: 'input_param_type', message, path: `${path}.${at}`, expected: type, actual })
+    return true
+  }
+  const outOfRange = (message: string, at: string) =>
+    void found.push({ code: 'value_out_of_range', message, path: `${path}.${at}` })
+  values?.forEach((one, at) => mistyped(`value ${at + 1} of 'enum'`, `enum[${at}]`, one))
+  if (minimum != null && maximum != null && minimum > maximum)
+    outOfRange(`The minimum of the parameter '${name}' is more than its maximum.`, 'minimum')
+  if (value === undefined || mistyped('default', 'default', value)) return found
+  const fault = faultOf(value, parameter)
+  if (fault) outOfRange(`The default of the parameter '${name}' ${fault.message}`, 'default')
+  return found
+}
 
 function faultOf(
   value: unknown,

@@ -27,7 +27,15 @@ test.each(sizes)('on %s a person signs in with a token, opens every page and sig
     await page.getByRole('heading', { level: 1, name }).waitFor()
   }
   await opened.expectAccessible()
-  if (narrow) await page.getByRole('button', { name: 'Menu' }).click()
+  const menu = page.getByRole('button', { name: 'Menu' })
+  if (narrow) {
+    await menu.click()
+    await page.getByRole('link', { name: 'Jobs', exact: true }).focus()
+    await page.keyboard.press('Escape')
+    await page.getByRole('link', { name: 'Jobs', exact: true }).waitFor({ state: 'hidden' })
+    expect(await menu.evaluate('button => button === document.activeElement')).toBe(true)
+    await menu.click()
+  }
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByRole('heading', { name: 'Sign in to infer' }).waitFor()
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)

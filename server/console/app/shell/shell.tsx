@@ -18,6 +18,7 @@ export function Shell({ children }: { children: ReactNode }) {
   const [shortcuts, setShortcuts] = useState(false)
   const [location] = useLocation()
   const main = useRef<HTMLElement>(null)
+  const header = useRef<HTMLElement>(null)
   const first = useRef(true)
   const section = location.split('/')[1]
 
@@ -30,12 +31,26 @@ export function Shell({ children }: { children: ReactNode }) {
 
   useEffect(keepFocus, [])
 
+  useEffect(() => {
+    if (!menuOpen) return
+    const press = (event: KeyboardEvent) => {
+      if (event.key !== 'Escape') return
+      setMenuOpen(false)
+      header.current?.querySelector('button')?.focus()
+    }
+    addEventListener('keydown', press)
+    return () => removeEventListener('keydown', press)
+  }, [menuOpen])
+
   return (
     <div className="md:grid md:h-dvh md:grid-cols-[13rem_1fr]">
       <a href="#main" className="bg-accent text-accent-text sr-only z-50 rounded p-2 focus:not-sr-only focus:absolute">
         {shellText.skip}
       </a>
-      <header className="bg-surface border-line sticky top-0 z-30 flex items-center gap-2 border-b px-3 py-2 md:hidden">
+      <header
+        ref={header}
+        className="bg-surface border-line sticky top-0 z-30 flex items-center gap-2 border-b px-3 py-2 md:hidden"
+      >
         <IconButton
           icon={menuOpen ? X : Menu}
           label={menuOpen ? shellText.closeMenu : shellText.menu}

@@ -12,24 +12,25 @@ export interface Draft {
   text: string
 }
 
-const keyOf = (id: string): string => `infer.person.workflow.${id}`
+/** Another token that signs in here when a session is over has drafts of its own. */
+const keyOf = (token: string, id: string): string => `infer.person.workflow.${token}.${id}`
 
-export function readDraft(id: string): Draft | undefined {
+export function readDraft(token: string, id: string): Draft | undefined {
   try {
-    return (JSON.parse(localStorage.getItem(keyOf(id)) ?? 'null') as Draft | null) ?? undefined
+    return (JSON.parse(localStorage.getItem(keyOf(token, id)) ?? 'null') as Draft | null) ?? undefined
   } catch {
     return undefined
   }
 }
 
 /** Keeps a text; one that says no more than the server is not kept. */
-export function keepDraft(id: string, draft: Draft, stored: string): void {
+export function keepDraft(token: string, id: string, draft: Draft, stored: string): void {
   try {
-    if (draft.text === stored && draft.saved === stored) localStorage.removeItem(keyOf(id))
-    else localStorage.setItem(keyOf(id), JSON.stringify(draft))
+    if (draft.text === stored && draft.saved === stored) localStorage.removeItem(keyOf(token, id))
+    else localStorage.setItem(keyOf(token, id), JSON.stringify(draft))
   } catch {
     // The storage is full: the text lasts as long as the page.
   }
 }
 
-export const dropDraft = (id: string): void => localStorage.removeItem(keyOf(id))
+export const dropDraft = (token: string, id: string): void => localStorage.removeItem(keyOf(token, id))

@@ -3,6 +3,7 @@ import { useEffect, useState } from 'react'
 import { useLocation } from 'wouter'
 import { api, dataOf, type Schema } from '../../api/client.ts'
 import { ApiFailure } from '../../api/failure.ts'
+import { useSession } from '../../api/session.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
 import { editorText } from '../../text/editor.ts'
 import { dropDraft, keepDraft, newWorkflow } from './drafts.ts'
@@ -16,6 +17,7 @@ export function useStoring(
 ) {
   const [version, setVersion] = useState(begun.version)
   const [saved, setSaved] = useState(begun.saved)
+  const token = useSession().session.token.id
   const announce = useAnnounce()
   const queries = useQueryClient()
   const [, go] = useLocation()
@@ -23,9 +25,9 @@ export function useStoring(
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the source belongs to the version that was opened.
   useEffect(() => {
-    const timer = setTimeout(() => keepDraft(id, { version, saved, text }, begun.source), 400)
+    const timer = setTimeout(() => keepDraft(token, id, { version, saved, text }, begun.source), 400)
     return () => clearTimeout(timer)
-  }, [id, version, saved, text])
+  }, [token, id, version, saved, text])
 
   const { mutate, isPending, error, reset } = useMutation({
     mutationFn: async ({ force }: { force: boolean; text: string }) => {
@@ -39,11 +41,11 @@ export function useStoring(
       announce('good', editorText.saved(workflow.version))
       setVersion(workflow.version)
       setSaved(sent)
-      keepDraft(workflow.id, { version: workflow.version, saved: sent, text }, '')
+      keepDraft(token, workflow.id, { version: workflow.version, saved: sent, text }, '')
       for (const part of ['list', 'versions', 'choice'])
         void queries.invalidateQueries({ queryKey: ['workflows', part] })
       if (id !== newWorkflow) return
-      dropDraft(id)
+      dropDraft(token, id)
       go(`/workflows/${workflow.id}`, { replace: true })
     },
   })

@@ -46,9 +46,10 @@ export function Workbench({
   tasks: ReadonlyMap<string, TaskFacts>
   reload: () => void
 }) {
-  const { can } = useSession()
+  const { can, session } = useSession()
+  const token = session.token.id
   const readOnly = !can('user:write')
-  const [draft, setDraft] = useState(() => readDraft(id))
+  const [draft, setDraft] = useState(() => readDraft(token, id))
   const own = draft?.version === version ? draft : undefined
   const stale = draft && draft.version !== version && draft.text !== draft.saved ? draft : undefined
   const opened = useDocument(own?.text ?? source)
@@ -150,7 +151,7 @@ export function Workbench({
             <Button
               small
               onClick={() => {
-                dropDraft(id)
+                dropDraft(token, id)
                 setDraft(undefined)
               }}
             >
@@ -165,7 +166,7 @@ export function Workbench({
             <Button
               small
               onClick={() => {
-                dropDraft(id)
+                dropDraft(token, id)
                 reset(source)
                 storing.dismiss()
                 reload()

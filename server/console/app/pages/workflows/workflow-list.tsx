@@ -21,7 +21,7 @@ type Workflow = Schema<'Workflow'>
 
 /** The workflows of the organization, last changed first. */
 export function WorkflowList() {
-  const { can } = useSession()
+  const { can, session } = useSession()
   const queries = useQueryClient()
   const announce = useAnnounce()
   const [, go] = useLocation()
@@ -167,7 +167,7 @@ export function WorkflowList() {
           act={async () => {
             const { id, name } = deleting
             await api.DELETE('/api/workflows/{id}', { params: { path: { id }, query: { force: 'true' } } })
-            dropDraft(id)
+            dropDraft(session.token.id, id)
             announce('good', workflowsText.deleted(name))
             await changed()
           }}
