@@ -19,21 +19,12 @@ import { usePlaces } from '../../components/graph/use-places.ts'
 import { Empty } from '../../components/page-heading.tsx'
 import { editorText } from '../../text/editor.ts'
 import { portPlaces, portSize, sizeOf } from './document/card-size.ts'
-import {
-  addEdge,
-  connect,
-  disconnect,
-  type Edit,
-  moveNode,
-  parameterReference,
-  removeEdge,
-  removeNodes,
-  together,
-} from './document/edits.ts'
+import { type Edit, moveNode, removeNodes, together } from './document/edits.ts'
 import { type GraphEdge, graphOf, parametersId, placedCards } from './document/graph.ts'
+import { editOfConnection, editOfCut } from './document/graph-edits.ts'
 import { newNode } from './document/new-node.ts'
-import { cardKey, idOfCard, inputOfHandle, orderHandles, outputOfHandle, type Ports } from './document/ports.ts'
-import { outputReference, upstreamOf } from './document/references.ts'
+import { cardKey, idOfCard, type Ports } from './document/ports.ts'
+import { upstreamOf } from './document/references.ts'
 import { useEditor } from './editor-context.ts'
 import { NodeCard, type NodeCardData } from './node-card.tsx'
 import { taskDragType } from './palette.tsx'
@@ -281,26 +272,3 @@ function unmeasured(ports: Ports, isNode: boolean, before: FlowNode['measured'])
 
 const sameData = (a: NodeCardData, b: NodeCardData): boolean =>
   a.node === b.node && a.expanded === b.expanded && JSON.stringify(a.ports) === JSON.stringify(b.ports)
-
-/** The edit that a drag from port to port means; undefined if it means nothing. */
-function editOfConnection(
-  source: string,
-  sourceHandle: string | null,
-  target: string,
-  targetHandle: string | null,
-): Edit | undefined {
-  if (sourceHandle === null || targetHandle === null) return undefined
-  if (targetHandle === orderHandles.after || sourceHandle === orderHandles.before)
-    return source === parametersId ? undefined : addEdge(source, target)
-  const output = outputOfHandle(sourceHandle)
-  return connect(
-    target,
-    inputOfHandle(targetHandle),
-    source === parametersId ? parameterReference(output) : outputReference(source, output),
-  )
-}
-
-function editOfCut({ from, to, link }: GraphEdge): Edit {
-  if (!link) return removeEdge(from, to)
-  return together(disconnect(to, link.input, link.source), removeEdge(from, to))
-}
