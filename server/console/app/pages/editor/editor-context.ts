@@ -11,7 +11,6 @@ export type ExecutionNode = NonNullable<Execution['nodes']>[number]
 /** What the parts of the editor share. */
 export interface EditorFacts {
   workflow: Workflow
-  problems: readonly Problem[]
   tasks: ReadonlyMap<string, TaskFacts>
   /**
    * Changes the document, and returns whether it could: not while its text has a fault. Changes of the same group that
@@ -32,6 +31,10 @@ export interface EditorFacts {
 }
 
 export const EditorContext = createContext<EditorFacts | undefined>(undefined)
+
+/** The problems of the workflow: apart, because they change after each edit, and most parts show none. */
+export const ProblemsContext = createContext<readonly Problem[]>([])
+export const useProblems = (): readonly Problem[] => useContext(ProblemsContext)
 
 export function useEditor(): EditorFacts {
   const facts = useContext(EditorContext)

@@ -13,7 +13,7 @@ import {
   ReactFlow,
   type ReactFlowInstance,
 } from '@xyflow/react'
-import { type DragEvent, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { type DragEvent, memo, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { Button } from '../../components/button.tsx'
 import { usePlaces } from '../../components/graph/use-places.ts'
 import { Empty } from '../../components/page-heading.tsx'
@@ -45,8 +45,11 @@ const manyNodes = 60
 /** The smallest zoom then: the overview beside it shows the whole. */
 const manyMinZoom = 0.3
 
-/** The workflow as a graph: nodes are moved, connected and removed by mouse and keyboard. */
-export default function GraphView({ addNode }: { addNode: () => void }) {
+/**
+ * The workflow as a graph: nodes are moved, connected and removed by mouse and keyboard. Problems change only the cards, so
+ * it is not drawn again for them.
+ */
+export const GraphView = memo(function GraphView({ addNode }: { addNode: () => void }) {
   const { workflow, tasks, apply, readOnly, selected, select, runs } = useEditor()
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set())
   const flow = useRef<ReactFlowInstance<FlowNode, FlowEdge>>(undefined)
@@ -234,7 +237,7 @@ export default function GraphView({ addNode }: { addNode: () => void }) {
       </ReactFlow>
     </div>
   )
-}
+})
 
 /** The library listens to the keys of the whole page; they delete only if no other part of it has the focus. */
 function isGraphFocused(): Promise<boolean> {

@@ -5,7 +5,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { editorText } from '../../text/editor.ts'
 import { linksOf, upstreamOf } from './document/references.ts'
 import type { WorkflowNode } from './document/workflow-document.ts'
-import { type ExecutionNode, useEditor } from './editor-context.ts'
+import { type ExecutionNode, useEditor, useProblems } from './editor-context.ts'
 import { RunBadge } from './run/run-badge.tsx'
 
 interface Row {
@@ -20,7 +20,8 @@ interface Row {
 
 /** The workflow as a list in the order of execution: all that the graph offers, without a pointer or eyesight. */
 export function ListView({ addNode }: { addNode: () => void }) {
-  const { workflow, tasks, problems, runs, reveal, readOnly } = useEditor()
+  const { workflow, tasks, runs, reveal, readOnly } = useEditor()
+  const problems = useProblems()
   const links = linksOf(workflow)
   const ranks = new Map(workflow.nodes.map(({ id }) => [id, upstreamOf(workflow, id).size]))
   const rows = [...workflow.nodes]

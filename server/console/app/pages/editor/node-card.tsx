@@ -5,8 +5,9 @@ import { Badge } from '../../components/badge.tsx'
 import { editorText } from '../../text/editor.ts'
 import { inputHandle, orderHandles, outputHandle, type Ports } from './document/ports.ts'
 import { outputText } from './document/references.ts'
+import type { TaskFacts } from './document/task-facts.ts'
 import type { WorkflowNode } from './document/workflow-document.ts'
-import { useEditor } from './editor-context.ts'
+import { type ExecutionNode, useEditor, useProblems } from './editor-context.ts'
 import { ResultPreview } from './run/result-preview.tsx'
 import { RunBadge } from './run/run-badge.tsx'
 
@@ -24,14 +25,39 @@ const portClass = '!bg-surface !border-control !size-3 !border-2'
 
 /** A node of the graph: task, model, state, and the ports that values are dragged between. */
 export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps & { data: NodeCardData }) {
+  const { tasks, runs } = useEditor()
+  const problems = useProblems()
+  const { node } = data
+  const wrong = node ? problems.filter(problem => problem.node === node.id) : []
+  return (
+    <Card
+      id={id}
+      data={data}
+      selected={selected}
+      task={node && tasks.get(node.task)}
+      run={node && runs.get(node.id)}
+      errors={wrong.filter(({ severity }) => severity === 'error').length}
+      warnings={wrong.filter(({ severity }) => severity === 'warning').length}
+    />
+  )
+})
+
+interface CardProps {
+  id: string
+  data: NodeCardData
+  selected: boolean
+  task: TaskFacts | undefined
+  run: ExecutionNode | undefined
+  errors: number
+  warnings: number
+}
+
+/** What is drawn of a node: again only if something of it has changed, because each edit may change any of them. */
+const Card = memo(function Card({ id, data, selected, task, run, errors, warnings }: CardProps) {
   const { node, ports, expanded, unfold } = data
-  const { tasks, problems, runs } = useEditor()
   const update = useUpdateNodeInternals()
   const shape = [...ports.inputs.map(({ path }) => inputHandle(path)), ...ports.outputs.map(({ path }) => path)].join()
   useEffect(() => update(id), [update, id, shape])
-  const wrong = node ? problems.filter(problem => problem.node === node.id) : []
-  const errors = wrong.filter(({ severity }) => severity === 'error').length
-  const run = node && runs.get(node.id)
   const ring = selected ? 'outline-accent outline-2' : ''
   const edge = errors > 0 ? 'border-bad' : run?.status === 'running' ? 'border-accent' : 'border-line'
   return (
@@ -62,14 +88,14 @@ export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps
           {run ? (
             <RunBadge status={run.status} progress={run.progress} />
           ) : (
-            wrong.length > 0 && (
+            errors + warnings > 0 && (
               <Badge kind={errors > 0 ? 'bad' : 'warning'}>{errors > 0 ? editorText.error : editorText.warning}</Badge>
             )
           )}
         </div>
         {node && (
           <p className="text-muted truncate">
-            {tasks.get(node.task)?.title ?? editorText.unknownTask} · {node.model ?? editorText.noModel}
+            {task?.title ?? editorText.unknownTask} · {node.model ?? editorText.noModel}
           </p>
         )}
       </div>
@@ -85,7 +111,7 @@ export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps
           <span className={`truncate ${required ? 'font-medium' : ''}`}>{outputText(path)}</span>
         </div>
       ))}
-      {node && tasks.has(node.task) && (
+      {node && task && (
         <Unfold
           open={expanded.has(`in ${node.id}`)}
           names={[editorText.moreInputs, editorText.fewerInputs]}
@@ -111,7 +137,7 @@ export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps
           />
         </div>
       ))}
-      {node && tasks.has(node.task) && (
+      {node && task && (
         <Unfold
           open={expanded.has(`out ${node.id}`)}
           names={[editorText.allOutputs, editorText.fewerOutputs]}

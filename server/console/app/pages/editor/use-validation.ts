@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react'
+import { useEffect, useMemo, useState } from 'react'
 import { api, dataOf, type Schema } from '../../api/client.ts'
 import { ApiFailure } from '../../api/failure.ts'
 import { editorText } from '../../text/editor.ts'
@@ -43,9 +43,10 @@ export function useValidation(text: string, { faults, value, workflow }: Parsed,
     }
   }, [text, value, enabled])
 
-  if (faults.length > 0)
-    return { problems: faults.map(fault => ({ severity: 'error' as const, ...fault })), failure: undefined }
   const unnamed = workflow.name.trim() === '' && enabled
-  const nameMissing: Problem = { severity: 'error', message: editorText.nameMissing, field: 'name', line: 1 }
-  return { problems: unnamed ? [nameMissing, ...found.problems] : found.problems, failure: found.failure }
+  return useMemo((): { problems: readonly Problem[]; failure?: string | undefined } => {
+    if (faults.length > 0) return { problems: faults.map(fault => ({ severity: 'error', ...fault })) }
+    const nameMissing: Problem = { severity: 'error', message: editorText.nameMissing, field: 'name', line: 1 }
+    return unnamed ? { ...found, problems: [nameMissing, ...found.problems] } : found
+  }, [faults, unnamed, found])
 }

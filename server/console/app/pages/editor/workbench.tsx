@@ -10,8 +10,8 @@ import { editorText } from '../../text/editor.ts'
 import type { Edit } from './document/edits.ts'
 import type { TaskFacts } from './document/task-facts.ts'
 import { dropDraft, readDraft } from './drafts.ts'
-import { EditorContext } from './editor-context.ts'
-import GraphView from './graph-view.tsx'
+import { EditorContext, ProblemsContext } from './editor-context.ts'
+import { GraphView } from './graph-view.tsx'
 import { ListView } from './list-view.tsx'
 import { Palette } from './palette.tsx'
 import { NodePanel } from './panel/node-panel.tsx'
@@ -88,8 +88,8 @@ export function Workbench({
   const addNode = useCallback(() => setAdding(true), [])
   const node = workflow.nodes.find(one => one.id === selected)
   const facts = useMemo(
-    () => ({ workflow, problems, tasks, apply, readOnly, selected, select, reveal, runs: run.nodes }),
-    [workflow, problems, tasks, apply, readOnly, selected, select, reveal, run.nodes],
+    () => ({ workflow, tasks, apply, readOnly, selected, select, reveal, runs: run.nodes }),
+    [workflow, tasks, apply, readOnly, selected, select, reveal, run.nodes],
   )
 
   useEffect(() => {
@@ -124,120 +124,122 @@ export function Workbench({
   ] as const
   return (
     <EditorContext value={facts}>
-      <Toolbar
-        id={id}
-        text={text}
-        document={opened}
-        storing={storing}
-        addNode={addNode}
-        run={startRun}
-        canSave={parsed.value !== undefined}
-        canRun={errors === 0 && workflow.nodes.length > 0}
-      />
-      <div className="mb-3 space-y-2">
-        {readOnly && <Notice kind="info">{editorText.readOnly}</Notice>}
-        {stale && (
-          <Notice kind="warning">
-            {editorText.olderDraft(stale.version)}
-            <Button
-              small
-              onClick={() => {
-                setText(stale.text)
-                setDraft(undefined)
-              }}
-            >
-              {editorText.useDraft}
-            </Button>
-            <Button
-              small
-              onClick={() => {
-                dropDraft(token, id)
-                setDraft(undefined)
-              }}
-            >
-              {editorText.dropDraft}
-            </Button>
-          </Notice>
-        )}
-        {storing.failure && <Failed failure={storing.failure} />}
-        {storing.conflict && (
-          <Notice kind="warning">
-            {editorText.conflict}
-            <Button
-              small
-              onClick={() => {
-                dropDraft(token, id)
-                reset(source)
-                storing.dismiss()
-                reload()
-              }}
-            >
-              {editorText.loadTheirs}
-            </Button>
-            <Button small onClick={storing.saveAnyway}>
-              {editorText.saveAnyway}
-            </Button>
-          </Notice>
-        )}
-      </div>
-      <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_24rem]">
-        <div className="min-w-0">
-          <Tabs
-            label={editorText.views}
-            tabs={[
-              { id: 'graph', name: editorText.graph },
-              { id: 'list', name: editorText.list },
-            ]}
-            current={view}
-            choose={setView}
-          >
-            {view === 'graph' ? <GraphView addNode={addNode} /> : <ListView addNode={addNode} />}
-          </Tabs>
-        </div>
-        <div className="min-w-0">
-          <Tabs label={editorText.sides} tabs={sides} current={side} choose={setSide}>
-            <div className={side === 'yaml' ? '' : 'lg:max-h-[calc(100dvh-13rem)] lg:overflow-y-auto lg:pr-1'}>
-              {side === 'properties' && (node ? <NodePanel key={node.id} node={node} /> : <WorkflowPanel />)}
-              {side === 'problems' && (
-                <ProblemList
-                  failure={unchecked}
-                  show={number => {
-                    setLine({ number })
-                    setSide('yaml')
-                  }}
-                />
-              )}
-              {side === 'run' && (
-                <RunPanel execution={run.execution} failure={run.failure} hide={() => setRunId(undefined)} />
-              )}
-              {side === 'yaml' && (
-                <Suspense fallback={<Loading lines={12} />}>
-                  <YamlView
-                    text={text}
-                    change={next => setText(next, 'yaml')}
-                    problems={problems}
-                    line={line}
-                    readOnly={readOnly}
-                    undo={undo}
-                    redo={redo}
-                  />
-                </Suspense>
-              )}
-            </div>
-          </Tabs>
-        </div>
-      </div>
-      {adding && <Palette close={() => setAdding(false)} />}
-      {running && (
-        <RunDialog
-          runnable={running}
-          close={() => setRunning(undefined)}
-          started={execution => {
-            setRunId(execution)
-            setSide('run')
-          }}
+      <ProblemsContext value={problems}>
+        <Toolbar
+          id={id}
+          text={text}
+          document={opened}
+          storing={storing}
+          addNode={addNode}
+          run={startRun}
+          canSave={parsed.value !== undefined}
+          canRun={errors === 0 && workflow.nodes.length > 0}
         />
-      )}
+        <div className="mb-3 space-y-2">
+          {readOnly && <Notice kind="info">{editorText.readOnly}</Notice>}
+          {stale && (
+            <Notice kind="warning">
+              {editorText.olderDraft(stale.version)}
+              <Button
+                small
+                onClick={() => {
+                  setText(stale.text)
+                  setDraft(undefined)
+                }}
+              >
+                {editorText.useDraft}
+              </Button>
+              <Button
+                small
+                onClick={() => {
+                  dropDraft(token, id)
+                  setDraft(undefined)
+                }}
+              >
+                {editorText.dropDraft}
+              </Button>
+            </Notice>
+          )}
+          {storing.failure && <Failed failure={storing.failure} />}
+          {storing.conflict && (
+            <Notice kind="warning">
+              {editorText.conflict}
+              <Button
+                small
+                onClick={() => {
+                  dropDraft(token, id)
+                  reset(source)
+                  storing.dismiss()
+                  reload()
+                }}
+              >
+                {editorText.loadTheirs}
+              </Button>
+              <Button small onClick={storing.saveAnyway}>
+                {editorText.saveAnyway}
+              </Button>
+            </Notice>
+          )}
+        </div>
+        <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_24rem]">
+          <div className="min-w-0">
+            <Tabs
+              label={editorText.views}
+              tabs={[
+                { id: 'graph', name: editorText.graph },
+                { id: 'list', name: editorText.list },
+              ]}
+              current={view}
+              choose={setView}
+            >
+              {view === 'graph' ? <GraphView addNode={addNode} /> : <ListView addNode={addNode} />}
+            </Tabs>
+          </div>
+          <div className="min-w-0">
+            <Tabs label={editorText.sides} tabs={sides} current={side} choose={setSide}>
+              <div className={side === 'yaml' ? '' : 'lg:max-h-[calc(100dvh-13rem)] lg:overflow-y-auto lg:pr-1'}>
+                {side === 'properties' && (node ? <NodePanel key={node.id} node={node} /> : <WorkflowPanel />)}
+                {side === 'problems' && (
+                  <ProblemList
+                    failure={unchecked}
+                    show={number => {
+                      setLine({ number })
+                      setSide('yaml')
+                    }}
+                  />
+                )}
+                {side === 'run' && (
+                  <RunPanel execution={run.execution} failure={run.failure} hide={() => setRunId(undefined)} />
+                )}
+                {side === 'yaml' && (
+                  <Suspense fallback={<Loading lines={12} />}>
+                    <YamlView
+                      text={text}
+                      change={next => setText(next, 'yaml')}
+                      problems={problems}
+                      line={line}
+                      readOnly={readOnly}
+                      undo={undo}
+                      redo={redo}
+                    />
+                  </Suspense>
+                )}
+              </div>
+            </Tabs>
+          </div>
+        </div>
+        {adding && <Palette close={() => setAdding(false)} />}
+        {running && (
+          <RunDialog
+            runnable={running}
+            close={() => setRunning(undefined)}
+            started={execution => {
+              setRunId(execution)
+              setSide('run')
+            }}
+          />
+        )}
+      </ProblemsContext>
     </EditorContext>
   )
 }

@@ -10,7 +10,7 @@ import { upstreamOf } from '../document/references.ts'
 import { shapeOf } from '../document/schema.ts'
 import { freeId } from '../document/source.ts'
 import type { Path, WorkflowNode } from '../document/workflow-document.ts'
-import { useEditor } from '../editor-context.ts'
+import { useEditor, useProblems } from '../editor-context.ts'
 import { ResultPreview } from '../run/result-preview.tsx'
 import { DraftField, NameField } from './draft-field.tsx'
 import { NodeSettings } from './node-settings.tsx'
@@ -20,7 +20,8 @@ import { ValueField } from './value-field.tsx'
 
 /** Everything that a node says, as a form. */
 export function NodePanel({ node }: { node: WorkflowNode }) {
-  const { apply, readOnly, reveal, tasks, problems, runs, workflow } = useEditor()
+  const { apply, readOnly, reveal, tasks, runs, workflow } = useEditor()
+  const problems = useProblems()
   const [picking, setPicking] = useState<Path>()
   const { id } = node
   const task = tasks.get(node.task)

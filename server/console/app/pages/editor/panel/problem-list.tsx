@@ -1,14 +1,15 @@
 import { Badge } from '../../../components/badge.tsx'
 import { Notice } from '../../../components/notice.tsx'
 import { editorText } from '../../../text/editor.ts'
-import { useEditor } from '../editor-context.ts'
+import { useEditor, useProblems } from '../editor-context.ts'
 
 /** Most problems that are listed at once. */
 const maxShown = 100
 
 /** All problems; each leads to its node and its line. */
 export function ProblemList({ failure, show }: { failure: string | undefined; show: (line: number) => void }) {
-  const { problems, reveal } = useEditor()
+  const { reveal } = useEditor()
+  const problems = useProblems()
   if (failure) return <Notice kind="warning">{failure}</Notice>
   if (problems.length === 0) return <p>{editorText.noProblems}</p>
   return (

@@ -10,7 +10,7 @@ import { nodePath, setValue } from '../document/edits.ts'
 import { outputText } from '../document/references.ts'
 import { fieldKind, firstValue, shapeOf } from '../document/schema.ts'
 import { isRecord, type Path } from '../document/workflow-document.ts'
-import { useEditor } from '../editor-context.ts'
+import { useEditor, useProblems } from '../editor-context.ts'
 import { DraftArea, DraftField, numberIn } from './draft-field.tsx'
 
 export interface ValueFacts {
@@ -28,7 +28,8 @@ export interface ValueFacts {
 /** The field for one input, by its schema and its present value. */
 export function ValueField(facts: ValueFacts) {
   const { node, path, schema, root, value, pick } = facts
-  const { apply, readOnly, problems } = useEditor()
+  const { apply, readOnly } = useEditor()
+  const problems = useProblems()
   const shape = shapeOf(schema, root)
   const name = outputText(path)
   const key = path.join('\n')

@@ -6,7 +6,7 @@ import { editorText } from '../../../text/editor.ts'
 import { type Edit, removeParameter, renameParameter, setParameterType, setValue } from '../document/edits.ts'
 import { freeId } from '../document/source.ts'
 import type { Parameter } from '../document/workflow-document.ts'
-import { useEditor } from '../editor-context.ts'
+import { useEditor, useProblems } from '../editor-context.ts'
 import { DraftArea, DraftField, NameField, numberIn } from './draft-field.tsx'
 import { optionsOf } from './node-settings.tsx'
 import { PropertiesHeading } from './properties-heading.tsx'
@@ -18,7 +18,8 @@ const named = (values: readonly string[]) => values.map(value => ({ value, name:
 
 /** What is said of the workflow as a whole. */
 export function WorkflowPanel() {
-  const { workflow, apply, readOnly, problems } = useEditor()
+  const { workflow, apply, readOnly } = useEditor()
+  const problems = useProblems()
   const set = (field: string, value: unknown) => apply(setValue([field], value), field)
   const disabled = readOnly
   const errorOf = (field: string) => problems.find(problem => !problem.node && problem.field === field)?.message
@@ -92,7 +93,8 @@ function Parameters() {
 }
 
 function ParameterForm({ name, parameter }: { name: string; parameter: Parameter }) {
-  const { apply, readOnly, problems } = useEditor()
+  const { apply, readOnly } = useEditor()
+  const problems = useProblems()
   const change = (edit: Edit, field: string) => apply(edit, `${name} ${field}`)
   const set = (field: string, value: unknown) => change(setValue(['parameters', name, field], value), field)
   const wrong = problems.filter(
