@@ -15,14 +15,24 @@ export interface Ports {
   outputs: OutputPort[]
 }
 
-const trees = new WeakMap<object, Output[]>()
-
-/** The result of a task as a tree, read once for each schema. */
-export function outputTree({ output_schema: schema }: Pick<TaskFacts, 'output_schema'>): Output[] {
-  let tree = trees.get(schema)
-  if (!tree) trees.set(schema, (tree = outputsOf(schema)))
-  return tree
+interface Result {
+  tree: Output[]
+  main: Output | undefined
 }
+const results = new WeakMap<object, Result>()
+
+/** What is in the result of a task, read once for each schema: hundreds of nodes may have one task. */
+function resultOf({ output_schema: schema }: Pick<TaskFacts, 'output_schema'>): Result {
+  let result = results.get(schema)
+  if (!result) {
+    const tree = outputsOf(schema)
+    results.set(schema, (result = { tree, main: mainOutput(tree) }))
+  }
+  return result
+}
+
+/** The result of a task as a tree. */
+export const outputTree = (task: Pick<TaskFacts, 'output_schema'>): Output[] => resultOf(task).tree
 
 /**
  * The ports that a node shows: its required and filled inputs, its main output, and whatever a reference or `outputs`
@@ -43,8 +53,7 @@ export function portsOf(
       known.add(inputHandle(input))
       inputs.push({ path: input, required: false })
     }
-  const tree = task ? outputTree(task) : []
-  const main = mainOutput(tree)
+  const { tree, main } = task ? resultOf(task) : { tree: [], main: undefined }
   const outputs = new Map<string, OutputPort>()
   const add = (port: OutputPort) => void (outputs.has(port.path) || outputs.set(port.path, port))
   const branches = all.outputs ? branchesOf(tree, 0) : []

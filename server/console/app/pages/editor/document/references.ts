@@ -109,19 +109,47 @@ export function linksOf({ nodes }: Pick<Workflow, 'nodes'>): Link[] {
   return links
 }
 
-/** Ids of the nodes that run before a node: over edges and references, however far. */
-export function upstreamOf(workflow: Pick<Workflow, 'nodes' | 'edges'>, id: string): Set<string> {
-  const before = new Map<string, string[]>()
-  const add = (from: string, to: string) => before.set(to, [...(before.get(to) ?? []), from])
-  for (const { from, to } of workflow.edges) add(from, to)
-  for (const { from, to } of linksOf(workflow)) if (from !== undefined) add(from, to)
+/** Ids by the id of the node that they stand directly before or after. */
+interface Neighbours {
+  before: Map<string, string[]>
+  after: Map<string, string[]>
+}
+type Graph = Pick<Workflow, 'nodes' | 'edges'>
+const known = new WeakMap<Graph, Neighbours>()
+
+/** Reads the order of a workflow once, because it may be asked for each of hundreds of nodes. */
+function neighboursOf(workflow: Graph): Neighbours {
+  let found = known.get(workflow)
+  if (found) return found
+  found = { before: new Map(), after: new Map() }
+  const add = (to: Map<string, string[]>, id: string, one: string) => {
+    const there = to.get(id)
+    if (there) there.push(one)
+    else to.set(id, [one])
+  }
+  for (const { from, to } of [...workflow.edges, ...linksOf(workflow)])
+    if (from !== undefined) {
+      add(found.before, to, from)
+      add(found.after, from, to)
+    }
+  known.set(workflow, found)
+  return found
+}
+
+function reached(neighbours: ReadonlyMap<string, readonly string[]>, id: string): Set<string> {
   const found = new Set<string>()
   const open = [id]
   for (let next = open.pop(); next !== undefined; next = open.pop())
-    for (const one of before.get(next) ?? [])
+    for (const one of neighbours.get(next) ?? [])
       if (!found.has(one)) {
         found.add(one)
         open.push(one)
       }
   return found
 }
+
+/** Ids of the nodes that run before a node: over edges and references, however far. */
+export const upstreamOf = (workflow: Graph, id: string): Set<string> => reached(neighboursOf(workflow).before, id)
+
+/** Ids of the nodes that run after it. */
+export const downstreamOf = (workflow: Graph, id: string): Set<string> => reached(neighboursOf(workflow).after, id)

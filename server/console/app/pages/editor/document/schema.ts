@@ -33,8 +33,18 @@ export function fieldKind(value: unknown, kinds: readonly Kind[]): Kind {
   return kinds[0] ?? 'any'
 }
 
-/** Reads a schema; `root` has the definitions that it refers to. */
-export function shapeOf(schema: JsonSchema, root: JsonSchema): Shape {
+/** By whole schemas, of which each node of a task has the same. */
+const shapes = new WeakMap<JsonSchema, Shape>()
+
+/** Reads a schema; `root` has the definitions that it refers to. What it returns is shared. */
+export function shapeOf(schema: JsonSchema, root: JsonSchema): Readonly<Shape> {
+  if (schema !== root) return readShape(schema, root)
+  let shape = shapes.get(schema)
+  if (!shape) shapes.set(schema, (shape = readShape(schema, root)))
+  return shape
+}
+
+function readShape(schema: JsonSchema, root: JsonSchema): Shape {
   const shape: Shape = {
     kinds: [],
     description: '',

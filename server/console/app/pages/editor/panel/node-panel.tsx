@@ -6,7 +6,7 @@ import { SelectField } from '../../../components/choice.tsx'
 import { Notice } from '../../../components/notice.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { addEdge, duplicateNode, nodePath, removeEdge, removeNodes, renameNode, setValue } from '../document/edits.ts'
-import { upstreamOf } from '../document/references.ts'
+import { downstreamOf } from '../document/references.ts'
 import { shapeOf } from '../document/schema.ts'
 import { freeId } from '../document/source.ts'
 import type { Path, WorkflowNode } from '../document/workflow-document.ts'
@@ -143,9 +143,8 @@ function More({ count, children }: { count: number; children: () => React.ReactN
 function Order({ node: { id } }: { node: WorkflowNode }) {
   const { workflow, apply, readOnly } = useEditor()
   const before = workflow.edges.filter(edge => edge.to === id).map(({ from }) => from)
-  const offered = workflow.nodes.filter(
-    node => node.id !== id && !before.includes(node.id) && !upstreamOf(workflow, node.id).has(id),
-  )
+  const after = downstreamOf(workflow, id)
+  const offered = workflow.nodes.filter(node => node.id !== id && !before.includes(node.id) && !after.has(node.id))
   return (
     <section aria-label={editorText.after} className="space-y-2">
       <h3 className="font-medium">{editorText.after}</h3>

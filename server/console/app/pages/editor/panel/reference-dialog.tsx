@@ -2,7 +2,7 @@ import { Dialog } from '../../../components/dialog.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { connect, parameterReference } from '../document/edits.ts'
 import { outputTree } from '../document/ports.ts'
-import { outputReference, outputText, upstreamOf } from '../document/references.ts'
+import { downstreamOf, outputReference, outputText } from '../document/references.ts'
 import { mainOutput, type Output } from '../document/schema.ts'
 import type { Path } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
@@ -12,7 +12,8 @@ const itemClass = 'hover:bg-raised flex w-full items-baseline gap-2 rounded px-2
 /** Chooses where an input takes its value from: the same as dragging an output to it, for the keyboard too. */
 export function ReferenceDialog({ node, path, close }: { node: string; path: Path; close: () => void }) {
   const { workflow, tasks, apply } = useEditor()
-  const sources = workflow.nodes.filter(({ id }) => id !== node && !upstreamOf(workflow, id).has(node))
+  const after = downstreamOf(workflow, node)
+  const sources = workflow.nodes.filter(({ id }) => id !== node && !after.has(id))
   const choose = (reference: string) => {
     apply(connect(node, path, reference))
     close()

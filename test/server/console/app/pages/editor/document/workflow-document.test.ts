@@ -13,6 +13,7 @@ import {
   undone,
 } from '../../../../../../../server/console/app/pages/editor/document/history.ts'
 import {
+  downstreamOf,
   isReference,
   linksOf,
   referencesIn,
@@ -77,6 +78,8 @@ test('links and the nodes before a node follow from references and edges', () =>
     ['a', 'status', 'b', 'prompt'],
   ])
   expect([...upstreamOf(workflow, 'c')]).toEqual(['b', 'a'])
+  expect([...downstreamOf(workflow, 'a')].toSorted()).toEqual(['b', 'c'])
+  expect([...downstreamOf(workflow, 'c')]).toEqual([])
 })
 
 test.each([
