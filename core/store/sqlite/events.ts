@@ -2,7 +2,7 @@ import type { OrganizationEvent, OrganizationEventType } from '../organization-e
 import type { JobError, JobEvent, JobEventType } from '../store.ts'
 import type { ExecutionEvent, ExecutionEventType } from '../workflows.ts'
 import type { Connection } from './database.ts'
-import type { WebhookOutbox } from './webhook-outbox.ts'
+import type { StoredEvent, WebhookOutbox } from './webhook-outbox.ts'
 
 /** The columns of a job that is to be tried again. */
 interface RetriedRow {
@@ -33,6 +33,14 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
   let last: number | undefined
   const next = (): number => (last = (last ?? read.get()!) + 1)
 
+  /** Inserts an event with the JSON text that belongs to it, and its deliveries. */
+  function record(event: Omit<StoredEvent, 'sequence'>, text: string | null = null): void {
+    const { number, organizationId, type, attempt, at, execution, node } = event
+    const sequence = next()
+    insert.run(sequence, number, organizationId, type, attempt, at, execution, node, text)
+    outbox.add({ sequence, ...event })
+  }
+
   return {
     /** Adds an event of a job; with `execution` and `node` if it is a node's job. */
     add(
@@ -44,21 +52,13 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
       execution: number | null = null,
       node: number | null = null,
     ): void {
-      const sequence = next()
-      insert.run(sequence, number, organizationId, type, attempt, at, execution, node, null)
-      outbox.add({ sequence, number, organizationId, type, attempt, at, execution, node })
+      record({ number, organizationId, type, attempt, at, execution, node })
     },
     /** Adds the event of a job that waits again. `error`: why its attempt failed; null if the attempt was given back. */
-    addRetry(
-      { number, organization_id, attempt, execution, node }: RetriedRow,
-      at: number,
-      error: JobError | null,
-    ): void {
-      const sequence = next()
-      const [type, organizationId] = ['job.retrying', organization_id]
-      const data = error && JSON.stringify(error)
-      insert.run(sequence, number, organizationId, type, attempt, at, execution, node, data)
-      outbox.add({ sequence, number, organizationId, type, attempt, at, execution, node })
+    addRetry(row: RetriedRow, at: number, error: JobError | null): void {
+      const { number, organization_id: organizationId, attempt, execution, node } = row
+      const event = { number, organizationId, type: 'job.retrying', attempt, at, execution, node }
+      record(event, error && JSON.stringify(error))
     },
     /** Adds an event of an execution, or of a node that has no job. */
     addOfExecution(
@@ -68,15 +68,12 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
       at: number,
       node: number | null = null,
     ): void {
-      const sequence = next()
-      insert.run(sequence, null, organizationId, type, 0, at, execution, node, null)
-      outbox.add({ sequence, number: null, organizationId, type, attempt: 0, at, execution, node })
+      record({ number: null, organizationId, type, attempt: 0, at, execution, node })
     },
     /** Adds an event of the organization itself; `data` describes it. */
     addOfOrganization(organizationId: string, type: OrganizationEventType, data: object, at: number): void {
-      const sequence = next()
-      insert.run(sequence, null, organizationId, type, 0, at, null, null, JSON.stringify(data))
-      outbox.add({ sequence, number: null, organizationId, type, attempt: 0, at, execution: null, node: null, data })
+      const event = { number: null, organizationId, type, attempt: 0, at, execution: null, node: null, data }
+      record(event, JSON.stringify(data))
     },
     /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
