@@ -54,12 +54,12 @@ test.each(Object.keys(rooms))('%s imports only what it may know', room => {
   expect(wrong).toEqual([])
 })
 
-test('only cli/app.ts knows the server and the GPUs at once', () => {
+test('only cli/server/app.ts knows the server and the GPUs at once', () => {
   const both = sources.filter(path => {
     const imports = importsOf(path)
     return imports.some(to => to.startsWith('server/')) && imports.some(to => to.startsWith('gpu/'))
   })
-  expect(both).toEqual(['cli/app.ts'])
+  expect(both).toEqual(['cli/server/app.ts'])
 })
 
 /** The folders of core, lowest first, after its root files `.`: a folder may import those before it. */
@@ -113,6 +113,50 @@ test('no two folders of core import each other', () => {
   expect(mutual).toEqual([])
 })
 
+/** The folders of cli, lowest first. Its root files are above all: main.ts starts the program. */
+const commandLineOrder = [
+  'terminal',
+  'client',
+  'help',
+  'accounts',
+  'tokens',
+  'webhooks',
+  'usage',
+  'users',
+  'status',
+  'files',
+  'audio',
+  'batches',
+  'chat',
+  'jobs',
+  'serve',
+  'logs',
+  'service',
+  'config',
+  'models',
+  'engines',
+  'doctor',
+  'generation',
+  'workflows',
+  'executions',
+  'completion',
+  'server',
+  'commands',
+  '.',
+]
+
+test('inside cli, every folder has its place, and lower folders never import higher ones, types counted', () => {
+  const own = sources.filter(path => path.startsWith('cli/'))
+  expect([...new Set(own.map(folderOf))].toSorted()).toEqual(commandLineOrder.toSorted())
+  const place = (path: string) => commandLineOrder.indexOf(folderOf(path))
+  const wrong = own.flatMap(path =>
+    importsOf(path)
+      .filter(to => to.startsWith('cli/') && place(to) > place(path))
+      .map(to => `${path} imports ${to}`),
+  )
+  expect(wrong).toEqual([])
+})
+
 test('no file and no folder is a drawer', () => {
   const drawer = /^(utils?|helpers?|common|misc|shared|lib|types|interfaces|services|managers|controllers)(\.[a-z]+)*$/
   expect(files.filter(path => path.split('/').some(part => drawer.test(part)))).toEqual([])
@@ -120,8 +164,8 @@ test('no file and no folder is a drawer', () => {
 
 /** Longer because they hold one concept. */
 const longFiles: Record<string, string> = {
-  'cli/app.ts': 'the composition root: it names every part once',
-  'cli/program.ts': 'the table of the commands',
+  'cli/server/app.ts': 'the composition root: it names every part once',
+  'cli/commands/program.ts': 'the table of the commands',
   'core/store/sqlite/assemble.ts': 'the store: one line for each of its methods',
   'core/store/store.ts': 'the seam of the store: one contract',
   'core/store/sqlite/migrations/001-initial-schema.ts': 'one migration, which is never edited',
@@ -164,7 +208,7 @@ test('SQL is written in core/store only', () => {
 test('the environment is read in one place', () => {
   // The launchers of the program itself ask before any configuration exists. Samples are code that people run.
   const allowed =
-    /^(server\/console\/app\/pages\/playground\/samples|core\/config|core\/assets|core\/extract\w*|cli\/main|cli\/terminal|bin\/.*)\.ts$/
+    /^(server\/console\/app\/pages\/playground\/samples|core\/config|core\/assets|core\/extract\w*|cli\/main|bin\/.*)\.ts$/
   expect(
     sources.filter(
       path => /process\.env\b/.test(read(path)) && !allowed.test(path) && !path.startsWith('core/assets/'),
