@@ -8,6 +8,7 @@ import { openTokenLimiter } from '../../core/accounts/token-limiter.ts'
 import { openUsageReports } from '../../core/accounts/usage-report.ts'
 import { openSpend } from '../../core/admission/spend.ts'
 import { readBodyValue } from '../../core/cpu/body-work.ts'
+import { isId } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { type Actor, scopes } from '../../core/store/store.ts'
@@ -35,7 +36,7 @@ import { type Installation, openInstallation } from './installation.ts'
  * or without a running server. No socket is opened: a connection is a pair of streams. The caller is the user of the
  * operating system, who owns the machine; a token of the client is the id of the organization that it acts for.
  */
-export async function openInProcess(dataDir: string): Promise<{ client: Client; close(): Promise<void> }> {
+export async function openInProcess(dataDir: string): Promise<{ client: Client; close: () => Promise<void> }> {
   const installation = await openInstallation(dataDir)
   try {
     const { owners, close } = await openOwners(dataDir, installation)
@@ -69,6 +70,8 @@ export async function openInProcess(dataDir: string): Promise<{ client: Client; 
     throw thrown
   }
 }
+
+const isOrganizationId = (name: string): boolean => name.startsWith('org_') && isId(name)
 
 /** Stands for a token where the route names the organization. */
 const anyOrganization = 'none'
@@ -129,7 +132,7 @@ async function openOwners(dataDir: string, { accounts, organizations, store, key
       ...organizations,
       // Without a name, an id is the name.
       create: (...[options, by]: Parameters<typeof organizations.create>) =>
-        organizations.create(/^org_/.test(options.name) ? { id: options.name, ...options } : options, by),
+        organizations.create(isOrganizationId(options.name) ? { id: options.name, ...options } : options, by),
     },
     spend: await openSpend({ store, plans, currency: config.currency, log }),
     usage: openUsageReports({ store, currency: config.currency }),
@@ -137,7 +140,7 @@ async function openOwners(dataDir: string, { accounts, organizations, store, key
       ...endpoints,
       create: (...[options, by]: Parameters<typeof endpoints.create>) =>
         endpoints.create({ ...options, origin: config.public_url ?? null }, by),
-      test: messages.test,
+      test: (...message: Parameters<typeof messages.test>) => messages.test(...message),
     },
     cpu: { readBody: readBodyValue },
     jobs: { calls: { cancelAll: () => 0, runningOf: () => 0 } },
@@ -150,7 +153,7 @@ async function openOwners(dataDir: string, { accounts, organizations, store, key
   }
   return {
     owners: owners as unknown as Owners,
-    async close() {
+    close: async () => {
       await messages.close()
       await close()
     },

@@ -109,7 +109,7 @@ export function openTokenClient(client: Client) {
       return allPages(async (after, limit) => {
         const query = { limit, status: options.status, after }
         const page = await dataOf(api.GET(tokens, { params: { path, query } }))
-        return { ...page, entries: page.tokens.map(({ spend: _, ...token }) => token) }
+        return { ...page, entries: page.tokens.map(withoutSpend) }
       })
     },
 
@@ -124,8 +124,7 @@ export function openTokenClient(client: Client) {
         user_id: await userIdOf(path.organization, user),
         ...fields,
       }
-      const { spend: _, ...token } = (await dataOf(api.PATCH(one, { params: { path, ...forced(force) }, body }))).token
-      return token
+      return withoutSpend((await dataOf(api.PATCH(one, { params: { path, ...forced(force) }, body }))).token)
     },
 
     /** Throws Failure `not_found`, or `conflict` when `force` is necessary. */
@@ -140,6 +139,10 @@ export function openTokenClient(client: Client) {
   }
 }
 export type TokenClient = ReturnType<typeof openTokenClient>
+
+function withoutSpend({ spend: _spend, ...token }: TokenView & { spend?: unknown }): TokenView {
+  return token
+}
 
 const forced = (force: boolean) => (force ? { query: { force: 'true' } } : {})
 
