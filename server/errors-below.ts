@@ -1,10 +1,10 @@
-import { anthropicErrors } from './anthropic/errors.ts'
-import { falErrors } from './fal/errors.ts'
-import { ollamaErrors } from './ollama/errors.ts'
-import { replicateErrors } from './replicate/errors.ts'
-import type { RouteErrors } from './route.ts'
-import { slugErrors } from './slug/errors.ts'
-import { cohereErrors } from './std/cohere-errors.ts'
+import type { RouteErrors } from './http/request/route.ts'
+import { anthropicErrors } from './surfaces/anthropic/errors.ts'
+import { cohereErrors } from './surfaces/cohere/errors.ts'
+import { falErrors } from './surfaces/fal/errors.ts'
+import { ollamaErrors } from './surfaces/ollama/errors.ts'
+import { replicateErrors } from './surfaces/replicate/errors.ts'
+import { slugErrors } from './surfaces/slug/errors.ts'
 
 /** The error formats of paths that are other vendors' APIs as a whole. */
 const prefixes: readonly (readonly [path: string, errors: RouteErrors])[] = [

@@ -293,16 +293,16 @@ test.each([
 test('a function of the server is given the owners that it needs, and no more', () => {
   const files = sources.filter(path => path.startsWith('server/'))
   expect(files.filter(path => bypassesOwners.test(read(path)))).toEqual([])
-  expect(read('server/call.ts')).not.toMatch(/^\s+(readonly\s+)?#?owners\b|\bthis\.#?owners\b/m)
+  expect(read('server/http/request/call.ts')).not.toMatch(/^\s+(readonly\s+)?#?owners\b|\bthis\.#?owners\b/m)
   // The server assembles all owners, and the table of routes passes them on.
   const takeAll = ['server/routes.ts', 'server/server.ts']
   expect(files.filter(path => /:\s*(Readonly<)?Owners\b(?!\[)/.test(read(path))).sort()).toEqual(takeAll)
 })
 
 test('no handler uses the store', () => {
-  expect(read('server/owners.ts')).not.toMatch(/^\s+store\b/m)
+  expect(read('server/http/request/owners.ts')).not.toMatch(/^\s+store\b/m)
   // Idempotency records are the server's own; metrics count what the store has done.
-  const allowed = ['server/idempotency.ts', 'server/metrics.ts', 'server/server.ts']
+  const allowed = ['server/http/request/idempotency.ts', 'server/metrics/metrics.ts', 'server/server.ts']
   const named = sources.filter(path => path.startsWith('server/') && /^import type \{[^}]*\bStore\b/m.test(read(path)))
   expect(named.sort()).toEqual(allowed)
 })

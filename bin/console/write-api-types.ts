@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { openapi } from '../../server/openapi.ts'
+import { openapi } from '../../server/docs/openapi.ts'
 import { routeTable } from '../../server/routes.ts'
 import { root } from '../bundle.ts'
 import { type ApiDescription, apiTypes } from './api-types.ts'

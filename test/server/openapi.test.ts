@@ -1,12 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openapi } from '../../server/docs/openapi.ts'
 import { templateOf } from '../../server/docs/operation.ts'
-import { openapi } from '../../server/openapi.ts'
 import { routeTable } from '../../server/routes.ts'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
 import { compiler, type Description, operationsOf, resolved, type Schema } from './_reference.ts'
-import { toneModel } from './std/_speech.ts'
+import { toneModel } from './surfaces/openai/_speech.ts'
 
 const routes = routeTable()
 

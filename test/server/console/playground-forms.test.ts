@@ -22,7 +22,7 @@ import {
   fieldsOf,
   requestOf,
 } from '../../../server/console/app/pages/playground/form/fields.ts'
-import { schemasOfTask } from '../../../server/task-schemas.ts'
+import { schemasOfTask } from '../../../server/views/task-schemas.ts'
 
 /** What the playground does without a browser: forms of the real tasks, conversations, results. */
 const formTask = (id: (typeof tasks)[number]): FormTask => {

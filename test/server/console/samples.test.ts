@@ -8,7 +8,7 @@ import { findProgram } from '../../../gpu/launcher/program.ts'
 import { languages, type SampleRequest, sampleOf } from '../../../server/console/app/pages/playground/samples.ts'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 import { hasFfmpeg } from '../../_ffmpeg.ts'
-import { toneModel } from '../std/_speech.ts'
+import { toneModel } from '../surfaces/openai/_speech.ts'
 
 /** The code samples of the playground, each executed as a person would. */
 let app: TestApp
