@@ -3,7 +3,7 @@ import {
   AnthropicCountRequest,
   AnthropicMessage,
   AnthropicRequest,
-} from '../../core/schemas/anthropic.ts'
+} from '../../core/dialects/anthropic/anthropic-schemas.ts'
 import { promptTokens } from '../../core/tasks/chat/prompt-tokens.ts'
 import { errorGroups } from '../docs/route-errors.ts'
 import type { Owners } from '../owners.ts'

@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { Failure } from '../../core/failure.ts'
+import { type LoadRequest, loadRequestOf } from '../../core/dialects/ollama/ollama-load.ts'
 import {
   OllamaChatRequest,
   OllamaEmbeddingsRequest,
   OllamaEmbedRequest,
   OllamaGenerateRequest,
-} from '../../core/schemas/ollama.ts'
-import { type LoadRequest, loadRequestOf } from '../../core/tasks/chat/ollama/ollama-load.ts'
+} from '../../core/dialects/ollama/ollama-schemas.ts'
+import { Failure } from '../../core/failure.ts'
 import { scopeRefusal } from '../auth.ts'
 import type { Call } from '../call.ts'
 import { errorGroups } from '../docs/route-errors.ts'
