@@ -73,6 +73,7 @@ const order = [
   'files',
   'cpu',
   'media',
+  'dialects',
   'tasks',
   'admission',
   'jobs',

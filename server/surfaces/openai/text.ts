@@ -1,6 +1,6 @@
+import { CohereChatRequest, CohereChatResponse } from '../../../core/dialects/cohere/cohere-chat-schemas.ts'
+import { CohereEmbedRequest, CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed-schemas.ts'
 import { ChatRequest, ChatResponse } from '../../../core/schemas/chat.ts'
-import { CohereChatRequest, CohereChatResponse } from '../../../core/schemas/cohere.ts'
-import { CohereEmbedRequest, CohereEmbedResponse } from '../../../core/schemas/cohere-embed.ts'
 import { CompletionRequest, CompletionResponse } from '../../../core/schemas/completion.ts'
 import { ModerationRequest, ModerationResponse } from '../../../core/schemas/moderation.ts'
 import {
