@@ -33,9 +33,9 @@ const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
     packages: /^(node:|zod$|h3$|listhen$|prom-client$|undici$|ws$|@fastify\/busboy$)/,
   },
   gpu: { own: /^(gpu|core)\//, packages: /^(node:|zod$|execa$|undici$|ws$|node-llama-cpp$|@huggingface\/jinja$)/ },
-  // What runs in the browser knows the rest only by the API.
+  // What runs in the browser knows the rest only by the API, except for the grammar of references, which it edits.
   [consoleFolder.slice(0, -1)]: {
-    own: /^server\/console\/app\//,
+    own: /^(server\/console\/app\/|core\/workflows\/references\.ts$)/,
     packages:
       /^(react(-dom\/client)?$|wouter$|lucide-react$|@tanstack\/react-(query|virtual)$|openapi-fetch$|eventsource-parser$|@xyflow\/react$|@dagrejs\/dagre$|uplot$|@codemirror\/[\w-]+$|@lezer\/highlight$|yaml$)/,
   },
@@ -52,6 +52,10 @@ test.each(Object.keys(rooms))('%s imports only what it may know', room => {
         .map(to => `${path} imports ${to}`),
     )
   expect(wrong).toEqual([])
+})
+
+test('the module of core that the console bundles imports nothing', () => {
+  expect(importsOf('core/workflows/references.ts')).toEqual([])
 })
 
 test('only cli/app.ts knows the server and the GPUs at once', () => {
