@@ -7,7 +7,7 @@ import { chatBodyOf, formedAnswer } from '../../../core/tasks/chat/chat-forms.ts
 import { nothingContinued } from '../../../core/tasks/chat/responses/continued.ts'
 import { type ImageResult, linkedImages } from '../../../core/tasks/image/image-result.ts'
 import { filesOf, hasFiles, shownResult } from '../../../core/tasks/registry.ts'
-import { readResult } from '../../http/answer/embedded.ts'
+import { readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 
 type Pieces = AsyncIterable<string | Uint8Array>
