@@ -1,8 +1,13 @@
 import { consoleRoutes } from './console/console-routes.ts'
 import { guideRoutes } from './docs/guide-routes.ts'
+import { referenceRoutes } from './docs/reference-routes.ts'
+import type { RouteErrors } from './http/request/endpoint.ts'
 import type { Owners } from './http/request/owners.ts'
 import type { Route } from './http/request/route.ts'
+import { anthropicErrors } from './surfaces/anthropic/errors.ts'
 import { anthropicRoutes } from './surfaces/anthropic/routes.ts'
+import { cohereErrors } from './surfaces/cohere/errors.ts'
+import { falErrors } from './surfaces/fal/errors.ts'
 import { falRoutes } from './surfaces/fal/routes.ts'
 import { mcpRoutes } from './surfaces/mcp/routes.ts'
 import { auditRoutes } from './surfaces/native/audit.ts'
@@ -36,6 +41,7 @@ import { webhookSecretRoutes } from './surfaces/native/webhook-secrets.ts'
 import { webhookRoutes } from './surfaces/native/webhooks.ts'
 import { workflowVersionRoutes } from './surfaces/native/workflow-versions.ts'
 import { workflowRoutes } from './surfaces/native/workflows.ts'
+import { ollamaErrors } from './surfaces/ollama/errors.ts'
 import { ollamaRoutes } from './surfaces/ollama/routes.ts'
 import { batchJobRoutes } from './surfaces/openai/batches.ts'
 import { stdFileRoutes } from './surfaces/openai/files.ts'
@@ -49,8 +55,10 @@ import { uploadRoutes } from './surfaces/openai/uploads.ts'
 import { videoRoutes } from './surfaces/openai/videos.ts'
 import { webhookEndpointRoutes } from './surfaces/openai/webhook-endpoints.ts'
 import { realtimeRoutes } from './surfaces/realtime/routes.ts'
+import { replicateErrors } from './surfaces/replicate/errors.ts'
 import { replicateRoutes } from './surfaces/replicate/routes.ts'
 import { batchRoutes } from './surfaces/slug/batch.ts'
+import { slugErrors } from './surfaces/slug/errors.ts'
 import { generateRoutes } from './surfaces/slug/generate.ts'
 import { requestRoutes } from './surfaces/slug/requests.ts'
 import { streamRoutes } from './surfaces/slug/stream.ts'
@@ -108,7 +116,8 @@ export function routes(owners: Owners): readonly Route[] {
     ...logRoutes(owners),
     ...systemHistoryRoutes(owners),
     ...systemInspectionRoutes(owners),
-    ...systemRoutes(() => all, owners),
+    ...systemRoutes(owners),
+    ...referenceRoutes(() => all),
     ...mcpRoutes(owners),
     ...guideRoutes(),
     ...consoleRoutes(owners),
@@ -118,3 +127,18 @@ export function routes(owners: Owners): readonly Route[] {
 
 /** Returns the table for reading only: the handlers must not be called. */
 export const routeTable = (): readonly Route[] => routes({} as Owners)
+
+/** The error formats of paths that are other vendors' APIs as a whole. */
+const prefixes: readonly (readonly [path: string, errors: RouteErrors])[] = [
+  ['/anthropic', anthropicErrors],
+  ['/fal', falErrors],
+  ['/ollama', ollamaErrors],
+  ['/replicate', replicateErrors],
+  ['/slug', slugErrors],
+  ['/std/v2', cohereErrors],
+  ['/v2', cohereErrors],
+]
+
+/** Returns the error format of requests that match no route; undefined below all other paths. */
+export const errorsBelow = (url = ''): RouteErrors | undefined =>
+  prefixes.find(([path]) => url.startsWith(path) && /^[/?]?$/.test(url.charAt(path.length)))?.[1]

@@ -20,13 +20,14 @@ import { answerFailure, type CallEvent, dispatch, endCall, interrupt } from './h
 import { openHttpApp } from './http/http-app.ts'
 import { tidy } from './http/path.ts'
 import type { Call } from './http/request/call.ts'
-import { openIdempotencyRecords } from './http/request/idempotency.ts'
+import { openIdempotencyRecords } from './http/request/idempotency-records.ts'
 import type { Owners } from './http/request/owners.ts'
 import { openStreamLimits } from './http/streams/stream-limits.ts'
-import { routes } from './routes.ts'
+import { errorsBelow, routes } from './routes.ts'
 import { belowRoot, falRoots } from './surfaces/fal/hosts.ts'
 import { partAddress } from './surfaces/fal/parts.ts'
 import { unproxied } from './surfaces/fal/proxy.ts'
+import { noEphemeralTokens } from './surfaces/realtime/ephemeral-tokens.ts'
 import { asksForWebSocket, responseOf } from './surfaces/realtime/upgrade.ts'
 
 /** Milliseconds after the last answer of a drain in which connections in the kernel's queue are still accepted. */
@@ -101,7 +102,8 @@ export async function openServer({
       routes: table,
       begin: (req, res) => ({ req, res, params: {}, call: undefined }),
       handle: (route, event) => dispatch(route, event, options),
-      onError: (thrown, event) => answerFailure(thrown, event, log),
+      explain: noEphemeralTokens,
+      onError: (thrown, event) => answerFailure(thrown, event, { log, errorsBelow }),
       end: event => endCall(event, options),
     })
   }

@@ -355,7 +355,7 @@ test('a function of the server is given the owners that it needs, and no more', 
 test('no handler uses the store', () => {
   expect(read('server/http/request/owners.ts')).not.toMatch(/^\s+store\b/m)
   // Idempotency records are the server's own; metrics count what the store has done.
-  const allowed = ['server/http/request/idempotency.ts', 'server/metrics/metrics.ts', 'server/server.ts']
+  const allowed = ['server/http/request/idempotency-records.ts', 'server/metrics/metrics.ts', 'server/server.ts']
   const named = sources.filter(path => path.startsWith('server/') && /^import type \{[^}]*\bStore\b/m.test(read(path)))
   expect(named.sort()).toEqual(allowed)
 })

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
 import { readAsset } from '../../core/assets.ts'
 import { Failure } from '../../core/failure.ts'
+import { ownPage } from '../http/answer/own-page.ts'
 import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { type Route, route } from '../http/request/route.ts'
-import { ownPage } from '../surfaces/native/system.ts'
 
 const tag = 'System'
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { FailureCode } from '../../core/failure.ts'
-import type { Route, RouteAnswer } from '../http/request/route.ts'
+import type { RouteAnswer } from '../http/request/endpoint.ts'
+import type { Route } from '../http/request/route.ts'
 import { commonCodes, errorCodesOf, statusOf } from '../http/request/route-errors.ts'
 import { emitted, reference } from '../views/json-schema.ts'
 import { errorCodes } from './error-codes.ts'

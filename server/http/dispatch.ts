@@ -5,23 +5,23 @@ import { newId } from '../../core/ids.ts'
 import type { Log } from '../../core/log.ts'
 import { failureOf } from '../../core/schemas/issues.ts'
 import type { SwapSet } from '../../core/swap-set.ts'
-import { errorsBelow } from '../errors-below.ts'
-import { takeCurlBody } from '../surfaces/ollama/curl-body.ts'
-import { loopbackCaller } from '../surfaces/ollama/loopback.ts'
 import { authenticate, credentialOf, scopeRefusal } from './access/auth.ts'
 import { rateHeaders } from './access/rate-headers.ts'
 import { sessionCredentialOf } from './access/session-cookie.ts'
-import { sendEmbedded } from './answer/embedded.ts'
+import { sendEmbedded } from './answer/send-embedded.ts'
 import { discardRest } from './body/body.ts'
+import { nameAsJson } from './body/form-as-json.ts'
 import { readJson } from './body/json-body.ts'
 import { clientAddress } from './connection/forwarded.ts'
 import type { RequestEvent } from './http-app.ts'
 import { Call } from './request/call.ts'
+import type { RouteErrors } from './request/endpoint.ts'
 import { errorAnswer, refuse } from './request/errors.ts'
+import { JsonText } from './request/json-text.ts'
 import type { Owners } from './request/owners.ts'
 import { type Query, queryOf } from './request/query.ts'
 import { askForRegion, regionIn } from './request/region.ts'
-import { JsonText, type Route } from './request/route.ts'
+import type { Route } from './request/route.ts'
 
 interface DispatchOptions {
   /** What dispatching itself needs, beyond the handlers. */
@@ -64,19 +64,19 @@ export async function dispatch(route: Route, event: CallEvent, { owners, calls }
   const call = (event.call = new Call(req, res, route, params, { ...owners, credential }))
   calls.add(call)
   try {
-    await handle(call, owners)
+    await handle(call, route, owners)
   } catch (thrown) {
     await discardRest(req)
     throw thrown
   }
 }
 
-async function handle(call: Call, owners: DispatchOptions['owners']): Promise<void> {
-  const { req, route, params } = call
+async function handle(call: Call, route: Route, owners: DispatchOptions['owners']): Promise<void> {
+  const { req, params } = call
   // With `metrics: token` a connection from this machine needs a token too.
   const access = route.scope === 'loopback' && owners.config.metrics === 'token' ? 'admin:read' : route.scope
   const caller =
-    loopbackCaller(call, route, owners) ??
+    (route.scope === 'public' ? undefined : route.callerWithoutToken?.(call, owners)) ??
     authenticate(call, access, owners.accounts, {
       wrong: owners.wrongTokens,
       address: clientAddress(req, owners.config.trusted_proxies),
@@ -85,7 +85,7 @@ async function handle(call: Call, owners: DispatchOptions['owners']): Promise<vo
     enter(call, caller, owners)
     askForRegion(call, regionIn(req.headers['x-region']))
   }
-  takeCurlBody(req, route)
+  if (route.formIsJson) nameAsJson(req)
   const query = queryOf(call)
   refuseUnknownQuery(route, query)
   if ('answer' in route) return route.answer(call)
@@ -114,8 +114,12 @@ function enter(call: Call, caller: Caller, { limiter, tokenLimiter }: Pick<Owner
   if (refused) throw refused
 }
 
-/** Answers a failed request in the error format of its route, or of its prefix if it has matched no route. */
-export function answerFailure(thrown: unknown, { call, req, res }: CallEvent, log: Log): void {
+/** Answers a failed request in the error format of its route, or that of `errorsBelow` if it has matched no route. */
+export function answerFailure(
+  thrown: unknown,
+  { call, req, res }: CallEvent,
+  { log, errorsBelow }: { log: Log; errorsBelow: (url: string | undefined) => RouteErrors | undefined },
+): void {
   const failure = Failure.from(thrown)
   if (call) fail(call, failure, log)
   else refuse(res, failure, newId('req'), errorsBelow(req.url))

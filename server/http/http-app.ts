@@ -17,6 +17,8 @@ export interface HttpAppOptions<E extends RequestEvent> {
   begin: (req: IncomingMessage, res: ServerResponse) => E
   /** Answers a request that matched the route. What it throws goes to `onError`. */
   handle: (route: Route, event: E) => Promise<void>
+  /** Says more about a URL that no route matches than that there is none. */
+  explain: (url: string, request: string) => Failure | undefined
   /** Answers a request with an error. Must not throw. */
   onError: (thrown: unknown, event: E) => void
   /** Runs after every request, answered or failed. Must not throw. */
@@ -31,7 +33,14 @@ const notFound = Symbol.for('h3.notFound')
  * event that h3's router needs, and handlers use the node request and response: the `Request`, `Headers` and URL of
  * h3's own event take 12 µs per request and load all of `fetch`, 6 MB at rest.
  */
-export function openHttpApp<E extends RequestEvent>({ routes, begin, handle, onError, end }: HttpAppOptions<E>) {
+export function openHttpApp<E extends RequestEvent>({
+  routes,
+  begin,
+  handle,
+  explain,
+  onError,
+  end,
+}: HttpAppOptions<E>) {
   const app = new H3({ silent: true, onError: (error, event) => onError(error, own<E>(event)) })
   const methods = new Map<string, Set<string>>()
   for (const route of routes)
@@ -56,7 +65,7 @@ export function openHttpApp<E extends RequestEvent>({ routes, begin, handle, onE
 
   async function answer(event: H3Event): Promise<void> {
     try {
-      if ((await app.handler(event)) === notFound) throw unknownUrl(own<E>(event))
+      if ((await app.handler(event)) === notFound) throw unknownUrl(own<E>(event), explain)
     } catch (thrown) {
       void fail(thrown, event)
     } finally {
@@ -102,15 +111,10 @@ function methodNotAllowed({ req, res }: RequestEvent, allowed: ReadonlySet<strin
   return new Failure('method_not_allowed', `${req.method} is not supported here. Use ${possible}.`)
 }
 
-/** Where OpenAI's clients create tokens for browsers. */
-const ephemeral = /^\/(?:std\/(?:openai\/)?)?v1\/realtime\/(?:client_secrets|(?:transcription_)?sessions)(?:[/?]|$)/
-
-function unknownUrl({ req: { method = 'GET', url = '/' } }: RequestEvent): Failure {
+function unknownUrl(
+  { req: { method = 'GET', url = '/' } }: RequestEvent,
+  explain: HttpAppOptions<RequestEvent>['explain'],
+): Failure {
   const request = `${method} ${url.split('?')[0]!.slice(0, 200)}`
-  if (ephemeral.test(url))
-    return new Failure(
-      'unknown_url',
-      `Tokens for browsers are not issued here (${request}): a token cannot create others with less than admin:write. Create one that expires, with 'infer token create'.`,
-    )
-  return new Failure('unknown_url', `Invalid URL (${request}). The reference is at /docs.`)
+  return explain(url, request) ?? new Failure('unknown_url', `Invalid URL (${request}). The reference is at /docs.`)
 }

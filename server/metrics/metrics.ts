@@ -4,8 +4,6 @@ import type { DeviceReadings, Fleet } from '../../core/models/fleet.ts'
 import type { Reload } from '../../core/models/reload.ts'
 import type { Store } from '../../core/store/store.ts'
 import type { Webhooks } from '../../core/webhooks/webhooks.ts'
-import type { Route } from '../http/request/route.ts'
-import type { Streams } from '../http/streams/streams.ts'
 import { CountedHistogram, type Distribution } from './histogram.ts'
 import type { Throughput } from './throughput.ts'
 import type { Timings } from './timings.ts'
@@ -16,11 +14,18 @@ export interface MetricSources {
   store: Pick<Store, 'stats' | 'jobs'>
   fleet: Pick<Fleet, 'snapshot'>
   jobs: Pick<Jobs, 'queueForecast'>
-  streams: Pick<Streams, 'count'>
+  /** Responses that are being streamed. */
+  streams: { readonly count: number }
   reload: Pick<Reload, 'status'>
   throughput: Pick<Throughput, 'totals'>
   timings: Pick<Timings, 'histograms'>
   webhooks: Pick<Webhooks, 'counts' | 'totals'>
+}
+
+/** A route, as its metrics name it. */
+interface CountedRoute {
+  method: string
+  path: string
 }
 
 /** Counters of what finished work has used besides tokens, by model. */
@@ -162,8 +167,8 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
   webhookMetrics(webhooks, { gauge, total })
 
   type Child = { counts: Map<number, { count: number }>; time: Distribution }
-  const children = new Map<Route, Child>()
-  const nameOf = (route: Route) => `${route.method} ${route.path}`
+  const children = new Map<CountedRoute, Child>()
+  const nameOf = (route: CountedRoute) => `${route.method} ${route.path}`
   total('infer_http_requests_total', 'Requests answered, by route and status.', ['route', 'status'], set => {
     for (const [route, { counts }] of children)
       for (const [status, { count }] of counts) set.inc({ route: nameOf(route), status: String(status) }, count)
@@ -171,7 +176,7 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
 
   return {
     /** Counts an answered request. */
-    answered(route: Route, status: number, elapsedMs: number): void {
+    answered(route: CountedRoute, status: number, elapsedMs: number): void {
       let child = children.get(route)
       if (!child) children.set(route, (child = { counts: new Map(), time: duration.under({ route: nameOf(route) }) }))
       let of = child.counts.get(status)

@@ -1,8 +1,8 @@
 import type { JobRecord } from '../../core/store/store.ts'
 import { hasFiles, shownResult as withAddresses } from '../../core/tasks/registry.ts'
 import { prune } from '../../core/workflows/prune.ts'
-import { Embedded, readResult } from '../http/answer/embedded.ts'
 import type { Call } from '../http/request/call.ts'
+import { Embedded, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
 
 type Stored = JobRecord['result']

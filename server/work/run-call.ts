@@ -4,7 +4,8 @@ import type { CallAttempt, RunningCall } from '../../core/jobs/call.ts'
 import type { Lease } from '../../core/models/fleet.ts'
 import type { Call } from '../http/request/call.ts'
 import { errorAnswer } from '../http/request/errors.ts'
-import { type Hold, keepUnrepeatable, type Unrepeatable } from '../http/request/idempotency.ts'
+import { keepUnrepeatable, type Unrepeatable } from '../http/request/idempotency.ts'
+import type { Hold } from '../http/request/idempotency-records.ts'
 import type { Owners } from '../http/request/owners.ts'
 
 export interface CallWork {

@@ -1,14 +1,20 @@
 import type { Accounts, Caller } from '../../../core/accounts/accounts.ts'
 import { Failure } from '../../../core/failure.ts'
 import { inTimeSlices } from '../../../core/time-slice.ts'
-import type { Call } from '../request/call.ts'
-import { scopeRefusal } from './auth.ts'
+import { type Access, scopeRefusal } from './auth.ts'
 
 /** Another process can change a token without notifying the server, so tokens are read this often. */
 const checkMs = 500
 
+/** A request whose response stays open. */
+export interface OpenRequest {
+  readonly organizationId: string | undefined
+  readonly credential: string | undefined
+  readonly route: { scope: Access }
+}
+
 interface Watched {
-  call: Call
+  call: OpenRequest
   end: (failure: Failure) => void
 }
 
@@ -59,7 +65,7 @@ export function openAccessWatch({ accounts }: { accounts: Pick<Accounts, 'authen
      * Returns the function that ends the watch; calling it again does nothing. Requests without a caller are not
      * watched.
      */
-    watch(call: Call, end: (failure: Failure) => void): () => void {
+    watch(call: OpenRequest, end: (failure: Failure) => void): () => void {
       if (call.organizationId === undefined) return () => {}
       const secret = call.credential
       const all = bySecret.get(secret) ?? new Set()

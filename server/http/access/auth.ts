@@ -3,7 +3,12 @@ import type { Accounts, Caller } from '../../../core/accounts/accounts.ts'
 import type { WrongTokenLimiter } from '../../../core/accounts/limiter.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Scope } from '../../../core/store/store.ts'
-import type { Access } from '../request/route.ts'
+
+/**
+ * Who may call a route: a token with one of the four scopes, `public` (no token), or `loopback` (a connection from this
+ * machine that no proxy forwarded, or else the scope admin:read).
+ */
+export type Access = Scope | 'public' | 'loopback'
 
 /** The secret that a request carries, under any of the names that clients use: Bearer, Key, X-API-Key, api-key. */
 export function credentialOf(headers: IncomingMessage['headers']): string | undefined {

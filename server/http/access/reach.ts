@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import type { Caller } from '../../../core/accounts/accounts.ts'
+import type { Organizations } from '../../../core/accounts/organizations.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Actor, Organization, Role, TokenLimits, User } from '../../../core/store/store.ts'
-import type { Call } from '../request/call.ts'
-import type { Owners } from '../request/owners.ts'
 import { ownsMachine } from './machine-owner.ts'
 
 /** The path parameter of an organization's routes. */
@@ -23,8 +23,8 @@ const absent = (id: string): Failure => new Failure('not_found', `There is no or
  */
 export async function reachOrganization(
   id: string,
-  call: Call,
-  { organizations }: Pick<Owners, 'organizations'>,
+  call: { caller: Caller },
+  { organizations }: { organizations: Organizations },
 ): Promise<Organization> {
   if (id !== call.caller.organizationId && !ownsMachine(call))
     throw new Failure(
@@ -39,8 +39,8 @@ export async function reachOrganization(
 /** The same for changes. Throws Failure `conflict` for an organization that was deleted. */
 export async function reachToChange(
   id: string,
-  call: Call,
-  owners: Pick<Owners, 'organizations'>,
+  call: { caller: Caller },
+  owners: { organizations: Organizations },
 ): Promise<Organization> {
   const organization = await reachOrganization(id, call, owners)
   if (organization.status === 'deleted')
@@ -49,7 +49,7 @@ export async function reachToChange(
 }
 
 /** The caller as the audit log names him. */
-export const actorOf = (call: Call): Actor => ({
+export const actorOf = (call: { caller: Caller; clientAddress: string }): Actor => ({
   kind: 'token',
   tokenId: call.caller.tokenId,
   userId: call.caller.token.userId,
@@ -70,9 +70,9 @@ export interface Granting {
  * itself alone.
  */
 export async function grantingOf(
-  call: Call,
+  call: { caller: Caller },
   organizationId: string,
-  { organizations }: Pick<Owners, 'organizations'>,
+  { organizations }: { organizations: Organizations },
 ): Promise<Granting> {
   const { token } = call.caller
   const own = organizationId === call.caller.organizationId

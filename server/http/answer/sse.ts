@@ -3,7 +3,7 @@ import { Failure } from '../../../core/failure.ts'
 import type { Call } from '../request/call.ts'
 import { accessEndEvent } from '../request/errors.ts'
 import type { WatchedStream } from '../streams/streams.ts'
-import type { Head } from './embedded.ts'
+import type { Head } from './send-embedded.ts'
 
 const stopping = () =>
   new Failure('shutting_down', 'The server is stopping and ended this stream. Send the request again in 5 s.', {

@@ -4,16 +4,28 @@ import type { Caller } from '../../../core/accounts/accounts.ts'
 import { Failure } from '../../../core/failure.ts'
 import { newId } from '../../../core/ids.ts'
 import type { MediaInput } from '../../../core/media/media.ts'
+import type { Config } from '../../../core/models/config.ts'
+import type { SteadyTime } from '../../../core/steady-time.ts'
 import type { SwapSetMember } from '../../../core/swap-set.ts'
+import type { AccessWatch } from '../access/access-watch.ts'
 import { clientAddress, originOf } from '../connection/forwarded.ts'
 import { commonHeaders } from '../connection/head.ts'
-import { pieceBytes } from '../streams/streams.ts'
-import type { Owners } from './owners.ts'
-import type { Route } from './route.ts'
+import type { StreamLimits } from '../streams/stream-limits.ts'
+import { pieceBytes, type Streams } from '../streams/streams.ts'
+import type { AnyEndpoint } from './endpoint.ts'
 
 const noFiles: ReadonlyMap<string, MediaInput> = new Map()
 const noTexts: ReadonlyMap<string, string> = new Map()
 const nothing = (): void => {}
+
+interface CallOptions {
+  access: AccessWatch
+  config: Pick<Config, 'public_url' | 'trusted_proxies'>
+  credential?: string | undefined
+  steady: SteadyTime
+  streamLimits: StreamLimits
+  streams: Streams
+}
 
 /** One request: its caller, its route, and the only code that writes its response head. */
 export class Call implements SwapSetMember {
@@ -23,15 +35,15 @@ export class Call implements SwapSetMember {
   /** The secret of the request, or the credential of its session; undefined if it has none. */
   readonly credential: string | undefined
   readonly res: ServerResponse
-  readonly route: Route
+  readonly route: AnyEndpoint
   readonly params: Record<string, string>
   /** Watches all streams. */
-  readonly streams: Owners['streams']
-  readonly steady: Owners['steady']
+  readonly streams: Streams
+  readonly steady: SteadyTime
   /** Watches the tokens of responses that stay open. */
-  readonly access: Owners['access']
+  readonly access: AccessWatch
   /** Bounds the event streams of its token and organization. */
-  readonly streamLimits: Owners['streamLimits']
+  readonly streamLimits: StreamLimits
   /** Index in the set of running calls. */
   setIndex = -1
   readonly #publicUrl: string | undefined
@@ -54,16 +66,9 @@ export class Call implements SwapSetMember {
   constructor(
     req: IncomingMessage,
     res: ServerResponse,
-    route: Route,
+    route: AnyEndpoint,
     params: Record<string, string>,
-    {
-      access,
-      config,
-      credential,
-      steady,
-      streamLimits,
-      streams,
-    }: Pick<Owners, 'access' | 'config' | 'steady' | 'streamLimits' | 'streams'> & { credential?: string | undefined },
+    { access, config, credential, steady, streamLimits, streams }: CallOptions,
   ) {
     this.credential = credential
     this.req = req
@@ -165,10 +170,8 @@ export class Call implements SwapSetMember {
 
   /** Writes the status line and headers. The body is written to `res` afterwards. */
   head(status: number, contentType: string, more: readonly string[] = []): void {
-    if (this.route.path.startsWith('/std/'))
-      this.#headers.push('openai-processing-ms', String(Math.round(this.elapsedMs)))
-    // Anthropic's clients read the id of the request from this header.
-    else if (this.route.path.startsWith('/anthropic/')) this.#headers.push('request-id', this.id)
+    const { answerHeaders } = this.route
+    if (answerHeaders) this.#headers.push(...answerHeaders(this))
     this.#headers.push('content-type', contentType, ...more)
     this.res.writeHead(status, this.#headers)
   }

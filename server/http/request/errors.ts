@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { Failure } from '../../../core/failure.ts'
 import { commonHeaders } from '../connection/head.ts'
-import type { RouteErrors } from './route.ts'
+import type { RouteErrors } from './endpoint.ts'
 
 /** Returns `x-should-retry` if the status alone would mislead the official clients about retrying. */
 const shouldRetry = (failure: Failure): 'true' | 'false' | undefined => {

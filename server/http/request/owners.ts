@@ -39,7 +39,7 @@ import type { AccessWatch } from '../access/access-watch.ts'
 import type { StreamLimits } from '../streams/stream-limits.ts'
 import type { Streams } from '../streams/streams.ts'
 import type { Call } from './call.ts'
-import type { IdempotencyRecords } from './idempotency.ts'
+import type { IdempotencyRecords } from './idempotency-records.ts'
 
 /**
  * The owners that handlers use. cli/app.ts opens them and passes them to the server. Each function declares those that

@@ -1,5 +1,5 @@
 import { type FailureCode, failures } from '../../../core/failure.ts'
-import type { Route } from './route.ts'
+import type { AnyEndpoint } from './endpoint.ts'
 
 /** Error codes that belong together, for the `errorCodes` of routes. */
 export const errorGroups = {
@@ -67,7 +67,7 @@ const ofBody: readonly FailureCode[] = [
 const ofServer: readonly FailureCode[] = ['invalid_host', 'internal_error', 'model_warming_up', 'shutting_down']
 
 /** Returns the codes that a route can answer, those that follow from its scope and its schemas included. */
-export function errorCodesOf(route: Route): ReadonlySet<FailureCode> {
+export function errorCodesOf(route: AnyEndpoint): ReadonlySet<FailureCode> {
   const { scope, body, form, query, path, errorCodes = [] } = route
   const refusesUnknown = path.startsWith('/api/') || path.startsWith('/slug/')
   return new Set<FailureCode>([
@@ -85,7 +85,7 @@ export function errorCodesOf(route: Route): ReadonlySet<FailureCode> {
  * Returns the status of a failure as the route answers it: fal's clients expect 422 for a wrong body, and Anthropic's 529
  * where others answer 503.
  */
-export function statusOf(code: FailureCode, { path, body }: Route): number {
+export function statusOf(code: FailureCode, { path, body }: AnyEndpoint): number {
   const { status } = failures[code]
   if (status === 503 && path.startsWith('/anthropic/')) return 529
   return status === 400 && body && path.startsWith('/fal/') ? 422 : status

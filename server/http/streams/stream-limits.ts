@@ -1,5 +1,6 @@
+import type { ServerResponse } from 'node:http'
+import type { Caller } from '../../../core/accounts/accounts.ts'
 import { Failure } from '../../../core/failure.ts'
-import type { Call } from '../request/call.ts'
 
 /**
  * Milliseconds before a refused reader should retry. Streams end when readers disconnect, which cannot be predicted.
@@ -21,8 +22,8 @@ export function openStreamLimits(limits: { streams_per_token: number; streams_pe
 
   return {
     /** Counts one more stream until the response of the call closes. Throws Failure `rate_limit` at a limit. */
-    take(call: Call): void {
-      const { organizationId, tokenId, token } = call.caller
+    take({ caller, disconnected, res }: { caller: Caller; disconnected: boolean; res: ServerResponse }): void {
+      const { organizationId, tokenId, token } = caller
       const bounds = [
         { id: tokenId, of: `token '${token.name}'`, name: 'streams_per_token' },
         { id: organizationId, of: `organization '${token.organizationName}'`, name: 'streams_per_organization' },
@@ -34,9 +35,9 @@ export function openStreamLimits(limits: { streams_per_token: number; streams_pe
             `The ${of} has ${limits[name]} event streams open, which is its limit. Close one, or raise limits.${name} in infer.yaml.`,
             { retryAfterMs: tryAgainMs, facts: { limit: `limits.${name}` } },
           )
-      if (call.disconnected) return
+      if (disconnected) return
       for (const { id } of bounds) add(id, 1)
-      call.res.once('close', () => {
+      res.once('close', () => {
         for (const { id } of bounds) add(id, -1)
       })
     },

@@ -1,9 +1,8 @@
-import { anthropicError, anthropicStatus } from '../../../core/dialects/anthropic/anthropic-error.ts'
 import type { Failure } from '../../../core/failure.ts'
-import type { Call } from '../../http/request/call.ts'
+import { anthropicError, anthropicStatus } from '../../../core/dialects/anthropic/anthropic-error.ts'
 
 /** Renders a failure in Anthropic's form. */
-export const anthropicErrors = (failure: Failure, call: Pick<Call, 'id'>) => ({
+export const anthropicErrors = (failure: Failure, call: { id: string }) => ({
   status: anthropicStatus(failure),
   body: anthropicError(failure, call.id),
 })

@@ -7,7 +7,7 @@ import { chatCompletion } from '../../../core/tasks/chat/chat-completion.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
-import { anthropicErrors } from './errors.ts'
+import { anthropicRoute } from './anthropic-route.ts'
 
 const ModelInfo = z
   .object({
@@ -49,13 +49,12 @@ const cursor = z.string().max(256).optional()
 
 export const anthropicModelRoutes = (owners: ModelOwners) => [
   route({
+    ...anthropicRoute,
     method: 'GET',
     path: '/anthropic/v1/models',
     scope: 'user:read',
-    tag: 'Anthropic',
     summary: 'List models (Anthropic)',
     description: 'Returns the models that answer chats and that the token may use.',
-    errors: anthropicErrors,
     query: z.object({
       limit: z.coerce.number().int().min(1).max(1000).default(20).describe('Most models to return. Default: 20.'),
       after_id: cursor.describe('Only models after the one with this id.'),
@@ -77,14 +76,13 @@ export const anthropicModelRoutes = (owners: ModelOwners) => [
     },
   }),
   route({
+    ...anthropicRoute,
     method: 'GET',
     path: '/anthropic/v1/models/**:id',
     scope: 'user:read',
-    tag: 'Anthropic',
     summary: 'Get model (Anthropic)',
     description: 'Returns one model that answers chats and that the token may use.',
     errorCodes: ['model_not_found'],
-    errors: anthropicErrors,
     params: z.object({ id: z.string().describe('Id of the model. It may contain `/`.') }),
     response: ModelInfo,
     handle({ params }, call) {

@@ -1,8 +1,8 @@
 import { Failure } from '../../../core/failure.ts'
 import type { FileRecord, JobRecord } from '../../../core/store/store.ts'
 import { filesOf } from '../../../core/tasks/registry.ts'
-import { readResult } from '../../http/answer/embedded.ts'
 import type { Call } from '../../http/request/call.ts'
+import { readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { resultText } from '../../views/job-record.ts'
 

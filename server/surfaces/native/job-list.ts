@@ -2,8 +2,9 @@ import { z } from 'zod'
 import { Task } from '../../../core/schemas/task.ts'
 import { jobStatuses } from '../../../core/store/store.ts'
 import { pageFields, pageLimit } from '../../http/answer/page.ts'
+import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { JsonText, route } from '../../http/request/route.ts'
+import { route } from '../../http/request/route.ts'
 import { isJobId, JobSummary, summaryText } from '../../views/job-record.ts'
 
 const when = z.coerce.number().int().min(0).optional()

@@ -4,8 +4,9 @@ import type { ModelDownload, ModelProposal } from '../../../core/models/model-ad
 import { Task } from '../../../core/schemas/task.ts'
 import { admitOwner } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'
+import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { JsonText, type Route, route } from '../../http/request/route.ts'
+import { type Route, route } from '../../http/request/route.ts'
 import { findModel } from './model-loading.ts'
 
 const tag = 'Models'

@@ -14,8 +14,8 @@ import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
 import { errorGroups } from '../../http/request/route-errors.ts'
 import { type InferenceOwners, inferAs } from '../../work/inference.ts'
-import { ollamaErrors } from './errors.ts'
-import { findOllamaModel, ollamaTag } from './models.ts'
+import { findOllamaModel } from './models.ts'
+import { ollamaRoute } from './ollama-route.ts'
 
 export type OllamaChatOwners = InferenceOwners & Pick<Owners, 'fleet'>
 
@@ -93,11 +93,10 @@ const answering =
   }
 
 const facts = {
+  ...ollamaRoute,
   method: 'POST',
   scope: 'user:write',
   bucket: 'jobs',
-  tag: ollamaTag,
-  errors: ollamaErrors,
 } as const
 const codes = [...errorGroups.submit, ...errorGroups.wait] as const
 const streamed =

@@ -4,7 +4,6 @@ import { Failure } from '../../../core/failure.ts'
 import type { Config } from '../../../core/models/config.ts'
 import { isLocal } from '../../http/access/auth.ts'
 import { hostName } from '../../http/connection/host.ts'
-import type { Route } from '../../http/request/route.ts'
 
 /** The names of this machine in a Host header. Another name may be one that a web page has rebound to it. */
 const ownName = /^(localhost|::1|127\.\d+\.\d+\.\d+)$/
@@ -21,17 +20,15 @@ export const isOwnProgram = (req: IncomingMessage): boolean =>
   ownName.test(hostName(req.headers.host ?? '') ?? '')
 
 /**
- * Returns the caller of a request below `/ollama` that comes without a token or session, as `ollama.loopback_token` allows;
+ * Returns the caller of a request that comes without a token or session, as `ollama.loopback_token` allows;
  * undefined for every other request, which authenticates itself. Throws Failure `missing_api_key`, also for a request
  * that the setting does not let in, and the codes of `accounts.authenticate`.
  */
 export function loopbackCaller(
   { req, credential }: { req: IncomingMessage; credential: string | undefined },
-  { path, scope }: Pick<Route, 'path' | 'scope'>,
   { accounts, config }: { accounts: Pick<Accounts, 'authenticateId'>; config: Pick<Config, 'ollama'> },
 ): Caller | undefined {
   const id = config.ollama.loopback_token
-  if (scope === 'public' || !path.startsWith('/ollama/')) return undefined
   if (credential !== undefined || req.headers.authorization !== undefined) return undefined
   if (id === undefined)
     throw new Failure(

@@ -10,10 +10,8 @@ import { didYouMean, nearestModels } from '../../../core/nearest.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
-import { ollamaErrors } from './errors.ts'
+import { ollamaRoute } from './ollama-route.ts'
 import { headerDetails, headerInfo } from './shown-header.ts'
-
-export const ollamaTag = 'Ollama'
 
 const Details = z
   .object({
@@ -144,12 +142,10 @@ const never = '2318-01-01T00:00:00.000Z'
 const expiryOf = ({ idle_ttl, replicas }: Model, { lastUsedAt }: ResidentSnapshot): string =>
   idle_ttl === 0 || replicas.min > 0 ? never : new Date(lastUsedAt + idle_ttl).toISOString()
 
-const facts = { tag: ollamaTag, errors: ollamaErrors } as const
-
 /** The routes that describe models in Ollama's form. */
 export const ollamaModelRoutes = (owners: ModelOwners) => [
   route({
-    ...facts,
+    ...ollamaRoute,
     method: 'GET',
     path: '/ollama/api/tags',
     scope: 'user:read',
@@ -167,7 +163,7 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
     },
   }),
   route({
-    ...facts,
+    ...ollamaRoute,
     method: 'GET',
     path: '/ollama/api/ps',
     scope: 'user:read',
@@ -193,7 +189,7 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
     },
   }),
   route({
-    ...facts,
+    ...ollamaRoute,
     method: 'POST',
     path: '/ollama/api/show',
     scope: 'user:read',

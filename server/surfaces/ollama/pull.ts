@@ -8,7 +8,7 @@ import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
 import { ollamaErrors } from './errors.ts'
-import { ollamaTag } from './models.ts'
+import { ollamaRoute } from './ollama-route.ts'
 
 export type OllamaPullOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'log' | 'modelPull'>
 
@@ -74,11 +74,11 @@ async function pull(call: Call, owners: OllamaPullOwners): Promise<void> {
 /** The route that downloads models. */
 export const ollamaPullRoutes = (owners: OllamaPullOwners) => [
   route({
+    ...ollamaRoute,
     method: 'POST',
     path: '/ollama/api/pull',
     scope: 'admin:write',
     bucket: 'api',
-    tag: ollamaTag,
     summary: 'Download model',
     description:
       'Downloads a model and adds it to `infer.yaml`, as `infer model add` does: a short name of the catalog, or a repository of the hub as `hf.co/owner/name`, with `:` and a quantization after it. The answer is lines of JSON with the progress. A client that disconnects stops the download; what has arrived is kept. Only for tokens of the organization that owns the machine.',
@@ -97,7 +97,6 @@ export const ollamaPullRoutes = (owners: OllamaPullOwners) => [
     body: Pull,
     example: { model: 'starter', stream: false },
     response: Status,
-    errors: ollamaErrors,
     answer: call => pull(call, owners),
   }),
 ]

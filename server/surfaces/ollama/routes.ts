@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { route } from '../../http/request/route.ts'
-import { ollamaErrors } from './errors.ts'
 import { type OllamaChatOwners, ollamaChatRoutes } from './generate.ts'
-import { ollamaModelRoutes, ollamaTag } from './models.ts'
+import { ollamaModelRoutes } from './models.ts'
+import { ollamaRoute } from './ollama-route.ts'
 import { type OllamaPullOwners, ollamaPullRoutes } from './pull.ts'
 
 /** The version of Ollama whose API these routes follow. Clients compare it with the one that they need. */
@@ -24,16 +24,15 @@ const refused = {
 
 const refusal = (what: string, method: 'POST' | 'DELETE', hint: string) =>
   route({
+    ...ollamaRoute,
     method,
     path: `/ollama/api/${what}`,
     scope: 'admin:write',
     bucket: 'api',
-    tag: ollamaTag,
     summary: `${method === 'DELETE' ? 'Delete' : what === 'push' ? 'Upload' : what === 'copy' ? 'Duplicate' : 'Create'} model`,
     description: `Always refused. ${hint}.`.replace(/\.\.$/, '.'),
     errorCodes: ['unsupported_parameter'],
     response: Refused,
-    errors: ollamaErrors,
     handle: () => {
       throw new Failure('unsupported_parameter', `/ollama/api/${what} is not supported here. ${hint}`)
     },
@@ -48,25 +47,23 @@ export const ollamaRoutes = (owners: OllamaChatOwners & OllamaPullOwners) => [
   ...ollamaPullRoutes(owners),
   ...Object.entries(refused).map(([what, [method, hint]]) => refusal(what, method, hint)),
   route({
+    ...ollamaRoute,
     method: 'GET',
     path: '/ollama',
     scope: 'public',
-    tag: ollamaTag,
     summary: 'Check liveness',
     description: `Answers \`${alive}\`, by which Ollama's clients find out whether there is a server.`,
     media: ['text/plain'],
-    errors: ollamaErrors,
     answer: call => call.send(200, alive, 'text/plain; charset=utf-8', ['cache-control', 'no-store']),
   }),
   route({
+    ...ollamaRoute,
     method: 'GET',
     path: '/ollama/api/version',
     scope: 'public',
-    tag: ollamaTag,
     summary: 'Get version',
     description: 'Returns the version of Ollama whose API this follows, not the version of infer.',
     response: Version,
-    errors: ollamaErrors,
     handle: () => ({ version: followed }),
   }),
 ]

@@ -7,7 +7,7 @@ import type { Task } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { type ImageResult, linkedImages } from '../../../core/tasks/image/image-result.ts'
 import { filesOf, hasFiles, shownResult } from '../../../core/tasks/registry.ts'
-import { readResult } from '../../http/answer/embedded.ts'
+import { readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 
 type Pieces = AsyncIterable<string | Uint8Array>

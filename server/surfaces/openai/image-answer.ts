@@ -4,12 +4,11 @@ import { queueIdOf } from '../../../core/ids.ts'
 import type { FileRecord, JobRecord } from '../../../core/store/store.ts'
 import type { ImageRequest } from '../../../core/tasks/image/image-request.ts'
 import { type ImageResult, linkedImages } from '../../../core/tasks/image/image-result.ts'
-import { Embedded, readResult } from '../../http/answer/embedded.ts'
 import { base64PiecesOf } from '../../http/answer/send-pieces.ts'
 import { sendJson } from '../../http/dispatch.ts'
 import type { Call } from '../../http/request/call.ts'
+import { Embedded, JsonText, readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { JsonText } from '../../http/request/route.ts'
 
 const quote = Buffer.from('"')
 

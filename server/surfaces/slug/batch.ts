@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { Call } from '../../http/request/call.ts'
-import { JsonText, route } from '../../http/request/route.ts'
+import { JsonText } from '../../http/request/json-text.ts'
+import { route } from '../../http/request/route.ts'
 import { slugErrors } from './errors.ts'
 import { bodyStatusOf, findRequest, queueStatusOf, requestView, type ViewOwners } from './view.ts'
 

@@ -1,33 +1,6 @@
-import { randomUUID } from 'node:crypto'
-import type { LargeResult } from '../../../core/store/store.ts'
 import type { Call } from '../request/call.ts'
+import type { Embedded } from '../request/json-text.ts'
 import { chunkBytes, piecesOf, sendPieces } from './send-pieces.ts'
-
-/**
- * A large piece of JSON in an answer. The text has a placeholder that no client can have sent. The bytes replace it
- * piece by piece when the answer is sent, so that they never block the event loop.
- */
-export class Embedded {
-  readonly source: LargeResult | (() => Promise<Uint8Array> | AsyncIterable<Uint8Array>)
-  readonly name = `embedded ${randomUUID()}`
-
-  /**
-   * A large result, or a function that returns the bytes when they are needed: whole, or in pieces. Pieces are sent
-   * unchanged and cannot be used with `asMembers`.
-   */
-  constructor(source: Embedded['source']) {
-    this.source = source
-  }
-
-  toJSON(): string {
-    return this.name
-  }
-
-  /** Inserts the members of a large object into another object; of two with one name the later one counts. */
-  asMembers(): object {
-    return { [this.name]: 0 }
-  }
-}
 
 interface EmbeddedPosition {
   source: Embedded['source']
@@ -51,10 +24,6 @@ function positionsOf(text: string, embedded: readonly Embedded[]): EmbeddedPosit
   }
   return positions
 }
-
-/** Reads a result as text, for results that are known to be small enough. Throws Failure `output_expired`. */
-export const readResult = (result: string | LargeResult): Promise<string> | string =>
-  typeof result === 'string' ? result : result.text()
 
 /**
  * Resolves with the sum of the bytes; undefined if not known yet. Throws before the head is sent if a result no longer
