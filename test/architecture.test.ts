@@ -58,12 +58,12 @@ test('the module of core that the console bundles imports nothing', () => {
   expect(importsOf('core/workflows/references.ts')).toEqual([])
 })
 
-test('only cli/app.ts knows the server and the GPUs at once', () => {
+test('only cli/server/app.ts knows the server and the GPUs at once', () => {
   const both = sources.filter(path => {
     const imports = importsOf(path)
     return imports.some(to => to.startsWith('server/')) && imports.some(to => to.startsWith('gpu/'))
   })
-  expect(both).toEqual(['cli/app.ts'])
+  expect(both).toEqual(['cli/server/app.ts'])
 })
 
 /**
@@ -89,6 +89,37 @@ const layers: Record<string, readonly string[]> = {
     'workflows',
     'batches',
     'webhooks',
+  ],
+  // The root files are above all: main.ts starts the program.
+  cli: [
+    'terminal',
+    'client',
+    'help',
+    'accounts',
+    'tokens',
+    'webhooks',
+    'usage',
+    'users',
+    'status',
+    'files',
+    'audio',
+    'batches',
+    'chat',
+    'jobs',
+    'serve',
+    'logs',
+    'service',
+    'config',
+    'models',
+    'engines',
+    'doctor',
+    'generation',
+    'workflows',
+    'executions',
+    'completion',
+    'server',
+    'commands',
+    '.',
   ],
 }
 const folderOf = (path: string) => {
@@ -173,8 +204,8 @@ test('no file and no folder is a drawer', () => {
 
 /** Longer because they hold one concept. */
 const longFiles: Record<string, string> = {
-  'cli/app.ts': 'the composition root: it names every part once',
-  'cli/program.ts': 'the table of the commands',
+  'cli/server/app.ts': 'the composition root: it names every part once',
+  'cli/commands/program.ts': 'the table of the commands',
   'core/store/sqlite/assemble.ts': 'the store: one line for each of its methods',
   'core/store/store.ts': 'the seam of the store: one contract',
   'core/store/sqlite/migrations/001-initial-schema.ts': 'one migration, which is never edited',
@@ -217,7 +248,7 @@ test('SQL is written in core/store only', () => {
 test('the environment is read in one place', () => {
   // The launchers of the program itself ask before any configuration exists. Samples are code that people run.
   const allowed =
-    /^(server\/console\/app\/pages\/playground\/samples|core\/config|core\/assets|core\/extract\w*|cli\/main|cli\/terminal|bin\/.*)\.ts$/
+    /^(server\/console\/app\/pages\/playground\/samples|core\/config|core\/assets|core\/extract\w*|cli\/main|bin\/.*)\.ts$/
   expect(
     sources.filter(
       path => /process\.env\b/.test(read(path)) && !allowed.test(path) && !path.startsWith('core/assets/'),
