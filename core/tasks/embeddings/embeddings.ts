@@ -14,7 +14,7 @@ import type { CohereFormat, WantedVectors } from './wanted-vectors.ts'
 export const embeddings = { id: 'std/embeddings', title: 'embeddings' } as const satisfies TaskName
 
 export interface EmbeddingsAnswerFormat {
-  task: 'std/embeddings'
+  task: typeof embeddings.id
   modelId: string
   encoding: 'float' | 'base64'
   type: VectorType
@@ -45,11 +45,11 @@ export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
   }
   return {
     modelId: entry.id,
-    path: traits.routes['std/embeddings']!.path,
+    path: traits.routes.embed!.path,
     bodies: [JSON.stringify(body)],
     stream: false,
     answerFormat: {
-      task: 'std/embeddings',
+      task: embeddings.id,
       modelId: entry.id,
       encoding: wanted.encoding ?? 'float',
       type: wanted.type ?? 'float',
