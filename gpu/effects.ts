@@ -24,7 +24,7 @@ export interface Effects {
 /** The default rules. */
 export const defaultRules: Rules = {
   backoff: defaultBackoff,
-  holdMs: 10_000,
+  turnMs: 10_000,
   provenMs: 60_000,
   promoteAfterMs: 30_000,
 }

@@ -10,7 +10,7 @@ export interface Candidate {
 interface Cost {
   busy: number
   bytes: number
-  /** Last use of the most recently used of them. */
+  /** Last use of the most recently used of them; of a busy one, the start of its turn. */
   lastUsedAt: number
 }
 
@@ -19,10 +19,13 @@ const equalShare = 1 / 8
 /** Up to this many engines, every subset is compared: 256 subsets, 0.1 ms. */
 const maxCompared = 8
 
+/** A busy engine is ranked by its turn: ranked by its requests, two would be drained in alternation and none end. */
+const lastUseOf = (one: Occupant): number => (one.busy ? (one.turnSince ?? Number.POSITIVE_INFINITY) : one.lastUsedAt)
+
 export const costOf = (occupants: readonly Occupant[]): Cost => ({
   busy: occupants.filter(({ busy }) => busy).length,
   bytes: occupants.reduce((sum, { bytes }) => sum + bytes, 0),
-  lastUsedAt: occupants.reduce((latest, one) => Math.max(latest, one.lastUsedAt), Number.NEGATIVE_INFINITY),
+  lastUsedAt: occupants.reduce((latest, one) => Math.max(latest, lastUseOf(one)), Number.NEGATIVE_INFINITY),
 })
 
 /**
@@ -53,7 +56,7 @@ export function cheapest<Option>(options: readonly Option[], cost: (option: Opti
 export function evictionFor(bytes: number, candidates: readonly Candidate[]): Occupant[] | undefined {
   if (bytes <= 0) return []
   const ordered = [...candidates].sort(
-    (a, b) => Number(a.occupant.busy) - Number(b.occupant.busy) || a.occupant.lastUsedAt - b.occupant.lastUsedAt,
+    (a, b) => Number(a.occupant.busy) - Number(b.occupant.busy) || lastUseOf(a.occupant) - lastUseOf(b.occupant),
   )
   const suffices = (chosen: readonly Candidate[]) => chosen.reduce((sum, { frees }) => sum + frees, 0) >= bytes
   if (!suffices(ordered)) return undefined

@@ -103,7 +103,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     {
       ...defaultRules,
       backoff: { ...defaultRules.backoff, firstMs: limits.engine_backoff },
-      holdMs: limits.engine_turn,
+      turnMs: limits.engine_turn,
     },
   )
   opened = residency

@@ -19,7 +19,9 @@ export interface Occupant {
   busy: boolean
   /** Kept loaded by its configuration. */
   pinned: boolean
-  /** Milliseconds on a clock that all occupants share. */
+  /** When its turn began: it was ready. Null while it starts, and when it is reserved for a model that is placed first. */
+  turnSince: number | null
+  /** Times are milliseconds on a clock that all occupants share. */
   lastUsedAt: number
 }
 
@@ -37,7 +39,8 @@ export interface PlacementRequest {
 
 export type Decision =
   | { do: 'load'; devices: readonly string[]; evict: readonly string[] }
-  | { do: 'wait'; for: readonly string[]; reason: string }
+  /** `for`: the busy engines among those that will be evicted. */
+  | { do: 'wait'; for: readonly string[]; evict: readonly string[]; reason: string }
   | { do: 'refuse'; reason: string }
 
 interface Option {
@@ -70,7 +73,7 @@ export function place(
   const options = largeEnough.flatMap(device => optionOn(device, share, occupants, request.mayEvict) ?? [])
   if (options.length < request.devices) {
     if (!request.mayEvict)
-      return { do: 'wait', for: [], reason: `There is no free memory for another engine of ${name}.` }
+      return { do: 'wait', for: [], evict: [], reason: `There is no free memory for another engine of ${name}.` }
     return { do: 'refuse', reason: noRoomBesidePinned(name, request, share, occupants, largeEnough) }
   }
   const chosen = choose(options, request.devices)
@@ -80,6 +83,7 @@ export function place(
     return {
       do: 'wait',
       for: busy.map(other => other.engineId),
+      evict: evicted.map(other => other.engineId),
       reason: `${name} waits for ${names(busy)} to become idle, because it needs the memory.`,
     }
   return { do: 'load', devices: chosen.map(option => option.device.id), evict: evicted.map(other => other.engineId) }

@@ -116,7 +116,8 @@ export function openResidency(
     if (closing) return
     const now = effects.now()
     for (const resident of residents.values()) if (resident.draining === 'turn') resident.draining = null
-    for (const state of byUrgency(pending, demandOf, now, rules)) advance(state, now)
+    const reserved = new Set<string>()
+    for (const state of byUrgency(pending, demandOf, now, rules)) advance(state, now, reserved)
   }
 
   function refuse(state: ModelState, failure: () => Failure, withinMs = Number.POSITIVE_INFINITY): void {
@@ -124,10 +125,16 @@ export function openResidency(
     if (!state.retired) queue.refuse(state.model.id, failure, withinMs)
   }
 
-  function advance(state: ModelState, now: number): void {
+  /** Resolves the loads that wait for the model, and offers its free slots to the queue. */
+  function serve(state: ModelState): void {
     states.resolveLoads(state)
     if (states.freeResident(state) && !state.retired) queue.serve(state.model.id)
-    const step = nextStep(state, demandOf(state), now, occupantsOf(residents.values()), capacities(), rules)
+  }
+
+  function advance(state: ModelState, now: number, reserved: Set<string>): void {
+    serve(state)
+    const occupants = occupantsOf(residents.values(), reserved)
+    const step = nextStep(state, demandOf(state), now, occupants, capacities(), rules)
     state.isUnplaceable = step.do === 'refuse'
     if (step.do !== 'continue') state.reason = 'reason' in step ? step.reason : null
     switch (step.do) {
@@ -151,12 +158,19 @@ export function openResidency(
         return
       case 'wait':
         if (step.until !== null) wakeBy(step.until)
+        for (const id of step.reserve) reserved.add(id)
         return
       case 'drain':
-        for (const id of step.drain) residents.get(id)!.draining ??= 'turn'
+        for (const id of step.drain) {
+          reserved.add(id)
+          residents.get(id)!.draining ??= 'turn'
+        }
         return
       case 'load':
-        for (const id of step.evict) stop(residents.get(id), `to make room for '${state.model.id}'`)
+        for (const id of step.evict) {
+          residents.get(id)!.serves.evictedAt = now
+          stop(residents.get(id), `to make room for '${state.model.id}'`)
+        }
         start(state, step.devices, now)
     }
   }
@@ -237,6 +251,8 @@ export function openResidency(
       const { durations } = resident.serves
       durations.loadMs = movingAverage(durations.loadMs, now - resident.startedAt)
       effects.loaded?.(resident.serves.model.id, now - resident.startedAt)
+      // Before other models are placed: one that waits longer would evict it before its first request.
+      serve(resident.serves)
       pending.add(resident.serves)
       advanceAll()
       if (resident.leases === 0) wakeWhenIdle(resident)

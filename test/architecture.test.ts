@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, normalize } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { executionStatuses, nodeStatuses } from '../core/dag/advance.ts'
 import { jobStatuses } from '../core/store/store.ts'
 
@@ -33,9 +33,9 @@ const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
     packages: /^(node:|zod$|h3$|listhen$|prom-client$|undici$|ws$|@fastify\/busboy$)/,
   },
   gpu: { own: /^(gpu|core)\//, packages: /^(node:|zod$|execa$|undici$|ws$|node-llama-cpp$|@huggingface\/jinja$)/ },
-  // What runs in the browser knows the rest only by the API.
+  // What runs in the browser knows the rest only by the API, except for the grammar of references, which it edits.
   [consoleFolder.slice(0, -1)]: {
-    own: /^server\/console\/app\//,
+    own: /^(server\/console\/app\/|core\/workflows\/references\.ts$)/,
     packages:
       /^(react(-dom\/client)?$|wouter$|lucide-react$|@tanstack\/react-(query|virtual)$|openapi-fetch$|eventsource-parser$|@xyflow\/react$|@dagrejs\/dagre$|uplot$|@codemirror\/[\w-]+$|@lezer\/highlight$|yaml$)/,
   },
@@ -54,63 +54,147 @@ test.each(Object.keys(rooms))('%s imports only what it may know', room => {
   expect(wrong).toEqual([])
 })
 
-test('only cli/app.ts knows the server and the GPUs at once', () => {
+test('the module of core that the console bundles imports nothing', () => {
+  expect(importsOf('core/workflows/references.ts')).toEqual([])
+})
+
+test('only cli/server/app.ts knows the server and the GPUs at once', () => {
   const both = sources.filter(path => {
     const imports = importsOf(path)
     return imports.some(to => to.startsWith('server/')) && imports.some(to => to.startsWith('gpu/'))
   })
-  expect(both).toEqual(['cli/app.ts'])
+  expect(both).toEqual(['cli/server/app.ts'])
 })
 
-/** The folders of core, lowest first, after its root files `.`: a folder may import those before it. */
-const order = [
-  '.',
-  'schemas',
-  'dag',
-  'store',
-  'accounts',
-  'models',
-  'files',
-  'cpu',
-  'media',
-  'tasks',
-  'admission',
-  'jobs',
-  'responses',
-  'workflows',
-  'batches',
-  'webhooks',
-]
+/**
+ * The folders of each room, lowest first; `.` are the files beside them. A folder may import those before it, types
+ * included.
+ */
+const layers: Record<string, readonly string[]> = {
+  core: [
+    '.',
+    'schemas',
+    'dag',
+    'store',
+    'accounts',
+    'models',
+    'files',
+    'cpu',
+    'media',
+    'dialects',
+    'tasks',
+    'admission',
+    'jobs',
+    'responses',
+    'workflows',
+    'batches',
+    'webhooks',
+  ],
+  // The root files are above all: main.ts starts the program.
+  cli: [
+    'terminal',
+    'client',
+    'help',
+    'accounts',
+    'tokens',
+    'webhooks',
+    'usage',
+    'users',
+    'status',
+    'files',
+    'audio',
+    'batches',
+    'chat',
+    'jobs',
+    'serve',
+    'logs',
+    'service',
+    'config',
+    'models',
+    'engines',
+    'doctor',
+    'generation',
+    'workflows',
+    'executions',
+    'completion',
+    'server',
+    'commands',
+    '.',
+  ],
+}
 const folderOf = (path: string) => {
   const [, folder, ...more] = path.split('/')
   return more.length === 0 ? '.' : folder!
 }
 
-/** The imports, of types too, between two folders of core. */
-const edges = sources
-  .filter(path => path.startsWith('core/'))
-  .flatMap(path =>
+describe.each(Object.entries(layers))('the folders of %s', (room, order) => {
+  const own = sources.filter(path => path.startsWith(`${room}/`) && !path.startsWith(consoleFolder))
+  const edges = own.flatMap(path =>
     importsOf(path)
-      .filter(to => to.startsWith('core/') && folderOf(to) !== folderOf(path))
+      .filter(to => to.startsWith(`${room}/`) && folderOf(to) !== folderOf(path))
       .map(to => ({ path, to, from: folderOf(path), into: folderOf(to) })),
   )
 
-test('every folder of core has its place in the order', () => {
-  const folders = sources.filter(path => path.startsWith('core/')).map(folderOf)
-  expect([...new Set(folders)].filter(folder => !order.includes(folder))).toEqual([])
+  test('each has its place in the order', () => {
+    expect([...new Set(own.map(folderOf))].sort()).toEqual([...order].sort())
+  })
+
+  test('lower ones never import higher ones', () => {
+    const wrong = edges
+      .filter(({ from, into }) => order.indexOf(into) > order.indexOf(from))
+      .map(({ path, to }) => `${path} imports ${to}`)
+    expect(wrong).toEqual([])
+  })
+
+  test('no two import each other', () => {
+    const pairs = new Set(edges.map(({ from, into }) => `${from} imports ${into}`))
+    const mutual = [...pairs].filter(pair => pairs.has(pair.split(' imports ').toReversed().join(' imports ')))
+    expect(mutual).toEqual([])
+  })
 })
 
-test('inside core, lower folders never import higher ones', () => {
-  const wrong = edges
-    .filter(({ from, into }) => order.indexOf(into) > order.indexOf(from))
-    .map(({ path, to }) => `${path} imports ${to}`)
-  expect(wrong).toEqual([])
+/** The imports of a file that exist at run time: those of types alone are left out. */
+function valueImportsOf(path: string): string[] {
+  const lines = read(path).matchAll(/(?:^|\n)(?:import|export)\s(?!type\s)([^;'"]*?)\sfrom\s+['"](\.[^'"]+)['"]/g)
+  return [...lines]
+    .filter(([, names]) => !/^\{(\s*type\s[^,]*,?)*\s*\}$/.test(names!))
+    .map(([, , to]) => normalize(join(dirname(path), to!)))
+}
+
+/** Groups of files that import each other, over any number of steps (Tarjan). */
+function cyclesOf(paths: readonly string[], importsOf: (path: string) => readonly string[]): string[][] {
+  const known = new Set(paths)
+  const at = new Map<string, number>()
+  const lowest = new Map<string, number>()
+  const stack: string[] = []
+  const cycles: string[][] = []
+  const visit = (path: string): void => {
+    at.set(path, at.size)
+    lowest.set(path, at.get(path)!)
+    stack.push(path)
+    for (const to of importsOf(path)) {
+      if (!known.has(to)) continue
+      if (!at.has(to)) visit(to)
+      if (stack.includes(to)) lowest.set(path, Math.min(lowest.get(path)!, lowest.get(to)!))
+    }
+    if (lowest.get(path) !== at.get(path)) return
+    const cycle = stack.splice(stack.indexOf(path))
+    if (cycle.length > 1) cycles.push(cycle.sort())
+  }
+  for (const path of paths) if (!at.has(path)) visit(path)
+  return cycles
+}
+
+test('cycles are found', () => {
+  const imports: Record<string, string[]> = { a: ['b'], b: ['c'], c: ['b', 'd'], d: [], e: ['a', 'f'], f: ['e'] }
+  expect(cyclesOf(Object.keys(imports), path => imports[path]!)).toEqual([
+    ['b', 'c'],
+    ['e', 'f'],
+  ])
 })
 
-test('no two folders of core import each other', () => {
-  const pairs = new Set(edges.map(({ from, into }) => `${from} imports ${into}`))
-  const mutual = [...pairs].filter(pair => pairs.has(pair.split(' imports ').toReversed().join(' imports ')))
-  expect(mutual).toEqual([])
+test('no two files import values of each other, directly or not', () => {
+  expect(cyclesOf(sources, valueImportsOf)).toEqual([])
 })
 
 test('no file and no folder is a drawer', () => {
@@ -120,8 +204,8 @@ test('no file and no folder is a drawer', () => {
 
 /** Longer because they hold one concept. */
 const longFiles: Record<string, string> = {
-  'cli/app.ts': 'the composition root: it names every part once',
-  'cli/program.ts': 'the table of the commands',
+  'cli/server/app.ts': 'the composition root: it names every part once',
+  'cli/commands/program.ts': 'the table of the commands',
   'core/store/sqlite/assemble.ts': 'the store: one line for each of its methods',
   'core/store/store.ts': 'the seam of the store: one contract',
   'core/store/sqlite/migrations/001-initial-schema.ts': 'one migration, which is never edited',
@@ -164,7 +248,7 @@ test('SQL is written in core/store only', () => {
 test('the environment is read in one place', () => {
   // The launchers of the program itself ask before any configuration exists. Samples are code that people run.
   const allowed =
-    /^(server\/console\/app\/pages\/playground\/samples|core\/config|core\/assets|core\/extract\w*|cli\/main|cli\/terminal|bin\/.*)\.ts$/
+    /^(server\/console\/app\/pages\/playground\/samples|core\/config|core\/assets|core\/extract\w*|cli\/main|bin\/.*)\.ts$/
   expect(
     sources.filter(
       path => /process\.env\b/.test(read(path)) && !allowed.test(path) && !path.startsWith('core/assets/'),

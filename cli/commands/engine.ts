@@ -10,9 +10,9 @@ import { define as defineEspeak } from '../engines/espeak.ts'
 import { define as defineList } from '../engines/list.ts'
 import { define as defineRemove } from '../engines/remove.ts'
 import { define as defineSetup } from '../engines/setup.ts'
-import { usage } from '../exit-codes.ts'
-import { readCount, withExamples } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { readCount, withExamples } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options extends Omit<GgufEngineSettings, 'tasks' | 'threads' | 'key'> {
   task?: TextTask[]

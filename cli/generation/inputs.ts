@@ -1,6 +1,6 @@
 import type { GenerationTask } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
-import { usage } from '../exit-codes.ts'
+import { usage } from '../terminal/exit-codes.ts'
 import type { GenerationOptions } from './options.ts'
 import { nameOf } from './target.ts'
 

@@ -1,8 +1,8 @@
 import { nearest } from '../../core/nearest.ts'
 import { type GenerationTask, generationTasks, isSlugTask, type Task } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
-import { refused, usage } from '../exit-codes.ts'
-import { printable } from '../paint.ts'
+import { refused, usage } from '../terminal/exit-codes.ts'
+import { printable } from '../terminal/paint.ts'
 
 /** The fields of `GET /api/model-status` that decide which task is meant. */
 export interface OfferedModel {

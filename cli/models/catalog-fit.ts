@@ -11,7 +11,7 @@ import type { Task } from '../../core/schemas/task.ts'
 import { catalogShape, weightBytes } from '../../gpu/catalog-shape.ts'
 import { filesNeed, ggufNeed, type PlacementTarget } from '../../gpu/estimate.ts'
 import { generates } from '../../gpu/presets/preset.ts'
-import { sizeText } from '../quantities-text.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
 import { isInstalled } from './engine-programs.ts'
 import { openPlacementTargets } from './placement-targets.ts'
 

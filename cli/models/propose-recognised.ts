@@ -14,7 +14,7 @@ import { type Recognition, suggestedEngines } from '../../core/models/recognitio
 import type { Task } from '../../core/schemas/task.ts'
 import { estimate, filesNeed } from '../../gpu/estimate.ts'
 import { presetOf, presets } from '../../gpu/presets/presets.ts'
-import { sizeText } from '../quantities-text.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
 import { installAdvice, isInstalled } from './engine-programs.ts'
 import type { Located } from './locate.ts'
 import { openPlacementTargets } from './placement-targets.ts'

@@ -10,7 +10,7 @@ import type { ModelEntry } from '../../core/models/edit.ts'
 import { Model } from '../../core/models/model.ts'
 import { idFrom } from '../../core/models/propose.ts'
 import { filesNeed } from '../../gpu/estimate.ts'
-import { sizeText } from '../quantities-text.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
 import type { Located } from './locate.ts'
 import type { GivenSettings, Proposal } from './proposal.ts'
 

@@ -11,6 +11,7 @@ const on = (engineId: string, devices: string, gigabytes: number, of: Partial<Oc
   bytes: gigabytes * GiB,
   busy: false,
   pinned: false,
+  turnSince: 0,
   lastUsedAt: 0,
   ...of,
 })
@@ -253,6 +254,16 @@ describe('place', () => {
       [on('x', 'a', 20, { lastUsedAt: 2 }), on('y', 'b', 20, { lastUsedAt: 1 })],
       [gpu('a', 24), gpu('b', 24)],
       { do: 'load', devices: ['b'], evict: ['y'] },
+    ],
+    [
+      'of busy engines the one whose turn began first is waited for, whichever had a request last',
+      want(10),
+      [
+        on('x', 'a', 12, { busy: true, turnSince: 2, lastUsedAt: 1 }),
+        on('y', 'a', 12, { busy: true, turnSince: 1, lastUsedAt: 2 }),
+      ],
+      [gpu('a', 24)],
+      { do: 'wait', for: ['y'], evict: ['y'] },
     ],
     [
       'memory that a wide engine frees on one GPU need not be freed there again',

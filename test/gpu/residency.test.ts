@@ -36,7 +36,7 @@ beforeEach(() => {
     },
     () => capacities,
     callers.queue,
-    { ...defaultRules, holdMs: 10_000 },
+    { ...defaultRules, turnMs: 10_000 },
   )
   callers.attach(residency)
 })

@@ -42,7 +42,7 @@ import type { Call } from './call.ts'
 import type { IdempotencyRecords } from './idempotency-records.ts'
 
 /**
- * The owners that handlers use. cli/app.ts opens them and passes them to the server. Each function declares those that
+ * The owners that handlers use. cli/server/app.ts opens them and passes them to the server. Each function declares those that
  * it needs: `Pick<Owners, 'jobs' | 'files'>`. The store is not among them: handlers read through its owners.
  */
 export interface Owners {

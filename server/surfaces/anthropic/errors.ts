@@ -1,5 +1,5 @@
+import { anthropicError, anthropicStatus } from '../../../core/dialects/anthropic/anthropic-error.ts'
 import type { Failure } from '../../../core/failure.ts'
-import { anthropicError, anthropicStatus } from '../../../core/tasks/chat/anthropic/anthropic-error.ts'
 
 /** Renders a failure in Anthropic's form. */
 export const anthropicErrors = (failure: Failure, call: { id: string }) => ({

@@ -3,7 +3,7 @@ import {
   AnthropicCountRequest,
   AnthropicMessage,
   AnthropicRequest,
-} from '../../../core/schemas/anthropic.ts'
+} from '../../../core/dialects/anthropic/anthropic-schemas.ts'
 import { promptTokens } from '../../../core/tasks/chat/prompt-tokens.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'

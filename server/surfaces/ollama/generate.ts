@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { type LoadRequest, loadRequestOf } from '../../../core/dialects/ollama/ollama-load.ts'
 import {
   OllamaChatRequest,
   OllamaEmbeddingsRequest,
   OllamaEmbedRequest,
   OllamaGenerateRequest,
-} from '../../../core/schemas/ollama.ts'
-import { type LoadRequest, loadRequestOf } from '../../../core/tasks/chat/ollama/ollama-load.ts'
+} from '../../../core/dialects/ollama/ollama-schemas.ts'
+import { Failure } from '../../../core/failure.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
 import { admitOwner, ownsMachine } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'

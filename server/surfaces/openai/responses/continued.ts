@@ -1,4 +1,4 @@
-import { type Continued, nothingContinued } from '../../../../core/tasks/chat/responses/continued.ts'
+import { type Continued, nothingContinued } from '../../../../core/dialects/responses/continuation.ts'
 import type { Call } from '../../../http/request/call.ts'
 import type { Owners } from '../../../http/request/owners.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ResponseItem } from '../../../../core/schemas/responses.ts'
+import { ResponseItem } from '../../../../core/dialects/responses/response-schemas.ts'
 
 export const ResponseDeleted = z
   .object({

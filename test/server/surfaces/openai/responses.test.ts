@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openApp } from '../../../../cli/app.ts'
+import { openApp } from '../../../../cli/server/app.ts'
 import { newId } from '../../../../core/ids.ts'
 import { openLog } from '../../../../core/log.ts'
 import { fakeModel, startApp, type TestApp } from '../../../_app.ts'

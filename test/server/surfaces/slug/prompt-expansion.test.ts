@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { stringify } from 'yaml'
-import { openApp } from '../../../../cli/app.ts'
+import { openApp } from '../../../../cli/server/app.ts'
 import { openLog } from '../../../../core/log.ts'
 import { fakeModel, startApp, type TestApp } from '../../../_app.ts'
 import { makeOrganization } from '../../_organization.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openApp } from '../../../../cli/app.ts'
+import { openApp } from '../../../../cli/server/app.ts'
 import { openLog } from '../../../../core/log.ts'
 import { startApp } from '../../../_app.ts'
 import { ask, type Json, painters, statusOf, submitted, until } from './_painter.ts'

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { ArrowLeft } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
-import { api, dataOf, type Schema } from '../../api/client.ts'
+import { api, dataOf } from '../../api/client.ts'
 import { ApiFailure } from '../../api/failure.ts'
 import { useLiveRefresh } from '../../api/query-client.ts'
 import { durationText } from '../../components/format.ts'
@@ -16,13 +16,10 @@ import { UnfinishedImage } from '../../components/result/unfinished-image.tsx'
 import { useBeginning } from '../../components/use-beginning.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { taskNames } from '../../text/tasks.ts'
+import { hasEnded, type Job } from './job.ts'
 import { JobActions } from './job-actions.tsx'
 import { JobFacts, JobUsage } from './job-facts.tsx'
 import { JobEvents, JobLog } from './job-log.tsx'
-
-export type Job = Schema<'Job'>
-
-export const hasEnded = ({ status }: Pick<Job, 'status'>): boolean => status !== 'pending' && status !== 'processing'
 
 /** One job: where it stands and why, its inputs and result, what it used, its log. */
 export function JobDetail({ id }: { id: string }) {
