@@ -7,6 +7,7 @@ import type { Route } from './http/request/route.ts'
 import { anthropicErrors } from './surfaces/anthropic/errors.ts'
 import { anthropicRoutes } from './surfaces/anthropic/routes.ts'
 import { cohereErrors } from './surfaces/cohere/errors.ts'
+import { cohereRoutes } from './surfaces/cohere/routes.ts'
 import { falErrors } from './surfaces/fal/errors.ts'
 import { falRoutes } from './surfaces/fal/routes.ts'
 import { mcpRoutes } from './surfaces/mcp/routes.ts'
@@ -48,6 +49,7 @@ import { stdFileRoutes } from './surfaces/openai/files.ts'
 import { imageRoutes } from './surfaces/openai/images.ts'
 import { modelRoutes } from './surfaces/openai/models.ts'
 import { responseRoutes } from './surfaces/openai/responses/routes.ts'
+import { scoringRoutes } from './surfaces/openai/scoring.ts'
 import { speechRoutes } from './surfaces/openai/speech-routes.ts'
 import { textRoutes } from './surfaces/openai/text.ts'
 import { transcriptionRoutes } from './surfaces/openai/transcriptions.ts'
@@ -67,6 +69,8 @@ import { streamRoutes } from './surfaces/slug/stream.ts'
 export function routes(owners: Owners): readonly Route[] {
   const all: readonly Route[] = [
     ...textRoutes(owners),
+    ...cohereRoutes(owners),
+    ...scoringRoutes(owners),
     ...responseRoutes(owners),
     ...speechRoutes(owners),
     ...transcriptionRoutes(owners),

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
 import type { WebhookEndpoint } from '../../core/store/store.ts'
-import { maxUrlLength } from '../../core/webhooks/endpoint-rules.ts'
+import { maxUrlLength, requireEventTypes } from '../../core/webhooks/endpoint-rules.ts'
 import { maxSecretOverlapMs } from '../../core/webhooks/endpoints.ts'
 import { type WebhookView, webhookView } from '../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../http/access/reach.ts'
@@ -106,3 +106,37 @@ export const secretShownOnce = ({ id }: { id: string }): Unrepeatable => ({
 
 /** Error codes of requests with an `Idempotency-Key`. */
 export const keyedCodes = ['conflict', 'idempotency_key_in_use', 'idempotency_key_reused'] as const
+
+export const Tested = z
+  .object({
+    object: z.literal('webhook_endpoint.test'),
+    webhook_endpoint_id: z.string().describe('Id of the endpoint.'),
+    event_type: z.string().describe('Type of the event that was sent.'),
+    success: z.boolean().describe('Whether the URL answered with a status of 2xx.'),
+    status_code: z.int().nullable().describe('Status of the answer; null if there was none.'),
+    duration_ms: z.int().describe('Milliseconds until the end of the answer.'),
+    error: z.string().nullable().describe('Why it failed; null if it did not.'),
+  })
+  .meta({ id: 'WebhookTested', description: 'What came of a test message.' })
+
+/** Sends a test message. Throws Failure `not_found` and `invalid_value`. */
+export async function testEndpoint(
+  id: string,
+  type: string,
+  call: Call,
+  owners: WebhookOwners,
+): Promise<z.input<typeof Tested>> {
+  requireEventTypes([type], 'event_type')
+  const endpoint = await findEndpoint(id, call, owners)
+  if (!(await owners.webhooks.recordTest(endpoint, type, actorOf(call)))) throw missing(id)
+  const { success, statusCode, durationMs, error } = await owners.webhooks.test(endpoint, type, call.signal)
+  return {
+    object: 'webhook_endpoint.test',
+    webhook_endpoint_id: id,
+    event_type: type,
+    success,
+    status_code: statusCode,
+    duration_ms: durationMs,
+    error,
+  }
+}

@@ -2,7 +2,7 @@ import type { Failure } from '../../../core/failure.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import type { Call } from '../../http/request/call.ts'
 import { errorBody } from '../../http/request/errors.ts'
-import { detailOf, errorType } from '../slug/errors.ts'
+import { detailOf, errorType } from '../../views/generation-error.ts'
 
 /** An error in the format of fal's clients. */
 interface FalError {

@@ -1,12 +1,11 @@
 import { queueIdOf } from '../../../core/ids.ts'
 import type { JobRecord, LogLine } from '../../../core/store/store.ts'
 import type { Call } from '../../http/request/call.ts'
-import type { Embedded } from '../../http/request/json-text.ts'
-import { JsonText } from '../../http/request/json-text.ts'
+import { type Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { errorType } from '../../views/generation-error.ts'
+import { errorOf, logView, outputOf } from '../../views/generation-request.ts'
 import { hasEnded } from '../../views/job-record.ts'
-import { errorType } from '../slug/errors.ts'
-import { errorOf, logView, outputOf } from '../slug/view.ts'
 import { falFailure } from './errors.ts'
 
 /** Returns the URLs of a request. fal's Python client uses them unchanged. */

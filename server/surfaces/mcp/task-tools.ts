@@ -1,9 +1,10 @@
-import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { impliedBy, type Task } from '../../../core/schemas/task.ts'
 import { taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { schemasOfTask, taskDescriptions } from '../../views/task-schemas.ts'
+
+import { modelsFor } from '../../work/allowed-models.ts'
 
 /** A tool as `tools/list` shows it. */
 export interface Tool {
@@ -22,12 +23,6 @@ const byName = new Map(toolTasks.map(task => [nameOf(task), task]))
 
 /** Returns the task that a tool does; undefined if there is no such tool. */
 export const taskOfTool = (name: string): Task | undefined => byName.get(name)
-
-/** Ids of the enabled models that do the task and that the token may use. */
-export const modelsFor = (task: Task, call: Call, { registry }: Pick<Owners, 'registry'>): string[] =>
-  [...registry.catalog().values()]
-    .filter(({ id, tasks }) => tasks.includes(task) && modelAllowed(call.caller.token.models, id))
-    .map(({ id }) => id)
 
 /** Returns one tool for each task that a model does which the token may use. */
 export function taskTools(call: Call, owners: Pick<Owners, 'registry'>): Tool[] {

@@ -1,63 +1,28 @@
 import { z } from 'zod'
-import { canonicalHash } from '../../../core/canonical.ts'
 import { maxMembers } from '../../../core/dag/definition.ts'
 import { Failure } from '../../../core/failure.ts'
-import type { ExecutionRecord, WorkflowDefinition } from '../../../core/store/workflows.ts'
-import type { ExecutionOptions } from '../../../core/workflows/executions.ts'
+import type { ExecutionRecord } from '../../../core/store/workflows.ts'
 import type { Call } from '../../http/request/call.ts'
-import { idempotencyOf } from '../../http/request/idempotency.ts'
-import type { Embedded } from '../../http/request/json-text.ts'
-import { JsonText } from '../../http/request/json-text.ts'
+import { type Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { askForRegion } from '../../http/request/region.ts'
 import { route } from '../../http/request/route.ts'
 import { errorGroups } from '../../http/request/route-errors.ts'
 import { ExecutionNodeObject, progressOfNodes, shownNode, shownNodes } from '../../views/execution-nodes.ts'
 import { ExecutionObject, executionAnswer, findExecution } from '../../views/execution-record.ts'
 import { shownResult } from '../../views/execution-results.ts'
-import { definitionOf, findWorkflow, offerFor } from '../../views/workflow-record.ts'
+import { definitionOf, findWorkflow } from '../../views/workflow-record.ts'
+import { executionOptionsOf } from '../../work/execution-options.ts'
+import { ExecuteRequest, type ExecutionTerms, RetryRequest, RunRequest } from '../../work/execution-request.ts'
 import { isRunning, waitForExecution } from '../../work/wait-for-execution.ts'
-import { executionWebhookTypes, webhookInBody } from '../../work/webhook-terms.ts'
-import { ExecuteRequest, type ExecutionTerms, RetryRequest, RunRequest } from './execution-request.ts'
 
 const tag = 'Workflow executions'
 const One = z.object({ id: z.string().describe('Id of the execution: `exec_…`.') })
 const OfWorkflow = z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') })
 const Answer = z.object({ execution: ExecutionObject }).meta({ id: 'ExecutionAnswer', description: 'One execution.' })
-const priorities = { low: -10, normal: 0, high: 10 } as const
 type ExecutionOwners = Pick<
   Owners,
   'admission' | 'config' | 'cpu' | 'executions' | 'files' | 'jobs' | 'registry' | 'webhooks' | 'workflows'
 >
-
-/** Returns the options of an execution of this definition. */
-export const executionOptionsOf = (
-  call: Call,
-  definition: WorkflowDefinition,
-  workflow: ExecutionOptions['workflow'],
-  terms: ExecutionTerms,
-  owners: Pick<Owners, 'admission' | 'config' | 'registry' | 'webhooks'>,
-): ExecutionOptions => {
-  askForRegion(call, terms.region)
-  const retention = owners.config.limits.job_retention
-  // An idempotency key covers the body and the path, and not the current version of the workflow.
-  const { bodyHash, params } = call
-  call.bodyHash = canonicalHash([params, bodyHash ?? null])
-  return {
-    requester: call.caller,
-    workflow,
-    definition,
-    inputParams: terms.input_params,
-    priority: typeof terms.priority === 'string' ? priorities[terms.priority] : terms.priority,
-    timeout: terms.timeout,
-    retentionMs: retention === 0 ? null : retention,
-    metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
-    idempotency: idempotencyOf(call, undefined),
-    origin: call.origin,
-    webhook: webhookInBody(terms, call, executionWebhookTypes, owners) ?? null,
-    offer: offerFor(call, owners),
-  }
-}
 
 async function answer(
   call: Call,

@@ -8,7 +8,7 @@ import { admitOwner } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
-import { ModelStatus, statusOf } from './model-status.ts'
+import { ModelStatus, statusOf } from '../../views/model-status.ts'
 import { EngineStatus, engineOf } from './status.ts'
 
 const tag = 'Models'

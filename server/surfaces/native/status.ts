@@ -11,8 +11,8 @@ import { route } from '../../http/request/route.ts'
 import type { Timing } from '../../metrics/timings.ts'
 import { DeviceStatus, deviceStatus } from '../../views/device-status.ts'
 import { LimitUse, limitUse, SpendUse, spendUse } from '../../views/limit-use.ts'
+import { modelRegion, modelState } from '../../views/model-status.ts'
 import { WaitingFor, waitingObject } from '../../views/waiting-for.ts'
-import { modelRegion, modelState } from './model-status.ts'
 
 export const EngineStatus = z
   .object({

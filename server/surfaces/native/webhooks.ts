@@ -1,9 +1,7 @@
 import { z } from 'zod'
-import { requireEventTypes } from '../../../core/webhooks/endpoint-rules.ts'
 import { WebhookView } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
 import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
-import type { Call } from '../../http/request/call.ts'
 import { once } from '../../http/request/idempotency.ts'
 import { route } from '../../http/request/route.ts'
 import {
@@ -12,12 +10,13 @@ import {
   findEndpoint,
   isEndpointId,
   keyedCodes,
-  missing,
   overlapField,
   removeEndpoint,
   rotateEndpoint,
   secretShownOnce,
   shownEndpoint,
+  Tested,
+  testEndpoint,
   type WebhookOwners,
   webhookTag,
 } from '../../work/webhook-endpoint.ts'
@@ -64,41 +63,7 @@ const Deleted = z
     deleted: z.boolean().describe('Always true.'),
   })
   .meta({ id: 'WebhookDeleted', description: 'Confirms that a webhook endpoint was deleted.' })
-export const Tested = z
-  .object({
-    object: z.literal('webhook_endpoint.test'),
-    webhook_endpoint_id: z.string().describe('Id of the endpoint.'),
-    event_type: z.string().describe('Type of the event that was sent.'),
-    success: z.boolean().describe('Whether the URL answered with a status of 2xx.'),
-    status_code: z.int().nullable().describe('Status of the answer; null if there was none.'),
-    duration_ms: z.int().describe('Milliseconds until the end of the answer.'),
-    error: z.string().nullable().describe('Why it failed; null if it did not.'),
-  })
-  .meta({ id: 'WebhookTested', description: 'What came of a test message.' })
-
 const Path = z.object({ id: z.string().describe('Id of the endpoint: `whe_…`.') })
-
-/** Sends a test message. Throws Failure `not_found` and `invalid_value`. */
-export async function testEndpoint(
-  id: string,
-  type: string,
-  call: Call,
-  owners: WebhookOwners,
-): Promise<z.input<typeof Tested>> {
-  requireEventTypes([type], 'event_type')
-  const endpoint = await findEndpoint(id, call, owners)
-  if (!(await owners.webhooks.recordTest(endpoint, type, actorOf(call)))) throw missing(id)
-  const { success, statusCode, durationMs, error } = await owners.webhooks.test(endpoint, type, call.signal)
-  return {
-    object: 'webhook_endpoint.test',
-    webhook_endpoint_id: id,
-    event_type: type,
-    success,
-    status_code: statusCode,
-    duration_ms: durationMs,
-    error,
-  }
-}
 
 export const webhookRoutes = (owners: WebhookOwners) => [
   route({

@@ -9,7 +9,7 @@ import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
 import { ModelPrice, priceObject } from '../../views/model-price.ts'
-import { modelRegion, modelState } from '../native/model-status.ts'
+import { modelRegion, modelState } from '../../views/model-status.ts'
 
 export const ModelObject = z
   .object({

@@ -2,20 +2,11 @@ import { CohereChatRequest, CohereChatResponse } from '../../../core/dialects/co
 import { CohereEmbedRequest, CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed-schemas.ts'
 import { ChatRequest, ChatResponse } from '../../../core/schemas/chat.ts'
 import { CompletionRequest, CompletionResponse } from '../../../core/schemas/completion.ts'
-import { ModerationRequest, ModerationResponse } from '../../../core/schemas/moderation.ts'
-import {
-  EmbeddingsRequest,
-  EmbeddingsResponse,
-  RerankRequest,
-  RerankResponse,
-  ScoreRequest,
-  ScoreResponse,
-} from '../../../core/schemas/vectors.ts'
+import { EmbeddingsRequest, EmbeddingsResponse } from '../../../core/schemas/vectors.ts'
 import { route } from '../../http/request/route.ts'
 import { errorGroups } from '../../http/request/route-errors.ts'
 import { respondAsync } from '../../views/job-created.ts'
-import { type InferenceOwners, infer, inferAs } from '../../work/inference.ts'
-import { cohereErrors } from '../cohere/errors.ts'
+import { type InferenceOwners, infer } from '../../work/inference.ts'
 
 const facts = {
   method: 'POST',
@@ -63,94 +54,5 @@ export const textRoutes = (owners: InferenceOwners) => [
     example: { model: 'infer/tiny-embed', input: ['A cat sat on the mat.', 'The dog barked.'] },
     response: EmbeddingsResponse,
     answer: infer('std/embeddings', owners),
-  }),
-  route({
-    path: '/std/v2/chat',
-    aliases: ['/v2/chat'],
-    ...facts,
-    otherAnswers: {},
-    summary: 'Create chat (Cohere)',
-    description:
-      'Answers a conversation, in the form of Cohere. Documents become part of the system message; engines do not cite them. With `stream: true` the answer is a stream of typed events.',
-    events: 'CohereChatEvent',
-    errorCodes: [...codes, ...errorGroups.media],
-    errors: cohereErrors,
-    body: CohereChatRequest,
-    example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }], max_tokens: 16 },
-    response: CohereChatResponse,
-    answer: inferAs('cohere', owners),
-  }),
-  route({
-    path: '/std/v2/embed',
-    aliases: ['/v2/embed'],
-    ...facts,
-    summary: 'Create embeddings (Cohere)',
-    description: 'Turns texts into vectors, in the form of Cohere: one list of vectors for each requested type.',
-    errorCodes: codes,
-    errors: cohereErrors,
-    body: CohereEmbedRequest,
-    example: { model: 'infer/tiny-embed', texts: ['A cat sat on the mat.'], embedding_types: ['float', 'ubinary'] },
-    response: CohereEmbedResponse,
-    answer: infer('std/embeddings', owners),
-  }),
-  route({
-    path: '/std/v1/embed',
-    ...facts,
-    summary: 'Create embeddings (Cohere version 1)',
-    description:
-      'The same in the first version of the API: without `embedding_types` the answer is one list of vectors.',
-    errorCodes: codes,
-    errors: cohereErrors,
-    body: CohereEmbedRequest,
-    example: { model: 'infer/tiny-embed', texts: ['A cat sat on the mat.'], input_type: 'search_document' },
-    response: CohereEmbedResponse,
-    answer: inferAs('cohere-embed', owners, { task: 'std/embeddings' }),
-  }),
-  route({
-    path: '/std/v1/rerank',
-    aliases: ['/std/v2/rerank', '/v2/rerank', '/std/v1/reranking', '/v1/reranking', '/rerank'],
-    ...facts,
-    summary: 'Rerank documents',
-    description:
-      'Orders documents by relevance to a query. The ranking is in `data` (form of Voyage) and in `results` (form of Cohere and Jina). Scores are probabilities unless `raw_scores` is true.',
-    errorCodes: codes,
-    body: RerankRequest,
-    example: {
-      model: 'infer/tiny-rerank',
-      query: 'Who sat on the mat?',
-      documents: ['The dog barked.', 'A cat sat on the mat.'],
-      return_documents: true,
-    },
-    response: RerankResponse,
-    answer: infer('std/rerank', owners),
-  }),
-  route({
-    path: '/std/v1/score',
-    aliases: ['/score'],
-    ...facts,
-    summary: 'Score text pairs',
-    description:
-      'Scores how similar or relevant texts are to each other. Send a pair as `text_1` and `text_2`, `queries` and `documents`, or `data_1` and `data_2`; each a text or a list.',
-    errorCodes: codes,
-    body: ScoreRequest,
-    example: {
-      model: 'infer/tiny-rerank',
-      text_1: 'Who sat on the mat?',
-      text_2: ['The dog barked.', 'A cat sat on the mat.'],
-    },
-    response: ScoreResponse,
-    answer: infer('std/score', owners),
-  }),
-  route({
-    path: '/std/v1/moderations',
-    ...facts,
-    summary: 'Create moderation',
-    description:
-      'Judges texts and images by the categories of harm of OpenAI. The model is one to which the operator has given the task `std/moderation`: a classifier, or a chat model that answers with a score for each category. `model` in the answer names it.',
-    errorCodes: [...codes, ...errorGroups.media],
-    body: ModerationRequest,
-    example: { model: 'infer/tiny-chat', input: 'I like apples.' },
-    response: ModerationResponse,
-    answer: infer('std/moderation', owners),
   }),
 ]

@@ -15,10 +15,11 @@ import {
   rotateEndpoint,
   secretShownOnce,
   shownEndpoint,
+  Tested,
+  testEndpoint,
   type WebhookOwners,
   webhookTag,
 } from '../../work/webhook-endpoint.ts'
-import { Tested, testEndpoint } from '../native/webhooks.ts'
 import { listPage } from './list-page.ts'
 
 const tag = webhookTag

@@ -6,8 +6,8 @@ import { taskRecord } from '../../../core/tasks/registry.ts'
 import type { Call } from '../../http/request/call.ts'
 import { readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { outputOf } from '../../views/generation-request.ts'
 import { inputsText, resultText } from '../../views/job-record.ts'
-import { outputOf } from '../slug/view.ts'
 import { localOwner, versionOf } from './target.ts'
 
 const statuses = {

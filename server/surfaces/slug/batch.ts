@@ -3,8 +3,9 @@ import { Failure } from '../../../core/failure.ts'
 import type { Call } from '../../http/request/call.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import { route } from '../../http/request/route.ts'
+import { findRequest } from '../../views/generation-request.ts'
 import { slugErrors } from './errors.ts'
-import { bodyStatusOf, findRequest, queueStatusOf, requestView, type ViewOwners } from './view.ts'
+import { bodyStatusOf, queueStatusOf, requestView, type ViewOwners } from './view.ts'
 
 const most = 50
 

@@ -8,12 +8,15 @@ import { errorBody } from '../../http/request/errors.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
+import { generationErrorBody } from '../../views/generation-error.ts'
+import { findRequest, logView } from '../../views/generation-request.ts'
 import { ErrorFacts } from '../../views/job-error.ts'
 import { hasEnded } from '../../views/job-record.ts'
+import { requestUrls } from '../../views/request-urls.ts'
 import { WaitingFor } from '../../views/waiting-for.ts'
-import { slugErrorBody, slugErrors } from './errors.ts'
-import { requestUrls } from './request-urls.ts'
-import { findRequest, logView, requestAnswer, statusView, type ViewOwners } from './view.ts'
+import { wantsLogs } from '../../work/stream-status.ts'
+import { slugErrors } from './errors.ts'
+import { requestAnswer, statusView, type ViewOwners } from './view.ts'
 
 const tag = 'Generation'
 const One = z.object({ id: z.string().describe('Id of the request: `q_…`.') })
@@ -125,9 +128,6 @@ const Cancelled = z
   })
   .meta({ id: 'GenerationCancelled', description: 'Whether a request is cancelled.' })
 
-/** Whether the query has `logs=1` or `logs=true`. */
-export const wantsLogs = (call: Call): boolean => ['1', 'true'].includes(call.query.get('logs') ?? '')
-
 /**
  * Finds the job of a request. Sets the headers with its id and, while it is unfinished, with the time to poll again.
  */
@@ -157,7 +157,8 @@ async function cancel(requestId: string, call: Call, owners: Pick<Owners, 'jobs'
     const failure = Failure.from(thrown)
     if (failure.code === 'job_already_finished')
       return answer(400, { status: 'ALREADY_COMPLETED', ...errorBody(failure, call.id) })
-    if (failure.code === 'not_found') return answer(404, { status: 'NOT_FOUND', ...slugErrorBody(failure, call.id) })
+    if (failure.code === 'not_found')
+      return answer(404, { status: 'NOT_FOUND', ...generationErrorBody(failure, call.id) })
     throw thrown
   }
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { Dag, ParameterRecord } from '../../../core/dag/definition.ts'
-import { regions } from '../../../core/schemas/region.ts'
-import { WorkflowFields } from '../../../core/workflows/workflow-fields.ts'
-import { webhookFields } from '../../work/webhook-terms.ts'
+import { Dag, ParameterRecord } from '../../core/dag/definition.ts'
+import { regions } from '../../core/schemas/region.ts'
+import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
+import { webhookFields } from './webhook-terms.ts'
 
 const InputParams = z.record(z.string(), z.unknown()).default({}).describe('Values of the input parameters by name.')
 

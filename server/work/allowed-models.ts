@@ -1,6 +1,7 @@
 import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { Failure } from '../../core/failure.ts'
 import type { CatalogEntry } from '../../core/models/catalog.ts'
+import type { Task } from '../../core/schemas/task.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { chatCompletion } from '../../core/tasks/chat/chat-completion.ts'
 import type { Call } from '../http/request/call.ts'
@@ -18,3 +19,9 @@ export function allowedChatModel(call: Call, id: string, { registry }: Pick<Owne
     param: 'model',
   })
 }
+
+/** Ids of the enabled models that do the task and that the token may use. */
+export const modelsFor = (task: Task, call: Call, { registry }: Pick<Owners, 'registry'>): string[] =>
+  [...registry.catalog().values()]
+    .filter(({ id, tasks }) => tasks.includes(task) && modelAllowed(call.caller.token.models, id))
+    .map(({ id }) => id)
