@@ -298,7 +298,7 @@ export function assemble(parts: {
   }
 }
 
-/** Throws the failure of a limit that forbids what was sent. */
+/** Throws the failure of a limit that forbids the request. */
 function permitted<Answer>(answer: Answer | LimitReached): Answer {
   if (answer !== null && typeof answer === 'object' && 'limit' in answer) throw limitFailure(answer)
   return answer
