@@ -57,7 +57,7 @@ export function openRunning({
     const link = running.get(engineId)?.link
     running.delete(engineId)
     history.ended(engineId, reason)
-    // Before the requests fail, so that nobody gets the slots which they release.
+    // Before the requests fail, so that the slots they release are given to no other request.
     events().exited(engineId, reason)
     link?.fail(() => engineEnded(resident, reason))
     announceExit(engineId)

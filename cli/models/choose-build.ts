@@ -46,7 +46,7 @@ export function chooseBuild(
   })
   if (choices.filter(({ build }) => build.engine === first.build.engine).length === 1)
     return choose(first, 'the only one in the catalog for this engine.')
-  if (rivals.length === 1) return choose(first, 'the only one that fits this machine best.')
+  if (rivals.length === 1) return choose(first, 'no other quantization fits this machine as well.')
   if (first.fit.grade !== 'gpu')
     return choose(
       usual[0]!,
