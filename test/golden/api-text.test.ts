@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
-import { openapi } from '../../server/openapi.ts'
+import { openapi } from '../../server/docs/openapi.ts'
 import { routeTable } from '../../server/routes.ts'
 import { apiParts, apiText, componentText, headText, operationText } from './api-text.ts'
 
