@@ -376,8 +376,8 @@ const engineBranchesLeft = [
   'cli/models/projector.ts',
   'cli/models/propose-recognised.ts',
   'core/models/model-catalog/verify-catalog.ts',
-  'server/ollama/models.ts',
-  'server/std/models.ts',
+  'server/surfaces/ollama/models.ts',
+  'server/surfaces/openai/models.ts',
 ]
 
 test('the names of the presets are found', () => expect(presetNames).toContain('llama-server'))
