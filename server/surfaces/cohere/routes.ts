@@ -1,5 +1,5 @@
-import { CohereChatRequest, CohereChatResponse } from '../../../core/schemas/cohere.ts'
-import { CohereEmbedRequest, CohereEmbedResponse } from '../../../core/schemas/cohere-embed.ts'
+import { CohereChatRequest, CohereChatResponse } from '../../../core/dialects/cohere/cohere-chat-schemas.ts'
+import { CohereEmbedRequest, CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed-schemas.ts'
 import { route } from '../../http/request/route.ts'
 import { errorGroups } from '../../http/request/route-errors.ts'
 import { respondAsync } from '../../views/job-created.ts'
