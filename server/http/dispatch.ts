@@ -129,6 +129,7 @@ export function answerFailure(
 export function endCall({ call, res }: CallEvent, { owners, calls }: DispatchOptions): void {
   if (!call) return
   call.releaseBody()
+  call.keyLock?.release()
   call.leaveLimits()
   calls.delete(call)
   owners.metrics.answered(call.route, res.statusCode, call.elapsedMs)
