@@ -193,6 +193,11 @@ test('a surface of the server knows no other surface, and nothing that stands be
   expect(wrong).toEqual([])
 })
 
+test('a view knows no request', () => {
+  const views = sources.filter(path => path.startsWith('server/views/'))
+  expect(views.filter(path => importsOf(path).includes('server/http/request/call.ts'))).toEqual([])
+})
+
 test('no two files of the server import each other, directly or not, types included', () => {
   const own = sources.filter(path => path.startsWith('server/') && !path.startsWith(consoleFolder))
   expect(cyclesOf(own, importsOf)).toEqual([])
