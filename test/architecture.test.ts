@@ -90,6 +90,32 @@ const layers: Record<string, readonly string[]> = {
     'batches',
     'webhooks',
   ],
+  // The root files are above all: routes.ts is the table of every route, server.ts opens everything.
+  server: [
+    'metrics',
+    'http/connection',
+    'http/access',
+    'http/streams',
+    'http/request',
+    'http/body',
+    'http/answer',
+    'http',
+    'views',
+    'work',
+    'surfaces/anthropic',
+    'surfaces/cohere',
+    'surfaces/fal',
+    'surfaces/mcp',
+    'surfaces/native',
+    'surfaces/ollama',
+    'surfaces/openai',
+    'surfaces/realtime',
+    'surfaces/replicate',
+    'surfaces/slug',
+    'docs',
+    'console',
+    '.',
+  ],
   // The root files are above all: main.ts starts the program.
   cli: [
     'terminal',
@@ -123,9 +149,12 @@ const layers: Record<string, readonly string[]> = {
   ],
   gpu: ['sandbox', 'launcher', 'devices', 'engines', 'estimate', 'presets', 'residency', 'placement', 'requests', '.'],
 }
+/** The machinery of the server and each of its surfaces are folders of their own. */
 const folderOf = (path: string) => {
   const [, folder, ...more] = path.split('/')
-  return more.length === 0 ? '.' : folder!
+  if (more.length === 0) return '.'
+  const isNested = path.startsWith('server/http/') || path.startsWith('server/surfaces/')
+  return isNested && more.length > 1 ? `${folder}/${more[0]}` : folder!
 }
 
 describe.each(Object.entries(layers))('the folders of %s', (room, order) => {
@@ -152,6 +181,27 @@ describe.each(Object.entries(layers))('the folders of %s', (room, order) => {
     const mutual = [...pairs].filter(pair => pairs.has(pair.split(' imports ').toReversed().join(' imports ')))
     expect(mutual).toEqual([])
   })
+})
+
+test('a surface of the server knows no other surface, and nothing that stands beside them', () => {
+  const wrong = sources
+    .filter(path => path.startsWith('server/surfaces/'))
+    .flatMap(path =>
+      importsOf(path)
+        .filter(to => /^server\/(surfaces|docs|console)\//.test(to) && folderOf(to) !== folderOf(path))
+        .map(to => `${path} imports ${to}`),
+    )
+  expect(wrong).toEqual([])
+})
+
+test('a view knows no request', () => {
+  const views = sources.filter(path => path.startsWith('server/views/'))
+  expect(views.filter(path => importsOf(path).includes('server/http/request/call.ts'))).toEqual([])
+})
+
+test('no two files of the server import each other, directly or not, types included', () => {
+  const own = sources.filter(path => path.startsWith('server/') && !path.startsWith(consoleFolder))
+  expect(cyclesOf(own, importsOf)).toEqual([])
 })
 
 /** The imports of a file that exist at run time: those of types alone are left out. */

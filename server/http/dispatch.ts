@@ -10,8 +10,7 @@ import { rateHeaders } from './access/rate-headers.ts'
 import { sessionCredentialOf } from './access/session-cookie.ts'
 import { sendEmbedded } from './answer/send-embedded.ts'
 import { discardRest } from './body/body.ts'
-import { nameAsJson } from './body/form-as-json.ts'
-import { readJson } from './body/json-body.ts'
+import { nameAsJson, readJson } from './body/json-body.ts'
 import { clientAddress } from './connection/forwarded.ts'
 import type { RequestEvent } from './http-app.ts'
 import { Call } from './request/call.ts'
@@ -129,6 +128,7 @@ export function answerFailure(
 export function endCall({ call, res }: CallEvent, { owners, calls }: DispatchOptions): void {
   if (!call) return
   call.releaseBody()
+  call.keyLock?.release()
   call.leaveLimits()
   calls.delete(call)
   owners.metrics.answered(call.route, res.statusCode, call.elapsedMs)

@@ -7,7 +7,6 @@ import type { Webhooks } from '../../core/webhooks/webhooks.ts'
 import { CountedHistogram, type Distribution } from './histogram.ts'
 import type { Throughput } from './throughput.ts'
 import type { Timings } from './timings.ts'
-import { webhookMetrics } from './webhook-metrics.ts'
 
 /** The owners whose numbers are read at a scrape. */
 export interface MetricSources {
@@ -189,3 +188,27 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
   }
 }
 export type Metrics = ReturnType<typeof openMetrics>
+
+/** Adds the metrics of webhooks; `gauge` and `total` register a metric that is read at each scrape. */
+function webhookMetrics(
+  webhooks: Pick<Webhooks, 'counts' | 'totals'>,
+  {
+    gauge,
+    total,
+  }: {
+    gauge: (name: string, help: string, labels: string[], collect: (set: Gauge) => Promise<void>) => unknown
+    total: (name: string, help: string, labels: string[], collect: (set: Counter) => void) => unknown
+  },
+): void {
+  total('infer_webhook_attempts_total', 'Attempts to deliver a webhook, by outcome.', ['outcome'], set => {
+    for (const [outcome, count] of Object.entries(webhooks.totals())) set.inc({ outcome }, count)
+  })
+  gauge(
+    'infer_webhook_deliveries',
+    'Kept webhook deliveries, pending and dead, 10,000 at most.',
+    ['state'],
+    async set => {
+      for (const [state, count] of Object.entries(await webhooks.counts())) set.set({ state }, count)
+    },
+  )
+}

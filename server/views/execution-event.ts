@@ -1,11 +1,11 @@
 import { nodeTypeOf } from '../../core/store/event-types.ts'
 import type { ExecutionEvent } from '../../core/store/workflows.ts'
 import type { SseRecord } from '../http/answer/sse.ts'
-import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { executionSummary } from './execution-record.ts'
 import { shownResult } from './execution-results.ts'
 import { eventId, record } from './job-event.ts'
+import type { Viewer } from './viewer.ts'
 
 /** Characters. A result up to this length is part of its event; a longer one is read with its node. */
 const maxResultLength = 64 << 10
@@ -25,7 +25,7 @@ export const nameOf = ({ type, nodeId }: Pick<ExecutionEvent, 'type' | 'nodeId'>
 export async function recordOf(
   event: ExecutionEvent,
   tasks: ReadonlyMap<string, string> | undefined,
-  call: Call,
+  viewer: Viewer,
   owners: Pick<Owners, 'executions' | 'files'>,
 ): Promise<SseRecord | undefined> {
   const { executions } = owners
@@ -33,7 +33,7 @@ export async function recordOf(
   const type = nameOf(event)
   if (type === undefined) return undefined
   const { executionId: id } = event
-  const { organizationId } = call.caller
+  const { organizationId } = viewer.caller
   const data: Record<string, unknown> = { execution_id: id }
   if (nodeId === null) {
     const execution = await executions.summary(organizationId, id)
@@ -46,7 +46,7 @@ export async function recordOf(
       const ended = (await executions.results(organizationId, id, [nodeId]))[nodeId]
       if (ended?.error) data.error = ended.error
       if (tasks && typeof ended?.result === 'string' && ended.result.length <= maxResultLength)
-        data.result = await shownResult(tasks.get(nodeId)!, ended.result, call, owners)
+        data.result = await shownResult(tasks.get(nodeId)!, ended.result, viewer, owners)
     }
   }
   return record(type, at, eventId(sequence), JSON.stringify(data))

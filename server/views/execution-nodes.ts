@@ -3,12 +3,12 @@ import { nodeStatuses } from '../../core/dag/advance.ts'
 import type { JobProgress } from '../../core/jobs/jobs.ts'
 import { Task } from '../../core/schemas/task.ts'
 import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
-import type { Call } from '../http/request/call.ts'
 import type { Embedded } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { type ShownKept, shownKept } from './execution-results.ts'
 import { JobErrorObject } from './job-error.ts'
 import { seconds } from './job-record.ts'
+import type { Viewer } from './viewer.ts'
 import { WaitingFor } from './waiting-for.ts'
 
 export const ExecutionNodeObject = z
@@ -42,7 +42,7 @@ export const ExecutionNodeObject = z
 /** Returns a node without its inputs and result, which callers add. */
 export function shownNode(
   node: ExecutionNode,
-  call: Call,
+  viewer: Viewer,
   jobProgress?: JobProgress,
 ): z.input<typeof ExecutionNodeObject> {
   return {
@@ -68,7 +68,7 @@ export function shownNode(
     resolved_inputs: null,
     result: null,
     error: node.error,
-    logs_url: node.jobId === null ? null : `${call.origin}/api/jobs/${node.jobId}/logs`,
+    logs_url: node.jobId === null ? null : `${viewer.origin}/api/jobs/${node.jobId}/logs`,
   }
 }
 
@@ -78,7 +78,7 @@ const maxWithProgress = 100
 /** Returns the progress of nodes that wait or run, by node. */
 export async function progressOfNodes(
   nodes: readonly ExecutionNode[],
-  call: Call,
+  viewer: Viewer,
   { jobs }: Pick<Owners, 'jobs'>,
 ): Promise<Map<string, JobProgress>> {
   const live = nodes.filter(({ status }) => status === 'running' || status === 'ready')
@@ -86,7 +86,7 @@ export async function progressOfNodes(
   live.sort((a, b) => Number(b.status === 'running') - Number(a.status === 'running'))
   const progresses = new Map<string, JobProgress>()
   for (const { nodeId, jobId } of live.slice(0, maxWithProgress)) {
-    const job = jobId === null ? undefined : await jobs.find(call.caller.organizationId, jobId)
+    const job = jobId === null ? undefined : await jobs.find(viewer.caller.organizationId, jobId)
     if (job) progresses.set(nodeId, jobs.progressOf(job))
   }
   return progresses
@@ -119,15 +119,15 @@ async function inputsOf(
 export async function shownNodes(
   execution: ExecutionRecord,
   nodes: readonly ExecutionNode[],
-  call: Call,
+  viewer: Viewer,
   owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
   embedded?: Embedded[],
 ): Promise<{ nodes: z.input<typeof ExecutionNodeObject>[]; kept: Map<string, ShownKept> }> {
-  const kept = await keptOf(execution, nodes, call, owners, embedded)
-  const progresses = await progressOfNodes(nodes, call, owners)
+  const kept = await keptOf(execution, nodes, viewer, owners, embedded)
+  const progresses = await progressOfNodes(nodes, viewer, owners)
   const inputsByNode = await inputsOf(nodes, execution, owners)
   const shown = nodes.map(node => ({
-    ...shownNode(node, call, progresses.get(node.nodeId)),
+    ...shownNode(node, viewer, progresses.get(node.nodeId)),
     resolved_inputs: inputsByNode.get(node.nodeId) ?? null,
     result: kept.get(node.nodeId)?.result ?? null,
   }))
@@ -138,7 +138,7 @@ export async function shownNodes(
 export async function keptOf(
   { organizationId, id, definition }: ExecutionRecord,
   nodes: readonly ExecutionNode[],
-  call: Pick<Call, 'origin'>,
+  viewer: Pick<Viewer, 'origin'>,
   owners: Pick<Owners, 'cpu' | 'executions' | 'files'>,
   embedded?: Embedded[],
 ): Promise<Map<string, ShownKept>> {
@@ -148,7 +148,7 @@ export async function keptOf(
   const kept = new Map<string, ShownKept>()
   for (const { nodeId, task } of completed) {
     const outputs = definition.dag.nodes[nodeId]?.outputs ?? []
-    kept.set(nodeId, await shownKept({ task, outputs }, results[nodeId]?.result ?? null, call, owners, embedded))
+    kept.set(nodeId, await shownKept({ task, outputs }, results[nodeId]?.result ?? null, viewer, owners, embedded))
   }
   return kept
 }

@@ -5,14 +5,13 @@ import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
 import type { JobError } from '../../core/store/store.ts'
 import type { ExecutionRecord } from '../../core/store/workflows.ts'
-import type { Call } from '../http/request/call.ts'
-import type { Embedded } from '../http/request/json-text.ts'
-import { JsonText } from '../http/request/json-text.ts'
+import { type Embedded, JsonText } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { ExecutionNodeObject, keptOf, shownNodes } from './execution-nodes.ts'
 import { ErrorFacts } from './job-error.ts'
 import { seconds } from './job-record.ts'
 import { UsageObject, usageObject } from './usage-object.ts'
+import type { Viewer } from './viewer.ts'
 
 const ExecutionErrorObject = z
   .object({
@@ -166,15 +165,15 @@ function errorOf({ error, timeoutMs }: ExecutionRecord): z.input<typeof Executio
  */
 export async function shownExecution(
   execution: ExecutionRecord,
-  call: Call,
+  viewer: Viewer,
   owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
   { withNodes, withDag = false, embedded }: { withNodes: boolean; withDag?: boolean; embedded?: Embedded[] },
 ): Promise<z.input<typeof ExecutionObject>> {
   const { organizationId, id, definition, status } = execution
   const done = status === 'completed'
   const nodes = withNodes || done ? await owners.executions.nodes(organizationId, id) : []
-  const shown = withNodes ? await shownNodes(execution, nodes, call, owners, embedded) : undefined
-  const kept = shown?.kept ?? (await keptOf(execution, nodes, call, owners, embedded))
+  const shown = withNodes ? await shownNodes(execution, nodes, viewer, owners, embedded) : undefined
+  const kept = shown?.kept ?? (await keptOf(execution, nodes, viewer, owners, embedded))
   return {
     ...executionSummary(execution),
     outputs: done ? Object.fromEntries([...kept].map(([nodeId, { output }]) => [nodeId, output])) : null,
@@ -186,12 +185,12 @@ export async function shownExecution(
 /** Returns the execution as an answer that includes large results. */
 export async function executionAnswer(
   execution: ExecutionRecord,
-  call: Call,
+  viewer: Viewer,
   owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
   options: { withNodes: boolean; withDag?: boolean },
 ): Promise<JsonText> {
   const embedded: Embedded[] = []
-  const shown = await shownExecution(execution, call, owners, { ...options, embedded })
+  const shown = await shownExecution(execution, viewer, owners, { ...options, embedded })
   return new JsonText(JSON.stringify({ execution: shown }), undefined, embedded)
 }
 
@@ -200,10 +199,10 @@ const isExecutionId = (id: string): boolean => id.startsWith('exec_') && isId(id
 /** Finds an execution of the caller's organization. Throws Failure `not_found`. */
 export async function findExecution(
   id: string,
-  call: Call,
+  viewer: Viewer,
   { executions }: Pick<Owners, 'executions'>,
 ): Promise<ExecutionRecord> {
-  const found = isExecutionId(id) ? await executions.find(call.caller.organizationId, id) : undefined
+  const found = isExecutionId(id) ? await executions.find(viewer.caller.organizationId, id) : undefined
   if (found) return found
   throw new Failure('not_found', `Execution ${id.slice(0, 64)} was not found.`)
 }

@@ -1,9 +1,9 @@
 import type { JobRecord } from '../../core/store/store.ts'
 import { hasFiles, shownResult as withAddresses } from '../../core/tasks/registry.ts'
 import { prune } from '../../core/workflows/prune.ts'
-import type { Call } from '../http/request/call.ts'
 import { Embedded, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
+import type { Viewer } from './viewer.ts'
 
 type Stored = JobRecord['result']
 
@@ -11,7 +11,7 @@ type Stored = JobRecord['result']
 export async function shownResult(
   task: string,
   result: Stored,
-  { origin }: Pick<Call, 'origin'>,
+  { origin }: Pick<Viewer, 'origin'>,
   { files }: Pick<Owners, 'files'>,
   embedded?: Embedded[],
 ): Promise<unknown> {
@@ -36,12 +36,12 @@ export interface ShownKept {
 export async function shownKept(
   { task, outputs }: { task: string; outputs: readonly string[] },
   result: Stored,
-  call: Pick<Call, 'origin'>,
+  viewer: Pick<Viewer, 'origin'>,
   owners: Pick<Owners, 'cpu' | 'files'>,
   embedded?: Embedded[],
 ): Promise<ShownKept> {
   if (result === null || typeof result === 'string' || hasFiles(task)) {
-    const output = prune(await shownResult(task, result, call, owners), outputs)
+    const output = prune(await shownResult(task, result, viewer, owners), outputs)
     return { output, result: output.result }
   }
   if (!embedded) return { output: { result: null, values: {} }, result: null }

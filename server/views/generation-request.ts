@@ -1,11 +1,12 @@
+import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { isId, jobIdOf, queueIdOf } from '../../core/ids.ts'
 import type { JobRecord, LargeResult, LogLine } from '../../core/store/store.ts'
 import type { LinkedResult } from '../../core/tasks/generation/linked.ts'
 import { filesOf, hasFiles, shownResult } from '../../core/tasks/registry.ts'
-import type { Call } from '../http/request/call.ts'
 import { Embedded, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
+import type { Viewer } from './viewer.ts'
 
 type View = Record<string, unknown>
 
@@ -15,9 +16,13 @@ const missing = (id: string) => new Failure('not_found', `Request ${id.slice(0, 
  * Finds the job of a request id in the caller's organization. Throws Failure `not_found`, also for a request of another
  * organization, and `output_expired` for one that is no longer kept.
  */
-export async function findRequest(requestId: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord> {
+export async function findRequest(
+  requestId: string,
+  viewer: Viewer,
+  { jobs }: Pick<Owners, 'jobs'>,
+): Promise<JobRecord> {
   if (!requestId.startsWith('q_') || !isId(requestId)) throw missing(requestId)
-  const { organizationId } = call.caller
+  const { organizationId } = viewer.caller
   const id = jobIdOf(requestId)
   const job = await jobs.find(organizationId, id)
   if (job?.kind === 'async') return job
@@ -35,7 +40,7 @@ export async function findRequest(requestId: string, call: Call, { jobs }: Pick<
  */
 export async function outputOf(
   job: JobRecord,
-  { origin }: Pick<Call, 'origin'>,
+  { origin }: Pick<Viewer, 'origin'>,
   { files }: Pick<Owners, 'files'>,
   embedded?: Embedded[],
 ): Promise<LinkedResult | View> {
@@ -72,3 +77,11 @@ export const logView = ({ at, level, message }: LogLine) => ({
   message,
   source: 'USER',
 })
+
+/** URLs of a request of the slug API. */
+export const requestUrls = {
+  response_url: z.string().describe('Where to read the result.'),
+  status_url: z.string().describe('Where to read the status.'),
+  cancel_url: z.string().describe('Where to cancel the request (PUT or POST).'),
+  stream_url: z.string().describe('Where to follow the status as server-sent events.'),
+}

@@ -10,9 +10,9 @@ import {
 } from '../../core/store/store.ts'
 import { executionEventTypes } from '../../core/store/workflows.ts'
 import type { SharedRecord, SseRecord } from '../http/answer/sse.ts'
-import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { hasEnded, progressOf, resultText } from './job-record.ts'
+import type { Viewer } from './viewer.ts'
 
 /** Characters. A result up to this length is part of its event; a longer one is read with its job. */
 const maxResultLength = 64 << 10
@@ -52,7 +52,7 @@ export function sharedSnapshot(sequence: number, end: Buffer): SharedRecord {
 export const sharedEnd = (data: string): Buffer => Buffer.from(`${data}}\n\n`)
 
 /** Returns an event of the log with the fields of its job that never change and those that the event changed. */
-export function eventRecord(event: JobEvent, job: JobRecord, call: Call, owners: Pick<Owners, 'files'>): SseRecord {
+export function eventRecord(event: JobEvent, job: JobRecord, viewer: Viewer, owners: Pick<Owners, 'files'>): SseRecord {
   const status = statusAfter[event.type]
   const data = JSON.stringify({
     job_id: event.jobId,
@@ -65,7 +65,7 @@ export function eventRecord(event: JobEvent, job: JobRecord, call: Call, owners:
     ...(status === 'failed' ? { error: job.error } : {}),
     ...(event.data === null ? {} : { error: JSON.parse(event.data) as JobError }),
   })
-  const result = status === 'completed' ? shortResult(job, call, owners) : undefined
+  const result = status === 'completed' ? shortResult(job, viewer, owners) : undefined
   return record(
     event.type,
     event.at,
@@ -74,10 +74,10 @@ export function eventRecord(event: JobEvent, job: JobRecord, call: Call, owners:
   )
 }
 
-function shortResult({ task, result }: JobRecord, call: Call, owners: Pick<Owners, 'files'>): string | undefined {
+function shortResult({ task, result }: JobRecord, viewer: Viewer, owners: Pick<Owners, 'files'>): string | undefined {
   if (result === null) return 'null'
   if (typeof result !== 'string' || result.length > maxResultLength) return undefined
-  return resultText(task, result, call, owners)
+  return resultText(task, result, viewer, owners)
 }
 
 /** Returns the event of the end of a synchronous call. It is not in the event log, so it has no id. */
@@ -136,17 +136,3 @@ export function typesWanted(text: string | undefined): (type: string) => boolean
 /** Describes the query parameter `after` of event streams. */
 export const resumeText =
   'Id of the last event that you received, such as `evt_42`, to continue after it. The header `Last-Event-ID` wins over it. Default: begin with events from now on.'
-
-/**
- * Returns the sequence after which a reader resumes, from `Last-Event-ID` or `?after=`. The header wins, because a
- * browser that reconnects repeats the old URL. Undefined without either.
- */
-export function resumeFrom(call: Call): number | undefined {
-  const header = call.req.headers['last-event-id']
-  const given = typeof header === 'string' && header !== '' ? header : call.query.get('after')
-  if (given === null) return undefined
-  const sequence = /^evt_(\d{1,15})$/.exec(given)?.[1]
-  if (sequence === undefined)
-    throw new Failure('invalid_value', `'after' must be the id of an event, such as \`evt_42\`.`, { param: 'after' })
-  return Number(sequence)
-}

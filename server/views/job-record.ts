@@ -5,11 +5,11 @@ import type { JobProgress } from '../../core/jobs/job-progress.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { deferredUntil, type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { hasFiles, shownResult, taskRecord } from '../../core/tasks/registry.ts'
-import type { Call } from '../http/request/call.ts'
 import { Embedded, JsonText, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { JobErrorObject } from './job-error.ts'
 import { UsageObject, usageObject } from './usage-object.ts'
+import type { Viewer } from './viewer.ts'
 import { WaitingFor } from './waiting-for.ts'
 
 export const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
@@ -140,7 +140,7 @@ function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeo
 export function resultText(
   task: Task,
   result: string,
-  { origin }: Pick<Call, 'origin'>,
+  { origin }: Pick<Viewer, 'origin'>,
   { files }: Pick<Owners, 'files'>,
 ): string {
   if (!hasFiles(task)) return result
@@ -165,24 +165,24 @@ export const inputsText = ({ task, inputs }: JobRecord): string =>
  */
 export async function jobAnswer(
   job: JobRecord,
-  call: Pick<Call, 'origin'>,
+  viewer: Pick<Viewer, 'origin'>,
   owners: Pick<Owners, 'files' | 'jobs'>,
 ): Promise<JsonText> {
   const embedded: Embedded[] = []
   const head = summaryText(job, owners).slice(0, -1)
   const inputs = job.kind === 'async' ? inputsText(job) : 'null'
-  const result = await shown(job, call, owners, embedded)
+  const result = await shown(job, viewer, owners, embedded)
   return new JsonText(`${head},"inputs":${inputs},"result":${result}}`, undefined, embedded)
 }
 
 async function shown(
   { task, result }: JobRecord,
-  call: Pick<Call, 'origin'>,
+  viewer: Pick<Viewer, 'origin'>,
   owners: Pick<Owners, 'files'>,
   embedded: Embedded[],
 ): Promise<string> {
   if (result === null) return 'null'
-  if (typeof result === 'string' || hasFiles(task)) return resultText(task, await readResult(result), call, owners)
+  if (typeof result === 'string' || hasFiles(task)) return resultText(task, await readResult(result), viewer, owners)
   const large = new Embedded(result)
   embedded.push(large)
   return JSON.stringify(large)
@@ -197,8 +197,8 @@ export const isJobId = (id: string): boolean => id.startsWith('job_') && isId(id
  * Finds a job or a synchronous call of the caller's organization. Throws Failure `not_found`, and `output_expired` for
  * a job that is no longer kept.
  */
-export async function findJob(id: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord> {
-  const { organizationId } = call.caller
+export async function findJob(id: string, viewer: Viewer, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord> {
+  const { organizationId } = viewer.caller
   // A call is in memory until its record is stored, so memory is searched first: the other order could miss it in both.
   const job = jobs.calls.find(organizationId, id) ?? (isJobId(id) ? await jobs.find(organizationId, id) : undefined)
   // An expired job is hidden at once, and removed in the background.

@@ -4,11 +4,11 @@ import { Failure } from '../../core/failure.ts'
 import type { Model } from '../../core/models/model.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
 import { plainVoice, type Voice } from '../../core/tasks/protocols/voices.ts'
-import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
+import type { Viewer } from './viewer.ts'
 
 /** Returns the speech models that the caller may use. */
-export function speechModels({ caller }: Call, { registry }: Pick<Owners, 'registry'>): Model[] {
+export function speechModels({ caller }: Viewer, { registry }: Pick<Owners, 'registry'>): Model[] {
   const catalog = registry.catalog()
   return registry
     .all()

@@ -9,9 +9,9 @@ import type { Offer } from '../../core/workflows/diagnose-node.ts'
 import { type Diagnostics, typeIssueCodes, warningCodes } from '../../core/workflows/diagnostics.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
 import type { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
-import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { seconds } from './job-record.ts'
+import type { Viewer } from './viewer.ts'
 
 const finding = <Code extends string>(codes: readonly [Code, ...Code[]]) =>
   z.object({
@@ -103,41 +103,41 @@ export const shownWorkflow = (
 
 /** Returns the models that workflows of the caller may use: those that the token may use. */
 export const offerFor = (
-  call: Call,
+  viewer: Viewer,
   { admission, registry }: Pick<Owners, 'admission' | 'registry'>,
   region?: Region,
 ): Offer =>
   offerOf(
     registry,
-    id => admission.allowed(call.caller, id),
-    requiredLabel(region) ?? requiredLabel(call.caller.token.region as Region | null),
+    id => admission.allowed(viewer.caller, id),
+    requiredLabel(region) ?? requiredLabel(viewer.caller.token.region as Region | null),
   )
 
 /** The part of a definition that is validated. */
 type Diagnosed = Pick<WorkflowDefinition, 'dag' | 'parameters'> & { region?: Region | undefined }
 
 export const diagnosticsFor = (
-  call: Call,
+  viewer: Viewer,
   definition: Diagnosed,
   owners: Pick<Owners, 'admission' | 'registry'>,
-): Promise<Diagnostics> => surveyFor(call, definition, owners).then(({ diagnostics }) => diagnostics)
+): Promise<Diagnostics> => surveyFor(viewer, definition, owners).then(({ diagnostics }) => diagnostics)
 
 export const surveyFor = (
-  call: Call,
+  viewer: Viewer,
   { dag, parameters, region }: Diagnosed,
   owners: Pick<Owners, 'admission' | 'registry'>,
-): Promise<Survey> => surveyInTimeSlices(dag, parameters ?? undefined, offerFor(call, owners, region))
+): Promise<Survey> => surveyInTimeSlices(dag, parameters ?? undefined, offerFor(viewer, owners, region))
 
 const isWorkflowId = (id: string): boolean => id.startsWith('wf_') && isId(id)
 
 /** Finds a workflow of the caller's organization. Throws Failure `not_found`. */
 export async function findWorkflow(
   id: string,
-  call: Call,
+  viewer: Viewer,
   { workflows }: Pick<Owners, 'workflows'>,
   version?: number,
 ): Promise<WorkflowRecord> {
-  const found = isWorkflowId(id) ? await workflows.find(call.caller.organizationId, id, version) : undefined
+  const found = isWorkflowId(id) ? await workflows.find(viewer.caller.organizationId, id, version) : undefined
   if (found) return found
   const which = version === undefined ? '' : ` in version ${version}`
   throw new Failure('not_found', `Workflow ${id.slice(0, 64)} was not found${which}.`)

@@ -15,8 +15,7 @@ import { withMembers } from '../../core/tasks/protocols/stream-options.ts'
 import { isStreamable } from '../../core/tasks/stream-shape.ts'
 import { heldAfterReading, heldBytes, readBody } from '../http/body/body.ts'
 import type { Call } from '../http/request/call.ts'
-import { holdKey, idempotencyKeyOf, keepAnswer, replay } from '../http/request/idempotency.ts'
-import type { Hold } from '../http/request/idempotency-records.ts'
+import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { preferenceOf } from '../http/request/prefer.ts'
 import { StreamRelay } from './relay.ts'
@@ -103,11 +102,8 @@ async function answerInference(
   if (later) return respondLater(call, admitted, jobBody, owners)
   const admittedCall = { admitted, createdAt, waitMs: prefer.waitMs, ...(formed.keep ? { keep: formed.keep } : {}) }
   // After all checks, so that an invalid request does not use its key.
-  if (keyed) {
-    using hold = await holdKey(call, owners)
-    if (hold.reply) replay(call, hold.reply)
-    else await answer(call, checked, { ...admittedCall, hold }, owners)
-  } else await answer(call, checked, admittedCall, owners)
+  if (keyed && (await answeredBefore(call, owners))) return
+  await answer(call, checked, admittedCall, owners)
 }
 
 interface AdmittedCall {
@@ -115,7 +111,6 @@ interface AdmittedCall {
   createdAt: number
   /** The limit of the caller; the model has its own. */
   waitMs: number
-  hold?: Hold
   keep?: NonNullable<FormedCall['keep']>
 }
 
@@ -196,7 +191,7 @@ async function collect(
   prepared: Prepared,
   { id, createdAt, queuedMs }: RunningCall,
   lease: Lease,
-  { hold, keep }: AdmittedCall,
+  { keep }: AdmittedCall,
   { config, cpu, throughput }: Pick<Owners, 'config' | 'cpu' | 'throughput'>,
 ): Promise<CallEnd> {
   const answers: Buffer[] = []
@@ -233,8 +228,7 @@ async function collect(
   // A call that was cancelled while its answer was reshaped has been answered.
   call.abortSource.throwIfAborted()
   if (keep && form) await keep(form.request, String(shaped.body))
-  // Stored before it is sent: a client that has seen an answer gets the same one again.
-  if (hold) await keepAnswer(hold, shaped.body, id)
+  if (call.keyLock) await keepAnswer(call, shaped.body, id)
   call.send(200, shaped.body)
   return { how: 'completed', usage: shaped.usage }
 }

@@ -3,9 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import type { CallAttempt, RunningCall } from '../../core/jobs/call.ts'
 import type { Lease } from '../../core/models/fleet.ts'
 import type { Call } from '../http/request/call.ts'
-import { errorAnswer } from '../http/request/errors.ts'
-import { keepUnrepeatable, type Unrepeatable } from '../http/request/idempotency.ts'
-import type { Hold } from '../http/request/idempotency-records.ts'
+import { keepFailure, keepStream } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 
 export interface CallWork {
@@ -15,7 +13,6 @@ export interface CallWork {
   waitMs: number
   /** Whether the answer is a stream, which cannot be repeated. */
   stream: boolean
-  hold?: Hold
 }
 
 /**
@@ -24,7 +21,7 @@ export interface CallWork {
  */
 export async function runCall(
   call: Call,
-  { admitted, createdAt, waitMs, stream, hold }: CallWork,
+  { admitted, createdAt, waitMs, stream }: CallWork,
   attempt: CallAttempt,
   { jobs, timings }: Pick<Owners, 'jobs' | 'timings'>,
 ): Promise<void> {
@@ -40,20 +37,10 @@ export async function runCall(
   try {
     const caller = call.abortSource
     const ended = await jobs.calls.run({ admitted, createdAt, waitMs, caller, began }, attempt)
-    if (hold && stream && ended.end.how === 'completed')
-      await keepUnrepeatable(hold, streamed(ended.call.id), ended.call.id)
+    if (stream && call.keyLock && ended.end.how === 'completed') await keepStream(call, ended.call.id)
   } catch (thrown) {
     const failure = Failure.from(thrown)
-    if (hold && isStoredFailure(failure))
-      await hold.keep({ ...errorAnswer(failure, call.id, call.route.errors), jobId })
+    if (call.keyLock) await keepFailure(call, failure, jobId)
     throw failure
   }
 }
-
-/** Whether a repeated request would fail in the same way. Failures of the server and of its load are not stored. */
-const isStoredFailure = ({ status, code }: Failure): boolean => status < 500 && status !== 429 && code !== 'cancelled'
-
-const streamed = (jobId: string): Unrepeatable => ({
-  message: `The answer to this 'Idempotency-Key' was a stream, and streams are not stored. It was for job ${jobId}.`,
-  facts: { job_id: jobId },
-})

@@ -14,7 +14,7 @@ export const ownsMachine = ({ caller }: { caller: Caller }): boolean => caller.t
  * Throws Failure `organization_mismatch` for all organizations but the owner of the machine. `what` begins the sentence
  * of the message: `The logs of this server are`.
  */
-export function admitOwner({ caller }: { caller: Caller }, what: string): void {
+export function requireMachineOwner({ caller }: { caller: Caller }, what: string): void {
   if (ownsMachine({ caller })) return
   throw new Failure(
     'organization_mismatch',

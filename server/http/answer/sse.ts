@@ -200,3 +200,17 @@ export class EventStream implements WatchedStream {
     if (!this.#res.write(bytes)) this.blockedSince ??= this.wroteAt
   }
 }
+
+/**
+ * Returns the sequence after which a reader resumes, from `Last-Event-ID` or `?after=`. The header wins, because a
+ * browser that reconnects repeats the old URL. Undefined without either.
+ */
+export function resumeFrom(call: Call): number | undefined {
+  const header = call.req.headers['last-event-id']
+  const given = typeof header === 'string' && header !== '' ? header : call.query.get('after')
+  if (given === null) return undefined
+  const sequence = /^evt_(\d{1,15})$/.exec(given)?.[1]
+  if (sequence === undefined)
+    throw new Failure('invalid_value', `'after' must be the id of an event, such as \`evt_42\`.`, { param: 'after' })
+  return Number(sequence)
+}

@@ -6,8 +6,8 @@ import { failureOf } from '../../../core/schemas/issues.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
 import type { Call } from '../request/call.ts'
 import type { Owners } from '../request/owners.ts'
+import { refuseRepeated } from '../request/query.ts'
 import { readBody } from './body.ts'
-import { refuseRepeated } from './repeated.ts'
 
 export const UploadedFile = z
   .object({

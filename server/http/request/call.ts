@@ -13,6 +13,7 @@ import { commonHeaders } from '../connection/head.ts'
 import type { StreamLimits } from '../streams/stream-limits.ts'
 import { pieceBytes, type Streams } from '../streams/streams.ts'
 import type { AnyEndpoint } from './endpoint.ts'
+import type { KeyLock } from './idempotency-records.ts'
 
 const noFiles: ReadonlyMap<string, MediaInput> = new Map()
 const noTexts: ReadonlyMap<string, string> = new Map()
@@ -58,6 +59,8 @@ export class Call implements SwapSetMember {
   inline: ReadonlyMap<string, MediaInput> = noFiles
   /** Members of a large body as JSON text; an empty object replaces them in the body. */
   texts: ReadonlyMap<string, string> = noTexts
+  /** The exclusive right to process its idempotency key; set while the call has it. */
+  keyLock: KeyLock | undefined
   /** Reduces the memory counted for the body to `keep` bytes, 0 by default; set while the body is counted. */
   releaseBody: (keep?: number) => void = nothing
   /** Ends the request for the limits of concurrent requests; set while it counts. */

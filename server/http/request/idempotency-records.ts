@@ -3,12 +3,13 @@ import type { Log } from '../../../core/log.ts'
 import type { SteadyTime } from '../../../core/steady-time.ts'
 import type { IdempotencyRecord, Store } from '../../../core/store/store.ts'
 
-/** The exclusive right to process the request of a key, until it is disposed of. */
-export interface Hold extends Disposable {
+/** The exclusive right to process the request of a key, until it is released. */
+export interface KeyLock {
   /** The stored answer, if the request was processed before. */
   reply: IdempotencyRecord | undefined
   /** Stores the answer for repeated requests, across restarts. A failure is only logged: the work has been done. */
   keep(reply: { status: number; body: string; jobId: string | null }): Promise<void>
+  release(): void
 }
 
 const reused = () =>
@@ -35,7 +36,7 @@ export function openIdempotencyRecords({
      * Begins the request of this key. Throws Failure `idempotency_key_in_use` while another request with the key runs,
      * and `idempotency_key_reused` if a running or earlier request with the key had another body.
      */
-    async hold(digest: string, bodyHash: string): Promise<Hold> {
+    async lock(digest: string, bodyHash: string): Promise<KeyLock> {
       const other = running.get(digest)
       if (other !== undefined && other !== bodyHash) throw reused()
       if (other !== undefined)
@@ -60,7 +61,7 @@ export function openIdempotencyRecords({
               log.warn('An answer could not be stored for its idempotency key', { job: answer.jobId }, thrown)
             }
           },
-          [Symbol.dispose]: release,
+          release,
         }
       } catch (thrown) {
         release()

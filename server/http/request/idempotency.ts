@@ -3,7 +3,8 @@ import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { IdempotencyKey, IdempotencyRecord } from '../../../core/store/store.ts'
 import type { Call } from './call.ts'
-import type { Hold } from './idempotency-records.ts'
+import { errorAnswer } from './errors.ts'
+import type { KeyLock } from './idempotency-records.ts'
 import type { Owners } from './owners.ts'
 
 /** Returns the `Idempotency-Key` of a request; undefined without one. Throws Failure `invalid_value`. */
@@ -39,36 +40,67 @@ export interface Unrepeatable {
 /** Bytes. Longer answers are not stored. */
 export const longestKeptAnswer = 1 << 20
 
-/** Holds the key of a call that has one and whose body is hashed. Throws as `hold` does. */
-export function holdKey(call: Call, { idempotency }: Pick<Owners, 'idempotency'>): Promise<Hold> {
+/**
+ * Locks the key of a call that has one and whose body is hashed; the lock ends with the call. Throws as
+ * `IdempotencyRecords.lock` does.
+ */
+async function lockKey(call: Call, { idempotency }: Pick<Owners, 'idempotency'>): Promise<KeyLock> {
   const { method, path } = call.route
   const scoped = `${call.caller.organizationId} ${method} ${path} ${idempotencyKeyOf(call)}`
-  return idempotency.hold(createHash('sha256').update(scoped).digest('hex'), call.bodyHash!)
-}
-
-/** Stores the answer to repeated requests if the first answer cannot be sent again. */
-export const keepUnrepeatable = (hold: Hold, replacement: Unrepeatable, jobId: string | null): Promise<void> =>
-  hold.keep({ status: 409, body: JSON.stringify(replacement), jobId })
-
-/** Stores the answer of a call, or a replacement if the answer is too long. */
-export function keepAnswer(hold: Hold, body: string | Uint8Array, jobId: string): Promise<void> {
-  const message = `The answer to this 'Idempotency-Key' was too long to be stored. It was for job ${jobId}.`
-  if (body.length > longestKeptAnswer) return keepUnrepeatable(hold, { message, facts: { job_id: jobId } }, jobId)
-  const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
-  return hold.keep({ status: 200, body: text, jobId })
+  const digest = createHash('sha256').update(scoped).digest('hex')
+  return (call.keyLock = await idempotency.lock(digest, call.bodyHash!))
 }
 
 /**
- * Answers a repeated request. Pass `contentType` if the answer is not JSON. Throws Failure `conflict` if the first
- * answer cannot be sent again.
+ * Begins the work of a call that has a key: resolves with true if the answer of an earlier request with the key was sent
+ * instead. Otherwise other requests with the key are refused until the call ends, and `keepAnswer` stores its answer. Pass
+ * `contentType` if the answer is not JSON. Throws Failure `conflict` if the first answer cannot be sent again, and as
+ * `IdempotencyRecords.lock` does.
  */
-export function replay(call: Call, reply: IdempotencyRecord, contentType?: string): void {
+export async function answeredBefore(
+  call: Call,
+  owners: Pick<Owners, 'idempotency'>,
+  contentType?: string,
+): Promise<boolean> {
+  const { reply } = await lockKey(call, owners)
+  if (!reply) return false
   if (reply.jobId !== null) call.header('x-job-id', reply.jobId)
   refuseUnrepeatable(reply)
   call
     .header('idempotent-replayed', 'true')
     .send(reply.status, reply.body, reply.status === 200 ? contentType : undefined)
+  return true
 }
+
+/**
+ * Stores the answer of a call with a key before it is sent, or a replacement if it is too long: a client that has seen an
+ * answer gets the same one again.
+ */
+export async function keepAnswer({ keyLock }: Call, body: string | Uint8Array, jobId: string): Promise<void> {
+  if (!keyLock) return
+  const message = `The answer to this 'Idempotency-Key' was too long to be stored. It was for job ${jobId}.`
+  if (body.length > longestKeptAnswer) return keepUnrepeatable(keyLock, { message, facts: { job_id: jobId } }, jobId)
+  const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
+  await keyLock.keep({ status: 200, body: text, jobId })
+}
+
+/** Stores that the answer of a call with a key was a stream. */
+export async function keepStream({ keyLock }: Call, jobId: string): Promise<void> {
+  if (!keyLock) return
+  const message = `The answer to this 'Idempotency-Key' was a stream, and streams are not stored. It was for job ${jobId}.`
+  await keepUnrepeatable(keyLock, { message, facts: { job_id: jobId } }, jobId)
+}
+
+/** Stores the failure of a call with a key, unless a repeated request might succeed. */
+export async function keepFailure(call: Call, failure: Failure, jobId: string | null): Promise<void> {
+  const { status, code } = failure
+  // Failures of the server and of its load.
+  if (status >= 500 || status === 429 || code === 'cancelled') return
+  await call.keyLock?.keep({ ...errorAnswer(failure, call.id, call.route.errors), jobId })
+}
+
+const keepUnrepeatable = (lock: KeyLock, replacement: Unrepeatable, jobId: string | null): Promise<void> =>
+  lock.keep({ status: 409, body: JSON.stringify(replacement), jobId })
 
 function refuseUnrepeatable(reply: IdempotencyRecord): void {
   if (reply.status !== 409) return
@@ -89,9 +121,9 @@ export async function once<T>(
 ): Promise<T> {
   if (idempotencyKeyOf(call) === undefined) return work()
   call.bodyHash = canonicalHash(input)
-  using hold = await holdKey(call, owners)
-  if (hold.reply) refuseUnrepeatable(hold.reply)
+  const lock = await lockKey(call, owners)
+  if (lock.reply) refuseUnrepeatable(lock.reply)
   const value = await work()
-  await keepUnrepeatable(hold, replacement(value), null)
+  await keepUnrepeatable(lock, replacement(value), null)
   return value
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { beginning, follow, openChangeFlag, pageSize } from '../../http/answer/follow.ts'
-import { type EventStream, openEventStream } from '../../http/answer/sse.ts'
+import { type EventStream, openEventStream, resumeFrom } from '../../http/answer/sse.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
@@ -10,7 +10,6 @@ import {
   eventRecord,
   isLast,
   progressRecord,
-  resumeFrom,
   resumeText,
   sharedSnapshot,
   snapshot,

@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import type { ExecutionNode, ExecutionRecord } from '../../../core/store/workflows.ts'
 import { beginning, follow, openChangeFlag, pageSize } from '../../http/answer/follow.ts'
-import { openEventStream } from '../../http/answer/sse.ts'
+import { openEventStream, resumeFrom } from '../../http/answer/sse.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
 import { isLastOfExecution, recordOf } from '../../views/execution-event.ts'
 import { progressOfNodes, shownNode } from '../../views/execution-nodes.ts'
 import { findExecution, shownExecution } from '../../views/execution-record.ts'
-import { record, resumeFrom, resumeText, snapshot } from '../../views/job-event.ts'
+import { record, resumeText, snapshot } from '../../views/job-event.ts'
 
 type FollowOwners = Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { failureOf } from '../../../core/schemas/issues.ts'
-import { admitOwner } from '../../http/access/machine-owner.ts'
+import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
@@ -78,7 +78,7 @@ export const logRoutes = (owners: LogOwners) => [
     response: LogLines,
     answer(call) {
       // Output of engines may contain prompts of any organization, and the server's log names all organizations.
-      admitOwner(call, 'The logs of this server are')
+      requireMachineOwner(call, 'The logs of this server are')
       const query = queryOf(call)
       const lines = recent(query, owners)
       if (!query.follow) return call.send(200, JSON.stringify({ lines }))

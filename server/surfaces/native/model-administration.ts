@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { ModelDownload, ModelProposal } from '../../../core/models/model-administration.ts'
 import { Task } from '../../../core/schemas/task.ts'
-import { admitOwner } from '../../http/access/machine-owner.ts'
+import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -126,7 +126,7 @@ const proposalView = ({ model, memory, obstacle, advice, lines }: ModelProposal)
   lines,
 })
 
-const owner = (call: Call) => admitOwner(call, 'Adding and removing models is')
+const owner = (call: Call) => requireMachineOwner(call, 'Adding and removing models is')
 const flag = (text: string) => z.enum(['true', 'false']).optional().describe(text)
 
 /** Errors of the commands behind these routes. */

@@ -4,7 +4,7 @@ import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../../core/nearest.ts'
-import { admitOwner } from '../../http/access/machine-owner.ts'
+import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
@@ -51,7 +51,7 @@ const ModelDetail = z
 
 /** Finds a model for the machine's owner only: settings contain paths, and unloading affects all organizations. */
 export function findModel(id: string, call: Call, { registry }: Pick<Owners, 'registry'>): Model {
-  admitOwner(call, 'Settings and engines of models are')
+  requireMachineOwner(call, 'Settings and engines of models are')
   const model = registry.find(id)
   if (model && modelAllowed(call.caller.token.models, id)) return model
   const visible = registry.all().filter(other => modelAllowed(call.caller.token.models, other.id))

@@ -7,7 +7,7 @@ import {
 } from '../../../core/accounts/organization-view.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Organization } from '../../../core/store/store.ts'
-import { admitOwner } from '../../http/access/machine-owner.ts'
+import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import { actorOf, OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
@@ -63,7 +63,7 @@ export const organizationLimitRoutes = (owners: LimitOwners) => [
     example: { job_submissions_per_minute: 20, monthly_spend_limit: 100 },
     response: Limits,
     handle: async ({ params, body }, call) => {
-      admitOwner(call, 'Changes of limits are')
+      requireMachineOwner(call, 'Changes of limits are')
       const updated = await owners.organizations.update(params.organization, limitsOfChange(body), actorOf(call))
       if (!updated) throw new Failure('not_found', `There is no organization ${params.organization.slice(0, 64)}.`)
       return answer(updated, owners)

@@ -3,7 +3,7 @@ import { OrganizationView, organizationView } from '../../../core/accounts/organ
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { type Organization, organizationStatuses } from '../../../core/store/store.ts'
-import { admitOwner, ownsMachine } from '../../http/access/machine-owner.ts'
+import { ownsMachine, requireMachineOwner } from '../../http/access/machine-owner.ts'
 import { actorOf, OrganizationPath, reachOrganization, reachToChange } from '../../http/access/reach.ts'
 import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -136,7 +136,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     response: One,
     status: 201,
     handle: async ({ body }, call) => {
-      admitOwner(call, 'New organizations are')
+      requireMachineOwner(call, 'New organizations are')
       const { name, plan, ...more } = { ...body, ...organizationChangeOf(body) }
       const { limits: _limits, ...change } = more
       const made = await owners.organizations.create({ name, plan, ...change }, actorOf(call))
@@ -193,7 +193,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     handle: async ({ params, body }, call) => {
       const { id } = await reachToChange(params.organization, call, owners)
       const { name, ...privileged } = organizationChangeOf(body)
-      if (Object.keys(privileged).length > 0) admitOwner(call, 'Changes of plan, limits, share and region are')
+      if (Object.keys(privileged).length > 0) requireMachineOwner(call, 'Changes of plan, limits, share and region are')
       const change = { ...privileged, ...(name === undefined ? {} : { name }) }
       const updated = await owners.organizations.update(id, change, actorOf(call))
       if (!updated) throw absent(id)
@@ -212,7 +212,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     query: Flag('force', 'cancels unfinished work.'),
     response: Deleted,
     handle: ({ params }, call) => {
-      admitOwner(call, 'Deletions of organizations are')
+      requireMachineOwner(call, 'Deletions of organizations are')
       return remove(params.organization, flagged(call, 'force'), call, owners)
     },
   }),
@@ -229,7 +229,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     query: Flag('cancel', 'cancels running and waiting work.'),
     response: Suspended,
     handle: ({ params }, call) => {
-      admitOwner(call, 'Suspensions of organizations are')
+      requireMachineOwner(call, 'Suspensions of organizations are')
       return suspend(params.organization, flagged(call, 'cancel'), call, owners)
     },
   }),
@@ -245,7 +245,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     params: OrganizationPath,
     response: One,
     handle: async ({ params }, call) => {
-      admitOwner(call, 'Suspensions of organizations are')
+      requireMachineOwner(call, 'Suspensions of organizations are')
       const resumed = await owners.organizations.resume(params.organization, actorOf(call))
       if (!resumed) throw absent(params.organization)
       return { organization: organizationView(resumed) }

@@ -6,8 +6,7 @@ import { taskNamed, taskRecord, taskRecords } from '../../../core/tasks/registry
 import { defaultRewriteLength, rewriteEstimate } from '../../../core/tasks/rewriting/rewrite-request.ts'
 import type { TaskRecord } from '../../../core/tasks/task.ts'
 import type { Call } from '../../http/request/call.ts'
-import { holdKey, idempotencyKeyOf, keepAnswer, replay } from '../../http/request/idempotency.ts'
-import type { Hold } from '../../http/request/idempotency-records.ts'
+import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../../http/request/idempotency.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
@@ -130,13 +129,7 @@ function admit(call: Call, body: RewriteRequest, owners: Pick<Owners, 'admission
   }
 }
 
-async function rewrite(
-  call: Call,
-  body: RewriteRequest,
-  hold: Hold | undefined,
-  createdAt: number,
-  owners: RewriteOwners,
-): Promise<string> {
+async function rewrite(call: Call, body: RewriteRequest, createdAt: number, owners: RewriteOwners): Promise<string> {
   const { prompt, n, style, language, max_length, image_url } = body
   const task = taskOf(call, body, owners)
   const admitted = admit(call, body, owners)
@@ -155,7 +148,7 @@ async function rewrite(
     imageUrl: image_url,
   })
   const { waitMs } = preferenceOf(call.req.headers.prefer)
-  const work = { admitted, createdAt, waitMs, stream: false, ...(hold ? { hold } : {}) }
+  const work = { admitted, createdAt, waitMs, stream: false }
   let jobId = ''
   await runCall(
     call,
@@ -182,7 +175,7 @@ async function rewrite(
     },
   }
   const json = JSON.stringify(answer)
-  if (hold) await keepAnswer(hold, json, jobId)
+  await keepAnswer(call, json, jobId)
   return json
 }
 
@@ -205,13 +198,11 @@ export const promptRewriteRoutes = (owners: RewriteOwners) => [
     async handle({ body }, call) {
       const createdAt = Date.now()
       owners.admission.requireRoom()
-      if (idempotencyKeyOf(call) === undefined)
-        return new JsonText(await rewrite(call, body, undefined, createdAt, owners))
-      call.bodyHash = canonicalHash(body)
-      using hold = await holdKey(call, owners)
-      if (!hold.reply) return new JsonText(await rewrite(call, body, hold, createdAt, owners))
-      replay(call, hold.reply)
-      return new JsonText('')
+      if (idempotencyKeyOf(call) !== undefined) {
+        call.bodyHash = canonicalHash(body)
+        if (await answeredBefore(call, owners)) return new JsonText('')
+      }
+      return new JsonText(await rewrite(call, body, createdAt, owners))
     },
   }),
 ]

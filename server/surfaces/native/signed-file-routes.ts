@@ -3,7 +3,6 @@ import { Failure } from '../../../core/failure.ts'
 import { isUnavailable } from '../../../core/files/api-files.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
 import { fileAnswers, sendFile } from '../../http/answer/send-file.ts'
-import { refuseRepeated } from '../../http/body/repeated.ts'
 import {
   joinParts,
   receivePart,
@@ -14,6 +13,7 @@ import {
 } from '../../http/body/upload.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { refuseRepeated } from '../../http/request/query.ts'
 import { route } from '../../http/request/route.ts'
 import { errorGroups } from '../../http/request/route-errors.ts'
 

@@ -5,7 +5,7 @@ import type { FleetSnapshot, ResidentSnapshot } from '../../../core/models/fleet
 import type { Model } from '../../../core/models/model.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { jobClasses } from '../../../core/store/store.ts'
-import { admitOwner } from '../../http/access/machine-owner.ts'
+import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
 import type { Timing } from '../../metrics/timings.ts'
@@ -197,7 +197,7 @@ export const statusRoutes = (
     errorCodes: ['organization_mismatch'],
     response: SystemStatus,
     handle: async (_, call) => {
-      admitOwner(call, 'What runs on the machine is')
+      requireMachineOwner(call, 'What runs on the machine is')
       const { accounts, fleet, registry, jobs, calls } = owners
       const [counts, processes, use] = await Promise.all([
         jobs.counts(),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
-import { admitOwner } from '../../http/access/machine-owner.ts'
+import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
 import { type HistorySample, historyIntervalMs, type ModelActivityCounts } from '../../metrics/history.ts'
@@ -68,7 +68,7 @@ export const systemHistoryRoutes = ({ history }: Pick<Owners, 'history'>) => [
     }),
     response: SystemHistory,
     handle: ({ query }, call) => {
-      admitOwner(call, 'The history of this server is')
+      requireMachineOwner(call, 'The history of this server is')
       const allowed = (modelId: string) => modelAllowed(call.caller.token.models, modelId)
       return {
         object: 'system.history' as const,

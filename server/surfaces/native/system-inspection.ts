@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { readAsset } from '../../../core/assets.ts'
-import { admitOwner } from '../../http/access/machine-owner.ts'
+import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
 
@@ -91,7 +91,7 @@ export const systemInspectionRoutes = ({ inspection }: Pick<Owners, 'inspection'
     errorCodes: ['organization_mismatch', 'timeout', 'worker_error'],
     response: DoctorReport,
     handle: async (_, call) => {
-      admitOwner(call, 'The checks of this machine are')
+      requireMachineOwner(call, 'The checks of this machine are')
       const { at, findings } = await inspection.doctor()
       return {
         object: 'system.doctor' as const,
@@ -111,7 +111,7 @@ export const systemInspectionRoutes = ({ inspection }: Pick<Owners, 'inspection'
     errorCodes: ['organization_mismatch'],
     response: SystemConfig,
     handle: (_, call) => {
-      admitOwner(call, 'The configuration of this server is')
+      requireMachineOwner(call, 'The configuration of this server is')
       const { path, exists, values, variables } = inspection.configuration()
       return {
         object: 'system.config' as const,
@@ -132,7 +132,7 @@ export const systemInspectionRoutes = ({ inspection }: Pick<Owners, 'inspection'
     errorCodes: ['organization_mismatch'],
     response: BackupList,
     handle: (_, call) => {
-      admitOwner(call, 'The backups of this server are')
+      requireMachineOwner(call, 'The backups of this server are')
       const { folder, files } = inspection.backups()
       return {
         object: 'list' as const,

@@ -8,7 +8,7 @@ import {
 } from '../../../core/dialects/ollama/ollama-schemas.ts'
 import { Failure } from '../../../core/failure.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
-import { admitOwner, ownsMachine } from '../../http/access/machine-owner.ts'
+import { ownsMachine, requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
@@ -62,7 +62,7 @@ async function load({ modelId, name, unload }: LoadRequest, call: Call, { fleet,
   const refused = scopeRefusal(call.caller, 'admin:write')
   if (unload) {
     if (refused) throw refused
-    admitOwner(call, 'Unloading of models is')
+    requireMachineOwner(call, 'Unloading of models is')
     await fleet.unload(modelId)
   } else if (!refused && ownsMachine(call)) {
     await fleet.load(model)

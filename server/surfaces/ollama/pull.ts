@@ -2,13 +2,12 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { ModelPullEvent } from '../../../core/models/model-pull.ts'
 import { failureOf } from '../../../core/schemas/issues.ts'
-import { admitOwner } from '../../http/access/machine-owner.ts'
+import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import { readJson } from '../../http/body/json-body.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
-import { ollamaErrors } from './errors.ts'
-import { ollamaRoute } from './ollama-route.ts'
+import { ollamaErrors, ollamaRoute } from './ollama-route.ts'
 
 export type OllamaPullOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'log' | 'modelPull'>
 
@@ -39,7 +38,7 @@ const statusOf = (event: ModelPullEvent): z.input<typeof Status> =>
     : { status: `pulling ${event.file}`, digest: event.file, total: event.total, completed: event.bytes }
 
 async function pull(call: Call, owners: OllamaPullOwners): Promise<void> {
-  admitOwner(call, 'Downloading of models is')
+  requireMachineOwner(call, 'Downloading of models is')
   const body = await readJson(call, owners)
   const read = Pull.safeParse(body)
   if (!read.success) throw failureOf(read.error, body)

@@ -12,7 +12,7 @@ import { withFirstPiece } from '../../http/answer/first-piece.ts'
 import { sendPieces } from '../../http/answer/send-pieces.ts'
 import type { Call } from '../../http/request/call.ts'
 import { errorFrame } from '../../http/request/errors.ts'
-import { holdKey, idempotencyKeyOf, replay } from '../../http/request/idempotency.ts'
+import { answeredBefore, idempotencyKeyOf } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
 import { runCall } from '../../work/run-call.ts'
@@ -54,10 +54,8 @@ async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
   call.releaseBody()
   const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true }
   const attempt = (lease: Lease) => synthesize(call, { ...prepared, body }, admitted.model, lease, owners)
-  if (!keyed) return runCall(call, work, attempt, owners)
-  using hold = await holdKey(call, owners)
-  if (hold.reply) replay(call, hold.reply)
-  else await runCall(call, { ...work, hold }, attempt, owners)
+  if (keyed && (await answeredBefore(call, owners))) return
+  await runCall(call, work, attempt, owners)
 }
 
 /** Answers `Prefer: respond-async`: submits the same request as a durable job. */

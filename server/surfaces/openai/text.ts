@@ -1,5 +1,3 @@
-import { CohereChatRequest, CohereChatResponse } from '../../../core/dialects/cohere/cohere-chat-schemas.ts'
-import { CohereEmbedRequest, CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed-schemas.ts'
 import { ChatRequest, ChatResponse } from '../../../core/schemas/chat.ts'
 import { CompletionRequest, CompletionResponse } from '../../../core/schemas/completion.ts'
 import { EmbeddingsRequest, EmbeddingsResponse } from '../../../core/schemas/vectors.ts'

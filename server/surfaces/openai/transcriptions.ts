@@ -22,8 +22,7 @@ import {
 import { transcriptionType } from '../../../core/tasks/transcription/transcription-text.ts'
 import { noUsage } from '../../../core/usage.ts'
 import type { Call } from '../../http/request/call.ts'
-import { holdKey, idempotencyKeyOf, keepAnswer, replay } from '../../http/request/idempotency.ts'
-import type { Hold } from '../../http/request/idempotency-records.ts'
+import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
 import { route } from '../../http/request/route.ts'
@@ -69,40 +68,29 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
     estimate: () => estimateOf(task, {}, 1),
   })
 
-  async function answer(hold?: Hold): Promise<void> {
-    const { field, value } = prepared.sound
-    const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
-    admission.requireQueueRoom(admitted)
-    // Fetched before the call takes a slot that others could use.
-    const sound = await media.decodeAudio(sender, field, body.file ?? call.inline.get(value) ?? value)
-    const fields = await fieldsFor(call, prepared, sound, owners)
-    call.releaseBody()
-    const measured = admission.estimated(admitted, () => ({
-      usage: { ...noUsage, audioMs: Math.ceil(sound.seconds * 1000), gpuMs: expectedGpuMs },
-    }))
-    const work = {
-      admitted: measured,
-      createdAt,
-      waitMs: prefer.waitMs,
-      stream: prepared.stream,
-      ...(hold ? { hold } : {}),
-    }
-    try {
-      await runCall(
-        call,
-        work,
-        (lease, { id }) => attempt(call, { ...prepared, fields }, sound, { lease, hold, id }, owners),
-        owners,
-      )
-    } finally {
-      // Not awaited, so that the key is released at once: the client may send it again.
-      void sound[Symbol.asyncDispose]()
-    }
+  const type = transcriptionType(prepared.answerFormat.format)
+  if (idempotencyKeyOf(call) !== undefined && (await answeredBefore(call, owners, type))) return
+  const { field, value } = prepared.sound
+  const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
+  admission.requireQueueRoom(admitted)
+  // Fetched before the call takes a slot that others could use.
+  const sound = await media.decodeAudio(sender, field, body.file ?? call.inline.get(value) ?? value)
+  const fields = await fieldsFor(call, prepared, sound, owners)
+  call.releaseBody()
+  const measured = admission.estimated(admitted, () => ({
+    usage: { ...noUsage, audioMs: Math.ceil(sound.seconds * 1000), gpuMs: expectedGpuMs },
+  }))
+  try {
+    await runCall(
+      call,
+      { admitted: measured, createdAt, waitMs: prefer.waitMs, stream: prepared.stream },
+      (lease, { id }) => attempt(call, { ...prepared, fields }, sound, { lease, id }, owners),
+      owners,
+    )
+  } finally {
+    // Not awaited, so that the key is released at once: the client may send it again.
+    void sound[Symbol.asyncDispose]()
   }
-  if (idempotencyKeyOf(call) === undefined) return await answer()
-  using hold = await holdKey(call, owners)
-  if (hold.reply) replay(call, hold.reply, transcriptionType(prepared.answerFormat.format))
-  else await answer(hold)
 }
 
 /** Resolves with the fields for the engine. If that fails, the decoded audio is removed. */
@@ -137,7 +125,7 @@ async function attempt(
   call: Call,
   prepared: PreparedTranscription,
   sound: DecodedAudio,
-  { lease, hold, id }: { lease: Lease; hold: Hold | undefined; id: string },
+  { lease, id }: { lease: Lease; id: string },
   { config, cpu, throughput }: Pick<Owners, 'config' | 'cpu' | 'throughput'>,
 ): Promise<CallEnd> {
   let answer: Buffer
@@ -168,8 +156,7 @@ async function attempt(
   call.abortSource.throwIfAborted()
   if (prepared.stream) sendWhole(call, JSON.parse(textOf(body)) as Parameters<typeof sendWhole>[1])
   else {
-    // Stored before it is sent: a client that has seen an answer gets the same one again.
-    if (hold) await keepAnswer(hold, body, id)
+    await keepAnswer(call, body, id)
     call.send(200, body, transcriptionType(format))
   }
   return { how: 'completed', usage }

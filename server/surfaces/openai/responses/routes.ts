@@ -15,7 +15,7 @@ import { errorGroups } from '../../../http/request/route-errors.ts'
 import { allowedChatModel } from '../../../work/allowed-models.ts'
 import { type InferenceOwners, inferAs } from '../../../work/inference.ts'
 import { type BackgroundOwners, streamBackground, submitBackground } from './background.ts'
-import { continuedBy } from './continued.ts'
+import { continuedBy } from './continuation.ts'
 import { ResponseDeleted, ResponseItems, ResponseTokens } from './response-schemas.ts'
 
 const tag = 'Text'
