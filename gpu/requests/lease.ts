@@ -4,9 +4,9 @@ import type { EngineSocket, SocketListener } from '../../core/models/engine-sock
 import type { EngineCall, EngineListener, Exchange, Lease, SlotUse } from '../../core/models/fleet.ts'
 import type { Energy, EnergyMark } from '../devices/energy.ts'
 import type { Resident } from '../residency/model-state.ts'
+import type { EngineConnections } from './connections.ts'
 import { DeferredExchange } from './deferred-exchange.ts'
 import { EngineExchange } from './exchange.ts'
-import type { Link } from './link.ts'
 import { openEngineSocket } from './socket.ts'
 
 /** Called when a lease is released. `ranMs` is null unless one of its requests succeeded. */
@@ -26,7 +26,7 @@ export class EngineLease implements Lease {
   readonly modelId: string
   readonly waitedMs: number
   readonly loadedMs: number
-  #link: Link
+  #connections: EngineConnections
   #resident: Resident
   #client: Client
   #onReleased: OnReleased
@@ -46,15 +46,15 @@ export class EngineLease implements Lease {
   #unfollow: (() => void) | undefined
   #sockets = new Set<EngineSocket>()
 
-  constructor(resident: Resident, link: Link, energy: Energy, options: LeaseOptions) {
+  constructor(resident: Resident, connections: EngineConnections, energy: Energy, options: LeaseOptions) {
     const { onReleased, waitedMs, loadedMs, followProgress } = options
     this.engineId = resident.engineId
     this.modelId = resident.serves.model.id
     this.waitedMs = waitedMs
     this.loadedMs = loadedMs
     this.#resident = resident
-    this.#link = link
-    this.#client = link.take()
+    this.#connections = connections
+    this.#client = connections.take()
     this.#onReleased = onReleased
     this.#followOutput = followProgress
     this.#energy = energy
@@ -62,13 +62,13 @@ export class EngineLease implements Lease {
   }
 
   open(call: EngineCall, listener: EngineListener): Exchange {
-    const adapted = this.#link.options.adapt?.(call, listener)
+    const adapted = this.#connections.options.adapt?.(call, listener)
     return adapted ? new DeferredExchange(adapted, this, listener) : this.openAsIs(call, listener)
   }
 
   /** Opens a request without adapting it. */
   openAsIs(call: EngineCall, listener: EngineListener): Exchange {
-    const exchange = new EngineExchange(this.#link, this.#client, call, listener, succeeded => {
+    const exchange = new EngineExchange(this.#connections, this.#client, call, listener, succeeded => {
       if (succeeded) this.#succeeded = true
       this.#lastSucceeded = succeeded
       if (this.#open === exchange) this.#open = undefined
@@ -86,7 +86,7 @@ export class EngineLease implements Lease {
   }
 
   connect(path: string, listener: SocketListener): EngineSocket {
-    const socket = openEngineSocket(this.#link, path, listener)
+    const socket = openEngineSocket(this.#connections, path, listener)
     if (this.#released) socket.close()
     else this.#sockets.add(socket)
     return socket
@@ -112,11 +112,11 @@ export class EngineLease implements Lease {
     // Otherwise a request that is still running would share the slot with the next one.
     this.#open?.abort()
     for (const socket of this.#sockets) socket.close()
-    this.#link.release(this.#client)
+    this.#connections.release(this.#client)
     const ranMs = this.#succeeded ? performance.now() - this.#since : null
     const notify = () => this.#onReleased(this.#resident, ranMs)
     if (this.#lastSucceeded) notify()
-    else void this.#link.untilReleased(this.#workPath).then(notify)
+    else void this.#connections.untilReleased(this.#workPath).then(notify)
   }
 
   [Symbol.dispose](): void {
