@@ -1,11 +1,12 @@
 import type { Client } from 'undici'
+import { Failure } from '../../core/failure.ts'
 import type { EngineProgress } from '../../core/models/engine-progress.ts'
 import type { EngineSocket, SocketListener } from '../../core/models/engine-socket.ts'
 import type { EngineCall, EngineListener, Exchange, Lease, SlotUse } from '../../core/models/fleet.ts'
 import type { Energy, EnergyMark } from '../devices/energy.ts'
+import type { AdaptedCall } from '../presets/adapter.ts'
 import type { Resident } from '../residency/model-state.ts'
 import type { EngineConnections } from './connections.ts'
-import { DeferredExchange } from './deferred-exchange.ts'
 import { EngineExchange } from './exchange.ts'
 import { openEngineSocket } from './socket.ts'
 
@@ -121,5 +122,42 @@ export class EngineLease implements Lease {
 
   [Symbol.dispose](): void {
     this.release()
+  }
+}
+
+/**
+ * A request that is adapted to its engine before it is sent. A pause or abort before that takes effect when it is sent.
+ */
+class DeferredExchange implements Exchange {
+  #exchange: Exchange | undefined
+  #paused = false
+  #aborted = false
+
+  constructor(adapted: Promise<AdaptedCall>, lease: Pick<EngineLease, 'openAsIs'>, listener: EngineListener) {
+    adapted.then(
+      ready => {
+        if (this.#aborted) return
+        this.#exchange = lease.openAsIs(ready.call, ready.listener)
+        if (this.#paused) this.#exchange.pause()
+      },
+      (thrown: unknown) => {
+        if (!this.#aborted) listener.failed(Failure.from(thrown))
+      },
+    )
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.#exchange?.pause()
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.#exchange?.resume()
+  }
+
+  abort(): void {
+    this.#aborted = true
+    this.#exchange?.abort()
   }
 }
