@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../core/canonical.ts'
 import { Failure } from '../../core/failure.ts'
-import { generationTasks, conversationTask, Task } from '../../core/schemas/task.ts'
+import { conversationTask, generationTasks, Task } from '../../core/schemas/task.ts'
 import { taskNamed, taskRecord, taskRecords } from '../../core/tasks/registry.ts'
 import { defaultRewriteLength, rewriteEstimate } from '../../core/tasks/rewriting/rewrite-request.ts'
 import type { TaskRecord } from '../../core/tasks/task.ts'

@@ -6,6 +6,7 @@ import type { ResidentSnapshot } from '../../core/models/fleet.ts'
 import type { GgufHeader } from '../../core/models/gguf-header.ts'
 import type { Model } from '../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../core/nearest.ts'
+import { isFor } from '../../core/schemas/task.ts'
 import { modelOf } from '../../core/tasks/chat/ollama/ollama-body.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
@@ -81,8 +82,8 @@ const Shown = z
 
 type ModelOwners = Pick<Owners, 'cpu' | 'fleet' | 'registry'>
 
-/** Tasks that Ollama's clients can use. */
-const usable = ['std/chat-completion', 'std/embeddings'] as const
+/** Whether Ollama's clients can use a model. */
+const isUsable = ({ tasks }: Pick<Model, 'tasks'>): boolean => isFor(tasks, 'chat', 'embed')
 
 const detailsOf = ({ engine }: Model): z.input<typeof Details> => ({
   parent_model: '',
@@ -113,14 +114,7 @@ const listedOf = (model: Model, bytes: number) => ({
 
 /** Models that the token may use and that Ollama's clients can use. */
 const visible = (call: Call, { registry }: Pick<Owners, 'registry'>): Model[] =>
-  registry
-    .all()
-    .filter(
-      model =>
-        model.enabled &&
-        usable.some(task => model.tasks.includes(task)) &&
-        modelAllowed(call.caller.token.models, model.id),
-    )
+  registry.all().filter(model => model.enabled && isUsable(model) && modelAllowed(call.caller.token.models, model.id))
 
 /** Finds a model by the name that a client uses. Throws Failure `model_not_found`. */
 export function findOllamaModel(name: string, call: Call, owners: Pick<Owners, 'registry'>): Model {
@@ -209,12 +203,12 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
       const model = findOllamaModel(body.model, call, owners)
       const header = await headerOf(model, owners)
       const features = owners.registry.catalog().get(model.id)?.traits.features ?? new Set<string>()
-      const chats = model.tasks.includes('std/chat-completion')
+      const chats = isFor(model.tasks, 'chat')
       const capabilities = [
         ...(chats ? ['completion'] : []),
         ...(chats && features.has('tools') ? ['tools'] : []),
         ...(chats && features.has('images') ? ['vision'] : []),
-        ...(model.tasks.includes('std/embeddings') ? ['embedding'] : []),
+        ...(isFor(model.tasks, 'embed') ? ['embedding'] : []),
       ]
       return {
         license: header?.license ?? '',

@@ -3,6 +3,7 @@ import { Failure } from '../../../core/failure.ts'
 import { parseJson } from '../../../core/json.ts'
 import type { StoredResponse } from '../../../core/responses/responses.ts'
 import { ResponseRequest } from '../../../core/schemas/responses.ts'
+import { conversationTask } from '../../../core/schemas/task.ts'
 import { chatBodyOf } from '../../../core/tasks/chat/chat-forms.ts'
 import { type Continued, continuedLength } from '../../../core/tasks/chat/responses/continued.ts'
 import type { RememberedResponse } from '../../../core/tasks/chat/responses/response-object.ts'
@@ -57,7 +58,7 @@ export async function submitBackground(
   const job = await submitText(
     call,
     {
-      task: 'std/chat-completion',
+      task: conversationTask,
       text: JSON.stringify(inputs),
       terms: { retentionMs: responses.retentionMs },
       body: raw,
