@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { Failure } from '../../core/failure.ts'
+import { engineFacts } from '../../core/models/engine-facts.ts'
 import type { ResidentSnapshot } from '../../core/models/fleet.ts'
 import type { GgufHeader } from '../../core/models/gguf-header.ts'
 import type { Model } from '../../core/models/model.ts'
@@ -87,7 +88,7 @@ const isUsable = ({ tasks }: Pick<Model, 'tasks'>): boolean => isFor(tasks, 'cha
 
 const detailsOf = ({ engine }: Model): z.input<typeof Details> => ({
   parent_model: '',
-  format: engine === 'gguf' || engine === 'llama-server' ? 'gguf' : engine,
+  format: engineFacts(engine).reads === 'gguf' ? 'gguf' : engine,
   family: '',
   families: [],
   parameter_size: '',
@@ -96,7 +97,7 @@ const detailsOf = ({ engine }: Model): z.input<typeof Details> => ({
 
 /** Returns the header of the model's file; undefined if it has none that can be read here. */
 async function headerOf({ engine, source }: Model, { cpu }: Pick<Owners, 'cpu'>): Promise<GgufHeader | undefined> {
-  if ((engine !== 'gguf' && engine !== 'llama-server') || !source?.endsWith('.gguf')) return undefined
+  if (engineFacts(engine).reads !== 'gguf' || !source?.endsWith('.gguf')) return undefined
   return cpu.ggufHeader(source).catch((thrown: unknown) => {
     // The file may have been removed or damaged since; loading the model says so.
     if (Failure.from(thrown).code === 'no_capacity') throw thrown
