@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { canonicalHash } from '../../core/canonical.ts'
 import { maxMembers } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
+import { conversationTask } from '../../core/schemas/task.ts'
 import type { ExecutionRecord, WorkflowDefinition } from '../../core/store/workflows.ts'
 import type { ExecutionOptions } from '../../core/workflows/executions.ts'
 import type { Call } from '../call.ts'
@@ -125,7 +126,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
         nodes: {
           write: {
             model_id: 'infer/tiny-chat',
-            task: 'std/chat-completion',
+            task: conversationTask,
             inputs: { messages: [{ role: 'user', content: 'Hello' }], max_tokens: 16 },
           },
         },
