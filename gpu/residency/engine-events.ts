@@ -37,7 +37,7 @@ export function engineEvents({
   }
 
   return {
-    settled: residents.settled,
+    settled: (engineId: string): void => residents.settled(engineId),
     ready(engineId: string): void {
       const resident = residents.get(engineId)
       if (resident?.state !== 'starting') return
