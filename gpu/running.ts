@@ -3,21 +3,21 @@ import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
 import { withoutLocations } from '../core/tasks/protocols/engine-text.ts'
-import type { Effects } from './effects.ts'
 import { Engine } from './engine.ts'
-import { fetchDescription } from './health.ts'
 import type { Launcher } from './launcher/launcher.ts'
 import { openRemoteLauncher } from './launcher/remote.ts'
-import type { Link, LinkOptions } from './link.ts'
 import { openLoadHistory } from './load-history.ts'
-import type { Memory } from './memory.ts'
-import type { Resident } from './model-state.ts'
+import type { Memory } from './placement/memory.ts'
 import type { Adapter } from './presets/adapter.ts'
 import { missingRoute } from './presets/missing-route.ts'
 import type { Backend } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
 import { sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
-import type { Residency } from './residency.ts'
+import { fetchDescription } from './requests/health.ts'
+import type { Link, LinkOptions } from './requests/link.ts'
+import type { Effects } from './residency/effects.ts'
+import type { Resident } from './residency/model-state.ts'
+import type { Residency } from './residency/residency.ts'
 import { missingSandboxPaths } from './sandbox/missing-paths.ts'
 import { unpackEngineFiles } from './unpack-engine-files.ts'
 
@@ -57,7 +57,7 @@ export function openRunning({
     const link = running.get(engineId)?.link
     running.delete(engineId)
     history.ended(engineId, reason)
-    // Before the requests fail, so that nobody gets the slots which they release.
+    // Before the requests fail, so that the slots they release are given to no other request.
     events().exited(engineId, reason)
     link?.fail(() => engineEnded(resident, reason))
     announceExit(engineId)
@@ -160,7 +160,7 @@ export function openRunning({
         handleExit(resident, reason)
       })
       // The HTTP client for engines is a large module, so it is imported with the first engine.
-      const [{ Link }] = await Promise.all([import('./link.ts'), engine.ready()])
+      const [{ Link }] = await Promise.all([import('./requests/link.ts'), engine.ready()])
       if (running.get(engineId) !== one) return
       const adapt = await adapterFor(resident, engine)
       if (running.get(engineId) !== one) return

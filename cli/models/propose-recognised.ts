@@ -12,7 +12,7 @@ import { distilledDefaults } from '../../core/models/recognition/distilled-defau
 import { findCompanions } from '../../core/models/recognition/recognise-file.ts'
 import { type Recognition, suggestedEngines } from '../../core/models/recognition/recognition.ts'
 import type { Task } from '../../core/schemas/task.ts'
-import { estimate, filesNeed } from '../../gpu/estimate.ts'
+import { estimate, filesNeed } from '../../gpu/estimate/estimate.ts'
 import { presetOf, presets } from '../../gpu/presets/presets.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { installAdvice, isInstalled } from './engine-programs.ts'

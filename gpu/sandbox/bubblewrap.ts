@@ -1,6 +1,6 @@
-import type { Wrapper } from '../launcher/wrapper.ts'
 import { keptCapabilities, type SandboxTool } from './level.ts'
 import type { Mount } from './mount.ts'
+import type { Wrapper } from './wrapper.ts'
 
 /** Returns the bubblewrap command that starts an engine with these mounts. Pure. */
 export function bubblewrapped(

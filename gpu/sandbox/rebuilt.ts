@@ -1,7 +1,7 @@
-import { first, type Wrapper } from '../launcher/wrapper.ts'
 import { keptCapabilities, type SandboxTool } from './level.ts'
 import { coverOf, type Mount } from './mount.ts'
 import { type MountEntry, mountAt, optionsOf } from './mount-table.ts'
+import { first, type Wrapper } from './wrapper.ts'
 
 /**
  * Mounts the file system below an empty folder and makes it the root. Arguments: the folder; for each phase the

@@ -1,7 +1,6 @@
 import { mkdirSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import type { Wrapper } from '../launcher/wrapper.ts'
 import { commandPaths } from './command-paths.ts'
 import { effectiveLevel, type SandboxRequirements, type SandboxSupport } from './level.ts'
 import type { ResolvedPath } from './mount.ts'
@@ -10,6 +9,7 @@ import { resolvedPathAt, resolvedPathsOf } from './resolved-paths.ts'
 import { sandboxed } from './sandboxed.ts'
 import { readSystem } from './system.ts'
 import { viewOf } from './view.ts'
+import type { Wrapper } from './wrapper.ts'
 
 export interface SandboxOptions {
   /** Real path of the data directory. */

@@ -1,9 +1,9 @@
-import type { Wrapper } from '../launcher/wrapper.ts'
 import { bubblewrapped } from './bubblewrap.ts'
 import type { SandboxTool } from './level.ts'
 import type { Mount } from './mount.ts'
 import { readMountTable } from './mount-table.ts'
 import { rebuilt } from './rebuilt.ts'
+import type { Wrapper } from './wrapper.ts'
 
 /**
  * Returns the command that starts an engine with these mounts, using this machine's sandbox tool. `root` is an empty

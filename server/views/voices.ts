@@ -4,7 +4,6 @@ import { Failure } from '../../core/failure.ts'
 import type { Model } from '../../core/models/model.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
 import { plainVoice, type Voice } from '../../core/tasks/protocols/voices.ts'
-import { speech } from '../../core/tasks/speech/speech.ts'
 import type { Owners } from '../http/request/owners.ts'
 import type { Viewer } from './viewer.ts'
 
@@ -24,7 +23,7 @@ export async function voicesOf(model: Model, { jobs, registry }: Pick<Owners, 'j
   const traits = registry.catalog().get(model.id)?.traits
   const known = traits?.speech?.voices
   if (known) return known.map(plainVoice)
-  const route = traits?.routes[speech.id]
+  const route = traits?.routes.synthesize
   const lease = route === undefined ? undefined : jobs.idleSlot(model.id)
   if (!lease) return []
   const timeout = new AbortSource()

@@ -1,5 +1,5 @@
 import { Failure } from '../../core/failure.ts'
-import { rewritingTask } from '../../core/schemas/task.ts'
+import { conversationTask } from '../../core/schemas/task.ts'
 import type { PreparedGeneration } from '../../core/tasks/generation/prepare.ts'
 import type { GenerationInputs } from '../../core/tasks/protocols/generation-call.ts'
 import type { Call } from '../http/request/call.ts'
@@ -24,7 +24,7 @@ export function deferForPrompt(
   if (param === undefined) return { deferred: false, defer: inputs => inputs }
   const modelId = config.prompt_rewriting?.model
   if (modelId === undefined) throw new Failure('unsupported_parameter', `'${param}': ${noRewriter}`, { param })
-  admission.admit(call.caller, { kind: 'call', task: rewritingTask, modelId, param })
+  admission.admit(call.caller, { kind: 'call', task: conversationTask, modelId, param })
   const not_before = terms?.notBefore ?? 0
   return { deferred: true, defer: inputs => ({ ...inputs, prompt_expansion: { group, not_before } }) }
 }

@@ -39,12 +39,12 @@ export function infer(task: TextTask, owners: InferenceOwners): (call: Call) => 
   return call => answerInference({ task }, call, owners)
 }
 
-/** What a form needs of one request, and does with its answer. */
+/** The state that a form keeps for one request until the answer is sent. */
 export interface FormedCall {
   context?: unknown
   /** Characters of large texts in `context`. */
   contextLength?: number
-  /** Keeps the answer, JSON text, before it is sent. `remembered` is what the form remembers of the request. */
+  /** Stores the answer, a JSON text, before it is sent. `remembered` is the data that the form saved from the request. */
   keep?: (remembered: unknown, answer: string) => Promise<void>
 }
 

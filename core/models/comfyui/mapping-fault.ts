@@ -1,18 +1,12 @@
 import { nearest } from '../../nearest.ts'
+import { isSlugTask, mediaFor, type Task } from '../../schemas/task.ts'
 import type { Model } from '../model.ts'
 import { isFurtherImage, type Target, targetsOf, targetText, workflowInputs } from './settings.ts'
 import { isLink, nodeText, type Workflow } from './workflow.ts'
 
-/** Parameters that a workflow must take for a task, because every request has them and the result depends on them. */
-const required: Partial<Record<Model['tasks'][number], readonly string[]>> = {
-  'slug/text-to-image': ['prompt'],
-  'slug/image-to-image': ['image'],
-  'slug/inpainting': ['image', 'mask'],
-  'slug/text-to-video': ['prompt'],
-  'slug/image-to-video': ['image'],
-  'slug/speech-to-video': ['image', 'audio'],
-  'slug/video-interpolation': ['video'],
-}
+/** Returns the parameters that a workflow must take for a task, because every request has them. */
+const required = (task: Task): readonly string[] =>
+  !isSlugTask(task) ? [] : mediaFor(task).length > 0 ? mediaFor(task) : ['prompt']
 
 /** Returns why the mapping of a model does not fit its workflow, as a sentence; undefined if it fits. */
 export function mappingFault(
@@ -35,7 +29,7 @@ export function mappingFault(
   if (missing !== undefined)
     return `'comfyui.outputs' names the node '${missing}', which the workflow does not have. Nodes that save files: ${list(savingNodes(workflow))}.`
   for (const task of tasks)
-    for (const name of required[task] ?? [])
+    for (const name of required(task))
       if (!Object.hasOwn(comfyui.inputs, name))
         return `the task '${task}' needs '${name}' in 'comfyui.inputs': name the input of the node that takes it.`
   return undefined

@@ -1,4 +1,4 @@
-import type { Task } from '../../schemas/task.ts'
+import { generationTaskOf, type InputMedium, type Task } from '../../schemas/task.ts'
 import { type Target, targetText } from './settings.ts'
 import { isLink, type Workflow } from './workflow.ts'
 
@@ -69,10 +69,12 @@ export function proposeMapping(workflow: Workflow): MappingProposal {
   const isMasked = !isVideo && images.length > 0 && mask.length > 0
   const isInterpolated = isVideo && video.length > 0
   const speaks = isVideo && !isInterpolated && images.length > 0 && audio.length > 0
-  const videoTask = isInterpolated ? 'video-interpolation' : speaks ? 'speech-to-video' : undefined
-  const imageTask = isMasked ? 'inpainting' : undefined
-  const plain = `${images.length > 0 ? 'image' : 'text'}-to-${isVideo ? 'video' : 'image'}` as const
-  const task = `slug/${videoTask ?? imageTask ?? plain}` as const
+  const media: InputMedium[] = isInterpolated
+    ? ['video']
+    : images.length === 0
+      ? []
+      : ['image', ...(isMasked ? (['mask'] as const) : speaks ? (['audio'] as const) : [])]
+  const task = generationTaskOf(isVideo ? 'video' : 'image', media)
 
   const positive = [conditioning('positive'), conditioning('conditioning'), loaded(/TextEncode/i, textInputs)].find(
     found => found.length > 0,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { tasksBy } from '../../schemas/task.ts'
 
 /** Inputs of a job that can be written into a workflow. Further images of an edit are `image_2` to `image_16`. */
 export const workflowInputs = [
@@ -29,7 +30,7 @@ const workflow = {
   engine: 'comfyui',
   command: ['/opt/ComfyUI/venv/bin/python', '/opt/ComfyUI/main.py'],
   source: '/srv/workflows/flux-dev.json',
-  tasks: ['slug/text-to-image'],
+  tasks: tasksBy('create-image'),
 }
 
 /** The `comfyui` key of a model: how requests become the inputs of a ComfyUI workflow. */

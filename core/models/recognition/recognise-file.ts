@@ -1,4 +1,5 @@
 import { Failure } from '../../failure.ts'
+import { tasksBy } from '../../schemas/task.ts'
 import type { CompanionFile, DiffusionFamily } from './diffusion-families.ts'
 import { familyOf } from './diffusion-families.ts'
 import { type DiffusionFile, diffusionFileOf, familyByName } from './diffusion-tensors.ts'
@@ -53,7 +54,7 @@ export function recogniseDiffusion(path: string, file: DiffusionFile): Recogniti
   )
   return {
     is: `${family.title}${companions.length === 0 ? ', complete in one file' : ', the diffusion model in one file'}`,
-    tasks: file.isInpainting ? ['slug/inpainting'] : family.tasks,
+    tasks: file.isInpainting ? tasksBy('inpaint') : family.tasks,
     because: file.isInpainting ? 'its first layer takes a mask' : `its tensors are those of ${family.title}`,
     engines: ['sd-server'],
     defaults: family.defaults,

@@ -1,3 +1,4 @@
+import type { Statements } from '../method-table.ts'
 import type { BatchKey, BatchLine, BatchRecord } from '../store.ts'
 import type { BatchStateRow } from './batch-flow.ts'
 import type { Connection } from './database.ts'
@@ -100,18 +101,15 @@ export function batchReads(connection: Connection) {
     .pluck()
 
   return {
-    find(organizationId: string, id: string): BatchRecord | undefined {
+    'batches.find'(organizationId, id) {
       const row = one.get(organizationId, id)
       return row && batchOf(row)
     },
-    list: (
-      organizationId: string,
-      { limit, after, oldestFirst = false }: { limit: number; after?: string | undefined; oldestFirst?: boolean },
-    ): BatchRecord[] =>
+    'batches.list': (organizationId, { limit, after, oldestFirst = false }) =>
       (oldestFirst ? oldest : newest).all(organizationId, after ?? (oldestFirst ? '' : '~'), limit).map(batchOf),
-    unfinished: (): BatchKey[] => unfinished.all(),
-    lines: ({ organizationId, id }: BatchKey, from: number, to: number): BatchLine[] =>
+    'batches.unfinished': () => unfinished.all(),
+    'batches.lines': ({ organizationId, id }, from, to) =>
       lines.all(organizationId, id, from, to).map(({ error, ...line }) => ({ ...line, error: parsed(error) })),
-    running: ({ organizationId, id }: BatchKey): string[] => running.all(organizationId, id),
-  }
+    'batches.running': ({ organizationId, id }) => running.all(organizationId, id),
+  } satisfies Partial<Statements>
 }

@@ -1,8 +1,8 @@
 import { Failure, type FailureCode } from '../../failure.ts'
 import { type Connection, meaningOf } from './database.ts'
 
-/** A command by name and its one argument. */
-export type SentCommand = readonly [name: string, argument: unknown]
+/** A command by name, and its arguments. */
+export type SentCommand = readonly [name: string, given: readonly unknown[]]
 
 /** A Failure as it is sent between threads. */
 export interface SentFailure {
@@ -32,11 +32,11 @@ export interface TransactionMemory {
   forget(): void
 }
 
-export type CommandTable = Readonly<Record<string, (argument: never) => unknown>>
+export type CommandTable = Readonly<Record<string, (...given: never[]) => unknown>>
 
 /**
  * Runs many commands as one transaction with one commit, which is one fsync. A failing command is rolled back alone and
- * answered with its failure. An error that concerns all of them (disk full, disk broken, locked by another process) is
+ * answered with its failure. A command that refuses returns its Failure, which rolls back nothing. An error that concerns all of them (disk full, disk broken, locked by another process) is
  * thrown with nothing changed; `meaningOf` classifies it.
  *
  * Savepoints make SQLite copy every page before a command changes it, which was a third of the work. So all commands
@@ -53,28 +53,31 @@ export function openBatch(
   const keep = connection.prepare('RELEASE command')
   const undo = connection.prepare('ROLLBACK TO command')
 
-  function run([name, argument]: SentCommand): unknown {
-    const command = commands[name] as ((argument: unknown) => unknown) | undefined
+  function run([name, given]: SentCommand): unknown {
+    const command = commands[name] as ((...given: readonly unknown[]) => unknown) | undefined
     if (!command) throw new Error(`No store command '${name}'`)
-    return command(argument)
+    return command(...given)
   }
 
-  const together = (commandsSent: readonly SentCommand[]): Answers => ({ values: commandsSent.map(run), failures: [] })
+  function together(commandsSent: readonly SentCommand[]): Answers {
+    const answers: Answers = { values: [], failures: [] }
+    for (const one of commandsSent) add(answers, run(one))
+    return answers
+  }
 
   function apart(commandsSent: readonly SentCommand[]): Answers {
     const answers: Answers = { values: [], failures: [] }
-    for (const [at, one] of commandsSent.entries()) {
+    for (const one of commandsSent) {
       savepoint.run()
       const revert = memory.mark()
       try {
-        answers.values.push(run(one))
+        add(answers, run(one))
       } catch (thrown) {
         // SQLite may have rolled back the whole transaction on its own, including the commands before this one.
         if (meaningOf(thrown) !== 'command' || !connection.inTransaction) throw thrown
         undo.run()
         revert()
-        answers.values.push(undefined)
-        answers.failures.push([at, sendable(thrown)])
+        add(answers, Failure.from(thrown))
       }
       keep.run()
     }
@@ -107,6 +110,13 @@ export function openBatch(
       return transaction(apart, commandsSent)
     }
   }
+}
+
+/** Adds what a command returned. A Failure refuses: the command has changed nothing, and nothing is rolled back. */
+function add({ values, failures }: Answers, returned: unknown): void {
+  if (!(returned instanceof Failure)) return void values.push(returned)
+  failures.push([values.length, sendable(returned)])
+  values.push(undefined)
 }
 
 /** Converts an error for another thread; what is not a Failure becomes `internal_error` with its stack as the cause. */

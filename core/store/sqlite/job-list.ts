@@ -1,6 +1,7 @@
 import { ulid } from '../../ids.ts'
 import { callRecord } from '../calls.ts'
-import type { JobFilter, JobRecord } from '../store.ts'
+import type { Statements } from '../method-table.ts'
+import type { JobRecord } from '../store.ts'
 import type { Connection } from './database.ts'
 import { type JobRow, jobColumns, jobOf, openBatchesOf, openParents } from './job-reads.ts'
 import { callOf, type LedgerRow } from './ledger.ts'
@@ -27,7 +28,7 @@ interface Span {
  * Lists jobs and synchronous calls together, newest first. Scans both by id, a bounded number of rows; the rows that
  * pass the filter are the page, and `next` is where the scan stopped.
  */
-export function jobList(connection: Connection, scan = listScan) {
+export function jobListReads(connection: Connection, scan = listScan) {
   const parentOf = openParents(connection)
   const batchOf = openBatchesOf(connection)
   const recordOf = (row: JobRow): JobRecord => jobOf(row, 'null', null, parentOf(row), batchOf(row))
@@ -74,47 +75,54 @@ export function jobList(connection: Connection, scan = listScan) {
     return found.flatMap(number => numbered.all(number).map(recordOf))
   }
 
-  return (organizationId: string, filter: JobFilter): { jobs: JobRecord[]; next: string | null } => {
-    const { limit, after = '~', kind, createdAfter = -1, createdBefore = Number.MAX_SAFE_INTEGER } = filter
-    const metadata = Object.entries(filter.metadata ?? {})
-    const [withJobs, withCalls] = [kind !== 'sync', kind !== 'async' && metadata.length === 0]
-    const maxId = filter.createdBefore === undefined ? '~' : idAt(createdBefore + driftMs)
-    const before = after < maxId ? after : maxId
-    const minId = filter.createdAfter === undefined ? '' : idAt(createdAfter - driftMs)
+  return {
+    'jobs.list'(organizationId, filter) {
+      const { limit, after = '~', kind, createdAfter = -1, createdBefore = Number.MAX_SAFE_INTEGER } = filter
+      const metadata = Object.entries(filter.metadata ?? {})
+      const [withJobs, withCalls] = [kind !== 'sync', kind !== 'async' && metadata.length === 0]
+      const maxId = filter.createdBefore === undefined ? '~' : idAt(createdBefore + driftMs)
+      const before = after < maxId ? after : maxId
+      const minId = filter.createdAfter === undefined ? '' : idAt(createdAfter - driftMs)
 
-    const span = { organizationId, before, to: minId, skip: (metadata.length > 0 ? scan.withMetadata : scan.rows) - 1 }
-    const floors = [withJobs && jobFloor.get(span), withCalls && callFloor.get(span)]
-    const to = floors.reduce<string>((highest, floor) => (floor && floor > highest ? floor : highest), minId)
+      const span = {
+        organizationId,
+        before,
+        to: minId,
+        skip: (metadata.length > 0 ? scan.withMetadata : scan.rows) - 1,
+      }
+      const floors = [withJobs && jobFloor.get(span), withCalls && callFloor.get(span)]
+      const to = floors.reduce<string>((highest, floor) => (floor && floor > highest ? floor : highest), minId)
 
-    const query = {
-      organizationId,
-      before,
-      to,
-      createdAfter,
-      createdBefore,
-      status: filter.status ?? null,
-      task: filter.task ?? null,
-      modelId: filter.modelId ?? null,
-      userId: filter.userId ?? null,
-      tokenId: filter.tokenId ?? null,
-    }
-    if (filter.executionId !== undefined) {
-      const { executionId } = filter
-      const found = ofExecution.all({ ...query, executionId, limit: limit + 1 })
-      return { jobs: found.slice(0, limit).map(recordOf), next: found.length > limit ? found[limit - 1]!.id : null }
-    }
-    // One more than the limit shows whether there is a next page.
-    const own = withJobs ? jobPage(query, metadata, limit + 1) : []
-    // If the page of jobs is full, older calls do not matter.
-    const from = own.length > limit ? own.at(-1)!.id : to
-    const called = withCalls
-      ? calls.all({ ...query, to: from, limit: limit + 1 }).map(row => callRecord(callOf(row)))
-      : []
-    const both = [...own, ...called].sort((a, b) => (a.id < b.id ? 1 : -1))
-    const page = both.slice(0, limit)
-    if (both.length > limit) return { jobs: page, next: page.at(-1)!.id }
-    return { jobs: page, next: to > minId ? to : null }
-  }
+      const query = {
+        organizationId,
+        before,
+        to,
+        createdAfter,
+        createdBefore,
+        status: filter.status ?? null,
+        task: filter.task ?? null,
+        modelId: filter.modelId ?? null,
+        userId: filter.userId ?? null,
+        tokenId: filter.tokenId ?? null,
+      }
+      if (filter.executionId !== undefined) {
+        const { executionId } = filter
+        const found = ofExecution.all({ ...query, executionId, limit: limit + 1 })
+        return { jobs: found.slice(0, limit).map(recordOf), next: found.length > limit ? found[limit - 1]!.id : null }
+      }
+      // One more than the limit shows whether there is a next page.
+      const own = withJobs ? jobPage(query, metadata, limit + 1) : []
+      // If the page of jobs is full, older calls do not matter.
+      const from = own.length > limit ? own.at(-1)!.id : to
+      const called = withCalls
+        ? calls.all({ ...query, to: from, limit: limit + 1 }).map(row => callRecord(callOf(row)))
+        : []
+      const both = [...own, ...called].sort((a, b) => (a.id < b.id ? 1 : -1))
+      const page = both.slice(0, limit)
+      if (both.length > limit) return { jobs: page, next: page.at(-1)!.id }
+      return { jobs: page, next: to > minId ? to : null }
+    },
+  } satisfies Partial<Statements>
 }
 
 function hasMetadata(text: string, query: [string, string][]): boolean {

@@ -1,5 +1,6 @@
 import type { RegionLabel } from '../../schemas/region.ts'
 import { callRecord } from '../calls.ts'
+import type { Statements } from '../method-table.ts'
 import type {
   JobError,
   JobRecord,
@@ -8,9 +9,9 @@ import type {
   RequestWebhook,
   StoredJobClass,
   WaitingJob,
-  WaitingQuery,
 } from '../store.ts'
 import type { Connection } from './database.ts'
+import { keptWork, openKeyHolders } from './keys.ts'
 import { ledgerReads } from './ledger.ts'
 import { openResultOf, type ResultRow } from './result-rows.ts'
 import { type UsageRow, usageColumns, usageOfRow } from './usage-columns.ts'
@@ -154,24 +155,31 @@ export function jobReads(connection: Connection) {
     .pluck()
   const counts = connection.prepare<[], { status: JobStatus; jobs: number }>('SELECT status, jobs FROM job_counts')
   const { findCall } = ledgerReads(connection)
+  const keyHolder = openKeyHolders(connection)
   const parentOf = openParents(connection)
   const batchOf = openBatchesOf(connection)
 
-  return {
-    find(organizationId: string, id: string): JobRecord | undefined {
-      const row = one.get(organizationId, id)
-      if (row) {
-        const made = row.status === 'completed' ? result.get(row.number) : undefined
-        return jobOf(row, inputs.get(row.number), made && resultOf(made), parentOf(row), batchOf(row))
-      }
-      const call = findCall(organizationId, id)
-      return call && callRecord(call)
-    },
-    wasRemoved: (organizationId: string, id: string): boolean => removed.get(organizationId, id) !== undefined,
-    logs: (organizationId: string, id: string): string => logs.get(organizationId, id) ?? '[]',
-    waiting: (query: WaitingQuery): WaitingJob[] =>
-      waiting.all(query.modelId, query.class, query.organizationId, query.from, query.limit),
-    nextDue: (): number | null => nextDue.get() ?? null,
-    counts: () => Object.fromEntries(counts.all().map(row => [row.status, row.jobs])) as Record<JobStatus, number>,
+  function find(organizationId: string, id: string): JobRecord | undefined {
+    const row = one.get(organizationId, id)
+    if (row) {
+      const made = row.status === 'completed' ? result.get(row.number) : undefined
+      return jobOf(row, inputs.get(row.number), made && resultOf(made), parentOf(row), batchOf(row))
+    }
+    const call = findCall(organizationId, id)
+    return call && callRecord(call)
   }
+
+  return {
+    'jobs.find': find,
+    'jobs.findByKey'(organizationId, key, now) {
+      const holder = keyHolder(organizationId, key, now)
+      return holder === undefined ? undefined : keptWork('job', holder, find(organizationId, holder))
+    },
+    'jobs.wasRemoved': (organizationId, id) => removed.get(organizationId, id) !== undefined,
+    'jobs.logs': (organizationId, id) => logs.get(organizationId, id) ?? '[]',
+    'jobs.waiting': query => waiting.all(query.modelId, query.class, query.organizationId, query.from, query.limit),
+    'jobs.nextDue': () => nextDue.get() ?? null,
+    'jobs.counts': () =>
+      Object.fromEntries(counts.all().map(row => [row.status, row.jobs])) as Record<JobStatus, number>,
+  } satisfies Partial<Statements>
 }

@@ -3,6 +3,7 @@ import type { Store } from '../store.ts'
 import type { UsagePage, UsageQuery } from '../usage-records.ts'
 import type { CommitEffects } from '../workflows.ts'
 import type { Answers, SentCommand, SentFailure } from './batch.ts'
+import type { CommandName } from './commands.ts'
 import type { UsageByModel } from './usage-totals.ts'
 
 /** The first message to a thread of this folder: its role. */
@@ -21,7 +22,7 @@ export type ThreadStart =
 export type ToWriter = { kind: 'commands'; commands: SentCommand[] } | { kind: 'close' }
 
 export type FromWriter =
-  | { kind: 'ready'; recovery: Store['recovery'] }
+  | { kind: 'ready'; recovery: Store['recovery']; commands: CommandName[] }
   | { kind: 'refused'; exitCode: 64 | 65 | 74; message: string }
   | { kind: 'log'; level: 'info' | 'warn' | 'error'; message: string; fields: LogFields }
   /** The answers to the oldest unanswered commands, in order. `full`: the disk had no space for all of them. */

@@ -36,7 +36,7 @@ export function resultCommands(connection: Connection) {
   const erased = connection.prepare('DELETE FROM erasable_results WHERE file = ?')
   return {
     /** Records that these files were erased. */
-    'results.erased'(files: readonly string[]): void {
+    eraseResults(files: readonly string[]): void {
       for (const file of files) erased.run(file)
     },
   }

@@ -42,7 +42,7 @@ export async function openResultSweep({ dataDir, reader, writer, log }: ResultSw
     while (!closed.signal.aborted) {
       const files = reader.results.erasable(batch)
       if (files.length === 0 || !(await erase(files))) return
-      await writer.send('results.erased', files)
+      await writer.send('eraseResults', [files])
     }
   }
 

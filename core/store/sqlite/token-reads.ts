@@ -1,4 +1,5 @@
-import type { OrganizationStatus, Scope, TokenPage, TokenRecord, VerifiableToken } from '../store.ts'
+import type { Statements } from '../method-table.ts'
+import type { OrganizationStatus, Scope, VerifiableToken } from '../store.ts'
 import type { Connection } from './database.ts'
 import { type OrganizationLimitsRow, organizationLimitsColumns, organizationLimitsOf } from './organizations.ts'
 import {
@@ -87,17 +88,16 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
   }
 
   return {
-    verify: (publicId: string): VerifiableToken | undefined => verifiable(verify.get(publicId)),
-    verifyId: (id: string): VerifiableToken | undefined => verifiable(verifyId.get(id)),
-    find(organizationId: string, id: string): TokenRecord | undefined {
+    'tokens.verify': publicId => verifiable(verify.get(publicId)),
+    'tokens.verifyId': id => verifiable(verifyId.get(id)),
+    'tokens.find'(organizationId, id) {
       const row = one.get(organizationId, id)
       return row && tokenOf(row, now())
     },
-    list(organizationId: string, options: TokenPage): TokenRecord[] {
+    'tokens.list'(organizationId, options) {
       const { limit, after = null, status = null, userId = null } = options
       return page.all({ organizationId, limit, after, status, userId, now: now() }).map(row => tokenOf(row, now()))
     },
-    countActive: (organizationId: string, scope: string, at: number): number =>
-      active.get(organizationId, at, scope)?.tokens ?? 0,
-  }
+    'tokens.countActive': (organizationId, scope, at) => active.get(organizationId, at, scope)?.tokens ?? 0,
+  } satisfies Partial<Statements>
 }

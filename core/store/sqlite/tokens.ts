@@ -1,13 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { auditedToken, changedFields } from '../audited.ts'
-import {
-  type Actor,
-  type NewToken,
-  type OrganizationStatus,
-  type Scope,
-  scopesOfRole,
-  type TokenChange,
-} from '../store.ts'
+import type { Statements } from '../method-table.ts'
+import { type NewToken, type OrganizationStatus, type Scope, scopesOfRole, theServer } from '../store.ts'
 import { openAudit } from './audit.ts'
 import type { Connection } from './database.ts'
 import type { WriteContext } from './job-end.ts'
@@ -103,8 +97,8 @@ export function tokenCommands(connection: Connection, { events, effects }: Pick<
   }
 
   return {
-    'tokens.create'({ token, by }: { token: NewToken; by: Actor }): void {
-      const row = create(token)
+    'tokens.create'(token, by = theServer) {
+      const created = tokenOf(create(token), token.createdAt)
       audit({
         organizationId: token.organizationId,
         at: token.createdAt,
@@ -112,20 +106,22 @@ export function tokenCommands(connection: Connection, { events, effects }: Pick<
         action: 'token.created',
         targetId: token.id,
         before: null,
-        after: auditedToken(tokenOf(row, token.createdAt)),
+        after: auditedToken(created),
       })
+      return created
     },
 
-    /** False: the organization has no such token. A revoked token stays revoked. */
-    'tokens.update'(it: { organizationId: string; id: string; change: TokenChange; by: Actor; at: number }): boolean {
-      const row = one.get(it.organizationId, it.id)
-      if (!row) return false
+    /** A revoked token stays revoked. */
+    'tokens.update'(organizationId, id, changes, by = theServer) {
+      const at = Date.now()
+      const row = one.get(organizationId, id)
+      if (!row) return undefined
       if (row.status === 'revoked')
         throw new Failure('conflict', `The token '${row.name}' is revoked and cannot be changed. Create a new one.`)
-      const { name, scopes, models, expiresAt, status, userId, metadata, limits } = it.change
+      const { name, scopes, models, expiresAt, status, userId, metadata, limits } = changes
       const owner = userId === undefined ? row.user_id : userId
       if (owner !== null && (userId !== undefined || scopes))
-        requireUser(it.organizationId, owner, scopes ?? (JSON.parse(row.scopes) as Scope[]))
+        requireUser(organizationId, owner, scopes ?? (JSON.parse(row.scopes) as Scope[]))
       change.run(
         name ?? row.name,
         scopes ? JSON.stringify(scopes) : row.scopes,
@@ -135,59 +131,54 @@ export function tokenCommands(connection: Connection, { events, effects }: Pick<
         owner,
         metadata === undefined ? row.metadata : metadata,
         ...tokenLimitValues({ ...tokenLimitsOf(row), ...limits }),
-        it.organizationId,
-        it.id,
+        organizationId,
+        id,
       )
-      const after = tokenOf(one.get(it.organizationId, it.id)!, it.at)
-      const changed = changedFields(auditedToken(tokenOf(row, it.at)), auditedToken(after))
-      const target = { organizationId: it.organizationId, at: it.at, actor: it.by, targetId: it.id }
+      const after = tokenOf(one.get(organizationId, id)!, at)
+      const changed = changedFields(auditedToken(tokenOf(row, at)), auditedToken(after))
+      const target = { organizationId, at, actor: by, targetId: id }
       if (changed) audit({ ...target, action: 'token.updated', ...changed })
-      return true
+      return after
     },
 
-    'tokens.revoke'(it: { organizationId: string; id: string; at: number; by: Actor }): void {
-      if (revoke.run(it.at, it.organizationId, it.id).changes === 0) return
-      const row = one.get(it.organizationId, it.id)!
-      announce('token.revoked', row, it.at)
+    'tokens.revoke'(organizationId, id, at, by = theServer) {
+      const { changes } = revoke.run(at, organizationId, id)
+      const row = one.get(organizationId, id)
+      if (!row || changes === 0) return row && tokenOf(row, at)
+      announce('token.revoked', row, at)
       audit({
-        organizationId: it.organizationId,
-        at: it.at,
-        actor: it.by,
+        organizationId,
+        at,
+        actor: by,
         action: 'token.revoked',
-        targetId: it.id,
+        targetId: id,
         before: { name: row.name },
         after: { status: 'revoked' },
       })
+      return tokenOf(row, at)
     },
 
-    /** False: the organization has no such token. */
-    'tokens.rotate'(it: {
-      organizationId: string
-      id: string
-      next: NewToken
-      previousValidUntil: number
-      by: Actor
-    }): boolean {
-      const row = one.get(it.organizationId, it.id)
-      if (!row) return false
-      if (tokenOf(row, it.next.createdAt).status !== 'active')
+    'tokens.rotate'(organizationId, id, next, previousValidUntil, by = theServer) {
+      const row = one.get(organizationId, id)
+      if (!row) return undefined
+      if (tokenOf(row, next.createdAt).status !== 'active')
         throw new Failure('conflict', `The token '${row.name}' is not active; only an active one can be rotated.`)
-      create(it.next)
-      expire.run(it.previousValidUntil, it.organizationId, it.id, it.previousValidUntil)
+      const created = create(next)
+      expire.run(previousValidUntil, organizationId, id, previousValidUntil)
       audit({
-        organizationId: it.organizationId,
-        at: it.next.createdAt,
-        actor: it.by,
+        organizationId,
+        at: next.createdAt,
+        actor: by,
         action: 'token.rotated',
-        targetId: it.id,
+        targetId: id,
         before: { name: row.name },
-        after: { next_token_id: it.next.id, previous_valid_until: Math.floor(it.previousValidUntil / 1000) },
+        after: { next_token_id: next.id, previous_valid_until: Math.floor(previousValidUntil / 1000) },
       })
-      return true
+      return tokenOf(created, next.createdAt)
     },
 
-    'tokens.touch'(uses: { id: string; at: number }[]): void {
+    'tokens.touch'(uses) {
       for (const use of uses) touch.run(use.at, use.id, use.at)
     },
-  }
+  } satisfies Partial<Statements>
 }

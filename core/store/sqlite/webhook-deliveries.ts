@@ -1,8 +1,9 @@
-import type { Actor } from '../audit-records.ts'
-import type { DeliveryAttempt } from '../webhooks.ts'
+import { theServer } from '../audit-records.ts'
+import type { Statements } from '../method-table.ts'
 import { openAudit } from './audit.ts'
 import type { Connection } from './database.ts'
 import type { WebhookOutbox } from './webhook-outbox.ts'
+import { webhookDeliveryReads } from './webhook-reads.ts'
 
 interface OrderRow {
   number: number
@@ -78,6 +79,7 @@ export function webhookDeliveryCommands(
   const dropBody = connection.prepare('DELETE FROM webhook_bodies WHERE number = ?')
   const drop = connection.prepare('DELETE FROM webhook_deliveries WHERE number = ?')
 
+  const reads = webhookDeliveryReads(connection)
   const audit = openAudit(connection)
 
   function end(number: number, at: number): void {
@@ -96,12 +98,11 @@ export function webhookDeliveryCommands(
   }
 
   return {
-    'webhooks.keepBodies'(bodies: readonly { number: number; body: string }[]): void {
+    'webhooks.keepBodies'(bodies) {
       for (const { number, body } of bodies) if (insertBody.run(body, number).changes === 1) makePending.run(number)
     },
 
-    /** False: the delivery has ended or no longer exists. */
-    'webhooks.settle'(attempt: DeliveryAttempt): boolean {
+    'webhooks.settle'(attempt) {
       const { outcome, gone, ...columns } = attempt
       const row = current.get(attempt.number)
       if (!row) return false
@@ -115,28 +116,25 @@ export function webhookDeliveryCommands(
       return true
     },
 
-    /** False: the organization has no such delivery. */
-    'webhooks.redeliver'(it: { organizationId: string; id: string; at: number; by: Actor }): boolean {
-      const { organizationId, id, at } = it
+    'webhooks.redeliver'(organizationId, id, at, by = theServer) {
       const row = again.get(organizationId, id)
-      if (!row) return false
+      if (!row) return undefined
       if (row.finished_at === null) bringForward.run(at, row.number)
       else restart.run({ at, target: row.target, object: row.object, number: row.number })
       // A delivery is no object of its own in the log: it belongs to an endpoint or, of a request, to the organization.
       audit({
         organizationId,
         at,
-        actor: it.by,
+        actor: by,
         action: row.endpoint_id === null ? 'organization.webhook_redelivered' : 'webhook_endpoint.redelivered',
         targetId: row.endpoint_id ?? organizationId,
         before: null,
         after: { delivery_id: id },
       })
-      return true
+      return reads['webhooks.delivery'](organizationId, id)
     },
 
-    /** Returns how many were removed or ended. */
-    'webhooks.sweep'({ before, at, limit }: { before: number; at: number; limit: number }): number {
+    'webhooks.sweep'(before, at, limit) {
       const waiting = held.all({ before, overdue: at - overdueMs, limit })
       for (const number of waiting) end(number, at)
       const gone = new Set([...ended.all(before, limit), ...orphans(limit)])
@@ -146,5 +144,5 @@ export function webhookDeliveryCommands(
       }
       return waiting.length + gone.size
     },
-  }
+  } satisfies Partial<Statements>
 }

@@ -1,3 +1,4 @@
+import type { Statements } from '../method-table.ts'
 import type {
   DeliveryRecord,
   DeliveryStatus,
@@ -91,35 +92,27 @@ export function webhookDeliveryReads(connection: Connection) {
   })
 
   return {
-    withoutBody: (limit: number): NewDelivery[] =>
+    'webhooks.withoutBody': limit =>
       withoutBody.all(limit).map(row => ({ ...row, subject: JSON.parse(row.subject) as DeliverySubject })),
-    targets: (after: string, limit: number): DeliveryTarget[] => targets.all(after, limit),
-    due: (target: string, now: number, limit: number): DueDelivery[] =>
+    'webhooks.targets': (after, limit) => targets.all(after, limit),
+    'webhooks.due': (target, now, limit) =>
       due
         .all(target, now, limit)
         .map(({ version, previousUntil, ...row }) => ({ ...row, secret: { version, previousUntil } })),
-    delivery(organizationId: string, id: string): DeliveryRecord | undefined {
+    'webhooks.delivery'(organizationId, id) {
       const row = one.get(organizationId, id)
       return row && recordOf(row)
     },
-    deliveries(
-      organizationId: string,
-      filter: {
-        limit: number
-        after?: string | undefined
-        endpointId?: string | undefined
-        status?: DeliveryStatus | undefined
-      },
-    ): DeliveryRecord[] {
+    'webhooks.deliveries'(organizationId, filter) {
       const { limit, after, endpointId, status = 'all' } = filter
       const before = after === undefined ? Number.MAX_SAFE_INTEGER : (numberOf.get(organizationId, after) ?? 0)
       const pages = endpointId === undefined ? ofOrganization : ofEndpoint
       const query = { organizationId, limit, before, ...(endpointId === undefined ? {} : { endpointId }) }
       return pages[status].all(query).map(recordOf)
     },
-    counts: (limit: number): { pending: number; dead: number } => ({
+    'webhooks.counts': limit => ({
       pending: unfinished.get(limit)!,
       dead: dead.get(limit)!,
     }),
-  }
+  } satisfies Partial<Statements>
 }

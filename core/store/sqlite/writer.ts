@@ -4,7 +4,7 @@ import { collectGarbage } from '../../collect-garbage.ts'
 import { StoreRefusal } from '../refusal.ts'
 import type { SentCommand } from './batch.ts'
 import { bootDatabase } from './boot.ts'
-import { openCommands } from './commands.ts'
+import { type CommandName, openCommands } from './commands.ts'
 import { copyDatabase } from './copy.ts'
 import { refusalFor } from './damage.ts'
 import { type Connection, meaningOf, pragmas, sqliteCode } from './database.ts'
@@ -40,8 +40,8 @@ function start(port: MessagePort, options: ThreadStart): void {
       ...options,
       say: (level, message, fields) => post({ kind: 'log', level, message, fields }),
     })
-    serve(port, connection, options)
-    post({ kind: 'ready', recovery })
+    const commands = serve(port, connection, options)
+    post({ kind: 'ready', recovery, commands })
   } catch (thrown) {
     // A flipped bit in the schema itself may only show in a statement that no longer matches it.
     post({
@@ -61,11 +61,12 @@ function serve(
   port: MessagePort,
   connection: Connection,
   { role, dataDir, boot }: { role: 'server' | 'admin'; dataDir: string; boot: string },
-): void {
+): CommandName[] {
   const post = (message: FromWriter) => port.postMessage(message)
   const context = openWriteContext(connection, boot)
   const { effects, totals } = context
-  const group = openGroup(connection, openCommands(connection, context), memoryOf(context), () =>
+  const commands = openCommands(connection, context)
+  const group = openGroup(connection, commands, memoryOf(context), () =>
     rmSync(pathsIn(dataDir).ballast, { force: true }),
   )
   const queue: SentCommand[] = []
@@ -82,6 +83,7 @@ function serve(
     // At once: other messages that have arrived join this group; later ones arrive while it is being written.
     if (!scheduled) run()
   })
+  return Object.keys(commands) as CommandName[]
 
   function receive(message: ToWriter): void {
     if (message.kind === 'close') closing = true

@@ -6,7 +6,7 @@ import { textInputs } from '../text-inputs.ts'
 import { type ChatAnswerFormat, chatCompletion, prepareChat, shapeChat } from './chat-completion.ts'
 import { chatPrediction } from './chat-prediction.ts'
 
-/** The record of `std/chat-completion`. */
+/** The record of chat completions. */
 export const chatTask: TextTaskRecord = {
   ...chatCompletion,
   ...textInputs,

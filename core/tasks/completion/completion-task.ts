@@ -5,7 +5,7 @@ import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
 import { type CompletionAnswerFormat, completion, prepareCompletion, shapeCompletion } from './completion.ts'
 
-/** The record of `std/completion`. */
+/** The record of completions. */
 export const completionTask: TextTaskRecord = {
   ...completion,
   ...textInputs,

@@ -6,7 +6,7 @@ import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
 import { type EmbeddingsAnswerFormat, embeddings, prepareEmbeddings, shapeEmbeddings } from './embeddings.ts'
 
-/** The record of `std/embeddings`. */
+/** The record of embeddings. */
 export const embeddingsTask: TextTaskRecord = {
   ...embeddings,
   ...textInputs,

@@ -29,7 +29,7 @@ interface WantedVectors {
 export const embeddings = { id: 'std/embeddings', title: 'embeddings' } as const satisfies TaskName
 
 export interface EmbeddingsAnswerFormat {
-  task: 'std/embeddings'
+  task: typeof embeddings.id
   modelId: string
   encoding: 'float' | 'base64'
   type: VectorType
@@ -60,11 +60,11 @@ export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
   }
   return {
     modelId: entry.id,
-    path: traits.routes['std/embeddings']!.path,
+    path: traits.routes.embed!.path,
     bodies: [JSON.stringify(body)],
     stream: false,
     answerFormat: {
-      task: 'std/embeddings',
+      task: embeddings.id,
       modelId: entry.id,
       encoding: wanted.encoding ?? 'float',
       type: wanted.type ?? 'float',

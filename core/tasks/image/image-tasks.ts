@@ -1,4 +1,4 @@
-import type { ImageTask } from '../../schemas/task.ts'
+import { type ImageTask, operationOf } from '../../schemas/task.ts'
 import { fillInputs } from '../generation/fill-inputs.ts'
 import { imageMetering } from '../generation/metering.ts'
 import { slugTask } from '../generation/slug-task.ts'
@@ -27,7 +27,7 @@ function openAiImageTask(id: ImageTask, title: string, aliases: string[]): Gener
     runner: 'generation',
     aliases,
     category: 'image',
-    request: imageRequests[id],
+    request: imageRequests[operationOf(id)],
     otherFields: {},
     modelFaults: () => [],
     result: ImagesResponse,

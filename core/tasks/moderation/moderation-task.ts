@@ -20,7 +20,7 @@ const metering: Metering = {
   },
 }
 
-/** The record of `std/moderation`. */
+/** The record of moderation. */
 export const moderationTask: TextTaskRecord = {
   ...moderation,
   ...textInputs,

@@ -5,7 +5,7 @@ import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
 import { prepareRerank, type RerankAnswerFormat, rerank, shapeRerank } from './rerank.ts'
 
-/** The record of `std/rerank`. */
+/** The record of reranking. */
 export const rerankTask: TextTaskRecord = {
   ...rerank,
   ...textInputs,

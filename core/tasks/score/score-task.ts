@@ -5,7 +5,7 @@ import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
 import { prepareScore, type ScoreAnswerFormat, score, shapeScore } from './score.ts'
 
-/** The record of `std/score`. */
+/** The record of scoring. */
 export const scoreTask: TextTaskRecord = {
   ...score,
   ...textInputs,

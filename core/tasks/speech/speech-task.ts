@@ -16,7 +16,7 @@ async function withReferenceFile(inputs: Record<string, unknown>, context: FillC
   return { ...request, reference_audio: (await context.take('reference_audio', reference_audio, 'audio')).id }
 }
 
-/** The record of `std/audio-speech`. */
+/** The record of text to speech. */
 export const speechTask: SpeechTaskRecord = {
   ...speech,
   ...textInputs,

@@ -71,7 +71,7 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
   }
   return {
     modelId: entry.id,
-    route: traits.routes['std/audio-speech']!,
+    route: traits.routes.synthesize!,
     body: JSON.stringify(body),
     ...(reference_audio == null ? {} : { reference: { value: reference_audio, field: audio } }),
     format,

@@ -4,7 +4,7 @@ import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import type { EngineRoute } from '../../models/engine-traits.ts'
 import type { Feature } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
-import type { TranscriptionTask } from '../../schemas/task.ts'
+import { operationOf, type TranscriptionTask } from '../../schemas/task.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
 import { shortAudioUrl } from '../short-audio.ts'
 import type { TaskName } from '../task.ts'
@@ -20,9 +20,17 @@ import {
 
 /** Names the tasks. */
 export const transcriptions = {
-  'std/audio-transcription': { id: 'std/audio-transcription', title: 'speech to text' },
-  'std/audio-translation': { id: 'std/audio-translation', title: 'speech to English text' },
-} as const satisfies Record<TranscriptionTask, TaskName>
+  'std/audio-transcription': {
+    id: 'std/audio-transcription',
+    title: 'speech to text',
+    aliases: ['std/transcription'],
+  },
+  'std/audio-translation': {
+    id: 'std/audio-translation',
+    title: 'speech to English text',
+    aliases: ['std/translation'],
+  },
+} as const satisfies Record<TranscriptionTask, TaskName & { aliases: readonly string[] }>
 
 /** What `shapeTranscription` needs to convert an engine's answer to the caller's response format. */
 export interface TranscriptionAnswerFormat {
@@ -120,7 +128,7 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
   return {
     task,
     modelId: entry.id,
-    route: entry.traits.routes[task]!,
+    route: entry.traits.routes[operationOf(task)]!,
     fields: fieldsOf({
       model: entry.traits.upstreamId,
       response_format: engineFormat,
@@ -133,7 +141,7 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
       chunking_strategy: request.chunking_strategy,
       diarize: request.diarize || undefined,
       'known_speaker_names[]': request.known_speaker_names,
-      translate: task === 'std/audio-translation' && entry.traits.translateField ? true : undefined,
+      translate: operationOf(task) === 'translate' && entry.traits.translateField ? true : undefined,
       ...extraFields(raw, entry),
     }),
     sound,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure } from '../../../core/failure.ts'
-import { generationTasks, rewritingTask, Task } from '../../../core/schemas/task.ts'
+import { conversationTask, generationTasks, Task } from '../../../core/schemas/task.ts'
 import { taskNamed, taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
 import { defaultRewriteLength, rewriteEstimate } from '../../../core/tasks/rewriting/rewrite-request.ts'
 import type { TaskRecord } from '../../../core/tasks/task.ts'
@@ -121,7 +121,7 @@ function admit(call: Call, body: RewriteRequest, owners: Pick<Owners, 'admission
   try {
     const { prompt, n: count, max_length: maxLength } = body
     const estimate = () => rewriteEstimate({ prompt, count, maxLength })
-    return owners.admission.admit(call.caller, { kind: 'call', task: rewritingTask, modelId, param, estimate })
+    return owners.admission.admit(call.caller, { kind: 'call', task: conversationTask, modelId, param, estimate })
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.param !== 'model') throw thrown

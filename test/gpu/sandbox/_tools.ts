@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findProgram } from '../../../gpu/launcher/program.ts'
 import type { SandboxTool } from '../../../gpu/sandbox/level.ts'
 import { probeSandbox } from '../../../gpu/sandbox/probe.ts'
+import { findProgram } from '../../../gpu/sandbox/program.ts'
 import { rebuildPrograms } from '../../../gpu/sandbox/rebuilt.ts'
 
 /** The result of the probe on a machine where only these programs are installed. */

@@ -6,7 +6,7 @@ import { type ComfyuiSettings, targetsOf } from '../../../models/comfyui/setting
 import { maxWorkflowBytes, parseWorkflow, type Workflow } from '../../../models/comfyui/workflow.ts'
 import type { EngineRoute } from '../../../models/engine-traits.ts'
 import type { Lease } from '../../../models/fleet.ts'
-import { generationTasks, isVideoTask } from '../../../schemas/task.ts'
+import { generationTasks, isVideoTask, operationOf } from '../../../schemas/task.ts'
 import type { RunReport } from '../../run-job.ts'
 import type { EngineInputs, GenerationCall } from '../generation-call.ts'
 import type { Completed } from '../infer-generation.ts'
@@ -24,7 +24,7 @@ const promptPath = '/prompt'
  */
 export const comfyui: GenerationProtocol = {
   name: 'comfyui',
-  paths: Object.fromEntries(generationTasks.map(task => [task, promptPath])),
+  paths: Object.fromEntries(generationTasks.map(task => [operationOf(task), promptPath])),
   // SaveImage writes PNG, and nodes for other formats cannot be told which.
   anyImageFormat: true,
   generate,

@@ -5,7 +5,7 @@ import { type Connection, openDatabase } from '../../../../core/store/sqlite/dat
 import { eventReads } from '../../../../core/store/sqlite/events.ts'
 import { executionReads } from '../../../../core/store/sqlite/execution-reads.ts'
 import { fileReads } from '../../../../core/store/sqlite/files.ts'
-import { jobList } from '../../../../core/store/sqlite/job-list.ts'
+import { jobListReads } from '../../../../core/store/sqlite/job-list.ts'
 import { jobReads } from '../../../../core/store/sqlite/job-reads.ts'
 import { idempotencyReads } from '../../../../core/store/sqlite/keys.ts'
 import { libraryReads } from '../../../../core/store/sqlite/library.ts'
@@ -85,7 +85,7 @@ test('every statement on a growing table uses an index, so that its cost does no
   openCommands(connection, openWriteContext(connection, 'boot'))
   for (const reads of [
     jobReads,
-    jobList,
+    jobListReads,
     eventReads,
     fileReads,
     idempotencyReads,

@@ -1,0 +1,52 @@
+import type { Model } from '../../core/models/model.ts'
+import { estimate, leastBytes } from '../estimate/estimate.ts'
+import type { Preset } from '../presets/preset.ts'
+import { presetOf } from '../presets/presets.ts'
+import { wantedLevel } from '../presets/sandbox-requirements.ts'
+import type { ModelState } from '../residency/model-state.ts'
+import { unfitReason } from '../residency/place.ts'
+import { type SandboxSupport, sandboxRefusal } from '../sandbox/level.ts'
+import type { openCardBackends } from './card-backend.ts'
+import type { Memory } from './memory.ts'
+import { bytesOfUnknown, devicesFor, placementTargetFor } from './placement-target.ts'
+
+type Placement = ModelState['placement']
+
+/** Determines which devices and how much memory models need on this machine. */
+export function openModelPlacement({
+  memory,
+  backends,
+  sandbox,
+}: {
+  memory: Pick<Memory, 'devices' | 'capacities'>
+  backends: Pick<ReturnType<typeof openCardBackends>, 'find'>
+  sandbox: SandboxSupport
+}) {
+  const unsized = (model: Model, runsOn: Preset['runsOn']): Placement => ({
+    modelId: model.id,
+    bytes: 0,
+    ...devicesFor(model, runsOn, memory.devices()),
+    impossible: sandboxRefusal(model.id, wantedLevel(model, presetOf(model)), sandbox),
+  })
+
+  return {
+    /** Returns the placement of a model. Its memory is estimated unless `bookedBytes` are given. */
+    async placementOf(model: Model, slots: number, bookedBytes: number | undefined): Promise<Placement> {
+      const preset = presetOf(model)
+      const placement = unsized(model, preset.needsBackend && !(await backends.find(model)) ? 'cpu' : preset.runsOn)
+      if (bookedBytes !== undefined) return { ...placement, bytes: bookedBytes }
+      const target = placementTargetFor(placement, slots, memory.capacities())
+      const sized = { ...model, memory: model.memory ?? preset.memory }
+      const bytes = target ? await estimate(sized, target) : 0
+      return { ...placement, bytes: bytes ?? bytesOfUnknown(placement, memory.capacities()) }
+    },
+    /** Whether a model surely cannot run here. Reads no file and tries no backend, because that may take minutes. */
+    async isUnfit(model: Model): Promise<boolean> {
+      const preset = presetOf(model)
+      if (preset.needsBackend && memory.devices().some(({ kind }) => kind === 'nvidia')) return false
+      const placement = unsized(model, preset.needsBackend ? 'cpu' : preset.runsOn)
+      const bytes = await leastBytes({ ...model, memory: model.memory ?? preset.memory })
+      return unfitReason({ ...placement, bytes }, memory.capacities()) !== null
+    },
+  }
+}
