@@ -88,7 +88,7 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
       owners,
     )
   } finally {
-    // Not awaited, so that the key is released at once: the client may send it again.
+    // Not awaited: a failure is answered, and its key released, without waiting for the disk.
     void sound[Symbol.asyncDispose]()
   }
 }
