@@ -162,7 +162,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const loadedMs = waitedMs > 0 ? residency.loadedMs(resident, waitedMs) : 0
     const followProgress = progressFollower(launcher.outputs, resident)
     const options = { onReleased, waitedMs, loadedMs, followProgress }
-    return new EngineLease(resident, engines.link(resident.engineId), memory.energy, options)
+    return new EngineLease(resident, engines.connections(resident.engineId), memory.energy, options)
   }
 
   /** Models whose memory and backend are being determined, which may take minutes the first time. */

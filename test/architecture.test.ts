@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, normalize } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { executionStatuses, nodeStatuses } from '../core/dag/advance.ts'
+import { taskTable } from '../core/schemas/task-table.ts'
 import { jobStatuses } from '../core/store/store.ts'
 
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { encoding: 'utf8' })
@@ -33,9 +34,9 @@ const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
     packages: /^(node:|zod$|h3$|listhen$|prom-client$|undici$|ws$|@fastify\/busboy$)/,
   },
   gpu: { own: /^(gpu|core)\//, packages: /^(node:|zod$|execa$|undici$|ws$|node-llama-cpp$|@huggingface\/jinja$)/ },
-  // What runs in the browser knows the rest only by the API, except for the grammar of references, which it edits.
+  // What runs in the browser knows the rest only by the API, by the grammar of references, and by plain data of tasks.
   [consoleFolder.slice(0, -1)]: {
-    own: /^(server\/console\/app\/|core\/workflows\/references\.ts$)/,
+    own: /^(server\/console\/app\/|core\/(workflows\/references|schemas\/task-table)\.ts$)/,
     packages:
       /^(react(-dom\/client)?$|wouter$|lucide-react$|@tanstack\/react-(query|virtual)$|openapi-fetch$|eventsource-parser$|@xyflow\/react$|@dagrejs\/dagre$|uplot$|@codemirror\/[\w-]+$|@lezer\/highlight$|yaml$)/,
   },
@@ -397,6 +398,61 @@ test.each([
   ["answer: call => infer('std/rerank', call)", false],
 ])('%s: a branch on a task is %s', (code, isBranch) => expect(taskBranch.test(code)).toBe(isBranch))
 
+const taskIds = Object.keys(taskTable)
+
+/** The text of a file with strings joined that are put together from constants: `'std/' + 'rerank'`, `std/${'rerank'}`. */
+const joined = (text: string): string =>
+  text.replaceAll(/(['"`])\s*\+\s*(['"`])/g, '').replaceAll(/\$\{\s*(['"`])([^'"`$]*)\1\s*\}/g, '$2')
+
+/** Whether the text names the task: its id in code, prose or a comment, or its prefix and its last part as strings. */
+function namesTask(text: string, id: string): boolean {
+  const [prefix, name] = id.split('/') as [string, string]
+  if (new RegExp(`\\b${id}(?![\\w-])`).test(joined(text))) return true
+  return new RegExp(`(?<![/\\w])${prefix}/(['"\`]|\\$\\{)`).test(text) && new RegExp(`['"\`]${name}['"\`]`).test(text)
+}
+
+/** Constants that hold the id of one task, by their names: an import of one from another folder names the task, too. */
+const taskConstants = new Map(
+  sources.flatMap(path =>
+    [...read(path).matchAll(/export const (\w+)(?:: \w+)? = (?:'([\w/-]+)'|\{(?:\s*id:)\s*'([\w/-]+)')/g)].flatMap(
+      ([, name, plain, inRecord]) => {
+        const id = plain ?? inRecord ?? ''
+        // The role of one task in every dialect, which another task could take over: whoever uses it knows no id.
+        return taskIds.includes(id) && name !== 'conversationTask' ? [[`${path} ${name}`, id] as const] : []
+      },
+    ),
+  ),
+)
+
+/** The tasks whose constants a file imports from another folder. */
+function importedTasks(path: string): string[] {
+  const imports = read(path).matchAll(/import (?:type )?\{([^}]*)\} from '(\.[^']+)'/g)
+  return [...imports].flatMap(([, names = '', from = '']) => {
+    const file = normalize(join(dirname(path), from))
+    // A task that does its work by the code of another one is no other place to change.
+    if (file.startsWith('core/tasks/') && path.startsWith('core/tasks/')) return []
+    return names.split(',').flatMap(name => taskConstants.get(`${file} ${name.trim()}`) ?? [])
+  })
+}
+
+test.each([
+  ["task: 'std/rerank',", true],
+  ['/** Like `std/rerank`. */', true],
+  ["const task = 'std/' + 'rerank'", true],
+  ["const task = `std/${'rerank'}`", true],
+  ["const by = 'rerank'; const task = `std/${by}`", true],
+  ['const task = prefix + \'x\'; task === "std/rerank"', true],
+  ["path: '/std/v1/rerank'", false],
+  ["aliases: ['std/reranking']", false],
+  ["isFor(tasks, 'rerank')", false],
+])('%s names std/rerank: %s', (code, names) => expect(namesTask(code, 'std/rerank')).toBe(names))
+
+test.each(taskIds)('%s is named in at most 6 files of the product', id => {
+  const naming = sources.filter(path => namesTask(read(path), id) || importedTasks(path).includes(id))
+  expect(naming.length, naming.join('\n')).toBeLessThanOrEqual(6)
+  expect(naming.length).toBeGreaterThan(0)
+})
+
 test('no code asks which task it has: it reads the record', () => {
   const files = sources.filter(path => !knowsTasks.test(path) && !/^\s*route\(\{$/m.test(read(path)))
   expect(files.filter(path => taskBranch.test(read(path)))).toEqual([])
@@ -426,8 +482,8 @@ const engineBranchesLeft = [
   'cli/models/projector.ts',
   'cli/models/propose-recognised.ts',
   'core/models/model-catalog/verify-catalog.ts',
-  'server/ollama/models.ts',
-  'server/std/models.ts',
+  'server/surfaces/ollama/models.ts',
+  'server/surfaces/openai/models.ts',
 ]
 
 test('the names of the presets are found', () => expect(presetNames).toContain('llama-server'))

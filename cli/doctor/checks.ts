@@ -7,6 +7,7 @@ import { openCpu } from '../../core/cpu/cpu.ts'
 import { openFfmpeg } from '../../core/media/ffmpeg.ts'
 import { type Config, readConfig } from '../../core/models/config.ts'
 import { offeredModels } from '../../core/models/defaults.ts'
+import { engineFacts } from '../../core/models/engine-facts.ts'
 import { checkDatabase } from '../../core/store/sqlite/admin.ts'
 import { cpuDevice } from '../../gpu/devices/cpu.ts'
 import { discover } from '../../gpu/devices/discover.ts'
@@ -132,7 +133,7 @@ function readConfiguration(
 /** Returns the models whose source is a path; hub names and addresses of other servers are not checked. */
 function modelFiles(config: Config): { id: string; source: string; exists: boolean }[] {
   return offeredModels(config).flatMap(({ id, enabled, engine, source }) =>
-    enabled && source !== undefined && (engine === 'gguf' || /^\.{0,2}\//.test(source))
+    enabled && source !== undefined && (engineFacts(engine).isBuiltIn || /^\.{0,2}\//.test(source))
       ? [{ id, source, exists: existsSync(source) }]
       : [],
   )

@@ -21,7 +21,7 @@ export interface GivenSettings {
   engine?: string | undefined
   memory?: string | undefined
   devices?: number | undefined
-  /** Folder or address of the ComfyUI that runs a workflow. */
+  /** Folder or address of the ComfyUI that runs a graph. */
   comfyui?: string | undefined
 }
 
@@ -50,9 +50,9 @@ export interface Proposal {
  */
 export async function propose(located: Located, given: GivenSettings, around: ProposalContext): Promise<Proposal> {
   const { kind, recognition } = located
-  if (kind === 'workflow') {
-    const { proposeWorkflow } = await import('./workflow-proposal.ts')
-    return proposeWorkflow(located, given, around)
+  if (kind === 'graph') {
+    const { proposeGraph } = await import('./graph-proposal.ts')
+    return proposeGraph(located, given, around)
   }
   if (recognition) {
     const { proposeRecognised } = await import('./propose-recognised.ts')

@@ -6,7 +6,7 @@ import { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { regionLabels } from '../schemas/region.ts'
 import { conversationTask } from '../schemas/task.ts'
-import { workflowFault } from './comfyui/workflow-fault.ts'
+import { graphFault } from './comfyui/graph-fault.ts'
 import { faultOf, placeIn, syntaxFault } from './config-fault.ts'
 import { offeredModels } from './defaults.ts'
 import { type DescribedSchema, published } from './described-schema.ts'
@@ -234,8 +234,8 @@ export function parseConfig(text: string, path: string, check?: (model: Model) =
     const slug = slugFault(model, models.slice(0, at))
     if (slug) throw invalid(at, 'slug', slug)
     if (!model.enabled) continue
-    const workflow = workflowFault(model)
-    if (workflow) throw invalid(at, 'comfyui', `Model '${model.id}': ${workflow}`)
+    const graph = graphFault(model)
+    if (graph) throw invalid(at, 'comfyui', `Model '${model.id}': ${graph}`)
     if (!check) continue
     try {
       check(model)

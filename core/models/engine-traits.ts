@@ -35,8 +35,8 @@ export interface EngineRoute {
   path: string
   /** Input images guide an editing model. Default: the output starts from the input image. */
   images?: 'reference'
-  /** The workflow that the engine runs, for the protocol comfyui: its file, and how requests are written into it. */
-  workflow?: { file: string; settings: ComfyuiSettings }
+  /** The graph that the engine runs, for the protocol comfyui: its file, and how requests are written into it. */
+  graph?: { file: string; settings: ComfyuiSettings }
   /** Fields of `openai-images` and `openai-videos` that the engine takes in addition to those of OpenAI. */
   fields?: readonly EngineField[]
   /**

@@ -69,7 +69,7 @@ const ownFields = {
     }),
   source: z.string().optional().meta({
     description:
-      'Model file, folder, or name on the model hub that the engine loads. With `comfyui`, the file of the workflow.',
+      'Model file, folder, or name on the model hub that the engine loads. With `comfyui`, the file of the graph.',
     example: '/models/qwen3-8b-q4_k_m.gguf',
     absent:
       'none; required for gguf, llama-server, whisper-server, sd-server, comfyui, python, piper and kokoro-fastapi; others take the id',

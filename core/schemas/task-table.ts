@@ -11,6 +11,8 @@ interface TaskRow {
    * has it if it has another task with the same operation, so it is never listed.
    */
   given?: 'assigned' | 'implied'
+  /** Commands of the terminal that need a model for it. */
+  commands?: readonly string[]
   /** What a generation task makes. */
   makes?: 'image' | 'video'
   /** The files without which a generation task cannot run. */
@@ -23,16 +25,27 @@ interface TaskRow {
  * tasks, and a task that needs no new operation needs no new engine. Plain data without imports.
  */
 export const taskTable = {
-  'std/chat-completion': { name: 'Chat', kind: 'text', operations: ['chat'] },
+  'std/chat-completion': { name: 'Chat', kind: 'text', operations: ['chat'], commands: ['run', 'chat'] },
   'std/completion': { name: 'Completion', kind: 'text', operations: ['complete'] },
-  'std/embeddings': { name: 'Embeddings', kind: 'text', operations: ['embed'] },
-  'std/rerank': { name: 'Rerank', kind: 'text', operations: ['rerank'] },
+  'std/embeddings': { name: 'Embeddings', kind: 'text', operations: ['embed'], commands: ['embed'] },
+  'std/rerank': { name: 'Rerank', kind: 'text', operations: ['rerank'], commands: ['rerank'] },
   'std/score': { name: 'Score', kind: 'text', operations: ['score', 'rerank', 'embed'] },
   'std/moderation': { name: 'Moderation', kind: 'text', operations: ['classify', 'chat'], given: 'assigned' },
-  'std/audio-speech': { name: 'Speech', kind: 'speech', operations: ['synthesize'] },
-  'std/audio-transcription': { name: 'Transcription', kind: 'transcription', operations: ['transcribe'] },
+  'std/audio-speech': { name: 'Speech', kind: 'speech', operations: ['synthesize'], commands: ['speak'] },
+  'std/audio-transcription': {
+    name: 'Transcription',
+    kind: 'transcription',
+    operations: ['transcribe'],
+    commands: ['transcribe'],
+  },
   'std/audio-translation': { name: 'Audio translation', kind: 'transcription', operations: ['translate'] },
-  'std/image-generation': { name: 'Image', kind: 'image', operations: ['create-image'], given: 'implied' },
+  'std/image-generation': {
+    name: 'Image',
+    kind: 'image',
+    operations: ['create-image'],
+    given: 'implied',
+    commands: ['image'],
+  },
   'std/image-edit': { name: 'Image edit', kind: 'image', operations: ['edit-image', 'inpaint'], given: 'implied' },
   'slug/text-to-image': {
     name: 'Text to image',

@@ -15,6 +15,7 @@ import type {
 } from './account-records.ts'
 import type { Actor, AuditFilter, AuditRecord } from './audit-records.ts'
 import type { BatchStore } from './batch-records.ts'
+import type { OrganizationEvent } from './event-types.ts'
 import type { ApiFilePage, FilePurpose, FileRecord, LibraryFilter, LibraryItem, NewFile } from './file-records.ts'
 import type {
   Backlog,
@@ -31,8 +32,7 @@ import type {
   WaitingJob,
   WaitingQuery,
 } from './job-records.ts'
-import type { OrganizationUse, StorageLimits } from './limit-reached.ts'
-import type { OrganizationEvent } from './organization-events.ts'
+import type { OrganizationUse, StorageLimits } from './limits.ts'
 import type { ResponseRecord } from './response-records.ts'
 import type { SpendStore } from './spend-records.ts'
 import type { UsagePage, UsageQuery, UsageSums } from './usage-records.ts'
@@ -43,12 +43,12 @@ import type { CommitEffects, ExecutionEvent, ExecutionStore, WorkflowStore } fro
 export * from './account-records.ts'
 export * from './audit-records.ts'
 export * from './batch-records.ts'
+export * from './event-types.ts'
 export * from './file-records.ts'
-export * from './job-class.ts'
+export * from './job-records.ts'
 export * from './job-records.ts'
 export * from './large-result.ts'
-export * from './limit-reached.ts'
-export * from './organization-events.ts'
+export * from './limits.ts'
 export * from './response-records.ts'
 export * from './spend-records.ts'
 export * from './usage-records.ts'

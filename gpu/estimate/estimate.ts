@@ -39,7 +39,7 @@ export type Layout = Pick<Model, 'tasks' | 'context_length'> &
 export async function estimate(model: Sized, target: PlacementTarget): Promise<number | null> {
   if (model.memory !== undefined) return model.memory
   if (model.source === undefined) return overhead[target.kind]
-  // The source is a workflow, whose size says nothing about the models in it.
+  // The source is a graph, whose size says nothing about the models in it.
   if (model.comfyui) return null
   if (/\.gguf$/i.test(model.source)) {
     // For an unreadable file the engine reports the error when it starts.

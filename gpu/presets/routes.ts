@@ -22,7 +22,7 @@ export function routesOf(protocols: readonly EngineProtocol[], operations?: read
   return routes
 }
 
-/** The routes of a ComfyUI that runs the workflow of this model. `prefix` is the path of its address. */
+/** The routes of a ComfyUI that runs the graph of this model. `prefix` is the path of its address. */
 export function comfyuiRoutes(
   { source = '', comfyui: settings }: Pick<Model, 'source' | 'comfyui'>,
   prefix = '',
@@ -30,7 +30,7 @@ export function comfyuiRoutes(
   const routes = routesOf([comfyui])
   for (const route of Object.values(routes)) {
     route.path = prefix + route.path
-    if (settings) route.workflow = { file: source, settings }
+    if (settings) route.graph = { file: source, settings }
   }
   return routes
 }

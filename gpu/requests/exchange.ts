@@ -3,8 +3,8 @@ import type { Client, Dispatcher } from 'undici'
 import { Failure } from '../../core/failure.ts'
 import type { EngineCall, EngineListener, Exchange, StreamedBody } from '../../core/models/fleet.ts'
 import type { SwapSetMember } from '../../core/swap-set.ts'
+import type { EngineConnections } from './connections.ts'
 import { fitAnswer } from './fit-answer.ts'
-import type { Link } from './link.ts'
 
 /** Bytes of an engine's error answer that are read; the rest is dropped. */
 const maxRefusalBytes = 64 << 10
@@ -42,9 +42,9 @@ function describe(error: Error & { code?: string }, requesting: boolean): string
  * listener there is one call, no promise, no stream and no copy. It ends exactly once: finished, failed, or aborted.
  */
 export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.DispatchHandler {
-  /** Its index in `Link.open`. */
+  /** Its index in `EngineConnections.open`. */
   setIndex = -1
-  #link: Link
+  #connections: EngineConnections
   #client: Client
   #call: EngineCall
   #listener: EngineListener
@@ -62,13 +62,13 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
   #fitted = false
 
   constructor(
-    link: Link,
+    connections: EngineConnections,
     client: Client,
     call: EngineCall,
     listener: EngineListener,
     onEnd: (succeeded: boolean) => void,
   ) {
-    this.#link = link
+    this.#connections = connections
     this.#client = client
     this.#call = call
     this.#listener = listener
@@ -76,7 +76,7 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
   }
 
   start(): void {
-    const { engineFailure, open } = this.#link
+    const { engineFailure, open } = this.#connections
     open.add(this)
     // In a microtask, so that the caller holds the exchange before its listener is called.
     if (engineFailure) queueMicrotask(() => this.terminate(engineFailure()))
@@ -85,7 +85,7 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
 
   #send(): void {
     const { method = 'POST', path, body, contentType, patienceMs } = this.#call
-    const { headers } = this.#link.options
+    const { headers } = this.#connections.options
     const timeoutMs = patienceMs === undefined ? undefined : this.#timeoutMs
     const bodyHeaders = contentType === undefined ? headers : withContentType(headers, contentType)
     const stream = isStreamed(body)
@@ -113,7 +113,7 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
   }
 
   get #timeoutMs(): number {
-    return this.#link.options.noProgressMs + (this.#call.patienceMs ?? 0)
+    return this.#connections.options.noProgressMs + (this.#call.patienceMs ?? 0)
   }
 
   pause(): void {
@@ -153,7 +153,7 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
     headers: Record<string, string | string[] | undefined>,
   ): void {
     if (status < 200 || this.#phase === 'ended') return
-    this.#link.lastProgressAt = performance.now()
+    this.#connections.lastProgressAt = performance.now()
     if (status >= 300) {
       this.#phase = 'refused'
       this.#status = status
@@ -169,7 +169,7 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#link.lastProgressAt = performance.now()
+    this.#connections.lastProgressAt = performance.now()
     this.#received += chunk.length
     if (this.#phase === 'relaying') {
       if (!this.#call.stream && this.#received > this.#call.maxBytes) return this.#tooLong()
@@ -192,7 +192,7 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
       const body = Buffer.concat(this.#refusal)
       const text = body.toString('utf8')
       if (this.#call.isAnswer?.(text)) return this.#passOn(body)
-      const failure = this.#link.options.failureOf(this.#status, text, this.#call.path)
+      const failure = this.#connections.options.failureOf(this.#status, text, this.#call.path)
       const fittedBody = this.#fitted ? undefined : fitAnswer(this.#call.body, failure)
       if (fittedBody === undefined) return this.#fail(failure)
       this.#fitted = true
@@ -214,14 +214,14 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
   #handleError(error: Error & { code?: string }): void {
     if (this.#phase === 'ended') return
     if (error instanceof Failure) return this.#fail(error)
-    const link = this.#link
+    const connections = this.#connections
     if (error.code === 'UND_ERR_HEADERS_TIMEOUT' || error.code === 'UND_ERR_BODY_TIMEOUT') {
       this.#fail(this.#failure(`made no progress for ${this.#timeoutMs / 1000} s`, error, 'timeout'))
-      link.stalled()
+      connections.stalled()
       return
     }
     // The connection breaks shortly before the exit status of the engine is known, and the status explains more.
-    link.afterExit(engineFailure => {
+    connections.afterExit(engineFailure => {
       if (this.#phase === 'ended') return
       if (engineFailure) return this.#fail(engineFailure())
       // The engine may have closed the idle connection just as the request was sent: retry once on a new connection.
@@ -248,7 +248,7 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
   }
 
   #failure(what: string, cause?: unknown, code: 'worker_error' | 'timeout' = 'worker_error'): Failure {
-    const { modelId } = this.#link.options
+    const { modelId } = this.#connections.options
     return new Failure(code, `The engine of '${modelId}' ${what}. Trying again may help.`, { cause })
   }
 
@@ -268,14 +268,14 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
    * Ends the request after a listener threw. `failed` is called all the same, because its caller still holds a slot.
    */
   #listenerThrew(thrown: unknown): void {
-    this.#link.options.listenerThrew(thrown)
+    this.#connections.options.listenerThrew(thrown)
     if (this.#phase === 'ended') return
     this.#end(false)
     this.#disconnect()
     try {
       this.#listener.failed(Failure.from(thrown))
     } catch (second) {
-      this.#link.options.listenerThrew(second)
+      this.#connections.options.listenerThrew(second)
     }
   }
 
@@ -287,7 +287,7 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
   #end(succeeded: boolean): void {
     this.#phase = 'ended'
     this.#refusal = []
-    this.#link.open.delete(this)
+    this.#connections.open.delete(this)
     this.#onEnd(succeeded)
   }
 

@@ -1,12 +1,13 @@
 import type { Client } from 'undici'
+import { Failure } from '../../core/failure.ts'
 import type { EngineProgress } from '../../core/models/engine-progress.ts'
 import type { EngineSocket, SocketListener } from '../../core/models/engine-socket.ts'
 import type { EngineCall, EngineListener, Exchange, Lease, SlotUse } from '../../core/models/fleet.ts'
 import type { Energy, EnergyMark } from '../devices/energy.ts'
+import type { AdaptedCall } from '../presets/adapter.ts'
 import type { Resident } from '../residency/model-state.ts'
-import { DeferredExchange } from './deferred-exchange.ts'
+import type { EngineConnections } from './connections.ts'
 import { EngineExchange } from './exchange.ts'
-import type { Link } from './link.ts'
 import { openEngineSocket } from './socket.ts'
 
 /** Called when a lease is released. `ranMs` is null unless one of its requests succeeded. */
@@ -26,7 +27,7 @@ export class EngineLease implements Lease {
   readonly modelId: string
   readonly waitedMs: number
   readonly loadedMs: number
-  #link: Link
+  #connections: EngineConnections
   #resident: Resident
   #client: Client
   #onReleased: OnReleased
@@ -46,15 +47,15 @@ export class EngineLease implements Lease {
   #unfollow: (() => void) | undefined
   #sockets = new Set<EngineSocket>()
 
-  constructor(resident: Resident, link: Link, energy: Energy, options: LeaseOptions) {
+  constructor(resident: Resident, connections: EngineConnections, energy: Energy, options: LeaseOptions) {
     const { onReleased, waitedMs, loadedMs, followProgress } = options
     this.engineId = resident.engineId
     this.modelId = resident.serves.model.id
     this.waitedMs = waitedMs
     this.loadedMs = loadedMs
     this.#resident = resident
-    this.#link = link
-    this.#client = link.take()
+    this.#connections = connections
+    this.#client = connections.take()
     this.#onReleased = onReleased
     this.#followOutput = followProgress
     this.#energy = energy
@@ -62,13 +63,13 @@ export class EngineLease implements Lease {
   }
 
   open(call: EngineCall, listener: EngineListener): Exchange {
-    const adapted = this.#link.options.adapt?.(call, listener)
+    const adapted = this.#connections.options.adapt?.(call, listener)
     return adapted ? new DeferredExchange(adapted, this, listener) : this.openAsIs(call, listener)
   }
 
   /** Opens a request without adapting it. */
   openAsIs(call: EngineCall, listener: EngineListener): Exchange {
-    const exchange = new EngineExchange(this.#link, this.#client, call, listener, succeeded => {
+    const exchange = new EngineExchange(this.#connections, this.#client, call, listener, succeeded => {
       if (succeeded) this.#succeeded = true
       this.#lastSucceeded = succeeded
       if (this.#open === exchange) this.#open = undefined
@@ -86,7 +87,7 @@ export class EngineLease implements Lease {
   }
 
   connect(path: string, listener: SocketListener): EngineSocket {
-    const socket = openEngineSocket(this.#link, path, listener)
+    const socket = openEngineSocket(this.#connections, path, listener)
     if (this.#released) socket.close()
     else this.#sockets.add(socket)
     return socket
@@ -112,14 +113,51 @@ export class EngineLease implements Lease {
     // Otherwise a request that is still running would share the slot with the next one.
     this.#open?.abort()
     for (const socket of this.#sockets) socket.close()
-    this.#link.release(this.#client)
+    this.#connections.release(this.#client)
     const ranMs = this.#succeeded ? performance.now() - this.#since : null
     const notify = () => this.#onReleased(this.#resident, ranMs)
     if (this.#lastSucceeded) notify()
-    else void this.#link.untilReleased(this.#workPath).then(notify)
+    else void this.#connections.untilReleased(this.#workPath).then(notify)
   }
 
   [Symbol.dispose](): void {
     this.release()
+  }
+}
+
+/**
+ * A request that is adapted to its engine before it is sent. A pause or abort before that takes effect when it is sent.
+ */
+class DeferredExchange implements Exchange {
+  #exchange: Exchange | undefined
+  #paused = false
+  #aborted = false
+
+  constructor(adapted: Promise<AdaptedCall>, lease: Pick<EngineLease, 'openAsIs'>, listener: EngineListener) {
+    adapted.then(
+      ready => {
+        if (this.#aborted) return
+        this.#exchange = lease.openAsIs(ready.call, ready.listener)
+        if (this.#paused) this.#exchange.pause()
+      },
+      (thrown: unknown) => {
+        if (!this.#aborted) listener.failed(Failure.from(thrown))
+      },
+    )
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.#exchange?.pause()
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.#exchange?.resume()
+  }
+
+  abort(): void {
+    this.#aborted = true
+    this.#exchange?.abort()
   }
 }

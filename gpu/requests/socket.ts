@@ -1,7 +1,7 @@
 import type { WebSocket } from 'ws'
 import { Failure } from '../../core/failure.ts'
 import type { EngineSocket, SocketListener } from '../../core/models/engine-socket.ts'
-import type { Link } from './link.ts'
+import type { EngineConnections } from './connections.ts'
 
 /** Bytes of one message; a larger one breaks the socket. */
 const maxMessageBytes = 32 << 20
@@ -11,8 +11,8 @@ const openWithinMs = 5_000
  * Opens a WebSocket to an engine. On one that is open, no message for `no_progress` is a failure, as it is for requests.
  * It occupies no connection of the slots.
  */
-export function openEngineSocket(link: Link, path: string, listener: SocketListener): EngineSocket {
-  const { modelId, endpoint, headers, noProgressMs } = link.options
+export function openEngineSocket(connections: EngineConnections, path: string, listener: SocketListener): EngineSocket {
+  const { modelId, endpoint, headers, noProgressMs } = connections.options
   let socket: WebSocket | undefined
   let over = false
   const silence = setTimeout(
@@ -33,20 +33,20 @@ export function openEngineSocket(link: Link, path: string, listener: SocketListe
     try {
       listener.failed(new Failure(code, `The engine of '${modelId}' ${what}. Trying again may help.`, { cause }))
     } catch (thrown) {
-      link.options.listenerThrew(thrown)
+      connections.options.listenerThrew(thrown)
     }
-    if (code === 'timeout') link.stalled()
+    if (code === 'timeout') connections.stalled()
   }
 
   /** Calls the listener; an exception that it throws is a bug and ends the socket. */
   function notify(call: () => void): void {
     if (over) return
-    link.lastProgressAt = performance.now()
+    connections.lastProgressAt = performance.now()
     silence.refresh()
     try {
       call()
     } catch (thrown) {
-      link.options.listenerThrew(thrown)
+      connections.options.listenerThrew(thrown)
       fail('sent a message that could not be handled', thrown)
     }
   }

@@ -4,7 +4,6 @@ import type { Model } from '../../core/models/model.ts'
 import { retryAfter } from '../../core/retry-after.ts'
 import type { BackoffRules, Failures } from './backoff.ts'
 import { circuitState } from './backoff.ts'
-import { type ExpectedDurations, untilFree, untilReady } from './expected-durations.ts'
 import type { PlacementRequest } from './place.ts'
 
 /**
@@ -38,6 +37,24 @@ export interface LoadWaiter {
   loaded(resident: Resident): void
   refuse(failure: Failure): void
 }
+
+/** How long loads and requests of one model take: moving averages in milliseconds, null before the first one. */
+export interface ExpectedDurations {
+  loadMs: number | null
+  runMs: number | null
+}
+
+/**
+ * Milliseconds until a model that has been loading for `loadingForMs` is ready; null when it was never loaded before.
+ */
+export const untilReady = (durations: ExpectedDurations, loadingForMs: number): number | null =>
+  durations.loadMs === null ? null : Math.max(0, durations.loadMs - loadingForMs)
+
+/**
+ * Milliseconds until a request behind `waiting` others gets one of `slots`; null before the first completed request.
+ */
+export const untilFree = (durations: ExpectedDurations, waiting: number, slots: number): number | null =>
+  durations.runMs === null || slots <= 0 ? null : (durations.runMs * (waiting + 1)) / slots
 
 /** The residency's state of one model: its engines, the callers that wait for a load, and its failed starts. */
 export interface ModelState {

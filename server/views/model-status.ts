@@ -5,7 +5,7 @@ import { slugsOf } from '../../core/models/slugs.ts'
 import { regionLabels } from '../../core/schemas/region.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { inputSchema } from '../../core/tasks/generation/input-schema.ts'
-import { featuresByTask } from '../../core/tasks/task-features.ts'
+import { featuresByTask } from '../../core/tasks/registry.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { ModelPrice, priceObject } from './model-price.ts'
 

@@ -1,9 +1,9 @@
 import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { Failure } from '../../core/failure.ts'
 import type { CatalogEntry } from '../../core/models/catalog.ts'
-import type { Task } from '../../core/schemas/task.ts'
+import { conversationTask, type Task } from '../../core/schemas/task.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
-import { chatCompletion } from '../../core/tasks/chat/chat-completion.ts'
+import { taskRecord } from '../../core/tasks/registry.ts'
 import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
 
@@ -12,7 +12,7 @@ import type { Owners } from '../http/request/owners.ts'
  * `unsupported_task`, `model_not_allowed`.
  */
 export function allowedChatModel(call: Call, id: string, { registry }: Pick<Owners, 'registry'>): CatalogEntry {
-  const entry = modelFor(chatCompletion, id, registry.catalog())
+  const entry = modelFor(taskRecord(conversationTask), id, registry.catalog())
   const { token } = call.caller
   if (modelAllowed(token.models, entry.id)) return entry
   throw new Failure('model_not_allowed', `The token '${token.name}' may not use the model '${entry.id}'.`, {

@@ -3,7 +3,7 @@ import { type ChatFormName, formedStream } from '../../core/dialects/chat-forms.
 import { Failure } from '../../core/failure.ts'
 import type { CallEnd, RunningCall } from '../../core/jobs/call.ts'
 import type { Lease } from '../../core/models/fleet.ts'
-import type { TextTask } from '../../core/schemas/task.ts'
+import { conversationTask, type TextTask } from '../../core/schemas/task.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'
 import { fetchFrom, withImages } from '../../core/tasks/chat/images.ts'
@@ -58,7 +58,7 @@ export type BeginForm = (call: Call, body: Buffer) => Promise<FormedCall | undef
 export function inferAs(
   form: ChatFormName,
   owners: InferenceOwners,
-  { task = 'std/chat-completion', begin }: { task?: TextTask; begin?: BeginForm } = {},
+  { task = conversationTask, begin }: { task?: TextTask; begin?: BeginForm } = {},
 ): (call: Call) => Promise<void> {
   return call => answerInference({ task, form, begin }, call, owners)
 }

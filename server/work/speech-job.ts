@@ -1,7 +1,7 @@
 import { newId } from '../../core/ids.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { estimateOf } from '../../core/tasks/registry.ts'
-import { prepareSpeech, speech, speechInputs } from '../../core/tasks/speech/speech.ts'
+import { prepareSpeech, speechInputs } from '../../core/tasks/speech/speech.ts'
 import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { boundInputs, type JobTerms, submitJob, submittedBefore } from './submit.ts'
@@ -30,17 +30,17 @@ export async function submitSpeech(
   const before = await submittedBefore(call, body, owners)
   if (before) return before
   const { admission, conversion, media, registry } = owners
-  const { modelId, engineFormat, format, reference } = prepareSpeech(inputs, registry.catalog())
+  const { task, modelId, engineFormat, format, reference } = prepareSpeech(inputs, registry.catalog())
   const admitted = admission.admit(call.caller, {
     kind: 'job',
-    task: speech.id,
+    task,
     modelId,
-    estimate: () => estimateOf(speech.id, inputs as Record<string, unknown>),
+    estimate: () => estimateOf(task, inputs as Record<string, unknown>),
   })
   await conversion.check(engineFormat, format)
   const kept = speechInputs(inputs, registry.catalog().get(modelId)!)
   const files = reference && call.inline.has(reference.value) ? 1 : 0
-  boundInputs(call, speech.id, JSON.stringify(kept), owners, files)
+  boundInputs(call, task, JSON.stringify(kept), owners, files)
   const options = { admitted, inputs: kept, ...(terms ? { terms } : {}) }
   if (!reference) return (await submitJob(call, body, options, owners)).job
   admission.requireBudget(admitted)

@@ -47,7 +47,7 @@ export function recogniseDiffusion(path: string, file: DiffusionFile): Recogniti
   if (!family.companions)
     throw new Failure(
       'invalid_value',
-      `'${path}' is ${family.title}, which sd-server does not run from one file. Add its folder of diffusers, or a ComfyUI workflow that loads it: infer model add comfyui:workflow.json`,
+      `'${path}' is ${family.title}, which sd-server does not run from one file. Add its folder of diffusers, or a ComfyUI graph that loads it: infer model add comfyui:workflow.json`,
     )
   const companions = family.companions.filter(
     ({ option }) => !(option === '--vae' ? file.hasVae : file.hasTextEncoder && isTextEncoder(option)),

@@ -1,5 +1,5 @@
+import type { OrganizationEvent, OrganizationEventType } from '../event-types.ts'
 import type { Statements } from '../method-table.ts'
-import type { OrganizationEvent, OrganizationEventType } from '../organization-events.ts'
 import type { JobError, JobEvent, JobEventType } from '../store.ts'
 import type { ExecutionEvent, ExecutionEventType } from '../workflows.ts'
 import type { Connection } from './database.ts'

@@ -4,7 +4,7 @@ import type { JobError, JobStatus, RequestWebhook } from '../store.ts'
 import type { ExecutionNode, ExecutionRecord, WorkflowDefinition } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
-import { openResultOf, type ResultRow } from './result-rows.ts'
+import { openResultOf, type ResultRow } from './results.ts'
 import { type UsageRow, usageColumns, usageOfRow } from './usage-columns.ts'
 
 interface ExecutionRow extends UsageRow {

@@ -1,13 +1,13 @@
 import type { ExecutionStatus } from '../../dag/advance.ts'
 import { Failure } from '../../failure.ts'
-import { limitFailure } from '../limit-failure.ts'
+import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
 import type { NewExecution } from '../workflows.ts'
 import type { Connection } from './database.ts'
-import type { WriteContext } from './job-end.ts'
 import { openForget } from './job-forget.ts'
 import { openKeys } from './keys.ts'
 import type { PlannedNode } from './live-executions.ts'
+import type { WriteContext } from './write-context.ts'
 
 interface ExecutionRow {
   number: number

@@ -4,10 +4,10 @@ import type { JobStatus } from '../store.ts'
 import type { Connection } from './database.ts'
 import { eventLifetimeMs, forgetEvents } from './events.ts'
 import { openFileRows } from './files.ts'
-import type { WriteContext } from './job-end.ts'
 import { forgetKeys, keyLifetimeMs } from './keys.ts'
 import { ledgerReads } from './ledger.ts'
 import { forgetResponses } from './responses.ts'
+import type { WriteContext } from './write-context.ts'
 
 interface EndedRow {
   number: number

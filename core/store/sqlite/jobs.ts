@@ -1,17 +1,18 @@
 import { Failure } from '../../failure.ts'
 import { noUsage } from '../../usage.ts'
-import { limitFailure } from '../limit-failure.ts'
+import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
 import type { FinishedJob, JobClaim, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openFileRows } from './files.ts'
 import { openJobRows } from './job-add.ts'
-import { type EndingRow, endingColumns, openCompletion, openEnd, type WriteContext } from './job-end.ts'
+import { type EndingRow, endingColumns, openCompletion, openEnd } from './job-end.ts'
 import { jobReads } from './job-reads.ts'
 import { openKeys } from './keys.ts'
 import { ledgerReads } from './ledger.ts'
 import { openLibraryRows } from './library.ts'
 import type { WrittenOutcome } from './results.ts'
+import type { WriteContext } from './write-context.ts'
 
 /**
  * The writer's commands that submit and end jobs. Each runs inside the writer's transaction and may throw at any point:

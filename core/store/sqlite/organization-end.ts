@@ -4,10 +4,11 @@ import { type ActiveWork, filePurposes, type WaitingJob } from '../store.ts'
 import { openAudit } from './audit.ts'
 import type { Connection } from './database.ts'
 import { openFileRows } from './files.ts'
-import { type EndingRow, endingColumns, openEnd, type WriteContext } from './job-end.ts'
+import { type EndingRow, endingColumns, openEnd } from './job-end.ts'
 import { openForget } from './job-forget.ts'
 import { type OrganizationRow, refuseDeleted, refuseMachineOwner } from './organizations.ts'
 import { eraseResponses } from './responses.ts'
+import type { WriteContext } from './write-context.ts'
 
 /**
  * The writer's commands that end an organization or its work. Deleting marks it and ends its tokens in one transaction;

@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import { auditedOrganization, changedFields } from '../audited.ts'
+import { auditedOrganization, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import {
   machineOwnerName,

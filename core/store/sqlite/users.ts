@@ -1,10 +1,10 @@
 import { Failure } from '../../failure.ts'
-import { auditedUser, changedFields } from '../audited.ts'
+import { auditedUser, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import { type Actor, type Role, type Scope, scopesOfRole, type User, type UserSummary } from '../store.ts'
 import { openAudit } from './audit.ts'
 import type { Connection } from './database.ts'
-import type { WriteContext } from './job-end.ts'
+import type { WriteContext } from './write-context.ts'
 
 interface UserRow {
   organization_id: string

@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
+import { auditedEndpoint, changedFields, withoutQuery } from '../audit-fields.ts'
 import { type Actor, theServer } from '../audit-records.ts'
-import { auditedEndpoint, changedFields, withoutQuery } from '../audited.ts'
 import type { Statements } from '../method-table.ts'
 import { maxEndpoints, type SecretState, type WebhookEndpoint } from '../webhooks.ts'
 import { openAudit } from './audit.ts'

@@ -1,12 +1,31 @@
 import type { Worker } from 'node:worker_threads'
 import { Failure } from '../../failure.ts'
-import type { Log } from '../../log.ts'
+import type { Log, LogFields } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
+import type { Store } from '../store.ts'
 import type { CommitEffects } from '../workflows.ts'
-import { received, type SentCommand } from './batch.ts'
 import { type CommandName, type Commands, growingCommands, weights } from './commands.ts'
-import type { FromWriter, ThreadStart, ToWriter } from './protocol.ts'
+import type { Answers, SentCommand } from './group.ts'
+import { received } from './sent-failure.ts'
+import type { ThreadStart } from './thread.ts'
 import { addUp, type UsageByModel } from './usage-totals.ts'
+
+export type ToWriter = { kind: 'commands'; commands: SentCommand[] } | { kind: 'close' }
+
+export type FromWriter =
+  | { kind: 'ready'; recovery: Store['recovery']; commands: CommandName[] }
+  | { kind: 'refused'; exitCode: 64 | 65 | 74; message: string }
+  | { kind: 'log'; level: 'info' | 'warn' | 'error'; message: string; fields: LogFields }
+  /** The answers to the oldest unanswered commands, in order. `full`: the disk had no space for all of them. */
+  | {
+      kind: 'answers'
+      answers: Answers
+      full: boolean
+      effects: CommitEffects | undefined
+      used: UsageByModel | undefined
+    }
+  | { kind: 'fatal'; code: string; message: string }
+  | { kind: 'closed' }
 
 /** How many commands of new work may wait. Work in progress may use as many again, so that new work cannot block it. */
 export const maxQueued = 10_000

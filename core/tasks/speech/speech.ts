@@ -17,6 +17,7 @@ export const speech = { id: 'std/audio-speech', title: 'text to speech' } as con
 
 /** A request that was checked and translated for the engine. */
 export interface PreparedSpeech {
+  task: typeof speech.id
   modelId: string
   route: EngineRoute
   body: string
@@ -70,6 +71,7 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
     ...extraFields(raw, entry),
   }
   return {
+    task: speech.id,
     modelId: entry.id,
     route: traits.routes.synthesize!,
     body: JSON.stringify(body),

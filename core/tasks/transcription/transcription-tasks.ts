@@ -36,6 +36,7 @@ export const transcriptionTasks: readonly TranscriptionTaskRecord[] = ids.map(ta
   family: 'transcription',
   runner: 'transcription',
   category: 'audio',
+  features: ['segments', 'words', 'speakers', 'logprobs', 'transcription_stream'],
   request: transcriptionRequests[task],
   otherFields: {},
   modelFaults: () => [],

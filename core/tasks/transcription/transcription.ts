@@ -7,7 +7,7 @@ import { failureOf } from '../../schemas/issues.ts'
 import { operationOf, type TranscriptionTask } from '../../schemas/task.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
 import { shortAudioUrl } from '../short-audio.ts'
-import type { TaskName } from '../task.ts'
+import type { TranscriptionTaskRecord } from '../task.ts'
 import { languageCode } from './languages.ts'
 import {
   audioFields,
@@ -18,19 +18,30 @@ import {
   transcriptionRequests,
 } from './transcription-request.ts'
 
-/** Names the tasks. */
+const hidden = ['file', 'file_id', 'response_format']
+
+/** In what the tasks differ. */
 export const transcriptions = {
   'std/audio-transcription': {
     id: 'std/audio-transcription',
     title: 'speech to text',
     aliases: ['std/transcription'],
+    description: 'Turn speech into text in its language. Name the audio by `url` or `file_id`.',
+    path: '/std/v1/audio/transcriptions',
+    form: { panel: 'fields', hidden, first: ['language'] },
   },
   'std/audio-translation': {
     id: 'std/audio-translation',
     title: 'speech to English text',
     aliases: ['std/translation'],
+    description: 'Turn speech into English text. Name the audio by `url` or `file_id`.',
+    path: '/std/v1/audio/translations',
+    form: { panel: 'fields', hidden, first: [] },
   },
-} as const satisfies Record<TranscriptionTask, TaskName & { aliases: readonly string[] }>
+} as const satisfies Record<
+  TranscriptionTask,
+  Pick<TranscriptionTaskRecord, 'id' | 'title' | 'aliases' | 'description' | 'path' | 'form'>
+>
 
 /** What `shapeTranscription` needs to convert an engine's answer to the caller's response format. */
 export interface TranscriptionAnswerFormat {

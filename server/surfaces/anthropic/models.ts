@@ -3,7 +3,7 @@ import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../../core/nearest.ts'
-import { chatCompletion } from '../../../core/tasks/chat/chat-completion.ts'
+import { isFor } from '../../../core/schemas/task.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
@@ -33,10 +33,7 @@ type ModelOwners = Pick<Owners, 'registry'>
 const visible = (call: Call, { registry }: ModelOwners): Model[] =>
   registry
     .all()
-    .filter(
-      ({ id, enabled, tasks }) =>
-        enabled && tasks.includes(chatCompletion.id) && modelAllowed(call.caller.token.models, id),
-    )
+    .filter(({ id, enabled, tasks }) => enabled && isFor(tasks, 'chat') && modelAllowed(call.caller.token.models, id))
 
 const infoOf = ({ id, description }: Model, { registry }: ModelOwners) => ({
   type: 'model' as const,

@@ -2,7 +2,7 @@ import { impliedBy, type Task } from '../../../core/schemas/task.ts'
 import { taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { schemasOfTask, taskDescriptions } from '../../views/task-schemas.ts'
+import { schemasOfTask } from '../../views/task-schemas.ts'
 
 import { modelsFor } from '../../work/allowed-models.ts'
 
@@ -29,13 +29,13 @@ export function taskTools(call: Call, owners: Pick<Owners, 'registry'>): Tool[] 
   return toolTasks.flatMap(task => {
     const models = modelsFor(task, call, owners)
     if (models.length === 0) return []
-    const { title, files, runner } = taskRecord(task)
+    const { description, title, files, runner } = taskRecord(task)
     const { input, output } = schemasOfTask(task)
     const model = { type: 'string', enum: models, description: 'The model that does it.' }
     return {
       name: nameOf(task),
       title: title[0]!.toUpperCase() + title.slice(1),
-      description: taskDescriptions[task],
+      description,
       inputSchema: {
         ...input,
         properties: { model: models.length === 1 ? { ...model, default: models[0] } : model, ...input.properties },

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { maxMembers } from '../../../core/dag/definition.ts'
 import { Failure } from '../../../core/failure.ts'
+import { conversationTask } from '../../../core/schemas/task.ts'
 import type { ExecutionRecord } from '../../../core/store/workflows.ts'
 import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
@@ -91,7 +92,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
         nodes: {
           write: {
             model_id: 'infer/tiny-chat',
-            task: 'std/chat-completion',
+            task: conversationTask,
             inputs: { messages: [{ role: 'user', content: 'Hello' }], max_tokens: 16 },
           },
         },

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Dag, maxMembers, ParameterRecord } from '../../../core/dag/definition.ts'
 import { Failure } from '../../../core/failure.ts'
+import { conversationTask, tasksBy } from '../../../core/schemas/task.ts'
 import { blockingOf } from '../../../core/workflows/diagnostics.ts'
 import { WorkflowFields } from '../../../core/workflows/workflow-fields.ts'
 import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
@@ -34,13 +35,13 @@ const example = {
     nodes: {
       write: {
         model_id: 'infer/tiny-chat',
-        task: 'std/chat-completion',
+        task: conversationTask,
         inputs: { messages: [{ role: 'user', content: 'Describe ${input.topic} in one sentence.' }], max_tokens: 32 },
         outputs: ['choices[0].message.content'],
       },
       paint: {
         model_id: 'infer/demo',
-        task: 'slug/text-to-image',
+        task: tasksBy('create-image')[0]!,
         inputs: { prompt: '${nodes.write.result.choices[0].message.content}', seed: 1 },
       },
     },

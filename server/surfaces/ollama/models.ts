@@ -3,10 +3,12 @@ import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { modelOf } from '../../../core/dialects/ollama/ollama-body.ts'
 import { Failure } from '../../../core/failure.ts'
+import { engineFacts } from '../../../core/models/engine-facts.ts'
 import type { ResidentSnapshot } from '../../../core/models/fleet.ts'
 import type { GgufHeader } from '../../../core/models/gguf-header.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../../core/nearest.ts'
+import { isFor } from '../../../core/schemas/task.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
@@ -79,12 +81,12 @@ const Shown = z
 
 type ModelOwners = Pick<Owners, 'cpu' | 'fleet' | 'registry'>
 
-/** Tasks that Ollama's clients can use. */
-const usable = ['std/chat-completion', 'std/embeddings'] as const
+/** Whether Ollama's clients can use a model. */
+const isUsable = ({ tasks }: Pick<Model, 'tasks'>): boolean => isFor(tasks, 'chat', 'embed')
 
 const detailsOf = ({ engine }: Model): z.input<typeof Details> => ({
   parent_model: '',
-  format: engine === 'gguf' || engine === 'llama-server' ? 'gguf' : engine,
+  format: engineFacts(engine).reads === 'gguf' ? 'gguf' : engine,
   family: '',
   families: [],
   parameter_size: '',
@@ -93,7 +95,7 @@ const detailsOf = ({ engine }: Model): z.input<typeof Details> => ({
 
 /** Returns the header of the model's file; undefined if it has none that can be read here. */
 async function headerOf({ engine, source }: Model, { cpu }: Pick<Owners, 'cpu'>): Promise<GgufHeader | undefined> {
-  if ((engine !== 'gguf' && engine !== 'llama-server') || !source?.endsWith('.gguf')) return undefined
+  if (engineFacts(engine).reads !== 'gguf' || !source?.endsWith('.gguf')) return undefined
   return cpu.ggufHeader(source).catch((thrown: unknown) => {
     // The file may have been removed or damaged since; loading the model says so.
     if (Failure.from(thrown).code === 'no_capacity') throw thrown
@@ -111,14 +113,7 @@ const listedOf = (model: Model, bytes: number) => ({
 
 /** Models that the token may use and that Ollama's clients can use. */
 const visible = (call: Call, { registry }: Pick<Owners, 'registry'>): Model[] =>
-  registry
-    .all()
-    .filter(
-      model =>
-        model.enabled &&
-        usable.some(task => model.tasks.includes(task)) &&
-        modelAllowed(call.caller.token.models, model.id),
-    )
+  registry.all().filter(model => model.enabled && isUsable(model) && modelAllowed(call.caller.token.models, model.id))
 
 /** Finds a model by the name that a client uses. Throws Failure `model_not_found`. */
 export function findOllamaModel(name: string, call: Call, owners: Pick<Owners, 'registry'>): Model {
@@ -205,12 +200,12 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
       const model = findOllamaModel(body.model, call, owners)
       const header = await headerOf(model, owners)
       const features = owners.registry.catalog().get(model.id)?.traits.features ?? new Set<string>()
-      const chats = model.tasks.includes('std/chat-completion')
+      const chats = isFor(model.tasks, 'chat')
       const capabilities = [
         ...(chats ? ['completion'] : []),
         ...(chats && features.has('tools') ? ['tools'] : []),
         ...(chats && features.has('images') ? ['vision'] : []),
-        ...(model.tasks.includes('std/embeddings') ? ['embedding'] : []),
+        ...(isFor(model.tasks, 'embed') ? ['embedding'] : []),
       ]
       return {
         license: header?.license ?? '',

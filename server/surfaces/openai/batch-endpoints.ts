@@ -3,10 +3,10 @@ import { slugIn } from '../../../core/batches/batch-line.ts'
 import { chatBodyOf, formedAnswer } from '../../../core/dialects/chat-forms.ts'
 import { nothingContinued } from '../../../core/dialects/responses/continuation.ts'
 import { Failure } from '../../../core/failure.ts'
-import type { Task } from '../../../core/schemas/task.ts'
+import { conversationTask, type Task } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { type ImageResult, linkedImages } from '../../../core/tasks/image/image-result.ts'
-import { filesOf, hasFiles, shownResult } from '../../../core/tasks/registry.ts'
+import { filesOf, hasFiles, shownResult, taskRecords } from '../../../core/tasks/registry.ts'
 import { readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 
@@ -23,20 +23,14 @@ interface EndpointRow {
   answer?: (result: LineResult, owners: AnswerOwners) => Pieces
 }
 
-/** Every endpoint of lines but the slugs. To add one, add its row. */
+/** Every endpoint of lines but the slugs: the routes of the tasks, and those of other dialects. */
 const rows: readonly EndpointRow[] = [
-  { path: '/v1/chat/completions', task: 'std/chat-completion' },
-  { path: '/v1/responses', task: 'std/chat-completion', inputs: chatOfResponse, answer: response },
-  { path: '/v1/completions', task: 'std/completion' },
-  { path: '/v1/embeddings', task: 'std/embeddings' },
-  { path: '/v1/rerank', task: 'std/rerank' },
-  { path: '/v1/score', task: 'std/score' },
-  { path: '/v1/images/generations', task: 'std/image-generation', answer: images },
-  { path: '/v1/images/edits', task: 'std/image-edit', answer: images },
-  { path: '/v1/audio/transcriptions', task: 'std/audio-transcription' },
-  { path: '/v1/audio/translations', task: 'std/audio-translation' },
-  { path: '/v1/audio/speech', task: 'std/audio-speech' },
-  { path: '/v1/moderations', task: 'std/moderation' },
+  ...taskRecords.flatMap(({ id, path, runner }) =>
+    path === undefined
+      ? []
+      : [{ path: path.slice('/std'.length), task: id, ...(runner === 'generation' ? { answer: images } : {}) }],
+  ),
+  { path: '/v1/responses', task: conversationTask, inputs: chatOfResponse, answer: response },
 ]
 const byPath = new Map(rows.map(row => [row.path, row]))
 

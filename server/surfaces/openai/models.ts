@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { Failure } from '../../../core/failure.ts'
+import { engineFacts } from '../../../core/models/engine-facts.ts'
 import type { FleetSnapshot } from '../../../core/models/fleet.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../../core/nearest.ts'
@@ -39,7 +40,7 @@ const describe = (
   id: model.id,
   object: 'model',
   created: Math.floor(registry.readAt / 1000),
-  owned_by: model.engine === 'remote' ? 'remote' : 'local',
+  owned_by: engineFacts(model.engine).isElsewhere ? 'remote' : 'local',
   description: model.description,
   tasks: model.tasks,
   status: now.models[model.id]?.status ?? 'cold',

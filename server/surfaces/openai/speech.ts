@@ -42,9 +42,9 @@ async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
   const value = await readAudioJson(call, owners)
   if (prefer.later) return respondLater(call, value, owners)
   const prepared = prepareSpeech(value, registry.catalog())
-  const { modelId } = prepared
-  const estimate = () => estimateOf('std/audio-speech', value as Record<string, unknown>)
-  const admitted = admission.admit(call.caller, { kind: 'call', task: 'std/audio-speech', modelId, estimate })
+  const { task, modelId } = prepared
+  const estimate = () => estimateOf(task, value as Record<string, unknown>)
+  const admitted = admission.admit(call.caller, { kind: 'call', task, modelId, estimate })
   await conversion.check(prepared.engineFormat, prepared.format)
 
   if (prepared.reference) admission.requireQueueRoom(admitted)

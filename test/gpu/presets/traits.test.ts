@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { engineFacts, enginesWithFacts } from '../../../core/models/engine-facts.ts'
 import { features, Model } from '../../../core/models/model.ts'
 import { generationTasks, operationOf, tasks } from '../../../core/schemas/task.ts'
 import { allFeatures } from '../../../gpu/presets/preset.ts'
@@ -88,6 +89,11 @@ test('remote and custom serve images and videos by the routes of OpenAI if `prot
   expect(routes['animate-image']).toEqual({ protocol: 'openai-videos', path: '/openai/v1/videos' })
   const own = model({ engine: 'custom', command: ['{port}'], protocol: 'openai', tasks: ['slug/text-to-image'] })
   expect(presetOf(own).reportsRunning!(own)).toBe(false)
+})
+test('facts about engines below the presets are about presets', () => {
+  expect([...presets.keys()]).toEqual(expect.arrayContaining(enginesWithFacts))
+  for (const { name, runsOn } of presets.values())
+    expect(engineFacts(name).isElsewhere === true).toBe(runsOn === 'elsewhere')
 })
 test('TEI gets the documents of a reranking as texts', () => {
   expect(traitsOf(model({ engine: 'tei', tasks: ['std/rerank'] }))).toMatchObject({ rerankField: 'texts' })

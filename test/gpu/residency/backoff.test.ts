@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { retryAfter } from '../../../core/retry-after.ts'
 import { addFailure, circuitState, defaultBackoff, type Failures } from '../../../gpu/residency/backoff.ts'
-import { untilFree, untilReady } from '../../../gpu/residency/expected-durations.ts'
+import { untilFree, untilReady } from '../../../gpu/residency/model-state.ts'
 
 test('each failure doubles the pause, from one second to five minutes', () => {
   let failures: Failures | null = null

@@ -6,6 +6,7 @@ import { ResponseRequest } from '../../../../core/dialects/responses/response-sc
 import { Failure } from '../../../../core/failure.ts'
 import { parseJson } from '../../../../core/json.ts'
 import type { StoredResponse } from '../../../../core/responses/responses.ts'
+import { conversationTask } from '../../../../core/schemas/task.ts'
 import { openEventStream } from '../../../http/answer/sse.ts'
 import type { Call } from '../../../http/request/call.ts'
 import type { Owners } from '../../../http/request/owners.ts'
@@ -57,7 +58,7 @@ export async function submitBackground(
   const job = await submitText(
     call,
     {
-      task: 'std/chat-completion',
+      task: conversationTask,
       text: JSON.stringify(inputs),
       terms: { retentionMs: responses.retentionMs },
       body: raw,

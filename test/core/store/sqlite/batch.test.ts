@@ -1,9 +1,8 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
-import { openBatch, type SentCommand } from '../../../../core/store/sqlite/batch.ts'
 import { type Connection, openDatabase } from '../../../../core/store/sqlite/database.ts'
-import { openGroup } from '../../../../core/store/sqlite/group.ts'
+import { openBatch, openGroup, type SentCommand } from '../../../../core/store/sqlite/group.ts'
 import { openJobCounts } from '../../../../core/store/sqlite/job-counts.ts'
 import { temporaryDirectory } from '../_store.ts'
 

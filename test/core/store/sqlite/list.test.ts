@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ulid } from '../../../../core/ids.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
-import { jobListReads } from '../../../../core/store/sqlite/job-list.ts'
+import { jobListReads } from '../../../../core/store/sqlite/job-reads.ts'
 import { libraryReads } from '../../../../core/store/sqlite/library.ts'
 import { type JobFilter, type JobRecord, jobStatuses, type NewLibraryItem } from '../../../../core/store/store.ts'
 import {

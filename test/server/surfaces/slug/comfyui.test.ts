@@ -9,7 +9,7 @@ import session from '../../../fixtures/comfyui-session.json' with { type: 'json'
 import { ask, submitted, until } from './_painter.ts'
 
 /** Nodes as the real server's; the values are those of the export. */
-const workflow = {
+const graph = {
   1: { class_type: 'EmptyImage', inputs: { width: 512, height: 512, batch_size: 1, color: 128 } },
   3: { class_type: 'InferTestSampler', inputs: { image: ['1', 0], text: '', seed: 0, steps: 2, seconds: 0 } },
   9: { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: 'ComfyUI' } },
@@ -31,8 +31,8 @@ const finish = (run: Run, entry?: { outputs: object }) => {
 const errorOf = (name: 'error' | 'memory') => Object.values(session[name].history)[0] as { status: object }
 
 beforeAll(async () => {
-  writeFileSync(source, JSON.stringify(workflow))
-  const edit = { ...workflow, 10: { class_type: 'LoadImage', inputs: { image: 'example.png' } } }
+  writeFileSync(source, JSON.stringify(graph))
+  const edit = { ...graph, 10: { class_type: 'LoadImage', inputs: { image: 'example.png' } } }
   writeFileSync(editSource, JSON.stringify(edit))
   comfyui = await startComfyui({
     cached(run) {
@@ -96,7 +96,7 @@ const paint = (prompt: string, more: object = {}) =>
   submitted(app, 'comfy/paint', { prompt, image_size: undefined, seed: 7, ...more })
 const result = async (id: string) => (await ask(app, `/slug/requests/${id}`)).body
 
-test('a workflow is filled, run and fetched', async () => {
+test('a graph is filled, run and fetched', async () => {
   const id = await paint('a cat', { num_inference_steps: 4, output_format: 'jpeg' })
   await until(app, id, 'COMPLETED')
   expect(await result(id)).toMatchObject({
@@ -110,7 +110,7 @@ test('a workflow is filled, run and fetched', async () => {
   expect(workspacesIn(app.dataDir)).toEqual([])
 })
 
-test('parameters that the request does not set keep the values of the workflow', async () => {
+test('parameters that the request does not set keep the values of the graph', async () => {
   await until(app, await paint('a dog'), 'COMPLETED')
   expect(comfyui.seen.prompts.at(-1)!['3']!.inputs).toMatchObject({ steps: 2 })
 })
@@ -147,12 +147,12 @@ test.each(['cut', 'huge preview'])('%s: the history is polled when the WebSocket
 })
 
 test.each([
-  ['error', "The workflow of 'paint' failed in node '3' (InferTestSampler)"],
+  ['error', "The graph of 'paint' failed in node '3' (InferTestSampler)"],
   ['memory', "The engine of 'paint' ran out of memory in node '3' (InferTestSampler)"],
-  ['missing_node', "The workflow uses the node 'NodeOfNobody', which this ComfyUI does not have."],
-  ['missing_model', "The workflow uses the file 'sd_xl_base_1.0.safetensors' in node '4' (CheckpointLoaderSimple)"],
+  ['missing_node', "The graph uses the node 'NodeOfNobody', which this ComfyUI does not have."],
+  ['missing_model', "The graph uses the file 'sd_xl_base_1.0.safetensors' in node '4' (CheckpointLoaderSimple)"],
   ['range', "ComfyUI refused 'steps' of node '3' (InferTestSampler): Value 5000 bigger than max of 1000"],
-  ['nothing', "The workflow of 'paint' saved no image."],
+  ['nothing', "The graph of 'paint' saved no image."],
 ])('%s: the failure says what and where', { timeout: 30_000 }, async (prompt, sentence) => {
   const id = await paint(prompt)
   await until(app, id, 'FAILED')

@@ -15,7 +15,7 @@ import { TaskResult } from '../../components/result/task-result.tsx'
 import { UnfinishedImage } from '../../components/result/unfinished-image.tsx'
 import { useBeginning } from '../../components/use-beginning.ts'
 import { jobsText } from '../../text/jobs.ts'
-import { taskNames } from '../../text/tasks.ts'
+import { taskName } from '../../text/tasks.ts'
 import { hasEnded, type Job } from './job.ts'
 import { JobActions } from './job-actions.tsx'
 import { JobFacts, JobUsage } from './job-facts.tsx'
@@ -59,7 +59,7 @@ function Shown({ job }: { job: Job }) {
         }
         actions={<JobActions job={job} />}
       >
-        {taskNames[job.task]}
+        {taskName(job.task)}
       </PageHeading>
       {waiting && (
         <Why title={jobsText.waiting} kind="info">
@@ -76,7 +76,7 @@ function Shown({ job }: { job: Job }) {
         <div className="min-w-0">
           <Section title={jobsText.result}>
             {job.result !== null && job.result !== undefined ? (
-              <TaskResult task={job.task} result={job.result} inputs={job.inputs} />
+              <TaskResult result={job.result} inputs={job.inputs} />
             ) : (
               <p className="text-muted">{noResultText(job)}</p>
             )}

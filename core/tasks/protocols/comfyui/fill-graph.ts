@@ -1,34 +1,30 @@
+import type { Graph } from '../../../models/comfyui/graph.ts'
 import { type ComfyuiSettings, targetsOf } from '../../../models/comfyui/settings.ts'
-import type { Workflow } from '../../../models/comfyui/workflow.ts'
 import type { EngineInputs } from '../generation-call.ts'
 
-/** What is written into a workflow. */
+/** What is written into a graph. */
 export interface Filling {
   inputs: EngineInputs
   /** Names of the uploaded files, by the parameter that they are the value of. */
   files: Readonly<Record<string, string>>
-  /** A folder for the files that the workflow saves. It differs for each job. */
+  /** A folder for the files that the graph saves. It differs for each job. */
   folder: string
 }
 
 /**
- * Returns the workflow with the values of a job. Parameters that the request did not set keep the workflow's own values.
+ * Returns the graph with the values of a job. Parameters that the request did not set keep the graph's own values.
  * Saving nodes write to a folder of the job: with the same prompt and seed as before, ComfyUI would otherwise save nothing
  * and answer with the files of the earlier job, which may no longer exist.
  */
-export function fillWorkflow(
-  template: Workflow,
-  settings: ComfyuiSettings,
-  { inputs, files, folder }: Filling,
-): Workflow {
-  const workflow = structuredClone(template)
+export function fillGraph(template: Graph, settings: ComfyuiSettings, { inputs, files, folder }: Filling): Graph {
+  const graph = structuredClone(template)
   for (const [name, value] of valuesOf(inputs, files))
-    for (const { node, input } of targetsOf(settings, name)) workflow[node]!.inputs[input] = value
-  for (const { inputs: own } of Object.values(workflow)) {
+    for (const { node, input } of targetsOf(settings, name)) graph[node]!.inputs[input] = value
+  for (const { inputs: own } of Object.values(graph)) {
     const { filename_prefix: prefix } = own
     if (typeof prefix === 'string') own.filename_prefix = `${folder}/${prefix.split(/[/\\]/).at(-1) || 'output'}`
   }
-  return workflow
+  return graph
 }
 
 function valuesOf(inputs: EngineInputs, files: Filling['files']): [name: string, value: unknown][] {

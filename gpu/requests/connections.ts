@@ -7,7 +7,7 @@ import type { Adapter } from '../presets/adapter.ts'
 import type { EngineExchange } from './exchange.ts'
 import { isWorking, runningRequests } from './health.ts'
 
-export interface LinkOptions {
+export interface ConnectionOptions {
   engineId: string
   modelId: string
   endpoint: Endpoint
@@ -48,8 +48,8 @@ const exitWaitMs = 750
  * is no pool to search. Connections are opened on first use, and the one used last is reused first, so that low load
  * needs few of them.
  */
-export class Link {
-  readonly options: LinkOptions
+export class EngineConnections {
+  readonly options: ConnectionOptions
   /** Requests in progress. */
   readonly open = new SwapSet<EngineExchange>()
   /** When the engine last sent anything, on the monotonic clock. */
@@ -59,7 +59,7 @@ export class Link {
   #engineFailure: (() => Failure) | undefined
   #waiters = new Set<(engineFailure: (() => Failure) | undefined) => void>()
 
-  constructor(options: LinkOptions) {
+  constructor(options: ConnectionOptions) {
     this.options = options
   }
 

@@ -1,4 +1,4 @@
-import type { Workflow } from '../../../models/comfyui/workflow.ts'
+import type { Graph } from '../../../models/comfyui/graph.ts'
 
 /** Assumed steps of a sampler that does not name them. */
 const usualSteps = 20
@@ -11,18 +11,18 @@ interface NodeProgress {
 }
 
 /**
- * Computes how much of a workflow is done from the messages of ComfyUI. A node that samples counts as its number of steps,
+ * Computes how much of a graph is done from the messages of ComfyUI. A node that samples counts as its number of steps,
  * every other node as one step, because sampling takes nearly all of the time.
  */
-export class WorkflowProgress {
+export class GraphProgress {
   #weights: Map<string, number>
   #done = new Map<string, number>()
   /** The node that `executing` named last: the one before it is finished. */
   #current: string | undefined
 
-  constructor(workflow: Workflow) {
+  constructor(graph: Graph) {
     this.#weights = new Map(
-      Object.entries(workflow).map(([id, { class_type, inputs }]) => {
+      Object.entries(graph).map(([id, { class_type, inputs }]) => {
         const steps = typeof inputs.steps === 'number' && inputs.steps >= 1 ? Math.min(inputs.steps, 1_000) : usualSteps
         return [id, samples.test(class_type) ? steps : 1]
       }),
@@ -56,7 +56,7 @@ export class WorkflowProgress {
     return all === 0 ? 0 : done / all
   }
 
-  /** Nodes of subgraphs have ids of their own, which are not in the workflow. */
+  /** Nodes of subgraphs have ids of their own, which are not in the graph. */
   #set(id: string, part: number): void {
     if (this.#weights.has(id)) this.#done.set(id, Math.max(part, this.#done.get(id) ?? 0))
   }

@@ -2,10 +2,10 @@ import { existsSync, readdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { Failure } from '../../core/failure.ts'
+import type { Graph } from '../../core/models/comfyui/graph.ts'
+import { readGraphFile } from '../../core/models/comfyui/graph-fault.ts'
 import { mappingFault } from '../../core/models/comfyui/mapping-fault.ts'
 import { modelFilesIn, proposeMapping } from '../../core/models/comfyui/propose-mapping.ts'
-import type { Workflow } from '../../core/models/comfyui/workflow.ts'
-import { readWorkflowFile } from '../../core/models/comfyui/workflow-fault.ts'
 import type { ModelEntry } from '../../core/models/edit.ts'
 import { Model } from '../../core/models/model.ts'
 import { idFrom } from '../../core/models/propose.ts'
@@ -17,27 +17,27 @@ import type { GivenSettings, Proposal } from './proposal.ts'
 /** Where people install ComfyUI, the last being that of comfy-cli. */
 const usualFolders = ['/opt/ComfyUI', join(homedir(), 'ComfyUI'), join(homedir(), 'comfy', 'ComfyUI')]
 
-/** Whether the text names a ComfyUI workflow, as in `comfyui:workflow.json`. */
-export const workflowPrefix = 'comfyui:'
+/** Whether the text names a ComfyUI graph, as in `comfyui:workflow.json`. */
+export const graphPrefix = 'comfyui:'
 
-/** Returns the workflow that a text with the prefix names. Throws Failure if it is no workflow in API format. */
-export function locateWorkflow(text: string): Located {
-  const path = resolve(text.slice(workflowPrefix.length))
+/** Returns the graph that a text with the prefix names. Throws Failure if it is no graph in API format. */
+export function locateGraph(text: string): Located {
+  const path = resolve(text.slice(graphPrefix.length))
   if (!existsSync(path)) throw new Failure('invalid_value', `There is no file '${path}'.`)
-  readWorkflowFile(path)
-  return { kind: 'workflow', path, names: [basename(path, '.json')] }
+  readGraphFile(path)
+  return { kind: 'graph', path, names: [basename(path, '.json')] }
 }
 
-/** Proposes a model that runs a ComfyUI workflow: its tasks and how requests are written into it. */
-export function proposeWorkflow(
+/** Proposes a model that runs a ComfyUI graph: its tasks and how requests are written into it. */
+export function proposeGraph(
   { path, names }: Located,
   given: GivenSettings,
   { taken }: { taken: ReadonlySet<string> },
 ): Proposal {
-  const workflow = readWorkflowFile(path)
-  const { task, inputs, outputs, missing } = proposeMapping(workflow)
+  const graph = readGraphFile(path)
+  const { task, inputs, outputs, missing } = proposeMapping(graph)
   const server = serverOf(given.comfyui)
-  const bytes = server.folder === undefined ? undefined : modelBytes(workflow, join(server.folder, 'models'))
+  const bytes = server.folder === undefined ? undefined : modelBytes(graph, join(server.folder, 'models'))
   const memory =
     given.memory ?? (bytes === undefined ? undefined : sizeText(filesNeed(bytes, 'nvidia')).replace(' ', ''))
   const entry: ModelEntry = {
@@ -49,10 +49,10 @@ export function proposeWorkflow(
     comfyui: { inputs, ...(outputs.length > 0 ? { outputs } : {}) },
   }
   const model = Model.parse(entry)
-  const fault = mappingFault(workflow, model)
+  const fault = mappingFault(graph, model)
   const obstacle =
     outputs.length === 0
-      ? 'The workflow has no node that saves files, such as SaveImage. Add one and export it again.'
+      ? 'The graph has no node that saves files, such as SaveImage. Add one and export it again.'
       : fault && `The mapping is not complete: ${fault} Write the model into infer.yaml yourself.`
   const mapped = Object.entries(inputs).map(([name, target]): [string, string] => [name, [target].flat().join(', ')])
   return {
@@ -65,7 +65,7 @@ export function proposeWorkflow(
       ['engine', server.text],
       ['tasks', `${model.tasks.join(', ')}${given.task ? '' : ': by the nodes that load and save files'}`],
       ...mapped,
-      ['outputs', outputs.map(id => `${id} (${workflow[id]!.class_type})`).join(', ') || 'none'],
+      ['outputs', outputs.map(id => `${id} (${graph[id]!.class_type})`).join(', ') || 'none'],
       ...(missing.length > 0
         ? [['not found', `${missing.join(', ')}: requests that set them will be refused`] as [string, string]]
         : []),
@@ -111,9 +111,9 @@ function serverOf(given: string | undefined): Server {
   }
 }
 
-/** Returns the bytes of the model files that a workflow names; undefined if one of them is not in the folder. */
-function modelBytes(workflow: Workflow, folder: string): number | undefined {
-  const named = modelFilesIn(workflow).map(name => basename(name.replaceAll('\\', '/')))
+/** Returns the bytes of the model files that a graph names; undefined if one of them is not in the folder. */
+function modelBytes(graph: Graph, folder: string): number | undefined {
+  const named = modelFilesIn(graph).map(name => basename(name.replaceAll('\\', '/')))
   if (named.length === 0 || !existsSync(folder)) return undefined
   const sizes = new Map<string, number>()
   for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' }))

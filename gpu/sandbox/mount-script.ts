@@ -36,9 +36,9 @@ exec "$@"
 `
 
 /** The programs that the script runs. */
-export const rebuildPrograms = ['setpriv', 'unshare', 'mount', 'umount', 'pivot_root', 'mkdir', 'cp']
+export const mountScriptPrograms = ['setpriv', 'unshare', 'mount', 'umount', 'pivot_root', 'mkdir', 'cp']
 
-export interface RebuildOptions {
+export interface MountScriptOptions {
   network: boolean
   /** An empty folder. */
   root: string
@@ -50,16 +50,16 @@ export interface RebuildOptions {
 }
 
 /** Returns the util-linux command that starts an engine with these mounts. Pure. */
-export function rebuilt(
+export function mountScript(
   { programs, userNamespace }: Pick<SandboxTool, 'programs' | 'userNamespace'>,
   mounts: readonly Mount[],
-  { network, root, table, uid, gid }: RebuildOptions,
+  { network, root, table, uid, gid }: MountScriptOptions,
 ): Wrapper {
   const { setpriv = 'setpriv', unshare = 'unshare' } = programs
   const keep = userNamespace ? '' : keptCapabilities.map(name => `,+${name}`).join('')
   return {
     name: 'unshare',
-    programs: rebuildPrograms,
+    programs: mountScriptPrograms,
     prefix: [
       [setpriv, '--pdeathsig', 'KILL', '--no-new-privs', '--'],
       [unshare, '--mount', '--pid', '--ipc', '--uts', ...(network ? [] : ['--net'])],
