@@ -14,7 +14,7 @@ import { nameAsJson, readJson } from './body/json-body.ts'
 import { clientAddress } from './connection/forwarded.ts'
 import type { RequestEvent } from './http-app.ts'
 import { Call } from './request/call.ts'
-import type { RouteErrors } from './request/endpoint.ts'
+import { type RouteErrors, refusesUnknown } from './request/endpoint.ts'
 import { errorAnswer, refuse } from './request/errors.ts'
 import { JsonText } from './request/json-text.ts'
 import type { Owners } from './request/owners.ts'
@@ -157,12 +157,9 @@ function check(schema: z.ZodType | undefined, value: unknown): unknown {
 /** Schema of routes without query parameters. */
 const noParameters = z.strictObject({})
 
-/**
- * Refuses query parameters that the route does not declare, before its body is read. Paths of other vendors' APIs,
- * below `/std` and `/fal`, accept any: their clients send undocumented parameters.
- */
+/** Refuses query parameters that the route does not declare, before its body is read. */
 function refuseUnknownQuery({ path, query: declared }: Route, query: Query): void {
-  const schema: z.ZodType | undefined = declared ?? (/^\/(api|slug)\//.test(path) ? noParameters : undefined)
+  const schema: z.ZodType | undefined = declared ?? (refusesUnknown(path) ? noParameters : undefined)
   const issues = schema?.safeParse(query).error?.issues.filter(({ code }) => code === 'unrecognized_keys') ?? []
   if (issues.length > 0) throw failureOf({ issues }, query, schema)
 }

@@ -93,7 +93,7 @@ export interface Endpoint<P, Q, B, R> {
   status?: number
   /** Further answers of the reference by their status. */
   otherAnswers?: Readonly<Record<number, RouteAnswer>>
-  /** Error codes besides those that follow from the scope and the schemas (`server/http/request/route-errors.ts`). */
+  /** Error codes besides those that follow from the scope and the schemas (`server/docs/route-errors.ts`). */
   errorCodes?: readonly FailureCode[]
   /** Renders failures, if the clients of the route read another form than the common error format. */
   errors?: RouteErrors
@@ -107,3 +107,9 @@ export type RouteErrors = (
 
 // oxlint-disable-next-line no-explicit-any -- a list of routes cannot keep the types of their schemas
 export type AnyEndpoint = Endpoint<any, any, any, any> & { bucket: Bucket }
+
+/**
+ * Whether routes with this path refuse fields and query parameters that they do not declare. The APIs of other vendors take
+ * any: their clients send undocumented ones.
+ */
+export const refusesUnknown = (path: string): boolean => path.startsWith('/api/') || path.startsWith('/slug/')

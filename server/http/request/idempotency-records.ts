@@ -7,7 +7,10 @@ import type { IdempotencyRecord, Store } from '../../../core/store/store.ts'
 export interface KeyLock {
   /** The stored answer, if the request was processed before. */
   reply: IdempotencyRecord | undefined
-  /** Stores the answer for repeated requests, across restarts. A failure is only logged: the work has been done. */
+  /**
+   * Stores the answer for repeated requests, across restarts, and releases the key. A failure is only logged: the work has
+   * been done.
+   */
   keep(reply: { status: number; body: string; jobId: string | null }): Promise<void>
   release(): void
 }
@@ -46,7 +49,11 @@ export function openIdempotencyRecords({
           { param: 'Idempotency-Key', retryAfterMs: 1_000 },
         )
       running.set(digest, bodyHash)
-      const release = () => void running.delete(digest)
+      let isHeld = true
+      const release = () => {
+        if (isHeld) running.delete(digest)
+        isHeld = false
+      }
       try {
         const reply = await store.idempotency.find(digest)
         if (reply && reply.bodyHash !== bodyHash) throw reused()
@@ -59,6 +66,9 @@ export function openIdempotencyRecords({
               await store.idempotency.keep(digest, { ...answer, bodyHash, createdAt: steady.now() })
             } catch (thrown) {
               log.warn('An answer could not be stored for its idempotency key', { job: answer.jobId }, thrown)
+            } finally {
+              // Before the answer is sent: its reader may send the key again at once.
+              release()
             }
           },
           release,

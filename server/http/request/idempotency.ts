@@ -41,7 +41,7 @@ export interface Unrepeatable {
 export const longestKeptAnswer = 1 << 20
 
 /**
- * Locks the key of a call that has one and whose body is hashed; the lock ends with the call. Throws as
+ * Locks the key of a call that has one and whose body is hashed, until its answer is kept or the call ends. Throws as
  * `IdempotencyRecords.lock` does.
  */
 async function lockKey(call: Call, { idempotency }: Pick<Owners, 'idempotency'>): Promise<KeyLock> {
@@ -53,7 +53,7 @@ async function lockKey(call: Call, { idempotency }: Pick<Owners, 'idempotency'>)
 
 /**
  * Begins the work of a call that has a key: resolves with true if the answer of an earlier request with the key was sent
- * instead. Otherwise other requests with the key are refused until the call ends, and `keepAnswer` stores its answer. Pass
+ * instead. Otherwise other requests with the key are refused until `keepAnswer` has stored its answer or the call has ended. Pass
  * `contentType` if the answer is not JSON. Throws Failure `conflict` if the first answer cannot be sent again, and as
  * `IdempotencyRecords.lock` does.
  */

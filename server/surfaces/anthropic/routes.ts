@@ -5,9 +5,9 @@ import {
   AnthropicRequest,
 } from '../../../core/dialects/anthropic/anthropic-schemas.ts'
 import { promptTokens } from '../../../core/tasks/chat/prompt-tokens.ts'
+import { errorGroups } from '../../http/request/error-groups.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
-import { errorGroups } from '../../http/request/route-errors.ts'
 import { allowedChatModel } from '../../work/allowed-models.ts'
 import { type InferenceOwners, inferAs } from '../../work/inference.ts'
 import { anthropicRoute } from './anthropic-route.ts'

@@ -1,7 +1,7 @@
 import { CohereChatRequest, CohereChatResponse } from '../../../core/dialects/cohere/cohere-chat-schemas.ts'
 import { CohereEmbedRequest, CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed-schemas.ts'
+import { errorGroups } from '../../http/request/error-groups.ts'
 import { route } from '../../http/request/route.ts'
-import { errorGroups } from '../../http/request/route-errors.ts'
 import { respondAsync } from '../../views/job-created.ts'
 import { type InferenceOwners, infer, inferAs } from '../../work/inference.ts'
 import { cohereErrors } from './errors.ts'

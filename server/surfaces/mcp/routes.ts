@@ -1,5 +1,5 @@
+import { errorGroups } from '../../http/request/error-groups.ts'
 import { route } from '../../http/request/route.ts'
-import { errorGroups } from '../../http/request/route-errors.ts'
 import type { McpOwners, RunningRequests } from './answer.ts'
 import { McpAnswer, McpMessage } from './message.ts'
 

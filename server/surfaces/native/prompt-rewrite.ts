@@ -6,12 +6,12 @@ import { taskNamed, taskRecord, taskRecords } from '../../../core/tasks/registry
 import { defaultRewriteLength, rewriteEstimate } from '../../../core/tasks/rewriting/rewrite-request.ts'
 import type { TaskRecord } from '../../../core/tasks/task.ts'
 import type { Call } from '../../http/request/call.ts'
+import { errorGroups } from '../../http/request/error-groups.ts'
 import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../../http/request/idempotency.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
 import { route } from '../../http/request/route.ts'
-import { errorGroups } from '../../http/request/route-errors.ts'
 import { noRewriter } from '../../work/defer-for-prompt.ts'
 import { runCall } from '../../work/run-call.ts'
 

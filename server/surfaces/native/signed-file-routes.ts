@@ -12,10 +12,10 @@ import {
   UploadParts,
 } from '../../http/body/upload.ts'
 import type { Call } from '../../http/request/call.ts'
+import { errorGroups } from '../../http/request/error-groups.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { refuseRepeated } from '../../http/request/query.ts'
 import { route } from '../../http/request/route.ts'
-import { errorGroups } from '../../http/request/route-errors.ts'
 
 const tag = 'Files'
 const path = '/files/:id/:name'

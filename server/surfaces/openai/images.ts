@@ -11,11 +11,11 @@ import {
   ImageVariationRequest,
 } from '../../../core/tasks/image/image-request.ts'
 import type { Call } from '../../http/request/call.ts'
+import { errorGroups } from '../../http/request/error-groups.ts'
 import { idempotencyKeyOf } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
 import { route } from '../../http/request/route.ts'
-import { errorGroups } from '../../http/request/route-errors.ts'
 import { respondAsync } from '../../views/job-created.ts'
 import { hasEnded } from '../../views/job-record.ts'
 import { answerLater } from '../../work/submit.ts'

@@ -1,7 +1,7 @@
 import { ModerationRequest, ModerationResponse } from '../../../core/schemas/moderation.ts'
 import { RerankRequest, RerankResponse, ScoreRequest, ScoreResponse } from '../../../core/schemas/vectors.ts'
+import { errorGroups } from '../../http/request/error-groups.ts'
 import { route } from '../../http/request/route.ts'
-import { errorGroups } from '../../http/request/route-errors.ts'
 import { respondAsync } from '../../views/job-created.ts'
 import { type InferenceOwners, infer } from '../../work/inference.ts'
 

@@ -1,8 +1,8 @@
 import { ChatRequest, ChatResponse } from '../../../core/schemas/chat.ts'
 import { CompletionRequest, CompletionResponse } from '../../../core/schemas/completion.ts'
 import { EmbeddingsRequest, EmbeddingsResponse } from '../../../core/schemas/vectors.ts'
+import { errorGroups } from '../../http/request/error-groups.ts'
 import { route } from '../../http/request/route.ts'
-import { errorGroups } from '../../http/request/route-errors.ts'
 import { respondAsync } from '../../views/job-created.ts'
 import { type InferenceOwners, infer } from '../../work/inference.ts'
 

@@ -22,11 +22,11 @@ import {
 import { transcriptionType } from '../../../core/tasks/transcription/transcription-text.ts'
 import { noUsage } from '../../../core/usage.ts'
 import type { Call } from '../../http/request/call.ts'
+import { errorGroups } from '../../http/request/error-groups.ts'
 import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
 import { route } from '../../http/request/route.ts'
-import { errorGroups } from '../../http/request/route-errors.ts'
 import { respondAsync } from '../../views/job-created.ts'
 import { runCall } from '../../work/run-call.ts'
 import { answerLater } from '../../work/submit.ts'
@@ -88,7 +88,7 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
       owners,
     )
   } finally {
-    // Not awaited, so that the key is released at once: the client may send it again.
+    // Not awaited: a failure is answered, and its key released, without waiting for the disk.
     void sound[Symbol.asyncDispose]()
   }
 }

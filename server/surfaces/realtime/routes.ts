@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { errorGroups } from '../../http/request/error-groups.ts'
 import { route } from '../../http/request/route.ts'
-import { errorGroups } from '../../http/request/route-errors.ts'
 import type { RealtimeOwners } from './transcribe-samples.ts'
 
 /** The route of the Realtime API: a WebSocket. */
