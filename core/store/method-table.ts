@@ -13,7 +13,7 @@ type Method<Name extends MethodName> = Name extends `${infer Group extends keyof
   : never
 
 /** A function for each method of the store: all that an implementation supplies for them. */
-export type MethodTable = { [Name in MethodName]: Method<Name> }
+type MethodTable = { [Name in MethodName]: Method<Name> }
 
 /**
  * For each method the function that runs its statements, with the arguments of the method; the transaction is its
