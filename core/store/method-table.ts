@@ -3,8 +3,8 @@ import type { StoreMethods } from './store.ts'
 
 /** The methods of the store, as `jobs.find`. */
 export type MethodName = {
-  [Group in keyof StoreMethods & string]: `${Group}.${keyof StoreMethods[Group] & string}`
-}[keyof StoreMethods & string]
+  [Group in keyof StoreMethods]: `${Group}.${keyof StoreMethods[Group] & string}`
+}[keyof StoreMethods]
 
 type Method<Name extends MethodName> = Name extends `${infer Group extends keyof StoreMethods}.${infer Own}`
   ? Own extends keyof StoreMethods[Group]
@@ -13,7 +13,7 @@ type Method<Name extends MethodName> = Name extends `${infer Group extends keyof
   : never
 
 /** A function for each method of the store: all that an implementation supplies for them. */
-export type MethodTable = { [Name in MethodName]: Method<Name> }
+type MethodTable = { [Name in MethodName]: Method<Name> }
 
 /**
  * For each method the function that runs its statements, with the arguments of the method; the transaction is its
@@ -33,7 +33,7 @@ type SynchronousMethod = (typeof synchronousMethods)[number]
 
 /**
  * The methods of the store by their groups: `jobs.find` becomes `store.jobs.find`. `methodOf` makes those of the given
- * names from their statements; `own` are the others.
+ * names from their statements; `own` are the others, and must be all of them.
  */
 export function groupMethods<Name extends MethodName>(
   names: readonly Name[],
@@ -47,6 +47,6 @@ export function groupMethods<Name extends MethodName>(
     groups[group] ??= {}
     groups[group][member] = method
   }
-  // The only cast: names are strings here, and their methods were checked by the types of the arguments.
+  // Names are strings here; their statements were checked where the tables are put together.
   return groups as unknown as StoreMethods
 }

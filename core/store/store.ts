@@ -355,7 +355,7 @@ export interface Store extends StoreMethods {
   close(): Promise<void>
 }
 
-export interface StoreStats {
+interface StoreStats {
   /** `ready`, or read-only with the reason as a sentence. */
   writable: true | string
   queuedCommands: number

@@ -20,7 +20,6 @@ export function openAudit(connection: Connection) {
     insert.run(organizationId, at, ...who, action, target, targetId, text(before), text(after))
   }
 }
-export type Audit = ReturnType<typeof openAudit>
 
 interface AuditRow {
   number: number

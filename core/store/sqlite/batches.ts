@@ -4,8 +4,8 @@ import type { Statements } from '../method-table.ts'
 import type { BatchFeed, BatchKey, BatchLine, BatchRecord } from '../store.ts'
 import { type BatchStateRow, batchStateColumns } from './batch-flow.ts'
 import type { Connection } from './database.ts'
+import { openIdempotencyKeys } from './idempotency-keys.ts'
 import { openJobRows } from './job-add.ts'
-import { openKeys } from './keys.ts'
 import type { WriteContext } from './write-context.ts'
 
 const endings = new Set(['failed', 'completed', 'expired', 'cancelled'])
@@ -60,7 +60,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
   )
   const withoutLines = connection.prepare('UPDATE batches SET has_lines = 0 WHERE number = ?')
   const reads = batchReads(connection)
-  const keys = openKeys(connection)
+  const keys = openIdempotencyKeys(connection)
   const jobs = openJobRows(connection, context)
 
   const inState = (key: BatchKey, ...states: readonly BatchStateRow['status'][]): BatchStateRow | undefined => {

@@ -10,7 +10,7 @@ import { recoverJobs } from './recovery.ts'
 import { importResultFiles } from './result-files.ts'
 import { openWriteContext } from './write-context.ts'
 
-export interface BootOptions {
+interface BootOptions {
   role: 'server' | 'admin'
   dataDir: string
   boot: string

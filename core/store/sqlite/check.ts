@@ -3,7 +3,7 @@ import { StoreRefusal } from '../refusal.ts'
 import { type Connection, openDatabase } from './database.ts'
 import { pathsIn } from './directory.ts'
 import { brokenLinks, ledgerLength } from './ledger.ts'
-import { refuseForeign, versionOf } from './migrations.ts'
+import { refuseForeign, schemaVersionOf } from './migrations.ts'
 import { holdResults, missingResults } from './result-files.ts'
 import { spendContradictions } from './spend.ts'
 import { detailDimensions, ledgerSums, sumColumns } from './usage-totals.ts'
@@ -20,7 +20,7 @@ export interface DatabaseReport {
   ledgerRows: number
 }
 
-export interface CheckOptions {
+interface DatabaseCheckOptions {
   /** Structure and ledger only: seconds where the full check takes minutes. */
   quick?: boolean
   /** Called before each step. */
@@ -32,7 +32,7 @@ export interface CheckOptions {
  * damage only, so a flipped bit inside a row is found in the ledger alone, by its hash chain. Blocks the calling
  * thread. Rejects with StoreRefusal if there is no database, or one of another program or a newer schema.
  */
-export async function checkDatabase(dataDir: string, { quick = false, onStep = () => {} }: CheckOptions = {}) {
+export async function checkDatabase(dataDir: string, { quick = false, onStep = () => {} }: DatabaseCheckOptions = {}) {
   const { database } = pathsIn(dataDir)
   if (!existsSync(database)) throw new StoreRefusal(64, `There is no database in ${dataDir}.`)
   const report: DatabaseReport = {
@@ -69,13 +69,17 @@ function checkResults(connection: Connection, dataDir: string, { findings }: Dat
   if (missing > 0) findings.push(`${missing} large results of jobs are not in their files, or not whole.`)
 }
 
-function inspect(connection: Connection, report: DatabaseReport, { quick, onStep }: Required<CheckOptions>): void {
+function inspect(
+  connection: Connection,
+  report: DatabaseReport,
+  { quick, onStep }: Required<DatabaseCheckOptions>,
+): void {
   const { findings } = report
   onStep('structure')
   const structure = connection.pragma(quick ? 'quick_check(20)' : 'integrity_check(20)', { simple: false })
   for (const row of structure as Record<string, string>[])
     for (const line of Object.values(row)) if (line !== 'ok') findings.push(`Structure: ${line}.`)
-  report.schema = versionOf(connection)
+  report.schema = schemaVersionOf(connection)
 
   onStep('ledger')
   report.ledgerRows = ledgerLength(connection)()
@@ -166,7 +170,7 @@ function inspect(connection: Connection, report: DatabaseReport, { quick, onStep
 }
 
 /** Contradictions between executions, their nodes and the nodes' jobs: each query counts the wrong rows. */
-export const executionContradictions: readonly { sql: string; sentence: (rows: number) => string }[] = [
+const executionContradictions: readonly { sql: string; sentence: (rows: number) => string }[] = [
   {
     sql: `SELECT count(*) FROM execution_nodes AS n JOIN jobs ON jobs.execution = n.execution AND jobs.node = n.node
       WHERE CASE n.status

@@ -4,9 +4,9 @@ import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
 import type { NewExecution } from '../workflows.ts'
 import type { Connection } from './database.ts'
+import { openIdempotencyKeys } from './idempotency-keys.ts'
 import { openForget } from './job-forget.ts'
-import { openKeys } from './keys.ts'
-import type { PlannedNode } from './live-executions.ts'
+import type { StoredPlanNode } from './live-executions.ts'
 import type { WriteContext } from './write-context.ts'
 
 interface ExecutionRow {
@@ -89,7 +89,7 @@ export function executionCommands(connection: Connection, context: WriteContext)
       `SELECT 1 FROM jobs WHERE organization_id = ? AND id = ? AND status = 'completed'`,
     )
     .pluck()
-  const keys = openKeys(connection)
+  const keys = openIdempotencyKeys(connection)
   const forgetJob = openForget(connection, context)
 
   /** Removes an execution. A job whose result another execution reuses is assigned to that execution. */
@@ -122,7 +122,7 @@ export function executionCommands(connection: Connection, context: WriteContext)
             'conflict',
             `The result of node '${nodeId}' was deleted meanwhile. Retry from the start, or from that node.`,
           )
-      const plan: PlannedNode[] = nodes.map(node => ({ ...node, reuses: undefined }))
+      const plan: StoredPlanNode[] = nodes.map(node => ({ ...node, reuses: undefined }))
       const { lastInsertRowid } = insert.run(
         execution.organizationId,
         execution.id,

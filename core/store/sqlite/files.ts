@@ -220,7 +220,7 @@ export function fileReads(connection: Connection) {
 }
 
 /** Finds the unfinished work that needs a file. Such a file does not expire and cannot be deleted by a caller. */
-export function openFileNeeds(connection: Connection) {
+function openFileNeeds(connection: Connection) {
   const unfinishedJob = connection
     .prepare<[string, string | null], string>(
       'SELECT id FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL',

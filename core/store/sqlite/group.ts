@@ -24,7 +24,7 @@ export interface TransactionMemory {
   forget(): void
 }
 
-export type CommandTable = Readonly<Record<string, (...given: never[]) => unknown>>
+type CommandTable = Readonly<Record<string, (...given: never[]) => unknown>>
 
 /**
  * Runs many commands as one transaction with one commit, which is one fsync. A failing command is rolled back alone and

@@ -153,10 +153,10 @@ export function openCompletion(connection: Connection, context: EndWriting) {
 }
 
 /** The error of a job that the store itself ends. */
-export function errorOf(code: FailureCode, attempt: number, sentence: string): JobError {
+export function jobErrorOf(code: FailureCode, attempt: number, sentence: string): JobError {
   const { message, type, retryable } = new Failure(code, sentence)
   return { code, message, type, retryable, attempt }
 }
 
 /** The error of a node whose job was cancelled. */
-export const cancelledError = errorOf('cancelled', 0, 'The job of the node was cancelled.')
+export const cancelledError = jobErrorOf('cancelled', 0, 'The job of the node was cancelled.')

@@ -1,7 +1,7 @@
 import type { Statements } from '../method-table.ts'
 import { type Backlog, deferredUntil, type JobRecord, type WaitingJob } from '../store.ts'
 import type { Connection } from './database.ts'
-import { type EndingRow, endingColumns, errorOf, openEnd } from './job-end.ts'
+import { type EndingRow, endingColumns, jobErrorOf, openEnd } from './job-end.ts'
 import { type JobRow, jobColumns, jobOf, jobReads, openBatchesOf } from './job-reads.ts'
 import type { WriteContext } from './write-context.ts'
 
@@ -90,7 +90,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
         const sentence =
           `The job had not started by its start deadline, ${new Date(row.start_by).toISOString()}, and was not run. ` +
           'Submit it again, with a later deadline or when the server is less busy.'
-        end(row, { status: 'failed', at: now, error: errorOf('timeout', row.attempt, sentence) })
+        end(row, { status: 'failed', at: now, error: jobErrorOf('timeout', row.attempt, sentence) })
         return reads['jobs.find'](row.organization_id, row.id)!
       })
     },
@@ -102,7 +102,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
  * its pages were just written, because every commit empties the page cache of the reading connection. Undefined: the
  * job is no longer pending, or may no longer start.
  */
-export function openClaim(connection: Connection, { boot, jobCounts, events, flow }: WriteContext) {
+function openClaim(connection: Connection, { boot, jobCounts, events, flow }: WriteContext) {
   const claim = connection.prepare<[string, number, number, string, string, number, number], JobRow>(
     `UPDATE jobs SET status = 'processing', attempt = attempt + 1, claims = claims + 1, boot = ?, started_at = ?,
        updated_at = ?

@@ -12,7 +12,7 @@ import type {
   WaitingJob,
 } from '../store.ts'
 import type { Connection } from './database.ts'
-import { keptWork, openKeyHolders } from './keys.ts'
+import { keptWork, openKeyHolders } from './idempotency-keys.ts'
 import { callOf, type LedgerRow, ledgerReads } from './ledger.ts'
 import { openResultOf, type ResultRow } from './results.ts'
 import { type UsageRow, usageColumns, usageOfRow } from './usage-columns.ts'
@@ -104,7 +104,7 @@ export const jobOf = (
 })
 
 /** The execution and node of a job. Most jobs have none, and cost no query. */
-export function openParents(connection: Connection) {
+function openParents(connection: Connection) {
   const parent = connection.prepare<[number, number], NonNullable<JobRecord['parent']>>(
     `SELECT e.id AS executionId, n.node_id AS nodeId FROM execution_nodes AS n JOIN executions AS e
        ON e.number = n.execution WHERE n.execution = ? AND n.node = ?`,

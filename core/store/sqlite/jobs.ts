@@ -5,10 +5,10 @@ import type { Statements } from '../method-table.ts'
 import type { FinishedJob, JobClaim, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openFileRows } from './files.ts'
+import { openIdempotencyKeys } from './idempotency-keys.ts'
 import { openJobRows } from './job-add.ts'
 import { type EndingRow, endingColumns, openCompletion, openEnd } from './job-end.ts'
 import { jobReads } from './job-reads.ts'
-import { openKeys } from './keys.ts'
 import { ledgerReads } from './ledger.ts'
 import { openLibraryRows } from './library.ts'
 import type { WrittenOutcome } from './results.ts'
@@ -43,7 +43,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     `INSERT INTO job_logs (number, lines) VALUES (?, ?)
      ON CONFLICT (number) DO UPDATE SET lines = substr(lines, 1, length(lines) - 1) || ',' || substr(excluded.lines, 2)`,
   )
-  const keys = openKeys(connection)
+  const keys = openIdempotencyKeys(connection)
   const rows = openJobRows(connection, context)
   const end = openEnd(connection, context)
   const completion = openCompletion(connection, context)

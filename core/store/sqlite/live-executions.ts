@@ -4,7 +4,7 @@ import type { NewExecutionNode } from '../workflows.ts'
 import type { Connection } from './database.ts'
 
 /** A node of a plan; its index in the plan is its number. */
-export type PlannedNode = Omit<NewExecutionNode, 'reuses'>
+export type StoredPlanNode = Omit<NewExecutionNode, 'reuses'>
 
 /** An unfinished execution in memory. */
 export interface LiveExecution {
@@ -13,7 +13,7 @@ export interface LiveExecution {
   id: string
   tokenId: string
   priority: number
-  plan: Plan & { nodes: readonly PlannedNode[] }
+  plan: Plan & { nodes: readonly StoredPlanNode[] }
   state: ExecutionState
 }
 
@@ -48,7 +48,7 @@ export function openLiveExecutions(connection: Connection) {
   function load(number: number): LiveExecution {
     const row = execution.get(number)!
     const plan = {
-      nodes: JSON.parse(row.plan) as PlannedNode[],
+      nodes: JSON.parse(row.plan) as StoredPlanNode[],
       onFailure: row.on_failure,
       timeoutMs: row.timeout_ms,
     }
@@ -85,7 +85,7 @@ export function openLiveExecutions(connection: Connection) {
 const maxNodes = 100_000
 
 /** The states of unfinished executions by number; the least recently used one is dropped first. */
-export function openExecutionCache<Live>(nodesOf: (live: Live) => number) {
+function openExecutionCache<Live>(nodesOf: (live: Live) => number) {
   const kept = new Map<number, Live>()
   let nodes = 0
 

@@ -3,10 +3,10 @@ import type { JobClaim, JobRecord, NewJob, Store } from '../store.ts'
 import { usageSums } from '../usage-text.ts'
 import { type CommandName, type Commands, growingCommands } from './commands.ts'
 import { copyInThread } from './copy.ts'
-import { keptWork } from './keys.ts'
+import { keptWork } from './idempotency-keys.ts'
 import type { Reader, Reads } from './reader.ts'
 import type { ResultSweep } from './result-files.ts'
-import type { Results } from './results.ts'
+import type { ResultWriter } from './results.ts'
 import { diskFull, received } from './sent-failure.ts'
 import type { Space } from './space.ts'
 import type { UsageThread } from './usage-thread.ts'
@@ -20,7 +20,7 @@ export function openMethods(parts: {
   writer: WriterThread
   reader: Reader
   usage: UsageThread
-  results: Results
+  results: ResultWriter
   /** Absent where no server watches the disk and erases unused result files. */
   space?: Space
   sweep?: ResultSweep

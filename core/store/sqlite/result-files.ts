@@ -152,7 +152,7 @@ export async function holdResults(dataDir: string): Promise<Disposable> {
 const isBusy = (thrown: unknown): boolean => sqliteCode(thrown)?.startsWith('SQLITE_BUSY') === true
 
 /** Runs `erase` while no other process holds the results. False: the results are held, and nothing was done. */
-export async function whileUnlocked(dataDir: string, erase: () => Promise<void>): Promise<boolean> {
+async function whileUnlocked(dataDir: string, erase: () => Promise<void>): Promise<boolean> {
   const lock = openLockFile(pathsIn(dataDir).resultsLock, 0)
   try {
     lock.exec('BEGIN EXCLUSIVE')

@@ -10,14 +10,14 @@ import { diskFull, received } from './sent-failure.ts'
 
 type Completed = Extract<JobOutcome, { status: 'completed' }>
 /** A result as the writer gets it. */
-export type WrittenResult = string | { file: string; bytes: number }
+type WrittenResult = string | { file: string; bytes: number }
 export type WrittenOutcome = Exclude<JobOutcome, Completed> | (Omit<Completed, 'result'> & { result: WrittenResult })
 
 /**
  * Writes large results to their own files, `<data dir>/results/<organization>/<job>.<ulid>.json`, before the commit
  * that names them: neither the event loop nor the writer handles megabytes, and a row never names a missing file.
  */
-export function openResults({ folder, onFull }: { folder: string; onFull: () => void }) {
+export function openResultWriter({ folder, onFull }: { folder: string; onFull: () => void }) {
   const prepared = new Map<string, Promise<string>>()
 
   /** The folder of an organization, created durably; concurrent callers share the creation. */
@@ -81,7 +81,7 @@ export function openResults({ folder, onFull }: { folder: string; onFull: () => 
     },
   }
 }
-export type Results = ReturnType<typeof openResults>
+export type ResultWriter = ReturnType<typeof openResultWriter>
 
 /** The bytes of a result that is too large for a row. Runs pass large results as bytes, so that nothing is copied. */
 function largeOf(result: string | Uint8Array): Uint8Array | undefined {
@@ -149,7 +149,7 @@ export function resultPath(folder: string, file: string): string {
 export function openResultOf(connection: Connection) {
   const folder = pathsIn(dirname(connection.name)).results
   return ({ result, file, bytes }: ResultRow): string | LargeResult | null =>
-    file === null || bytes === null ? result : new ResultFile(resultPath(folder, file), bytes)
+    file === null || bytes === null ? result : new LargeResultFile(resultPath(folder, file), bytes)
 }
 
 /** The writer's commands for result files. */
@@ -176,7 +176,7 @@ export function resultReads(connection: Connection) {
 }
 
 /** A large result in a file of the data directory. */
-export class ResultFile implements LargeResult {
+class LargeResultFile implements LargeResult {
   readonly bytes: number
   readonly #path: string
 

@@ -27,7 +27,7 @@ export const received = ({ code, message, retryAfterMs, param, cause }: SentFail
   new Failure(code, message, { retryAfterMs, param, cause })
 
 /** How long a caller should wait when the disk is full, milliseconds. */
-export const fullRetryMs = 5000
+const fullRetryMs = 5000
 
 export const diskFull: SentFailure = {
   code: 'disk_full',

@@ -9,7 +9,7 @@ import { pathsIn, prepareDirectory, takeInstanceLock } from './directory.ts'
 import { openMethods } from './methods.ts'
 import { openReader, type Reader } from './reader.ts'
 import { openResultSweep } from './result-files.ts'
-import { openResults } from './results.ts'
+import { openResultWriter } from './results.ts'
 import { openSpace, type Space } from './space.ts'
 import { startThread } from './thread.ts'
 import { openUsageThread } from './usage-thread.ts'
@@ -67,7 +67,7 @@ export async function openSqliteStore(options: StoreOptions): Promise<Store> {
   } catch (thrown) {
     throw sqliteCode(thrown) === undefined ? thrown : refusalFor(thrown, dataDir)
   }
-  const results = openResults({
+  const results = openResultWriter({
     folder,
     onFull() {
       rmSync(ballast, { force: true })

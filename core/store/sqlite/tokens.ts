@@ -19,7 +19,7 @@ import { openUserRows } from './users.ts'
 import type { WriteContext } from './write-context.ts'
 
 /** The columns of the limits of a token. */
-export interface TokenLimitsRow {
+interface TokenLimitsRow {
   requests_per_minute: number | null
   jobs_per_minute: number | null
   tokens_per_minute: number | null
@@ -27,10 +27,10 @@ export interface TokenLimitsRow {
   monthly_spend_limit: number | null
   allowed_hours: string | null
 }
-export const tokenLimitsColumns =
+const tokenLimitsColumns =
   'requests_per_minute, jobs_per_minute, tokens_per_minute, concurrent_requests, monthly_spend_limit, allowed_hours'
 
-export const tokenLimitsOf = (row: TokenLimitsRow): TokenLimits => ({
+const tokenLimitsOfRow = (row: TokenLimitsRow): TokenLimits => ({
   requestsPerMinute: row.requests_per_minute,
   jobsPerMinute: row.jobs_per_minute,
   tokensPerMinute: row.tokens_per_minute,
@@ -39,7 +39,7 @@ export const tokenLimitsOf = (row: TokenLimitsRow): TokenLimits => ({
   allowedHours: row.allowed_hours === null ? null : (JSON.parse(row.allowed_hours) as AllowedHours),
 })
 
-export const tokenLimitValues = (limits: Partial<TokenLimits>): (number | string | null)[] => [
+const tokenLimitValues = (limits: Partial<TokenLimits>): (number | string | null)[] => [
   limits.requestsPerMinute ?? null,
   limits.jobsPerMinute ?? null,
   limits.tokensPerMinute ?? null,
@@ -48,7 +48,7 @@ export const tokenLimitValues = (limits: Partial<TokenLimits>): (number | string
   limits.allowedHours ? JSON.stringify(limits.allowedHours) : null,
 ]
 
-export interface TokenRow extends TokenLimitsRow {
+interface TokenRow extends TokenLimitsRow {
   organization_id: string
   id: string
   name: string
@@ -65,7 +65,7 @@ export interface TokenRow extends TokenLimitsRow {
   origin_id: string | null
 }
 
-export const tokenColumns = `organization_id, id, name, scopes, hint, models, status, created_at, expires_at, last_used_at, created_by,
+const tokenColumns = `organization_id, id, name, scopes, hint, models, status, created_at, expires_at, last_used_at, created_by,
   user_id, metadata, origin_id, ${tokenLimitsColumns}`
 
 export const tokenOf = (row: TokenRow, now: number): TokenRecord => ({
@@ -83,7 +83,7 @@ export const tokenOf = (row: TokenRow, now: number): TokenRecord => ({
   userId: row.user_id,
   metadata: row.metadata,
   originId: row.origin_id ?? row.id,
-  limits: tokenLimitsOf(row),
+  limits: tokenLimitsOfRow(row),
 })
 
 /** The writer's commands for tokens. Each runs inside a savepoint of the writer's transaction. */
@@ -201,7 +201,7 @@ export function tokenCommands(connection: Connection, { events, effects }: Pick<
         status ?? row.status,
         owner,
         metadata === undefined ? row.metadata : metadata,
-        ...tokenLimitValues({ ...tokenLimitsOf(row), ...limits }),
+        ...tokenLimitValues({ ...tokenLimitsOfRow(row), ...limits }),
         organizationId,
         id,
       )
@@ -320,7 +320,7 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
       digest: row.digest,
       hint: row.hint,
       models: row.models === null ? null : (JSON.parse(row.models) as string[]),
-      limits: tokenLimitsOf(row),
+      limits: tokenLimitsOfRow(row),
       userId: row.user_id,
       originId: row.origin_id ?? row.id,
       status: row.status,

@@ -29,7 +29,7 @@ const userOf = (row: UserRow): User => ({
 })
 
 /** What changing or removing a user did to his tokens. */
-export interface TokenConsequences {
+interface TokenConsequences {
   tokensNarrowed: number
   tokensRevoked: number
 }

@@ -28,7 +28,7 @@ export type FromWriter =
   | { kind: 'closed' }
 
 /** How many commands of new work may wait. Work in progress may use as many again, so that new work cannot block it. */
-export const maxQueued = 10_000
+const maxQueued = 10_000
 /** How many characters their texts may hold together. */
 const maxQueuedText = 256 << 20
 /** How many answers are delivered in one event loop turn: their callers' work takes about half a millisecond. */
@@ -41,7 +41,7 @@ interface Waiting {
   reject: (failure: Error) => void
 }
 
-export interface WriterOptions {
+interface WriterOptions {
   /** A running thread, see startThread. */
   thread: Worker
   start: Extract<ThreadStart, { role: 'server' | 'admin' }>

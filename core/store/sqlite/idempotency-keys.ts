@@ -43,7 +43,7 @@ function holders(connection: Connection) {
 }
 
 /** Assigns idempotency keys to jobs and executions. */
-export function openKeys(connection: Connection) {
+export function openIdempotencyKeys(connection: Connection) {
   const insert = connection.prepare(
     `INSERT INTO idempotency_keys (digest, body_hash, job_id, created_at) VALUES (?, ?, ?, ?)
      ON CONFLICT (digest) DO NOTHING`,
