@@ -1,7 +1,7 @@
 import { Failure } from '../../core/failure.ts'
 import { isId, jobIdOf, queueIdOf } from '../../core/ids.ts'
 import type { JobRecord, LargeResult, LogLine } from '../../core/store/store.ts'
-import type { LinkedResult } from '../../core/tasks/generation/linked.ts'
+import type { LinkedResult } from '../../core/tasks/generation/result-links.ts'
 import { filesOf, hasFiles, shownResult } from '../../core/tasks/registry.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'

@@ -12,7 +12,7 @@ import type { EngineInputs, GenerationCall } from '../generation-call.ts'
 import type { Completed } from '../infer-generation.ts'
 import type { GenerationProtocol } from '../protocol.ts'
 import { download, upload } from './files.ts'
-import { fillWorkflow } from './fill-workflow.ts'
+import { fillWorkflow } from './fill-graph.ts'
 import { failureIn, type SavedFile, savedFiles } from './history.ts'
 import { runPrompt } from './run-prompt.ts'
 

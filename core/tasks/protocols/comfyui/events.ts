@@ -1,5 +1,5 @@
 import type { Workflow } from '../../../models/comfyui/workflow.ts'
-import { WorkflowProgress } from './workflow-progress.ts'
+import { WorkflowProgress } from './graph-progress.ts'
 
 /** What one message of ComfyUI means for the job. */
 export interface PromptEvent {

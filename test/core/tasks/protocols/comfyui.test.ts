@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { PromptEvents } from '../../../../core/tasks/protocols/comfyui/events.ts'
-import { fillWorkflow } from '../../../../core/tasks/protocols/comfyui/fill-workflow.ts'
+import { fillWorkflow } from '../../../../core/tasks/protocols/comfyui/fill-graph.ts'
 import { promptRefusal } from '../../../../core/tasks/protocols/comfyui/prompt-refusal.ts'
 import type { EngineInputs } from '../../../../core/tasks/protocols/generation-call.ts'
 import session from '../../../fixtures/comfyui-session.json' with { type: 'json' }

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'vitest'
 import { openCpu } from '../../../core/cpu/cpu.ts'
+import type { Prepared } from '../../../core/tasks/engine-request.ts'
+import { openPreparing } from '../../../core/tasks/preparation.ts'
 import { prepare } from '../../../core/tasks/prepare.ts'
-import type { Prepared } from '../../../core/tasks/prepared.ts'
-import { openPreparing } from '../../../core/tasks/preparing.ts'
 import { catalogOf } from './_catalog.ts'
 
 const threads = openCpu({ threads: 1 })
