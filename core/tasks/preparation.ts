@@ -19,7 +19,7 @@ const fewSegments = (answers: readonly Buffer[], answerFormat: AnswerFormat): bo
  * Runs `prepare` and `shape` in the event loop if the work is small, else in a thread. Both return a value in the first
  * case and a promise in the second.
  */
-export function openPreparing({ calling }: Pick<Cpu, 'calling'>) {
+export function openPreparation({ calling }: Pick<Cpu, 'calling'>) {
   const call = calling<typeof taskWork>()
 
   return {
@@ -48,4 +48,4 @@ export function openPreparing({ calling }: Pick<Cpu, 'calling'>) {
     },
   }
 }
-export type Preparing = ReturnType<typeof openPreparing>
+export type Preparation = ReturnType<typeof openPreparation>

@@ -5,7 +5,7 @@ import type { Lease } from '../../core/models/fleet.ts'
 import { conversationTask, type TextTask } from '../../core/schemas/task.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'
-import { CollectedAnswer } from '../../core/tasks/answer-collector.ts'
+import { AnswerCollector } from '../../core/tasks/answer-collector.ts'
 import { type ChatFormName, formedStream } from '../../core/tasks/chat/chat-forms.ts'
 import { fetchFrom, withImages } from '../../core/tasks/chat/images.ts'
 import type { Prepared } from '../../core/tasks/engine-request.ts'
@@ -203,7 +203,7 @@ async function collect(
   const maxBytes = answerBound(answerFormat, config.limits)
   const collected =
     asStream !== undefined && isStreamable(answerFormat)
-      ? new CollectedAnswer(answerFormat, maxBytes, throughput.meter(lease.modelId))
+      ? new AnswerCollector(answerFormat, maxBytes, throughput.meter(lease.modelId))
       : undefined
   const used = (usage: Usage) => throughput.used(lease.modelId, collected?.uncounted(usage) ?? usage)
   try {

@@ -12,7 +12,7 @@ import type { EngineInputs, GenerationCall } from '../generation-call.ts'
 import type { Completed } from '../infer-generation.ts'
 import type { GenerationProtocol } from '../protocol.ts'
 import { download, upload } from './files.ts'
-import { fillWorkflow } from './fill-graph.ts'
+import { fillGraph } from './fill-graph.ts'
 import { failureIn, type SavedFile, savedFiles } from './history.ts'
 import { runPrompt } from './run-prompt.ts'
 
@@ -52,7 +52,7 @@ async function generate(
         { parameter, file: from, folder: jobFolder },
         signal,
       )
-  const filled = fillWorkflow(template, settings, { inputs, files, folder: jobFolder })
+  const filled = fillGraph(template, settings, { inputs, files, folder: jobFolder })
   const entry = await runPrompt(lease, { base, workflow: filled }, signal, {
     progress: fraction => report.progress(fraction),
     preview: spreadPreviews(inputs.previews ?? 0, report),

@@ -1,5 +1,5 @@
 import type { Workflow } from '../../../models/comfyui/workflow.ts'
-import { WorkflowProgress } from './graph-progress.ts'
+import { GraphProgress } from './graph-progress.ts'
 
 /** What one message of ComfyUI means for the job. */
 export interface PromptEvent {
@@ -29,13 +29,13 @@ const numberOf = (value: unknown): number => (typeof value === 'number' && Numbe
  * the history decides how the prompt has ended, not these.
  */
 export class PromptEvents {
-  #progress: WorkflowProgress
+  #progress: GraphProgress
   #promptId: string | undefined
   /** Messages that came before the id of the prompt was known. */
   #early: string[] = []
 
   constructor(workflow: Workflow) {
-    this.#progress = new WorkflowProgress(workflow)
+    this.#progress = new GraphProgress(workflow)
   }
 
   get fraction(): number {

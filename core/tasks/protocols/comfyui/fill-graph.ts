@@ -16,11 +16,7 @@ export interface Filling {
  * Saving nodes write to a folder of the job: with the same prompt and seed as before, ComfyUI would otherwise save nothing
  * and answer with the files of the earlier job, which may no longer exist.
  */
-export function fillWorkflow(
-  template: Workflow,
-  settings: ComfyuiSettings,
-  { inputs, files, folder }: Filling,
-): Workflow {
+export function fillGraph(template: Workflow, settings: ComfyuiSettings, { inputs, files, folder }: Filling): Workflow {
   const workflow = structuredClone(template)
   for (const [name, value] of valuesOf(inputs, files))
     for (const { node, input } of targetsOf(settings, name)) workflow[node]!.inputs[input] = value

@@ -14,7 +14,7 @@ interface NodeProgress {
  * Computes how much of a workflow is done from the messages of ComfyUI. A node that samples counts as its number of steps,
  * every other node as one step, because sampling takes nearly all of the time.
  */
-export class WorkflowProgress {
+export class GraphProgress {
   #weights: Map<string, number>
   #done = new Map<string, number>()
   /** The node that `executing` named last: the one before it is finished. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { PromptEvents } from '../../../../core/tasks/protocols/comfyui/events.ts'
-import { fillWorkflow } from '../../../../core/tasks/protocols/comfyui/fill-graph.ts'
+import { fillGraph } from '../../../../core/tasks/protocols/comfyui/fill-graph.ts'
 import { promptRefusal } from '../../../../core/tasks/protocols/comfyui/prompt-refusal.ts'
 import type { EngineInputs } from '../../../../core/tasks/protocols/generation-call.ts'
 import session from '../../../fixtures/comfyui-session.json' with { type: 'json' }
@@ -78,7 +78,7 @@ test('a workflow is filled; what the request did not set stays, and the template
   const settings = {
     inputs: { prompt: '3.inputs.text', num_inference_steps: '3.inputs.steps', width: ['1.inputs.width'] },
   }
-  const filled = fillWorkflow(workflow, settings, {
+  const filled = fillGraph(workflow, settings, {
     inputs: inputs({ defaulted: ['num_inference_steps'] }),
     files: {},
     folder: 'job_1-abc',
