@@ -10,7 +10,7 @@ import type { Log } from '../log.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Region } from '../schemas/region.ts'
 import type { BatchKey, BatchRecord, NewBatch, Store } from '../store/store.ts'
-import type { Preparing } from '../tasks/preparing.ts'
+import type { Preparation } from '../tasks/preparation.ts'
 import type { BatchEndpoints } from './batch-endpoint.ts'
 import { openBatchSteps } from './batch-steps.ts'
 
@@ -52,7 +52,7 @@ export interface BatchesOptions {
   admission: Pick<Admission, 'admit' | 'spentOut'>
   registry: Pick<Registry, 'find' | 'catalog'>
   files: Pick<Files, 'api' | 'pathOf'>
-  cpu: Pick<Cpu & Preparing, 'calling' | 'prepare'>
+  cpu: Pick<Cpu & Preparation, 'calling' | 'prepare'>
   endpoints: BatchEndpoints
   /** What admission needs to know of the token of a batch; undefined if it no longer exists. */
   requesterOf: (organizationId: string, tokenId: string, region: Region | undefined) => Promise<Requester | undefined>

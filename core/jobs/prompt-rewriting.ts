@@ -7,7 +7,7 @@ import { conversationTask } from '../schemas/task.ts'
 import type { Usage } from '../store/store.ts'
 import { answerBound } from '../tasks/answer-bound.ts'
 import { withImages } from '../tasks/chat/images.ts'
-import type { Preparing } from '../tasks/preparing.ts'
+import type { Preparation } from '../tasks/preparation.ts'
 import { ask } from '../tasks/protocols/ask.ts'
 import { readRewrite } from '../tasks/rewriting/read-rewrite.ts'
 import { type RewriteOptions, rewriteRequest } from '../tasks/rewriting/rewrite-request.ts'
@@ -42,7 +42,7 @@ export function openPromptRewriting({
   instructions,
   used,
 }: {
-  cpu: Pick<Preparing, 'prepare' | 'shape'>
+  cpu: Pick<Preparation, 'prepare' | 'shape'>
   media: Pick<Media, 'imageDataUrl'>
   registry: Pick<Registry, 'catalog'>
   limits: Limits

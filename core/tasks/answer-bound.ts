@@ -1,6 +1,6 @@
 import type { Limits } from '../config.ts'
 import { embeddings } from './embeddings/embeddings.ts'
-import type { AnswerFormat } from './prepared.ts'
+import type { AnswerFormat } from './engine-request.ts'
 import { score } from './score/score.ts'
 
 /** Returns how many vectors an answer must have. */

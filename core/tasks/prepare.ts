@@ -5,7 +5,7 @@ import type { JsonBounds } from '../json.ts'
 import { parseJson } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
-import type { AnswerFormat, FormedRequest, Prepared, Shaped } from './prepared.ts'
+import type { AnswerFormat, FormedRequest, Prepared, Shaped } from './engine-request.ts'
 import { taskRecord } from './registry.ts'
 import { checkRequestFields } from './request-fields.ts'
 

@@ -5,7 +5,7 @@ import { type ChoiceState, newChoice, type Piece, shapeDelta } from './chat/chat
 import { chatCompletion } from './chat/chat-completion.ts'
 import { completion } from './completion/completion.ts'
 import { shapeCompletionText } from './completion/completion-chunk.ts'
-import type { AnswerFormat } from './prepared.ts'
+import type { AnswerFormat } from './engine-request.ts'
 import { engineFault, secondOf, tokenCount, usageBody, usageObject, usageOf } from './protocols/answer.ts'
 import { errorIn } from './protocols/engine-error.ts'
 import { finishReason } from './protocols/finish-reason.ts'

@@ -3,8 +3,8 @@ import { type InputPageQuery, inputPage } from '../dialects/responses/input-page
 import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
+import type { AnswerFormat, Prepared, Shaped } from './engine-request.ts'
 import { type AnswerForm, type PrepareOptions, prepare, shape } from './prepare.ts'
-import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 
 const encoded = (text: string | Uint8Array): Uint8Array =>
   typeof text === 'string' ? new TextEncoder().encode(text) : text

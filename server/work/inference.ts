@@ -6,9 +6,9 @@ import type { Lease } from '../../core/models/fleet.ts'
 import { conversationTask, type TextTask } from '../../core/schemas/task.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'
+import { AnswerCollector } from '../../core/tasks/answer-collector.ts'
 import { fetchFrom, withImages } from '../../core/tasks/chat/images.ts'
-import { CollectedAnswer } from '../../core/tasks/collected-answer.ts'
-import type { Prepared } from '../../core/tasks/prepared.ts'
+import type { Prepared } from '../../core/tasks/engine-request.ts'
 import { ask } from '../../core/tasks/protocols/ask.ts'
 import { openShortened } from '../../core/tasks/protocols/open-shortened.ts'
 import { withMembers } from '../../core/tasks/protocols/stream-options.ts'
@@ -199,7 +199,7 @@ async function collect(
   const maxBytes = answerBound(answerFormat, config.limits)
   const collected =
     asStream !== undefined && isStreamable(answerFormat)
-      ? new CollectedAnswer(answerFormat, maxBytes, throughput.meter(lease.modelId))
+      ? new AnswerCollector(answerFormat, maxBytes, throughput.meter(lease.modelId))
       : undefined
   const used = (usage: Usage) => throughput.used(lease.modelId, collected?.uncounted(usage) ?? usage)
   try {

@@ -6,7 +6,7 @@ import type { Feature } from '../../models/model.ts'
 import { ChatRequest, type ChatResponse } from '../../schemas/chat.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
-import type { Prepared, Shaped } from '../prepared.ts'
+import type { Prepared, Shaped } from '../engine-request.ts'
 import {
   engineFault,
   parseAnswer,

@@ -5,7 +5,7 @@ import { failureOf } from '../../schemas/issues.ts'
 import { base64Of, normalize, typedVector } from '../../schemas/typed-vector.ts'
 import { EmbeddingsRequest, type VectorType } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
-import type { Prepared, Shaped } from '../prepared.ts'
+import type { Prepared, Shaped } from '../engine-request.ts'
 import { engineFault, parseAnswer, usageOf } from '../protocols/answer.ts'
 import type { TaskName } from '../task.ts'
 

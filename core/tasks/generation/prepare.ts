@@ -9,7 +9,7 @@ import type { Resolution } from '../../schemas/resolution.ts'
 import { type GenerationTask, isVideoTask, mediaFor, operationOf } from '../../schemas/task.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { ModelFacts } from '../task.ts'
-import { defaultedInputs, fieldsOf, type SetInputs } from './defaulted.ts'
+import { defaultedInputs, fieldsOf, type SetInputs } from './input-defaults.ts'
 import { type GenerationRequest, generationRequests, maxFrames, otherNames, presets } from './request.ts'
 import { defaultResolutions, imageSize, rounded, type Size, sizeOf } from './size.ts'
 

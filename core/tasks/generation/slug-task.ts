@@ -4,14 +4,14 @@ import type { PredictionInput } from '../prediction.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import { isSeeded } from '../sampling.ts'
 import type { GenerationTaskRecord, Path } from '../task.ts'
-import { withoutDefaulted } from './defaulted.ts'
 import { expansionFaults, fillInputs } from './fill-inputs.ts'
-import { GeneratedImages, GeneratedVideo } from './generated.ts'
-import { linked } from './linked.ts'
+import { withoutDefaulted } from './input-defaults.ts'
 import { imageMetering, videoMetering } from './metering.ts'
 import { prepareGeneration, sizeFaults } from './prepare.ts'
 import { generationRequests, otherNames } from './request.ts'
 import { type GenerationResult, resultOf } from './result.ts'
+import { linked } from './result-links.ts'
+import { GeneratedImages, GeneratedVideo } from './result-schema.ts'
 
 const mediaField = /^(image|mask|video|audio)(_url)?$/
 

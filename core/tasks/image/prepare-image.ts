@@ -1,6 +1,6 @@
 import { failureOf } from '../../schemas/issues.ts'
 import { type GenerationTask, generationTaskOf, type ImageTask, operationOf } from '../../schemas/task.ts'
-import { defaultedInputs, fieldsOf, type SetInputs } from '../generation/defaulted.ts'
+import { defaultedInputs, fieldsOf, type SetInputs } from '../generation/input-defaults.ts'
 import {
   defaultSize,
   drawnSeed,

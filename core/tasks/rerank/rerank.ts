@@ -5,7 +5,7 @@ import type { EngineTraits } from '../../models/engine-traits.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import { RerankRequest, type RerankResponse } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
-import type { Prepared, Shaped } from '../prepared.ts'
+import type { Prepared, Shaped } from '../engine-request.ts'
 import { engineFault, parseAnswer, score, sigmoid, usageOf } from '../protocols/answer.ts'
 import type { TaskName } from '../task.ts'
 

@@ -25,7 +25,7 @@ import type { Reload } from '../../../core/models/reload.ts'
 import type { Responses } from '../../../core/responses/responses.ts'
 import type { SteadyTime } from '../../../core/steady-time.ts'
 import type { SwapSet } from '../../../core/swap-set.ts'
-import type { Preparing } from '../../../core/tasks/preparing.ts'
+import type { Preparation } from '../../../core/tasks/preparation.ts'
 import type { Conversion } from '../../../core/tasks/speech/conversion.ts'
 import type { Webhooks } from '../../../core/webhooks/webhooks.ts'
 import type { Executions } from '../../../core/workflows/executions.ts'
@@ -69,7 +69,7 @@ export interface Owners {
   workflows: Workflows
   batches: Batches
   webhooks: Webhooks
-  cpu: Cpu & Preparing & ResultLookup
+  cpu: Cpu & Preparation & ResultLookup
   conversion: Conversion
   media: Media
   files: Files

@@ -71,7 +71,7 @@ export const taskRoutes = ({ registry }: Pick<Owners, 'registry'>) => [
             form: {
               panel: form.panel,
               hidden_fields: [...form.hidden],
-              more_fields: optionalFirst.filter(name => !form.first.includes(name)),
+              more_fields: optionalFirst.filter(name => name in (input.properties ?? {}) && !form.first.includes(name)),
             },
             models: usable.filter(model => model.tasks.includes(id)).map(model => model.id),
             input_schema: { ...input },

@@ -4,8 +4,8 @@ import { type InputPageQuery, inputPage } from '../dialects/responses/input-page
 import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
+import type { AnswerFormat, Prepared, Shaped } from './engine-request.ts'
 import { type AnswerForm, type PrepareOptions, prepare, shape } from './prepare.ts'
-import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 import type { taskWork } from './task-work.ts'
 import { showsCompression } from './transcription/transcription.ts'
 
@@ -19,7 +19,7 @@ const fewSegments = (answers: readonly Buffer[], answerFormat: AnswerFormat): bo
  * Runs `prepare` and `shape` in the event loop if the work is small, else in a thread. Both return a value in the first
  * case and a promise in the second.
  */
-export function openPreparing({ calling }: Pick<Cpu, 'calling'>) {
+export function openPreparation({ calling }: Pick<Cpu, 'calling'>) {
   const call = calling<typeof taskWork>()
 
   return {
@@ -48,4 +48,4 @@ export function openPreparing({ calling }: Pick<Cpu, 'calling'>) {
     },
   }
 }
-export type Preparing = ReturnType<typeof openPreparing>
+export type Preparation = ReturnType<typeof openPreparation>

@@ -29,7 +29,7 @@ type Chunk = Record<'id' | 'created' | 'system_fingerprint' | 'usage', unknown> 
  * A whole answer that the engine sends as a stream. Engines report usage in the events of a stream, but only at the end of
  * a whole answer: a caller who disconnects before the end would not be billed.
  */
-export class CollectedAnswer {
+export class AnswerCollector {
   /** Set if the answer of the engine is invalid; not set if the engine or the connection failed. */
   fault: Failure | undefined
   readonly #answerFormat: StreamAnswerFormat

@@ -3,8 +3,8 @@ import { AbortSource } from '../../../core/abort-source.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { EngineTraits } from '../../../core/models/engine-traits.ts'
 import type { EngineCall, EngineListener, Lease } from '../../../core/models/fleet.ts'
+import { AnswerCollector } from '../../../core/tasks/answer-collector.ts'
 import { prepareChat } from '../../../core/tasks/chat/chat-completion.ts'
-import { CollectedAnswer } from '../../../core/tasks/collected-answer.ts'
 import { prepareCompletion } from '../../../core/tasks/completion/completion.ts'
 import { withMembers } from '../../../core/tasks/protocols/stream-options.ts'
 import { catalogOf } from './_catalog.ts'
@@ -62,7 +62,7 @@ const usage = (prompt_tokens: number, completion_tokens: number) => ({ usage: { 
 const begun = (most = 1_000) => {
   const { seen, lease } = engine()
   const meter = { output: 0 }
-  const answer = new CollectedAnswer(answerFormat, most, meter)
+  const answer = new AnswerCollector(answerFormat, most, meter)
   const leaving = new AbortSource()
   const asked = answer.ask(lease, '/v1/chat/completions', '{}', leaving)
   // The rejection is checked below.

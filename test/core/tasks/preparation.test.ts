@@ -1,12 +1,12 @@
 import { afterAll, expect, test } from 'vitest'
 import { openCpu } from '../../../core/cpu/cpu.ts'
+import type { Prepared } from '../../../core/tasks/engine-request.ts'
+import { openPreparation } from '../../../core/tasks/preparation.ts'
 import { prepare } from '../../../core/tasks/prepare.ts'
-import type { Prepared } from '../../../core/tasks/prepared.ts'
-import { openPreparing } from '../../../core/tasks/preparing.ts'
 import { catalogOf } from './_catalog.ts'
 
 const threads = openCpu({ threads: 1 })
-const cpu = openPreparing(threads)
+const cpu = openPreparation(threads)
 afterAll(() => threads.close())
 const bounds = { depth: 64, keys: 10_000 }
 const catalog = catalogOf()
