@@ -35,7 +35,7 @@ export type SpeechTask = (typeof speechTasks)[number]
  * Image tasks of the OpenAI-compatible API. Requests of them become requests of the tasks below /slug, so engines do not
  * implement them and the configuration need not list them.
  */
-export const imageTasks = ['std/image-generation', 'std/image-edit'] as const
+const imageTasks = ['std/image-generation', 'std/image-edit'] as const
 export type ImageTask = (typeof imageTasks)[number]
 
 /** All tasks. The names are the task types of the specification. */

@@ -56,7 +56,7 @@ export function resultText({ day, dimensions, sums }: UsageResult): string {
  * Quotes a cell by RFC 4180. A cell that a spreadsheet would run as a formula gets an apostrophe before it: names of
  * models come from files of others.
  */
-export function csvCell(value: string | number): string {
+function csvCell(value: string | number): string {
   if (typeof value === 'number') return String(value)
   const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe

@@ -4,7 +4,7 @@ import { growingCommands } from './commands.ts'
 import { type Connection, meaningOf } from './database.ts'
 
 /** How long a caller should wait when the disk is full, milliseconds. */
-export const fullRetryMs = 5000
+const fullRetryMs = 5000
 
 export const diskFull: SentFailure = {
   code: 'disk_full',

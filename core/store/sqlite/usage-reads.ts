@@ -58,7 +58,7 @@ const nextMonth = (start: number): number => {
 }
 
 /** The end of a bucket, Unix seconds, excluded. */
-export const bucketEnd = (start: number, width: UsageQuery['width']): number =>
+const bucketEnd = (start: number, width: UsageQuery['width']): number =>
   width === 'month' ? nextMonth(start) : start + { '1m': 60, '1h': 3600, '1d': daySeconds }[width]
 
 /** The first boundary from `at` on. */

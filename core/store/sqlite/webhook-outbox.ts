@@ -28,7 +28,7 @@ interface Receiver {
 }
 
 /** Deliveries of one URL and object are sent in order; a URL's host is what bounds its concurrent requests. */
-export const targetOf = (organizationId: string, url: string): string => `${organizationId} ${new URL(url).origin}`
+const targetOf = (organizationId: string, url: string): string => `${organizationId} ${new URL(url).origin}`
 
 /**
  * Inserts the deliveries of an event, in the transaction of the event: no crash can lose one or make it twice. Events of

@@ -10,7 +10,7 @@ import type { FromWriter, ThreadStart, ToWriter } from './protocol.ts'
 import { addUp, type UsageByModel } from './usage-totals.ts'
 
 /** How many commands of new work may wait. Work in progress may use as many again, so that new work cannot block it. */
-export const maxQueued = 10_000
+const maxQueued = 10_000
 /** How many characters their texts may hold together. */
 const maxQueuedText = 256 << 20
 /** How many answers are delivered in one event loop turn: their callers' work takes about half a millisecond. */
