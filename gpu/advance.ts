@@ -73,7 +73,7 @@ export function nextStep(
 }
 
 /** Start time of the longest wait for the model, for a slot or for a load; null when nothing waits for it. */
-export function waitingSince({ loadWaiters }: ModelState, demand: Demand | undefined, now: number): number | null {
+function waitingSince({ loadWaiters }: ModelState, demand: Demand | undefined, now: number): number | null {
   const load = loadWaiters[0]?.since ?? null
   if (!demand) return load
   const queued = now - demand.oldestWaitMs
