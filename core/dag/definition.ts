@@ -106,7 +106,7 @@ export const Dag = z
   .meta({ id: 'Dag', description: 'The graph of a workflow: a directed graph without cycles.' })
 export type Dag = z.output<typeof Dag>
 
-export const parameterTypes = [
+const parameterTypes = [
   'string',
   'number',
   'integer',

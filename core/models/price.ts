@@ -94,9 +94,6 @@ const priceFields = {
 export const Price = z.strictObject(priceFields)
 export type Price = z.output<typeof Price>
 
-/** A model whose work costs nothing. */
-export const free: Price = {}
-
 /** Millionths of the currency unit for a million of each measure, as whole numbers. */
 interface Rates {
   perMillion: readonly (readonly [Measure, number])[]

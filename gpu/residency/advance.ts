@@ -83,7 +83,7 @@ export function nextStep(
  * Start time of the longest wait for the model, for a slot or for a load; null when nothing waits for it. An eviction
  * starts the wait anew, so that models with long queues take turns with all others.
  */
-export function waitingSince(
+function waitingSince(
   { loadWaiters, evictedAt }: ModelState,
   demand: Demand | undefined,
   now: number,

@@ -145,7 +145,7 @@ export function freeResident(state: ModelState): Resident | undefined {
   return best
 }
 
-export const readyResident = (state: ModelState): Resident | undefined =>
+const readyResident = (state: ModelState): Resident | undefined =>
   state.residents.find(resident => resident.state === 'ready' && resident.draining !== 'unload')
 
 /** How many engines there are fewer than `replicas.min`. */
@@ -155,11 +155,11 @@ export const shortage = (state: ModelState): number =>
     : Math.max(0, state.model.replicas.min - liveResidents(state).length)
 
 /** Its engine that is starting. */
-export const loading = (state: ModelState): Resident | undefined =>
+const loading = (state: ModelState): Resident | undefined =>
   state.residents.find(resident => resident.state === 'starting')
 
 /** Expected milliseconds until the last waiting request gets a slot; null before the first load or request. */
-export function etaOf(state: ModelState, demand: Demand | undefined, now: number): number | null {
+function etaOf(state: ModelState, demand: Demand | undefined, now: number): number | null {
   const starting = loading(state)
   if (starting) return untilReady(state.durations, now - starting.startedAt)
   const slots = liveResidents(state).reduce((sum, resident) => sum + resident.slots, 0)

@@ -176,5 +176,5 @@ const names = (occupants: readonly Occupant[]): string =>
   [...new Set(occupants.map(other => `'${other.modelId}'`))].join(' and ') || 'another model'
 
 /** Formats bytes for a sentence, in MiB or GiB. */
-export const formatBytes = (bytes: number): string =>
+const formatBytes = (bytes: number): string =>
   bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`

@@ -28,12 +28,14 @@ export function apiParts(api: object): string[] {
   ]
 }
 
-export const headText = (head: Json, { version: _, ...info }: Json, tags: Json[]): string =>
-  [
+export function headText(head: Json, info: Json, tags: Json[]): string {
+  const about = Object.fromEntries(Object.entries(info).filter(([name]) => name !== 'version'))
+  return [
     `api${rest(head)}`,
-    `info${rest(info)}`,
+    `info${rest(about)}`,
     ...tags.map(({ name, ...more }) => `tag ${JSON.stringify(name)}${rest(more)}`),
   ].join('\n')
+}
 
 /** Components of which there is a text of their own; security schemes and what may come later is written as JSON. */
 const components: Record<string, (name: string, component: Json) => string[]> = {

@@ -19,7 +19,7 @@ const refused = (param: string, what: string): Failure =>
   new Failure('unsupported_parameter', `'${param}' is ${what}.`, { param })
 
 /** Returns the failure for a type of block that has no place there. */
-export const unknownBlock = (type: string, param: string): Failure =>
+const unknownBlock = (type: string, param: string): Failure =>
   refused(
     param,
     `a block of the type '${type}', which is not supported here. Server tools are not run: define tools of your own`,

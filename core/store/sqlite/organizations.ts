@@ -56,7 +56,7 @@ export interface OrganizationRow extends OrganizationLimitsRow {
   deleted_name: string | null
 }
 
-export const organizationOf = (row: OrganizationRow): Organization => ({
+const organizationOf = (row: OrganizationRow): Organization => ({
   id: row.id,
   name: row.deleted_name ?? row.name,
   plan: row.plan,

@@ -149,7 +149,7 @@ function checkTogether(request: ChatRequest): void {
 }
 
 /** Everything the request uses beyond plain text messages, with the parameter to name when the engine lacks it. */
-export function usedFeatures(request: ChatRequest): [Feature, string][] {
+function usedFeatures(request: ChatRequest): [Feature, string][] {
   const used: [Feature, string][] = []
   const use = (when: unknown, feature: Feature, param: string = feature) => when && used.push([feature, param])
   use(request.tools?.length, 'tools')

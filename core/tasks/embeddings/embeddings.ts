@@ -157,7 +157,7 @@ function vectorOf(value: unknown): Float32Array {
 }
 
 /** Returns the first `size` numbers, scaled to length 1 (Matryoshka). Throws Failure if the vector has fewer. */
-export function cut(vector: Float32Array, size: number, modelId: string): Float32Array {
+function cut(vector: Float32Array, size: number, modelId: string): Float32Array {
   if (size > vector.length)
     throw new Failure('invalid_value', `'dimensions' must be at most ${vector.length}, the size of '${modelId}'.`, {
       param: 'dimensions',

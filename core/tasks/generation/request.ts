@@ -129,7 +129,7 @@ const strength = z.number().min(0).max(1).nullish().meta({
   description: 'How far the output may differ from the input image; 0 keeps it. Default: 0.8, with a mask 1.',
 })
 
-export const TextToImageRequest = z
+const TextToImageRequest = z
   .object({
     prompt,
     ...common,
@@ -138,7 +138,7 @@ export const TextToImageRequest = z
     ...imageFields,
   })
   .meta({ id: 'TextToImageRequest', description: 'Images from a text.' })
-export const ImageToImageRequest = z
+const ImageToImageRequest = z
   .object({
     prompt,
     image_url: imageUrl,
@@ -149,7 +149,7 @@ export const ImageToImageRequest = z
     ...imageFields,
   })
   .meta({ id: 'ImageToImageRequest', description: 'Images from an image and a text.' })
-export const InpaintingRequest = z
+const InpaintingRequest = z
   .object({
     prompt,
     image_url: imageUrl,
@@ -161,13 +161,13 @@ export const InpaintingRequest = z
     ...imageFields,
   })
   .meta({ id: 'InpaintingRequest', description: 'Images in which a masked area is created anew.' })
-export const TextToVideoRequest = z
+const TextToVideoRequest = z
   .object({ prompt, ...common, ...sizeFields, aspect_ratio: aspectRatio('16:9'), ...videoFields })
   .meta({ id: 'TextToVideoRequest', description: 'A video from a text.' })
-export const ImageToVideoRequest = z
+const ImageToVideoRequest = z
   .object({ prompt, image_url: imageUrl, ...common, ...sizeFields, aspect_ratio: aspectRatioOrAuto, ...videoFields })
   .meta({ id: 'ImageToVideoRequest', description: 'A video from an image and a text.' })
-export const SpeechToVideoRequest = z
+const SpeechToVideoRequest = z
   .object({
     prompt,
     image_url: imageUrl,
@@ -178,7 +178,7 @@ export const SpeechToVideoRequest = z
     ...videoFields,
   })
   .meta({ id: 'SpeechToVideoRequest', description: 'A video of a person who speaks, from an image and audio.' })
-export const VideoInterpolationRequest = z
+const VideoInterpolationRequest = z
   .object({
     prompt: prompt.nullish().meta({ description: 'Not used; kept with the result.' }),
     video_url: media('The video that gets more frames. Its size and length stay.'),
