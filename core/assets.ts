@@ -109,7 +109,7 @@ export function workerPath(name: keyof typeof threads): string | URL {
 }
 
 /** Returns the argument of `new Worker`. The executable reads the code of a thread from itself, never from disk. */
-export function threadEntry(name: keyof typeof threads): string | URL {
+function threadEntry(name: keyof typeof threads): string | URL {
   if (form === 'source') return join(root, threads[name])
   if (form === 'built') return join(dist, `${name}.cjs`)
   return new URL(`data:text/javascript,${encodeURIComponent(threadStart(`${name}.cjs`))}`)

@@ -39,7 +39,7 @@ function increment(): boolean {
   return false
 }
 
-export const idPrefixes = [
+const idPrefixes = [
   'org',
   'user',
   'tok',

@@ -25,7 +25,7 @@ interface Origin {
  * Returns the steady time at the boot of the machine. It keeps its first value until the machine is booted again. After
  * a boot it is computed from the wall clock, because nothing else is known.
  */
-export function originOf({ bootId, uptimeMs, wallMs }: MachineTime, stored: Origin | undefined): number {
+function originOf({ bootId, uptimeMs, wallMs }: MachineTime, stored: Origin | undefined): number {
   return stored !== undefined && stored.bootId === bootId ? stored.at : wallMs - uptimeMs
 }
 

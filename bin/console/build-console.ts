@@ -17,7 +17,7 @@ export interface ConsoleFile {
   inputs: string[]
 }
 
-export const consoleFolder = join(root, 'server/console/app')
+const consoleFolder = join(root, 'server/console/app')
 const contentType: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css' }
 
 /**

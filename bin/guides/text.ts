@@ -6,7 +6,7 @@ import type { Page } from './pages.ts'
 import { drawTable } from './text-table.ts'
 
 /** Columns of the terminal that the text is made for. */
-export const columns = 80
+const columns = 80
 
 type Look = (text: string) => string
 const sequence =

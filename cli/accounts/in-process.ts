@@ -16,18 +16,18 @@ import { SwapSet } from '../../core/swap-set.ts'
 import { webhookRules } from '../../core/webhooks/endpoint-rules.ts'
 import { openEndpoints } from '../../core/webhooks/endpoints.ts'
 import { openMessages } from '../../core/webhooks/webhooks.ts'
-import { auditRoutes } from '../../server/api/audit.ts'
-import { memberRoutes } from '../../server/api/members.ts'
-import { organizationRoutes } from '../../server/api/organizations.ts'
-import { tokenRoutes } from '../../server/api/tokens.ts'
-import { usageRoutes } from '../../server/api/usage.ts'
-import { webhookDeliveryRoutes } from '../../server/api/webhook-deliveries.ts'
-import { webhookSecretRoutes } from '../../server/api/webhook-secrets.ts'
-import { webhookRoutes } from '../../server/api/webhooks.ts'
-import { answerFailure, type CallEvent, dispatch, endCall } from '../../server/dispatch.ts'
-import { openHttpApp } from '../../server/http-app.ts'
-import type { Owners } from '../../server/owners.ts'
-import { openStreamLimits } from '../../server/stream-limits.ts'
+import { answerFailure, type CallEvent, dispatch, endCall } from '../../server/http/dispatch.ts'
+import { openHttpApp } from '../../server/http/http-app.ts'
+import type { Owners } from '../../server/http/request/owners.ts'
+import { openStreamLimits } from '../../server/http/streams/stream-limits.ts'
+import { auditRoutes } from '../../server/surfaces/native/audit.ts'
+import { memberRoutes } from '../../server/surfaces/native/members.ts'
+import { organizationRoutes } from '../../server/surfaces/native/organizations.ts'
+import { tokenRoutes } from '../../server/surfaces/native/tokens.ts'
+import { usageRoutes } from '../../server/surfaces/native/usage.ts'
+import { webhookDeliveryRoutes } from '../../server/surfaces/native/webhook-deliveries.ts'
+import { webhookSecretRoutes } from '../../server/surfaces/native/webhook-secrets.ts'
+import { webhookRoutes } from '../../server/surfaces/native/webhooks.ts'
 import { type Client, clientOf } from '../client/client.ts'
 import { type Installation, openInstallation } from './installation.ts'
 
@@ -54,7 +54,8 @@ export async function openInProcess(dataDir: string): Promise<{ client: Client; 
       ],
       begin: (req, res) => ({ req, res, params: {}, call: undefined }),
       handle: (route, event) => dispatch(route, event, options),
-      onError: (thrown, event) => answerFailure(thrown, event, owners.log),
+      explain: () => undefined,
+      onError: (thrown, event) => answerFailure(thrown, event, { log: owners.log, errorsBelow: () => undefined }),
       end: event => endCall(event, options),
     })
     const server = createServer((req, res) => app.answer(req, res))

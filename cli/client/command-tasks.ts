@@ -1,12 +1,7 @@
 import type { Task } from '../../core/schemas/task.ts'
+import { taskTable } from '../../core/schemas/task-table.ts'
 
 /** The task that a model must support for each command. */
-export const commandTasks = {
-  run: 'std/chat-completion',
-  chat: 'std/chat-completion',
-  embed: 'std/embeddings',
-  rerank: 'std/rerank',
-  image: 'std/image-generation',
-  speak: 'std/audio-speech',
-  transcribe: 'std/audio-transcription',
-} as const satisfies Record<string, Task>
+export const commandTasks = Object.fromEntries(
+  Object.entries(taskTable).flatMap(([id, row]) => ('commands' in row ? row.commands.map(name => [name, id]) : [])),
+) as Record<'run' | 'chat' | 'embed' | 'rerank' | 'image' | 'speak' | 'transcribe', Task>

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
+import { operationOf } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
 import { promptOf } from '../chat/prompt.ts'
 import { openClient } from '../client/client.ts'
@@ -63,7 +64,7 @@ export function define(command: Command, terminal: Terminal): void {
           `There is no model and no slug '${printable(model)}' that makes videos. ${closest === undefined ? '' : `Did you mean '${closest}'? `}${names.length > 0 ? `Available: ${names.slice(0, 8).join(', ')}.` : 'No model here does. See: infer model list'}`,
         )
       }
-      if (allFormats && !Object.hasOwn(generationRequests[target.task].shape, 'aspect_ratio'))
+      if (allFormats && !Object.hasOwn(generationRequests[operationOf(target.task)].shape, 'aspect_ratio'))
         throw usage(`${nameOf(target.task)} keeps the aspect ratio of its input. Remove --all-formats.`)
       await generate(terminal, {
         target,

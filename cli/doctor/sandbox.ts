@@ -14,7 +14,7 @@ const advice =
   'Install bubblewrap (or util-linux) and allow user namespaces, or run infer as root. In a container, allow them there.'
 
 /**
- * Reports the sandbox level of each model, and what the level does not stop. A level that the configuration requires
+ * Reports the sandbox level of each model, and the limits of the level. A level that the configuration requires
  * and that cannot be enforced is `broken`, because the model is unavailable. Pure.
  */
 export function checkSandbox(support: SandboxSupport, models: readonly SandboxedModel[]): Finding {
@@ -29,14 +29,14 @@ export function checkSandbox(support: SandboxSupport, models: readonly Sandboxed
   if (support.tool === null)
     return warning(
       name,
-      `no sandbox works here (${support.why}). Nothing keeps engines from ${notStopped.none}`,
+      `no sandbox works here (${support.why}). Engines can do what the user who runs infer can do, including reading the database and the keys`,
       advice,
     )
   const inForce = (level: SandboxLevel) =>
     models.filter(model => effectiveLevel(model.level, support).level === level).map(({ id }) => id)
   const levels = (['strict', 'files', 'none'] as const).flatMap(level => {
     const ids = inForce(level)
-    return ids.length === 0 ? [] : [`'${level}' for ${ids.join(', ')} does not stop ${notStopped[level]}`]
+    return ids.length === 0 ? [] : [`'${level}' applies to ${ids.join(', ')}: it does not ${notStopped[level]}`]
   })
   const { userNamespace, ownProc, network } = support.tool
   const remarks = [

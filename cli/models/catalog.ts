@@ -1,12 +1,13 @@
 import type { Command } from 'commander'
 import { Option } from 'commander'
 import { dataDirectory, hostEnvironment } from '../../core/config.ts'
+import { engineFacts } from '../../core/models/engine-facts.ts'
 import { behindProxy } from '../../core/models/hub/proxy.ts'
 import { hubSettings } from '../../core/models/hub/settings.ts'
 import { type CatalogKind, type CatalogModel, catalogKinds } from '../../core/models/model-catalog/catalog-model.ts'
 import { findCatalogModel, modelCatalog, nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
 import { didYouMean } from '../../core/nearest.ts'
-import { weightBytes } from '../../gpu/catalog-shape.ts'
+import { weightBytes } from '../../gpu/estimate/catalog-shape.ts'
 import { exitCodes, usage } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
@@ -134,7 +135,7 @@ function showDetail(model: CatalogModel, choice: BuildChoice, machine: MachineFa
       const fit = fitOf(model, build, machine)
       return [
         `  ${build.engine ?? '-'}`,
-        build.quantization ?? (build.engine === 'vllm' ? 'BF16' : '-'),
+        build.quantization ?? (engineFacts(build.engine).reads === 'repository' ? 'BF16' : '-'),
         buildSize(model, { build }),
         build.package ? `PyPI ${build.package.name}` : `hf:${build.repository}`,
         paintByGrade(fit.grade, printable(fit.text), terminal),

@@ -1,6 +1,6 @@
 import { preferredQuantizations } from '../../core/models/hub/choose.ts'
 import type { CatalogBuild, CatalogModel } from '../../core/models/model-catalog/catalog-model.ts'
-import { weightBytes } from '../../gpu/catalog-shape.ts'
+import { weightBytes } from '../../gpu/estimate/catalog-shape.ts'
 import { type Fit, fitOf, grades, type MachineFacts } from './catalog-fit.ts'
 
 /** The build of a catalog model for this machine. */
@@ -46,7 +46,7 @@ export function chooseBuild(
   })
   if (choices.filter(({ build }) => build.engine === first.build.engine).length === 1)
     return choose(first, 'the only one in the catalog for this engine.')
-  if (rivals.length === 1) return choose(first, 'the only one that fits this machine best.')
+  if (rivals.length === 1) return choose(first, 'no other quantization fits this machine as well.')
   if (first.fit.grade !== 'gpu')
     return choose(
       usual[0]!,

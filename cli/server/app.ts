@@ -33,7 +33,7 @@ import { openResponses } from '../../core/responses/responses.ts'
 import { openSteadyTime } from '../../core/steady-time.ts'
 import { type Store, scopes, type Usage } from '../../core/store/store.ts'
 import { openGenerationRunner } from '../../core/tasks/generation/run.ts'
-import { openPreparing } from '../../core/tasks/preparing.ts'
+import { openPreparation } from '../../core/tasks/preparation.ts'
 import { openTaskRunner } from '../../core/tasks/run.ts'
 import { openTextRunner } from '../../core/tasks/run-text.ts'
 import { openConversion } from '../../core/tasks/speech/conversion.ts'
@@ -50,13 +50,13 @@ import { openWorkflows } from '../../core/workflows/workflows.ts'
 import { openFleet } from '../../gpu/fleet.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { probeMachine } from '../../gpu/probe-machine.ts'
-import { openHistory } from '../../server/history.ts'
-import { openMetrics } from '../../server/metrics.ts'
+import { openStreams } from '../../server/http/streams/streams.ts'
+import { openHistory } from '../../server/metrics/history.ts'
+import { openMetrics } from '../../server/metrics/metrics.ts'
+import { openThroughput } from '../../server/metrics/throughput.ts'
+import { openTimings } from '../../server/metrics/timings.ts'
 import { openServer } from '../../server/server.ts'
-import { openBatchEndpoints } from '../../server/std/batch-endpoints.ts'
-import { openStreams } from '../../server/std/streams.ts'
-import { openThroughput } from '../../server/throughput.ts'
-import { openTimings } from '../../server/timings.ts'
+import { openBatchEndpoints } from '../../server/surfaces/openai/batch-endpoints.ts'
 import { openWebhookBodies } from '../../server/webhook-bodies.ts'
 import { removeServerFile, writeServerFile } from '../client/server-file.ts'
 import { linkOf } from './console-link.ts'
@@ -155,7 +155,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const reload = openReload({ path, config: file, check: traitsOf, registry, plans, fleet, log })
   const threads = openCpu()
   // The threads run cli/cpu-worker.ts.
-  const cpu = { ...threads, ...openPreparing(threads), ...openResultLookup(threads) }
+  const cpu = { ...threads, ...openPreparation(threads), ...openResultLookup(threads) }
   const throughput = openThroughput()
   const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
   const media = openMedia({ config, store, files, cpu, ffmpeg, log })

@@ -1,9 +1,10 @@
+import { Failure } from '../../core/failure.ts'
 import type { DeliveryStatus } from '../../core/store/store.ts'
 import type { DeliveryView, WebhookView } from '../../core/webhooks/webhook-view.ts'
 import { openAccountClient, organizationFor } from '../accounts/account-client.ts'
 import { allPages } from '../accounts/pages.ts'
 import { type Client, dataOf } from '../client/client.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { refused, usage } from '../terminal/exit-codes.ts'
 
 export interface WebhookChange {
   name?: string | undefined
@@ -39,12 +40,12 @@ export async function openWebhookClient(client: Client, idOrName: string | undef
         return { ...page, entries: page.webhooks }
       }),
     update: async (id: string, body: WebhookChange): Promise<WebhookView> =>
-      (await dataOf(api.PATCH('/api/webhooks/{id}', { ...of(id), body }))).webhook,
-    remove: (id: string) => api.DELETE('/api/webhooks/{id}', of(id)),
+      (await endpoint(id, dataOf(api.PATCH('/api/webhooks/{id}', { ...of(id), body })))).webhook,
+    remove: (id: string) => endpoint(id, api.DELETE('/api/webhooks/{id}', of(id))),
     rotate: (id: string, overlapMs: number) =>
-      dataOf(api.POST('/api/webhooks/{id}/rotate', { ...of(id), body: overlap(overlapMs) })),
+      endpoint(id, dataOf(api.POST('/api/webhooks/{id}/rotate', { ...of(id), body: overlap(overlapMs) }))),
     test: (id: string, event_type: string) =>
-      dataOf(api.POST('/api/webhooks/{id}/test', { ...of(id), body: { event_type } })),
+      endpoint(id, dataOf(api.POST('/api/webhooks/{id}/test', { ...of(id), body: { event_type } }))),
     /** Newest first; of one endpoint or of the organization. */
     deliveries: (filter: {
       endpointId: string | undefined
@@ -55,11 +56,9 @@ export async function openWebhookClient(client: Client, idOrName: string | undef
         async (after, limit) => {
           const { endpointId: id, status } = filter
           const query = { limit, status, after }
-          const page = await dataOf(
-            id === undefined
-              ? api.GET('/api/webhook-deliveries', { params: { query } })
-              : api.GET('/api/webhooks/{id}/deliveries', { params: { path: { id }, query } }),
-          )
+          const page = await (id === undefined
+            ? dataOf(api.GET('/api/webhook-deliveries', { params: { query } }))
+            : endpoint(id, dataOf(api.GET('/api/webhooks/{id}/deliveries', { params: { path: { id }, query } }))))
           return { ...page, entries: page.deliveries }
         },
         filter.limit,
@@ -67,7 +66,8 @@ export async function openWebhookClient(client: Client, idOrName: string | undef
       ),
     async redeliver(delivery: string): Promise<DeliveryView> {
       const params = { path: { delivery } }
-      return (await dataOf(api.POST('/api/webhook-deliveries/{delivery}/redeliver', { params }))).delivery
+      const sent = dataOf(api.POST('/api/webhook-deliveries/{delivery}/redeliver', { params }))
+      return (await orAbsent(sent, `There is no delivery '${delivery}' here. See: infer webhook deliveries`)).delivery
     },
     /** The secret that signs the webhooks of requests. */
     secret: () => dataOf(api.GET('/api/organizations/{organization}/webhook-secret', secretPath)),
@@ -81,6 +81,15 @@ export async function openWebhookClient(client: Client, idOrName: string | undef
   }
 }
 export type WebhookClient = Awaited<ReturnType<typeof openWebhookClient>>
+
+const endpoint = <T>(id: string, call: Promise<T>): Promise<T> =>
+  orAbsent(call, `There is no webhook endpoint '${id}' here. See: infer webhook list`)
+
+/** Rejects with this sentence where the server knows no such thing, because it names the command that lists them. */
+const orAbsent = <T>(call: Promise<T>, sentence: string): Promise<T> =>
+  call.catch((thrown: unknown) => {
+    throw thrown instanceof Failure && thrown.code === 'not_found' ? refused('not_found', sentence) : thrown
+  })
 
 /** The organization of the token. Throws usage if another one is meant. */
 async function ownOrganization({ api }: Client, idOrName: string | undefined): Promise<string> {

@@ -83,7 +83,7 @@ export function openOrganizations({
     }
   }
 
-  /** Erases what is left of a deleted organization, in batches. Returns how many objects. */
+  /** Erases the remaining objects of a deleted organization, in batches. Returns their number. */
   async function erase(id: string): Promise<{ files: number; workflows: number }> {
     const erased = { files: 0, workflows: 0 }
     for (;;) {

@@ -45,7 +45,7 @@ export const Metadata = z
 const perMinute = (text: string) => z.int().min(1).max(1_000_000_000).nullable().describe(text)
 
 /** Rate limits of a token. */
-export const RateLimit = z
+const RateLimit = z
   .strictObject({
     api: perMinute('Most API requests per minute; null for no limit of its own.').default(null),
     jobs: perMinute('Most submissions of work per minute; null for no limit of its own.').default(null),

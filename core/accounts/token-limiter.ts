@@ -58,7 +58,7 @@ export function openTokenLimiter({
   return {
     /** What is left of the limits of the caller. */
     look: both,
-    /** Admits work of the caller, whose usage is told to `used` later. Throws Failure `rate_limit`. */
+    /** Admits work of the caller. Its usage is reported to `used` later. Throws Failure `rate_limit`. */
     admit(caller: LimitedCaller): void {
       const perOrganization = caller.limits.tokensPerMinute
       const perToken = caller.token.limits.tokensPerMinute ?? 0

@@ -24,7 +24,7 @@ type RawLine = FileLine | (Omit<FileLine, 'text'> & { text: null })
  * Yields the lines of a file from a position on. Empty lines are skipped, and the bytes of lines that are too long are not
  * kept.
  */
-export async function* linesOf(
+async function* linesOf(
   path: string,
   {
     offset = 0,

@@ -1,6 +1,8 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Admission, Requester } from '../admission/admission.ts'
 import type { Limits } from '../config.ts'
 import type { Cpu } from '../cpu/cpu.ts'
+import { Failure } from '../failure.ts'
 import type { Files } from '../files/files.ts'
 import { newId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
@@ -8,10 +10,41 @@ import type { Log } from '../log.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Region } from '../schemas/region.ts'
 import type { BatchKey, BatchRecord, NewBatch, Store } from '../store/store.ts'
-import type { Preparing } from '../tasks/preparing.ts'
+import type { Preparation } from '../tasks/preparation.ts'
 import type { BatchEndpoints } from './batch-endpoint.ts'
 import { openBatchSteps } from './batch-steps.ts'
-import { openLineSweep } from './line-sweep.ts'
+
+const sweptAtOnce = 500
+const sweepPauseMs = 100
+
+/** Deletes the line rows of batches that have ended, a few at a time, so that other work never waits for it. */
+function openLineSweep({ store, log }: { store: Pick<Store['batches'], 'sweep'>; log: Log }) {
+  const closed = new AbortController()
+  let running: Promise<void> | undefined
+
+  async function run(): Promise<void> {
+    try {
+      while (!closed.signal.aborted && (await store.sweep(sweptAtOnce)) > 0)
+        await delay(sweepPauseMs, undefined, { ref: false, signal: closed.signal })
+    } catch (thrown) {
+      if (closed.signal.aborted || Failure.from(thrown).retryable) return
+      log.error('Lines of ended batches could not be deleted', {}, thrown)
+    }
+  }
+
+  return {
+    /** Call it after a batch has ended. */
+    wake(): void {
+      running ??= run().finally(() => {
+        running = undefined
+      })
+    },
+    async close(): Promise<void> {
+      closed.abort()
+      await running
+    },
+  }
+}
 
 export interface BatchesOptions {
   store: Pick<Store, 'batches' | 'onCommitted'>
@@ -19,7 +52,7 @@ export interface BatchesOptions {
   admission: Pick<Admission, 'admit' | 'spentOut'>
   registry: Pick<Registry, 'find' | 'catalog'>
   files: Pick<Files, 'api' | 'pathOf'>
-  cpu: Pick<Cpu & Preparing, 'calling' | 'prepare'>
+  cpu: Pick<Cpu & Preparation, 'calling' | 'prepare'>
   endpoints: BatchEndpoints
   /** What admission needs to know of the token of a batch; undefined if it no longer exists. */
   requesterOf: (organizationId: string, tokenId: string, region: Region | undefined) => Promise<Requester | undefined>

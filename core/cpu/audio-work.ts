@@ -39,7 +39,7 @@ const headBytes = 64 << 10
 const maxDecoded = 8
 const rates = { min: 4_000, max: 384_000 }
 
-export const invalidAudio = (what: string): Failure => new Failure('invalid_audio', `The audio ${what}.`)
+const invalidAudio = (what: string): Failure => new Failure('invalid_audio', `The audio ${what}.`)
 
 /**
  * Decodes the audio file `from` to 16-bit samples in one channel and writes them to the new file `into`. Throws Failure

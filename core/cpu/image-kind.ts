@@ -1,5 +1,5 @@
 /** Image formats that can be decoded. */
-export const imageFormats = ['jpeg', 'png', 'webp'] as const
+const imageFormats = ['jpeg', 'png', 'webp'] as const
 export type ImageFormat = (typeof imageFormats)[number]
 
 /** The format of a file by its first bytes; its name does not matter. */

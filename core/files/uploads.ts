@@ -10,7 +10,7 @@ export const maxUploadBytes = 8 * 2 ** 30
 /** Maximum size of one part. */
 export const maxPartBytes = 64 << 20
 /** How long an upload can be completed. */
-export const uploadLifetimeMs = 3_600_000
+const uploadLifetimeMs = 3_600_000
 /** Most pending uploads of an organization, and most ended ones that are remembered in all. */
 const [maxPending, maxEnded] = [100, 1000]
 

@@ -47,7 +47,7 @@ export function openCalls({
 }) {
   const running = new Map<string, RunningCall>()
 
-  /** How many calls may wait for the model: while it is not loaded, as many more as it will have slots. */
+  /** The maximum number of calls that may wait for the model: `max_queue`, plus the planned slots while it is not loaded. */
   function maxWaiting({ id, max_queue }: Model): number {
     const { ready, planned } = fleet.slots(id)
     return max_queue + (ready > 0 ? 0 : planned)

@@ -3,10 +3,10 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Fleet, Lease } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
+import { rankAt } from '../store/rank.ts'
 import type { JobRecord, LogLine, Store, Usage, WaitingJob } from '../store/store.ts'
 import type { CommitEffects } from '../store/workflows.ts'
 import type { RunJob } from '../tasks/run-job.ts'
-import { openArrivals } from './arrivals.ts'
 import { openCalls } from './calls.ts'
 import { openDispatch } from './dispatch.ts'
 import { openDueTimer } from './due-timer.ts'
@@ -24,6 +24,18 @@ import { openSubmissions, shuttingDown } from './submissions.ts'
 import { openSweep } from './sweep.ts'
 import { openWaiters } from './waiters.ts'
 import { openWaitingCalls } from './waiting-calls.ts'
+
+/**
+ * Gives each job its rank: microseconds of its arrival, minus the head start of its priority. No two arrivals are
+ * equal, and none is before an earlier one, whatever happens to the clock while the server runs.
+ */
+function openArrivals(clock: { now(): number }): (priority: number) => number {
+  let last = 0
+  return priority => {
+    last = Math.max(last + 1, clock.now() * 1_000)
+    return rankAt(last, priority)
+  }
+}
 
 export interface JobsOptions {
   store: Store

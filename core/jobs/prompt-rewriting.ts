@@ -3,11 +3,11 @@ import type { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
 import type { Media, MediaSender } from '../media/media.ts'
 import type { Registry } from '../models/registry.ts'
-import { rewritingTask } from '../schemas/task.ts'
+import { conversationTask } from '../schemas/task.ts'
 import type { Usage } from '../store/store.ts'
 import { answerBound } from '../tasks/answer-bound.ts'
 import { withImages } from '../tasks/chat/images.ts'
-import type { Preparing } from '../tasks/preparing.ts'
+import type { Preparation } from '../tasks/preparation.ts'
 import { ask } from '../tasks/protocols/ask.ts'
 import { readRewrite } from '../tasks/rewriting/read-rewrite.ts'
 import { type RewriteOptions, rewriteRequest } from '../tasks/rewriting/rewrite-request.ts'
@@ -42,7 +42,7 @@ export function openPromptRewriting({
   instructions,
   used,
 }: {
-  cpu: Pick<Preparing, 'prepare' | 'shape'>
+  cpu: Pick<Preparation, 'prepare' | 'shape'>
   media: Pick<Media, 'imageDataUrl'>
   registry: Pick<Registry, 'catalog'>
   limits: Limits
@@ -68,7 +68,7 @@ export function openPromptRewriting({
       // An unknown model is refused by `prepare`.
       const request = entry ? rewriteRequest({ ...options, instructions }, entry) : { model: modelId }
       const body = Buffer.from(JSON.stringify(request))
-      const checked = await cpu.prepare(rewritingTask, body, catalog, limits)
+      const checked = await cpu.prepare(conversationTask, body, catalog, limits)
       const prepared = await withImages(checked, ({ value }) => media.imageDataUrl(sender, 'image_url', value))
       const { path, answerFormat } = prepared
       const { count, maxLength } = options

@@ -33,7 +33,7 @@ export function configValues(
       key,
       section: sections[section].title,
       meaning,
-      // Of plans the names: their figures are limits of organizations.
+      // For plans only the names are shown, because their figures are limits of organizations.
       value: inLine(key === 'plans' ? Object.keys(value as object) : writtenValue(value, about.unit ?? undefined)),
       absent,
       default: written,

@@ -4,7 +4,7 @@ import { type GgufContents, type GgufValue, parseGguf } from './gguf-format.ts'
 import { quantizations } from './gguf-types.ts'
 import { type DiffusionFile, diffusionGgufOf } from './recognition/diffusion-tensors.ts'
 
-export const poolingTypes = ['none', 'mean', 'cls', 'last', 'rank'] as const
+const poolingTypes = ['none', 'mean', 'cls', 'last', 'rank'] as const
 export type PoolingType = (typeof poolingTypes)[number]
 
 /** Properties of a GGUF model from its header. Null if the file does not have one. All sizes in bytes. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { tasksBy } from '../schemas/task.ts'
 import type { Measure, Usage } from '../usage.ts'
 
 const imageSize = /^[1-9]\d{0,4}x[1-9]\d{0,4}$/
@@ -24,7 +25,7 @@ const amount = (description: string, unit: string, example: number, absent = 'no
 const pricedBySize = {
   id: 'infer/demo',
   engine: 'demo',
-  tasks: ['slug/text-to-image'],
+  tasks: tasksBy('create-image'),
   price: { image_prices: [{ size: '1024x1024', quality: 'high', price: 0.08 }] },
 }
 
@@ -92,9 +93,6 @@ const priceFields = {
 /** Prices of a model, in currency units. An absent price is 0, unless its description says otherwise. */
 export const Price = z.strictObject(priceFields)
 export type Price = z.output<typeof Price>
-
-/** A model whose work costs nothing. */
-export const free: Price = {}
 
 /** Millionths of the currency unit for a million of each measure, as whole numbers. */
 interface Rates {

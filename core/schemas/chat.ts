@@ -52,7 +52,7 @@ const Content = z
   .union([z.string(), z.array(Part).min(1)])
   .describe('A text, or a list of parts: text, images, audio and files.')
 
-export const ToolCall = z
+const ToolCall = z
   .object({
     id: z.string().describe('Id of the call. The `tool` message with its result names it as `tool_call_id`.'),
     type: z.literal('function'),

@@ -11,7 +11,7 @@ export interface Actor {
   osUser: string | null
 }
 
-/** The actor of what nobody has requested. */
+/** The actor of changes that the server makes by itself. */
 export const theServer: Actor = { kind: 'server', tokenId: null, userId: null, address: null, osUser: null }
 
 /** The kinds of objects that administrative acts change. */

@@ -61,7 +61,7 @@ export interface NewBatch {
 }
 
 /** What the lines of a batch have used so far. */
-export interface BatchUsage {
+interface BatchUsage {
   inputTokens: number
   cachedTokens: number
   outputTokens: number

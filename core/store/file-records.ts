@@ -57,7 +57,7 @@ export interface ApiFilePage {
 }
 
 export const libraryKinds = ['image', 'video', 'audio'] as const
-export type LibraryKind = (typeof libraryKinds)[number]
+type LibraryKind = (typeof libraryKinds)[number]
 
 export interface NewLibraryItem {
   /** The id of its image, video or audio file. */

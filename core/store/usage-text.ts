@@ -46,7 +46,7 @@ export function usageSums(sums: readonly number[]): UsageSums {
 const dayText = (day: number): string => new Date(day * 1000).toISOString().slice(0, 10)
 
 /** A result as JSON text. */
-export function resultText({ day, dimensions, sums }: UsageResult): string {
+export function usageResultText({ day, dimensions, sums }: UsageResult): string {
   const groups = Object.fromEntries(usageDimensions.map(name => [name, dimensions[name] ?? null]))
   const at = day === null ? null : dayText(day)
   return JSON.stringify({ object: 'usage.result', ...groups, day: at, ...usageSums(sums) })
@@ -56,7 +56,7 @@ export function resultText({ day, dimensions, sums }: UsageResult): string {
  * Quotes a cell by RFC 4180. A cell that a spreadsheet would run as a formula gets an apostrophe before it: names of
  * models come from files of others.
  */
-export function csvCell(value: string | number): string {
+function csvCell(value: string | number): string {
   if (typeof value === 'number') return String(value)
   const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe

@@ -1,7 +1,7 @@
 import type { Actor } from './audit-records.ts'
 
 /** `standard`: the body and signature of Standard Webhooks. `fal`: those of fal. */
-export type WebhookForm = 'standard' | 'fal'
+type WebhookForm = 'standard' | 'fal'
 
 /** The webhook of one request: where the events of its job or execution are sent. */
 export interface RequestWebhook {

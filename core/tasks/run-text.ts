@@ -5,7 +5,7 @@ import type { Registry } from '../models/registry.ts'
 import { largeResultBytes } from '../store/store.ts'
 import { answerBound } from './answer-bound.ts'
 import { fetchFrom, withImages } from './chat/images.ts'
-import type { Preparing } from './preparing.ts'
+import type { Preparation } from './preparation.ts'
 import { ask } from './protocols/ask.ts'
 import { taskRecord } from './registry.ts'
 import type { RunJob, RunTask, TaskResult } from './run-job.ts'
@@ -18,7 +18,7 @@ export function openTextRunner({
   limits,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
-  cpu: Pick<Preparing, 'prepare' | 'shape'>
+  cpu: Pick<Preparation, 'prepare' | 'shape'>
   media: Pick<Media, 'imageDataUrl' | 'fileText'>
   limits: Limits
 }): RunTask {

@@ -1,5 +1,5 @@
 /** Bytes of the object in a message. A larger one is replaced by its id and URL. */
-export const maxObjectBytes = 20_000
+const maxObjectBytes = 20_000
 
 /** Returns the body of a message as JSON text; `data` is JSON text, `at` in epoch milliseconds. */
 export function messageText({ id, type, at, data }: { id: string; type: string; at: number; data: string }): string {

@@ -85,7 +85,7 @@ export function openMessages({
 }
 
 /** How many deliveries are counted at most, so that a scrape of the metrics stays cheap. */
-export const maxCounted = 10_000
+const maxCounted = 10_000
 
 /** Webhooks of the server: endpoints, webhooks of requests, and the loop that sends their deliveries. */
 export function openWebhooks(options: WebhooksOptions) {

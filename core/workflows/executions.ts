@@ -218,7 +218,7 @@ export type Executions = ReturnType<typeof openExecutions>
 const withoutModel: ReadonlySet<string> = new Set(['unknown_model', 'model_disabled'])
 
 /** Throws Failure `invalid_graph` if any diagnostic prevents execution. */
-export function requireRunnable(blocking: readonly Diagnostic[]): void {
+function requireRunnable(blocking: readonly Diagnostic[]): void {
   const [first] = blocking
   if (!first) return
   const others = blocking.length > 1 ? ` ${blocking.length - 1} more: see details.` : ''

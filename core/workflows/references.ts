@@ -1,7 +1,7 @@
 /**
  * A reference in the inputs of a node: `${input.topic}`, `${nodes.write.result.choices[0].message.content}`,
  * `${execution.id}`. A reference is data access, never code: own members only, no expressions. `$${` is a literal `${`.
- * Source of the grammar: the API contract, 2.1.
+ * Source of the grammar: the API contract, 2.1. This file imports nothing, because the console bundles it.
  */
 export interface Reference {
   /** The text between the braces, without surrounding spaces. */
@@ -36,40 +36,70 @@ export class ReferenceFault extends Error {
 const fault = (source: string, why: string, code?: ReferenceFault['code']): ReferenceFault =>
   new ReferenceFault(`\${${source.length > 80 ? `${source.slice(0, 80)}…` : source}}: ${why}`, code)
 
+/** A part of a text that is not plain: a reference, its fault, or for `$${` the text `${`. `end` is exclusive. */
+export interface TemplatePart {
+  start: number
+  end: number
+  content: Reference | ReferenceFault | string
+}
+
 /**
- * Splits a text into literal text and references. Linear in the length of any text: each `${` is read for at most 512
- * characters, and the first invalid reference ends the parsing, as does the 2,001st. Throws ReferenceFault.
+ * Finds the references and escapes of a text in order. After a fault it goes on, so that an editor can show the valid
+ * references of an unfinished text. Linear in the length of any text: each `${` is read for at most 512 characters, and
+ * the 2,001st ends the search with a fault.
  */
-export function parseTemplate(text: string): Template {
-  const parts: (string | Reference)[] = []
-  let kept = ''
-  let from = 0
+export function* templateParts(text: string): Generator<TemplatePart, void> {
+  let end = 0
   let references = 0
-  for (let at = text.indexOf('${'); at >= 0; at = text.indexOf('${', from)) {
-    if (text[at - 1] === '$' && at - 1 >= from) {
-      kept += `${text.slice(from, at - 1)}\${`
-      from = at + 2
+  for (let start = text.indexOf('${'); start >= 0; start = text.indexOf('${', end)) {
+    if (text[start - 1] === '$' && start - 1 >= end) {
+      end = start + 2
+      yield { start: start - 1, end, content: '${' }
       continue
     }
-    kept += text.slice(from, at)
-    const end = endOf(text, at + 2)
-    if (++references > maxReferences)
-      throw fault(text.slice(at + 2, end), `a text holds at most ${maxReferences} references, and this is one more.`)
-    if (kept !== '') parts.push(kept)
-    kept = ''
-    parts.push(parseReference(text.slice(at + 2, end).trim()))
-    from = end + 1
+    references++
+    let content: TemplatePart['content']
+    end = start + 2
+    try {
+      const close = closingBrace(text, end)
+      const source = text.slice(end, close).trim()
+      end = close + 1
+      if (references > maxReferences)
+        throw fault(source, `a text holds at most ${maxReferences} references, and this is one more.`)
+      content = parseReference(source)
+    } catch (thrown) {
+      if (!(thrown instanceof ReferenceFault)) throw thrown
+      content = thrown
+      if (references > maxReferences) return yield { start, end, content }
+    }
+    yield { start, end, content }
   }
-  kept += text.slice(from)
-  if (kept !== '') parts.push(kept)
+}
+
+/** Splits a text into literal text and references. Throws the first ReferenceFault. */
+export function parseTemplate(text: string): Template {
+  const parts: (string | Reference)[] = []
+  let literal = ''
+  let from = 0
+  for (const { start, end, content } of templateParts(text)) {
+    literal += text.slice(from, start)
+    from = end
+    if (content instanceof ReferenceFault) throw content
+    if (typeof content === 'string') literal += content
+    else {
+      if (literal !== '') parts.push(literal)
+      literal = ''
+      parts.push(content)
+    }
+  }
+  literal += text.slice(from)
+  if (literal !== '') parts.push(literal)
   return parts
 }
 
 /** The index of the closing brace; braces inside quotes do not count. */
-function endOf(text: string, from: number): number {
+function closingBrace(text: string, from: number): number {
   const last = Math.min(text.length, from + maxReferenceLength)
-  const first = text.indexOf('}', from)
-  if (first >= 0 && first < last && !/["']/.test(text.slice(from, first))) return first
   let quote = ''
   for (let at = from; at < last; at++) {
     const character = text[at]!
@@ -144,3 +174,19 @@ function readReference(source: string): Reference {
   if (rest.length === 0) throw fault(source, `it names no member of '${root}'.`)
   return { source, root: root as Reference['root'], path: rest }
 }
+
+/** The text of a path, such as `.choices[0]["a name"]`, as parseReference reads it after a root. */
+export const pathText = (path: readonly Segment[]): string =>
+  path
+    .map(step =>
+      typeof step === 'number'
+        ? `[${step}]`
+        : /^[A-Za-z_$][A-Za-z0-9_$-]*$/.test(step)
+          ? `.${step}`
+          : `["${step.replace(/["\\]/g, '\\$&')}"]`,
+    )
+    .join('')
+
+/** The text of a reference. */
+export const referenceText = (root: Reference['root'], path: readonly Segment[]): string =>
+  `\${${root}${pathText(path)}}`

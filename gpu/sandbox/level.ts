@@ -80,10 +80,10 @@ export function sandboxWarning(support: SandboxSupport): string | undefined {
     : 'Engines can reach the network: this machine cannot create a network namespace.'
 }
 
-/** What each level does not prevent, for users who choose a level. */
+/** The limits of each level, for users who choose one. Each text continues a sentence that begins with "it does not". */
 export const notStopped: Record<SandboxLevel, string> = {
-  strict: 'excessive use of CPU, memory, disk and GPU; bugs in the kernel and the GPU driver',
+  strict: 'limit the use of CPU, memory, disk and GPU, or protect against bugs in the kernel and the GPU driver',
   files:
-    'network access, including this server and other local services; reading programs and data outside of /etc, /home, /root, /run, /var and the data directory; excessive use of CPU, memory, disk and GPU; bugs in the kernel and the GPU driver',
-  none: 'anything that the user who runs infer may do, including reading the database and the keys',
+    'block the network, including this server and other local services, hide programs and data outside of /etc, /home, /root, /run, /var and the data directory, limit the use of CPU, memory, disk and GPU, or protect against bugs in the kernel and the GPU driver',
+  none: 'restrict engines: they can do what the user who runs infer can do, including reading the database and the keys',
 }

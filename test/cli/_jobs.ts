@@ -15,7 +15,7 @@ export const pictures = {
   slug: 'draw',
   slugs: { 'slug/text-to-image': 'draw/text-to-image', 'slug/inpainting': 'draw/inpainting' },
 }
-export const videos = {
+const videos = {
   model_id: 'demo/clip',
   tasks: ['slug/text-to-video'],
   status: 'cold',
@@ -23,7 +23,7 @@ export const videos = {
   slug: 'clip/fast',
   slugs: { 'slug/text-to-video': 'clip/fast' },
 }
-export const talker = {
+const talker = {
   model_id: 'tiny-chat',
   tasks: ['std/chat-completion'],
   status: 'warm',

@@ -95,7 +95,7 @@ export function openRequests({
 }
 
 /** Returns the Failure for an answer that is not 2xx. */
-export function refusalOf(
+function refusalOf(
   status: number,
   about: {
     /** The error code of the hub, from X-Error-Code. */

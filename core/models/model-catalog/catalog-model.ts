@@ -24,7 +24,7 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 const repository = z.string().regex(/^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/)
 
 /** The figures that memory depends on, as the model's configuration states them. */
-export const CatalogArchitecture = z.strictObject({
+const CatalogArchitecture = z.strictObject({
   /** `general.architecture` of the GGUF file. */
   name: z.string(),
   layers: count,

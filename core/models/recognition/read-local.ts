@@ -8,7 +8,7 @@ import { decidingFiles, recogniseFolder, recogniseVoiceFile } from './recognise-
 import type { Recognition } from './recognition.ts'
 import { isSafetensors, parseSafetensors } from './safetensors-header.ts'
 
-/** Limits of what is read of a folder. */
+/** Limits for reading a folder. */
 const maxJson = 4 << 20
 const maxEntries = 2000
 const maxDepth = 3

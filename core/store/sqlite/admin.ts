@@ -3,12 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Log, openLog } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
 import type { Store } from '../store.ts'
-import { assemble } from './assemble.ts'
 import { openDatabase } from './database.ts'
 import { type InstanceLock, pathsIn, prepareDirectory, takeInstanceLock } from './directory.ts'
-import { currentVersion, versionOf } from './migrations.ts'
+import { openMethods } from './methods.ts'
+import { currentVersion, schemaVersionOf } from './migrations.ts'
 import { openReader, type Reader } from './reader.ts'
-import { openResults } from './results.ts'
+import { openResultWriter } from './results.ts'
 import { startThread } from './thread.ts'
 import { openUsageThread } from './usage-thread.ts'
 import { openWriterThread } from './writer-thread.ts'
@@ -46,8 +46,8 @@ export async function openAdminStore(dataDir: string, log: Log = openLog('warn')
   opened.defer(() => usage.close())
   const open = opened.move()
   // The server, or the next one, erases the results of the jobs that this command removes.
-  const results = openResults({ folder, onFull: () => {} })
-  return assemble({ writer, reader, usage, results, database, close: () => open.disposeAsync() })
+  const results = openResultWriter({ folder, onFull: () => {} })
+  return openMethods({ writer, reader, usage, results, database, close: () => open.disposeAsync() })
 }
 
 /** The instance lock, held while creating or migrating; undefined if there is nothing to do. */
@@ -75,7 +75,7 @@ function schemaOf(dataDir: string): number {
   try {
     const connection = openDatabase(pathsIn(dataDir).database, { readonly: true })
     try {
-      return versionOf(connection)
+      return schemaVersionOf(connection)
     } finally {
       connection.close()
     }

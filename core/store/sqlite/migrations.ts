@@ -40,7 +40,7 @@ export const migrations: readonly Migration[] = [
 export const currentVersion = migrations.at(-1)!.version
 
 /** `PRAGMA user_version`: 0 before the first migration. */
-export const versionOf = (connection: Connection): number =>
+export const schemaVersionOf = (connection: Connection): number =>
   connection.pragma('user_version', { simple: true }) as number
 
 /**
@@ -48,7 +48,7 @@ export const versionOf = (connection: Connection): number =>
  * infer has migrated, whose columns it would not fill.
  */
 export function refuseForeign(connection: Connection, path: string, known = currentVersion): void {
-  const version = versionOf(connection)
+  const version = schemaVersionOf(connection)
   const owner = connection.pragma('application_id', { simple: true })
   const empty = connection.prepare('SELECT count(*) FROM sqlite_schema').pluck().get() === 0
   if (owner !== applicationId && !empty)
@@ -69,7 +69,7 @@ export function migrate(
   connection: Connection,
   { backup, steps = migrations }: { backup: (from: number) => void; steps?: readonly Migration[] },
 ): number | null {
-  const found = versionOf(connection)
+  const found = schemaVersionOf(connection)
   const due = steps.filter(step => step.version > found)
   if (due.length === 0) return null
   if (found > 0) backup(found)
@@ -77,7 +77,7 @@ export function migrate(
     connection.exec('BEGIN IMMEDIATE')
     try {
       // Two programs may start at the same time: the second one finds the work done.
-      if (versionOf(connection) < version) {
+      if (schemaVersionOf(connection) < version) {
         connection.exec(sql)
         connection.pragma(`application_id = ${applicationId}`)
         connection.pragma(`user_version = ${version}`)

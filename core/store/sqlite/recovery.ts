@@ -1,6 +1,6 @@
 import type { Connection } from './database.ts'
-import { type EndingRow, endingColumns, errorOf, openEnd, type WriteContext } from './job-end.ts'
-import { memoryOf } from './write-context.ts'
+import { type EndingRow, endingColumns, jobErrorOf, openEnd } from './job-end.ts'
+import { memoryOf, type WriteContext } from './write-context.ts'
 
 /** A job that was running at this many unclean exits of the server is not tried again. */
 export const maxCrashes = 5
@@ -36,10 +36,10 @@ export function recoverJobs(
         count.run(row.number)
         if (row.crashes + 1 < maxCrashes) {
           requeue.run(at, row.number)
-          events.addRetry(row, at, errorOf('worker_crashed', row.attempt, stopped))
+          events.addRetry(row, at, jobErrorOf('worker_crashed', row.attempt, stopped))
           if (row.execution !== null && row.node !== null)
             flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })
-        } else end(row, { status: 'failed', at, error: errorOf('worker_crashed', row.attempt, sentence) })
+        } else end(row, { status: 'failed', at, error: jobErrorOf('worker_crashed', row.attempt, sentence) })
       }
       jobCounts.moveOpen('processing', 'pending', interrupted.length - exhausted.length)
       memoryOf(context).write()

@@ -4,7 +4,7 @@ import { open, rename, rm, statfs } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import type { Log } from '../../log.ts'
 
-export interface SpaceOptions {
+interface SpaceOptions {
   directory: string
   ballast: string
   minFreeBytes: number
@@ -13,7 +13,7 @@ export interface SpaceOptions {
 }
 
 /** What the disk allows: everything, no new work (`low`), or only finishing running work (`full`). */
-export type DiskState = 'enough' | 'low' | 'full'
+type DiskState = 'enough' | 'low' | 'full'
 
 export interface Space {
   room(): DiskState

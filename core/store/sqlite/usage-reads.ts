@@ -1,7 +1,7 @@
 import type { UsageCursor, UsageDimension, UsagePage, UsageQuery } from '../usage-records.ts'
-import { csvRow, resultText, type UsageResult, usageSums } from '../usage-text.ts'
+import { csvRow, type UsageResult, usageResultText, usageSums } from '../usage-text.ts'
 import type { Connection } from './database.ts'
-import { detailDimensions, ledgerSums, monthOf, sumColumns, type UsageDetail } from './usage-totals.ts'
+import { detailDimensions, ledgerSums, monthStartOf, sumColumns, type UsageDetail } from './usage-totals.ts'
 
 const daySeconds = 86_400
 
@@ -58,7 +58,7 @@ const nextMonth = (start: number): number => {
 }
 
 /** The end of a bucket, Unix seconds, excluded. */
-export const bucketEnd = (start: number, width: UsageQuery['width']): number =>
+const bucketEnd = (start: number, width: UsageQuery['width']): number =>
   width === 'month' ? nextMonth(start) : start + { '1m': 60, '1h': 3600, '1d': daySeconds }[width]
 
 /** The first boundary from `at` on. */
@@ -76,8 +76,8 @@ function totalSources({ from, to, width, only }: UsageQuery): Source[] {
   )
   const lastDay = Math.max(firstDay, dayOf(to))
   // Only the full detail has months: a year of the others is few rows.
-  const firstMonth = detail === 'full' ? Math.min(lastDay, roundUp(firstDay, monthOf, nextMonth)) : lastDay
-  const lastMonth = Math.max(firstMonth, monthOf(lastDay))
+  const firstMonth = detail === 'full' ? Math.min(lastDay, roundUp(firstDay, monthStartOf, nextMonth)) : lastDay
+  const lastMonth = Math.max(firstMonth, monthStartOf(lastDay))
   const all: Source[] = [
     { table: 'usage_hours', detail: 'full', from, to: firstDay },
     { table: 'usage_days', detail, from: firstDay, to: firstMonth },
@@ -193,7 +193,7 @@ export function usageReads(connection: Connection) {
               .join('')
           : `[${buckets
               .map(({ start, results: of }) => {
-                const rows = of.map(resultText).join(',')
+                const rows = of.map(usageResultText).join(',')
                 return `{"object":"bucket","start_time":${start},"end_time":${bucketEnd(start, query.width)},"results":[${rows}]}`
               })
               .join(',')}]`

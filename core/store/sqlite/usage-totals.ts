@@ -73,7 +73,7 @@ const valuesOf = (kind: JobRecord['kind'], job: FinishedJob): number[] => [
 const startOf = (at: number, seconds: number): number => Math.floor(at / 1000 / seconds) * seconds
 
 /** Unix seconds at which the calendar month in UTC began. */
-export const monthOf = (seconds: number): number => {
+export const monthStartOf = (seconds: number): number => {
   const date = new Date(seconds * 1000)
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth()) / 1000
 }
@@ -210,7 +210,7 @@ export function openUsageTotals(connection: Connection) {
         addRow(days, full, day, values)
         addRow(days, idsOf(organizationId, 'model', key), day, values)
         addRow(days, idsOf(organizationId, 'token', key), day, values)
-        addRow(months, full, monthOf(start), values)
+        addRow(months, full, monthStartOf(start), values)
       }
       for (const { series, start, key, values } of days.values()) addDay.run(series, start, key, ...values)
       for (const { series, start, key, values } of months.values()) addMonth.run(series, start, key, ...values)

@@ -4,11 +4,11 @@ import { StoreRefusal } from '../refusal.ts'
 import { type Connection, openDatabase } from './database.ts'
 import { pathsIn } from './directory.ts'
 import { brokenLinks } from './ledger.ts'
-import { refuseForeign, versionOf } from './migrations.ts'
+import { refuseForeign, schemaVersionOf } from './migrations.ts'
 import { spendContradictions } from './spend.ts'
 
 /** The ledger rows of a calendar month in UTC, by the time at which their work ended. */
-export interface LedgerMonth {
+interface LedgerMonth {
   /** First millisecond of the month. */
   start: number
   rows: number
@@ -16,7 +16,7 @@ export interface LedgerMonth {
   cost: number
 }
 
-export interface LedgerReport {
+interface LedgerReport {
   rows: number
   /** Oldest first. */
   months: LedgerMonth[]
@@ -47,7 +47,7 @@ export function verifyLedger(dataDir: string, onRow: (rows: number) => void = ()
       months.set(start, { start, rows: month.rows + 1, cost: month.cost + cost })
       onRow(++report.rows)
     })
-    if (versionOf(connection) >= 4) report.findings.push(...spendContradictions(connection))
+    if (schemaVersionOf(connection) >= 4) report.findings.push(...spendContradictions(connection))
   } catch (thrown) {
     if (thrown instanceof StoreRefusal) throw thrown
     report.findings.push(`The ledger cannot be read: ${(thrown as Error).message}.`)

@@ -28,7 +28,7 @@ interface Receiver {
 }
 
 /** Deliveries of one URL and object are sent in order; a URL's host is what bounds its concurrent requests. */
-export const targetOf = (organizationId: string, url: string): string => `${organizationId} ${new URL(url).origin}`
+const deliveryTargetOf = (organizationId: string, url: string): string => `${organizationId} ${new URL(url).origin}`
 
 /**
  * Inserts the deliveries of an event, in the transaction of the event: no crash can lose one or make it twice. Events of
@@ -92,7 +92,7 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
   function ownOf(organizationId: string, webhook: string | null | undefined): Receiver[] {
     if (webhook == null) return []
     const { url, eventTypes, form, origin } = JSON.parse(webhook) as RequestWebhook
-    return [{ target: targetOf(organizationId, url), endpointId: null, url, form, origin, eventTypes }]
+    return [{ target: deliveryTargetOf(organizationId, url), endpointId: null, url, form, origin, eventTypes }]
   }
 
   function deliver(event: StoredEvent, type: string, object: string, subject: DeliverySubject, to: Receiver[]): void {

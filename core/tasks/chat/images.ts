@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import type { Media, MediaSender } from '../../media/media.ts'
 import type { ChatRequest } from '../../schemas/chat.ts'
-import type { ImageReference, Prepared } from '../prepared.ts'
+import type { ImageReference, Prepared } from '../engine-request.ts'
 import { afterReplacement } from './truncation.ts'
 
 /** Maximum images of one request that are fetched; more can be sent as data: URLs. */

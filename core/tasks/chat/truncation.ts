@@ -85,13 +85,13 @@ export const afterReplacement = (droppable: Droppable, at: number, added: number
   })),
 })
 
-/** After so many refusals everything is left out that can be. */
+/** After this many refusals all removable messages are removed. */
 const maxAttempts = 5
 
 /**
- * Returns a function that gives the body without its oldest messages after the engine has refused it as too long, each
- * time without more of them; undefined when nothing is left to leave out, or for another failure. How much is left out
- * follows from the counts of the engine, with room for the answer; without counts it is half of what is left.
+ * Returns a function that shortens the body after the engine has refused it as too long: each call removes more of the
+ * oldest messages. It returns undefined if nothing more can be removed, or for another failure. The number removed is
+ * computed from the token counts of the engine and leaves room for the answer; without counts it is half of the rest.
  */
 export function shortener(body: string | Uint8Array, { units, tokens, answerTokens }: Droppable) {
   let attempts = 0

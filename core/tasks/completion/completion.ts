@@ -5,7 +5,7 @@ import type { Feature } from '../../models/model.ts'
 import { CompletionRequest, type CompletionResponse } from '../../schemas/completion.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
-import type { Prepared, Shaped } from '../prepared.ts'
+import type { Prepared, Shaped } from '../engine-request.ts'
 import { engineFault, parseAnswer, secondOf, tokenCount, usageBody, usageObject, usageOf } from '../protocols/answer.ts'
 import { finishReason } from '../protocols/finish-reason.ts'
 import { completionLogprobs } from '../protocols/logprobs.ts'
@@ -16,7 +16,7 @@ import type { TaskName } from '../task.ts'
 export const completion = { id: 'std/completion', title: 'completions' } as const satisfies TaskName
 
 export interface CompletionAnswerFormat {
-  task: 'std/completion'
+  task: typeof completion.id
   modelId: string
   includeUsage: boolean
   /** Choices for each prompt of one request to the engine. */
@@ -63,12 +63,12 @@ export function prepareCompletion(raw: unknown, catalog: Catalog): Prepared {
   const calls = promptLists ? [request.prompt] : prompts
   return {
     modelId: entry.id,
-    path: entry.traits.routes['std/completion']!.path,
+    path: entry.traits.routes.complete!.path,
     bodies: calls.map(prompt => JSON.stringify({ ...body, prompt })),
     stream,
     ...(asStream === undefined ? {} : { asStream }),
     answerFormat: {
-      task: 'std/completion',
+      task: completion.id,
       modelId: entry.id,
       includeUsage: request.stream_options?.include_usage === true,
       choices: request.n ?? 1,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { resolutions } from '../../schemas/resolution.ts'
-import type { GenerationTask } from '../../schemas/task.ts'
+import type { Operation } from '../../schemas/task.ts'
 import { imageSizes } from './size.ts'
 
 /**
@@ -129,7 +129,7 @@ const strength = z.number().min(0).max(1).nullish().meta({
   description: 'How far the output may differ from the input image; 0 keeps it. Default: 0.8, with a mask 1.',
 })
 
-export const TextToImageRequest = z
+const TextToImageRequest = z
   .object({
     prompt,
     ...common,
@@ -138,7 +138,7 @@ export const TextToImageRequest = z
     ...imageFields,
   })
   .meta({ id: 'TextToImageRequest', description: 'Images from a text.' })
-export const ImageToImageRequest = z
+const ImageToImageRequest = z
   .object({
     prompt,
     image_url: imageUrl,
@@ -149,7 +149,7 @@ export const ImageToImageRequest = z
     ...imageFields,
   })
   .meta({ id: 'ImageToImageRequest', description: 'Images from an image and a text.' })
-export const InpaintingRequest = z
+const InpaintingRequest = z
   .object({
     prompt,
     image_url: imageUrl,
@@ -161,13 +161,13 @@ export const InpaintingRequest = z
     ...imageFields,
   })
   .meta({ id: 'InpaintingRequest', description: 'Images in which a masked area is created anew.' })
-export const TextToVideoRequest = z
+const TextToVideoRequest = z
   .object({ prompt, ...common, ...sizeFields, aspect_ratio: aspectRatio('16:9'), ...videoFields })
   .meta({ id: 'TextToVideoRequest', description: 'A video from a text.' })
-export const ImageToVideoRequest = z
+const ImageToVideoRequest = z
   .object({ prompt, image_url: imageUrl, ...common, ...sizeFields, aspect_ratio: aspectRatioOrAuto, ...videoFields })
   .meta({ id: 'ImageToVideoRequest', description: 'A video from an image and a text.' })
-export const SpeechToVideoRequest = z
+const SpeechToVideoRequest = z
   .object({
     prompt,
     image_url: imageUrl,
@@ -178,7 +178,7 @@ export const SpeechToVideoRequest = z
     ...videoFields,
   })
   .meta({ id: 'SpeechToVideoRequest', description: 'A video of a person who speaks, from an image and audio.' })
-export const VideoInterpolationRequest = z
+const VideoInterpolationRequest = z
   .object({
     prompt: prompt.nullish().meta({ description: 'Not used; kept with the result.' }),
     video_url: media('The video that gets more frames. Its size and length stay.'),
@@ -190,15 +190,16 @@ export const VideoInterpolationRequest = z
   })
   .meta({ id: 'VideoInterpolationRequest', description: 'A video with more frames per second.' })
 
+/** The request of each task, by what an engine does for it. */
 export const generationRequests = {
-  'slug/text-to-image': TextToImageRequest,
-  'slug/image-to-image': ImageToImageRequest,
-  'slug/inpainting': InpaintingRequest,
-  'slug/text-to-video': TextToVideoRequest,
-  'slug/image-to-video': ImageToVideoRequest,
-  'slug/speech-to-video': SpeechToVideoRequest,
-  'slug/video-interpolation': VideoInterpolationRequest,
-} as const satisfies Record<GenerationTask, z.ZodType>
+  'create-image': TextToImageRequest,
+  'edit-image': ImageToImageRequest,
+  inpaint: InpaintingRequest,
+  'create-video': TextToVideoRequest,
+  'animate-image': ImageToVideoRequest,
+  'animate-speech': SpeechToVideoRequest,
+  interpolate: VideoInterpolationRequest,
+} as const satisfies Partial<Record<Operation, z.ZodType>>
 
 /** A validated request of any task. A field that the task does not have is absent. */
 export type GenerationRequest = { prompt?: string | null } & Partial<

@@ -1,5 +1,5 @@
-import { linkedFile } from '../generation/linked.ts'
 import type { ResultFile } from '../generation/result.ts'
+import { linkedFile } from '../generation/result-links.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { Completed } from '../protocols/infer-generation.ts'
 import type { Link } from '../task.ts'

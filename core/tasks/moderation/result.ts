@@ -13,7 +13,7 @@ const seen: ReadonlySet<ModerationCategory> = new Set([
 ])
 
 /** From this score on, content is of a category. */
-export const threshold = 0.5
+const threshold = 0.5
 
 const each = <Value>(value: (category: ModerationCategory) => Value): Record<ModerationCategory, Value> =>
   Object.fromEntries(moderationCategories.map(category => [category, value(category)])) as Record<

@@ -108,7 +108,7 @@ const callerCode = (code: string | number | null): FailureCode | undefined =>
     : undefined
 
 /** Returns our code for the status and error message of an engine. */
-export function codeOf(status: number, words: EngineError): FailureCode {
+function codeOf(status: number, words: EngineError): FailureCode {
   const text = `${words.code ?? ''} ${words.type} ${words.message}`
   if ((status === 400 || status === 413 || status === 422) && tooLong.test(text)) return 'context_length_exceeded'
   if (status === 413) return 'payload_too_large'

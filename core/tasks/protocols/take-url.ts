@@ -7,7 +7,7 @@ import { workerError } from './infer-generation.ts'
 import type { Download } from './protocol.ts'
 
 /** Bytes of one file. The output limit of the server applies when the file is stored. */
-export const maxFileBytes = 2 ** 31
+const maxFileBytes = 2 ** 31
 
 interface Target {
   folder: string

@@ -5,7 +5,7 @@ import { failureOf } from '../../schemas/issues.ts'
 import { ScoreRequest, type ScoreResponse } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import { vectorsOf } from '../embeddings/embeddings.ts'
-import type { Prepared, Shaped } from '../prepared.ts'
+import type { Prepared, Shaped } from '../engine-request.ts'
 import { engineFault, parseAnswer, score as scoreOf, sigmoid, usageOf } from '../protocols/answer.ts'
 import { documentFields, probability, scoresOf } from '../rerank/rerank.ts'
 import type { TaskName } from '../task.ts'
@@ -17,7 +17,7 @@ export const score = { id: 'std/score', title: 'scoring' } as const satisfies Ta
 const maxRepeated = 4 << 20
 
 export interface ScoreAnswerFormat {
-  task: 'std/score'
+  task: typeof score.id
   modelId: string
   pairs: number
   by: 'score' | 'rerank' | 'embeddings'
@@ -61,7 +61,7 @@ export function prepareScore(raw: unknown, catalog: Catalog): Prepared {
     bodies: bodies.map(body => JSON.stringify(body)),
     stream: false,
     answerFormat: {
-      task: 'std/score',
+      task: score.id,
       modelId: entry.id,
       pairs,
       by,
@@ -73,10 +73,7 @@ export function prepareScore(raw: unknown, catalog: Catalog): Prepared {
 }
 
 function pathFor({ id, traits }: CatalogEntry): string {
-  const path =
-    traits.routes[
-      traits.scoreBy === 'score' ? 'std/score' : traits.scoreBy === 'rerank' ? 'std/rerank' : 'std/embeddings'
-    ]?.path
+  const path = traits.routes[traits.scoreBy === 'embeddings' ? 'embed' : traits.scoreBy]?.path
   if (!path)
     throw new Failure('unsupported_task', `The engine of '${id}' has no way to score pairs.`, { param: 'model' })
   return path

@@ -3,7 +3,7 @@ import { Failure } from '../../failure.ts'
 import type { Media } from '../../media/media.ts'
 import type { Registry } from '../../models/registry.ts'
 import { largeResultBytes } from '../../store/store.ts'
-import type { Preparing } from '../preparing.ts'
+import type { Preparation } from '../preparation.ts'
 import { audioProtocol } from '../protocols/protocols.ts'
 import { taskRecord } from '../registry.ts'
 import type { RunJob, RunTask, TaskResult } from '../run-job.ts'
@@ -18,7 +18,7 @@ export function openTranscriptionRunner({
   limits,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
-  cpu: Pick<Preparing, 'shape'>
+  cpu: Pick<Preparation, 'shape'>
   media: Pick<Media, 'decodeAudio' | 'samples'>
   limits: Pick<Limits, 'engine_answer'>
 }): RunTask {

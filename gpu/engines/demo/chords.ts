@@ -29,7 +29,7 @@ export const openAiVoices: Readonly<Record<string, string>> = Object.fromEntries
 export const sampleRate = 24_000
 
 /** Speed limits: faster tones would be too short to distinguish. */
-export const speeds = { min: 0.5, max: 2 }
+const speeds = { min: 0.5, max: 2 }
 
 /** Milliseconds of a chord at speed 1. */
 const chordMs = 30

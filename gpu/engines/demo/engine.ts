@@ -24,7 +24,7 @@ export interface DemoEngineSettings extends ListenAddress {
 }
 
 /** Maximum step time: with a longer one the engine would seem to hang. */
-export const longestStepMs = 60_000
+const longestStepMs = 60_000
 
 /** JSON Lines: one message per line. */
 const lines: StreamForm = {

@@ -90,7 +90,7 @@ export const inpainting: Draw = async work => {
   })
 }
 
-export const sizeOf = ({ inputs: { width, height } }: Work) => ({ width, height })
+const sizeOf = ({ inputs: { width, height } }: Work) => ({ width, height })
 
 export function captionOf(
   { inputs, log }: Work,

@@ -37,7 +37,7 @@ export const useOf: Record<BackendName, Exclude<GpuUse, 'auto'>> = {
 }
 
 /** The command that installs the builds. */
-export const installation = (name: BackendName, folder: string, version: string): string =>
+const installation = (name: BackendName, folder: string, version: string): string =>
   `npm install --no-save --prefix ${folder} ${packagesOf[name].map(one => `${one}@${version}`).join(' ')}`
 
 /** How a trial ended. */

@@ -55,4 +55,4 @@ export async function openGeneration(
  * Minimum number of common tokens for copying them from another slot. A copy moves the memory of the whole slot;
  * computing one token takes as long as moving several hundred.
  */
-export const minCopyTokens = (context: number): number => Math.max(16, Math.ceil(context / 256))
+const minCopyTokens = (context: number): number => Math.max(16, Math.ceil(context / 256))

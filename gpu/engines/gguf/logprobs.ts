@@ -24,7 +24,7 @@ const never = -9999
  * Log probabilities from logits: `pairs` holds token, logit, token, logit…, first the `top` likeliest, best first, and
  * among all of them `token`; `weight` is the sum of e^(logit − largest logit) over the vocabulary.
  */
-export function logprobsOf(
+function logprobsOf(
   pairs: readonly number[],
   weight: number,
   token: number,

@@ -69,7 +69,7 @@ export async function loadModel(
 }
 
 /** Starts llama.cpp with the given backend; `auto` leaves the choice to node-llama-cpp. */
-export function startLlama(
+function startLlama(
   library: NodeLlamaCpp,
   { gpu, threads }: { gpu: GpuUse; threads: number },
   log: Log,

@@ -66,7 +66,7 @@ export async function prepareSlot(
 }
 
 /** Removes all but the first `kept` tokens, or everything if the model's memory cannot remove a part. */
-export function shorten(context: NativeContext, slot: Slot, kept: number, window: number): void {
+function shorten(context: NativeContext, slot: Slot, kept: number, window: number): void {
   if (kept === slot.tokens.length) return
   const { sequence } = slot
   const cut = kept > 0 && context.removeTokenCellsFromSequence(sequence, kept, -1)

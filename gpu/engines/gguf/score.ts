@@ -21,7 +21,7 @@ export interface Text {
 }
 
 /** The pairs of a request: 1↔1, 1↔N, N↔1 or N↔N. Throws Failure for anything else. */
-export function pairsOf(request: ScoreRequest): [Text, Text][] {
+function pairsOf(request: ScoreRequest): [Text, Text][] {
   const names = sideNames.find(([one, two]) => request[one] != null && request[two] != null)
   if (!names)
     throw new Failure(

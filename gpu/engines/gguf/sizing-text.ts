@@ -70,5 +70,5 @@ function greatest(low: number, high: number, holds: (value: number) => boolean):
 }
 
 /** Formats bytes for a sentence. */
-export const bytesText = (bytes: number): string =>
+const bytesText = (bytes: number): string =>
   bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`

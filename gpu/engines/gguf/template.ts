@@ -132,7 +132,7 @@ function adapted(
 }
 
 /** A message's text: parts are joined by line breaks. Throws Failure `unsupported_parameter` for other parts. */
-export function contentOf(message: Message, at: number): string | null {
+function contentOf(message: Message, at: number): string | null {
   const { content } = message
   if (content === null || content === undefined || typeof content === 'string') return content ?? null
   return content

@@ -45,7 +45,7 @@ test.each([
   ['llama-3.3-70b', rtx4090, 'gguf', 'Q4_K_M', 'split', 'the only one'],
   // No GPU.
   ['qwen3-4b-2507', laptop, 'gguf', 'Q4_K_M', 'processor', 'a smaller file answers faster'],
-  ['qwen3-14b', laptop, 'gguf', 'Q4_K_M', 'slow', 'the only one'],
+  ['qwen3-14b', laptop, 'gguf', 'Q4_K_M', 'slow', 'no other quantization'],
   ['qwen3-32b', tiny, 'gguf', 'Q4_K_M', 'no', 'the usual one'],
   ['nomic-embed-v1.5', laptop, 'gguf', 'Q8_0', 'processor', 'a smaller file answers faster'],
   // Weights of a whole pipeline, with its text encoders.

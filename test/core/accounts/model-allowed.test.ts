@@ -9,6 +9,8 @@ test.each([
   [['qwen*'], 'qwen3-8b', true],
   [['*/tiny-*'], 'infer/tiny-chat', true],
   [['*/tiny-*'], 'tiny-chat', false],
+  [['qwen/*-chat'], 'qwen/3-chat', true],
+  [['qwen/*-chat'], 'qwen/3-base', false],
   [['a*a'], 'a', false],
   [['a*b*c'], 'a-b-c', true],
   [['a*b*c'], 'a-c-b', false],

@@ -17,7 +17,7 @@ export interface ArrayParts {
  * and arrays that end early. Authors of such a schema mean a tuple, so a tuple is generated, unless `items` or
  * `minItems` say otherwise.
  */
-export function lengthsOf(shape: Shape): { min: number; max: number } {
+function lengthsOf(shape: Shape): { min: number; max: number } {
   const { prefixLength, itemsGiven, maxItems } = shape
   const min = shape.minItems ?? Math.min(prefixLength, maxItems)
   return { min, max: prefixLength > 0 && !itemsGiven ? Math.min(maxItems, Math.max(prefixLength, min)) : maxItems }

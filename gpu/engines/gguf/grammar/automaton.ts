@@ -131,7 +131,7 @@ export function accepts(automaton: Automaton, characters: string): boolean {
 export const acceptsNothing = (automaton: Automaton): boolean => !automaton.some(({ ends }) => ends)
 
 /** Returns an automaton that is a tree of the names; `at` has the state in which each name ends. */
-export function treeOf(names: readonly string[]): { tree: Automaton; at: ReadonlyMap<string, number> } {
+function treeOf(names: readonly string[]): { tree: Automaton; at: ReadonlyMap<string, number> } {
   const states: { moves: { over: Ranges; to: number }[]; ends: boolean }[] = [{ moves: [], ends: false }]
   const at = new Map<string, number>()
   for (const name of names) {

@@ -50,7 +50,7 @@ export function unsigned(from: number, to: number): Sequence[] {
 const fullLengths = (to: number) => (/^9+$/.test(String(to)) ? String(to).length : String(to).length - 1)
 
 /** Returns the digit strings from `low` to `high`, which have the same length. */
-export function between(low: string, high: string): Sequence[] {
+function between(low: string, high: string): Sequence[] {
   if (low === '') return [[]]
   const rest = low.length - 1
   const [first, last] = [Number(low[0]), Number(high[0])]

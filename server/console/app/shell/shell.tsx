@@ -1,14 +1,38 @@
 import { Keyboard, LogOut, Menu, Monitor, Moon, Sun, X } from 'lucide-react'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
+import { startLive, useLiveState } from '../api/live.ts'
 import { useSession } from '../api/session.ts'
-import { IconButton } from '../components/button.tsx'
+import { Button, IconButton } from '../components/button.tsx'
+import { Notice } from '../components/notice.tsx'
 import { pages } from '../pages.ts'
 import { shellText } from '../text/shell.ts'
 import { keepFocus } from './kept-focus.ts'
-import { OfflineNotice } from './offline-notice.tsx'
 import { Shortcuts } from './shortcuts.tsx'
 import { useTheme } from './theme.ts'
+
+/** Milliseconds after which a lost connection is worth a word; shorter interruptions heal by themselves. */
+const patienceMs = 2_000
+
+/** Says that the page may be out of date, as long as the server does not answer. */
+function OfflineNotice() {
+  const offline = useLiveState() === 'offline'
+  const [shown, setShown] = useState(false)
+  useEffect(() => {
+    if (!offline) return setShown(false)
+    const timer = setTimeout(() => setShown(true), patienceMs)
+    return () => clearTimeout(timer)
+  }, [offline])
+  if (!shown) return null
+  return (
+    <Notice kind="warning" className="m-3 mb-0">
+      <span className="flex-1">{shellText.offline}</span>
+      <Button small onClick={() => startLive().reconnect()}>
+        {shellText.reconnect}
+      </Button>
+    </Notice>
+  )
+}
 
 const themeIcons = { auto: Monitor, light: Sun, dark: Moon }
 

@@ -8,7 +8,7 @@ import { bootDatabase } from '../../../../core/store/sqlite/boot.ts'
 import { verifyCopy } from '../../../../core/store/sqlite/copy.ts'
 import { openAsIs, openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { brokenLinks, openLedger } from '../../../../core/store/sqlite/ledger.ts'
-import { migrate, migrations, versionOf } from '../../../../core/store/sqlite/migrations.ts'
+import { migrate, migrations, schemaVersionOf } from '../../../../core/store/sqlite/migrations.ts'
 import { spendContradictions } from '../../../../core/store/sqlite/spend.ts'
 import { claimWaiting, completed, newJob, openTestStore, temporaryDirectory } from '../_store.ts'
 
@@ -31,7 +31,7 @@ test('a failed step leaves the version before it, without any of its changes', a
   const backup = (from: number) => backups.push(from)
   expect(() => migrate(connection, { backup, steps })).toThrow(/nowhere/)
   expect(backups).toEqual([latest])
-  expect(versionOf(connection)).toBe(latest + 1)
+  expect(schemaVersionOf(connection)).toBe(latest + 1)
   expect(connection.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").pluck().get()).toBe(0)
   expect(migrate(connection, { backup, steps: [...migrations, next] })).toBeNull()
   connection.close()
@@ -203,7 +203,7 @@ test('a kill during a step leaves the version before it', async () => {
   const child = spawnSync(process.execPath, ['--input-type=module', '-e', script])
   expect(child.signal).toBe('SIGKILL')
   const connection = open(opened.dataDir)
-  expect(versionOf(connection)).toBe(latest)
+  expect(schemaVersionOf(connection)).toBe(latest)
   expect(connection.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").pluck().get()).toBe(0)
   connection.close()
 })

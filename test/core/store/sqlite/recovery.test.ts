@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
-import { forgetKeys } from '../../../../core/store/sqlite/keys.ts'
+import { forgetKeys } from '../../../../core/store/sqlite/idempotency-keys.ts'
 import { maxCrashes } from '../../../../core/store/sqlite/recovery.ts'
 import type { JobRecord, Store } from '../../../../core/store/store.ts'
 import { claimWaiting, completed, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'

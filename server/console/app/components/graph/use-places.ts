@@ -19,11 +19,11 @@ export function usePlaces(boxes: readonly Box[], lines: readonly Line[]): Places
   const few = boxes.length <= fewBoxes
   const now = useMemo(
     () => (few ? layoutGraph(graph.current.boxes, graph.current.lines) : undefined),
-    // biome-ignore lint/correctness/useExhaustiveDependencies: `content` stands for the boxes and lines.
+    // `content` stands for the boxes and lines.
     [few, content],
   )
   const [later, setLater] = useState<Places>(new Map())
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `content` stands for the boxes and lines.
+  // `content` stands for the boxes and lines.
   useEffect(() => {
     if (few) return
     const controller = new AbortController()

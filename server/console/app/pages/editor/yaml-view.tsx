@@ -60,7 +60,7 @@ export default function YamlView({
     actions.current = { change, undo, redo }
   })
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the text at first; later ones are changes of it.
+  // The text at first; later ones are changes of it.
   useEffect(() => {
     const run = (name: 'undo' | 'redo') => () => {
       actions.current[name]()

@@ -1,5 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { Link, useSearchParams } from 'wouter'
+import { type SyntheticEvent, useState } from 'react'
+import { Link, useLocation, useSearchParams } from 'wouter'
 import { api, dataOf, type Schema } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/query-client.ts'
 import { useSession } from '../../api/session.ts'
@@ -8,13 +9,34 @@ import { costText, durationText } from '../../components/format.ts'
 import { JobStatus } from '../../components/job-status.tsx'
 import { Empty, PageHeading } from '../../components/page-heading.tsx'
 import { Queried } from '../../components/queried.tsx'
+import { SearchField } from '../../components/search-field.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
-import { taskNames } from '../../text/tasks.ts'
-import { FindJob } from './find-job.tsx'
+import { taskName } from '../../text/tasks.ts'
 import { createdQuery, type Filters, filterNames, JobFilters } from './job-filters.tsx'
+
+/** The page of an id that a person has, such as one from a log: of a job, a request or an execution. */
+function pathOf(id: string): string {
+  if (id.startsWith('exec_')) return `/executions/${id}`
+  return `/jobs/${id.replace(/^q_/, 'job_')}`
+}
+
+/** Opens a job by its id. */
+function FindJob() {
+  const [id, setId] = useState('')
+  const [, go] = useLocation()
+  const open = (event: SyntheticEvent) => {
+    event.preventDefault()
+    if (id.trim() !== '') go(pathOf(id.trim()))
+  }
+  return (
+    <form onSubmit={open} className="mb-3 flex">
+      <SearchField value={id} change={setId} label={jobsText.find} />
+    </form>
+  )
+}
 
 export type JobSummary = Schema<'JobSummary'>
 
@@ -33,7 +55,7 @@ const columns: readonly Column<JobSummary>[] = [
   },
   { name: jobsText.columns.status, show: job => <JobStatus status={job.status} progress={job.progress} /> },
   { name: jobsText.columns.model, show: ({ model_id }) => model_id },
-  { name: jobsText.columns.task, wideOnly: true, show: ({ task }) => taskNames[task] },
+  { name: jobsText.columns.task, wideOnly: true, show: ({ task }) => taskName(task) },
   { name: jobsText.columns.created, show: ({ created_at }) => <Time at={created_at} /> },
   {
     name: jobsText.columns.duration,

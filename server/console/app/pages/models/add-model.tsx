@@ -7,11 +7,38 @@ import { useAnnounce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Failed } from '../../components/failed.tsx'
+import { sizeText } from '../../components/format.ts'
+import { Notice } from '../../components/notice.tsx'
 import { TextField } from '../../components/text-field.tsx'
 import { useOpened } from '../../components/use-opened.ts'
 import { modelsText } from '../../text/models.ts'
 import { shellText } from '../../text/shell.ts'
-import { Proposal } from './proposal.tsx'
+import { ConfigLines } from './config-lines.tsx'
+
+/** What adding a model would write, and what is missing for it. */
+function Proposal({ proposal }: { proposal: Schema<'ModelProposal'> }) {
+  const { model, memory, obstacle, advice, lines } = proposal
+  const { id, engine } = model as { id?: string; engine?: string }
+  const facts = [
+    ...(id === undefined ? [] : [id]),
+    ...(engine === undefined ? [] : [`${modelsText.facts.engine}: ${engine}`]),
+    ...(memory === null ? [] : [`${modelsText.facts.memory}: ${sizeText(memory)}`]),
+  ]
+  return (
+    <div className="space-y-3">
+      <h3 className="text-sm font-medium">{modelsText.recognised}</h3>
+      <p>{facts.join(' · ')}</p>
+      {obstacle !== null && <Notice kind="bad">{modelsText.obstacle(obstacle)}</Notice>}
+      {advice.map(sentence => (
+        <Notice key={sentence} kind="warning">
+          {sentence}
+        </Notice>
+      ))}
+      <h3 className="text-sm font-medium">{modelsText.writes}</h3>
+      <ConfigLines {...lines} />
+    </div>
+  )
+}
 
 type Fields = Record<'model' | 'id' | 'context' | 'memory', string>
 

@@ -1,7 +1,8 @@
-import { useQuery } from '@tanstack/react-query'
+import { queryOptions, useQuery } from '@tanstack/react-query'
 import { Download } from 'lucide-react'
 import { useState } from 'react'
 import { useSearchParams } from 'wouter'
+import { api, dataOf } from '../../api/client.ts'
 import { useSession } from '../../api/session.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
@@ -14,10 +15,20 @@ import { usageText } from '../../text/usage.ts'
 import { LimitsLeft } from './limits-left.tsx'
 import { OrganizationLimits } from './organization-limits.tsx'
 import { OrganizationUsage } from './organization-usage.tsx'
-import { organizationsQuery } from './organizations-query.ts'
 import { downloadCsv } from './read.ts'
 import { type Group, groups, type Period, periods } from './report.ts'
 import { UsageReport } from './usage-report.tsx'
+
+/** Organizations that the owner of the machine may choose; deleted ones keep their usage, and stand last. */
+const organizationsQuery = queryOptions({
+  queryKey: ['usage', 'organizations'],
+  queryFn: async () => {
+    const { organizations } = await dataOf(api.GET('/api/organizations', { params: { query: { limit: 100 } } }))
+    return organizations.toSorted(
+      (a, b) => Number(a.status === 'deleted') - Number(b.status === 'deleted') || a.name.localeCompare(b.name),
+    )
+  },
+})
 
 /** What was used and what it cost, and what is left of the limits. The choice is in the address. */
 export default function Usage() {

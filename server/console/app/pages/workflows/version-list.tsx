@@ -168,7 +168,7 @@ function Difference({ id, older, newer }: { id: string; older: number; newer: nu
           <p>{workflowsText.same}</p>
         ) : (
           <div
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, by keyboard too.
+            // It scrolls, by keyboard too.
             tabIndex={0}
             role="region"
             aria-label={workflowsText.compared(older, newer)}
@@ -176,12 +176,12 @@ function Difference({ id, older, newer }: { id: string; older: number; newer: nu
           >
             {lines.map((line, at) =>
               typeof line === 'number' ? (
-                // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other identity.
+                // Lines have no other identity.
                 <p key={at} className="text-muted bg-raised my-1 px-3 py-0.5">
                   {workflowsText.unchanged(line)}
                 </p>
               ) : (
-                // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other identity.
+                // Lines have no other identity.
                 <p key={at} className={`px-3 whitespace-pre ${looks[line.kind]}`}>
                   <span aria-hidden>{signs[line.kind]} </span>
                   {line.kind !== 'same' && <span className="sr-only">{workflowsText[line.kind]}: </span>}

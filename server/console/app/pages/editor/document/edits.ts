@@ -1,6 +1,7 @@
 import { type Document, isCollection, isMap, isScalar, isSeq, type Node, type Pair } from 'yaml'
+import { type Reference, referenceText } from '../../../../../../core/workflows/references.ts'
 import { editorText } from '../../../text/editor.ts'
-import { isReference, outputText, referenceTo, replaceReferences } from './references.ts'
+import { isReference, outputText, referencesIn, replaceReferences } from './references.ts'
 import type { Path } from './workflow-document.ts'
 
 /** A change of a document. Comments stay, because only the nodes in question are touched. */
@@ -81,7 +82,7 @@ export const removeNodes =
   document => {
     for (const id of ids) removeValue(nodePath(id))(document)
     keepEdges(({ from, to }) => !ids.includes(from) && !ids.includes(to))(document)
-    removeInputs(document, (root, path) => root === 'nodes' && ids.includes(String(path[0])))
+    removeInputs(document, ({ root, path }) => root === 'nodes' && ids.includes(String(path[0])))
   }
 
 /** Gives a node another id, in its edges and in all references too. */
@@ -95,7 +96,7 @@ export const renameNode =
     if (isSeq(edges))
       for (const edge of edges.items)
         if (isMap(edge)) for (const end of ['from', 'to']) if (edge.get(end) === id) edge.set(end, next)
-    renameInReferences(document, (root, path) =>
+    renameInReferences(document, ({ root, path }) =>
       root === 'nodes' && String(path[0]) === id ? { root, path: [next, ...path.slice(1)] } : undefined,
     )
   }
@@ -106,7 +107,7 @@ export const renameParameter =
     if (next === name) return
     if (document.hasIn(['parameters', next])) throw new EditFault(editorText.parameterTaken(next))
     renameKey(document, ['parameters'], name, next)
-    renameInReferences(document, (root, path) =>
+    renameInReferences(document, ({ root, path }) =>
       root === 'input' && String(path[0]) === name ? { root, path: [next, ...path.slice(1)] } : undefined,
     )
   }
@@ -138,7 +139,7 @@ export const removeParameter =
     const left = document.get('parameters')
     // An empty mapping would forbid all parameters that undeclared ones may be.
     if (isMap(left) && left.items.length === 0) document.delete('parameters')
-    removeInputs(document, (root, path) => root === 'input' && String(path[0]) === name)
+    removeInputs(document, ({ root, path }) => root === 'input' && String(path[0]) === name)
   }
 
 export const addEdge =
@@ -194,7 +195,7 @@ export const disconnect = (to: string, path: Path, source: string): Edit => {
   }
 }
 
-export const parameterReference = (name: string): string => referenceTo('input', [name])
+export const parameterReference = (name: string): string => referenceText('input', [name])
 
 function renameKey(document: Document, path: Path, name: string, next: string): void {
   const map = document.getIn(path)
@@ -224,23 +225,21 @@ function walk(node: unknown, at: Path, visit: (text: string, at: Path) => void):
   else if (isSeq(node)) for (const [index, item] of node.items.entries()) walk(item, [...at, index], visit)
 }
 
-type Renaming = (root: string, path: Path) => { root: string; path: Path } | undefined
+type Renaming = (reference: Reference) => Pick<Reference, 'root' | 'path'> | undefined
 
 function renameInReferences(document: Document, renamed: Renaming): void {
   visitInputs(document, (text, at) => {
-    const next = replaceReferences(text, ({ root, path }) => renamed(root, path))
+    const next = replaceReferences(text, renamed)
     if (next !== text) setValue(at, next)(document)
   })
 }
 
 /** Removes the inputs that are nothing but a matching reference. Others stay, and the server says what they lack. */
-function removeInputs(document: Document, matches: (root: string, path: Path) => boolean): void {
+function removeInputs(document: Document, matches: (reference: Reference) => boolean): void {
   const gone: Path[] = []
   visitInputs(document, (text, at) => {
     if (!isReference(text)) return
-    let hit = false
-    replaceReferences(text, ({ root, path }) => void (hit ||= matches(root, path)))
-    if (hit) gone.push(at)
+    if (referencesIn(text).some(matches)) gone.push(at)
   })
   for (const at of gone) {
     // Below the inputs themselves: an item of a list, or a member of one, becomes empty instead.

@@ -1,75 +1,49 @@
+import {
+  pathText,
+  type Reference,
+  ReferenceFault,
+  referenceText,
+  templateParts,
+} from '../../../../../../core/workflows/references.ts'
 import type { Path, Workflow } from './workflow-document.ts'
 
-/** A reference in a text: `${input.topic}`, `${nodes.write.result.choices[0].message.content}`. */
-export interface Reference {
-  /** What stands between the braces. */
-  source: string
-  root: string
-  path: Path
-}
+/** The valid references of a text and their positions. */
+const partsOf = (text: string): { start: number; end: number; reference: Reference }[] =>
+  [...templateParts(text)].flatMap(({ start, end, content }) =>
+    typeof content === 'string' || content instanceof ReferenceFault ? [] : [{ start, end, reference: content }],
+  )
 
-/** `$${` is a literal `${`; braces in quotes do not end a reference. */
-const pattern = /\$\$\{|\$\{((?:[^}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*)\}/g
-const step = /\.?([A-Za-z_$][A-Za-z0-9_$-]*|[0-9]+)|\[([0-9]+)\]|\["((?:[^"\\]|\\.)*)"\]|\['((?:[^'\\]|\\.)*)'\]/y
-
-/** Reads what stands between the braces; undefined if it is no reference. */
-export function parseReference(source: string): Reference | undefined {
-  const path: (string | number)[] = []
-  const text = source.trim()
-  step.lastIndex = 0
-  while (step.lastIndex < text.length) {
-    const found = step.exec(text)
-    if (!found) return undefined
-    const [, name, index, double, single] = found
-    if (index !== undefined) path.push(Number(index))
-    else if (name !== undefined) path.push(name)
-    else path.push((double ?? single ?? '').replace(/\\(.)/g, '$1'))
-  }
-  const [root, ...rest] = path
-  return typeof root === 'string' && rest.length > 0 ? { source, root, path: rest } : undefined
-}
-
-/** The references of a text in their order. */
-export function referencesIn(text: string): Reference[] {
-  if (!text.includes('${')) return []
-  return [...text.matchAll(pattern)].flatMap(([, source]) => {
-    const found = source === undefined ? undefined : parseReference(source)
-    return found ? [found] : []
-  })
-}
+/** The valid references of a text in their order. */
+export const referencesIn = (text: string): Reference[] => partsOf(text).map(({ reference }) => reference)
 
 /** Whether the whole text is one reference, whose value then keeps its type. */
-export const isReference = (value: unknown): boolean =>
-  typeof value === 'string' && value.trim() === value && value.match(pattern)?.[0] === value && !value.startsWith('$$')
-
-/** The text of a reference to this value. */
-export const referenceTo = (root: string, path: Path): string => `\${${root}${pathText(path)}}`
-
-/** `.choices[0]["a name"]` */
-export const pathText = (path: Path): string =>
-  path
-    .map(part =>
-      typeof part === 'number' ? `[${part}]` : /^[A-Za-z_$][A-Za-z0-9_$-]*$/.test(part) ? `.${part}` : `["${part}"]`,
-    )
-    .join('')
+export function isReference(value: unknown): boolean {
+  if (typeof value !== 'string') return false
+  const [first] = partsOf(value)
+  return first?.start === 0 && first.end === value.length
+}
 
 /** `choices[0].message.content`, as in `outputs` of a node. */
 export const outputText = (path: Path): string => pathText(path).replace(/^\./, '')
 
-/** A reference to an output of a node, which is written as in `outputs`. */
+/** A reference to an output of a node. The output is a path as in `outputs`. */
 export const outputReference = (id: string, output: string): string =>
   `\${nodes${pathText([id])}.result${output === '' || output.startsWith('[') ? '' : '.'}${output}}`
 
 /** Replaces references in a text. `replace` returns the new path, null for one to be removed, undefined for no change. */
 export function replaceReferences(
   text: string,
-  replace: (reference: Reference) => { root: string; path: Path } | null | undefined,
+  replace: (reference: Reference) => Pick<Reference, 'root' | 'path'> | null | undefined,
 ): string {
-  return text.replace(pattern, (whole, source: string | undefined) => {
-    const found = source === undefined ? undefined : parseReference(source)
-    const next = found && replace(found)
-    return next === undefined ? whole : next === null ? '' : referenceTo(next.root, next.path)
-  })
+  let replaced = ''
+  let from = 0
+  for (const { start, end, reference } of partsOf(text)) {
+    const next = replace(reference)
+    if (next === undefined) continue
+    replaced += text.slice(from, start) + (next === null ? '' : referenceText(next.root, next.path))
+    from = end
+  }
+  return replaced + text.slice(from)
 }
 
 /** Calls `visit` for each text in a value, with its path. */

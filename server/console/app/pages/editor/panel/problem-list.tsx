@@ -15,7 +15,7 @@ export function ProblemList({ failure, show }: { failure: string | undefined; sh
   return (
     <ul className="space-y-2">
       {problems.slice(0, maxShown).map(({ message, severity, node, line }, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the same problem can be there twice.
+        // The same problem can be there twice.
         <li key={at} className="border-line space-y-1 border-b pb-2">
           <p className="break-words">
             <Badge kind={severity === 'error' ? 'bad' : 'warning'}>

@@ -130,7 +130,7 @@ function ListField({ facts, items, set }: { facts: ValueFacts; items: JsonSchema
   return (
     <Group name={name} description={shapeOf(schema, root).description}>
       {list.map((one, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: an item has no other identity than its position.
+        // An item has no other identity than its position.
         <div key={at} className="flex items-start gap-1">
           <div className="min-w-0 flex-1">
             <ValueField {...facts} path={[...path, at]} schema={items} value={one} />

@@ -80,7 +80,7 @@ function Parameters() {
       <h3 className="font-medium">{editorText.parameters}</h3>
       <p className="text-muted text-xs">{editorText.parametersHint}</p>
       {workflow.parameters.map(({ name, parameter }, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a parameter keeps its place when its name changes, and the focus stays.
+        // A parameter keeps its place when its name changes, and the focus stays.
         <ParameterForm key={at} name={name} parameter={parameter} />
       ))}
       {!readOnly && (

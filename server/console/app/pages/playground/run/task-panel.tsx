@@ -1,18 +1,49 @@
 import { useQuery } from '@tanstack/react-query'
 import { Play } from 'lucide-react'
 import { type FormEvent, useCallback, useMemo, useRef, useState } from 'react'
+import { Link } from 'wouter'
 import { api, dataOf } from '../../../api/client.ts'
 import type { JsonSchema } from '../../../api/json-schema.ts'
 import { Button } from '../../../components/button.tsx'
 import { Checkbox } from '../../../components/choice.tsx'
-import { Section } from '../../../components/page-heading.tsx'
+import { Failed } from '../../../components/failed.tsx'
+import { Empty, Section } from '../../../components/page-heading.tsx'
+import { filesOf } from '../../../components/result/result-facts.ts'
 import { playgroundText as text } from '../../../text/playground.ts'
 import type { ModelChoice, TaskChoice } from '../choices.ts'
 import { type Entered, enteredOf, fieldsOf, requestOf } from '../form/fields.ts'
 import { TaskForm } from '../form/task-form.tsx'
 import { Samples } from '../samples-view.tsx'
-import { Results } from './results.tsx'
-import { useRuns } from './use-runs.ts'
+import { RunView } from './run-view.tsx'
+import { type Run, useRuns } from './use-runs.ts'
+
+/** The results of each model, with a heading of their own. */
+function Results({ runs }: { runs: readonly Run[] }) {
+  if (runs.length === 0)
+    return (
+      <Section title={text.result}>
+        <Empty title={text.none} />
+      </Section>
+    )
+  return runs.map(({ model, jobs, failure }) => (
+    <Section key={model.id} title={runs.length > 1 ? text.resultOf(model.id) : text.result}>
+      <div className="bg-surface border-line space-y-6 rounded-lg border p-4">
+        {failure && <Failed failure={failure} />}
+        {jobs.map(job => (
+          <RunView key={job.id} job={job} currency={model.currency} />
+        ))}
+        {jobs.some(({ result }) => filesOf(result).length > 0) && (
+          <p className="text-muted text-xs">
+            {text.inLibrary}{' '}
+            <Link href="/library" className="text-accent underline">
+              {text.toLibrary}
+            </Link>
+          </p>
+        )}
+      </div>
+    </Section>
+  ))
+}
 
 const aspectRatios = ['16:9', '9:16', '1:1'] as const
 
@@ -70,7 +101,7 @@ export function TaskPanel({
 
   const comparing = models.length > 1 && runs.length > 1
   const results = <Results runs={runs} />
-  const samples = <Samples task={task.id} model={models[0]!.id} inputs={inputs} formats={inOneGo} />
+  const samples = <Samples task={task} model={models[0]!.id} inputs={inputs} formats={inOneGo} />
   return (
     <div className="grid content-start gap-6 lg:grid-cols-2">
       <Section title={text.request}>

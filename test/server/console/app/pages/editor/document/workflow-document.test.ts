@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { tasks } from '../../../../../../../core/schemas/task.ts'
-import { parseTemplate } from '../../../../../../../core/workflows/references.ts'
 import {
   problemOfRefusal,
   problemsOf,
@@ -14,9 +13,7 @@ import {
 } from '../../../../../../../server/console/app/pages/editor/document/history.ts'
 import {
   downstreamOf,
-  isReference,
   linksOf,
-  referencesIn,
   upstreamOf,
 } from '../../../../../../../server/console/app/pages/editor/document/references.ts'
 import {
@@ -29,34 +26,7 @@ import {
   shapeOf,
 } from '../../../../../../../server/console/app/pages/editor/document/schema.ts'
 import { parseWorkflow } from '../../../../../../../server/console/app/pages/editor/document/workflow-document.ts'
-import { schemasOfTask } from '../../../../../../../server/task-schemas.ts'
-
-test.each([
-  ['', []],
-  ['${input.topic}', ['input.topic']],
-  ['a ${ input.a } b ${nodes["x }"].result.y[0]}', [' input.a ', 'nodes["x }"].result.y[0]']],
-  ['$${input.a} ${input.b}', ['input.b']],
-  ["${nodes['it'].result}", ["nodes['it'].result"]],
-  ['${input}', []],
-  ['${nodes.a', []],
-])('references in %s, as the server reads them', (text, sources) => {
-  const found = referencesIn(text)
-  expect(found.map(({ source }) => source)).toEqual(sources)
-  if (sources.length === 0) return
-  const server = parseTemplate(text).filter(part => typeof part === 'object')
-  expect(found.map(({ root, path }) => ({ root, path }))).toEqual(server.map(({ root, path }) => ({ root, path })))
-})
-
-test('a whole reference is told from a text with one', () => {
-  expect(['${input.a}', '${input.a}${input.b}', ' ${input.a}', '$${input.a}', 'a', 1].map(isReference)).toEqual([
-    true,
-    false,
-    false,
-    false,
-    false,
-    false,
-  ])
-})
+import { schemasOfTask } from '../../../../../../../server/views/task-schemas.ts'
 
 const text = `name: A
 dag:

@@ -1,0 +1,69 @@
+import type { ChatFormName } from '../dialects/chat-forms.ts'
+import type { Usage } from '../store/store.ts'
+import type { ChatAnswerFormat } from './chat/chat-completion.ts'
+import type { Droppable } from './chat/truncation.ts'
+import type { CompletionAnswerFormat } from './completion/completion.ts'
+import type { EmbeddingsAnswerFormat } from './embeddings/embeddings.ts'
+import type { Estimate } from './metering.ts'
+import type { ModerationAnswerFormat } from './moderation/moderation.ts'
+import type { RerankAnswerFormat } from './rerank/rerank.ts'
+import type { ScoreAnswerFormat } from './score/score.ts'
+import type { TranscriptionAnswerFormat } from './transcription/transcription.ts'
+
+/** An image that a request names by URL, or a file that it names by its id. */
+export interface ImageReference {
+  /** `text`: a stored file, whose text replaces the mark. Default: an image. */
+  kind?: 'text'
+  /** Placeholder in the body. */
+  mark: string
+  param: string
+  value: string
+}
+
+/** A request that was checked and translated for the engine. */
+export interface Prepared {
+  modelId: string
+  /** Path of the engine's route. */
+  path: string
+  /** JSON bodies for the engine; several for prompts or pairs that the engine must get one by one. */
+  bodies: (string | Uint8Array)[]
+  stream: boolean
+  /**
+   * Members, as JSON text, that turn the body of a whole answer into that of a stream, so that the engine reports usage
+   * during generation. Absent if the engine does not, or if the stream could have another content.
+   */
+  asStream?: string
+  /** What is left out of the body if the prompt is too long for the model; absent if it must be refused then. */
+  droppable?: Droppable
+  /** Images that must still be put into the bodies; absent without any. */
+  images?: ImageReference[]
+  /** The most that the request can use; absent if it was prepared to be run at once. */
+  estimate?: Estimate
+  /** Hash of the original body, if requested. */
+  bodyHash?: string
+  /** The form of the request and of its answer, if it is not that of the task. */
+  form?: FormedRequest
+  /** What `shape` needs to translate the answer for the caller. */
+  answerFormat: AnswerFormat
+}
+
+/** A request in another form: what its answer needs of it. */
+export interface FormedRequest {
+  name: ChatFormName
+  request: unknown
+}
+
+export type AnswerFormat =
+  | ChatAnswerFormat
+  | CompletionAnswerFormat
+  | EmbeddingsAnswerFormat
+  | RerankAnswerFormat
+  | ScoreAnswerFormat
+  | ModerationAnswerFormat
+  | TranscriptionAnswerFormat
+
+/** An answer for the caller: JSON, and its usage. */
+export interface Shaped {
+  body: string | Uint8Array
+  usage: Usage
+}

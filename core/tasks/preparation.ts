@@ -1,0 +1,51 @@
+import type { Cpu } from '../cpu/cpu.ts'
+import { hasMore, inlineBytes, isSmallBody, poolOfBody } from '../cpu/small-body.ts'
+import { type InputPageQuery, inputPage } from '../dialects/responses/input-page.ts'
+import type { JsonBounds } from '../json.ts'
+import type { Catalog } from '../models/catalog.ts'
+import type { TextTask } from '../schemas/task.ts'
+import type { AnswerFormat, Prepared, Shaped } from './engine-request.ts'
+import { type AnswerForm, type PrepareOptions, prepare, shape } from './prepare.ts'
+import type { taskWork } from './task-work.ts'
+import { showsCompression } from './transcription/transcription.ts'
+
+/** Computing the compression ratio of a segment takes a hundred times as long as parsing the segment. */
+const inlineSegments = 32
+const fewSegments = (answers: readonly Buffer[], answerFormat: AnswerFormat): boolean =>
+  !('words' in answerFormat && showsCompression(answerFormat)) ||
+  !answers.some(answer => hasMore(answer, 0x7b, inlineSegments))
+
+/**
+ * Runs `prepare` and `shape` in the event loop if the work is small, else in a thread. Both return a value in the first
+ * case and a promise in the second.
+ */
+export function openPreparation({ calling }: Pick<Cpu, 'calling'>) {
+  const call = calling<typeof taskWork>()
+
+  return {
+    /** Prepares the body of a request. */
+    prepare(
+      task: TextTask,
+      body: Buffer,
+      catalog: Catalog,
+      bounds: JsonBounds,
+      options: PrepareOptions = {},
+    ): Prepared | Promise<Prepared> {
+      return isSmallBody(body) && (options.contextLength ?? 0) <= inlineBytes
+        ? prepare(task, body, catalog, bounds, options)
+        : call(poolOfBody(body), 'prepare', { task, body, catalog, bounds, options }, { give: [body] })
+    },
+    /** Returns a page of the items of a response's input, both as JSON text. */
+    inputPage(input: string, query: InputPageQuery): string | Promise<string> {
+      return input.length <= inlineBytes ? inputPage(input, query) : call('requests', 'inputPage', { input, query })
+    },
+    /** Shapes the answers of an engine, in another form if one is given. */
+    shape(answers: Buffer[], answerFormat: AnswerFormat, form?: AnswerForm): Shaped | Promise<Shaped> {
+      const size = answers.reduce((sum, answer) => sum + answer.length, 0)
+      return size <= inlineBytes && fewSegments(answers, answerFormat)
+        ? shape(answers, answerFormat, form)
+        : call('requests', 'shape', { answers, answerFormat, form }, { give: answers })
+    },
+  }
+}
+export type Preparation = ReturnType<typeof openPreparation>

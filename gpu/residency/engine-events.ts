@@ -1,0 +1,93 @@
+import { movingAverage } from '../../core/moving-average.ts'
+import type { Rules } from './advance.ts'
+import { addFailure } from './backoff.ts'
+import type { Effects } from './effects.ts'
+import type { Resident } from './model-state.ts'
+import * as states from './model-state.ts'
+import type { Reconciler } from './reconciler.ts'
+import type { Residents } from './residents.ts'
+
+/** What engines report, each event as a method. Events of engines that no longer exist change nothing. */
+export function engineEvents({
+  effects,
+  rules,
+  residents,
+  reconciler,
+}: {
+  effects: Pick<Effects, 'now' | 'loaded'>
+  rules: Rules
+  residents: Residents
+  reconciler: Reconciler
+}) {
+  function failed(resident: Resident, reason: string, now: number): void {
+    const state = resident.serves
+    state.failures = addFailure(
+      states.isProven(resident, now, rules) ? null : state.failures,
+      reason,
+      now,
+      rules.backoff,
+    )
+    state.engineFailures++
+    if (reconciler.needsEngine(state)) reconciler.wakeBy(state.failures.retryAt)
+  }
+
+  function remove(resident: Resident): void {
+    residents.remove(resident)
+    reconciler.addIfNeeded(resident.serves)
+  }
+
+  return {
+    settled: (engineId: string): void => residents.settled(engineId),
+    ready(engineId: string): void {
+      const resident = residents.get(engineId)
+      if (resident?.state !== 'starting') return
+      const now = effects.now()
+      resident.state = 'ready'
+      resident.readyAt = now
+      resident.lastUsedAt = now
+      const { durations } = resident.serves
+      durations.loadMs = movingAverage(durations.loadMs, now - resident.startedAt)
+      effects.loaded?.(resident.serves.model.id, now - resident.startedAt)
+      // Before other models are placed: one that waits longer would evict it before its first request.
+      reconciler.serve(resident.serves)
+      reconciler.add(resident.serves)
+      reconciler.run()
+      if (resident.leases === 0) reconciler.wakeWhenIdle(resident)
+    },
+    /** An engine could not be started; none of its processes is left. */
+    startFailed(engineId: string, reason: string): void {
+      const resident = residents.get(engineId)
+      if (!resident) return
+      const now = effects.now()
+      const stopped = resident.state === 'stopping'
+      if (!stopped) failed(resident, reason, now)
+      remove(resident)
+      const state = resident.serves
+      if (!stopped && states.liveResidents(state).length === 0)
+        reconciler.refuse(state, () => states.notStarted(state, state.failures!, now))
+      reconciler.run()
+    },
+    /** An engine has ended, stopped by infer or by itself; none of its processes is left. */
+    exited(engineId: string, reason: string): void {
+      const resident = residents.get(engineId)
+      if (!resident) return
+      if (resident.state !== 'stopping') failed(resident, reason, effects.now())
+      remove(resident)
+      reconciler.run()
+    },
+    /** An engine makes no progress: it is killed and counts as failed. */
+    stuck(engineId: string, reason: string): void {
+      const resident = residents.get(engineId)
+      if (resident?.state !== 'ready') return
+      failed(resident, reason, effects.now())
+      residents.stop(resident, reason, true)
+    },
+    /** An engine continues a cancelled request: it is killed. That is no failure, so the next start is not delayed. */
+    unresponsive: (engineId: string, reason: string): void => residents.stop(residents.get(engineId), reason, true),
+    /** Sets the measured memory of an engine. A booking only grows: booking too little makes the next engine fail. */
+    measured(engineId: string, bytes: number): void {
+      const resident = residents.get(engineId)
+      if (resident) resident.bytes = Math.max(resident.bytes, bytes)
+    },
+  }
+}

@@ -1,0 +1,127 @@
+import type { Failure } from '../../core/failure.ts'
+import type { Demand, SlotQueue } from '../../core/models/fleet.ts'
+import { byUrgency, nextStep, occupantsOf, type Rules } from './advance.ts'
+import type { Effects } from './effects.ts'
+import type { ModelState, Resident } from './model-state.ts'
+import * as states from './model-state.ts'
+import type { DeviceCapacity } from './place.ts'
+import type { Residents } from './residents.ts'
+
+/** Takes the next step for every model that waits for something, after each event and at the time that a step names. */
+export function openReconciler({
+  effects,
+  capacities,
+  queue,
+  rules,
+  residents,
+}: {
+  effects: Pick<Effects, 'now' | 'wake'>
+  capacities: () => readonly DeviceCapacity[]
+  queue: SlotQueue
+  rules: Rules
+  residents: Residents
+}) {
+  /** Models with waiting requests or missing engines: the only ones that an event can advance. */
+  const pending = new Set<ModelState>()
+  let closed = false
+  let wakeAt = Number.POSITIVE_INFINITY
+
+  function wakeBy(at: number): void {
+    if (at >= wakeAt) return
+    wakeAt = at
+    effects.wake(at)
+  }
+
+  const demandOf = (state: ModelState): Demand | undefined => (state.retired ? undefined : queue.demand(state.model.id))
+
+  const needsEngine = (state: ModelState): boolean =>
+    states.shortage(state) > 0 || state.loadWaiters.length > 0 || demandOf(state) !== undefined
+
+  function refuse(state: ModelState, failure: () => Failure, withinMs = Number.POSITIVE_INFINITY): void {
+    if (withinMs === Number.POSITIVE_INFINITY) states.refuseLoads(state, failure)
+    if (!state.retired) queue.refuse(state.model.id, failure, withinMs)
+  }
+
+  /** Resolves the loads that wait for the model, and offers its free slots to the queue. */
+  function serve(state: ModelState): void {
+    if (closed) return
+    states.resolveLoads(state)
+    if (states.freeResident(state) && !state.retired) queue.serve(state.model.id)
+  }
+
+  /** Adds the engines that the model waits for to `reserved`. */
+  function advance(state: ModelState, now: number, reserved: Set<string>): void {
+    serve(state)
+    const occupants = occupantsOf(residents.all(), reserved)
+    const step = nextStep(state, demandOf(state), now, occupants, capacities(), rules)
+    state.isUnplaceable = step.do === 'refuse'
+    if (step.do !== 'continue') state.reason = 'reason' in step ? step.reason : null
+    switch (step.do) {
+      case 'nothing':
+        pending.delete(state)
+        return
+      case 'continue':
+        return
+      case 'back off': {
+        wakeBy(step.until)
+        if (step.refuse === 'none') return
+        refuse(
+          state,
+          () => states.notStarted(state, state.failures!, now),
+          step.refuse === 'all' ? undefined : step.until - now,
+        )
+        return
+      }
+      case 'refuse':
+        if (step.refuse === 'all') refuse(state, () => states.unplaceable(step.reason))
+        return
+      case 'wait':
+        if (step.until !== null) wakeBy(step.until)
+        for (const id of step.reserve) reserved.add(id)
+        return
+      case 'drain':
+        for (const id of step.drain) {
+          reserved.add(id)
+          residents.get(id)!.draining ??= 'turn'
+        }
+        return
+      case 'load':
+        for (const id of step.evict) {
+          residents.get(id)!.serves.evictedAt = now
+          residents.stop(residents.get(id), `to make room for '${state.model.id}'`)
+        }
+        residents.start(state, step.devices, now)
+    }
+  }
+
+  return {
+    demandOf,
+    refuse,
+    serve,
+    wakeBy,
+    wakeWhenIdle: (resident: Resident): void => wakeBy(states.idleUntil(resident) ?? Number.POSITIVE_INFINITY),
+    /** The requested time has come; further ones are requested anew. */
+    woken: (): void => void (wakeAt = Number.POSITIVE_INFINITY),
+    /** The next run advances this model. */
+    add: (state: ModelState): void => void (closed || pending.add(state)),
+    needsEngine,
+    /** The next run advances this model, if it lacks an engine. */
+    addIfNeeded: (state: ModelState): void => void (!closed && needsEngine(state) && pending.add(state)),
+    remove: (state: ModelState): void => void pending.delete(state),
+    /** Takes the next step for every model that was added and still waits. */
+    run(): void {
+      if (closed) return
+      const now = effects.now()
+      for (const resident of residents.all()) if (resident.draining === 'turn') resident.draining = null
+      const reserved = new Set<string>()
+      for (const state of byUrgency(pending, demandOf, now, rules)) advance(state, now, reserved)
+    },
+    isClosed: (): boolean => closed,
+    close(): void {
+      closed = true
+      pending.clear()
+    },
+  }
+}
+
+export type Reconciler = ReturnType<typeof openReconciler>

@@ -1,0 +1,167 @@
+import type { SlotQueue } from '../../core/models/fleet.ts'
+import { movingAverage } from '../../core/moving-average.ts'
+import type { Rules } from './advance.ts'
+import { defaultRules, type Effects } from './effects.ts'
+import { engineEvents } from './engine-events.ts'
+import type { LoadWaiter, ModelState, Resident } from './model-state.ts'
+import * as states from './model-state.ts'
+import { openModelStates } from './model-states.ts'
+import { type DeviceCapacity, unfitReason } from './place.ts'
+import { openReconciler } from './reconciler.ts'
+import { openResidents } from './residents.ts'
+
+/**
+ * Decides which models are loaded where: a state machine and, with the parts that it opens here, the only writer of model
+ * states and residents. Events are method calls, decisions are effects; nothing waits, reads another clock or inspects a
+ * process. Requests wait in
+ * `queue`, which reports its demand for each model and is offered every free slot. README.md explains the rules.
+ */
+export function openResidency(
+  effects: Effects,
+  capacities: () => readonly DeviceCapacity[],
+  queue: SlotQueue,
+  rules: Rules = defaultRules,
+) {
+  const residents = openResidents(effects)
+  const reconciler = openReconciler({ effects, capacities, queue, rules, residents })
+  const all = openModelStates({
+    now: effects.now,
+    retired(state) {
+      reconciler.remove(state)
+      unloadAll(state)
+    },
+  })
+
+  /** Ends every engine: idle ones at once, the others after their requests. */
+  function unloadAll(state: ModelState): void {
+    state.unloaded = true
+    for (const resident of states.liveResidents(state)) {
+      if (resident.leases > 0) resident.draining = 'unload'
+      else residents.stop(resident, state.retired ? 'the configuration has changed' : 'unloaded')
+    }
+  }
+
+  /** Takes a free slot, or returns undefined. On the hot path: it only counts. */
+  function take(modelId: string): Resident | undefined {
+    const state = all.get(modelId)
+    const resident = state && states.freeResident(state)
+    if (resident) resident.leases++
+    return resident
+  }
+
+  /** More or fewer requests wait for the model than before. */
+  function demandChanged(state: ModelState): void {
+    if (reconciler.isClosed()) return queue.refuse(state.model.id, states.shuttingDown, Number.POSITIVE_INFINITY)
+    if (state.retired) return
+    if (queue.demand(state.model.id)) state.unloaded = false
+    reconciler.add(state)
+    reconciler.run()
+  }
+
+  /** Loads the model and notifies the waiter when it is ready. Returns a function that ends the wait. */
+  function load(requested: ModelState, waiter: Omit<LoadWaiter, 'since'>): () => void {
+    const state = requested.retired ? all.get(requested.model.id) : requested
+    if (reconciler.isClosed() || !state) {
+      waiter.refuse(reconciler.isClosed() ? states.shuttingDown() : states.notOffered(requested.model.id))
+      return () => {}
+    }
+    const one: LoadWaiter = { ...waiter, since: effects.now() }
+    state.unloaded = false
+    state.loadWaiters.push(one)
+    reconciler.add(state)
+    reconciler.run()
+    return () => {
+      // The state may have been replaced; its successor then has the waiter.
+      const waiters = all.get(state.model.id)?.loadWaiters ?? []
+      const at = waiters.indexOf(one)
+      if (at < 0) return
+      waiters.splice(at, 1)
+      reconciler.run()
+    }
+  }
+
+  /** Releases a slot. `ranMs` is null for a request that failed; it does not count for the average. */
+  function release(resident: Resident, ranMs: number | null): void {
+    const state = resident.serves
+    resident.leases--
+    resident.lastUsedAt = effects.now()
+    if (ranMs !== null) {
+      state.durations.runMs = movingAverage(state.durations.runMs, ranMs)
+      if (!resident.hasSucceeded) {
+        resident.hasSucceeded = true
+        state.failures = null
+      }
+    }
+    if (resident.state !== 'ready') return
+    if (resident.draining === null && queue.waits(state.model.id)) queue.serve(state.model.id)
+    if (resident.leases > 0) return
+    if (resident.draining === 'unload') residents.stop(resident, 'unloaded')
+    reconciler.run()
+    if (resident.state === 'ready' && resident.leases === 0) reconciler.wakeWhenIdle(resident)
+  }
+
+  return {
+    upsert: all.upsert,
+    take,
+    demandChanged,
+    load,
+    release,
+    ...engineEvents({ effects, rules, residents, reconciler }),
+    /** Ends every engine of the model: idle ones at once, the others after their requests. */
+    unload(modelId: string): void {
+      const state = all.get(modelId)
+      if (state) states.refuseLoads(state, () => states.loadCancelled(modelId))
+      if (state) unloadAll(state)
+      // Waiting requests load it again.
+      if (state) reconciler.addIfNeeded(state)
+      reconciler.run()
+    },
+    removeModel(modelId: string): void {
+      all.remove(modelId)
+      queue.refuse(modelId, () => states.notOffered(modelId), Number.POSITIVE_INFINITY)
+      reconciler.run()
+    },
+    /** Loads what the configuration keeps loaded, and decides again for every waiting model. */
+    refresh(): void {
+      for (const state of all.values()) reconciler.addIfNeeded(state)
+      reconciler.run()
+    },
+    tick(): void {
+      const now = effects.now()
+      reconciler.woken()
+      for (const state of all.values())
+        for (const resident of states.liveResidents(state)) {
+          if (now >= (states.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) residents.stop(resident, 'idle')
+          else reconciler.wakeWhenIdle(resident)
+        }
+      reconciler.run()
+    },
+    /** Refuses all waiting and all further requests; engines keep running. */
+    close(): void {
+      reconciler.close()
+      for (const state of all.values()) reconciler.refuse(state, states.shuttingDown)
+    },
+    /** Ends every engine now. */
+    stopAll(reason: string): void {
+      for (const resident of residents.all()) residents.stop(resident, reason)
+    },
+    residents: residents.all,
+    find: (modelId: string): ModelState | undefined => all.get(modelId),
+    known: all.ids,
+    activity: (state: ModelState) =>
+      states.activityOf(
+        state,
+        reconciler.demandOf(state),
+        effects.now(),
+        rules.backoff,
+        unfitReason(state.placement, capacities()),
+      ),
+    /** Milliseconds of the last `waitedMs` in which this resident was loading. */
+    loadedMs(resident: Resident, waitedMs: number): number {
+      const now = effects.now()
+      return states.loadedDuring(resident, now - waitedMs, now)
+    },
+  }
+}
+
+export type Residency = ReturnType<typeof openResidency>

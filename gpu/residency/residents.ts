@@ -1,0 +1,56 @@
+import type { Effects } from './effects.ts'
+import { type ModelState, newResident, type Resident } from './model-state.ts'
+
+/** Every engine from the decision to start it until its process has ended: the memory that is booked. */
+export function openResidents(effects: Pick<Effects, 'newEngineId' | 'start' | 'settle' | 'stop'>) {
+  const residents = new Map<string, Resident>()
+
+  /**
+   * Starts the engine in phases: first stopping engines on its devices must end, then the card must show free memory.
+   */
+  function begin(resident: Resident): void {
+    const stopping = [...residents.values()].some(
+      other => other.state === 'stopping' && other.devices.some(id => resident.devices.includes(id)),
+    )
+    if (stopping) resident.phase = 'clearing'
+    else if (resident.phase === 'clearing') {
+      resident.phase = 'settling'
+      effects.settle(resident)
+    } else {
+      resident.phase = 'launching'
+      effects.start(resident)
+    }
+  }
+
+  return {
+    start(state: ModelState, devices: readonly string[], now: number): void {
+      const resident = newResident(state, effects.newEngineId(), devices, now)
+      residents.set(resident.engineId, resident)
+      state.residents.push(resident)
+      state.engineStarts++
+      begin(resident)
+    },
+    /** The devices show the freed memory, or the wait for it has timed out. */
+    settled(engineId: string): void {
+      const resident = residents.get(engineId)
+      if (resident?.state === 'starting' && resident.phase === 'settling') begin(resident)
+    },
+    stop(resident: Resident | undefined, reason: string, kill = false): void {
+      if (!resident || (resident.state === 'stopping' && !kill)) return
+      resident.state = 'stopping'
+      effects.stop(resident, reason, kill)
+    },
+    /** Forgets an engine whose process has ended; starting ones may have waited for its memory. */
+    remove(resident: Resident): void {
+      residents.delete(resident.engineId)
+      resident.state = 'stopping'
+      const state = resident.serves
+      state.residents = state.residents.filter(other => other !== resident)
+      for (const other of residents.values()) if (other.phase === 'clearing' && other.state === 'starting') begin(other)
+    },
+    get: (engineId: string): Resident | undefined => residents.get(engineId),
+    all: (): readonly Resident[] => [...residents.values()],
+  }
+}
+
+export type Residents = ReturnType<typeof openResidents>
