@@ -16,10 +16,10 @@ const always = ['package.json', 'node_modules/.package-lock.json']
 const steps = {
   /** dist/, by bin/build.ts. */
   dist: { inputs: [...always, 'bin', 'cli', 'core', 'gpu', 'server'], outputs: ['dist'] },
-  /** The types of the API for the console, by bin/console/write-api-types.ts. */
+  /** The types of the API for the console and the command line, by bin/console/write-api-types.ts. */
   'api-types': {
     inputs: [...always, 'bin/console', 'core', 'server'],
-    outputs: ['server/console/app/api/types.generated.ts'],
+    outputs: ['server/console/app/api/types.generated.ts', 'cli/client/types.generated.ts'],
   },
 } satisfies Record<string, Step>
 

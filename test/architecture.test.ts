@@ -40,7 +40,10 @@ const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
     packages:
       /^(react(-dom\/client)?$|wouter$|lucide-react$|@tanstack\/react-query$|openapi-fetch$|eventsource-parser$|@xyflow\/react$|@dagrejs\/dagre$|uplot$|@codemirror\/[\w-]+$|@lezer\/highlight$|yaml$)/,
   },
-  cli: { own: /^(cli|server|core|gpu)\//, packages: /^(node:|zod$|commander$|consola(\/|$)|undici$|uqr$|yaml$)/ },
+  cli: {
+    own: /^(cli|server|core|gpu)\//,
+    packages: /^(node:|zod$|commander$|consola(\/|$)|eventsource-parser$|openapi-fetch$|undici$|uqr$|yaml$)/,
+  },
 }
 
 test.each(Object.keys(rooms))('%s imports only what it may know', room => {

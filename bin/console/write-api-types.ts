@@ -2,12 +2,17 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beginStep, upToDate } from '../stamp.ts'
 
-/** Writes the types of the API for the console. The file is not in the repository, because the routes say the same. */
+/**
+ * Writes the types of the API for the console and for the command line, which may not import each other. The files are
+ * not in the repository, because the routes say the same.
+ */
 if (!upToDate('api-types')) {
   const end = beginStep('api-types')
-  const file = join(import.meta.dirname, '../../server/console/app/api/types.generated.ts')
   const text = await apiTypesOfRoutes()
-  if (!existsSync(file) || readFileSync(file, 'utf8') !== text) writeFileSync(file, text)
+  for (const path of ['server/console/app/api/types.generated.ts', 'cli/client/types.generated.ts']) {
+    const file = join(import.meta.dirname, '../..', path)
+    if (!existsSync(file) || readFileSync(file, 'utf8') !== text) writeFileSync(file, text)
+  }
   end()
 }
 

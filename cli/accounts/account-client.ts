@@ -1,9 +1,13 @@
 import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
 import type { OrganizationLimitsChange, OrganizationView } from '../../core/accounts/organization-view.ts'
-import type { UserView } from '../../core/accounts/user-view.ts'
+import { UserChange, UserCreate, type UserView } from '../../core/accounts/user-view.ts'
+import { newId } from '../../core/ids.ts'
 import type { Role } from '../../core/store/store.ts'
-import { refused } from '../terminal/exit-codes.ts'
+import { type Client, dataOf } from '../client/client.ts'
+import { refused, usage } from '../terminal/exit-codes.ts'
 import { chooseOrganization } from './organizations.ts'
+import { allPages } from './pages.ts'
+import { withClient } from './with-client.ts'
 
 /** Fields of an organization to create or change. */
 export interface OrganizationFields {
@@ -20,17 +24,6 @@ export interface UserFields {
   role?: Role | undefined
 }
 
-/** What suspending or deleting ended, under the names of the API. */
-export interface Ended {
-  jobs_cancelled: number
-  executions_cancelled: number
-  requests_cancelled: number
-  tokens_revoked?: number
-  users_removed?: number
-  files_removed?: number
-  workflows_removed?: number
-}
-
 export interface AuditQuery {
   limit: number
   /** Epoch milliseconds. */
@@ -39,41 +32,107 @@ export interface AuditQuery {
   target: string | undefined
 }
 
-/** Manages organizations and users in the store of this machine, or over HTTP on a server. */
-export interface AccountClient {
-  organizations(): Promise<OrganizationView[]>
+const one = '/api/organizations/{organization}'
+const oneUser = '/api/organizations/{organization}/members/{user}'
+const pathOf = (organization: string) => ({ path: { organization } })
+const forced = (force: boolean) => (force ? { query: { force: 'true' } as const } : {})
+
+/** Manages organizations and users. The token needs the scopes admin:read and admin:write. */
+export const openAccountClient = ({ api }: Client) => ({
+  organizations: (): Promise<OrganizationView[]> =>
+    allPages(async (after, limit) => {
+      const page = await dataOf(api.GET('/api/organizations', { params: { query: { limit, after } } }))
+      return { ...page, entries: page.organizations }
+    }),
+
   /** Without a name, an id is the name. */
-  create(fields: OrganizationFields): Promise<OrganizationView>
-  update(id: string, fields: OrganizationFields): Promise<OrganizationView>
-  suspend(id: string, options: { cancel: boolean }): Promise<{ organization: OrganizationView } & Ended>
-  resume(id: string): Promise<OrganizationView>
-  remove(id: string, options: { force: boolean }): Promise<Ended>
-  users(organization: string): Promise<UserView[]>
-  addUser(organization: string, user: Required<UserFields>): Promise<UserView>
-  updateUser(
-    organization: string,
-    id: string,
-    fields: UserFields,
-    options: { force: boolean },
-  ): Promise<{ user: UserView; tokens_narrowed: number; tokens_revoked: number }>
-  removeUser(organization: string, id: string, options: { force: boolean }): Promise<{ tokens_revoked: number }>
+  async create(fields: OrganizationFields): Promise<OrganizationView> {
+    const body = { ...fields, name: requireName(fields.name ?? newId('org')) }
+    return (await dataOf(api.POST('/api/organizations', { body }))).organization
+  },
+  async update(organization: string, fields: OrganizationFields): Promise<OrganizationView> {
+    const body = { ...fields, ...(fields.name === undefined ? {} : { name: requireName(fields.name) }) }
+    return (await dataOf(api.PATCH(one, { params: pathOf(organization), body }))).organization
+  },
+  suspend: (organization: string, { cancel }: { cancel: boolean }) =>
+    dataOf(
+      api.POST(`${one}/suspend`, {
+        params: { ...pathOf(organization), ...(cancel ? { query: { cancel: 'true' } as const } : {}) },
+      }),
+    ),
+  resume: async (organization: string): Promise<OrganizationView> =>
+    (await dataOf(api.POST(`${one}/resume`, { params: pathOf(organization) }))).organization,
+  remove: (organization: string, { force }: { force: boolean }) =>
+    dataOf(api.DELETE(one, { params: { ...pathOf(organization), ...forced(force) } })),
+
+  users: (organization: string): Promise<UserView[]> =>
+    allPages(async (after, limit) => {
+      const params = { ...pathOf(organization), query: { limit, after } }
+      const page = await dataOf(api.GET(`${one}/members`, { params }))
+      return { ...page, entries: page.users }
+    }),
+  async addUser(organization: string, fields: Required<UserFields>): Promise<UserView> {
+    const body = checked(UserCreate.safeParse(fields))
+    return (await dataOf(api.POST(`${one}/members`, { params: pathOf(organization), body }))).user
+  },
+  updateUser(organization: string, user: string, fields: UserFields, { force }: { force: boolean }) {
+    const body = checked(UserChange.safeParse(fields))
+    return dataOf(api.PATCH(oneUser, { params: { path: { organization, user }, ...forced(force) }, body }))
+  },
+  removeUser: (organization: string, user: string, { force }: { force: boolean }) =>
+    dataOf(api.DELETE(oneUser, { params: { path: { organization, user }, ...forced(force) } })),
+
   /** The newest entries first. */
-  audit(organization: string, query: AuditQuery): Promise<AuditEntryView[]>
-  close(): Promise<void>
-}
+  audit: (organization: string, { limit, since, action, target }: AuditQuery): Promise<AuditEntryView[]> =>
+    allPages(async (after, size) => {
+      const from = since === undefined ? undefined : Math.floor(since / 1000)
+      const query = { since: from, action, target, limit: size, after }
+      const page = await dataOf(api.GET(`${one}/audit`, { params: { ...pathOf(organization), query } }))
+      return page
+    }, limit),
+})
+export type AccountClient = ReturnType<typeof openAccountClient>
+
+/** Runs work with the accounts of a server, or of the data directory. */
+export const withAccountClient = (
+  dataDir: string | undefined,
+  work: (client: AccountClient) => Promise<void>,
+  options?: { stopsWork?: boolean },
+): Promise<void> => withClient(dataDir, client => work(openAccountClient(client)), options)
 
 /** Finds the organization with this id or name; without one, the only organization or the one named `default`. */
-export async function organizationFor(client: AccountClient, idOrName: string | undefined): Promise<OrganizationView> {
-  const all = await client.organizations()
+export async function organizationFor(
+  client: Pick<AccountClient, 'organizations'>,
+  idOrName: string | undefined,
+): Promise<OrganizationView> {
+  const all = (await client.organizations()).toReversed()
   const present = all.filter(({ status }) => status !== 'deleted')
   // A deleted one is found by its id: its audit log is kept.
   return all.find(({ id }) => id === idOrName) ?? chooseOrganization(present, idOrName)
 }
 
 /** Finds the user with this id or e-mail address. */
-export async function userFor(client: AccountClient, organization: string, idOrEmail: string): Promise<UserView> {
+export async function userFor(
+  client: Pick<AccountClient, 'users'>,
+  organization: string,
+  idOrEmail: string,
+): Promise<UserView> {
   const users = await client.users(organization)
   const found = users.find(({ id, email }) => id === idOrEmail || email === idOrEmail.toLowerCase())
   if (!found) throw refused('not_found', `There is no user '${idOrEmail}' here. See: infer user list`)
   return found
+}
+
+function requireName(name: string): string {
+  const trimmed = name.trim()
+  if (trimmed === '' || trimmed.length > 128) throw usage('The name of an organization has 1 to 128 characters.')
+  return trimmed
+}
+
+/** Returns what was read of the fields. Throws usage with the first mistake. */
+function checked<T>(
+  read: { success: true; data: T } | { success: false; error: { issues: { message: string }[] } },
+): T {
+  if (read.success) return read.data
+  throw usage(read.error.issues[0]!.message)
 }

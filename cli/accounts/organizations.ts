@@ -1,14 +1,5 @@
-import type { Accounts } from '../../core/accounts/accounts.ts'
 import type { Organization } from '../../core/store/store.ts'
 import { refused, usage } from '../terminal/exit-codes.ts'
-
-/** Finds the organization with this id or name; without one, the only organization or the one named `default`. */
-export async function findOrganization(accounts: Accounts, idOrName: string | undefined): Promise<Organization> {
-  return chooseOrganization(
-    (await accounts.organizations()).filter(({ status }) => status !== 'deleted'),
-    idOrName,
-  )
-}
 
 /** Chooses the organization. An id takes precedence over a name. */
 export function chooseOrganization<T extends Pick<Organization, 'id' | 'name'>>(

@@ -1,18 +1,20 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
+import createClient from 'openapi-fetch'
 import type { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { refused } from '../terminal/exit-codes.ts'
-import { findServer, unreachable } from './find-server.ts'
+import { findServer, type Server, unreachable } from './find-server.ts'
 import { readText, send } from './http.ts'
 import { refusal } from './refusal.ts'
 import { openSseParser, type SseEvent } from './sse.ts'
+import type { paths } from './types.generated.ts'
 
 export interface Request<S extends z.ZodType> {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Begins with a slash; variable parts are already encoded. */
   path: string
-  /** Sent as JSON, except a stream, whose type is in `headers`. */
+  /** Sent as JSON, except JSON text, and a stream, whose type is in `headers`. */
   body?: unknown
   /** Schema of the response body. */
   answer: S
@@ -29,6 +31,8 @@ export class UnreadableAnswer extends Error {}
 /** Maximum bytes of a response without streaming (the limit for engine responses), and of an error body. */
 const maxAnswerBytes = 64 << 20
 const maxErrorBytes = 1 << 20
+/** Stands for the address of the server in requests of the typed API, so that paths can be told from it. */
+const typedBase = 'http://infer'
 /** Maximum time without any byte of a file before the transfer fails. Milliseconds. */
 const fileSilenceMs = 60_000
 
@@ -36,23 +40,64 @@ const fileSilenceMs = 60_000
  * Sends requests to one server: INFER_URL with INFER_TOKEN if set, else the server that runs on the data directory.
  * Throws an error response of the server as a Failure with the server's message.
  */
-export function openClient(dataDir: string) {
-  const server = findServer(dataDir)
-  const { url, token, isRemote, certificate } = server
+export const openClient = (dataDir: string) => clientOf(findServer(dataDir), dataDir)
+
+/** Sends requests to this server, in the same way. */
+export function clientOf(server: Server, dataDir: string) {
+  const { url, token, isRemote, certificate, connect } = server
 
   async function open({ path, body, signal, ...options }: RawRequest) {
     let message: IncomingMessage
     try {
-      const sent = body === undefined || body instanceof Readable ? body : JSON.stringify(body)
-      message = await send({ ...options, url: url + path, token, body: sent, signal, certificate })
+      const sent =
+        body === undefined || typeof body === 'string' || body instanceof Readable ? body : JSON.stringify(body)
+      message = await send({ ...options, url: url + path, token, body: sent, signal, certificate, connect })
     } catch (cause) {
       signal?.throwIfAborted()
       throw unreachable(server, dataDir, cause)
     }
     const status = message.statusCode ?? 0
     if (status >= 200 && status < 300) return message
-    throw refusal(url, await readText(message, maxErrorBytes).catch(() => ''), { status, headers: message.headers })
+    const failure = refusal(url, await readText(message, maxErrorBytes).catch(() => ''), {
+      status,
+      headers: message.headers,
+    })
+    if (!connect) throw failure
+    // In this process the server's refusal is the command's own failure: no request can be found in a log.
+    const { code, param, details } = failure
+    throw new Failure(code, failure.message, { ...(param ? { param } : {}), ...(details ? { details } : {}) })
   }
+
+  /** Answers a request of the typed API. Rejects with a Failure unless the answer is a success and JSON. */
+  async function answerOf(request: globalThis.Request): Promise<Response> {
+    const { method, signal } = request
+    const body = request.body === null ? undefined : await request.text()
+    const path = request.url.slice(typedBase.length)
+    const text = await wholeText(await open({ method: method as RawRequest['method'], path, body, signal }), signal)
+    try {
+      return Response.json(JSON.parse(text))
+    } catch (cause) {
+      throw unreadable(path, cause)
+    }
+  }
+
+  async function wholeText(message: IncomingMessage, signal: AbortSignal | undefined): Promise<string> {
+    try {
+      return await readText(message, maxAnswerBytes)
+    } catch (cause) {
+      signal?.throwIfAborted()
+      throw broken(url, cause)
+    }
+  }
+
+  const unreadable = (path: string, cause: unknown): Failure =>
+    refused(
+      'worker_error',
+      `This version of infer cannot read the response of ${url}${path}. Is it an infer server of another version?`,
+      { cause: new UnreadableAnswer(String(cause), { cause }) },
+    )
+
+  const api = createClient<paths>({ baseUrl: typedBase, fetch: answerOf })
 
   /**
    * Returns the address of a signed URL. A server on this machine is reached directly, even if its public URL differs.
@@ -65,6 +110,17 @@ export function openClient(dataDir: string) {
   return {
     url,
     isRemote,
+    /** Whether the server is inside this process. */
+    isInProcess: connect !== undefined,
+
+    /**
+     * The API with the types of its reference. A call resolves with an answer of success and rejects with a Failure, as
+     * the other functions do.
+     */
+    api,
+
+    /** The same client with another token. */
+    withToken: (other: string) => clientOf({ ...server, token: other }, dataDir),
 
     /** Sends a request and returns the JSON body of the response. */
     async ask<S extends z.ZodType>(request: Request<S>): Promise<z.output<S>> {
@@ -78,21 +134,11 @@ export function openClient(dataDir: string) {
       const { answer, ...rest } = request
       const { path, signal } = rest
       const message = await open(rest)
-      let text: string
-      try {
-        text = await readText(message, maxAnswerBytes)
-      } catch (cause) {
-        signal?.throwIfAborted()
-        throw broken(url, cause)
-      }
+      const text = await wholeText(message, signal)
       try {
         return { answer: answer.parse(JSON.parse(text)), headers: message.headers }
       } catch (cause) {
-        throw refused(
-          'worker_error',
-          `This version of infer cannot read the response of ${url}${path}. Is it an infer server of another version?`,
-          { cause: new UnreadableAnswer(String(cause), { cause }) },
-        )
+        throw unreadable(path, cause)
       }
     },
 
@@ -224,6 +270,11 @@ export function openClient(dataDir: string) {
   }
 }
 export type Client = ReturnType<typeof openClient>
+
+/** Resolves with the data of a call of `api`. */
+export async function dataOf<T>(call: Promise<{ data?: T }>): Promise<NonNullable<T>> {
+  return (await call).data as NonNullable<T>
+}
 
 const broken = (url: string, cause: unknown): Failure =>
   refused('worker_error', `The connection to ${url} was lost during the response. Run the command again.`, { cause })

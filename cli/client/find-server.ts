@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { remote } from '../../core/config.ts'
 import type { Failure } from '../../core/failure.ts'
 import { CommandFailure, exitCodes, refused } from '../terminal/exit-codes.ts'
@@ -13,6 +14,8 @@ export interface Server {
   isRemote: boolean
   /** PEM: the only certificate that is accepted from it; undefined for the usual verification. */
   certificate?: string | undefined
+  /** Opens a connection to a server inside this process; undefined for any other. */
+  connect?: (() => Duplex) | undefined
 }
 
 /** Finds the server for commands. Throws usage for invalid variables, and a Failure when no server runs. */

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { type IncomingMessage, request as plainRequest } from 'node:http'
 import { request as secureRequest } from 'node:https'
-import type { Readable } from 'node:stream'
+import type { Duplex, Readable } from 'node:stream'
 import type { ConnectionOptions as TlsOptions } from 'node:tls'
 
 export interface SendOptions {
@@ -17,6 +17,8 @@ export interface SendOptions {
   silenceMs?: number | undefined
   /** PEM: the only certificate that is accepted from an https server, whatever names it contains. */
   certificate?: string | undefined
+  /** Opens the connection, in place of a socket to the host of the URL. */
+  connect?: (() => Duplex) | undefined
 }
 
 /**
@@ -33,6 +35,7 @@ export function send({
   signal,
   silenceMs,
   certificate,
+  connect,
 }: SendOptions): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = {
@@ -45,7 +48,12 @@ export function send({
     }
     const request = url.startsWith('https:') ? secureRequest : plainRequest
     const pinned = certificate === undefined ? {} : pinnedTo(certificate)
-    const sending = request(url, { method, headers, agent: false, ...pinned, ...(signal ? { signal } : {}) }, resolve)
+    const options = { method, headers, ...pinned, ...(signal ? { signal } : {}) }
+    const sending = request(
+      url,
+      { ...options, ...(connect ? { createConnection: connect } : { agent: false }) },
+      resolve,
+    )
     sending.on('error', reject)
     if (silenceMs !== undefined)
       sending.setTimeout(silenceMs, () => sending.destroy(new Error(`no data arrived for ${silenceMs / 1000} s`)))

@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
-import { organizationFor } from '../accounts/account-client.ts'
-import { withAccountClient } from '../accounts/with-account-client.ts'
+import { organizationFor, withAccountClient } from '../accounts/account-client.ts'
 import { readCount, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
 import { timeText } from '../terminal/quantities-text.ts'

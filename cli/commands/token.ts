@@ -15,7 +15,7 @@ import {
 } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { withTokenClient } from '../tokens/with-token-client.ts'
+import { withTokenClient } from '../tokens/token-client.ts'
 import { type CommonOptions, common, fieldsOf, type LimitOptions, withLimits } from './token/options.ts'
 import { define as defineUpdate } from './token/update.ts'
 

@@ -1,10 +1,11 @@
 import { type Command, Option } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import { type BucketWidth, bucketWidths, type UsageGroup } from '../../core/store/store.ts'
+import { withClient } from '../accounts/with-client.ts'
 import { usage as wrongUsage } from '../terminal/exit-codes.ts'
 import { readPast, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { readUsage } from '../usage/usage-client.ts'
 
 const groups = {
   model: 'model_id',
@@ -51,14 +52,14 @@ export function define(command: Command, terminal: Terminal): void {
       const start = since ?? end - 30 * day
       if (start >= end) throw wrongUsage('--since must be earlier than --until.')
       const groupBy = groups[by]
-      const { readUsage } = await import('../usage/usage-client.ts')
-      const used = await readUsage(dataDirectory(dataDir), {
+      const options = {
         organization: org,
         start: Math.floor(start / 1000),
         end: Math.ceil(end / 1000),
         width: width ?? (end - start <= 2 * day ? '1h' : '1d'),
         groupBy,
-      })
+      } as const
+      const used = await withClient(dataDir, client => readUsage(client, options))
       if (json) return terminal.json(used)
       if (csv) {
         const { csvHeader, csvLine, sumsOf } = await import('../../core/store/usage-text.ts')

@@ -1,14 +1,15 @@
 import { type Command, Option } from 'commander'
-import { dataDirectory, remote } from '../../core/config.ts'
+import { dataDirectory } from '../../core/config.ts'
 import type { DeliveryStatus } from '../../core/store/store.ts'
 import { maxSecretOverlapMs } from '../../core/webhooks/endpoints.ts'
 import type { DeliveryView, WebhookView } from '../../core/webhooks/webhook-view.ts'
+import { withClient } from '../accounts/with-client.ts'
 import { usage } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { readCount, readDuration, readList, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import type { WebhookClient } from '../webhooks/webhook-client.ts'
+import { openWebhookClient, type WebhookClient } from '../webhooks/webhook-client.ts'
 
 interface Common {
   org?: string
@@ -34,8 +35,8 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--disabled', 'send nothing until it is enabled')
     .action(async (url: string, options: Common & { name: string; events: string[]; disabled?: boolean }) => {
       const { org, json, dataDir, name, events, disabled } = options
-      await withClient(dataDir, async client => {
-        const created = await client.create(org, { name, url, event_types: events, enabled: disabled !== true })
+      await withWebhooks(dataDir, org, async client => {
+        const created = await client.create({ name, url, event_types: events, enabled: disabled !== true })
         if (json) return terminal.json(created)
         terminal.print(created.signing_secret)
         terminal.remark(`${describe(created.webhook)} Keep the secret: it cannot be shown again.`)
@@ -50,8 +51,8 @@ export function define(command: Command, terminal: Terminal): void {
     .summary('list webhooks, newest first')
     .description('Lists the registered URLs, newest first.')
     .action(async ({ org, json, dataDir }: Common) => {
-      await withClient(dataDir, async client => {
-        const webhooks = await client.list(org)
+      await withWebhooks(dataDir, org, async client => {
+        const webhooks = await client.list()
         if (json) terminal.json({ webhooks })
         else terminal.table(['id', 'name', 'state', 'events', 'url'], webhooks.map(rowOf))
       })
@@ -77,8 +78,8 @@ export function define(command: Command, terminal: Terminal): void {
         const enabled = enable ? true : disable ? false : undefined
         if ([name, url, event_types, enabled].every(one => one === undefined))
           throw usage('Nothing is to be changed. See: infer webhook update --help')
-        await withClient(dataDir, async client => {
-          const webhook = await client.update(org, id, { name, url, event_types, enabled })
+        await withWebhooks(dataDir, org, async client => {
+          const webhook = await client.update(id, { name, url, event_types, enabled })
           if (json) terminal.json({ webhook })
           else terminal.print(describe(webhook))
         })
@@ -91,8 +92,8 @@ export function define(command: Command, terminal: Terminal): void {
     .description('Deletes a webhook and its messages, the pending ones included.')
     .argument('<id>', 'whe_…')
     .action(async (id: string, { org, json, dataDir }: Common) => {
-      await withClient(dataDir, async client => {
-        await client.remove(org, id)
+      await withWebhooks(dataDir, org, async client => {
+        await client.remove(id)
         if (json) terminal.json({ id, object: 'webhook_endpoint.deleted', deleted: true })
         else terminal.print(`Deleted ${id}.`)
       })
@@ -108,9 +109,8 @@ export function define(command: Command, terminal: Terminal): void {
     .addOption(overlapOption())
     .action(async (id: string | undefined, { org, json, dataDir, overlap }: Common & { overlap: number }) => {
       if (overlap > maxSecretOverlapMs) throw usage('--overlap is at most 7d.')
-      await withClient(dataDir, async client => {
-        const rotated =
-          id === undefined ? await client.rotateSecret(org, overlap) : await client.rotate(org, id, overlap)
+      await withWebhooks(dataDir, org, async client => {
+        const rotated = id === undefined ? await client.rotateSecret(overlap) : await client.rotate(id, overlap)
         if (json) return terminal.json(rotated)
         terminal.print(rotated.signing_secret)
         const { previous_secret_until: until } = 'webhook' in rotated ? rotated.webhook : rotated
@@ -130,8 +130,8 @@ export function define(command: Command, terminal: Terminal): void {
     .summary('show the secret of webhook_url')
     .description('Shows the secret that signs the webhooks of requests: the field webhook_url of jobs and executions.')
     .action(async ({ org, json, dataDir }: Common) => {
-      await withClient(dataDir, async client => {
-        const shown = await client.secret(org)
+      await withWebhooks(dataDir, org, async client => {
+        const shown = await client.secret()
         if (json) terminal.json(shown)
         else terminal.print(shown.signing_secret)
       })
@@ -146,8 +146,8 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<id>', 'whe_…')
     .option('--type <type>', 'type of its event', 'job.completed')
     .action(async (id: string, { org, json, dataDir, type }: Common & { type: string }) => {
-      await withClient(dataDir, async client => {
-        const tested = await client.test(org, id, type)
+      await withWebhooks(dataDir, org, async client => {
+        const tested = await client.test(id, type)
         if (!tested.success) terminal.setExitCode(1)
         if (json) terminal.json(tested)
         else terminal.print(tested.error ?? `The URL answered ${tested.status_code} in ${tested.duration_ms} ms.`)
@@ -163,8 +163,8 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--limit <count>', 'maximum number, 1 to 1000', readCount(1, 1_000), 20)
     .action(async (id: string | undefined, options: Common & { status?: DeliveryStatus; limit: number }) => {
       const { org, json, dataDir, status, limit } = options
-      await withClient(dataDir, async client => {
-        const found = await client.deliveries(org, { endpointId: id, status, limit })
+      await withWebhooks(dataDir, org, async client => {
+        const found = await client.deliveries({ endpointId: id, status, limit })
         if (json) terminal.json({ deliveries: found })
         else terminal.table(['id', 'event', 'status', 'attempt', 'answer', 'next', 'url'], found.map(deliveryRow))
       })
@@ -179,8 +179,8 @@ export function define(command: Command, terminal: Terminal): void {
     .description('Sends a message again, with the same id and body, whether it was delivered or is dead.')
     .argument('<id>', 'msg_…')
     .action(async (id: string, { org, json, dataDir }: Common) => {
-      await withClient(dataDir, async client => {
-        const delivery = await client.redeliver(org, id)
+      await withWebhooks(dataDir, org, async client => {
+        const delivery = await client.redeliver(id)
         if (json) terminal.json({ delivery })
         else terminal.print(`${id} is sent again to ${delivery.url}.`)
       })
@@ -215,29 +215,12 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-async function withClient(dataDir: string | undefined, work: (client: WebhookClient) => Promise<void>): Promise<void> {
-  const client = await openWebhookClient(dataDirectory(dataDir))
-  try {
-    await work(client)
-  } finally {
-    await client.close()
-  }
-}
-
-async function openWebhookClient(dataDir: string): Promise<WebhookClient> {
-  if (remote()) {
-    const [{ openRemoteWebhookClient }, { openClient }] = [
-      await import('../webhooks/remote-webhook-client.ts'),
-      await import('../client/client.ts'),
-    ]
-    return openRemoteWebhookClient(openClient(dataDir))
-  }
-  const [{ openLocalWebhookClient }, { openInstallation }] = [
-    await import('../webhooks/local-webhook-client.ts'),
-    await import('../accounts/installation.ts'),
-  ]
-  return openLocalWebhookClient(dataDir, await openInstallation(dataDir))
-}
+/** Runs work with the webhooks of an organization: of a server, or of the data directory. */
+const withWebhooks = (
+  dataDir: string | undefined,
+  org: string | undefined,
+  work: (client: WebhookClient) => Promise<void>,
+): Promise<void> => withClient(dataDir, async client => work(await openWebhookClient(client, org)))
 
 const stateOf = ({ enabled, disabled_reason }: WebhookView): string =>
   enabled ? 'enabled' : disabled_reason === 'gone' ? 'disabled (410)' : 'disabled'

@@ -1,6 +1,10 @@
 import type { TokenView } from '../../core/accounts/token-view.ts'
 import type { Failure } from '../../core/failure.ts'
 import type { AllowedHours, Scope, TokenStatus } from '../../core/store/store.ts'
+import { openAccountClient, organizationFor, userFor } from '../accounts/account-client.ts'
+import { allPages } from '../accounts/pages.ts'
+import { withClient } from '../accounts/with-client.ts'
+import { type Client, dataOf } from '../client/client.ts'
 import { refused } from '../terminal/exit-codes.ts'
 
 export interface NewTokenOptions {
@@ -51,31 +55,111 @@ export interface TokenFieldsOption {
   metadata?: Record<string, string> | null
 }
 
-/** Manages tokens in the store of this machine, or over HTTP on another server. */
-export interface TokenClient {
-  create(options: NewTokenOptions): Promise<{ token: TokenView; secret: string }>
-  /** Returns all tokens, newest first. */
-  list(options: { organization: string | undefined; status: TokenStatus | undefined }): Promise<TokenView[]>
-  /** Throws Failure `not_found`, or `conflict` when `force` is necessary. */
-  update(id: string, options: TokenUpdateOptions): Promise<TokenView>
-  /** Throws Failure `not_found`, or `conflict` when `force` is necessary. */
-  revoke(id: string, options: { organization: string | undefined; force: boolean }): Promise<void>
-  rotate(
-    id: string,
-    options: { organization: string | undefined; overlapMs: number },
-  ): Promise<{ token: TokenView; secret: string; previous_valid_until: number }>
-  close(): Promise<void>
+/** Unix seconds; absent and null stay so. */
+const seconds = (ms: number | null | undefined) => ms && Math.floor(ms / 1000)
+
+const tokens = '/api/organizations/{organization}/tokens'
+const one = '/api/organizations/{organization}/tokens/{id}'
+
+/** Manages tokens. The token of the client needs the scopes admin:read and admin:write. */
+export function openTokenClient(client: Client) {
+  const { api } = client
+  const accounts = openAccountClient(client)
+
+  /** The organization with this id or name; without one, that of the client's token. */
+  async function organizationOf(organization: string | undefined): Promise<string> {
+    if (organization === undefined && !client.isInProcess) return (await dataOf(api.GET('/api/me'))).organization.id
+    if (organization?.startsWith('org_') && !client.isInProcess) return organization
+    return (await organizationFor(accounts, organization)).id
+  }
+
+  const find = async (organization: string, id: string): Promise<TokenView> =>
+    (await dataOf(api.GET(one, { params: { path: { organization, id } } }))).token
+
+  /** The path of a token. On this machine it is searched in all organizations if none is given. */
+  async function pathOf(id: string, organization: string | undefined) {
+    if (organization !== undefined || !client.isInProcess)
+      return { path: { organization: await organizationOf(organization), id } }
+    for (const { id: candidate } of await accounts.organizations())
+      if (await find(candidate, id).catch(() => undefined)) return { path: { organization: candidate, id } }
+    throw noToken(id)
+  }
+
+  /** Finds the user with this id or e-mail address; null and absent stay so. */
+  const userIdOf = async (organization: string, user: string | null | undefined) =>
+    user == null ? user : (await userFor(accounts, organization, user)).id
+
+  return {
+    async create(options: NewTokenOptions): Promise<{ token: TokenView; secret: string }> {
+      const { organization: idOrName, expiresAt, user, rates, fields, ...more } = options
+      const organization = await organizationOf(idOrName)
+      const body = {
+        ...more,
+        expires_at: seconds(expiresAt),
+        rate_limit: newRates(rates),
+        user_id: await userIdOf(organization, user),
+        ...fields,
+      }
+      return dataOf(api.POST(tokens, { params: { path: { organization } }, body }))
+    },
+
+    /** Returns all tokens, newest first. */
+    async list(options: { organization: string | undefined; status: TokenStatus | undefined }): Promise<TokenView[]> {
+      const path = { organization: await organizationOf(options.organization) }
+      return allPages(async (after, limit) => {
+        const query = { limit, status: options.status, after }
+        const page = await dataOf(api.GET(tokens, { params: { path, query } }))
+        return { ...page, entries: page.tokens.map(withoutSpend) }
+      })
+    },
+
+    /** Throws Failure `not_found`, or `conflict` when `force` is necessary. */
+    async update(id: string, options: TokenUpdateOptions): Promise<TokenView> {
+      const { organization, force, user, expiresAt, rates, fields, ...more } = options
+      const { path } = await pathOf(id, organization)
+      const body = {
+        ...more,
+        expires_at: seconds(expiresAt),
+        rate_limit: await changedRates(rates, () => find(path.organization, id)),
+        user_id: await userIdOf(path.organization, user),
+        ...fields,
+      }
+      return withoutSpend((await dataOf(api.PATCH(one, { params: { path, ...forced(force) }, body }))).token)
+    },
+
+    /** Throws Failure `not_found`, or `conflict` when `force` is necessary. */
+    async revoke(id: string, { organization, force }: { organization: string | undefined; force: boolean }) {
+      await api.DELETE(one, { params: { ...(await pathOf(id, organization)), ...forced(force) } })
+    },
+
+    async rotate(id: string, { organization, overlapMs }: { organization: string | undefined; overlapMs: number }) {
+      const body = { overlap_seconds: Math.round(overlapMs / 1000) }
+      return dataOf(api.POST(`${one}/rotate`, { params: await pathOf(id, organization), body }))
+    },
+  }
+}
+export type TokenClient = ReturnType<typeof openTokenClient>
+
+function withoutSpend({ spend: _spend, ...token }: TokenView & { spend?: unknown }): TokenView {
+  return token
 }
 
+const forced = (force: boolean) => (force ? { query: { force: 'true' } } : {})
+
+/** Runs work with the tokens of a server, or of the data directory. */
+export const withTokenClient = (
+  dataDir: string | undefined,
+  work: (client: TokenClient) => Promise<void>,
+): Promise<void> => withClient(dataDir, client => work(openTokenClient(client)))
+
 /** Returns the failure for an unknown token id. */
-export const noToken = (id: string): Failure =>
-  refused('not_found', `There is no token '${id}' here. See: infer token list`)
+const noToken = (id: string): Failure => refused('not_found', `There is no token '${id}' here. See: infer token list`)
 
 /**
  * The rate limits after a change, as the API takes them: both at once. Undefined if none changes. `current` is called
  * only where one of them stays.
  */
-export async function changedRates(
+async function changedRates(
   { api, jobs }: RatesOption,
   current: () => Promise<Pick<TokenView, 'rate_limit'>>,
 ): Promise<{ api: number | null; jobs: number | null } | undefined> {
@@ -86,5 +170,5 @@ export async function changedRates(
 }
 
 /** The rate limits of a new token; undefined if none is given. */
-export const newRates = ({ api, jobs }: RatesOption): { api: number | null; jobs: number | null } | undefined =>
+const newRates = ({ api, jobs }: RatesOption): { api: number | null; jobs: number | null } | undefined =>
   api === undefined && jobs === undefined ? undefined : { api: api ?? null, jobs: jobs ?? null }

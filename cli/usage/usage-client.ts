@@ -1,12 +1,6 @@
-import { join } from 'node:path'
-import { z } from 'zod'
-import { openPlans } from '../../core/accounts/plans.ts'
-import { openUsageReports } from '../../core/accounts/usage-report.ts'
-import { remote } from '../../core/config.ts'
-import { openLog } from '../../core/log.ts'
-import { readConfig } from '../../core/models/config.ts'
 import type { BucketWidth, UsageGroup, UsageSums } from '../../core/store/store.ts'
-import { chooseOrganization } from '../accounts/organizations.ts'
+import { openAccountClient, organizationFor } from '../accounts/account-client.ts'
+import { type Client, dataOf } from '../client/client.ts'
 
 /** The usage to read; times are Unix seconds. */
 export interface UsageOptions {
@@ -40,22 +34,21 @@ type Page = Usage & { next_page: string | null }
 /** Maximum number of pages, in case a server always reports more. */
 const maxPages = 10_000
 
-const Answer = z.looseObject({
-  organization_id: z.string(),
-  currency: z.string(),
-  totals: z.looseObject({ requests: z.number(), cost: z.number() }),
-  buckets: z.array(z.looseObject({ start_time: z.number(), results: z.array(z.looseObject({ cost: z.number() })) })),
-  next_page: z.string().nullable(),
-})
-const Me = z.object({ organization: z.object({ id: z.string() }) })
-
-/** Reads all pages of usage: from the server at INFER_URL, else from the data directory, with or without a server. */
-export async function readUsage(dataDir: string, options: UsageOptions): Promise<Usage> {
-  await using source = remote() ? await openRemote(dataDir, options) : await openLocal(dataDir, options)
-  const first = await source.page(undefined)
+/** Reads all pages of usage. */
+export async function readUsage(client: Client, options: UsageOptions): Promise<Usage> {
+  const { organization: idOrName, start, end, width, groupBy } = options
+  const organization = client.isInProcess
+    ? (await organizationFor(openAccountClient(client), idOrName)).id
+    : (idOrName ?? (await dataOf(client.api.GET('/api/me'))).organization.id)
+  const pageAt = async (page: string | undefined): Promise<Page> => {
+    const query = { start_time: start, end_time: end, bucket_width: width, group_by: [groupBy], page }
+    const params = { path: { organization }, query }
+    return (await dataOf(client.api.GET('/api/organizations/{organization}/usage', { params }))) as Page
+  }
+  const first = await pageAt(undefined)
   const { next_page, ...usage } = first
   for (let next = next_page, pages = 1; next !== null && pages < maxPages; pages++) {
-    const page = await source.page(next)
+    const page = await pageAt(next)
     for (const bucket of page.buckets) {
       const last = usage.buckets.at(-1)
       // A bucket with many results continues on the next page.
@@ -65,59 +58,4 @@ export async function readUsage(dataDir: string, options: UsageOptions): Promise
     next = page.next_page
   }
   return usage
-}
-
-interface Source extends AsyncDisposable {
-  page(cursor: string | undefined): Promise<Page>
-}
-
-async function openLocal(dataDir: string, { organization, groupBy, ...options }: UsageOptions): Promise<Source> {
-  const { openAdminStore } = await import('../../core/store/sqlite/admin.ts')
-  const store = await openAdminStore(dataDir)
-  try {
-    const found = chooseOrganization(await store.organizations.list(), organization)
-    const config = readConfig(join(dataDir, 'infer.yaml'), false)
-    const plans = openPlans({ configured: config.plans, log: openLog('error') })
-    const reports = openUsageReports({ store, currency: config.currency })
-    return {
-      async page(page) {
-        const { buckets, ...report } = await reports.read({
-          ...options,
-          organizationId: found.id,
-          limits: plans.limitsOf(found),
-          groupBy: [groupBy],
-          only: {},
-          limit: 1_440,
-          page,
-        })
-        return { ...report, buckets: JSON.parse(buckets) as Bucket[] }
-      },
-      [Symbol.asyncDispose]: () => store.close(),
-    }
-  } catch (thrown) {
-    await store.close()
-    throw thrown
-  }
-}
-
-async function openRemote(dataDir: string, options: UsageOptions): Promise<Source> {
-  const { openClient } = await import('../client/client.ts')
-  const client = openClient(dataDir)
-  const { organization, start, end, width, groupBy } = options
-  const id = organization ?? (await client.ask({ method: 'GET', path: '/api/me', answer: Me })).organization.id
-  return {
-    async page(page) {
-      const query = new URLSearchParams({
-        start_time: String(start),
-        end_time: String(end),
-        bucket_width: width,
-        group_by: groupBy,
-        ...(page === undefined ? {} : { page }),
-      })
-      const path = `/api/organizations/${encodeURIComponent(id)}/usage?${query.toString()}`
-      const answer: unknown = await client.ask({ method: 'GET', path, answer: Answer })
-      return answer as Page
-    },
-    [Symbol.asyncDispose]: () => Promise.resolve(),
-  }
 }

@@ -1,15 +1,9 @@
-import type { Failure } from '../../core/failure.ts'
 import type { DeliveryStatus } from '../../core/store/store.ts'
-import type { DeliveryView, WebhookSecretView, WebhookView } from '../../core/webhooks/webhook-view.ts'
-import { refused } from '../terminal/exit-codes.ts'
-
-/** Id or name of the organization; undefined for the only one or the default. */
-export type OrganizationOption = string | undefined
-
-export interface WebhookWithSecret {
-  webhook: WebhookView
-  signing_secret: string
-}
+import type { DeliveryView, WebhookView } from '../../core/webhooks/webhook-view.ts'
+import { openAccountClient, organizationFor } from '../accounts/account-client.ts'
+import { allPages } from '../accounts/pages.ts'
+import { type Client, dataOf } from '../client/client.ts'
+import { usage } from '../terminal/exit-codes.ts'
 
 export interface WebhookChange {
   name?: string | undefined
@@ -18,39 +12,79 @@ export interface WebhookChange {
   enabled?: boolean | undefined
 }
 
-/** What came of a test message. */
-export interface Tested {
-  success: boolean
-  status_code: number | null
-  duration_ms: number
-  error: string | null
-}
+/** Deliveries are large: they have the bodies of the messages. */
+const largestDeliveryPage = 50
 
-/** Manages webhooks in the store of this machine, or over HTTP on another server. Throws Failure `not_found`. */
-export interface WebhookClient {
-  create(
-    organization: OrganizationOption,
-    options: { name: string; url: string; event_types: string[]; enabled: boolean },
-  ): Promise<WebhookWithSecret>
-  /** Returns all endpoints, newest first. */
-  list(organization: OrganizationOption): Promise<WebhookView[]>
-  update(organization: OrganizationOption, id: string, change: WebhookChange): Promise<WebhookView>
-  remove(organization: OrganizationOption, id: string): Promise<void>
-  rotate(organization: OrganizationOption, id: string, overlapMs: number): Promise<WebhookWithSecret>
-  test(organization: OrganizationOption, id: string, type: string): Promise<Tested>
-  /** Newest first; of one endpoint or of the organization. */
-  deliveries(
-    organization: OrganizationOption,
-    filter: { endpointId: string | undefined; status: DeliveryStatus | undefined; limit: number },
-  ): Promise<DeliveryView[]>
-  redeliver(organization: OrganizationOption, id: string): Promise<DeliveryView>
-  /** The secret that signs the webhooks of requests. */
-  secret(organization: OrganizationOption): Promise<WebhookSecretView>
-  rotateSecret(organization: OrganizationOption, overlapMs: number): Promise<WebhookSecretView>
-  close(): Promise<void>
-}
+const of = (id: string) => ({ params: { path: { id } } })
+const overlap = (ms: number) => ({ overlap_seconds: Math.round(ms / 1000) })
 
-export const noEndpoint = (id: string): Failure =>
-  refused('not_found', `There is no webhook endpoint '${id}' here. See: infer webhook list`)
-export const noDelivery = (id: string): Failure =>
-  refused('not_found', `There is no delivery '${id}' here. See: infer webhook deliveries`)
+/**
+ * Manages the webhooks of an organization, by its id or name. A server knows those of its token's organization only:
+ * another one is refused as usage. The token needs the scopes admin:read and admin:write.
+ */
+export async function openWebhookClient(client: Client, idOrName: string | undefined) {
+  const organization = client.isInProcess
+    ? (await organizationFor(openAccountClient(client), idOrName)).id
+    : await ownOrganization(client, idOrName)
+  const { api } = client.isInProcess ? client.withToken(organization) : client
+  const secretPath = { params: { path: { organization } } }
+
+  return {
+    create: (body: { name: string; url: string; event_types: string[]; enabled: boolean }) =>
+      dataOf(api.POST('/api/webhooks', { body })),
+    /** Returns all endpoints, newest first. */
+    list: (): Promise<WebhookView[]> =>
+      allPages(async (after, limit) => {
+        const page = await dataOf(api.GET('/api/webhooks', { params: { query: { limit, after } } }))
+        return { ...page, entries: page.webhooks }
+      }),
+    update: async (id: string, body: WebhookChange): Promise<WebhookView> =>
+      (await dataOf(api.PATCH('/api/webhooks/{id}', { ...of(id), body }))).webhook,
+    remove: (id: string) => api.DELETE('/api/webhooks/{id}', of(id)),
+    rotate: (id: string, overlapMs: number) =>
+      dataOf(api.POST('/api/webhooks/{id}/rotate', { ...of(id), body: overlap(overlapMs) })),
+    test: (id: string, event_type: string) =>
+      dataOf(api.POST('/api/webhooks/{id}/test', { ...of(id), body: { event_type } })),
+    /** Newest first; of one endpoint or of the organization. */
+    deliveries: (filter: {
+      endpointId: string | undefined
+      status: DeliveryStatus | undefined
+      limit: number
+    }): Promise<DeliveryView[]> =>
+      allPages(
+        async (after, limit) => {
+          const { endpointId: id, status } = filter
+          const query = { limit, status, after }
+          const page = await dataOf(
+            id === undefined
+              ? api.GET('/api/webhook-deliveries', { params: { query } })
+              : api.GET('/api/webhooks/{id}/deliveries', { params: { path: { id }, query } }),
+          )
+          return { ...page, entries: page.deliveries }
+        },
+        filter.limit,
+        largestDeliveryPage,
+      ),
+    async redeliver(delivery: string): Promise<DeliveryView> {
+      const params = { path: { delivery } }
+      return (await dataOf(api.POST('/api/webhook-deliveries/{delivery}/redeliver', { params }))).delivery
+    },
+    /** The secret that signs the webhooks of requests. */
+    secret: () => dataOf(api.GET('/api/organizations/{organization}/webhook-secret', secretPath)),
+    rotateSecret: (overlapMs: number) =>
+      dataOf(
+        api.POST('/api/organizations/{organization}/webhook-secret/rotate', {
+          ...secretPath,
+          body: overlap(overlapMs),
+        }),
+      ),
+  }
+}
+export type WebhookClient = Awaited<ReturnType<typeof openWebhookClient>>
+
+/** The organization of the token. Throws usage if another one is meant. */
+async function ownOrganization({ api }: Client, idOrName: string | undefined): Promise<string> {
+  const { id, name } = (await dataOf(api.GET('/api/me'))).organization
+  if (idOrName === undefined || idOrName === id || idOrName === name) return id
+  throw usage(`INFER_TOKEN belongs to the organization '${name}' (${id}), not to '${idOrName}'.`)
+}

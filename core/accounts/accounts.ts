@@ -32,6 +32,8 @@ export interface Caller {
   tokenId: string
   token: VerifiableToken
   organizationId: string
+  /** Who acts, if it is not the token: the user of the command line on the server's own machine. */
+  actor?: Actor
   scopes: readonly Scope[]
   /** The region that the request asks for; absent if it asks for none. */
   region?: Region | undefined

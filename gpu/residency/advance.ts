@@ -83,11 +83,7 @@ export function nextStep(
  * Start time of the longest wait for the model, for a slot or for a load; null when nothing waits for it. An eviction
  * starts the wait anew, so that models with long queues take turns with all others.
  */
-function waitingSince(
-  { loadWaiters, evictedAt }: ModelState,
-  demand: Demand | undefined,
-  now: number,
-): number | null {
+function waitingSince({ loadWaiters, evictedAt }: ModelState, demand: Demand | undefined, now: number): number | null {
   const load = loadWaiters[0]?.since
   if (load === undefined && !demand) return null
   const queued = demand ? now - demand.oldestWaitMs : Number.POSITIVE_INFINITY

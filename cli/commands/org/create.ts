@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { withAccountClient } from '../../accounts/with-account-client.ts'
+import { withAccountClient } from '../../accounts/account-client.ts'
 import { readCount, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { type CommonOptions, common, type LimitOptions, limitsOf, withLimits } from './options.ts'

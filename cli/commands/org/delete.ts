@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
-import { organizationFor } from '../../accounts/account-client.ts'
-import { withAccountClient } from '../../accounts/with-account-client.ts'
+import { organizationFor, withAccountClient } from '../../accounts/account-client.ts'
 import { confirmDestructive } from '../../terminal/confirm.ts'
 import { interruptible } from '../../terminal/interruption.ts'
 import { withExamples } from '../../terminal/options.ts'
@@ -31,7 +30,7 @@ export function define(command: Command, terminal: Terminal): void {
             const question = `Delete the organization ${name} with its tokens, users, files and jobs?`
             if (!(await confirmDestructive(question, yes, terminal, signal))) return
             const ended = await client.remove(id, { force })
-            if (json) return terminal.json({ id, object: 'organization', deleted: true, ...ended })
+            if (json) return terminal.json(ended)
             terminal.print(`Deleted the organization ${name} (${id}).`)
             terminal.remark(
               `Revoked ${ended.tokens_revoked} tokens, removed ${ended.users_removed} users, ${ended.files_removed} files and ${ended.workflows_removed} workflows, cancelled ${ended.jobs_cancelled} jobs and ${ended.executions_cancelled} executions.`,

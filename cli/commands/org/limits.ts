@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
-import { organizationFor } from '../../accounts/account-client.ts'
-import { withAccountClient } from '../../accounts/with-account-client.ts'
+import { organizationFor, withAccountClient } from '../../accounts/account-client.ts'
 import { withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import type { Terminal } from '../../terminal/terminal.ts'

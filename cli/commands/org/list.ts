@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { withAccountClient } from '../../accounts/with-account-client.ts'
+import { withAccountClient } from '../../accounts/account-client.ts'
 import { withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import { timeText } from '../../terminal/quantities-text.ts'

@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import type { OrganizationLimitsView, OrganizationView } from '../../../core/accounts/organization-view.ts'
-import { organizationFor } from '../../accounts/account-client.ts'
-import { withAccountClient } from '../../accounts/with-account-client.ts'
+import { organizationFor, withAccountClient } from '../../accounts/account-client.ts'
 import { withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import { sizeText, timeText } from '../../terminal/quantities-text.ts'

@@ -3,7 +3,7 @@ import type { Scope } from '../../../core/store/store.ts'
 import { usage } from '../../terminal/exit-codes.ts'
 import { readExpiry, readList, readScopes, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { withTokenClient } from '../../tokens/with-token-client.ts'
+import { withTokenClient } from '../../tokens/token-client.ts'
 import { nothing, orNull } from '../org/options.ts'
 import { type CommonOptions, common, fieldsOf, type LimitOptions, withLimits } from './options.ts'
 

@@ -49,13 +49,14 @@ export async function reachToChange(
 }
 
 /** The caller as the audit log names him. */
-export const actorOf = (call: { caller: Caller; clientAddress: string }): Actor => ({
-  kind: 'token',
-  tokenId: call.caller.tokenId,
-  userId: call.caller.token.userId,
-  address: call.clientAddress,
-  osUser: null,
-})
+export const actorOf = ({ caller, clientAddress }: { caller: Caller; clientAddress: string }): Actor =>
+  caller.actor ?? {
+    kind: 'token',
+    tokenId: caller.tokenId,
+    userId: caller.token.userId,
+    address: clientAddress,
+    osUser: null,
+  }
 
 /** What bounds the rights that a caller can give in an organization. */
 export interface Granting {

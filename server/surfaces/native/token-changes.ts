@@ -85,7 +85,7 @@ export async function createToken(
       limits: grantLimits({ ...granting.limits, ...tokenLimitsOf(body) }, granting.limits),
       userId,
       metadata: metadataText(body.metadata),
-      createdBy: call.caller.tokenId,
+      createdBy: actorOf(call).tokenId,
     },
     actorOf(call),
   )
