@@ -1,4 +1,4 @@
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { duplexPair } from 'node:stream'
 import type { Caller } from '../../core/accounts/accounts.ts'
@@ -147,6 +147,8 @@ async function openOwners(dataDir: string, { accounts, organizations, store, key
     jobs: { calls: { cancelAll: () => 0, runningOf: () => 0 } },
     files: { sweep: () => Promise.resolve() },
     metrics: { answered: () => {} },
+    // The reader is this process.
+    streams: { sendLarge: (res: ServerResponse, bytes: Uint8Array) => void res.end(bytes) },
     limiter: openLimiter(),
     tokenLimiter: openTokenLimiter(),
     wrongTokens: openWrongTokenLimiter(config.limits.wrong_tokens_per_minute),
