@@ -1,9 +1,10 @@
 import { defineConfig } from 'vitest/config'
+import { pureTests } from './test/_pure.ts'
+
+const pure = pureTests()
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    globalSetup: 'test/_build.ts',
     // Real processes, sockets and fsyncs: a file waits a third of its time, so three keep two processors busy.
     maxWorkers: 3,
     // Node strips types with WebAssembly in each thread. V8 aborts the process now and then ("Check failed:
@@ -13,5 +14,13 @@ export default defineConfig({
     hookTimeout: 60_000,
     // A poll ends when what it waits for is there; a second is not enough on a loaded machine.
     expect: { poll: { timeout: 20_000 } },
+    projects: [
+      // They share what they have imported, which halves their processor time: nothing outlives a pure test.
+      { extends: true, test: { name: 'pure', include: pure, isolate: false } },
+      {
+        extends: true,
+        test: { name: 'whole', include: ['test/**/*.test.ts'], exclude: pure, globalSetup: 'test/_build.ts' },
+      },
+    ],
   },
 })

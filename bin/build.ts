@@ -14,6 +14,7 @@ import {
 import { buildConsole, typeOfFile } from './console/build-console.ts'
 import { documentationAssets, imageAssets } from './guides/assets.ts'
 import { licenses } from './licenses.ts'
+import { beginStep } from './stamp.ts'
 import { targetOf } from './target.ts'
 import { writeTinyModels } from './tiny-models.ts'
 import { workerFiles } from './worker-files.ts'
@@ -27,6 +28,7 @@ const started = performance.now()
 const { values: options } = parseArgs({ options: { arch: { type: 'string' } } })
 const target = targetOf(options.arch)
 const { architecture, dist } = target
+const end = architecture === 'x64' ? beginStep('dist') : undefined
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
 const kept = new Set<string>()
 /** Packages of which files are carried as they are. */
@@ -96,6 +98,7 @@ for (const { path, text } of program) put(path, text.replaceAll(buildIdPlace, id
 put('works.json', JSON.stringify(works.map(({ text: _text, ...work }) => work)))
 
 for (const path of filesBelow(dist)) if (!kept.has(path)) rmSync(join(dist, path))
+end?.()
 process.stdout.write(
   `${relative(root, dist)}: infer ${version}, build ${id}, ${kept.size} files in ${Math.round(performance.now() - started)} ms\n`,
 )

@@ -4,5 +4,5 @@ import { serveWork } from '../core/cpu/serve-work.ts'
 import { taskWork } from '../core/tasks/task-work.ts'
 import { resultWork } from '../core/workflows/result-work.ts'
 
-/** Entry point of the pool's threads: the work of every layer of core, whose callers cli/app.ts combines. */
+/** Entry point of the pool's threads: the work of every layer of core, whose callers cli/server/app.ts combines. */
 export default serveWork(cpuWork, taskWork, resultWork, batchWork)

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { forkedScript, runForked } from '../core/assets.ts'
-import { exitCodeOf, exitCodes, failureOf } from './exit-codes.ts'
-import { checkHelp, failureOfUsage, helpLast, isHelp, openProgram } from './program.ts'
-import { openTerminal } from './terminal.ts'
+import { checkHelp, failureOfUsage, helpLast, isHelp, openProgram } from './commands/program.ts'
+import { exitCodeOf, exitCodes, failureOf } from './terminal/exit-codes.ts'
+import { openTerminal } from './terminal/terminal.ts'
 
 // No top-level await: the bundle is CommonJS.
 const forked = forkedScript()

@@ -2,8 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { DeviceProcess } from '../core/models/fleet.ts'
 import type { Device } from './devices/device.ts'
 import { parentOf } from './launcher/processes.ts'
-import type { DeviceSource } from './memory.ts'
-import type { Resident } from './model-state.ts'
+import type { DeviceSource } from './placement/memory.ts'
+import type { Resident } from './residency/model-state.ts'
 
 /** How long a result is reused: `infer status` asks every second, and each query starts a program. */
 const freshMs = 2_000

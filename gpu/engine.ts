@@ -146,7 +146,7 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastError: str
     let lastBody = ''
     let lastBodyAt = startedAt
     let failingSince = Number.POSITIVE_INFINITY
-    const { fetchHealth } = await import('./health.ts')
+    const { fetchHealth } = await import('./requests/health.ts')
     for (let pause = 20; !signal.aborted; pause = Math.min(pause * 1.3, 500)) {
       const { health, body } = await fetchHealth(launched.endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
       if (signal.aborted) break

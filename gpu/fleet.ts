@@ -6,21 +6,21 @@ import type { Log } from '../core/log.ts'
 import { sameEngine } from '../core/models/change.ts'
 import type { Fleet, FleetSnapshot, Lease, ModelActivity, SlotQueue } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
-import { openCardBackends } from './card-backend.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
-import { defaultRules } from './effects.ts'
 import { enginePath } from './launcher/engine-path.ts'
 import { openLocalLauncher } from './launcher/local.ts'
-import { EngineLease } from './lease.ts'
-import { openMemory } from './memory.ts'
-import { openModelPlacement } from './model-placement.ts'
-import { type ModelState, notOffered, type Resident, shuttingDown } from './model-state.ts'
 import { openNeededPrograms } from './needed-programs.ts'
+import { openCardBackends } from './placement/card-backend.ts'
+import { openMemory } from './placement/memory.ts'
+import { openModelPlacement } from './placement/model-placement.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
 import { type Machine, probeMachine } from './probe-machine.ts'
-import { progressFollower } from './progress.ts'
-import { openResidency, type Residency } from './residency.ts'
+import { EngineLease } from './requests/lease.ts'
+import { progressFollower } from './requests/progress.ts'
+import { defaultRules } from './residency/effects.ts'
+import { type ModelState, notOffered, type Resident, shuttingDown } from './residency/model-state.ts'
+import { openResidency, type Residency } from './residency/residency.ts'
 import { openRunning } from './running.ts'
 import { sandboxWarning } from './sandbox/level.ts'
 
@@ -103,7 +103,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     {
       ...defaultRules,
       backoff: { ...defaultRules.backoff, firstMs: limits.engine_backoff },
-      holdMs: limits.engine_turn,
+      turnMs: limits.engine_turn,
     },
   )
   opened = residency
@@ -162,7 +162,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const loadedMs = waitedMs > 0 ? residency.loadedMs(resident, waitedMs) : 0
     const followProgress = progressFollower(launcher.outputs, resident)
     const options = { onReleased, waitedMs, loadedMs, followProgress }
-    return new EngineLease(resident, engines.link(resident.engineId), memory.energy, options)
+    return new EngineLease(resident, engines.connections(resident.engineId), memory.energy, options)
   }
 
   /** Models whose memory and backend are being determined, which may take minutes the first time. */

@@ -1,5 +1,5 @@
 import type { EngineLoad } from '../core/models/fleet.ts'
-import type { Resident } from './model-state.ts'
+import type { Resident } from './residency/model-state.ts'
 
 /** Loads that are kept of a model, and models of which some are kept. */
 const kept = { ofModel: 20, models: 500 }

@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs'
 import type { Model } from '../core/models/model.ts'
 import { impliedBy, type Task } from '../core/schemas/task.ts'
-import { findProgram } from './launcher/program.ts'
 import type { NeededProgram } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
+import { findProgram } from './sandbox/program.ts'
 
 interface Checked {
   /** Version of the checked file: inode, modification time and size. */

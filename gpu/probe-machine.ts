@@ -4,11 +4,11 @@ import { cpuDevice } from './devices/cpu.ts'
 import type { Discovery } from './devices/device.ts'
 import { discover } from './devices/discover.ts'
 import { makeUvmDevice } from './devices/uvm.ts'
-import { probeWrapper } from './launcher/probe.ts'
-import type { Wrapper } from './launcher/wrapper.ts'
-import type { DeviceSource } from './memory.ts'
+import type { DeviceSource } from './placement/memory.ts'
 import type { SandboxSupport } from './sandbox/level.ts'
 import { probeSandbox } from './sandbox/probe.ts'
+import { probeWrapper } from './sandbox/probe-wrapper.ts'
+import type { Wrapper } from './sandbox/wrapper.ts'
 
 /** What probing has found about this machine. */
 export interface Machine {

@@ -3,30 +3,30 @@ import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
 import { withoutLocations } from '../core/tasks/protocols/engine-text.ts'
-import type { Effects } from './effects.ts'
 import { Engine } from './engine.ts'
-import { fetchDescription } from './health.ts'
 import type { Launcher } from './launcher/launcher.ts'
 import { openRemoteLauncher } from './launcher/remote.ts'
-import type { Link, LinkOptions } from './link.ts'
 import { openLoadHistory } from './load-history.ts'
-import type { Memory } from './memory.ts'
-import type { Resident } from './model-state.ts'
+import type { Memory } from './placement/memory.ts'
 import type { Adapter } from './presets/adapter.ts'
 import { missingRoute } from './presets/missing-route.ts'
 import type { Backend } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
 import { sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
-import type { Residency } from './residency.ts'
+import type { ConnectionOptions, EngineConnections } from './requests/connections.ts'
+import { fetchDescription } from './requests/health.ts'
+import type { Effects } from './residency/effects.ts'
+import type { Resident } from './residency/model-state.ts'
+import type { Residency } from './residency/residency.ts'
 import { missingSandboxPaths } from './sandbox/missing-paths.ts'
 import { unpackEngineFiles } from './unpack-engine-files.ts'
 
 interface Running {
   engine: Engine
-  link: Link | undefined
+  connections: EngineConnections | undefined
 }
 
-/** Implements the effects of the residency: starts and stops the engines, and keeps the links to ready ones. */
+/** Implements the effects of the residency: starts and stops the engines, and keeps the connections to ready ones. */
 export function openRunning({
   launcher,
   memory,
@@ -54,12 +54,12 @@ export function openRunning({
 
   function handleExit(resident: Resident, reason: string): void {
     const { engineId } = resident
-    const link = running.get(engineId)?.link
+    const connections = running.get(engineId)?.connections
     running.delete(engineId)
     history.ended(engineId, reason)
     // Before the requests fail, so that the slots they release are given to no other request.
     events().exited(engineId, reason)
-    link?.fail(() => engineEnded(resident, reason))
+    connections?.fail(() => engineEnded(resident, reason))
     announceExit(engineId)
   }
 
@@ -106,7 +106,7 @@ export function openRunning({
     )
   }
 
-  function linkOptions(resident: Resident, engine: Engine, adapt: Adapter | undefined): LinkOptions {
+  function connectionOptions(resident: Resident, engine: Engine, adapt: Adapter | undefined): ConnectionOptions {
     const { model } = resident.serves
     const preset = presetOf(model)
     const graceMs = preset.cancelGraceMs?.(model) ?? cancelGraceMs
@@ -152,7 +152,7 @@ export function openRunning({
     try {
       if (presetOf(serves.model).sandbox?.isOwn) await unpackEngineFiles()
       const engine = newEngine(resident)
-      const one: Running = { engine, link: undefined }
+      const one: Running = { engine, connections: undefined }
       running.set(engineId, one)
       for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, fields)
       engine.once('exit', (reason, lastError) => {
@@ -160,11 +160,11 @@ export function openRunning({
         handleExit(resident, reason)
       })
       // The HTTP client for engines is a large module, so it is imported with the first engine.
-      const [{ Link }] = await Promise.all([import('./link.ts'), engine.ready()])
+      const [{ EngineConnections }] = await Promise.all([import('./requests/connections.ts'), engine.ready()])
       if (running.get(engineId) !== one) return
       const adapt = await adapterFor(resident, engine)
       if (running.get(engineId) !== one) return
-      one.link = new Link(linkOptions(resident, engine, adapt))
+      one.connections = new EngineConnections(connectionOptions(resident, engine, adapt))
       const loadMs = Math.round(performance.now() - startedAt)
       log.info('Engine ready', { ...fields, load_ms: loadMs })
       history.ready(engineId, loadMs)
@@ -189,7 +189,7 @@ export function openRunning({
     const { engineId, serves } = resident
     const one = running.get(engineId)
     log.info('Stopping an engine', { model: serves.model.id, engine: engineId, reason })
-    if (kill) one?.link?.fail(() => engineEnded(resident, reason))
+    if (kill) one?.connections?.fail(() => engineEnded(resident, reason))
     await one?.engine.stop(reason, kill ? 0 : undefined)
     handleExit(resident, reason)
   }
@@ -207,7 +207,7 @@ export function openRunning({
       stop: (resident, reason, kill) => void stop(resident, reason, kill),
       settle: resident => void memory.settle(resident).then(() => events().settled(resident.engineId)),
     } satisfies Partial<Effects>,
-    link: (engineId: string): Link => running.get(engineId)!.link!,
+    connections: (engineId: string): EngineConnections => running.get(engineId)!.connections!,
     pid: (engineId: string): number | null => running.get(engineId)?.engine.pid ?? null,
     command: (engineId: string): readonly string[] => running.get(engineId)?.engine.options.argv ?? [],
     exited,
@@ -215,7 +215,7 @@ export function openRunning({
     loads: history.of,
     /** Fails every request of every engine. */
     failAll(failure: () => Failure): void {
-      for (const { link } of running.values()) link?.fail(failure)
+      for (const { connections } of running.values()) connections?.fail(failure)
     },
     async allExited(): Promise<void> {
       while (running.size > 0) await Promise.all([...running.keys()].map(exited))

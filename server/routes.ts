@@ -1,64 +1,76 @@
-import { anthropicRoutes } from './anthropic/routes.ts'
-import { auditRoutes } from './api/audit.ts'
-import { eventRoutes } from './api/events.ts'
-import { executionEventRoutes } from './api/execution-events.ts'
-import { executionListRoutes } from './api/execution-list.ts'
-import { executionRoutes } from './api/executions.ts'
-import { jobRoutes } from './api/jobs.ts'
-import { libraryRoutes } from './api/library.ts'
-import { logRoutes } from './api/logs.ts'
-import { meRoutes } from './api/me.ts'
-import { memberRoutes } from './api/members.ts'
-import { modelAdministrationRoutes } from './api/model-administration.ts'
-import { modelLoadRoutes } from './api/model-loading.ts'
-import { modelStatusRoutes } from './api/model-status.ts'
-import { organizationLimitRoutes } from './api/organization-limits.ts'
-import { organizationRoutes } from './api/organizations.ts'
-import { promptRewriteRoutes } from './api/prompt-rewrite.ts'
-import { sessionRoutes } from './api/session.ts'
-import { statusRoutes } from './api/status.ts'
-import { systemRoutes } from './api/system.ts'
-import { systemHistoryRoutes } from './api/system-history.ts'
-import { systemInspectionRoutes } from './api/system-inspection.ts'
-import { taskRoutes } from './api/tasks.ts'
-import { tokenRoutes } from './api/tokens.ts'
-import { usageRoutes } from './api/usage.ts'
-import { voiceModelRoutes } from './api/voice-models.ts'
-import { webhookDeliveryRoutes } from './api/webhook-deliveries.ts'
-import { webhookSecretRoutes } from './api/webhook-secrets.ts'
-import { webhookRoutes } from './api/webhooks.ts'
-import { workflowVersionRoutes } from './api/workflow-versions.ts'
-import { workflowRoutes } from './api/workflows.ts'
 import { consoleRoutes } from './console/console-routes.ts'
 import { guideRoutes } from './docs/guide-routes.ts'
-import { falRoutes } from './fal/routes.ts'
-import { fileRoutes } from './files/routes.ts'
-import { mcpRoutes } from './mcp/routes.ts'
-import { ollamaRoutes } from './ollama/routes.ts'
-import type { Owners } from './owners.ts'
-import { realtimeRoutes } from './realtime/routes.ts'
-import { replicateRoutes } from './replicate/routes.ts'
-import type { Route } from './route.ts'
-import { batchRoutes } from './slug/batch.ts'
-import { generateRoutes } from './slug/generate.ts'
-import { requestRoutes } from './slug/requests.ts'
-import { streamRoutes } from './slug/stream.ts'
-import { batchJobRoutes } from './std/batches.ts'
-import { stdFileRoutes } from './std/files.ts'
-import { imageRoutes } from './std/images.ts'
-import { modelRoutes } from './std/models.ts'
-import { responseRoutes } from './std/responses/routes.ts'
-import { speechRoutes } from './std/speech-routes.ts'
-import { textRoutes } from './std/text.ts'
-import { transcriptionRoutes } from './std/transcriptions.ts'
-import { uploadRoutes } from './std/uploads.ts'
-import { videoRoutes } from './std/videos.ts'
-import { webhookEndpointRoutes } from './std/webhook-endpoints.ts'
+import { referenceRoutes } from './docs/reference-routes.ts'
+import type { RouteErrors } from './http/request/endpoint.ts'
+import type { Owners } from './http/request/owners.ts'
+import type { Route } from './http/request/route.ts'
+import { anthropicErrors } from './surfaces/anthropic/anthropic-route.ts'
+import { anthropicRoutes } from './surfaces/anthropic/routes.ts'
+import { cohereErrors } from './surfaces/cohere/errors.ts'
+import { cohereRoutes } from './surfaces/cohere/routes.ts'
+import { falErrors } from './surfaces/fal/errors.ts'
+import { falRoutes } from './surfaces/fal/routes.ts'
+import { mcpRoutes } from './surfaces/mcp/routes.ts'
+import { auditRoutes } from './surfaces/native/audit.ts'
+import { eventRoutes } from './surfaces/native/events.ts'
+import { executionEventRoutes } from './surfaces/native/execution-events.ts'
+import { executionListRoutes } from './surfaces/native/execution-list.ts'
+import { executionRoutes } from './surfaces/native/executions.ts'
+import { jobRoutes } from './surfaces/native/jobs.ts'
+import { libraryRoutes } from './surfaces/native/library.ts'
+import { logRoutes } from './surfaces/native/logs.ts'
+import { meRoutes } from './surfaces/native/me.ts'
+import { memberRoutes } from './surfaces/native/members.ts'
+import { modelAdministrationRoutes } from './surfaces/native/model-administration.ts'
+import { modelLoadRoutes } from './surfaces/native/model-loading.ts'
+import { modelStatusRoutes } from './surfaces/native/model-status.ts'
+import { organizationLimitRoutes } from './surfaces/native/organization-limits.ts'
+import { organizationRoutes } from './surfaces/native/organizations.ts'
+import { promptRewriteRoutes } from './surfaces/native/prompt-rewrite.ts'
+import { sessionRoutes } from './surfaces/native/session.ts'
+import { fileRoutes } from './surfaces/native/signed-file-routes.ts'
+import { statusRoutes } from './surfaces/native/status.ts'
+import { systemRoutes } from './surfaces/native/system.ts'
+import { systemHistoryRoutes } from './surfaces/native/system-history.ts'
+import { systemInspectionRoutes } from './surfaces/native/system-inspection.ts'
+import { taskRoutes } from './surfaces/native/tasks.ts'
+import { tokenRoutes } from './surfaces/native/tokens.ts'
+import { usageRoutes } from './surfaces/native/usage.ts'
+import { voiceModelRoutes } from './surfaces/native/voice-models.ts'
+import { webhookDeliveryRoutes } from './surfaces/native/webhook-deliveries.ts'
+import { webhookSecretRoutes } from './surfaces/native/webhook-secrets.ts'
+import { webhookRoutes } from './surfaces/native/webhooks.ts'
+import { workflowVersionRoutes } from './surfaces/native/workflow-versions.ts'
+import { workflowRoutes } from './surfaces/native/workflows.ts'
+import { ollamaErrors } from './surfaces/ollama/ollama-route.ts'
+import { ollamaRoutes } from './surfaces/ollama/routes.ts'
+import { batchJobRoutes } from './surfaces/openai/batches.ts'
+import { stdFileRoutes } from './surfaces/openai/files.ts'
+import { imageRoutes } from './surfaces/openai/images.ts'
+import { modelRoutes } from './surfaces/openai/models.ts'
+import { responseRoutes } from './surfaces/openai/responses/routes.ts'
+import { scoringRoutes } from './surfaces/openai/scoring.ts'
+import { speechRoutes } from './surfaces/openai/speech-routes.ts'
+import { textRoutes } from './surfaces/openai/text.ts'
+import { transcriptionRoutes } from './surfaces/openai/transcriptions.ts'
+import { uploadRoutes } from './surfaces/openai/uploads.ts'
+import { videoRoutes } from './surfaces/openai/videos.ts'
+import { webhookEndpointRoutes } from './surfaces/openai/webhook-endpoints.ts'
+import { realtimeRoutes } from './surfaces/realtime/routes.ts'
+import { replicateErrors } from './surfaces/replicate/errors.ts'
+import { replicateRoutes } from './surfaces/replicate/routes.ts'
+import { batchRoutes } from './surfaces/slug/batch.ts'
+import { slugErrors } from './surfaces/slug/errors.ts'
+import { generateRoutes } from './surfaces/slug/generate.ts'
+import { requestRoutes } from './surfaces/slug/requests.ts'
+import { streamRoutes } from './surfaces/slug/stream.ts'
 
 /** Returns all routes of the server. Handlers are reached only through this table. */
 export function routes(owners: Owners): readonly Route[] {
   const all: readonly Route[] = [
     ...textRoutes(owners),
+    ...cohereRoutes(owners),
+    ...scoringRoutes(owners),
     ...responseRoutes(owners),
     ...speechRoutes(owners),
     ...transcriptionRoutes(owners),
@@ -108,7 +120,8 @@ export function routes(owners: Owners): readonly Route[] {
     ...logRoutes(owners),
     ...systemHistoryRoutes(owners),
     ...systemInspectionRoutes(owners),
-    ...systemRoutes(() => all, owners),
+    ...systemRoutes(owners),
+    ...referenceRoutes(() => all),
     ...mcpRoutes(owners),
     ...guideRoutes(),
     ...consoleRoutes(owners),
@@ -118,3 +131,18 @@ export function routes(owners: Owners): readonly Route[] {
 
 /** Returns the table for reading only: the handlers must not be called. */
 export const routeTable = (): readonly Route[] => routes({} as Owners)
+
+/** The error formats of paths that are other vendors' APIs as a whole. */
+const prefixes: readonly (readonly [path: string, errors: RouteErrors])[] = [
+  ['/anthropic', anthropicErrors],
+  ['/fal', falErrors],
+  ['/ollama', ollamaErrors],
+  ['/replicate', replicateErrors],
+  ['/slug', slugErrors],
+  ['/std/v2', cohereErrors],
+  ['/v2', cohereErrors],
+]
+
+/** Returns the error format of requests that match no route; undefined below all other paths. */
+export const errorsBelow = (url = ''): RouteErrors | undefined =>
+  prefixes.find(([path]) => url.startsWith(path) && /^[/?]?$/.test(url.charAt(path.length)))?.[1]

@@ -8,26 +8,27 @@ import type { Log } from '../core/log.ts'
 import type { Config } from '../core/models/config.ts'
 import type { Store } from '../core/store/store.ts'
 import { SwapSet } from '../core/swap-set.ts'
-import { openAccessWatch } from './access-watch.ts'
-import type { Call } from './call.ts'
-import { type KeyPairFiles, openCertificate } from './certificate.ts'
-import { answerClientError } from './client-error.ts'
-import { openCors } from './cors.ts'
-import { answerFailure, type CallEvent, dispatch, endCall, interrupt } from './dispatch.ts'
-import { belowRoot, falRoots } from './fal/hosts.ts'
-import { partAddress } from './fal/parts.ts'
-import { unproxied } from './fal/proxy.ts'
-import { forwardedHost } from './forwarded.ts'
-import { type Handshakes, openHandshakes } from './handshakes.ts'
-import { commonHeaders } from './head.ts'
-import { hostFailure, hostName, hostNameFailure } from './host.ts'
-import { openHttpApp } from './http-app.ts'
-import { openIdempotencyRecords } from './idempotency.ts'
-import type { Owners } from './owners.ts'
-import { tidy } from './path.ts'
-import { asksForWebSocket, responseOf } from './realtime/upgrade.ts'
-import { routes } from './routes.ts'
-import { openStreamLimits } from './stream-limits.ts'
+import { openAccessWatch } from './http/access/access-watch.ts'
+import { type KeyPairFiles, openCertificate } from './http/connection/certificate.ts'
+import { answerClientError } from './http/connection/client-error.ts'
+import { openCors } from './http/connection/cors.ts'
+import { forwardedHost } from './http/connection/forwarded.ts'
+import { type Handshakes, openHandshakes } from './http/connection/handshakes.ts'
+import { commonHeaders } from './http/connection/head.ts'
+import { hostFailure, hostName, hostNameFailure } from './http/connection/host.ts'
+import { answerFailure, type CallEvent, dispatch, endCall, interrupt } from './http/dispatch.ts'
+import { openHttpApp } from './http/http-app.ts'
+import { tidy } from './http/path.ts'
+import type { Call } from './http/request/call.ts'
+import { openIdempotencyRecords } from './http/request/idempotency-records.ts'
+import type { Owners } from './http/request/owners.ts'
+import { openStreamLimits } from './http/streams/stream-limits.ts'
+import { errorsBelow, routes } from './routes.ts'
+import { belowRoot, falRoots } from './surfaces/fal/hosts.ts'
+import { partAddress } from './surfaces/fal/parts.ts'
+import { unproxied } from './surfaces/fal/proxy.ts'
+import { noEphemeralTokens } from './surfaces/realtime/ephemeral-tokens.ts'
+import { asksForWebSocket, responseOf } from './surfaces/realtime/upgrade.ts'
 
 /** Milliseconds after the last answer of a drain in which connections in the kernel's queue are still accepted. */
 const acceptAfterDrainMs = 50
@@ -101,7 +102,8 @@ export async function openServer({
       routes: table,
       begin: (req, res) => ({ req, res, params: {}, call: undefined }),
       handle: (route, event) => dispatch(route, event, options),
-      onError: (thrown, event) => answerFailure(thrown, event, log),
+      explain: noEphemeralTokens,
+      onError: (thrown, event) => answerFailure(thrown, event, { log, errorsBelow }),
       end: event => endCall(event, options),
     })
   }
@@ -136,7 +138,7 @@ export async function openServer({
 
   const certificate = https && openCertificate(https, config)
   // Loaded lazily, because no other command needs it.
-  const { openListener } = await import('./listen.ts')
+  const { openListener } = await import('./http/connection/listen.ts')
   const { server, listen, urls, keyPair } = await openListener({
     handler,
     at: config.listen,

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import { type App, openApp } from '../cli/app.ts'
+import { type App, openApp } from '../cli/server/app.ts'
 import { openLog } from '../core/log.ts'
 
 const node = process.execPath

@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findProgram } from '../gpu/launcher/program.ts'
+import { findProgram } from '../gpu/sandbox/program.ts'
 
 /** The path of the installed browser; undefined without one. */
 export const chromium = ['chromium', 'chromium-browser', 'google-chrome']

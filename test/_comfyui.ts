@@ -12,7 +12,7 @@ type Act = (run: Run) => void | Promise<void>
 /** One prompt of a client. */
 export interface Run {
   id: string
-  workflow: Record<string, { class_type: string; inputs: Record<string, unknown> }>
+  graph: Record<string, { class_type: string; inputs: Record<string, unknown> }>
   /** Sends an event of this prompt to its client. */
   send(type: string, data?: object): void
   binary(bytes: Buffer): void
@@ -30,7 +30,7 @@ export async function startComfyui(acts: Record<string, Act> = {}) {
   const running: unknown[][] = []
   const pending: unknown[][] = []
   const history = new Map<string, object>()
-  const seen: { uploads: string[]; prompts: Run['workflow'][]; calls: string[] } = {
+  const seen: { uploads: string[]; prompts: Run['graph'][]; calls: string[] } = {
     uploads: [],
     prompts: [],
     calls: [],
@@ -49,7 +49,7 @@ export async function startComfyui(acts: Record<string, Act> = {}) {
   }
 
   function start(item: unknown[], clientId: string): void {
-    const [, id, workflow] = item as [number, string, Run['workflow']]
+    const [, id, graph] = item as [number, string, Run['graph']]
     running.push(item)
     const take = () => {
       const at = running.indexOf(item)
@@ -57,7 +57,7 @@ export async function startComfyui(acts: Record<string, Act> = {}) {
     }
     const run: Run = {
       id,
-      workflow,
+      graph,
       send: (type, data = {}) =>
         sockets.get(clientId)?.send(JSON.stringify({ type, data: { ...data, prompt_id: id } })),
       binary: bytes => sockets.get(clientId)?.send(bytes),
@@ -67,7 +67,7 @@ export async function startComfyui(acts: Record<string, Act> = {}) {
       },
       end({ outputs, status } = {}) {
         take()
-        const folder = String(workflow['9']?.inputs.filename_prefix).split('/')[0]
+        const folder = String(graph['9']?.inputs.filename_prefix).split('/')[0]
         const images = [{ filename: 'ComfyUI_00001_.png', subfolder: folder, type: 'output' }]
         history.set(id, {
           outputs: outputs ?? { 9: { images }, 12: { images: [{ ...images[0], type: 'temp' }] } },
@@ -75,7 +75,7 @@ export async function startComfyui(acts: Record<string, Act> = {}) {
         })
       },
     }
-    const text = Object.values(workflow).find(node => typeof node.inputs.text === 'string')?.inputs.text as string
+    const text = Object.values(graph).find(node => typeof node.inputs.text === 'string')?.inputs.text as string
     void (acts[text] ?? success)(run)
   }
 
@@ -112,7 +112,7 @@ export async function startComfyui(acts: Record<string, Act> = {}) {
       return answer({ name, subfolder: field('subfolder'), type: field('type') })
     }
     if (pathname === '/prompt' && req.method === 'POST') {
-      const { prompt, client_id } = json() as { prompt: Run['workflow']; client_id: string }
+      const { prompt, client_id } = json() as { prompt: Run['graph']; client_id: string }
       const refused = Object.values(prompt).find(({ inputs }) => typeof inputs.text === 'string')?.inputs.text as string
       if (refused in refusals) return answer(refusals[refused as keyof typeof refusals].answer, 400)
       seen.prompts.push(prompt)

@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, normalize } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { executionStatuses, nodeStatuses } from '../core/dag/advance.ts'
+import { taskTable } from '../core/schemas/task-table.ts'
 import { jobStatuses } from '../core/store/store.ts'
 
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { encoding: 'utf8' })
@@ -33,9 +34,9 @@ const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
     packages: /^(node:|zod$|h3$|listhen$|prom-client$|undici$|ws$|@fastify\/busboy$)/,
   },
   gpu: { own: /^(gpu|core)\//, packages: /^(node:|zod$|execa$|undici$|ws$|node-llama-cpp$|@huggingface\/jinja$)/ },
-  // What runs in the browser knows the rest only by the API, except for the grammar of references, which it edits.
+  // What runs in the browser knows the rest only by the API, by the grammar of references, and by plain data of tasks.
   [consoleFolder.slice(0, -1)]: {
-    own: /^(server\/console\/app\/|core\/workflows\/references\.ts$)/,
+    own: /^(server\/console\/app\/|core\/(workflows\/references|schemas\/task-table)\.ts$)/,
     packages:
       /^(react(-dom\/client)?$|wouter$|lucide-react$|@tanstack\/react-(query|virtual)$|openapi-fetch$|eventsource-parser$|@xyflow\/react$|@dagrejs\/dagre$|uplot$|@codemirror\/[\w-]+$|@lezer\/highlight$|yaml$)/,
   },
@@ -58,63 +59,194 @@ test('the module of core that the console bundles imports nothing', () => {
   expect(importsOf('core/workflows/references.ts')).toEqual([])
 })
 
-test('only cli/app.ts knows the server and the GPUs at once', () => {
+test('only cli/server/app.ts knows the server and the GPUs at once', () => {
   const both = sources.filter(path => {
     const imports = importsOf(path)
     return imports.some(to => to.startsWith('server/')) && imports.some(to => to.startsWith('gpu/'))
   })
-  expect(both).toEqual(['cli/app.ts'])
+  expect(both).toEqual(['cli/server/app.ts'])
 })
 
-/** The folders of core, lowest first, after its root files `.`: a folder may import those before it. */
-const order = [
-  '.',
-  'schemas',
-  'dag',
-  'store',
-  'accounts',
-  'models',
-  'files',
-  'cpu',
-  'media',
-  'tasks',
-  'admission',
-  'jobs',
-  'responses',
-  'workflows',
-  'batches',
-  'webhooks',
-]
+/**
+ * The folders of each room, lowest first; `.` are the files beside them. A folder may import those before it, types
+ * included.
+ */
+const layers: Record<string, readonly string[]> = {
+  core: [
+    '.',
+    'schemas',
+    'dag',
+    'store',
+    'accounts',
+    'models',
+    'files',
+    'cpu',
+    'media',
+    'dialects',
+    'tasks',
+    'admission',
+    'jobs',
+    'responses',
+    'workflows',
+    'batches',
+    'webhooks',
+  ],
+  // The root files are above all: routes.ts is the table of every route, server.ts opens everything.
+  server: [
+    'metrics',
+    'http/connection',
+    'http/access',
+    'http/streams',
+    'http/request',
+    'http/body',
+    'http/answer',
+    'http',
+    'views',
+    'work',
+    'surfaces/anthropic',
+    'surfaces/cohere',
+    'surfaces/fal',
+    'surfaces/mcp',
+    'surfaces/native',
+    'surfaces/ollama',
+    'surfaces/openai',
+    'surfaces/realtime',
+    'surfaces/replicate',
+    'surfaces/slug',
+    'docs',
+    'console',
+    '.',
+  ],
+  // The root files are above all: main.ts starts the program.
+  cli: [
+    'terminal',
+    'client',
+    'help',
+    'accounts',
+    'tokens',
+    'webhooks',
+    'usage',
+    'users',
+    'status',
+    'files',
+    'audio',
+    'batches',
+    'chat',
+    'jobs',
+    'serve',
+    'logs',
+    'service',
+    'config',
+    'models',
+    'engines',
+    'doctor',
+    'generation',
+    'workflows',
+    'executions',
+    'completion',
+    'server',
+    'commands',
+    '.',
+  ],
+  gpu: ['sandbox', 'launcher', 'devices', 'engines', 'estimate', 'presets', 'residency', 'placement', 'requests', '.'],
+}
+/** The machinery of the server and each of its surfaces are folders of their own. */
 const folderOf = (path: string) => {
   const [, folder, ...more] = path.split('/')
-  return more.length === 0 ? '.' : folder!
+  if (more.length === 0) return '.'
+  const isNested = path.startsWith('server/http/') || path.startsWith('server/surfaces/')
+  return isNested && more.length > 1 ? `${folder}/${more[0]}` : folder!
 }
 
-/** The imports, of types too, between two folders of core. */
-const edges = sources
-  .filter(path => path.startsWith('core/'))
-  .flatMap(path =>
+describe.each(Object.entries(layers))('the folders of %s', (room, order) => {
+  const own = sources.filter(path => path.startsWith(`${room}/`) && !path.startsWith(consoleFolder))
+  const edges = own.flatMap(path =>
     importsOf(path)
-      .filter(to => to.startsWith('core/') && folderOf(to) !== folderOf(path))
+      .filter(to => to.startsWith(`${room}/`) && folderOf(to) !== folderOf(path))
       .map(to => ({ path, to, from: folderOf(path), into: folderOf(to) })),
   )
 
-test('every folder of core has its place in the order', () => {
-  const folders = sources.filter(path => path.startsWith('core/')).map(folderOf)
-  expect([...new Set(folders)].filter(folder => !order.includes(folder))).toEqual([])
+  test('each has its place in the order', () => {
+    expect([...new Set(own.map(folderOf))].sort()).toEqual([...order].sort())
+  })
+
+  test('lower ones never import higher ones', () => {
+    const wrong = edges
+      .filter(({ from, into }) => order.indexOf(into) > order.indexOf(from))
+      .map(({ path, to }) => `${path} imports ${to}`)
+    expect(wrong).toEqual([])
+  })
+
+  test('no two import each other', () => {
+    const pairs = new Set(edges.map(({ from, into }) => `${from} imports ${into}`))
+    const mutual = [...pairs].filter(pair => pairs.has(pair.split(' imports ').toReversed().join(' imports ')))
+    expect(mutual).toEqual([])
+  })
 })
 
-test('inside core, lower folders never import higher ones', () => {
-  const wrong = edges
-    .filter(({ from, into }) => order.indexOf(into) > order.indexOf(from))
-    .map(({ path, to }) => `${path} imports ${to}`)
+test('a surface of the server knows no other surface, and nothing that stands beside them', () => {
+  const wrong = sources
+    .filter(path => path.startsWith('server/surfaces/'))
+    .flatMap(path =>
+      importsOf(path)
+        .filter(to => /^server\/(surfaces|docs|console)\//.test(to) && folderOf(to) !== folderOf(path))
+        .map(to => `${path} imports ${to}`),
+    )
   expect(wrong).toEqual([])
 })
 
-test('no two folders of core import each other', () => {
-  const pairs = new Set(edges.map(({ from, into }) => `${from} imports ${into}`))
-  const mutual = [...pairs].filter(pair => pairs.has(pair.split(' imports ').toReversed().join(' imports ')))
-  expect(mutual).toEqual([])
+test('a view knows no request', () => {
+  const views = sources.filter(path => path.startsWith('server/views/'))
+  expect(views.filter(path => importsOf(path).includes('server/http/request/call.ts'))).toEqual([])
+})
+
+test('no two files of the server import each other, directly or not, types included', () => {
+  const own = sources.filter(path => path.startsWith('server/') && !path.startsWith(consoleFolder))
+  expect(cyclesOf(own, importsOf)).toEqual([])
+})
+
+/** The imports of a file that exist at run time: those of types alone are left out. */
+function valueImportsOf(path: string): string[] {
+  const lines = read(path).matchAll(/(?:^|\n)(?:import|export)\s(?!type\s)([^;'"]*?)\sfrom\s+['"](\.[^'"]+)['"]/g)
+  return [...lines]
+    .filter(([, names]) => !/^\{(\s*type\s[^,]*,?)*\s*\}$/.test(names!))
+    .map(([, , to]) => normalize(join(dirname(path), to!)))
+}
+
+/** Groups of files that import each other, over any number of steps (Tarjan). */
+function cyclesOf(paths: readonly string[], importsOf: (path: string) => readonly string[]): string[][] {
+  const known = new Set(paths)
+  const at = new Map<string, number>()
+  const lowest = new Map<string, number>()
+  const stack: string[] = []
+  const cycles: string[][] = []
+  const visit = (path: string): void => {
+    at.set(path, at.size)
+    lowest.set(path, at.get(path)!)
+    stack.push(path)
+    for (const to of importsOf(path)) {
+      if (!known.has(to)) continue
+      if (!at.has(to)) visit(to)
+      if (stack.includes(to)) lowest.set(path, Math.min(lowest.get(path)!, lowest.get(to)!))
+    }
+    if (lowest.get(path) !== at.get(path)) return
+    const cycle = stack.splice(stack.indexOf(path))
+    if (cycle.length > 1) cycles.push(cycle.sort())
+  }
+  for (const path of paths) if (!at.has(path)) visit(path)
+  return cycles
+}
+
+test('cycles are found', () => {
+  const imports: Record<string, string[]> = { a: ['b'], b: ['c'], c: ['b', 'd'], d: [], e: ['a', 'f'], f: ['e'] }
+  expect(cyclesOf(Object.keys(imports), path => imports[path]!)).toEqual([
+    ['b', 'c'],
+    ['e', 'f'],
+  ])
+})
+
+test('no two files import values of each other, directly or not', () => {
+  expect(cyclesOf(sources, valueImportsOf)).toEqual([])
 })
 
 test('no file and no folder is a drawer', () => {
@@ -122,19 +254,8 @@ test('no file and no folder is a drawer', () => {
   expect(files.filter(path => path.split('/').some(part => drawer.test(part)))).toEqual([])
 })
 
-/** Longer because they hold one concept. */
-const longFiles: Record<string, string> = {
-  'cli/app.ts': 'the composition root: it names every part once',
-  'cli/program.ts': 'the table of the commands',
-  'core/store/sqlite/assemble.ts': 'the store: one line for each of its methods',
-  'core/store/store.ts': 'the seam of the store: one contract',
-  'core/store/sqlite/migrations/001-initial-schema.ts': 'one migration, which is never edited',
-  'gpu/residency.ts': 'one state machine with one writer: parts of it would share all of its state',
-}
-test('no source file is past 300 lines', () => {
-  const long = sources.filter(path => read(path).split('\n').length > 301)
-  expect(long.filter(path => !longFiles[path])).toEqual([])
-  expect(Object.keys(longFiles).filter(path => !long.includes(path))).toEqual([])
+test('no source file is past 400 lines', () => {
+  expect(sources.filter(path => read(path).split('\n').length > 401)).toEqual([])
 })
 
 const exportLine =
@@ -168,7 +289,7 @@ test('SQL is written in core/store only', () => {
 test('the environment is read in one place', () => {
   // The launchers of the program itself ask before any configuration exists. Samples are code that people run.
   const allowed =
-    /^(server\/console\/app\/pages\/playground\/samples|core\/config|core\/assets|core\/extract\w*|cli\/main|cli\/terminal|bin\/.*)\.ts$/
+    /^(server\/console\/app\/pages\/playground\/samples|core\/config|core\/assets|core\/extract\w*|cli\/main|bin\/.*)\.ts$/
   expect(
     sources.filter(
       path => /process\.env\b/.test(read(path)) && !allowed.test(path) && !path.startsWith('core/assets/'),
@@ -277,9 +398,110 @@ test.each([
   ["answer: call => infer('std/rerank', call)", false],
 ])('%s: a branch on a task is %s', (code, isBranch) => expect(taskBranch.test(code)).toBe(isBranch))
 
+const taskIds = Object.keys(taskTable)
+
+/** The text of a file with strings joined that are put together from constants: `'std/' + 'rerank'`, `std/${'rerank'}`. */
+const joined = (text: string): string =>
+  text.replaceAll(/(['"`])\s*\+\s*(['"`])/g, '').replaceAll(/\$\{\s*(['"`])([^'"`$]*)\1\s*\}/g, '$2')
+
+/** Whether the text names the task: its id in code, prose or a comment, or its prefix and its last part as strings. */
+function namesTask(text: string, id: string): boolean {
+  const [prefix, name] = id.split('/') as [string, string]
+  if (new RegExp(`\\b${id}(?![\\w-])`).test(joined(text))) return true
+  return new RegExp(`(?<![/\\w])${prefix}/(['"\`]|\\$\\{)`).test(text) && new RegExp(`['"\`]${name}['"\`]`).test(text)
+}
+
+/** Constants that hold the id of one task, by their names: an import of one from another folder names the task, too. */
+const taskConstants = new Map(
+  sources.flatMap(path =>
+    [...read(path).matchAll(/export const (\w+)(?:: \w+)? = (?:'([\w/-]+)'|\{(?:\s*id:)\s*'([\w/-]+)')/g)].flatMap(
+      ([, name, plain, inRecord]) => {
+        const id = plain ?? inRecord ?? ''
+        // The role of one task in every dialect, which another task could take over: whoever uses it knows no id.
+        return taskIds.includes(id) && name !== 'conversationTask' ? [[`${path} ${name}`, id] as const] : []
+      },
+    ),
+  ),
+)
+
+/** The tasks whose constants a file imports from another folder. */
+function importedTasks(path: string): string[] {
+  const imports = read(path).matchAll(/import (?:type )?\{([^}]*)\} from '(\.[^']+)'/g)
+  return [...imports].flatMap(([, names = '', from = '']) => {
+    const file = normalize(join(dirname(path), from))
+    // A task that does its work by the code of another one is no other place to change.
+    if (file.startsWith('core/tasks/') && path.startsWith('core/tasks/')) return []
+    return names.split(',').flatMap(name => taskConstants.get(`${file} ${name.trim()}`) ?? [])
+  })
+}
+
+test.each([
+  ["task: 'std/rerank',", true],
+  ['/** Like `std/rerank`. */', true],
+  ["const task = 'std/' + 'rerank'", true],
+  ["const task = `std/${'rerank'}`", true],
+  ["const by = 'rerank'; const task = `std/${by}`", true],
+  ['const task = prefix + \'x\'; task === "std/rerank"', true],
+  ["path: '/std/v1/rerank'", false],
+  ["aliases: ['std/reranking']", false],
+  ["isFor(tasks, 'rerank')", false],
+])('%s names std/rerank: %s', (code, names) => expect(namesTask(code, 'std/rerank')).toBe(names))
+
+test.each(taskIds)('%s is named in at most 6 files of the product', id => {
+  const naming = sources.filter(path => namesTask(read(path), id) || importedTasks(path).includes(id))
+  expect(naming.length, naming.join('\n')).toBeLessThanOrEqual(6)
+  expect(naming.length).toBeGreaterThan(0)
+})
+
 test('no code asks which task it has: it reads the record', () => {
   const files = sources.filter(path => !knowsTasks.test(path) && !/^\s*route\(\{$/m.test(read(path)))
   expect(files.filter(path => taskBranch.test(read(path)))).toEqual([])
+})
+
+/** Comparisons of an engine with the name of a preset, and switches over engines. */
+const presetNames = sources
+  .filter(path => path.startsWith('gpu/presets/'))
+  .flatMap(path => [...read(path).matchAll(/^ {2}name: '([\w-]+)',$/gm)].map(([, name]) => name!))
+const oneName = `['"\`](${presetNames.join('|')})['"\`]`
+const engineBranch = new RegExp(
+  [
+    `\\bengine\\b['"]?[\\])]?\\??\\s*[!=]==?\\s*${oneName}`,
+    `${oneName}\\s*[!=]==?\\s*[\\w.?()]*\\bengine\\b`,
+    `\\bengine\\b\\??\\.(includes|startsWith|endsWith)\\(\\s*${oneName}`,
+    `${oneName}\\s*,?\\s*\\]\\.(includes|indexOf)\\([\\w.?]*\\bengine\\b`,
+    String.raw`\bswitch\s*\([\w.?]*\bengine\b`,
+  ].join('|'),
+)
+/** Files that still branch on an engine. What they ask belongs into a field of the preset; the list may only shrink. */
+const engineBranchesLeft = [
+  'cli/doctor/checks.ts',
+  'cli/models/add-from-catalog.ts',
+  'cli/models/catalog-fit.ts',
+  'cli/models/catalog.ts',
+  'cli/models/locate-build.ts',
+  'cli/models/projector.ts',
+  'cli/models/propose-recognised.ts',
+  'core/models/model-catalog/verify-catalog.ts',
+  'server/surfaces/ollama/models.ts',
+  'server/surfaces/openai/models.ts',
+]
+
+test('the names of the presets are found', () => expect(presetNames).toContain('llama-server'))
+
+test.each([
+  ["if (engine === 'vllm')", true],
+  ["model.engine !== 'gguf' ? a : b", true],
+  ["'sglang' === build.engine", true],
+  ["['gguf', 'llama-server'].includes(model.engine)", true],
+  ["engine.startsWith('vllm')", true],
+  ['switch (model.engine) {', true],
+  ["model.engine === other.engine && kind === 'gguf'", false],
+  ["{ engine: 'vllm' }", false],
+])('%s: a branch on an engine is %s', (code, isBranch) => expect(engineBranch.test(code)).toBe(isBranch))
+
+test('no code outside the presets asks which engine it has: it reads the preset', () => {
+  const found = sources.filter(path => !path.startsWith('gpu/presets/') && engineBranch.test(read(path)))
+  expect(found).toEqual(engineBranchesLeft)
 })
 
 /** What reaches the owners past the arguments of a function, or the store past its owners. */
@@ -297,16 +519,16 @@ test.each([
 test('a function of the server is given the owners that it needs, and no more', () => {
   const files = sources.filter(path => path.startsWith('server/'))
   expect(files.filter(path => bypassesOwners.test(read(path)))).toEqual([])
-  expect(read('server/call.ts')).not.toMatch(/^\s+(readonly\s+)?#?owners\b|\bthis\.#?owners\b/m)
+  expect(read('server/http/request/call.ts')).not.toMatch(/^\s+(readonly\s+)?#?owners\b|\bthis\.#?owners\b/m)
   // The server assembles all owners, and the table of routes passes them on.
   const takeAll = ['server/routes.ts', 'server/server.ts']
   expect(files.filter(path => /:\s*(Readonly<)?Owners\b(?!\[)/.test(read(path))).sort()).toEqual(takeAll)
 })
 
 test('no handler uses the store', () => {
-  expect(read('server/owners.ts')).not.toMatch(/^\s+store\b/m)
+  expect(read('server/http/request/owners.ts')).not.toMatch(/^\s+store\b/m)
   // Idempotency records are the server's own; metrics count what the store has done.
-  const allowed = ['server/idempotency.ts', 'server/metrics.ts', 'server/server.ts']
+  const allowed = ['server/http/request/idempotency-records.ts', 'server/metrics/metrics.ts', 'server/server.ts']
   const named = sources.filter(path => path.startsWith('server/') && /^import type \{[^}]*\bStore\b/m.test(read(path)))
   expect(named.sort()).toEqual(allowed)
 })

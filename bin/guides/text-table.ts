@@ -1,5 +1,5 @@
 import { stripAnsi } from 'consola/utils'
-import { widthOf } from '../../cli/status/styled-line.ts'
+import { widthOf } from '../../cli/terminal/styled-line.ts'
 
 const gap = 2
 const columnsOf = (text: string): number => widthOf(stripAnsi(text))

@@ -1,6 +1,6 @@
 import { stripAnsi } from 'consola/utils'
 import { lexer, type MarkedToken, type Token, type Tokens } from 'marked'
-import { widthOf } from '../../cli/status/styled-line.ts'
+import { widthOf } from '../../cli/terminal/styled-line.ts'
 import { targetOf } from './links.ts'
 import type { Page } from './pages.ts'
 import { drawTable } from './text-table.ts'

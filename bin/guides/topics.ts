@@ -38,7 +38,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
     topics: [
       { topic: 'engines', summary: 'vLLM, llama-server, SGLang, your own program' },
       { topic: 'image-engines', summary: 'diffusers, sd-server, vLLM-Omni: your own image models' },
-      { topic: 'comfyui', summary: 'ComfyUI workflows as image and video models' },
+      { topic: 'comfyui', summary: 'ComfyUI graphs as image and video models' },
       { topic: 'gpus-and-memory', summary: 'what is loaded where, and why' },
       { topic: 'organizations', summary: 'organizations, tokens, limits and spend' },
       { topic: 'limits', summary: 'plans, and the limits of organizations and tokens' },

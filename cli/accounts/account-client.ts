@@ -2,8 +2,8 @@ import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
 import type { OrganizationLimitsChange, OrganizationView } from '../../core/accounts/organization-view.ts'
 import type { UserView } from '../../core/accounts/user-view.ts'
 import type { Role } from '../../core/store/store.ts'
-import { refused } from '../exit-codes.ts'
-import { chooseOrganization } from '../organizations.ts'
+import { refused } from '../terminal/exit-codes.ts'
+import { chooseOrganization } from './organizations.ts'
 
 /** Fields of an organization to create or change. */
 export interface OrganizationFields {

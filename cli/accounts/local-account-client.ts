@@ -3,9 +3,9 @@ import { limitsOfChange, organizationView } from '../../core/accounts/organizati
 import { UserChange, UserCreate, userView } from '../../core/accounts/user-view.ts'
 import { newId } from '../../core/ids.ts'
 import type { AuditRecord, OrganizationChange, UserSummary } from '../../core/store/store.ts'
-import { refused, usage } from '../exit-codes.ts'
-import type { Installation } from '../installation.ts'
+import { refused, usage } from '../terminal/exit-codes.ts'
 import type { AccountClient, OrganizationFields } from './account-client.ts'
+import type { Installation } from './installation.ts'
 
 const pageSize = 100
 

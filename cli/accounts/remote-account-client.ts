@@ -3,7 +3,7 @@ import { AuditEntryView } from '../../core/accounts/audit-view.ts'
 import { OrganizationView } from '../../core/accounts/organization-view.ts'
 import { UserView } from '../../core/accounts/user-view.ts'
 import { newId } from '../../core/ids.ts'
-import type { Client } from '../client.ts'
+import type { Client } from '../client/client.ts'
 import type { AccountClient } from './account-client.ts'
 
 const page = { has_more: z.boolean(), next_cursor: z.string().nullable() }

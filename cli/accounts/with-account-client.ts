@@ -1,5 +1,5 @@
 import { dataDirectory, remote } from '../../core/config.ts'
-import { runningServer } from '../server-file.ts'
+import { runningServer } from '../client/server-file.ts'
 import type { AccountClient } from './account-client.ts'
 
 /**
@@ -23,13 +23,13 @@ async function openAccountClient(dataDir: string, stopsWork: boolean): Promise<A
   if (remote() || (stopsWork && runningServer(dataDir))) {
     const [{ openRemoteAccountClient }, { openClient }] = [
       await import('./remote-account-client.ts'),
-      await import('../client.ts'),
+      await import('../client/client.ts'),
     ]
     return openRemoteAccountClient(openClient(dataDir))
   }
   const [{ openLocalAccountClient }, { openInstallation }] = [
     await import('./local-account-client.ts'),
-    await import('../installation.ts'),
+    await import('./installation.ts'),
   ]
   return openLocalAccountClient(await openInstallation(dataDir))
 }

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { createReadStream, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { Readable } from 'node:stream'
-import { usage } from '../exit-codes.ts'
-import { sizeText } from '../quantities-text.ts'
-import { unreadable } from '../unreadable.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 /** A form with audio. Its body can be opened again, to repeat the request. */
 export interface AudioForm {

@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import type { Client } from '../client.ts'
-import { type LoadWaitOptions, loadDeadline, untilLoaded, waitOrThrow } from '../load-wait.ts'
-import { printable } from '../paint.ts'
-import { lengthText } from '../quantities-text.ts'
-import { refusal } from '../refusal.ts'
-import type { SseEvent } from '../sse.ts'
-import type { Terminal } from '../terminal.ts'
+import type { Client } from '../client/client.ts'
+import { type LoadWaitOptions, loadDeadline, untilLoaded, waitOrThrow } from '../client/load-wait.ts'
+import { refusal } from '../client/refusal.ts'
+import type { SseEvent } from '../client/sse.ts'
+import { printable } from '../terminal/paint.ts'
+import { lengthText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 /** Makes the request; called again for each repetition, because a body can be read once. */
 type MakeRequest = () => Parameters<Client['raw']>[0]

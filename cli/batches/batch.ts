@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { isId } from '../../core/ids.ts'
 import { type BatchStatus, batchStatuses } from '../../core/store/store.ts'
-import type { Client } from '../client.ts'
-import { refused, usage } from '../exit-codes.ts'
-import { printable } from '../paint.ts'
+import type { Client } from '../client/client.ts'
+import { refused, usage } from '../terminal/exit-codes.ts'
+import { printable } from '../terminal/paint.ts'
 
 /** The members of a batch that commands read; the others are passed on. */
 export const Batch = z.looseObject({

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Client } from '../client.ts'
-import { exitCodes } from '../exit-codes.ts'
-import { openLiveLines } from '../live-lines.ts'
-import { printable } from '../paint.ts'
-import type { Terminal } from '../terminal.ts'
+import type { Client } from '../client/client.ts'
+import { exitCodes } from '../terminal/exit-codes.ts'
+import { openLiveLines } from '../terminal/live-lines.ts'
+import { printable } from '../terminal/paint.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import { type Batch, countsText, getBatch, hasEnded, statusText } from './batch.ts'
 
 const barWidth = 24

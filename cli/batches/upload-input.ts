@@ -4,10 +4,10 @@ import { open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { Readable } from 'node:stream'
 import { z } from 'zod'
-import { usage } from '../exit-codes.ts'
-import { findServer, unreachable } from '../find-server.ts'
-import { readText, send } from '../http.ts'
-import { refusal } from '../refusal.ts'
+import { findServer, unreachable } from '../client/find-server.ts'
+import { readText, send } from '../client/http.ts'
+import { refusal } from '../client/refusal.ts'
+import { usage } from '../terminal/exit-codes.ts'
 
 const UploadedFile = z.looseObject({ id: z.string() })
 

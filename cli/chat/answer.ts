@@ -1,7 +1,7 @@
 import type { Failure } from '../../core/failure.ts'
-import { refused } from '../exit-codes.ts'
-import { errorOf, refusal } from '../refusal.ts'
-import type { SseEvent } from '../sse.ts'
+import { errorOf, refusal } from '../client/refusal.ts'
+import type { SseEvent } from '../client/sse.ts'
+import { refused } from '../terminal/exit-codes.ts'
 
 /** One part of a streamed answer: text of the answer, text of its reasoning, or how it ended. */
 export type AnswerPart =

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { Client } from '../client.ts'
-import { commandTasks } from '../command-tasks.ts'
-import { refused } from '../exit-codes.ts'
-import { type LoadWaitOptions, loadDeadline, untilLoaded, waitOrThrow } from '../load-wait.ts'
+import type { Client } from '../client/client.ts'
+import { commandTasks } from '../client/command-tasks.ts'
+import { type LoadWaitOptions, loadDeadline, untilLoaded, waitOrThrow } from '../client/load-wait.ts'
+import { refused } from '../terminal/exit-codes.ts'
 import { type AnswerPart, readAnswer } from './answer.ts'
 
 const path = '/std/v1/chat/completions'

@@ -1,9 +1,9 @@
 import { readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { usage } from '../exit-codes.ts'
-import { sizeText } from '../quantities-text.ts'
-import { contentOf, imageUrl, type Part } from '../run/prompt.ts'
-import { unreadable } from '../unreadable.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
+import { unreadable } from '../terminal/unreadable.ts'
+import { contentOf, imageUrl, type Part } from './prompt.ts'
 
 /** Maximum size of an attached text file in bytes: larger files exceed the context of models. */
 const maxTextBytes = 1 << 20

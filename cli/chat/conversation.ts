@@ -1,4 +1,4 @@
-import type { Part } from '../run/prompt.ts'
+import type { Part } from './prompt.ts'
 
 export interface Message {
   role: 'system' | 'user' | 'assistant'

@@ -1,6 +1,6 @@
-import { usage } from '../exit-codes.ts'
-import { announceWait, readAll } from '../standard-input.ts'
-import type { Terminal } from '../terminal.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { announceWait, readAll } from '../terminal/standard-input.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import { type AskOptions, streamAnswer, wholeAnswer } from './ask.ts'
 import { type ChatSettings, requestOf } from './conversation.ts'
 

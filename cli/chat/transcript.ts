@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs'
-import { usage } from '../exit-codes.ts'
+import { usage } from '../terminal/exit-codes.ts'
 import type { Message } from './conversation.ts'
 
 /**

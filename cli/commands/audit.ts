@@ -2,11 +2,11 @@ import type { Command } from 'commander'
 import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
 import { organizationFor } from '../accounts/account-client.ts'
 import { withAccountClient } from '../accounts/with-account-client.ts'
-import { readSince } from '../jobs/list.ts'
-import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
-import { printable } from '../paint.ts'
-import { timeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
+import { readCount, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { printable } from '../terminal/paint.ts'
+import { timeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { readSince } from './job/list.ts'
 
 interface Options {
   org?: string

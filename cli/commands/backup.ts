@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { CommandFailure, exitCodes, usage } from '../exit-codes.ts'
-import { localDirectory } from '../local-only.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
-import { sizeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
+import { localDirectory } from '../client/local-only.ts'
+import { CommandFailure, exitCodes, usage } from '../terminal/exit-codes.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options {
   files?: string

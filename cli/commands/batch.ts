@@ -4,12 +4,12 @@ import { dataDirectory } from '../../core/config.ts'
 import { Batch, BatchPage, batchPath, countsText, findBatchId, getBatch, statusText } from '../batches/batch.ts'
 import { followBatch, reportEnd, setEndCode } from '../batches/follow.ts'
 import { downloadFile, openInput, uploadInput } from '../batches/upload-input.ts'
-import { openClient } from '../client.ts'
-import { refused, usage } from '../exit-codes.ts'
-import { interruptible } from '../interruption.ts'
-import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
-import { timeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
+import { openClient } from '../client/client.ts'
+import { refused, usage } from '../terminal/exit-codes.ts'
+import { interruptible } from '../terminal/interruption.ts'
+import { readCount, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { timeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 interface Common {
   json?: boolean

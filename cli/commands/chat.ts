@@ -4,9 +4,9 @@ import { defaultModel } from '../chat/ask.ts'
 import { type ChatSettings, openConversation } from '../chat/conversation.ts'
 import { chatInPipe } from '../chat/pipe.ts'
 import { chatInTerminal } from '../chat/session.ts'
-import { openClient } from '../client.ts'
-import { readCount, readNumber, withDataDir, withExamples, withJson } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { openClient } from '../client/client.ts'
+import { readCount, readNumber, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options extends ChatSettings {
   system?: string

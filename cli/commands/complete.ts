@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
 import { candidatesFor } from '../completion/candidates.ts'
-import { printable } from '../paint.ts'
-import type { Terminal } from '../terminal.ts'
+import { printable } from '../terminal/paint.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { openProgram } from './program.ts'
 
 /**
  * `infer __complete -- <words…>`: the scripts of `infer completion` run it on each press of Tab. Prints one candidate
@@ -14,7 +15,7 @@ export function define(command: Command, terminal: Terminal): void {
     .helpOption(false)
     .allowUnknownOption()
     .action(async (words: string[]) => {
-      const { all, paths } = await candidatesFor(words, terminal).catch(() => ({ all: [], paths: 'none' }))
+      const { all, paths } = await candidatesFor(words, terminal, openProgram).catch(() => ({ all: [], paths: 'none' }))
       for (const { value, description } of all) terminal.print(`${oneLine(value)}\t${oneLine(description)}`)
       terminal.print(`:${paths}`)
     })

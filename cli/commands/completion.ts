@@ -2,8 +2,8 @@ import { Argument, type Command } from 'commander'
 import { bash } from '../completion/bash.ts'
 import { fish } from '../completion/fish.ts'
 import { zsh } from '../completion/zsh.ts'
-import { withExamples } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { withExamples } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 const scripts = { bash, zsh, fish } as const
 

@@ -4,8 +4,8 @@ import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { configSchema, readConfig } from '../../core/models/config.ts'
 import { define as defineExplain } from '../config/explain.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer config …`: which keys infer.yaml can have, what they mean, and whether a file is valid. */
 export function define(command: Command, terminal: Terminal): void {

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
-import { openClient } from '../client.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
+import { openClient } from '../client/client.ts'
 import { openBrowser } from '../serve/open-browser.ts'
-import type { Terminal } from '../terminal.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options {
   open: boolean

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
-import { exitCodes } from '../exit-codes.ts'
-import { localDirectory } from '../local-only.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
-import { sizeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
+import { localDirectory } from '../client/local-only.ts'
+import { exitCodes } from '../terminal/exit-codes.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 const stepTexts = {
   structure: 'Checking the structure',

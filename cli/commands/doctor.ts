@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { drawFinding, drawVerdict, type Finding } from '../doctor/finding.ts'
-import { exitCodes } from '../exit-codes.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { exitCodes } from '../terminal/exit-codes.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options {
   dataDir?: string

@@ -1,14 +1,14 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
-import { openClient } from '../client.ts'
-import { usage } from '../exit-codes.ts'
-import { interruptible } from '../interruption.ts'
-import { untilLoaded } from '../load-wait.ts'
-import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
-import { printable } from '../paint.ts'
-import { announceWait, isPiped, readLines } from '../standard-input.ts'
-import type { Terminal } from '../terminal.ts'
+import { openClient } from '../client/client.ts'
+import { untilLoaded } from '../client/load-wait.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { interruptible } from '../terminal/interruption.ts'
+import { readCount, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { printable } from '../terminal/paint.ts'
+import { announceWait, isPiped, readLines } from '../terminal/standard-input.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 const Answer = z.looseObject({
   model: z.string(),

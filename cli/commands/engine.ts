@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../../core/failure.ts'
 import { openLog } from '../../core/log.ts'
 import { Bytes } from '../../core/quantities.ts'
-import { type TextTask, textTasks } from '../../core/schemas/task.ts'
+import { conversationTask, type TextTask, textTasks } from '../../core/schemas/task.ts'
 import type { DemoEngineSettings } from '../../gpu/engines/demo/engine.ts'
 import { flashUses, type GgufEngineSettings, gpuUses } from '../../gpu/engines/gguf/options.ts'
 import { kvTypes } from '../../gpu/engines/gguf/sizing-need.ts'
@@ -10,9 +10,9 @@ import { define as defineEspeak } from '../engines/espeak.ts'
 import { define as defineList } from '../engines/list.ts'
 import { define as defineRemove } from '../engines/remove.ts'
 import { define as defineSetup } from '../engines/setup.ts'
-import { usage } from '../exit-codes.ts'
-import { readCount, withExamples } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { readCount, withExamples } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options extends Omit<GgufEngineSettings, 'tasks' | 'threads' | 'key'> {
   task?: TextTask[]
@@ -62,7 +62,7 @@ export function define(command: Command, terminal: Terminal): void {
             ...options,
             ...chosen,
             threads: threads ?? cpuDevice().cores ?? 1,
-            tasks: task ?? ['std/chat-completion'],
+            tasks: task ?? [conversationTask],
             key,
           },
           { log },

@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
-import { define as defineCancel } from '../executions/cancel.ts'
-import { define as defineList } from '../executions/list.ts'
-import { define as defineLogs } from '../executions/logs.ts'
-import { define as defineRemove } from '../executions/remove.ts'
-import { define as defineRetry } from '../executions/retry.ts'
-import { define as defineShow } from '../executions/show.ts'
-import { define as defineWatch } from '../executions/watch.ts'
-import { withExamples } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { withExamples } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { define as defineCancel } from './execution/cancel.ts'
+import { define as defineList } from './execution/list.ts'
+import { define as defineLogs } from './execution/logs.ts'
+import { define as defineRemove } from './execution/remove.ts'
+import { define as defineRetry } from './execution/retry.ts'
+import { define as defineShow } from './execution/show.ts'
+import { define as defineWatch } from './execution/watch.ts'
 
 /** `infer execution …`: executions of workflows. */
 export function define(command: Command, terminal: Terminal): void {

@@ -1,16 +1,16 @@
 import { type Command, Option } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { type ApiPurpose, apiPurposes, uploadPurposes } from '../../core/store/file-records.ts'
-import { openClient } from '../client.ts'
-import { usage } from '../exit-codes.ts'
+import { openClient } from '../client/client.ts'
 import { downloadFile } from '../files/download.ts'
 import { openFileClient, type StoredFile } from '../files/file-client.ts'
 import { uploadFile } from '../files/upload.ts'
-import { interruptible } from '../interruption.ts'
-import { readCount, readDuration, withDataDir, withExamples, withJson } from '../options.ts'
-import { printable } from '../paint.ts'
-import { sizeText, timeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { interruptible } from '../terminal/interruption.ts'
+import { readCount, readDuration, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { printable } from '../terminal/paint.ts'
+import { sizeText, timeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 interface Common {
   json?: boolean

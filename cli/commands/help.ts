@@ -2,12 +2,12 @@ import type { Command } from 'commander'
 import { stripAnsi } from 'consola/utils'
 import { nearest } from '../../core/nearest.ts'
 import { type Guide, guideText, readGuides } from '../../server/docs/guides.ts'
-import { usage } from '../exit-codes.ts'
-import { withExamples } from '../options.ts'
-import { entries } from '../program.ts'
-import type { Terminal } from '../terminal.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { withExamples } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { entries } from './program.ts'
 
-/** `infer help …`: prints guides. `helpLast` in `cli/program.ts` handles the help of commands. */
+/** `infer help …`: prints guides. `helpLast` in `cli/commands/program.ts` handles the help of commands. */
 export function define(command: Command, terminal: Terminal): void {
   command
     .description('Prints a guide as text of 80 columns, or the help of a command. Without a name lists the guides.')

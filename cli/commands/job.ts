@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
-import { define as defineCancel } from '../jobs/cancel.ts'
-import { define as defineList } from '../jobs/list.ts'
-import { define as defineLogs } from '../jobs/logs.ts'
-import { define as defineRemove } from '../jobs/remove.ts'
-import { define as defineRetry } from '../jobs/retry.ts'
-import { define as defineShow } from '../jobs/show.ts'
-import { define as defineWatch } from '../jobs/watch.ts'
-import { withExamples } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { withExamples } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { define as defineCancel } from './job/cancel.ts'
+import { define as defineList } from './job/list.ts'
+import { define as defineLogs } from './job/logs.ts'
+import { define as defineRemove } from './job/remove.ts'
+import { define as defineRetry } from './job/retry.ts'
+import { define as defineShow } from './job/show.ts'
+import { define as defineWatch } from './job/watch.ts'
 
 /** `infer job …`: background jobs that the server stores. */
 export function define(command: Command, terminal: Terminal): void {

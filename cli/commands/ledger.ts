@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
-import { exitCodes } from '../exit-codes.ts'
-import { localDirectory } from '../local-only.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { localDirectory } from '../client/local-only.ts'
+import { exitCodes } from '../terminal/exit-codes.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 /** How many rows are checked between two updates of the progress. */
 const shownEvery = 100_000

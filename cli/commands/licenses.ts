@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { readAsset } from '../../core/assets.ts'
-import { withExamples } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { withExamples } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer licenses`: prints the licences of all third-party software in the program. */
 export function define(command: Command, terminal: Terminal): void {

@@ -1,13 +1,13 @@
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
-import { type Client, openClient } from '../client.ts'
-import { refused } from '../exit-codes.ts'
-import { interruptible } from '../interruption.ts'
+import { type Client, openClient } from '../client/client.ts'
+import { refusal } from '../client/refusal.ts'
 import { entryJson, entryText, LogEntry } from '../logs/entry.ts'
-import { readCount, withDataDir, withExamples } from '../options.ts'
-import { refusal } from '../refusal.ts'
-import type { Terminal } from '../terminal.ts'
+import { refused } from '../terminal/exit-codes.ts'
+import { interruptible } from '../terminal/interruption.ts'
+import { readCount, withDataDir, withExamples } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options {
   follow?: boolean

@@ -8,8 +8,8 @@ import { define as defineRemove } from '../models/remove.ts'
 import { define as defineShow } from '../models/show.ts'
 import { define as defineTest } from '../models/test.ts'
 import { define as defineUnload } from '../models/unload.ts'
-import { withExamples } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { withExamples } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer model …`: adds, tests, loads and removes models. */
 export function define(command: Command, terminal: Terminal): void {

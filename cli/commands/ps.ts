@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
-import { openClient } from '../client.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
-import { printable } from '../paint.ts'
-import { lengthText, sizeText } from '../quantities-text.ts'
+import { openClient } from '../client/client.ts'
 import { fetchStatus } from '../status/live.ts'
 import type { StatusEngine } from '../status/status-snapshot.ts'
-import type { Terminal } from '../terminal.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { printable } from '../terminal/paint.ts'
+import { lengthText, sizeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer ps`: lists the loaded models, one line per engine. */
 export function define(command: Command, terminal: Terminal): void {

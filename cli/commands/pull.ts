@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
 import { nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
 import { didYouMean } from '../../core/nearest.ts'
-import { usage } from '../exit-codes.ts'
-import { interruptible } from '../interruption.ts'
-import { localDirectory } from '../local-only.ts'
+import { localDirectory } from '../client/local-only.ts'
 import { addByName } from '../models/add.ts'
 import { withTokenFile } from '../models/pull.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { interruptible } from '../terminal/interruption.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options {
   id?: string

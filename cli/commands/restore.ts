@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
-import { tokenObstacle } from '../installation.ts'
-import { localDirectory } from '../local-only.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
-import { sizeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
+import { tokenObstacle } from '../accounts/installation.ts'
+import { localDirectory } from '../client/local-only.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 const stepTexts = { copying: 'Copying', verifying: 'Verifying', swapping: 'Putting it in place' } as const
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { withExamples, withJson } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { withExamples, withJson } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer routes`: lists every route with the scope that it requires. */
 export function define(command: Command, terminal: Terminal): void {

@@ -7,17 +7,17 @@ import { collectGarbage } from '../../core/collect-garbage.ts'
 import { dataDirectory } from '../../core/config.ts'
 import { type LogLevel, openLog } from '../../core/log.ts'
 import { startThread } from '../../core/store/sqlite/thread.ts'
-import { selfSignedFiles } from '../../server/certificate.ts'
-import type { App } from '../app.ts'
-import { exitCodes, usage } from '../exit-codes.ts'
-import { readDuration, readListen, withDataDir, withExamples } from '../options.ts'
-import { paintFor } from '../paint.ts'
+import { selfSignedFiles } from '../../server/http/connection/certificate.ts'
 import { greeting, plainGreeting } from '../serve/greeting.ts'
 import { startedInTerminal } from '../serve/hangup.ts'
 import { logLine } from '../serve/log-line.ts'
 import { ownCommand } from '../serve/own-command.ts'
-import type { AppOptions } from '../startup.ts'
-import type { Terminal } from '../terminal.ts'
+import type { App } from '../server/app.ts'
+import type { AppOptions } from '../server/startup.ts'
+import { exitCodes, usage } from '../terminal/exit-codes.ts'
+import { readDuration, readListen, withDataDir, withExamples } from '../terminal/options.ts'
+import { paintFor } from '../terminal/paint.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options {
   dataDir?: string
@@ -83,7 +83,7 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     dataDir: dataDir === dataDirectory() ? undefined : dataDir,
   })
   if (terminal.interactive && options.starter !== false) {
-    const { offerStarter } = await import('../serve/offer-starter.ts')
+    const { offerStarter } = await import('../models/offer-starter.ts')
     if (!(await offerStarter({ dataDir, configPath: options.config, own }, terminal))) return
   }
   const log = openServerLog(options.logLevel, terminal)
@@ -134,9 +134,9 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     storeThread: startThread(),
     log,
   }
-  const { beginStartup } = await import('../startup.ts')
+  const { beginStartup } = await import('../server/startup.ts')
   const startup = beginStartup(appOptions)
-  const { openApp } = await import('../app.ts')
+  const { openApp } = await import('../server/app.ts')
   const opening = openApp(appOptions, startup)
   const app = await Promise.race([opening, abrupt.promise])
   if ('exitCode' in app) {

@@ -1,12 +1,12 @@
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
-import { usage } from '../exit-codes.ts'
-import { readDuration, readListen, withExamples } from '../options.ts'
 import { serveCommand } from '../service/serve-command.ts'
 import { openSystemd, unitPathOf } from '../service/systemd.ts'
 import { type Scope, systemDataDir, unitOf } from '../service/unit.ts'
-import type { Terminal } from '../terminal.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { readDuration, readListen, withExamples } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 interface ScopeOptions {
   user?: boolean

@@ -1,10 +1,10 @@
 import { type Command, Option } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
-import { openClient } from '../client.ts'
-import { readDuration, withDataDir, withExamples, withJson } from '../options.ts'
+import { openClient } from '../client/client.ts'
 import { drawStatus } from '../status/draw.ts'
 import { fetchStatus, watchStatus } from '../status/live.ts'
-import type { Terminal } from '../terminal.ts'
+import { readDuration, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options {
   once?: boolean

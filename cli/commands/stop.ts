@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
-import { usage } from '../exit-codes.ts'
 import { unloadModel } from '../models/unload.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer stop <model>`: does the same as `infer model unload`. */
 export function define(command: Command, terminal: Terminal): void {

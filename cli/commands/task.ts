@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
-import { withExamples } from '../options.ts'
-import { define as defineList } from '../tasks/list.ts'
-import { define as defineShow } from '../tasks/show.ts'
-import type { Terminal } from '../terminal.ts'
+import { withExamples } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { define as defineList } from './task/list.ts'
+import { define as defineShow } from './task/show.ts'
 
 /** `infer task …`: the tasks that models can perform. */
 export function define(command: Command, terminal: Terminal): void {

@@ -3,13 +3,21 @@ import { maxOverlapMs } from '../../core/accounts/accounts.ts'
 import type { TokenView } from '../../core/accounts/token-view.ts'
 import { dataDirectory } from '../../core/config.ts'
 import type { Scope, TokenStatus } from '../../core/store/store.ts'
-import { usage } from '../exit-codes.ts'
-import { readDuration, readExpiry, readList, readScopes, withDataDir, withExamples, withJson } from '../options.ts'
-import { timeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
-import { type CommonOptions, common, fieldsOf, type LimitOptions, withLimits } from '../tokens/options.ts'
-import { define as defineUpdate } from '../tokens/update.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import {
+  readDuration,
+  readExpiry,
+  readList,
+  readScopes,
+  withDataDir,
+  withExamples,
+  withJson,
+} from '../terminal/options.ts'
+import { timeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import { withTokenClient } from '../tokens/with-token-client.ts'
+import { type CommonOptions, common, fieldsOf, type LimitOptions, withLimits } from './token/options.ts'
+import { define as defineUpdate } from './token/update.ts'
 
 /** Options of `infer token create`. */
 interface CreateOptions extends LimitOptions {

@@ -8,16 +8,16 @@ import {
   textOf,
   wholeTranscription,
 } from '../audio/transcription.ts'
-import { openClient } from '../client.ts'
-import { commandTasks } from '../command-tasks.ts'
-import { usage } from '../exit-codes.ts'
+import { openClient } from '../client/client.ts'
+import { commandTasks } from '../client/command-tasks.ts'
 import { outputTargetOf } from '../generation/output-target.ts'
 import { saveStream } from '../generation/save-stream.ts'
-import { interruptible } from '../interruption.ts'
 import { chooseModel } from '../models/choose-model.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
-import { announceWait } from '../standard-input.ts'
-import type { Terminal } from '../terminal.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { interruptible } from '../terminal/interruption.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { announceWait } from '../terminal/standard-input.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 const formats = ['text', 'srt', 'vtt', 'json', 'verbose', 'speakers'] as const
 /** The names of the API. */

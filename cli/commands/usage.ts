@@ -1,10 +1,10 @@
 import { type Command, Option } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { type BucketWidth, bucketWidths, type UsageGroup } from '../../core/store/store.ts'
-import { usage as wrongUsage } from '../exit-codes.ts'
-import { readPast, withDataDir, withExamples, withJson } from '../options.ts'
-import { timeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
+import { usage as wrongUsage } from '../terminal/exit-codes.ts'
+import { readPast, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { timeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 const groups = {
   model: 'model_id',

@@ -1,18 +1,19 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
+import { operationOf } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
-import { openClient } from '../client.ts'
-import { refused, usage } from '../exit-codes.ts'
+import { promptOf } from '../chat/prompt.ts'
+import { openClient } from '../client/client.ts'
 import { generate } from '../generation/generate.ts'
 import { checkReadable } from '../generation/media.ts'
-import { fetchOfferedModels } from '../generation/offered-models.ts'
 import { type GenerationOptions, readTask, withGeneration, withPrompt } from '../generation/options.ts'
 import { isVideo, nameOf, namesOf, nearestTarget, targetOf } from '../generation/target.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
-import { printable } from '../paint.ts'
-import { promptOf } from '../run/prompt.ts'
-import { announceWait, isPiped, readAll } from '../standard-input.ts'
-import type { Terminal } from '../terminal.ts'
+import { fetchOfferedModels } from '../models/offered-models.ts'
+import { refused, usage } from '../terminal/exit-codes.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { printable } from '../terminal/paint.ts'
+import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options extends GenerationOptions {
   image?: string
@@ -63,7 +64,7 @@ export function define(command: Command, terminal: Terminal): void {
           `There is no model and no slug '${printable(model)}' that makes videos. ${closest === undefined ? '' : `Did you mean '${closest}'? `}${names.length > 0 ? `Available: ${names.slice(0, 8).join(', ')}.` : 'No model here does. See: infer model list'}`,
         )
       }
-      if (allFormats && !Object.hasOwn(generationRequests[target.task].shape, 'aspect_ratio'))
+      if (allFormats && !Object.hasOwn(generationRequests[operationOf(target.task)].shape, 'aspect_ratio'))
         throw usage(`${nameOf(target.task)} keeps the aspect ratio of its input. Remove --all-formats.`)
       await generate(terminal, {
         target,

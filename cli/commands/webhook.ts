@@ -3,11 +3,11 @@ import { dataDirectory, remote } from '../../core/config.ts'
 import type { DeliveryStatus } from '../../core/store/store.ts'
 import { maxSecretOverlapMs } from '../../core/webhooks/endpoints.ts'
 import type { DeliveryView, WebhookView } from '../../core/webhooks/webhook-view.ts'
-import { usage } from '../exit-codes.ts'
-import { interruptible } from '../interruption.ts'
-import { readCount, readDuration, readList, withDataDir, withExamples, withJson } from '../options.ts'
-import { timeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { interruptible } from '../terminal/interruption.ts'
+import { readCount, readDuration, readList, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { timeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import type { WebhookClient } from '../webhooks/webhook-client.ts'
 
 interface Common {
@@ -198,7 +198,7 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async ({ forwardTo, events, json, dataDir }: Common & { forwardTo?: string; events?: string[] }) => {
       if (forwardTo !== undefined && !/^https?:\/\/\S+$/.test(forwardTo))
         throw usage('--forward-to is a URL such as http://127.0.0.1:3000/hooks.')
-      const [{ listen }, { openClient }] = [await import('../webhooks/listen.ts'), await import('../client.ts')]
+      const [{ listen }, { openClient }] = [await import('../webhooks/listen.ts'), await import('../client/client.ts')]
       const client = openClient(dataDirectory(dataDir))
       await interruptible(terminal, signal =>
         listen(client, terminal, { forwardTo, types: events, json: json === true, signal }),
@@ -228,13 +228,13 @@ async function openWebhookClient(dataDir: string): Promise<WebhookClient> {
   if (remote()) {
     const [{ openRemoteWebhookClient }, { openClient }] = [
       await import('../webhooks/remote-webhook-client.ts'),
-      await import('../client.ts'),
+      await import('../client/client.ts'),
     ]
     return openRemoteWebhookClient(openClient(dataDir))
   }
   const [{ openLocalWebhookClient }, { openInstallation }] = [
     await import('../webhooks/local-webhook-client.ts'),
-    await import('../installation.ts'),
+    await import('../accounts/installation.ts'),
   ]
   return openLocalWebhookClient(dataDir, await openInstallation(dataDir))
 }

@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
-import { withExamples } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
-import { define as defineCheck } from '../workflows/check.ts'
-import { define as defineCreate } from '../workflows/create.ts'
-import { define as defineGraph } from '../workflows/graph.ts'
-import { define as defineList } from '../workflows/list.ts'
-import { define as defineRemove } from '../workflows/remove.ts'
-import { define as defineRun } from '../workflows/run.ts'
-import { define as defineShow } from '../workflows/show.ts'
+import { withExamples } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { define as defineCheck } from './workflow/check.ts'
+import { define as defineCreate } from './workflow/create.ts'
+import { define as defineGraph } from './workflow/graph.ts'
+import { define as defineList } from './workflow/list.ts'
+import { define as defineRemove } from './workflow/remove.ts'
+import { define as defineRun } from './workflow/run.ts'
+import { define as defineShow } from './workflow/show.ts'
 
 /** `infer workflow …`: tasks that depend on each other, run as one execution. */
 export function define(command: Command, terminal: Terminal): void {

@@ -1,5 +1,5 @@
 import { dataDirectory } from '../../core/config.ts'
-import { type Client, openClient } from '../client.ts'
+import { type Client, openClient } from '../client/client.ts'
 
 /** Timeout for the server, short because the user waits at a prompt. Milliseconds. */
 export const answerTimeoutMs = 700

@@ -1,9 +1,8 @@
 import type { Argument, Command, Option } from 'commander'
 import { generationTasks, tasks } from '../../core/schemas/task.ts'
 import { readGuides } from '../../server/docs/guides.ts'
-import { commandTasks } from '../command-tasks.ts'
-import { openProgram } from '../program.ts'
-import type { Terminal } from '../terminal.ts'
+import { commandTasks } from '../client/command-tasks.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import { type CursorContext, cursorContextOf } from './cursor-context.ts'
 import { recentJobs } from './job-ids.ts'
 import { type KnownModel, knownModels, knownSlugs } from './model-ids.ts'
@@ -21,8 +20,15 @@ export interface Candidates {
 
 const nothing: Candidates = { all: [], paths: 'none' }
 
-/** Returns candidates for the last of these words, which may be empty. The words do not include the program's name. */
-export async function candidatesFor(words: readonly string[], terminal: Terminal): Promise<Candidates> {
+/**
+ * Returns candidates for the last of these words, which may be empty. The words do not include the program's name.
+ * `openProgram` loads the command that the words begin with.
+ */
+export async function candidatesFor(
+  words: readonly string[],
+  terminal: Terminal,
+  openProgram: (args: readonly string[], terminal: Terminal) => Promise<Command>,
+): Promise<Candidates> {
   const current = words.at(-1) ?? ''
   const helping = words.length > 1 && words[0] === 'help'
   const before = words.slice(helping ? 1 : 0, -1)

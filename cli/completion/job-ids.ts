@@ -1,5 +1,5 @@
 import { isOver, JobPage, listPath } from '../jobs/job.ts'
-import { lengthText } from '../quantities-text.ts'
+import { lengthText } from '../terminal/quantities-text.ts'
 import { askServer, isApplicable, maxOffered } from './ask-server.ts'
 import type { Candidate } from './candidates.ts'
 

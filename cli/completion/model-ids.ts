@@ -5,8 +5,8 @@ import { readConfig } from '../../core/models/config.ts'
 import { offeredModels } from '../../core/models/defaults.ts'
 import type { Model } from '../../core/models/model.ts'
 import { slugsOf } from '../../core/models/slugs.ts'
-import { openClient } from '../client.ts'
-import { fetchOfferedModels } from '../generation/offered-models.ts'
+import { openClient } from '../client/client.ts'
+import { fetchOfferedModels } from '../models/offered-models.ts'
 import { answerTimeoutMs } from './ask-server.ts'
 
 export interface KnownModel {

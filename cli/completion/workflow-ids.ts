@@ -1,6 +1,6 @@
 import { ExecutionAnswer, ExecutionPage, executionPath, isOver } from '../executions/execution.ts'
 import { findExecution, listPath } from '../executions/find.ts'
-import { lengthText } from '../quantities-text.ts'
+import { lengthText } from '../terminal/quantities-text.ts'
 import { WorkflowPage } from '../workflows/workflow.ts'
 import { askServer, isApplicable, maxOffered } from './ask-server.ts'
 import type { Candidate } from './candidates.ts'

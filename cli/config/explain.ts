@@ -9,12 +9,12 @@ import {
   sections,
 } from '../../core/models/config-keys.ts'
 import { nearest } from '../../core/nearest.ts'
-import { usage } from '../exit-codes.ts'
 import { drawRows } from '../help/manual.ts'
-import { withExamples, withJson } from '../options.ts'
-import { printable } from '../paint.ts'
-import type { Terminal } from '../terminal.ts'
-import { wrapped } from '../wrap.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { withExamples, withJson } from '../terminal/options.ts'
+import { printable } from '../terminal/paint.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { wrapped } from '../terminal/wrap.ts'
 
 const variables: Readonly<Record<string, EnvironmentVariable>> = { ...environmentVariables, ...engineVariables }
 

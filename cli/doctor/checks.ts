@@ -7,19 +7,20 @@ import { openCpu } from '../../core/cpu/cpu.ts'
 import { openFfmpeg } from '../../core/media/ffmpeg.ts'
 import { type Config, readConfig } from '../../core/models/config.ts'
 import { offeredModels } from '../../core/models/defaults.ts'
+import { engineFacts } from '../../core/models/engine-facts.ts'
 import { checkDatabase } from '../../core/store/sqlite/admin.ts'
 import { cpuDevice } from '../../gpu/devices/cpu.ts'
 import { discover } from '../../gpu/devices/discover.ts'
 import type { BackendReport } from '../../gpu/engines/gguf/backend.ts'
 import { backendsFolder } from '../../gpu/engines/gguf/backend-choice.ts'
 import { searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
-import { probeWrapper } from '../../gpu/launcher/probe.ts'
 import { presetOf, traitsOf } from '../../gpu/presets/presets.ts'
 import { wantedLevel } from '../../gpu/presets/sandbox-requirements.ts'
 import { missingSandboxPaths } from '../../gpu/sandbox/missing-paths.ts'
 import { probeSandbox } from '../../gpu/sandbox/probe.ts'
-import { failureOf } from '../exit-codes.ts'
+import { probeWrapper } from '../../gpu/sandbox/probe-wrapper.ts'
 import { findEngines } from '../models/engine-programs.ts'
+import { failureOf } from '../terminal/exit-codes.ts'
 import { checkBackend } from './backends.ts'
 import { broken, type Finding, fine } from './finding.ts'
 import { checkAddress, checkConfiguration, checkDirectory, checkDisk, checkModelFiles } from './installation.ts'
@@ -132,7 +133,7 @@ function readConfiguration(
 /** Returns the models whose source is a path; hub names and addresses of other servers are not checked. */
 function modelFiles(config: Config): { id: string; source: string; exists: boolean }[] {
   return offeredModels(config).flatMap(({ id, enabled, engine, source }) =>
-    enabled && source !== undefined && (engine === 'gguf' || /^\.{0,2}\//.test(source))
+    enabled && source !== undefined && (engineFacts(engine).isBuiltIn || /^\.{0,2}\//.test(source))
       ? [{ id, source, exists: existsSync(source) }]
       : [],
   )

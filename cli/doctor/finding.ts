@@ -1,6 +1,6 @@
 import type { Finding, FindingState } from '../../core/inspection.ts'
-import type { Paint } from '../paint.ts'
-import { wrapped } from '../wrap.ts'
+import type { Paint } from '../terminal/paint.ts'
+import { wrapped } from '../terminal/wrap.ts'
 
 export type { Finding }
 export type State = FindingState

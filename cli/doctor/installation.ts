@@ -1,5 +1,5 @@
 import type { PortHolder } from '../../core/port-holder.ts'
-import { sizeText } from '../quantities-text.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
 
 /** Checks of the data directory, the configuration and the address. Pure: the caller passes the measurements. */

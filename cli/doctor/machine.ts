@@ -1,7 +1,7 @@
 import type { DeviceReadings } from '../../core/models/fleet.ts'
 import type { Device } from '../../gpu/devices/device.ts'
-import { sizeText } from '../quantities-text.ts'
-import { readingsText } from '../readings-text.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
+import { readingsText } from '../terminal/readings-text.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
 
 /** Checks of this machine. Pure: the caller passes the measurements. */

@@ -1,4 +1,4 @@
-import { send } from '../http.ts'
+import { send } from '../client/http.ts'
 import { type Finding, warning } from './finding.ts'
 
 export interface RemoteServerFacts {

@@ -2,9 +2,9 @@ import type { Command } from 'commander'
 import { Failure } from '../../core/failure.ts'
 import { openLog } from '../../core/log.ts'
 import type { EspeakEngineSettings } from '../../gpu/engines/espeak/engine.ts'
-import { usage } from '../exit-codes.ts'
-import { readCount, withExamples } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { readCount, withExamples } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer engine espeak`: serves espeak-ng. `infer serve` starts the engine `espeak-ng` with it. */
 export function define(command: Command, terminal: Terminal): void {

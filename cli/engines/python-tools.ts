@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { Failure } from '../../core/failure.ts'
-import { findProgram } from '../../gpu/launcher/program.ts'
+import { findProgram } from '../../gpu/sandbox/program.ts'
 import { runInstaller } from './run-installer.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>

@@ -1,6 +1,7 @@
 import { copyFileSync, linkSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ModelEntry } from '../../core/models/edit.ts'
+import { tasksBy } from '../../core/schemas/task.ts'
 
 interface PackagedModel {
   /** Its folder below the packages of the environment. */
@@ -18,7 +19,7 @@ const packagedModels: readonly PackagedModel[] = [
     entry: {
       id: 'local/piper-joe',
       engine: 'python',
-      tasks: ['std/audio-speech'],
+      tasks: tasksBy('synthesize'),
       description: 'Piper voice en_US-joe-medium: English speech on the processor',
     },
   },
@@ -28,7 +29,7 @@ const packagedModels: readonly PackagedModel[] = [
     entry: {
       id: 'local/whisper-tiny.en',
       engine: 'python',
-      tasks: ['std/audio-transcription'],
+      tasks: tasksBy('transcribe'),
       description: 'Whisper tiny.en: transcription of English on the processor',
     },
   },

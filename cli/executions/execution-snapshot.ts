@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import type { SseEvent } from '../client/sse.ts'
 import type { JobSnapshot } from '../jobs/job-snapshot.ts'
-import type { SseEvent } from '../sse.ts'
 import { Execution, type ExecutionNode, isOver } from './execution.ts'
 
 /**

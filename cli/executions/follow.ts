@@ -1,4 +1,4 @@
-import type { Client } from '../client.ts'
+import type { Client } from '../client/client.ts'
 import { type FollowOptions, followToEnd } from '../jobs/follow-to-end.ts'
 import { type Execution, ExecutionAnswer, executionPath, isOver } from './execution.ts'
 import { afterEvent, type ExecutionSnapshot, snapshotOf, unknownExecution } from './execution-snapshot.ts'

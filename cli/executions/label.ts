@@ -1,8 +1,8 @@
 import type { JobSnapshot } from '../jobs/job-snapshot.ts'
 import { percentOf } from '../jobs/progress-line.ts'
-import { printable } from '../paint.ts'
-import { lengthText, tookText } from '../quantities-text.ts'
-import type { Span } from '../status/styled-line.ts'
+import { printable } from '../terminal/paint.ts'
+import { lengthText, tookText } from '../terminal/quantities-text.ts'
+import type { Span } from '../terminal/styled-line.ts'
 import type { Label } from '../workflows/draw.ts'
 import type { ExecutionSnapshot, NodeSnapshot } from './execution-snapshot.ts'
 

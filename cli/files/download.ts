@@ -2,9 +2,9 @@ import { existsSync, statSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { CommandFailure, exitCodes, usage } from '../exit-codes.ts'
-import { sizeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
+import { CommandFailure, exitCodes, usage } from '../terminal/exit-codes.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import type { FileClient } from './file-client.ts'
 
 interface DownloadOptions {

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
-import type { Client } from '../client.ts'
+import type { Client } from '../client/client.ts'
 
 const StoredFile = z.object({
   id: z.string(),

@@ -1,6 +1,6 @@
-import type { GenerationTask } from '../../core/schemas/task.ts'
+import { type GenerationTask, operationOf } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
-import { usage } from '../exit-codes.ts'
+import { usage } from '../terminal/exit-codes.ts'
 import type { GenerationOptions } from './options.ts'
 import { nameOf } from './target.ts'
 
@@ -67,7 +67,10 @@ export function inputsOf(
     output_format: options.format,
   }
   const inputs = Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined))
-  const known = generationRequests[task].shape as Record<string, { safeParse(value: unknown): { success: boolean } }>
+  const known = generationRequests[operationOf(task)].shape as Record<
+    string,
+    { safeParse(value: unknown): { success: boolean } }
+  >
   const unknown = Object.keys(inputs).find(field => !Object.hasOwn(known, field))
   if (unknown !== undefined) throw usage(`${nameOf(task)} takes no ${flags[unknown]!}.`)
   if (prompt === '' && !known.prompt!.safeParse(undefined).success)

@@ -1,12 +1,12 @@
 import { closeSync, createReadStream, openSync, readFileSync, readSync, statSync } from 'node:fs'
 import { basename, extname } from 'node:path'
 import { z } from 'zod'
-import type { Client } from '../client.ts'
-import { CommandFailure, usage } from '../exit-codes.ts'
-import { printable } from '../paint.ts'
-import { sizeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
-import { unreadable } from '../unreadable.ts'
+import type { Client } from '../client/client.ts'
+import { CommandFailure, usage } from '../terminal/exit-codes.ts'
+import { printable } from '../terminal/paint.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 import type { Medium } from './target.ts'
 
 /** Maximum bytes that the server takes. The limit for videos is configurable, so the server checks it. */

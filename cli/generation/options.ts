@@ -3,7 +3,7 @@ import { resolutions } from '../../core/schemas/resolution.ts'
 import { type GenerationTask, generationTasks } from '../../core/schemas/task.ts'
 import { presetNames } from '../../core/tasks/generation/request.ts'
 import { aspectRatios } from '../../core/tasks/generation/size.ts'
-import { readCount, readNumber } from '../options.ts'
+import { readCount, readNumber } from '../terminal/options.ts'
 import { generationTask, nameOf } from './target.ts'
 
 /** Options for making images and videos, named after the flags. */

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { basename, dirname, extname, join } from 'node:path'
-import { CommandFailure, exitCodes, usage } from '../exit-codes.ts'
+import { CommandFailure, exitCodes, usage } from '../terminal/exit-codes.ts'
 
 /** Where to save the result. */
 export type OutputTarget =

@@ -4,10 +4,10 @@ import { dirname, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure } from '../../core/failure.ts'
-import type { Client } from '../client.ts'
-import { CommandFailure, exitCodes, usage } from '../exit-codes.ts'
+import type { Client } from '../client/client.ts'
 import { filesOfJob, type Job, type JobFile } from '../jobs/job.ts'
-import type { Terminal } from '../terminal.ts'
+import { CommandFailure, exitCodes, usage } from '../terminal/exit-codes.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import { extensionFor, nameFor, numbered, numberedPaths, type OutputTarget } from './output-target.ts'
 
 export interface SaveOptions {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { jobIdOf } from '../../core/ids.ts'
-import type { Client } from '../client.ts'
+import type { Client } from '../client/client.ts'
 import { type SubmitOptions, submit } from '../jobs/submit.ts'
 import type { GenerationItem } from './generate-all.ts'
 

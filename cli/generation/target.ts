@@ -1,8 +1,8 @@
 import { nearest } from '../../core/nearest.ts'
-import { type GenerationTask, generationTasks, isSlugTask, type Task } from '../../core/schemas/task.ts'
+import { type GenerationTask, generationTasks, isSlugTask, operationOf, type Task } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
-import { refused, usage } from '../exit-codes.ts'
-import { printable } from '../paint.ts'
+import { refused, usage } from '../terminal/exit-codes.ts'
+import { printable } from '../terminal/paint.ts'
 
 /** The fields of `GET /api/model-status` that decide which task is meant. */
 export interface OfferedModel {
@@ -23,7 +23,7 @@ export type Medium = keyof GivenMedia
 
 /** Whether a task requires this medium; a task requires every medium that it takes. */
 const needs = (task: GenerationTask, medium: Medium): boolean =>
-  Object.hasOwn(generationRequests[task].shape, `${medium}_url`)
+  Object.hasOwn(generationRequests[operationOf(task)].shape, `${medium}_url`)
 
 export const isVideo = (task: GenerationTask): boolean => /video/.test(task)
 export const nameOf = (task: string): string => task.replace(/^slug\//, '')

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { environmentVariables } from '../../core/environment-variables.ts'
-import { wrapped } from '../wrap.ts'
+import { wrapped } from '../terminal/wrap.ts'
 import { exits, type Facts, factsOf, files, guideOf } from './facts.ts'
 
 /**

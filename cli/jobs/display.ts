@@ -1,7 +1,7 @@
 import type { WriteStream } from 'node:tty'
-import { openLiveLines } from '../live-lines.ts'
-import { printable } from '../paint.ts'
-import type { Terminal } from '../terminal.ts'
+import { openLiveLines } from '../terminal/live-lines.ts'
+import { printable } from '../terminal/paint.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import { type JobSnapshot, unknownSnapshot } from './job-snapshot.ts'
 import { pipeLine, progressLine, type ReportedProgress } from './progress-line.ts'
 

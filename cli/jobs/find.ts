@@ -1,7 +1,7 @@
 import { isId, jobIdOf } from '../../core/ids.ts'
-import type { Client } from '../client.ts'
-import { refused, usage } from '../exit-codes.ts'
-import { printable } from '../paint.ts'
+import type { Client } from '../client/client.ts'
+import { refused, usage } from '../terminal/exit-codes.ts'
+import { printable } from '../terminal/paint.ts'
 import { jobPages } from './job-pages.ts'
 
 /** Minimum length of a part of an id; fewer characters match too many jobs. */

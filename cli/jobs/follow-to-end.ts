@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
-import { type Client, UnreadableAnswer } from '../client.ts'
-import { CommandFailure, exitCodes } from '../exit-codes.ts'
-import type { SseEvent } from '../sse.ts'
+import { type Client, UnreadableAnswer } from '../client/client.ts'
+import type { SseEvent } from '../client/sse.ts'
+import { CommandFailure, exitCodes } from '../terminal/exit-codes.ts'
 import { longestPollingMs, pollAfterMs, requestedDelayMs } from './schedule.ts'
 
 /** The server sends the first event at once. If none arrives in this time, a proxy buffers events. Milliseconds. */

@@ -1,4 +1,4 @@
-import type { Client } from '../client.ts'
+import type { Client } from '../client/client.ts'
 import { type FollowOptions, followToEnd } from './follow-to-end.ts'
 import { isOver, Job, jobPath } from './job.ts'
 import { afterEvent, type JobSnapshot, snapshotOf, unknownSnapshot } from './job-snapshot.ts'

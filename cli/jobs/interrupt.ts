@@ -1,5 +1,5 @@
 import { constants } from 'node:os'
-import type { Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 /** The first Ctrl-C aborts `cancel`, the second aborts `leave`. */
 export interface Interrupts {

@@ -1,4 +1,4 @@
-import type { Client } from '../client.ts'
+import type { Client } from '../client/client.ts'
 import { type Job, JobPage, listPath } from './job.ts'
 
 /** Which jobs to list. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { SseEvent } from '../sse.ts'
+import type { SseEvent } from '../client/sse.ts'
 import type { Job } from './job.ts'
 
 /** The state of a job at one time, as it is drawn. */

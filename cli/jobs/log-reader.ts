@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Client } from '../client.ts'
+import type { Client } from '../client/client.ts'
 import { jobPath } from './job.ts'
 
 const LogLine = z.looseObject({ timestamp: z.string(), level: z.string(), message: z.string() })

@@ -1,7 +1,7 @@
-import { storedSentence } from '../command-hints.ts'
-import { printable } from '../paint.ts'
-import { lengthText } from '../quantities-text.ts'
-import { cut, padded, widthOf } from '../status/styled-line.ts'
+import { storedSentence } from '../client/command-hints.ts'
+import { printable } from '../terminal/paint.ts'
+import { lengthText } from '../terminal/quantities-text.ts'
+import { cut, padded, widthOf } from '../terminal/styled-line.ts'
 import type { JobSnapshot } from './job-snapshot.ts'
 
 const barWidth = 24

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
-import type { Client } from '../client.ts'
+import type { Client } from '../client/client.ts'
 import { Job, jobPath } from './job.ts'
 
 /** The body of `POST /api/jobs` that commands send. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { type Paint, printable } from '../paint.ts'
 import { logLine } from '../serve/log-line.ts'
+import { type Paint, printable } from '../terminal/paint.ts'
 
 /** One line of `GET /api/system/logs`. */
 export const LogEntry = z.looseObject({

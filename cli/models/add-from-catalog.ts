@@ -1,15 +1,16 @@
 import { join } from 'node:path'
 import { hostEnvironment } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
+import { engineFacts } from '../../core/models/engine-facts.ts'
 import type { CatalogModel } from '../../core/models/model-catalog/catalog-model.ts'
 import { starterName } from '../../core/models/model-catalog/model-catalog.ts'
 import { packageIndex } from '../../core/models/package-index/package-index.ts'
-import { weightBytes } from '../../gpu/catalog-shape.ts'
-import { confirm } from '../confirm.ts'
-import { refused, usage } from '../exit-codes.ts'
-import { printable } from '../paint.ts'
-import { sizeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
+import { weightBytes } from '../../gpu/estimate/catalog-shape.ts'
+import { confirm } from '../terminal/confirm.ts'
+import { refused, usage } from '../terminal/exit-codes.ts'
+import { printable } from '../terminal/paint.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import { type AddOptions, addOne, requireInteractive } from './add.ts'
 import { isSizeEstimated, machineFacts, projectorBytes } from './catalog-fit.ts'
 import { type BuildChoice, chooseBuild } from './choose-build.ts'
@@ -58,7 +59,7 @@ export async function addFromCatalog(
     const question = `Download ${downloadText(choice, model)} and add it to ${path}?`
     if (!(await confirm(question, obstacle === null, terminal, signal))) return terminal.remark('Nothing was changed.')
   }
-  const engine = options.engine ?? (build.engine === 'gguf' ? undefined : (build.engine ?? undefined))
+  const engine = options.engine ?? (engineFacts(build.engine).isBuiltIn ? undefined : (build.engine ?? undefined))
   await addOne(
     model.name,
     {

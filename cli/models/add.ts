@@ -11,14 +11,14 @@ import { type HubSettings, hubSettings } from '../../core/models/hub/settings.ts
 import { Bytes } from '../../core/quantities.ts'
 import { type Task, tasks } from '../../core/schemas/task.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
-import { confirm } from '../confirm.ts'
-import { failureOf, refused, usage } from '../exit-codes.ts'
-import { interruptible } from '../interruption.ts'
-import { localDirectory } from '../local-only.ts'
-import { readCount, readList, withDataDir, withExamples, withJson } from '../options.ts'
-import { printable } from '../paint.ts'
-import { sizeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
+import { localDirectory } from '../client/local-only.ts'
+import { confirm } from '../terminal/confirm.ts'
+import { failureOf, refused, usage } from '../terminal/exit-codes.ts'
+import { interruptible } from '../terminal/interruption.ts'
+import { readCount, readList, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { printable } from '../terminal/paint.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import { isOffered } from './is-offered.ts'
 import type { Located } from './locate.ts'
 import type { GivenSettings, Proposal } from './proposal.ts'
@@ -52,7 +52,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .argument(
       '<model>',
-      'a short name of the catalog, hf:owner/name[:file], a file (.gguf, .safetensors, Whisper, a voice), the folder of a model or of a diffusers pipeline, comfyui:<workflow file>, or a URL',
+      'a short name of the catalog, hf:owner/name[:file], a file (.gguf, .safetensors, Whisper, a voice), the folder of a model or of a diffusers pipeline, comfyui:<graph file>, or a URL',
     )
     .option('--id <id>', 'the id under which it is offered')
     .option('--task <tasks>', `tasks of the model, separated by commas: ${tasks.join(', ')}`, readTasks)
@@ -60,7 +60,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--concurrency <count>', 'maximum concurrent requests', readCount(1, 4096))
     .option('--engine <name>', 'engine that runs it; default: one that is installed')
     .option('--memory <size>', 'device memory to book instead of the estimate, such as 24GB', readSize)
-    .option('--comfyui <where>', 'folder of the ComfyUI that runs the workflow, or its address')
+    .option('--comfyui <where>', 'folder of the ComfyUI that runs the graph, or its address')
     .option('--config <path>', 'the file to add it to; default: infer.yaml in the data directory')
     .option('--dry-run', 'print the lines that would be added to the file, and change nothing')
     .option('-y, --yes', 'do not ask')
@@ -77,7 +77,7 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer model add qwen3-8b --dry-run', 'only show what would be written'],
     ['infer model add ~/models/qwen3-8b-q4_k_m.gguf', 'a file'],
     ['infer model add hf:Qwen/Qwen3-8B-GGUF', 'from a hub, the best file for most machines'],
-    ['infer model add comfyui:flux.json --comfyui /opt/ComfyUI', 'a workflow that was exported in API format'],
+    ['infer model add comfyui:flux.json --comfyui /opt/ComfyUI', 'a graph that was exported in API format'],
     ['infer model add ~/models/flux1-dev-Q8_0.gguf', 'an image model, for sd-server'],
     ['infer model add hf:owner/name:Q8_0 --id mine --context 16384 --yes', 'with your settings, without a question'],
   ])
@@ -108,8 +108,8 @@ export async function addByName(
   signal: AbortSignal,
 ): Promise<void> {
   if (what.startsWith('comfyui:')) {
-    const { locateWorkflow } = await import('./workflow-proposal.ts')
-    const located = locateWorkflow(what)
+    const { locateGraph } = await import('./graph-proposal.ts')
+    const located = locateGraph(what)
     const chosen = { locate: () => Promise.resolve(located), hasOwnId: options.id !== undefined }
     return addOne(what, options, terminal, signal, chosen)
   }

@@ -1,4 +1,5 @@
 import { hostEnvironment } from '../../core/config.ts'
+import { engineFacts } from '../../core/models/engine-facts.ts'
 import { Model } from '../../core/models/model.ts'
 import {
   type CatalogBuild,
@@ -8,10 +9,10 @@ import {
 } from '../../core/models/model-catalog/catalog-model.ts'
 import { modelCatalog } from '../../core/models/model-catalog/model-catalog.ts'
 import type { Task } from '../../core/schemas/task.ts'
-import { catalogShape, weightBytes } from '../../gpu/catalog-shape.ts'
-import { filesNeed, ggufNeed, type PlacementTarget } from '../../gpu/estimate.ts'
+import { catalogShape, weightBytes } from '../../gpu/estimate/catalog-shape.ts'
+import { filesNeed, ggufNeed, type PlacementTarget } from '../../gpu/estimate/estimate.ts'
 import { generates } from '../../gpu/presets/preset.ts'
-import { sizeText } from '../quantities-text.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
 import { isInstalled } from './engine-programs.ts'
 import { openPlacementTargets } from './placement-targets.ts'
 
@@ -75,7 +76,7 @@ export function fitOf(model: CatalogModel, build: CatalogBuild, machine: Machine
   if (engine === null) return unfit('external', null, `run it with ${model.runs_with ?? 'a server of your own'}`)
   const target = machine.targets[engine]
   if (target.kind === 'nvidia' && target.capacity === 0) return unfit('no', null, `no: ${engine} needs a GPU`)
-  const shape = engine === 'gguf' || engine === 'llama-server' ? catalogShape(model, build) : null
+  const shape = engineFacts(engine).reads === 'gguf' ? catalogShape(model, build) : null
   const fit = shape
     ? fitOfShape(model, build, shape, target, machine, context)
     : fitOfFiles(model, build, target, machine)
@@ -140,7 +141,7 @@ function fitOfFiles(model: CatalogModel, build: CatalogBuild, target: PlacementT
     return onProcessor(model, weights, { ...common, devices: 0 }, sizeText(memory))
   }
   // The number of GPUs must divide the number of attention heads, which is usually a power of two.
-  const counts = build.engine === 'vllm' ? [1, 2, 4, 8, 16].filter(count => count <= machine.gpus) : [1]
+  const counts = engineFacts(build.engine).spansCards ? [1, 2, 4, 8, 16].filter(count => count <= machine.gpus) : [1]
   const devices = counts.find(count => memory <= target.capacity * count)
   if (devices === undefined)
     return (

@@ -1,18 +1,19 @@
 import type { Command } from 'commander'
 import { Option } from 'commander'
 import { dataDirectory, hostEnvironment } from '../../core/config.ts'
+import { engineFacts } from '../../core/models/engine-facts.ts'
 import { behindProxy } from '../../core/models/hub/proxy.ts'
 import { hubSettings } from '../../core/models/hub/settings.ts'
 import { type CatalogKind, type CatalogModel, catalogKinds } from '../../core/models/model-catalog/catalog-model.ts'
 import { findCatalogModel, modelCatalog, nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
 import { didYouMean } from '../../core/nearest.ts'
-import { weightBytes } from '../../gpu/catalog-shape.ts'
-import { exitCodes, usage } from '../exit-codes.ts'
-import { interruptible } from '../interruption.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
-import { printable } from '../paint.ts'
-import { sizeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
+import { weightBytes } from '../../gpu/estimate/catalog-shape.ts'
+import { exitCodes, usage } from '../terminal/exit-codes.ts'
+import { interruptible } from '../terminal/interruption.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { printable } from '../terminal/paint.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import { fitOf, type Grade, isSizeEstimated, type MachineFacts, machineFacts, projectorBytes } from './catalog-fit.ts'
 import { type BuildChoice, chooseBuild, rankOf } from './choose-build.ts'
 import { withTokenFile } from './pull.ts'
@@ -134,7 +135,7 @@ function showDetail(model: CatalogModel, choice: BuildChoice, machine: MachineFa
       const fit = fitOf(model, build, machine)
       return [
         `  ${build.engine ?? '-'}`,
-        build.quantization ?? (build.engine === 'vllm' ? 'BF16' : '-'),
+        build.quantization ?? (engineFacts(build.engine).reads === 'repository' ? 'BF16' : '-'),
         buildSize(model, { build }),
         build.package ? `PyPI ${build.package.name}` : `hf:${build.repository}`,
         paintByGrade(fit.grade, printable(fit.text), terminal),

@@ -1,6 +1,6 @@
 import { preferredQuantizations } from '../../core/models/hub/choose.ts'
 import type { CatalogBuild, CatalogModel } from '../../core/models/model-catalog/catalog-model.ts'
-import { weightBytes } from '../../gpu/catalog-shape.ts'
+import { weightBytes } from '../../gpu/estimate/catalog-shape.ts'
 import { type Fit, fitOf, grades, type MachineFacts } from './catalog-fit.ts'
 
 /** The build of a catalog model for this machine. */

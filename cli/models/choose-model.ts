@@ -1,9 +1,9 @@
 import type { Task } from '../../core/schemas/task.ts'
-import type { Client } from '../client.ts'
-import { refused, usage } from '../exit-codes.ts'
-import { fetchOfferedModels } from '../generation/offered-models.ts'
-import { printable } from '../paint.ts'
-import type { Terminal } from '../terminal.ts'
+import type { Client } from '../client/client.ts'
+import { refused, usage } from '../terminal/exit-codes.ts'
+import { printable } from '../terminal/paint.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { fetchOfferedModels } from './offered-models.ts'
 
 /**
  * Returns the requested model, or the first one that does the task. `does` continues the sentence "no model that …".

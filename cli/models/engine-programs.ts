@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { tasks as allTasks, type Task } from '../../core/schemas/task.ts'
 import { environmentsFolder } from '../../gpu/launcher/engine-path.ts'
-import { findProgram } from '../../gpu/launcher/program.ts'
 import type { Preset } from '../../gpu/presets/preset.ts'
 import { presets } from '../../gpu/presets/presets.ts'
+import { findProgram } from '../../gpu/sandbox/program.ts'
 
 /** What decides whether an engine is installed. */
 export interface InstalledWhere {

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { remote } from '../../core/config.ts'
-import { openClient } from '../client.ts'
-import { runningServer } from '../server-file.ts'
+import { openClient } from '../client/client.ts'
+import { runningServer } from '../client/server-file.ts'
 
 /** Maximum time for the server to read infer.yaml again. Milliseconds. */
 const reloadWithinMs = 5_000

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { Failure, type FailureCode } from '../../core/failure.ts'
+import { engineFacts } from '../../core/models/engine-facts.ts'
 import { type Preview, type PullEvent, pullModel } from '../../core/models/hub/pull.ts'
 import type { HubSettings } from '../../core/models/hub/settings.ts'
 import type { CatalogBuild, CatalogModel } from '../../core/models/model-catalog/catalog-model.ts'
@@ -68,8 +69,7 @@ async function fromHub(
           : {}),
       },
     )
-  // vLLM loads the whole repository of safetensors files.
-  const { kind, path } = await pull(engine === 'vllm' ? null : (file ?? quantization), true)
+  const { kind, path } = await pull(engineFacts(engine).reads === 'repository' ? null : (file ?? quantization), true)
   const located: Located = kind === 'gguf' ? { kind, path, names: [name] } : await locateLocal(path, [name])
   if (projector === undefined) return located
   return { ...located, args: ['--mmproj', (await pull(projector.file, false)).path] }

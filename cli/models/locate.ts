@@ -14,8 +14,8 @@ import { chooseProjector } from './projector.ts'
 
 /** A model whose files are on this machine. */
 export interface Located {
-  /** `workflow`: of ComfyUI, in API format. */
-  kind: 'gguf' | 'other' | 'workflow'
+  /** `graph`: of ComfyUI, in API format. */
+  kind: 'gguf' | 'other' | 'graph'
   /** What it is, if it is not GGUF; absent for a file of an unknown kind. */
   recognition?: Recognition
   /** Bytes of its files, if they are not downloaded yet. */

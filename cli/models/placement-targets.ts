@@ -1,14 +1,14 @@
 import { hostEnvironment } from '../../core/config.ts'
 import { openLog } from '../../core/log.ts'
 import type { Model } from '../../core/models/model.ts'
-import { openCardBackends } from '../../gpu/card-backend.ts'
 import { cpuDevice } from '../../gpu/devices/cpu.ts'
 import type { Device } from '../../gpu/devices/device.ts'
 import { discover } from '../../gpu/devices/discover.ts'
-import type { PlacementTarget } from '../../gpu/estimate.ts'
-import { probeWrapper } from '../../gpu/launcher/probe.ts'
-import { bookable } from '../../gpu/memory.ts'
+import type { PlacementTarget } from '../../gpu/estimate/estimate.ts'
+import { openCardBackends } from '../../gpu/placement/card-backend.ts'
+import { bookable } from '../../gpu/placement/memory.ts'
 import { presetOf } from '../../gpu/presets/presets.ts'
+import { probeWrapper } from '../../gpu/sandbox/probe-wrapper.ts'
 
 /**
  * Computes the memory that engines can use on this machine, as the server does. GPUs are queried once, on first use;

@@ -1,5 +1,5 @@
-import { printable } from '../paint.ts'
-import type { Terminal } from '../terminal.ts'
+import { printable } from '../terminal/paint.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import type { ModelStatus } from './status.ts'
 
 /** What each price is for, in the order of the table. */

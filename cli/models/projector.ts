@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { hostEnvironment } from '../../core/config.ts'
+import { engineFacts } from '../../core/models/engine-facts.ts'
 import { slugOf } from '../../core/models/propose.ts'
 import { installAdvice, isInstalled } from './engine-programs.ts'
 import type { Located } from './locate.ts'
@@ -22,7 +23,7 @@ export function chooseProjector(names: readonly string[]): string | undefined {
 
 /** Whether llama-server will run a GGUF model with an image encoder, because it is chosen or installed. */
 export const usesLlamaServer = ({ engine }: GivenSettings, dataDir: string): boolean =>
-  engine === 'llama-server' ||
+  engineFacts(engine).takesProjector === true ||
   (engine === undefined && isInstalled('llama-server', { dataDir, path: hostEnvironment().PATH ?? '', tasks: [] }))
 
 /**

@@ -5,9 +5,9 @@ import { Model } from '../../core/models/model.ts'
 import { idFrom, purposeOf } from '../../core/models/propose.ts'
 import { recogniseGguf } from '../../core/models/recognition/recognise-gguf.ts'
 import type { Task } from '../../core/schemas/task.ts'
-import { estimate, ggufNeed } from '../../gpu/estimate.ts'
+import { estimate, ggufNeed } from '../../gpu/estimate/estimate.ts'
 import { generates } from '../../gpu/presets/preset.ts'
-import { sizeText } from '../quantities-text.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
 import type { Located } from './locate.ts'
 import { openPlacementTargets } from './placement-targets.ts'
 import { withProjector } from './projector.ts'
@@ -21,7 +21,7 @@ export interface GivenSettings {
   engine?: string | undefined
   memory?: string | undefined
   devices?: number | undefined
-  /** Folder or address of the ComfyUI that runs a workflow. */
+  /** Folder or address of the ComfyUI that runs a graph. */
   comfyui?: string | undefined
 }
 
@@ -50,9 +50,9 @@ export interface Proposal {
  */
 export async function propose(located: Located, given: GivenSettings, around: ProposalContext): Promise<Proposal> {
   const { kind, recognition } = located
-  if (kind === 'workflow') {
-    const { proposeWorkflow } = await import('./workflow-proposal.ts')
-    return proposeWorkflow(located, given, around)
+  if (kind === 'graph') {
+    const { proposeGraph } = await import('./graph-proposal.ts')
+    return proposeGraph(located, given, around)
   }
   if (recognition) {
     const { proposeRecognised } = await import('./propose-recognised.ts')

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import type { ModelEntry } from '../../core/models/edit.ts'
+import { engineFacts } from '../../core/models/engine-facts.ts'
 import type { GenerationDefaults } from '../../core/models/generation-defaults.ts'
 import { Model } from '../../core/models/model.ts'
 import { idFrom } from '../../core/models/propose.ts'
@@ -12,9 +13,9 @@ import { distilledDefaults } from '../../core/models/recognition/distilled-defau
 import { findCompanions } from '../../core/models/recognition/recognise-file.ts'
 import { type Recognition, suggestedEngines } from '../../core/models/recognition/recognition.ts'
 import type { Task } from '../../core/schemas/task.ts'
-import { estimate, filesNeed } from '../../gpu/estimate.ts'
+import { estimate, filesNeed } from '../../gpu/estimate/estimate.ts'
 import { presetOf, presets } from '../../gpu/presets/presets.ts'
-import { sizeText } from '../quantities-text.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
 import { installAdvice, isInstalled } from './engine-programs.ts'
 import type { Located } from './locate.ts'
 import { openPlacementTargets } from './placement-targets.ts'
@@ -36,7 +37,7 @@ export async function proposeRecognised(
   const { engine, advice } = engineFor(recognition, given, { dataDir, gpus })
   const names = [...(recognition.id === undefined ? [] : [recognition.id]), ...located.names]
   const defaults = recognition.defaults && distilledDefaults(recognition.defaults, located.names)
-  const further = engine === 'sd-server' ? sdServerFiles(path, recognition) : { args: [], missing: [] }
+  const further = engineFacts(engine).takesCompanions ? sdServerFiles(path, recognition) : { args: [], missing: [] }
   const entry: ModelEntry = {
     id: given.id ?? idFrom(names, null, taken),
     engine,

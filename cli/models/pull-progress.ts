@@ -1,7 +1,7 @@
 import type { PullEvent } from '../../core/models/hub/pull.ts'
-import { printable } from '../paint.ts'
-import { lengthText, sizeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
+import { printable } from '../terminal/paint.ts'
+import { lengthText, sizeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 /** Minimum time between updates on a terminal and with `--json`. Milliseconds. */
 const drawEveryMs = 100

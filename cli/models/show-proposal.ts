@@ -1,7 +1,7 @@
 import { previewConfigEdit } from '../../core/models/config-file.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
-import { printable } from '../paint.ts'
-import type { Terminal } from '../terminal.ts'
+import { printable } from '../terminal/paint.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import type { Proposal } from './proposal.ts'
 
 /** Prints what a dry run would write. */

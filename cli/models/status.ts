@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Client } from '../client.ts'
+import type { Client } from '../client/client.ts'
 
 /** The fields of a model's status that commands use. Other fields are kept. */
 export const ModelStatus = z.looseObject({

@@ -1,16 +1,17 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
-import { type Client, openClient } from '../client.ts'
-import { storedSentence, withCommands } from '../command-hints.ts'
-import { exitCodes, failureOf, refused } from '../exit-codes.ts'
-import { interruptible } from '../interruption.ts'
-import { loadDeadline, waitOrThrow } from '../load-wait.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
-import { printable } from '../paint.ts'
-import { rateText, sizeText } from '../quantities-text.ts'
-import type { Terminal } from '../terminal.ts'
-import { type Golden, golden, type Streamed } from './golden.ts'
+import { taskNamed } from '../../core/tasks/registry.ts'
+import type { Streamed, TaskTest } from '../../core/tasks/task-test.ts'
+import { type Client, openClient } from '../client/client.ts'
+import { storedSentence, withCommands } from '../client/command-hints.ts'
+import { loadDeadline, waitOrThrow } from '../client/load-wait.ts'
+import { exitCodes, failureOf, refused } from '../terminal/exit-codes.ts'
+import { interruptible } from '../terminal/interruption.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { printable } from '../terminal/paint.ts'
+import { rateText, sizeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import { loadModel } from './load.ts'
 import { detailOf, ModelStatusList } from './status.ts'
 
@@ -99,9 +100,14 @@ const unmeasured = (task: string): Outcome => ({
   tokens_per_second: null,
 })
 
+interface SentTest extends TaskTest {
+  path: string
+}
+
 async function testTask(task: string, model: string, client: Client, signal: AbortSignal): Promise<Outcome> {
-  const request = golden[task]
-  if (!request) return unmeasured(task)
+  const { test, path } = taskNamed(task) ?? {}
+  if (!test || path === undefined) return unmeasured(task)
+  const request: SentTest = { ...test, path }
   const giveUpAt = loadDeadline()
   for (;;) {
     const since = performance.now()
@@ -131,7 +137,7 @@ async function testTask(task: string, model: string, client: Client, signal: Abo
   }
 }
 
-function faultOf(request: Golden, answer: unknown): string | null {
+function faultOf(request: TaskTest, answer: unknown): string | null {
   try {
     return request.fault(answer) ?? null
   } catch {
@@ -139,7 +145,7 @@ function faultOf(request: Golden, answer: unknown): string | null {
   }
 }
 
-const once = ({ path, body }: Golden, model: string, client: Client, signal: AbortSignal): Promise<unknown> =>
+const once = ({ path, body }: SentTest, model: string, client: Client, signal: AbortSignal): Promise<unknown> =>
   client.ask({ method: 'POST', path, body: body(model), answer: z.unknown(), signal })
 
 const Chunk = z.looseObject({
@@ -167,7 +173,7 @@ function chunkOf(data: string): z.output<typeof Chunk> {
 }
 
 async function listen(
-  { path, body }: Golden,
+  { path, body }: SentTest,
   model: string,
   client: Client,
   signal: AbortSignal,

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
-import { openClient } from '../client.ts'
-import { interruptible } from '../interruption.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
-import type { Terminal } from '../terminal.ts'
+import { openClient } from '../client/client.ts'
+import { interruptible } from '../terminal/interruption.ts'
+import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import { detailOf, ModelStatus, pathOf } from './status.ts'
 
 /** `infer model unload <id>`: unloads a model when its requests have ended. */

@@ -1,5 +1,5 @@
-import type { Paint } from '../paint.ts'
-import { wrapped } from '../wrap.ts'
+import type { Paint } from '../terminal/paint.ts'
+import { wrapped } from '../terminal/wrap.ts'
 import { lanAddress } from './lan-address.ts'
 import type { OwnCommand } from './own-command.ts'
 import { tryNext } from './try-next.ts'

@@ -1,4 +1,4 @@
-import { commandTasks } from '../command-tasks.ts'
+import { commandTasks } from '../client/command-tasks.ts'
 import type { OwnCommand } from './own-command.ts'
 
 /** Facts for the examples. */

@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { packaged } from '../../core/assets.ts'
-import { usage } from '../exit-codes.ts'
+import { usage } from '../terminal/exit-codes.ts'
 import type { Scope } from './unit.ts'
 
 export interface ServeFlags {

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { refused } from '../exit-codes.ts'
+import { refused } from '../terminal/exit-codes.ts'
 import type { Scope } from './unit.ts'
 
 /** The system's or the user's systemd. */

@@ -1,5 +1,5 @@
+import type { StyledLine } from '../terminal/styled-line.ts'
 import type { StatusDevice } from './status-snapshot.ts'
-import type { StyledLine } from './styled-line.ts'
 
 /** Returns how many of `cells` a part of a whole fills; at least one for a part above 0. */
 function cellsOf(part: number, whole: number, cells: number): number {

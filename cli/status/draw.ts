@@ -1,11 +1,11 @@
-import type { Paint } from '../paint.ts'
-import { lengthText, rateText, sizeText } from '../quantities-text.ts'
-import { readingsText } from '../readings-text.ts'
+import type { Paint } from '../terminal/paint.ts'
+import { lengthText, rateText, sizeText } from '../terminal/quantities-text.ts'
+import { readingsText } from '../terminal/readings-text.ts'
+import { drawLine, padded, type StyledLine, widthOf } from '../terminal/styled-line.ts'
 import { memoryBar } from './bar.ts'
 import { limitLines } from './limits.ts'
 import { modelLines } from './models.ts'
 import type { StatusDevice, StatusEngine, StatusSnapshot, StatusWaiting } from './status-snapshot.ts'
-import { drawLine, padded, type StyledLine, widthOf } from './styled-line.ts'
 
 /** Available columns and lines. A height of 0 means no limit. */
 export interface ScreenSize {

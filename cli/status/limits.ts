@@ -1,7 +1,7 @@
-import { lengthText, sizeText } from '../quantities-text.ts'
+import { lengthText, sizeText } from '../terminal/quantities-text.ts'
+import { padded, type StyledLine } from '../terminal/styled-line.ts'
 import { moneyText } from '../usage/usage-table.ts'
 import type { StatusLimit, StatusSpend } from './status-snapshot.ts'
-import { padded, type StyledLine } from './styled-line.ts'
 
 const names: Record<string, string> = {
   requests_per_minute: 'requests a minute',

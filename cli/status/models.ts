@@ -1,7 +1,7 @@
-import type { Paint } from '../paint.ts'
-import { rateText } from '../quantities-text.ts'
+import type { Paint } from '../terminal/paint.ts'
+import { rateText } from '../terminal/quantities-text.ts'
+import { cut, padded, type Span, type StyledLine, widthOf } from '../terminal/styled-line.ts'
 import type { StatusModel } from './status-snapshot.ts'
-import { cut, padded, type Span, type StyledLine, widthOf } from './styled-line.ts'
 
 interface Column {
   head: string

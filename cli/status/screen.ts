@@ -1,4 +1,4 @@
-import type { Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 /**
  * Uses the terminal's alternate screen, as `top` does; the previous content reappears afterwards. Each frame is one

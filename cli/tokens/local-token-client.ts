@@ -3,9 +3,9 @@ import { tokenLimitsOf } from '../../core/accounts/token-fields.ts'
 import { tokenView } from '../../core/accounts/token-view.ts'
 import type { TokenChange, TokenRecord } from '../../core/store/store.ts'
 import { userFor } from '../accounts/account-client.ts'
+import type { Installation } from '../accounts/installation.ts'
 import { openLocalAccountClient } from '../accounts/local-account-client.ts'
-import type { Installation } from '../installation.ts'
-import { findOrganization } from '../organizations.ts'
+import { findOrganization } from '../accounts/organizations.ts'
 import { changedRates, newRates, noToken, type TokenClient, type TokenUpdateOptions } from './token-client.ts'
 
 const pageSize = 100

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { TokenView } from '../../core/accounts/token-view.ts'
 import { organizationFor, userFor } from '../accounts/account-client.ts'
 import { openRemoteAccountClient } from '../accounts/remote-account-client.ts'
-import type { Client } from '../client.ts'
+import type { Client } from '../client/client.ts'
 import { changedRates, newRates, type TokenClient } from './token-client.ts'
 
 const Me = z.object({ organization: z.object({ id: z.string() }) })

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { type Accounts, statusAt } from '../../core/accounts/accounts.ts'
 import { remote } from '../../core/config.ts'
 import type { VerifiableToken } from '../../core/store/store.ts'
-import { exitCodes } from '../exit-codes.ts'
-import { printable } from '../paint.ts'
-import type { Terminal } from '../terminal.ts'
+import { exitCodes } from '../terminal/exit-codes.ts'
+import { printable } from '../terminal/paint.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import { type SearchResult, secretsIn, walkForSecrets } from './walk.ts'
 
 /** Status of a found secret. `unknown`: well formed, but not of this server, or there is no server to check it with. */
@@ -115,6 +115,6 @@ function summary({
 /** Opens the local installation if there is one. A scan must also work on a machine without a server. */
 async function openLocalInstallation(dataDir: string) {
   if (remote() || !existsSync(join(dataDir, 'infer.db'))) return undefined
-  const { openInstallation } = await import('../installation.ts')
+  const { openInstallation } = await import('../accounts/installation.ts')
   return openInstallation(dataDir)
 }

@@ -1,7 +1,7 @@
 import type { TokenView } from '../../core/accounts/token-view.ts'
 import type { Failure } from '../../core/failure.ts'
 import type { AllowedHours, Scope, TokenStatus } from '../../core/store/store.ts'
-import { refused } from '../exit-codes.ts'
+import { refused } from '../terminal/exit-codes.ts'
 
 export interface NewTokenOptions {
   /** Id or name of the organization; undefined for the only one or the default. */

@@ -18,13 +18,13 @@ async function openTokenClient(dataDir: string): Promise<TokenClient> {
   if (remote()) {
     const [{ openRemoteTokenClient }, { openClient }] = [
       await import('./remote-token-client.ts'),
-      await import('../client.ts'),
+      await import('../client/client.ts'),
     ]
     return openRemoteTokenClient(openClient(dataDir))
   }
   const [{ openLocalTokenClient }, { openInstallation }] = [
     await import('./local-token-client.ts'),
-    await import('../installation.ts'),
+    await import('../accounts/installation.ts'),
   ]
   return openLocalTokenClient(await openInstallation(dataDir))
 }

@@ -6,7 +6,7 @@ import { remote } from '../../core/config.ts'
 import { openLog } from '../../core/log.ts'
 import { readConfig } from '../../core/models/config.ts'
 import type { BucketWidth, UsageGroup, UsageSums } from '../../core/store/store.ts'
-import { chooseOrganization } from '../organizations.ts'
+import { chooseOrganization } from '../accounts/organizations.ts'
 
 /** The usage to read; times are Unix seconds. */
 export interface UsageOptions {
@@ -101,7 +101,7 @@ async function openLocal(dataDir: string, { organization, groupBy, ...options }:
 }
 
 async function openRemote(dataDir: string, options: UsageOptions): Promise<Source> {
-  const { openClient } = await import('../client.ts')
+  const { openClient } = await import('../client/client.ts')
   const client = openClient(dataDir)
   const { organization, start, end, width, groupBy } = options
   const id = organization ?? (await client.ask({ method: 'GET', path: '/api/me', answer: Me })).organization.id

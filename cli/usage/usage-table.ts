@@ -1,8 +1,8 @@
 import type { UsageGroup, UsageSums } from '../../core/store/store.ts'
 import { sumsOf } from '../../core/store/usage-text.ts'
-import { type Paint, printable } from '../paint.ts'
-import { lengthText } from '../quantities-text.ts'
-import { widthOf } from '../status/styled-line.ts'
+import { type Paint, printable } from '../terminal/paint.ts'
+import { lengthText } from '../terminal/quantities-text.ts'
+import { widthOf } from '../terminal/styled-line.ts'
 import type { Usage } from './usage-client.ts'
 
 /** A group of the table and its sums over the whole time. */

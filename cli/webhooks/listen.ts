@@ -3,11 +3,11 @@ import { z } from 'zod'
 import { newId } from '../../core/ids.ts'
 import { boundedData, messageText } from '../../core/webhooks/message.ts'
 import { activeSecrets, secretText, standardHeaders } from '../../core/webhooks/signature.ts'
-import type { Client } from '../client.ts'
-import { refused } from '../exit-codes.ts'
-import { readText, send } from '../http.ts'
-import { refusal } from '../refusal.ts'
-import type { Terminal } from '../terminal.ts'
+import type { Client } from '../client/client.ts'
+import { readText, send } from '../client/http.ts'
+import { refusal } from '../client/refusal.ts'
+import { refused } from '../terminal/exit-codes.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 const Event = z.looseObject({
   id: z.string().optional(),

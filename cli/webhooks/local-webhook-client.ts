@@ -5,8 +5,8 @@ import { requireEventTypes, webhookRules } from '../../core/webhooks/endpoint-ru
 import { openEndpoints } from '../../core/webhooks/endpoints.ts'
 import { deliveryView, webhookSecretView, webhookView } from '../../core/webhooks/webhook-view.ts'
 import { openMessages } from '../../core/webhooks/webhooks.ts'
-import type { Installation } from '../installation.ts'
-import { findOrganization } from '../organizations.ts'
+import type { Installation } from '../accounts/installation.ts'
+import { findOrganization } from '../accounts/organizations.ts'
 import { noDelivery, noEndpoint, type OrganizationOption, type WebhookClient } from './webhook-client.ts'
 
 const pageSize = 100

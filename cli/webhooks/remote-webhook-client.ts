@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DeliveryView, WebhookSecretView, WebhookView } from '../../core/webhooks/webhook-view.ts'
-import type { Client } from '../client.ts'
-import { usage } from '../exit-codes.ts'
+import type { Client } from '../client/client.ts'
+import { usage } from '../terminal/exit-codes.ts'
 import type { OrganizationOption, WebhookClient } from './webhook-client.ts'
 
 const Me = z.object({ organization: z.object({ id: z.string(), name: z.string() }) })

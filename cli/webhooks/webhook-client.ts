@@ -1,7 +1,7 @@
 import type { Failure } from '../../core/failure.ts'
 import type { DeliveryStatus } from '../../core/store/store.ts'
 import type { DeliveryView, WebhookSecretView, WebhookView } from '../../core/webhooks/webhook-view.ts'
-import { refused } from '../exit-codes.ts'
+import { refused } from '../terminal/exit-codes.ts'
 
 /** Id or name of the organization; undefined for the only one or the default. */
 export type OrganizationOption = string | undefined

@@ -6,8 +6,8 @@ import { positionIn } from '../../core/models/config-fault.ts'
 import { nearest } from '../../core/nearest.ts'
 import { failureOf } from '../../core/schemas/issues.ts'
 import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
-import { CommandFailure, exitCodes } from '../exit-codes.ts'
-import { unreadable } from '../unreadable.ts'
+import { CommandFailure, exitCodes } from '../terminal/exit-codes.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 /** A workflow in a file: the fields of the API, with an optional name. */
 const WorkflowDocument = WorkflowFields.partial({ name: true })

@@ -1,5 +1,5 @@
 import { type Graph, ranksOf } from '../../core/workflows/graph.ts'
-import { cut, padded, type Span, type StyledLine, widthOf } from '../status/styled-line.ts'
+import { cut, padded, type Span, type StyledLine, widthOf } from '../terminal/styled-line.ts'
 import { type Layout, layOut } from './layout.ts'
 import { listed } from './listed.ts'
 

@@ -1,5 +1,5 @@
 import { ranksOf } from '../../core/workflows/graph.ts'
-import { type StyledLine, widthOf } from '../status/styled-line.ts'
+import { type StyledLine, widthOf } from '../terminal/styled-line.ts'
 import type { GraphView, ScreenSize } from './draw.ts'
 
 /** Line characters before the names of a rank, by its position. */

@@ -1,7 +1,7 @@
 import type { Dag } from '../../core/dag/definition.ts'
 import { dependencies } from '../../core/workflows/plan.ts'
-import { printable } from '../paint.ts'
-import { cut, widthOf } from '../status/styled-line.ts'
+import { printable } from '../terminal/paint.ts'
+import { cut, widthOf } from '../terminal/styled-line.ts'
 import { layOut } from './layout.ts'
 
 /** Pixels of a column and of a line of the layout. */

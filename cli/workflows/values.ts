@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import { InvalidArgumentError } from 'commander'
 import type { Parameter, Parameters, ParameterType } from '../../core/dag/definition.ts'
 import { misfit } from '../../core/workflows/parameters.ts'
-import { usage } from '../exit-codes.ts'
 import { isAddress, mediaOf, type PendingUpload } from '../generation/media.ts'
-import { unreadable } from '../unreadable.ts'
+import { usage } from '../terminal/exit-codes.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 /** `name=value` as typed. */
 export interface GivenParameter {

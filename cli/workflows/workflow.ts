@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { isId } from '../../core/ids.ts'
 import { blockingOf, type Diagnostic, type Diagnostics } from '../../core/workflows/diagnostics.ts'
-import type { Client } from '../client.ts'
-import { CommandFailure, exitCodes, refused, usage } from '../exit-codes.ts'
-import { printable } from '../paint.ts'
-import type { Terminal } from '../terminal.ts'
+import type { Client } from '../client/client.ts'
+import { CommandFailure, exitCodes, refused, usage } from '../terminal/exit-codes.ts'
+import { printable } from '../terminal/paint.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 /** The fields of a workflow that commands use. */
 export const Workflow = z.looseObject({

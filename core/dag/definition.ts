@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { conversationTask } from '../schemas/task.ts'
 
 /** Limits for definitions in requests; executions have no such limits. Source: the API contract, 1.7.3. */
 const maxNodes = 500
@@ -43,7 +44,7 @@ export const WorkflowNode = z
       .max(128)
       .nullish()
       .describe('Id of the model. May be missing in a draft; then the workflow cannot be executed.'),
-    task: z.string().max(64).describe('Task type, such as `std/chat-completion`.'),
+    task: z.string().max(64).describe(`Task type, such as \`${conversationTask}\`.`),
     inputs: z
       .record(z.string(), z.unknown())
       .describe(

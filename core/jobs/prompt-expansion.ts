@@ -2,7 +2,7 @@ import { AbortSource } from '../abort-source.ts'
 import type { Admission } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
-import { rewritingTask } from '../schemas/task.ts'
+import { conversationTask } from '../schemas/task.ts'
 import { deferredUntil, type JobError, type JobRecord } from '../store/store.ts'
 import type { GenerationInputs } from '../tasks/protocols/generation-call.ts'
 import { taskRecord } from '../tasks/registry.ts'
@@ -123,7 +123,7 @@ export function openPromptExpansion({
       )
     const maxLength = Math.max(defaultRewriteLength, prompt.length)
     const estimate = () => rewriteEstimate({ prompt, count: 1, maxLength })
-    const admitted = await admission.admitForJob(job, { task: rewritingTask, modelId: model, estimate })
+    const admitted = await admission.admitForJob(job, { task: conversationTask, modelId: model, estimate })
     const { organizationId, id } = job
     const caller = new AbortSource()
     const stop = () => caller.abort(closing.reason)

@@ -3,7 +3,7 @@ import type { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
 import type { Media, MediaSender } from '../media/media.ts'
 import type { Registry } from '../models/registry.ts'
-import { rewritingTask } from '../schemas/task.ts'
+import { conversationTask } from '../schemas/task.ts'
 import type { Usage } from '../store/store.ts'
 import { answerBound } from '../tasks/answer-bound.ts'
 import { withImages } from '../tasks/chat/images.ts'
@@ -68,7 +68,7 @@ export function openPromptRewriting({
       // An unknown model is refused by `prepare`.
       const request = entry ? rewriteRequest({ ...options, instructions }, entry) : { model: modelId }
       const body = Buffer.from(JSON.stringify(request))
-      const checked = await cpu.prepare(rewritingTask, body, catalog, limits)
+      const checked = await cpu.prepare(conversationTask, body, catalog, limits)
       const prepared = await withImages(checked, ({ value }) => media.imageDataUrl(sender, 'image_url', value))
       const { path, answerFormat } = prepared
       const { count, maxLength } = options

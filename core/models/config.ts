@@ -5,8 +5,8 @@ import { PlanSettings } from '../accounts/plan.ts'
 import { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { regionLabels } from '../schemas/region.ts'
-import { rewritingTask } from '../schemas/task.ts'
-import { workflowFault } from './comfyui/workflow-fault.ts'
+import { conversationTask } from '../schemas/task.ts'
+import { graphFault } from './comfyui/graph-fault.ts'
 import { faultOf, placeIn, syntaxFault } from './config-fault.ts'
 import { offeredModels } from './defaults.ts'
 import { type DescribedSchema, published } from './described-schema.ts'
@@ -234,8 +234,8 @@ export function parseConfig(text: string, path: string, check?: (model: Model) =
     const slug = slugFault(model, models.slice(0, at))
     if (slug) throw invalid(at, 'slug', slug)
     if (!model.enabled) continue
-    const workflow = workflowFault(model)
-    if (workflow) throw invalid(at, 'comfyui', `Model '${model.id}': ${workflow}`)
+    const graph = graphFault(model)
+    if (graph) throw invalid(at, 'comfyui', `Model '${model.id}': ${graph}`)
     if (!check) continue
     try {
       check(model)
@@ -255,13 +255,13 @@ export function parseConfig(text: string, path: string, check?: (model: Model) =
 function rewritingFault({ models, toys, prompt_rewriting: configured }: Config): string | undefined {
   if (!configured) return undefined
   const offered = offeredModels({ models, toys })
-  const chat = offered.filter(({ enabled, tasks }) => enabled && tasks.includes(rewritingTask)).map(({ id }) => id)
+  const chat = offered.filter(({ enabled, tasks }) => enabled && tasks.includes(conversationTask)).map(({ id }) => id)
   if (chat.includes(configured.model)) return undefined
   const model = offered.find(({ id }) => id === configured.model)
   const why = !model
     ? `there is no model '${configured.model}'`
     : model.enabled
-      ? `the model '${model.id}' does not do ${rewritingTask}`
+      ? `the model '${model.id}' does not do ${conversationTask}`
       : `the model '${model.id}' is disabled`
   return `${why}, so it cannot rewrite prompts. ${chat.length > 0 ? `Name one of: ${chat.join(', ')}.` : 'Add a chat model to models.'}`
 }

@@ -1,5 +1,5 @@
 import { assetPath } from '../assets.ts'
-import { generationTasks } from '../schemas/task.ts'
+import { generationTasks, tasksBy } from '../schemas/task.ts'
 import { Model } from './model.ts'
 
 /** The models that a configuration offers: its own, and the toys where it lists none or asks for them. */
@@ -23,7 +23,7 @@ export const defaultModels = (): Model[] =>
     {
       id: 'infer/tiny-chat',
       source: assetPath('models/tiny-chat.gguf'),
-      tasks: ['std/chat-completion', 'std/completion'],
+      tasks: tasksBy('chat', 'complete'),
       description:
         'A hand-made toy that always says the same sentence. It shows that everything works; it knows nothing.',
       context_length: 2048,
@@ -32,7 +32,7 @@ export const defaultModels = (): Model[] =>
     {
       id: 'infer/tiny-embed',
       source: assetPath('models/tiny-embed.gguf'),
-      tasks: ['std/embeddings', 'std/score'],
+      tasks: tasksBy('embed'),
       description: 'A hand-made toy: texts that share words get similar vectors; it knows no meaning.',
       context_length: 512,
       concurrency: 4,
@@ -40,7 +40,7 @@ export const defaultModels = (): Model[] =>
     {
       id: 'infer/tiny-rerank',
       source: assetPath('models/tiny-rerank.gguf'),
-      tasks: ['std/rerank', 'std/score'],
+      tasks: tasksBy('rerank'),
       description: 'A hand-made toy: documents that share words with the query come first; it knows no meaning.',
       context_length: 512,
       concurrency: 4,
@@ -58,7 +58,7 @@ export const defaultModels = (): Model[] =>
     {
       id: 'infer/tiny-speech',
       engine: 'demo',
-      tasks: ['std/audio-speech'],
+      tasks: tasksBy('synthesize'),
       description:
         'A toy that turns text into tones, two for each half of a byte. It is not a voice: only a program understands it.',
       memory: '128MiB',
@@ -67,7 +67,7 @@ export const defaultModels = (): Model[] =>
     {
       id: 'infer/tiny-transcription',
       engine: 'demo',
-      tasks: ['std/audio-transcription'],
+      tasks: tasksBy('transcribe'),
       description: 'A toy that transcribes only the tones of infer/tiny-speech. It recognizes no other audio.',
       memory: '512MiB',
       concurrency: 2,

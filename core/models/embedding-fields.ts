@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { tasksBy } from '../schemas/task.ts'
 
 /** The other keys of the model in the example. */
-const e5 = { id: 'e5', source: '/models/e5-large-v2-q8_0.gguf', tasks: ['std/embeddings'] }
+const e5 = { id: 'e5', source: '/models/e5-large-v2-q8_0.gguf', tasks: tasksBy('embed').slice(0, 1) }
 const prefixes = { query: 'query: ', document: 'passage: ' }
 const prefix = z.string().min(1).max(1_000).optional()
 

@@ -1,5 +1,5 @@
 import type { SpeechFormat } from '../schemas/speech-format.ts'
-import type { Task } from '../schemas/task.ts'
+import type { Operation } from '../schemas/task.ts'
 import type { ComfyuiSettings } from './comfyui/settings.ts'
 import type { EngineField } from './engine-field.ts'
 import type { Feature } from './model.ts'
@@ -29,14 +29,14 @@ export type EngineProtocolName =
   | 'comfyui'
   | 'infer-generation'
 
-/** The path at which an engine serves a task, and its protocol. */
+/** The path at which an engine serves an operation, and its protocol. */
 export interface EngineRoute {
   protocol: EngineProtocolName
   path: string
   /** Input images guide an editing model. Default: the output starts from the input image. */
   images?: 'reference'
-  /** The workflow that the engine runs, for the protocol comfyui: its file, and how requests are written into it. */
-  workflow?: { file: string; settings: ComfyuiSettings }
+  /** The graph that the engine runs, for the protocol comfyui: its file, and how requests are written into it. */
+  graph?: { file: string; settings: ComfyuiSettings }
   /** Fields of `openai-images` and `openai-videos` that the engine takes in addition to those of OpenAI. */
   fields?: readonly EngineField[]
   /**
@@ -48,8 +48,8 @@ export interface EngineRoute {
 
 /** The abilities of one kind of engine. Plain data, which core/tasks uses. */
 export interface EngineTraits {
-  /** The engine does not support a task without a route. */
-  routes: Partial<Record<Task, EngineRoute>>
+  /** The engine does not support an operation without a route. */
+  routes: Partial<Record<Operation, EngineRoute>>
   features: ReadonlySet<Feature>
   /** Whether relevance scores come as probabilities or as raw logits. */
   rerankScores: 'probability' | 'logit'

@@ -1,11 +1,12 @@
 import { z } from 'zod'
+import { tasksBy } from '../schemas/task.ts'
 
 /** The other keys of the model in each example. */
 const model = {
   id: 'flux-schnell',
   engine: 'python',
   source: '/models/FLUX.1-schnell',
-  tasks: ['slug/text-to-image'],
+  tasks: tasksBy('create-image'),
 }
 
 const side = (name: string, other: string) =>

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { regionLabels } from '../schemas/region.ts'
 import { sandboxLevels } from '../schemas/sandbox-level.ts'
+import { tasksBy } from '../schemas/task.ts'
 
 const SandboxPath = z
   .string()
@@ -96,7 +97,7 @@ export const launchFields = {
       description:
         "`custom` and `remote` only: how images and videos are requested. `infer`: by the protocol of infer, POST /v1/generate. `openai`: by OpenAI's routes /v1/images/generations, /v1/images/edits and /v1/videos.",
       example: 'openai',
-      with: { ...remote, tasks: ['slug/text-to-image'] },
+      with: { ...remote, tasks: tasksBy('create-image') },
       absent: 'infer',
     }),
   upstream_id: z.string().optional().meta({

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { resolutions } from '../schemas/resolution.ts'
-import { impliedBy, Task, withImplied } from '../schemas/task.ts'
+import { impliedBy, Task, tasksBy, withImplied } from '../schemas/task.ts'
 import { ComfyuiSettings } from './comfyui/settings.ts'
 import { embeddingFields } from './embedding-fields.ts'
 import { GenerationDefaults } from './generation-defaults.ts'
@@ -48,7 +48,7 @@ const images = {
   id: 'flux-dev',
   engine: 'custom',
   command: ['python3', 'serve.py', '--port', '{port}'],
-  tasks: ['slug/text-to-image'],
+  tasks: tasksBy('create-image'),
 }
 
 /** Keys of a model about its identity and its tasks. */
@@ -69,7 +69,7 @@ const ownFields = {
     }),
   source: z.string().optional().meta({
     description:
-      'Model file, folder, or name on the model hub that the engine loads. With `comfyui`, the file of the workflow.',
+      'Model file, folder, or name on the model hub that the engine loads. With `comfyui`, the file of the graph.',
     example: '/models/qwen3-8b-q4_k_m.gguf',
     absent:
       'none; required for gguf, llama-server, whisper-server, sd-server, comfyui, python, piper and kokoro-fastapi; others take the id',
@@ -77,7 +77,7 @@ const ownFields = {
   tasks: z
     .array(Task)
     .min(1)
-    .default(['std/chat-completion', 'std/completion'])
+    .default(tasksBy('chat', 'complete'))
     .superRefine((named, ctx) => {
       const all = withImplied(named)
       const implied = named.find(task => !all.includes(task))
@@ -91,7 +91,7 @@ const ownFields = {
     .meta({
       description:
         'Tasks that the model does. A model that makes images also does `std/image-generation` and `std/image-edit`, which need not be listed.',
-      example: ['std/embeddings'],
+      example: tasksBy('embed').slice(0, 1),
     }),
   slug: z.string().max(128).regex(modelId).optional().meta({
     description:
@@ -130,7 +130,7 @@ const ownFields = {
     .meta({
       description: 'Resolutions of videos that requests may name, the default one first.',
       example: ['720p', '1080p'],
-      with: { ...images, tasks: ['slug/text-to-video'] },
+      with: { ...images, tasks: tasksBy('create-video') },
       absent: '480p and 720p',
     }),
   generation_defaults: GenerationDefaults,
@@ -143,7 +143,7 @@ const ownFields = {
       description: 'How many images one edit may have.',
       unit: 'images',
       example: 3,
-      with: { ...images, tasks: ['slug/image-to-image'] },
+      with: { ...images, tasks: tasksBy('edit-image') },
       absent: '16 for demo, 1 for others',
     }),
   features: z

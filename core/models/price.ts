@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { tasksBy } from '../schemas/task.ts'
 import type { Measure, Usage } from '../usage.ts'
 
 const imageSize = /^[1-9]\d{0,4}x[1-9]\d{0,4}$/
@@ -24,7 +25,7 @@ const amount = (description: string, unit: string, example: number, absent = 'no
 const pricedBySize = {
   id: 'infer/demo',
   engine: 'demo',
-  tasks: ['slug/text-to-image'],
+  tasks: tasksBy('create-image'),
   price: { image_prices: [{ size: '1024x1024', quality: 'high', price: 0.08 }] },
 }
 

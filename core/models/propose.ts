@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import type { Task } from '../schemas/task.ts'
+import { type Task, tasksBy } from '../schemas/task.ts'
 import type { GgufHeader } from './gguf-header.ts'
 import { quantizationOf } from './hub/choose.ts'
 import { modelId } from './model.ts'
@@ -23,28 +23,25 @@ export function purposeOf({
   chatTemplate,
 }: GgufHeader): Purpose | null {
   if (kind !== 'model') return null
-  if (poolingType === 'rank') return { tasks: ['std/rerank', 'std/score'], because: 'its pooling type is rank' }
-  if (classifier && !causal) return { tasks: ['std/rerank', 'std/score'], because: 'it has a ranking head' }
+  if (poolingType === 'rank') return { tasks: tasksBy('rerank'), because: 'its pooling type is rank' }
+  if (classifier && !causal) return { tasks: tasksBy('rerank'), because: 'it has a ranking head' }
   if (poolingType !== null && poolingType !== 'none')
-    return { tasks: ['std/embeddings', 'std/score'], because: `it pools its tokens into one vector (${poolingType})` }
-  if (!causal) return { tasks: ['std/embeddings', 'std/score'], because: `${architecture} is an encoder` }
-  if (chatTemplate !== null)
-    return { tasks: ['std/chat-completion', 'std/completion'], because: 'it has a chat template' }
-  return { tasks: ['std/completion'], because: 'it has no chat template and only continues text' }
+    return { tasks: tasksBy('embed'), because: `it pools its tokens into one vector (${poolingType})` }
+  if (!causal) return { tasks: tasksBy('embed'), because: `${architecture} is an encoder` }
+  if (chatTemplate !== null) return { tasks: tasksBy('chat', 'complete'), because: 'it has a chat template' }
+  return { tasks: tasksBy('complete'), because: 'it has no chat template and only continues text' }
 }
 
 /** The same for a safetensors model, by its `config.json` and by whether it has a `modules.json`. */
 export function purposeOfFolder(config: unknown, { pools }: { pools: boolean }): Purpose {
   const { architectures } = (typeof config === 'object' && config !== null ? config : {}) as { architectures?: unknown }
   const name = Array.isArray(architectures) && typeof architectures[0] === 'string' ? architectures[0] : 'It'
-  if (/SequenceClassification/.test(name))
-    return { tasks: ['std/rerank', 'std/score'], because: `${name} is a classifier` }
-  if (pools) return { tasks: ['std/embeddings', 'std/score'], because: 'it has a pooling configuration' }
+  if (/SequenceClassification/.test(name)) return { tasks: tasksBy('rerank'), because: `${name} is a classifier` }
+  if (pools) return { tasks: tasksBy('embed'), because: 'it has a pooling configuration' }
   if (/ForCausalLM|ForConditionalGeneration|LMHeadModel/.test(name))
-    return { tasks: ['std/chat-completion', 'std/completion'], because: `${name} generates text` }
-  if (/Model$|ForMaskedLM/.test(name))
-    return { tasks: ['std/embeddings', 'std/score'], because: `${name} is an encoder` }
-  return { tasks: ['std/chat-completion', 'std/completion'], because: `${name} does not tell its tasks` }
+    return { tasks: tasksBy('chat', 'complete'), because: `${name} generates text` }
+  if (/Model$|ForMaskedLM/.test(name)) return { tasks: tasksBy('embed'), because: `${name} is an encoder` }
+  return { tasks: tasksBy('chat', 'complete'), because: `${name} does not tell its tasks` }
 }
 
 /**

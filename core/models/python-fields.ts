@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { tasksBy } from '../schemas/task.ts'
 
 /** The other keys of the model in each example. */
-const python = { id: 'flux-dev', engine: 'python', source: '/models/flux-dev', tasks: ['slug/text-to-image'] }
+const python = { id: 'flux-dev', engine: 'python', source: '/models/flux-dev', tasks: tasksBy('create-image') }
 
 /** Keys of a model for the engine `python`. Other engines refuse them. */
 export const pythonFields = {

@@ -1,4 +1,4 @@
-import { type GenerationTask, isSlugTask } from '../schemas/task.ts'
+import { type GenerationTask, isSlugTask, slugTaskName } from '../schemas/task.ts'
 import type { Model } from './model.ts'
 
 type Slugged = Pick<Model, 'id' | 'slug' | 'tasks' | 'enabled'>
@@ -6,7 +6,7 @@ type Slugged = Pick<Model, 'id' | 'slug' | 'tasks' | 'enabled'>
 /** First parts of paths below /slug that do not name models. */
 const reserved = ['requests', 'queue']
 
-const nameOf = (task: GenerationTask): string => task.slice('slug/'.length)
+const nameOf = slugTaskName
 
 /** Returns the slug of each image and video task of a model, in the form that lists show. */
 export function slugsOf(model: Pick<Model, 'id' | 'slug' | 'tasks'>): Map<GenerationTask, string> {

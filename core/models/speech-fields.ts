@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import { speechFormats } from '../schemas/speech-format.ts'
 import { longestSpeechInput } from '../schemas/speech-input.ts'
+import { tasksBy } from '../schemas/task.ts'
 
 /** The other keys of the model in each example. */
-const kokoro = { id: 'kokoro', engine: 'remote', url: 'http://127.0.0.1:8880/v1', tasks: ['std/audio-speech'] }
+const kokoro = { id: 'kokoro', engine: 'remote', url: 'http://127.0.0.1:8880/v1', tasks: tasksBy('synthesize') }
 
 /** Keys of a model that turns text into audio. */
 export const speechFields = {

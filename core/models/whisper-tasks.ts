@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import type { Task } from '../schemas/task.ts'
+import { type Task, tasksBy } from '../schemas/task.ts'
 
 /** First bytes of a model in the format of whisper.cpp, little-endian. Old language models have them too. */
 const magic = 0x67676d6c
@@ -16,9 +16,7 @@ export async function whisperTasks(path: string): Promise<Task[] | null> {
     if (bytesRead < head.length || head.readUInt32LE() !== magic) return null
     const vocabulary = head.readInt32LE(4)
     if (vocabulary < vocabularies.english || vocabulary > vocabularies.largest) return null
-    return vocabulary === vocabularies.english
-      ? ['std/audio-transcription']
-      : ['std/audio-transcription', 'std/audio-translation']
+    return vocabulary === vocabularies.english ? tasksBy('transcribe') : tasksBy('transcribe', 'translate')
   } finally {
     await file.close()
   }

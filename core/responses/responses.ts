@@ -1,19 +1,19 @@
 import type { z } from 'zod'
-import { Failure } from '../failure.ts'
-import { isId } from '../ids.ts'
-import type { Jobs } from '../jobs/jobs.ts'
-import type { ChatResponse } from '../schemas/chat.ts'
-import type { ResponseItem, ResponseObject } from '../schemas/responses.ts'
-import type { JobRecord, ResponseRecord, Store } from '../store/store.ts'
-import type { Continued, KeptResponse } from '../tasks/chat/responses/continued.ts'
-import { responseOfItem } from '../tasks/chat/responses/response-ids.ts'
+import type { Continued, KeptResponse } from '../dialects/responses/continuation.ts'
+import { responseOfItem } from '../dialects/responses/response-ids.ts'
 import {
   type RememberedResponse,
   type ResponseState,
   type ResponseStatus,
   responseObject,
-} from '../tasks/chat/responses/response-object.ts'
-import { chunkOf, errorOf, responseStream } from '../tasks/chat/responses/response-stream.ts'
+} from '../dialects/responses/response-object.ts'
+import type { ResponseItem, ResponseObject } from '../dialects/responses/response-schemas.ts'
+import { chunkOf, errorOf, responseStream } from '../dialects/responses/response-stream.ts'
+import { Failure } from '../failure.ts'
+import { isId } from '../ids.ts'
+import type { Jobs } from '../jobs/jobs.ts'
+import type { ChatResponse } from '../schemas/chat.ts'
+import type { JobRecord, ResponseRecord, Store } from '../store/store.ts'
 
 /** The most responses of one conversation. */
 const maxChain = 1_000

@@ -1,71 +1,94 @@
 import { z } from 'zod'
+import { taskTable } from './task-table.ts'
+
+type Table = typeof taskTable
+type OfKind<Kind> = { [Id in keyof Table]: Table[Id]['kind'] extends Kind ? Id : never }[keyof Table]
+
+/** What an engine does for a request. The routes of engines are for operations; a task names those it can use. */
+export type Operation = Table[keyof Table]['operations'][number]
+
+const listOf = <const Kind extends Table[keyof Table]['kind']>(kind: Kind) =>
+  Object.entries(taskTable).flatMap(([id, row]) => (row.kind === kind ? [id] : [])) as unknown as readonly [
+    OfKind<Kind>,
+    ...OfKind<Kind>[],
+  ]
 
 /** Tasks whose answer is JSON with text or numbers. */
-export const textTasks = [
-  'std/chat-completion',
-  'std/completion',
-  'std/embeddings',
-  'std/rerank',
-  'std/score',
-  'std/moderation',
-] as const
-export type TextTask = (typeof textTasks)[number]
+export const textTasks = listOf('text')
+export type TextTask = OfKind<'text'>
 
 /** Tasks that turn an audio file into text. */
-export const transcriptionTasks = ['std/audio-transcription', 'std/audio-translation'] as const
-export type TranscriptionTask = (typeof transcriptionTasks)[number]
+export const transcriptionTasks = listOf('transcription')
+export type TranscriptionTask = OfKind<'transcription'>
 
 /** Tasks that write image or video files. Each request of them is a job. */
-export const generationTasks = [
-  'slug/text-to-image',
-  'slug/image-to-image',
-  'slug/inpainting',
-  'slug/text-to-video',
-  'slug/image-to-video',
-  'slug/speech-to-video',
-  'slug/video-interpolation',
-] as const
-export type GenerationTask = (typeof generationTasks)[number]
+export const generationTasks = listOf('generation')
+export type GenerationTask = OfKind<'generation'>
 
 /** The task that turns text into audio. */
-const speechTasks = ['std/audio-speech'] as const
-export type SpeechTask = (typeof speechTasks)[number]
+export type SpeechTask = OfKind<'speech'>
 
 /**
  * Image tasks of the OpenAI-compatible API. Requests of them become requests of the tasks below /slug, so engines do not
  * implement them and the configuration need not list them.
  */
-export const imageTasks = ['std/image-generation', 'std/image-edit'] as const
-export type ImageTask = (typeof imageTasks)[number]
+export type ImageTask = OfKind<'image'>
 
 /** All tasks. The names are the task types of the specification. */
-export const tasks = [...textTasks, ...speechTasks, ...transcriptionTasks, ...imageTasks, ...generationTasks] as const
+export const tasks = Object.keys(taskTable) as [keyof Table, ...(keyof Table)[]]
 export const Task = z
   .enum(tasks)
   .meta({ id: 'Task', description: 'A kind of work that a model does, such as `std/chat-completion`.' })
 export type Task = z.infer<typeof Task>
 
-/** The task of models that rewrite prompts. */
-export const rewritingTask = 'std/chat-completion' satisfies TextTask
+const rowOf = (task: Task): { operations: readonly Operation[]; given?: 'assigned' | 'implied' } => taskTable[task]
+
+/** The operation of an engine that is for this task alone or first. */
+export const operationOf = <Id extends Task>(task: Id): Table[Id]['operations'][0] => taskTable[task].operations[0]
+
+/** Whether one of these tasks is what the operation is for. */
+export const isFor = (own: readonly Task[], ...operations: Operation[]): boolean =>
+  own.some(task => operations.includes(operationOf(task)))
+
+/** Returns the operations by which a model with these tasks can do one of them, or could do another. */
+export const operationsFor = (task: Task, own: readonly Task[]): Operation[] =>
+  rowOf(task).operations.filter((one, at) => at === 0 || rowOf(task).given !== 'assigned' || isFor(own, one))
+
+/** Returns the tasks that a model can be listed with because of what it can do. */
+export const tasksBy = (...operations: Operation[]): Task[] =>
+  tasks.filter(task => !rowOf(task).given && rowOf(task).operations.some(one => operations.includes(one)))
+
+/** The task behind conversations in every dialect and behind the rewriting of prompts. */
+export const conversationTask = 'std/chat-completion' satisfies TextTask
 
 /** Whether the task is requested below /slug, where each model has a path for it. */
-export const isSlugTask = (task: Task): task is GenerationTask => task.startsWith('slug/')
+export const isSlugTask = (task: Task): task is GenerationTask => taskTable[task].kind === 'generation'
 
-const videoTasks: ReadonlySet<Task> = new Set<GenerationTask>([
-  'slug/text-to-video',
-  'slug/image-to-video',
-  'slug/speech-to-video',
-  'slug/video-interpolation',
-])
+/** The name of such a task in paths: `text-to-image`. */
+export const slugTaskName = (task: GenerationTask): string => task.slice(task.indexOf('/') + 1)
 
 /** Whether the task writes a video file. */
-export const isVideoTask = (task: Task): boolean => videoTasks.has(task)
+export const isVideoTask = (task: Task): boolean => isSlugTask(task) && taskTable[task].makes === 'video'
+
+/** A kind of file that a generation task takes. */
+export type InputMedium = (typeof taskTable)[GenerationTask]['media'][number]
+
+/** Returns the files without which a generation task cannot run. */
+export const mediaFor = (task: GenerationTask): readonly InputMedium[] => taskTable[task].media
+
+/** Returns the task that makes an image or a video of exactly these files. */
+export const generationTaskOf = (makes: 'image' | 'video', media: readonly InputMedium[]): GenerationTask =>
+  generationTasks.find(
+    task =>
+      taskTable[task].makes === makes &&
+      mediaFor(task).length === media.length &&
+      mediaFor(task).every(one => media.includes(one)),
+  )!
 
 /** Tasks that no engine implements. A model has such a task if it has any of the listed tasks. */
-export const impliedBy: Partial<Record<Task, readonly Task[]>> = {
-  'std/image-generation': ['slug/text-to-image'],
-  'std/image-edit': ['slug/image-to-image', 'slug/inpainting'],
-}
+export const impliedBy: Partial<Record<Task, readonly Task[]>> = Object.fromEntries(
+  tasks.filter(task => rowOf(task).given === 'implied').map(task => [task, tasksBy(...rowOf(task).operations)]),
+)
 
 /** Returns the tasks of an engine and the tasks that they imply. */
 export function withImplied(own: readonly Task[]): Task[] {

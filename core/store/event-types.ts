@@ -1,6 +1,24 @@
+import { batchEventTypes } from './batch-records.ts'
 import { jobEventTypes } from './job-records.ts'
-import { organizationEventTypes } from './organization-events.ts'
-import { executionEventTypes } from './workflows.ts'
+import { type ExecutionEvent, executionEventTypes } from './workflows.ts'
+
+/** The types of events that belong to an organization, and to none of its jobs and executions. */
+export const organizationEventTypes = [
+  'quota.warning',
+  'quota.exceeded',
+  'token.created',
+  'token.revoked',
+  ...batchEventTypes,
+] as const
+export type OrganizationEventType = (typeof organizationEventTypes)[number]
+
+/** Any event of an organization: of a job, of an execution, or of the organization itself. */
+export interface OrganizationEvent extends Omit<ExecutionEvent, 'executionId' | 'type'> {
+  type: ExecutionEvent['type'] | OrganizationEventType
+  executionId: string | null
+  /** JSON text of an object that describes an event of the organization itself; of others as in a JobEvent. */
+  data: string | null
+}
 
 /** Event types of nodes, by the event types of their jobs. */
 const nodeTypes: Partial<Record<string, string>> = {

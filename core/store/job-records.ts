@@ -4,10 +4,16 @@ import type { RegionLabel } from '../schemas/region.ts'
 import type { Task } from '../schemas/task.ts'
 import type { Usage } from '../usage.ts'
 import type { NewFile, NewLibraryItem } from './file-records.ts'
-import type { JobClass, StoredJobClass } from './job-class.ts'
 import type { LargeResult } from './large-result.ts'
-import type { JobLimits } from './limit-reached.ts'
+import type { JobLimits } from './limits.ts'
 import type { RequestWebhook } from './webhooks.ts'
+
+/** The priority classes of a queue; the first is served first. */
+export const jobClasses = ['interactive', 'workflow', 'async', 'batch'] as const
+export type JobClass = (typeof jobClasses)[number]
+
+/** The class of a stored job: interactive requests are in memory only. */
+export type StoredJobClass = Exclude<JobClass, 'interactive'>
 
 export type { Usage } from '../usage.ts'
 

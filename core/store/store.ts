@@ -15,6 +15,7 @@ import type {
 } from './account-records.ts'
 import type { Actor, AuditFilter, AuditRecord } from './audit-records.ts'
 import type { BatchStore } from './batch-records.ts'
+import type { OrganizationEvent } from './event-types.ts'
 import type { ApiFilePage, FilePurpose, FileRecord, LibraryFilter, LibraryItem, NewFile } from './file-records.ts'
 import type {
   Backlog,
@@ -31,8 +32,7 @@ import type {
   WaitingJob,
   WaitingQuery,
 } from './job-records.ts'
-import type { OrganizationUse, StorageLimits } from './limit-reached.ts'
-import type { OrganizationEvent } from './organization-events.ts'
+import type { OrganizationUse, StorageLimits } from './limits.ts'
 import type { ResponseRecord } from './response-records.ts'
 import type { SpendStore } from './spend-records.ts'
 import type { UsagePage, UsageQuery, UsageSums } from './usage-records.ts'
@@ -43,12 +43,12 @@ import type { CommitEffects, ExecutionEvent, ExecutionStore, WorkflowStore } fro
 export * from './account-records.ts'
 export * from './audit-records.ts'
 export * from './batch-records.ts'
+export * from './event-types.ts'
 export * from './file-records.ts'
-export * from './job-class.ts'
+export * from './job-records.ts'
 export * from './job-records.ts'
 export * from './large-result.ts'
-export * from './limit-reached.ts'
-export * from './organization-events.ts'
+export * from './limits.ts'
 export * from './response-records.ts'
 export * from './spend-records.ts'
 export * from './usage-records.ts'
@@ -65,8 +65,10 @@ export * from './webhooks.ts'
  * - It rejects with Failure: `disk_full` (read-only below the free-space mark), `shutting_down`, or the codes in its own
  *   comment.
  * Callers create ids; times are epoch milliseconds. No SQL and no transaction handle outside this folder.
+ *
+ * An implementation supplies the statements of each method: see method-table.ts.
  */
-export interface Store {
+export interface StoreMethods {
   /** `by` is who the audit log names, in the same transaction; the server itself if absent. */
   organizations: {
     /** `conflict` when the id or the name is taken. */
@@ -310,7 +312,6 @@ export interface Store {
     /** Marks these files' bytes as erased. The rows stay, so that an old URL can be distinguished from a wrong one. */
     erased(ids: readonly string[]): Promise<void>
   }
-  /** The videos of an organization, added when their job ends. */
   /** Responses that are kept so that they can be read and continued. */
   responses: {
     add(record: ResponseRecord): Promise<void>
@@ -319,6 +320,7 @@ export interface Store {
     /** False: there is no such response. */
     remove(organizationId: string, id: string): Promise<boolean>
   }
+  /** The videos of an organization, added when their job ends. */
   library: {
     list(organizationId: string, filter: LibraryFilter): Promise<{ items: LibraryItem[]; next: string | null }>
     find(organizationId: string, id: string): Promise<LibraryItem | undefined>
@@ -334,6 +336,9 @@ export interface Store {
   usage: {
     read(query: UsageQuery): Promise<UsagePage>
   }
+}
+
+export interface Store extends StoreMethods {
   /**
    * Adds a listener. It is called once for each commit that has effects, in order, with the effects. Add it before the
    * first job is claimed.

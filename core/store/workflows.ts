@@ -1,7 +1,7 @@
 import type { ExecutionStatus, NodeStatus } from '../dag/advance.ts'
 import type { Dag, Parameters } from '../dag/definition.ts'
 import type { Region } from '../schemas/region.ts'
-import type { JobLimits } from './limit-reached.ts'
+import type { JobLimits } from './limits.ts'
 import type {
   IdempotencyKey,
   JobClaim,

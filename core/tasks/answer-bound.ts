@@ -1,11 +1,13 @@
 import type { Limits } from '../config.ts'
+import { embeddings } from './embeddings/embeddings.ts'
 import type { AnswerFormat } from './prepared.ts'
+import { score } from './score/score.ts'
 
 /** Returns how many vectors an answer must have. */
 const vectorsIn = (answerFormat: AnswerFormat): number =>
-  answerFormat.task === 'std/embeddings'
+  answerFormat.task === embeddings.id
     ? answerFormat.count
-    : answerFormat.task === 'std/score' && answerFormat.by === 'embeddings'
+    : answerFormat.task === score.id && answerFormat.by === 'embeddings'
       ? answerFormat.left + answerFormat.right
       : 0
 

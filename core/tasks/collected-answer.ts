@@ -2,6 +2,7 @@ import type { CallerSignal } from '../abort-source.ts'
 import { Failure } from '../failure.ts'
 import type { EngineListener, Lease } from '../models/fleet.ts'
 import type { Usage } from '../store/store.ts'
+import { chatCompletion } from './chat/chat-completion.ts'
 import type { Droppable } from './chat/truncation.ts'
 import { engineFault } from './protocols/answer.ts'
 import { openShortened } from './protocols/open-shortened.ts'
@@ -143,7 +144,7 @@ export class CollectedAnswer {
     const last = this.#partial.trimEnd()
     if (last) this.#event(last)
     this.#gather(this.#shape.end())
-    const chat = this.#answerFormat.task === 'std/chat-completion'
+    const chat = this.#answerFormat.task === chatCompletion.id
     const choices = [...this.#choices].map(([index, { content, reasoning, refusal, finish }]) => ({
       index,
       ...(chat

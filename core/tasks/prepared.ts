@@ -1,6 +1,6 @@
+import type { ChatFormName } from '../dialects/chat-forms.ts'
 import type { Usage } from '../store/store.ts'
 import type { ChatAnswerFormat } from './chat/chat-completion.ts'
-import type { ChatFormName } from './chat/chat-forms.ts'
 import type { Droppable } from './chat/truncation.ts'
 import type { CompletionAnswerFormat } from './completion/completion.ts'
 import type { EmbeddingsAnswerFormat } from './embeddings/embeddings.ts'

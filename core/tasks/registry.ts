@@ -1,3 +1,4 @@
+import type { Feature } from '../models/model.ts'
 import type { Task } from '../schemas/task.ts'
 import { chatTask } from './chat/chat-task.ts'
 import { completionTask } from './completion/completion-task.ts'
@@ -54,3 +55,10 @@ export function shownResult(task: string, stored: unknown, link: Link): unknown 
 
 /** Returns the ids of the files without which a stored result is useless. */
 export const filesOf = (task: string, stored: unknown): string[] => taskNamed(task)?.files?.ids(stored as never) ?? []
+
+/** The features of an engine that count for each task of a model, in the order in which the engine has them. */
+export const featuresByTask = (
+  tasks: readonly Task[],
+  features: ReadonlySet<Feature>,
+): Partial<Record<Task, Feature[]>> =>
+  Object.fromEntries(tasks.map(task => [task, [...features].filter(one => taskRecord(task).features.includes(one))]))

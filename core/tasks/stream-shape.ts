@@ -2,6 +2,8 @@ import type { Failure } from '../failure.ts'
 import { ulid } from '../ids.ts'
 import type { Usage } from '../store/store.ts'
 import { type ChoiceState, newChoice, type Piece, shapeDelta } from './chat/chat-chunk.ts'
+import { chatCompletion } from './chat/chat-completion.ts'
+import { completion } from './completion/completion.ts'
 import { shapeCompletionText } from './completion/completion-chunk.ts'
 import type { AnswerFormat } from './prepared.ts'
 import { engineFault, secondOf, tokenCount, usageBody, usageObject, usageOf } from './protocols/answer.ts'
@@ -11,7 +13,7 @@ import { dataOf, eventOf, latin1, type Template, template } from './stream-text.
 
 /** What the answer to a streamed request must look like. */
 export interface StreamAnswerFormat {
-  task: 'std/chat-completion' | 'std/completion'
+  task: typeof chatCompletion.id | typeof completion.id
   modelId: string
   /** Whether the caller requested the usage chunk of a stream. */
   includeUsage: boolean
@@ -22,8 +24,8 @@ export const isStreamable = (answerFormat: AnswerFormat): answerFormat is Extrac
   answerFormat.task in kinds
 
 const kinds = {
-  'std/chat-completion': { object: 'chat.completion.chunk', prefix: 'chatcmpl', piece: shapeDelta },
-  'std/completion': { object: 'text_completion', prefix: 'cmpl', piece: shapeCompletionText },
+  [chatCompletion.id]: { object: 'chat.completion.chunk', prefix: 'chatcmpl', piece: shapeDelta },
+  [completion.id]: { object: 'text_completion', prefix: 'cmpl', piece: shapeCompletionText },
 } satisfies Record<
   StreamAnswerFormat['task'],
   { object: string; prefix: string; piece: (choice: Record<string, unknown>, state: ChoiceState) => Piece }
@@ -168,7 +170,7 @@ export class StreamShape {
     const { choice, says } = kinds[this.#answerFormat.task].piece(sentChoice, state)
     const reason = finishReason(sentChoice.finish_reason) ?? null
     // An event without content is kept if it begins or ends a choice.
-    if (!says && reason === null && !(first && this.#answerFormat.task === 'std/chat-completion')) return undefined
+    if (!says && reason === null && !(first && this.#answerFormat.task === chatCompletion.id)) return undefined
     return { choice: this.#choice(index, choice, reason, state), says }
   }
 
@@ -177,7 +179,7 @@ export class StreamShape {
       state.ended = true
       this.#template = undefined
     }
-    const rest = this.#answerFormat.task === 'std/chat-completion' ? { delta: {}, ...piece } : { text: '', ...piece }
+    const rest = this.#answerFormat.task === chatCompletion.id ? { delta: {}, ...piece } : { text: '', ...piece }
     return { index, ...rest, logprobs: piece.logprobs ?? null, finish_reason: reason } as Record<string, unknown>
   }
 

@@ -1,8 +1,8 @@
 import { bufferOf, type Done, type ThreadWork } from '../cpu/thread-work.ts'
+import { type InputPageQuery, inputPage } from '../dialects/responses/input-page.ts'
 import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
-import { type InputPageQuery, inputPage } from './chat/responses/input-page.ts'
 import { type AnswerForm, type PrepareOptions, prepare, shape } from './prepare.ts'
 import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 

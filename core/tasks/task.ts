@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { FailureDetail } from '../failure.ts'
 import type { MediaKind, TakeOptions } from '../media/media.ts'
 import type { Catalog } from '../models/catalog.ts'
-import type { Model } from '../models/model.ts'
+import type { Feature, Model } from '../models/model.ts'
 import type { GenerationTask, ImageTask, SpeechTask, Task, TextTask, TranscriptionTask } from '../schemas/task.ts'
 import type { FileRecord } from '../store/store.ts'
 import type { PreparedGeneration } from './generation/prepare.ts'
@@ -13,6 +13,7 @@ import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 import type { GenerationInputs } from './protocols/generation-call.ts'
 import type { Completed } from './protocols/infer-generation.ts'
 import type { PreparedSpeech } from './speech/speech.ts'
+import type { TaskTest } from './task-test.ts'
 import type { PreparedTranscription } from './transcription/transcription.ts'
 
 /** Groups tasks that share code: each family is a folder beside this file. */
@@ -84,8 +85,34 @@ export interface ModelFacts {
   generationDefaults: Model['generation_defaults']
 }
 
+/** How the playground of the console asks for a request. */
+export interface TaskForm {
+  /** `conversation`: turns of a chat. `text`: a text that the model continues. `fields`: a field for each input. */
+  panel: 'conversation' | 'text' | 'fields'
+  /** Inputs that it leaves out because others do the same, or because they only concern programs. */
+  hidden: readonly string[]
+  /** Inputs of `optionalFirst` that are shown at first. */
+  first: readonly (typeof optionalFirst)[number][]
+}
+
+/** Inputs that most tasks with them hide under further parameters. */
+export const optionalFirst = ['prompt', 'n', 'size', 'language', 'response_format', 'seed'] as const
+
 interface TaskFacts<Id extends Task> extends TaskName<Id> {
   family: TaskFamily
+  /** What it does, in one or two sentences. */
+  description: string
+  /** The OpenAI-compatible route that answers it. A line of a batch has the same path without `/std`. */
+  path?: string
+  /** Optional features of an engine that a request can use. */
+  features: readonly Feature[]
+  /** The command of the terminal that tries a model, whose id replaces MODEL. */
+  trial?: string
+  /** Absent if it cannot be tested without a file, or if its answer shows no fault. */
+  test?: TaskTest
+  /** A short request, without its model, that shows whether a model works. Absent if it needs a file of the user. */
+  sample?: Readonly<Record<string, unknown>>
+  form: TaskForm
   /** Names that are accepted for the task besides its id. */
   aliases: readonly string[]
   category: 'text' | 'image' | 'video' | 'audio'

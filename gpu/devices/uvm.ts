@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { findProgram } from '../launcher/program.ts'
+import { findProgram } from '../sandbox/program.ts'
 
 /**
  * Creates the device file for unified memory when a driver is installed and CUDA was not used since the machine

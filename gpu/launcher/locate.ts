@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
+import { first, type Wrapper } from '../sandbox/wrapper.ts'
 import { childrenOf } from './processes.ts'
-import { first, type Wrapper } from './wrapper.ts'
 
 /** Start of the command line of a namespace's first process, once it runs the shell that starts the engine. */
 const firstCommand = first.slice(0, 3).join('\0')

@@ -5,9 +5,9 @@ import { refusal } from './refusal.ts'
 import { comfyuiRoutes } from './routes.ts'
 
 /**
- * ComfyUI 0.3.50 or later, installed by the operator. One process runs one workflow at a time; infer starts one for each
+ * ComfyUI 0.3.50 or later, installed by the operator. One process runs one graph at a time; infer starts one for each
  * model. Its previews need `--preview-method`. Its output folder is the one that it shares with infer, where each job has
- * a folder of its own; all that it writes there is removed with the job. `--disable-metadata` keeps the workflow out of the
+ * a folder of its own; all that it writes there is removed with the job. `--disable-metadata` keeps the graph out of the
  * images. Nodes of hosted services are off: they would send prompts away. Source: ComfyUI 0.33, tried and read.
  */
 export const comfyui: Preset = {
@@ -16,11 +16,11 @@ export const comfyui: Preset = {
   installation: () => ({ advice: "Install ComfyUI, and give its start as 'command' in infer.yaml." }),
   configurationFault(model) {
     if (!model.comfyui)
-      return "it needs 'comfyui', which names the inputs of the workflow. Run: infer model add comfyui:<file>"
-    if (!model.source) return "it needs 'source', the file of the workflow in API format."
+      return "it needs 'comfyui', which names the inputs of the graph. Run: infer model add comfyui:<file>"
+    if (!model.source) return "it needs 'source', the file of the graph in API format."
     if (!model.command)
       return "it needs 'command', how to start ComfyUI: the Python of its environment and its main.py. A ComfyUI that runs already is used with the engine 'remote' and its 'url'."
-    return (model.concurrency ?? 1) > 1 ? "it runs one workflow at a time, so its 'concurrency' must be 1." : undefined
+    return (model.concurrency ?? 1) > 1 ? "it runs one graph at a time, so its 'concurrency' must be 1." : undefined
   },
   slots: 1,
   channel: () => 'port',

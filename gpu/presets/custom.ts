@@ -1,4 +1,5 @@
 import { imageCount } from '../../core/models/comfyui/settings.ts'
+import { operationOf } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { allFeatures, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
@@ -34,7 +35,9 @@ export const custom: Preset = {
   healthPath: model => model.health_path ?? (model.comfyui ? '/system_stats' : '/health'),
   runningPath: model => (model.comfyui ? '/prompt' : null),
   reportsRunning: model =>
-    !model.comfyui && model.protocol !== 'openai' && model.tasks.some(task => task in inferGeneration.paths),
+    !model.comfyui &&
+    model.protocol !== 'openai' &&
+    model.tasks.some(task => operationOf(task) in inferGeneration.paths),
   loadStallMs: model => model.load_timeout,
   keepAliveMs: 4_000,
   traits: model =>

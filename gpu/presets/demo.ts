@@ -1,5 +1,5 @@
 import { selfCommand } from '../../core/assets.ts'
-import { isVideoTask } from '../../core/schemas/task.ts'
+import { isVideoTask, operationOf } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openAiVoices, voices } from '../engines/demo/chords.ts'
@@ -30,7 +30,7 @@ export const demo: Preset = {
       model.upstream_id ?? model.id,
       '--socket',
       '{socket}',
-      ...(model.tasks.some(task => task in inferGeneration.paths) ? [] : ['--sound-only']),
+      ...(model.tasks.some(task => operationOf(task) in inferGeneration.paths) ? [] : ['--sound-only']),
     ]
     const { file, args } = selfCommand([...own, ...model.args])
     return [file, ...args]
@@ -47,7 +47,7 @@ export const demo: Preset = {
       ...noText,
       routes: {
         ...routesOf([inferGeneration]),
-        ...routesOf([openaiAudio], ['std/audio-speech', 'std/audio-transcription']),
+        ...routesOf([openaiAudio], ['synthesize', 'transcribe']),
       },
       speech: { formats: ['wav', 'pcm'], voices: voices.map(({ id }) => id), aliases: openAiVoices },
       features: ['segments', 'words', 'transcription_stream', 'voice_cloning', 'variations', 'transparent_background'],

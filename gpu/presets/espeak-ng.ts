@@ -32,7 +32,7 @@ export const espeakNg: Preset = {
   traits: model =>
     traitsFor(model, {
       ...noText,
-      routes: routesOf([openaiAudio], ['std/audio-speech']),
+      routes: routesOf([openaiAudio], ['synthesize']),
       speech: { formats: ['wav', 'pcm'] },
       features: [],
     }),

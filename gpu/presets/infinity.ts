@@ -1,3 +1,4 @@
+import { isFor } from '../../core/schemas/task.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
@@ -34,9 +35,9 @@ export const infinity: Preset = {
   traits: model =>
     traitsFor(model, {
       ...noText,
-      routes: routesOf([openaiText], ['std/embeddings', 'std/rerank']),
+      routes: routesOf([openaiText], ['embed', 'rerank']),
       features: [],
-      scoreBy: model.tasks.includes('std/rerank') ? 'rerank' : 'embeddings',
+      scoreBy: isFor(model.tasks, 'rerank') ? 'rerank' : 'embeddings',
     }),
   failureOf: (status, body) => refusal(status, body),
 }

@@ -37,7 +37,7 @@ export const kokoroFastapi: Preset = {
   loadStallMs: model => model.load_timeout,
   keepAliveMs: 4_000,
   traits: model => ({
-    ...traitsFor(model, { ...noText, routes: routesOf([openaiAudio], ['std/audio-speech']), features: [] }),
+    ...traitsFor(model, { ...noText, routes: routesOf([openaiAudio], ['synthesize']), features: [] }),
     // It knows its model by this name only.
     upstreamId: model.upstream_id ?? 'kokoro',
   }),

@@ -1,4 +1,5 @@
 import type { Feature, Model } from '../../core/models/model.ts'
+import { isFor } from '../../core/schemas/task.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { toolAdapter } from './llama-tools.ts'
@@ -31,7 +32,7 @@ const abilities: Feature[] = [
 function taskOptions(model: Model): string[] {
   if (generates(model)) return ['--jinja']
   const batch = model.context_length ? ['-ub', String(model.context_length), '-b', String(model.context_length)] : []
-  return [model.tasks.includes('std/rerank') ? '--reranking' : '--embeddings', ...batch]
+  return [isFor(model.tasks, 'rerank') ? '--reranking' : '--embeddings', ...batch]
 }
 
 /** The server of llama.cpp, installed by the operator: images, tool calls, JSON schema grammars. */
@@ -70,13 +71,10 @@ export const llamaServer: Preset = {
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      routes: routesOf(
-        [openaiText, openaiAudio],
-        ['std/chat-completion', 'std/completion', 'std/embeddings', 'std/rerank', 'std/audio-transcription'],
-      ),
+      routes: routesOf([openaiText, openaiAudio], ['chat', 'complete', 'embed', 'rerank', 'transcribe']),
       features: model.args.includes('--mmproj') ? [...abilities, 'images', 'audio'] : abilities,
       rerankScores: 'logit',
-      scoreBy: model.tasks.includes('std/rerank') ? 'rerank' : 'embeddings',
+      scoreBy: isFor(model.tasks, 'rerank') ? 'rerank' : 'embeddings',
       dimensions: false,
       base64: true,
       streamUsage: 'progress',

@@ -1,12 +1,12 @@
 import { ulid } from '../../core/ids.ts'
 import type { EngineCall } from '../../core/models/fleet.ts'
 import type { ChatRequest } from '../../core/schemas/chat.ts'
-import { textIn } from '../body-text.ts'
 import { openConstraints } from '../engines/gguf/chat-constraint.ts'
 import { hermes } from '../engines/gguf/tools/call-form.ts'
 import { callingOf } from '../engines/gguf/tools/calling.ts'
 import { inProse, introduced, toolIntroduction, withoutFunctions } from '../engines/gguf/tools/conversation.ts'
 import type { Adapter } from './adapter.ts'
+import { textIn } from './body-text.ts'
 import { callListener } from './llama-calls.ts'
 import { openMediaParts } from './media-parts.ts'
 

@@ -1,6 +1,6 @@
 import { Failure } from '../../core/failure.ts'
 import type { Model } from '../../core/models/model.ts'
-import type { Task } from '../../core/schemas/task.ts'
+import { impliedBy, type Operation, operationOf, tasks } from '../../core/schemas/task.ts'
 import { engineErrorIn } from '../../core/tasks/protocols/engine-error.ts'
 import { presetOf, presets } from './presets.ts'
 
@@ -21,10 +21,12 @@ export function missingRoute(model: Model, path: string, status: number, body: s
       'unsupported_task',
       `The engine of '${model.id}' (${model.engine}) does not know the model '${upstreamId}'. Set 'upstream_id' in infer.yaml to the name that the engine uses.`,
     )
-  const task = (Object.keys(routes) as Task[]).find(one => routes[one]?.path === path)
-  if (!task) return undefined
+  const operation = (Object.keys(routes) as Operation[]).find(one => routes[one]?.path === path)
+  if (!operation) return undefined
+  const [task] = tasks.filter(one => operationOf(one) === operation && impliedBy[one] === undefined)
   const able = [...presets.values()].filter(
-    preset => !preset.assumesRoutes && preset.name !== model.engine && preset.traits(model).routes[task] !== undefined,
+    preset =>
+      !preset.assumesRoutes && preset.name !== model.engine && preset.traits(model).routes[operation] !== undefined,
   )
   const names = able.map(({ name }) => `'${name}'`).join(', ')
   const instead = names === '' ? '' : ` These have one: ${names}; set 'engine' in infer.yaml.`

@@ -4,7 +4,7 @@ import type { Feature, Model } from '../../core/models/model.ts'
 import { features } from '../../core/models/model.ts'
 import { speechFormats } from '../../core/schemas/speech-format.ts'
 import { defaultSpeechInput } from '../../core/schemas/speech-input.ts'
-import type { Task } from '../../core/schemas/task.ts'
+import { isFor, type Task } from '../../core/schemas/task.ts'
 import type { Adapter } from './adapter.ts'
 
 /** The facts from which the command of a launch is built. */
@@ -182,9 +182,7 @@ export const traitsFor = (model: Model, abilities: Abilities): EngineTraits => (
   rerankScores: model.rerank_scores ?? abilities.rerankScores,
   upstreamId: model.upstream_id ?? model.id,
   inputImages: model.input_images ?? abilities.inputImages ?? 1,
-  ...(model.tasks.includes('std/audio-speech')
-    ? { speech: speechTraits(model, abilities.speech) }
-    : { speech: undefined }),
+  ...(isFor(model.tasks, 'synthesize') ? { speech: speechTraits(model, abilities.speech) } : { speech: undefined }),
 })
 
 const speechTraits = (
@@ -199,8 +197,7 @@ const speechTraits = (
 })
 
 /** Whether the model generates text. */
-export const generates = ({ tasks }: Model): boolean =>
-  tasks.includes('std/chat-completion') || tasks.includes('std/completion')
+export const generates = ({ tasks }: Model): boolean => isFor(tasks, 'chat', 'complete')
 
 /** The text traits of engines without text tasks. */
 export const noText = {

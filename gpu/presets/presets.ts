@@ -1,7 +1,7 @@
 import { Failure } from '../../core/failure.ts'
 import type { EngineTraits } from '../../core/models/engine-traits.ts'
 import type { Model } from '../../core/models/model.ts'
-import { impliedBy, type Task, tasks } from '../../core/schemas/task.ts'
+import { impliedBy, operationsFor, type Task, tasks } from '../../core/schemas/task.ts'
 import { comfyui } from './comfyui.ts'
 import { custom } from './custom.ts'
 import { demo } from './demo.ts'
@@ -69,17 +69,11 @@ export function presetOf(model: Model): Preset {
     throw wrong(
       "'sandbox: strict' allows no network, but this engine listens on a port. Let it listen on a Unix socket ({socket} in 'command'), or set 'sandbox: files'.",
     )
-  const { routes, scoreBy } = preset.traits(model)
-  // Scores can also be computed from another route, and a model that answers chats moderates through them.
-  const instead: Partial<Record<Task, Task>> = {
-    'std/score': `std/${scoreBy}`,
-    ...(model.tasks.includes('std/chat-completion') ? { 'std/moderation': 'std/chat-completion' } : {}),
-  }
-  const isSupported = (task: Task) => (routes[task] ?? routes[instead[task] ?? task]) !== undefined
-  // Implied tasks need no route: they are served by the task that implies them.
-  const unsupportedTask = model.tasks.find(task => impliedBy[task] === undefined && !isSupported(task))
+  const { routes } = preset.traits(model)
+  const isSupported = (task: Task) => operationsFor(task, model.tasks).some(one => routes[one] !== undefined)
+  const unsupportedTask = model.tasks.find(task => !isSupported(task))
   if (unsupportedTask) {
-    const supported = tasks.filter(isSupported).join(', ')
+    const supported = tasks.filter(task => impliedBy[task] === undefined && isSupported(task)).join(', ')
     throw wrong(
       `the engine '${preset.name}' does not support the task '${unsupportedTask}'. It supports: ${supported}.`,
     )

@@ -1,5 +1,5 @@
 import type { Feature, Model } from '../../core/models/model.ts'
-import { isVideoTask, type Task } from '../../core/schemas/task.ts'
+import { isFor, isVideoTask, type Task } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
@@ -85,10 +85,8 @@ export const python: Preset = {
   failureOf: (status, body) => refusal(status, body),
 }
 
-const audioTasks: readonly Task[] = ['std/audio-speech', 'std/audio-transcription', 'std/audio-translation']
-
 /** Whether a model with these tasks synthesizes or transcribes speech. */
-const speaks = (tasks: readonly Task[]): boolean => tasks.some(task => audioTasks.includes(task))
+const speaks = (tasks: readonly Task[]): boolean => isFor(tasks, 'synthesize', 'transcribe', 'translate')
 
 function environments({ environment, tasks }: Model): readonly string[] {
   return environment === undefined ? environmentsFor(tasks) : [environment]

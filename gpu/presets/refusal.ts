@@ -10,7 +10,7 @@ export interface Quirk {
 }
 
 /**
- * Converts an engine's answer that is not 2xx to a Failure: for a workflow by what ComfyUI says of its nodes, else by the first matching quirk, else by its status and text.
+ * Converts an engine's answer that is not 2xx to a Failure: for a graph by what ComfyUI says of its nodes, else by the first matching quirk, else by its status and text.
  */
 export function refusal(status: number, body: string, quirks: readonly Quirk[] = []): Failure {
   const refused = promptRefusal(body)

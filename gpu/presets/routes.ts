@@ -1,7 +1,7 @@
 import type { EngineField } from '../../core/models/engine-field.ts'
 import type { EngineTraits } from '../../core/models/engine-traits.ts'
 import type { Model } from '../../core/models/model.ts'
-import type { Task } from '../../core/schemas/task.ts'
+import type { Operation } from '../../core/schemas/task.ts'
 import { comfyui } from '../../core/tasks/protocols/comfyui/comfyui.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
@@ -10,19 +10,19 @@ import { classification, openaiText } from '../../core/tasks/protocols/openai-te
 import { openaiVideos } from '../../core/tasks/protocols/openai-videos.ts'
 import type { EngineProtocol } from '../../core/tasks/protocols/protocol.ts'
 
-/** The path and the protocol by which an engine serves each task. */
+/** The path and the protocol by which an engine serves each operation. */
 export type Routes = EngineTraits['routes']
 
-/** Returns the routes of these protocols at their usual paths, for some tasks or for all. */
-export function routesOf(protocols: readonly EngineProtocol[], tasks?: readonly Task[]): Routes {
+/** Returns the routes of these protocols at their usual paths, for some operations or for all. */
+export function routesOf(protocols: readonly EngineProtocol[], operations?: readonly Operation[]): Routes {
   const routes: Routes = {}
   for (const { name: protocol, paths } of protocols)
-    for (const [task, path] of Object.entries(paths) as [Task, string][])
-      if (tasks?.includes(task) !== false) routes[task] = { protocol, path }
+    for (const [operation, path] of Object.entries(paths) as [Operation, string][])
+      if (operations?.includes(operation) !== false) routes[operation] = { protocol, path }
   return routes
 }
 
-/** The routes of a ComfyUI that runs the workflow of this model. `prefix` is the path of its address. */
+/** The routes of a ComfyUI that runs the graph of this model. `prefix` is the path of its address. */
 export function comfyuiRoutes(
   { source = '', comfyui: settings }: Pick<Model, 'source' | 'comfyui'>,
   prefix = '',
@@ -30,7 +30,7 @@ export function comfyuiRoutes(
   const routes = routesOf([comfyui])
   for (const route of Object.values(routes)) {
     route.path = prefix + route.path
-    if (settings) route.workflow = { file: source, settings }
+    if (settings) route.graph = { file: source, settings }
   }
   return routes
 }

@@ -71,8 +71,7 @@ export const sdServer: Preset = {
   traits(model) {
     const routes = routesOf([protocol])
     // A model that takes several input images edits them; any other model starts from its only input image.
-    if ((model.input_images ?? 1) > 1)
-      routes['slug/image-to-image'] = { ...routes['slug/image-to-image']!, images: 'reference' }
+    if ((model.input_images ?? 1) > 1) routes['edit-image'] = { ...routes['edit-image']!, images: 'reference' }
     return traitsFor(model, { ...noText, routes, features: [] })
   },
   failureOf: (status, body) => refusal(status, body, quirks),

@@ -31,7 +31,7 @@ export const sglangDiffusion: Preset = {
     traitsFor(model, {
       ...noText,
       routes: {
-        ...withFields(routesOf([openaiImages], ['slug/text-to-image', 'slug/image-to-image']), [
+        ...withFields(routesOf([openaiImages], ['create-image', 'edit-image']), [
           ...fields,
           'response_format',
           'output_format',

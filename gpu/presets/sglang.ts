@@ -1,4 +1,5 @@
 import type { Feature, Model } from '../../core/models/model.ts'
+import { isFor } from '../../core/schemas/task.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { allFeatures, generates, type Preset, traitsFor } from './preset.ts'
@@ -12,7 +13,7 @@ const unsupported: ReadonlySet<Feature> = new Set(['files', 'suffix', 'best_of',
 /** At most 0.9, because the rest holds activations and CUDA graphs. Rounded down so that shares fit beside each other. */
 const formatShare = (share: number): string => String(Math.floor(Math.min(0.9, Math.max(0.1, share)) * 100) / 100)
 
-const pools = ({ tasks }: Model): boolean => tasks.includes('std/embeddings') || tasks.includes('std/rerank')
+const pools = ({ tasks }: Model): boolean => isFor(tasks, 'embed', 'rerank')
 
 /**
  * SGLang. `/health` answers 503 until it has warmed up; `/v1/models` answers too early. Rerankers answer logits. It takes
@@ -50,12 +51,12 @@ export const sglang: Preset = {
   traits: model =>
     traitsFor(model, {
       routes: {
-        ...routesOf([openaiText], ['std/chat-completion', 'std/completion', 'std/embeddings', 'std/rerank']),
-        ...routesOf([openaiAudio], ['std/audio-transcription']),
+        ...routesOf([openaiText], ['chat', 'complete', 'embed', 'rerank']),
+        ...routesOf([openaiAudio], ['transcribe']),
       },
       features: allFeatures.filter(feature => !unsupported.has(feature)),
       rerankScores: 'logit',
-      scoreBy: model.tasks.includes('std/rerank') ? 'rerank' : 'embeddings',
+      scoreBy: isFor(model.tasks, 'rerank') ? 'rerank' : 'embeddings',
       dimensions: false,
       base64: false,
       streamUsage: 'end',

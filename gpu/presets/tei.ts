@@ -1,3 +1,4 @@
+import { isFor } from '../../core/schemas/task.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
 import { type Quirk, refusal } from './refusal.ts'
@@ -55,11 +56,11 @@ export const tei: Preset = {
     traitsFor(model, {
       ...noText,
       routes: {
-        ...routesOf([openaiText], ['std/embeddings']),
-        'std/rerank': { protocol: openaiText.name, path: '/rerank' },
+        ...routesOf([openaiText], ['embed']),
+        rerank: { protocol: openaiText.name, path: '/rerank' },
       },
       features: [],
-      scoreBy: model.tasks.includes('std/rerank') ? 'rerank' : 'embeddings',
+      scoreBy: isFor(model.tasks, 'rerank') ? 'rerank' : 'embeddings',
       rerankField: 'texts',
       base64: true,
     }),

@@ -29,9 +29,9 @@ export const vllmOmni: Preset = {
     traitsFor(model, {
       ...noText,
       routes: {
-        ...routesOf([openaiAudio], ['std/audio-speech']),
-        ...withFields(routesOf([openaiImages], ['slug/text-to-image']), [...fields, 'response_format']),
-        ...withFields(routesOf([openaiImages], ['slug/image-to-image']), [...fields, 'response_format', 'strength']),
+        ...routesOf([openaiAudio], ['synthesize']),
+        ...withFields(routesOf([openaiImages], ['create-image']), [...fields, 'response_format']),
+        ...withFields(routesOf([openaiImages], ['edit-image']), [...fields, 'response_format', 'strength']),
         ...withDeletion(withFields(routesOf([openaiVideos]), [...fields, 'num_frames', 'fps']), 'stops'),
       },
       features: ['voice_cloning'],

@@ -1,4 +1,5 @@
 import type { Feature, Model } from '../../core/models/model.ts'
+import { isFor } from '../../core/schemas/task.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { classification, openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { allFeatures, generates, type Preset, traitsFor } from './preset.ts'
@@ -56,11 +57,10 @@ export const vllm: Preset = {
 }
 
 /** Speech is synthesized by vLLM-Omni, which needs the option `--omni`. */
-const synthesizes = ({ tasks }: Model): boolean => tasks.includes('std/audio-speech')
+const synthesizes = ({ tasks }: Model): boolean => isFor(tasks, 'synthesize')
 
 /** Transcription models such as Whisper generate text like chat models, so they need no pooling runner. */
-const transcribes = ({ tasks }: Model): boolean =>
-  tasks.includes('std/audio-transcription') || tasks.includes('std/audio-translation')
+const transcribes = ({ tasks }: Model): boolean => isFor(tasks, 'transcribe', 'translate')
 
 /** vLLM refuses a suffix, no longer supports `best_of`, and has timestamps for segments only. */
 const unsupported: ReadonlySet<Feature> = new Set(['files', 'suffix', 'best_of', 'words', 'speakers'])

@@ -9,7 +9,7 @@ import { type Quirk, refusal } from './refusal.ts'
  */
 const quirks: Quirk[] = [{ status: 400, pattern: /invalid request/i, code: 'worker_error' }]
 
-const path = openaiAudio.paths['std/audio-transcription']!
+const path = openaiAudio.paths.transcribe!
 const route = { protocol: openaiAudio.name, path }
 
 /**
@@ -51,7 +51,7 @@ export const whisperServer: Preset = {
     traitsFor(model, {
       ...noText,
       // It has one route: a field requests the translation.
-      routes: { 'std/audio-transcription': route, 'std/audio-translation': route },
+      routes: { transcribe: route, translate: route },
       translateField: true,
       features: ['segments', 'words'],
     }),

@@ -1,9 +1,9 @@
-import type { Wrapper } from '../launcher/wrapper.ts'
 import { keptCapabilities, type SandboxTool } from './level.ts'
 import type { Mount } from './mount.ts'
+import type { Wrapper } from './wrapper.ts'
 
 /** Returns the bubblewrap command that starts an engine with these mounts. Pure. */
-export function bubblewrapped(
+export function bubblewrap(
   { programs, userNamespace }: Pick<SandboxTool, 'programs' | 'userNamespace'>,
   mounts: readonly Mount[],
   { network }: { network: boolean },

@@ -1,10 +1,10 @@
 import { realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { tryShell } from '../launcher/probe.ts'
-import { findProgram } from '../launcher/program.ts'
 import type { SandboxSupport, SandboxTool } from './level.ts'
-import { rebuildPrograms } from './rebuilt.ts'
-import { sandboxed } from './sandboxed.ts'
+import { mountScriptPrograms } from './mount-script.ts'
+import { tryShell } from './probe-wrapper.ts'
+import { findProgram } from './program.ts'
+import { sandboxWrapper } from './sandbox-wrapper.ts'
 import { readSystem } from './system.ts'
 import { viewOf } from './view.ts'
 
@@ -25,7 +25,7 @@ function candidates(isRoot: boolean): Candidate[] {
   return [...direct, ...withUserNamespace(true), ...withUserNamespace(false)]
 }
 
-const programsOf = { bubblewrap: ['bwrap'], unshare: rebuildPrograms }
+const programsOf = { bubblewrap: ['bwrap'], unshare: mountScriptPrograms }
 
 /**
  * Finds out how sandboxes can be created on this machine: starts a shell in one, which checks that it is enforced.
@@ -68,7 +68,7 @@ async function attempt(tool: SandboxTool, path: string): Promise<string | null> 
       read: [],
       write: [],
     })
-    const wrapper = sandboxed(tool, mounts, { network: !tool.network, root: realpathSync(tmpdir()) })
+    const wrapper = sandboxWrapper(tool, mounts, { network: !tool.network, root: realpathSync(tmpdir()) })
     return await tryShell(wrapper, check, path)
   } catch (cause) {
     return String(cause)

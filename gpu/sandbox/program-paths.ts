@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { findProgram } from '../launcher/program.ts'
 import type { ResolvedPath } from './mount.ts'
+import { findProgram } from './program.ts'
 import { resolvedPathsOf } from './resolved-paths.ts'
 import { type Guarded, isSafeFolder } from './safe-to-show.ts'
 import { sharedLibraries } from './shared-libraries.ts'

@@ -1,15 +1,15 @@
 import { mkdirSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import type { Wrapper } from '../launcher/wrapper.ts'
 import { commandPaths } from './command-paths.ts'
 import { effectiveLevel, type SandboxRequirements, type SandboxSupport } from './level.ts'
 import type { ResolvedPath } from './mount.ts'
 import { programPaths } from './program-paths.ts'
 import { resolvedPathAt, resolvedPathsOf } from './resolved-paths.ts'
-import { sandboxed } from './sandboxed.ts'
+import { sandboxWrapper } from './sandbox-wrapper.ts'
 import { readSystem } from './system.ts'
 import { viewOf } from './view.ts'
+import type { Wrapper } from './wrapper.ts'
 
 export interface SandboxOptions {
   /** Real path of the data directory. */
@@ -70,7 +70,7 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
       read: shown,
       write: [...writable, ...requirements.write].flatMap(resolvedPathsOf),
     })
-    const wrapper = sandboxed(support.tool, mounts, { network: level !== 'strict', root: realpathSync(root) })
+    const wrapper = sandboxWrapper(support.tool, mounts, { network: level !== 'strict', root: realpathSync(root) })
     return { wrapper, level }
   }
 

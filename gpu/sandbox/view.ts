@@ -22,7 +22,7 @@ export interface ViewFacts {
 type Step = { rank: 0 | 1 | 2 | 3 | 4 } & ({ mount: Mount } | { hide: string; file: boolean })
 
 /**
- * Returns the mounts of the file system that an engine sees, for `bubblewrapped` and `rebuilt`. Pure. Paths that are
+ * Returns the mounts of the file system that an engine sees, for `bubblewrap` and `mountScript`. Pure. Paths that are
  * not mounted are absent. Mounts are ordered from the root down, so that a path in a hidden folder can be shown. At the
  * same path, showing a path overrides hiding a home, and hiding a secret overrides both.
  */

@@ -1,5 +1,5 @@
 import { failures } from '../../core/failure.ts'
-import type { Route } from '../route.ts'
+import type { Route } from '../http/request/route.ts'
 import { errorCodes } from './error-codes.ts'
 
 /** JSON Schemas of error bodies. They are plain objects, because nothing is checked against them at run time. */

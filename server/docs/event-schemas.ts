@@ -3,24 +3,6 @@ import { ChatUsage, FinishReason } from '../../core/schemas/chat.ts'
 import { logLevels } from '../../core/schemas/log-level.ts'
 import { registerLogEvents } from './log-event-schemas.ts'
 
-const names = [
-  'ChatCompletionChunk',
-  'CompletionChunk',
-  'ResponseEvent',
-  'AnthropicEvent',
-  'CohereChatEvent',
-  'SpeechEvent',
-  'TranscriptionEvent',
-  'ImageEvent',
-  'JobEvent',
-  'OrganizationEvent',
-  'ExecutionEvent',
-  'FalStatus',
-  'FalRunEvent',
-] as const
-/** Shapes of the `data` of server-sent events, beside those that other answers have too. */
-export type EventSchemaName = (typeof names)[number] | 'GenerationStatus' | 'LogLine'
-
 let registered = false
 
 /**

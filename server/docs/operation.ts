@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import type { FailureCode } from '../../core/failure.ts'
-import type { Route, RouteAnswer } from '../route.ts'
+import type { RouteAnswer } from '../http/request/endpoint.ts'
+import type { Route } from '../http/request/route.ts'
+import { commonCodes, errorCodesOf, statusOf } from '../http/request/route-errors.ts'
+import { emitted, reference } from '../views/json-schema.ts'
 import { errorCodes } from './error-codes.ts'
 import { errorSchemaOf } from './error-schemas.ts'
-import { emitted, reference } from './json-schema.ts'
-import { commonCodes, errorCodesOf, statusOf } from './route-errors.ts'
 
 /** Recorded answers to the example requests, by operation id. */
 export type AnswerExamples = Readonly<Record<string, unknown>>

@@ -16,7 +16,7 @@ import { openRegistry } from '../../core/models/registry.ts'
 import { openSqliteStore } from '../../core/store/sqlite/store.ts'
 import { scopes, weekdays } from '../../core/store/store.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
-import { rateHeaders } from '../../server/rate-headers.ts'
+import { rateHeaders } from '../../server/http/access/rate-headers.ts'
 
 /**
  * Main-thread time of what happens before a chat may begin: authenticate, check and count every limit, make the headers,
@@ -87,7 +87,7 @@ async function makeTokens(name: string, isLimited: boolean, count: number): Prom
   return (await Promise.all(Array.from({ length: count }, issue))).map(({ secret }) => secret)
 }
 
-/** One request, as `server/dispatch.ts` and a handler admit it. A hold of spending is taken by `admit` as well. */
+/** One request, as `server/http/dispatch.ts` and a handler admit it. A hold of spending is taken by `admit` as well. */
 function request(secret: string): number {
   const caller = accounts.authenticate(secret)
   const entry = limiter.enter(caller, 'jobs')

@@ -1,9 +1,9 @@
 import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { vi } from 'vitest'
-import { exitCodeOf, failureOf } from '../../cli/exit-codes.ts'
-import { failureOfUsage, openProgram } from '../../cli/program.ts'
-import { openTerminal } from '../../cli/terminal.ts'
+import { failureOfUsage, openProgram } from '../../cli/commands/program.ts'
+import { exitCodeOf, failureOf } from '../../cli/terminal/exit-codes.ts'
+import { openTerminal } from '../../cli/terminal/terminal.ts'
 import type { Failure } from '../../core/failure.ts'
 
 export interface InProcess {

@@ -1,7 +1,7 @@
 import Groq, { toFile } from 'groq-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
-import { heardInWav, toneModel } from '../server/std/_speech.ts'
+import { heardInWav, toneModel } from '../server/surfaces/openai/_speech.ts'
 
 /** Groq's client, which appends `/openai/v1` to the base URL. */
 let app: TestApp

@@ -3,7 +3,7 @@ import type { TranscriptionDiarized, TranscriptionVerbose } from 'openai/resourc
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { wavHead } from '../../core/tasks/wav.ts'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
-import { toneModel } from '../server/std/_speech.ts'
+import { toneModel } from '../server/surfaces/openai/_speech.ts'
 
 /** Transcribes audio with the official client, with only the base URL changed. */
 let app: TestApp

@@ -1,7 +1,7 @@
 import OpenAI from 'openai'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../_app.ts'
-import { hasFfmpeg, heardIn, heardInWav, toneModel } from '../server/std/_speech.ts'
+import { hasFfmpeg, heardIn, heardInWav, toneModel } from '../server/surfaces/openai/_speech.ts'
 
 /** The official client, with only the base URL changed. */
 let app: TestApp

@@ -5,7 +5,7 @@ import Together from 'together-ai'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { VoyageAIClient } from 'voyageai'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
-import { heardInWav, toneModel } from '../server/std/_speech.ts'
+import { heardInWav, toneModel } from '../server/surfaces/openai/_speech.ts'
 
 /** The official clients of Cohere, Voyage, Together and Groq, with only the base URL changed. */
 let app: TestApp

@@ -1,8 +1,8 @@
 import type { Failure } from '../../core/failure.ts'
 import { waitedTooLong } from '../../core/jobs/refusals.ts'
 import type { SlotQueue } from '../../core/models/fleet.ts'
-import { type ModelState, notOffered, type Resident } from '../../gpu/model-state.ts'
-import type { Residency } from '../../gpu/residency.ts'
+import { type ModelState, notOffered, type Resident } from '../../gpu/residency/model-state.ts'
+import type { Residency } from '../../gpu/residency/residency.ts'
 
 interface Caller {
   since: number

@@ -1,5 +1,5 @@
 import { Model } from '../../core/models/model.ts'
-import type { PlacementRequest } from '../../gpu/place.ts'
+import type { PlacementRequest } from '../../gpu/residency/place.ts'
 
 export const GiB = 2 ** 30
 

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { openDeviceProcesses } from '../../gpu/device-processes.ts'
 import type { CardProcess } from '../../gpu/devices/card-processes.ts'
 import { type Device, noReadings } from '../../gpu/devices/device.ts'
-import { newModelState, newResident } from '../../gpu/model-state.ts'
+import { newModelState, newResident } from '../../gpu/residency/model-state.ts'
 import { cpu } from './_fleet.ts'
 import { modelOf, wantedOf } from './_models.ts'
 

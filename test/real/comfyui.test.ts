@@ -5,12 +5,12 @@ import sharp from 'sharp'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../_app.ts'
 
-/** ComfyUI itself on the processor, with workflows that need no model: see README.md of this folder. */
+/** ComfyUI itself on the processor, with graphs that need no model: see README.md of this folder. */
 const folder = process.env.INFER_REAL_COMFYUI ?? ''
 const python = process.env.INFER_REAL_COMFYUI_PYTHON ?? join(folder, 'venv', 'bin', 'python')
 /** Folders besides, where the environment of Python has parts elsewhere. */
 const reads = (process.env.INFER_REAL_COMFYUI_READ ?? '').split(':').filter(Boolean)
-const workflows = join(import.meta.dirname, 'comfyui')
+const graphs = join(import.meta.dirname, 'comfyui')
 
 describe.skipIf(folder === '')('ComfyUI', () => {
   let app: TestApp
@@ -22,17 +22,17 @@ describe.skipIf(folder === '')('ComfyUI', () => {
       .png()
       .toBuffer()
     const extra = join(nodes, 'extra.yaml')
-    writeFileSync(extra, `test:\n  base_path: ${workflows}\n  custom_nodes: .\n`)
+    writeFileSync(extra, `test:\n  base_path: ${graphs}\n  custom_nodes: .\n`)
     const model = (name: string, inputs: object, more: object = {}) => ({
       id: name,
       engine: 'comfyui',
       command: [python, join(folder, 'main.py')],
       args: ['--extra-model-paths-config', extra],
       env: { OMP_NUM_THREADS: '2' },
-      sandbox_read: [workflows, nodes, ...reads],
+      sandbox_read: [graphs, nodes, ...reads],
       devices: 'cpu',
       memory: '2GiB',
-      source: join(workflows, `${name}.json`),
+      source: join(graphs, `${name}.json`),
       tasks: [`slug/${name}`],
       comfyui: { inputs },
       ...more,

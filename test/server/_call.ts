@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
-import type { Call } from '../../server/call.ts'
-import { openStreams } from '../../server/std/streams.ts'
+import type { Call } from '../../server/http/request/call.ts'
+import { openStreams } from '../../server/http/streams/streams.ts'
 
 /** A call whose response keeps everything written to it. */
 export function openCall() {

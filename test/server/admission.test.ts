@@ -158,7 +158,7 @@ const beginNothing = [
   'POST /slug/requests/:id/cancel',
   'PUT /slug/requests/:id/cancel',
   'POST /slug/requests/batch',
-  // Its lines are admitted one by one when their turn comes: test/server/std/batches.test.ts.
+  // Its lines are admitted one by one when their turn comes: test/server/surfaces/openai/batches.test.ts.
   'POST /std/v1/batches',
   // The cancel of fal's API.
   'PUT /fal/queue/**:path',

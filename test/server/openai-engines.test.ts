@@ -8,7 +8,7 @@ import sharp from 'sharp'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../_app.ts'
 import { hasFfmpeg } from '../_ffmpeg.ts'
-import { ask, type Json, small } from './slug/_painter.ts'
+import { ask, type Json, small } from './surfaces/slug/_painter.ts'
 
 /**
  * Images and videos of servers with OpenAI's routes, as callers see them, through the whole product. The fake server behaves

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
-import { toneModel } from './std/_speech.ts'
+import { toneModel } from './surfaces/openai/_speech.ts'
 
 /** Answers have the shapes of OpenAI's published description, of which the fixture is a part. */
 const description = JSON.parse(

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { versionOf } from '../../server/replicate/target.ts'
+import { versionOf } from '../../server/surfaces/replicate/target.ts'
 import { startApp, type TestApp } from '../_app.ts'
 import { testWithFfmpeg } from '../_ffmpeg.ts'
 import { exampleOf, examplesPath, formOf, openExampleRun, storedExamples } from './_example-run.ts'
@@ -21,10 +21,10 @@ const unsent: Record<string, string> = {
   'POST /ollama/api/create': 'as for push',
   'POST /ollama/api/copy': 'as for push',
   'DELETE /ollama/api/delete': 'as for push',
-  'GET /api/system/doctor': 'takes seconds; test/server/api/system-inspection.test.ts runs the checks',
+  'GET /api/system/doctor': 'takes seconds; test/server/surfaces/native/system-inspection.test.ts runs the checks',
   'POST /std/v1/videos/{id}/remix': 'as for push',
   'POST /api/models':
-    'downloads a model; test/server/api/model-administration.test.ts does so from a stand-in for the hub',
+    'downloads a model; test/server/surfaces/native/model-administration.test.ts does so from a stand-in for the hub',
   'DELETE /api/model-downloads/{id}': 'as for POST /api/models',
   'DELETE /api/models/{id}': 'as for POST /api/models',
   'POST /api/session': 'sets the cookie of a page; test/server/console/session.test.ts does so',

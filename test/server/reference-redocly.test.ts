@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { openapi } from '../../server/openapi.ts'
+import { openapi } from '../../server/docs/openapi.ts'
 import { routeTable } from '../../server/routes.ts'
 import { storedExamples } from './_example-run.ts'
 

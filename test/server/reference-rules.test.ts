@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { failures } from '../../core/failure.ts'
-import { openapi } from '../../server/openapi.ts'
+import { openapi } from '../../server/docs/openapi.ts'
 import { routeTable } from '../../server/routes.ts'
 import { compiler, type Description, operationsOf, resolved, type Schema } from './_reference.ts'
 

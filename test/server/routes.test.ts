@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { route } from '../../server/route.ts'
+import { route } from '../../server/http/request/route.ts'
 import { routeTable } from '../../server/routes.ts'
 
 const routes = routeTable()

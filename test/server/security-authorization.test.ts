@@ -6,7 +6,7 @@ import { mintSecret, parseSecret } from '../../core/accounts/secret.ts'
 import { Failure } from '../../core/failure.ts'
 import { openLog } from '../../core/log.ts'
 import type { Store } from '../../core/store/store.ts'
-import { credentialOf } from '../../server/auth.ts'
+import { credentialOf } from '../../server/http/access/auth.ts'
 import { startApp, type TestApp } from '../_app.ts'
 
 /** T-SEC-3: no Authorization header but that of a token is accepted, answered by an internal error, or costs a query. */

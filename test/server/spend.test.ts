@@ -6,7 +6,7 @@ import { organizationEventSchemas } from '../../server/docs/organization-event-s
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
 import { makeOrganization } from './_organization.ts'
 import { openReader } from './_sse.ts'
-import { toneModel } from './std/_speech.ts'
+import { toneModel } from './surfaces/openai/_speech.ts'
 
 /** What requests use and cost, and the limits of organizations and tokens. */
 let app: TestApp

@@ -1,7 +1,7 @@
 import sharp from 'sharp'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
-import { ask, painters, until } from '../server/slug/_painter.ts'
+import { ask, painters, until } from '../server/surfaces/slug/_painter.ts'
 
 /** Section 2.7 of the specification, sentence by sentence. */
 

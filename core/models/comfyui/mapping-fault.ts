@@ -1,62 +1,55 @@
 import { nearest } from '../../nearest.ts'
+import { isSlugTask, mediaFor, type Task } from '../../schemas/task.ts'
 import type { Model } from '../model.ts'
-import { isFurtherImage, type Target, targetsOf, targetText, workflowInputs } from './settings.ts'
-import { isLink, nodeText, type Workflow } from './workflow.ts'
+import { type Graph, isLink, nodeText } from './graph.ts'
+import { graphInputs, isFurtherImage, type Target, targetsOf, targetText } from './settings.ts'
 
-/** Parameters that a workflow must take for a task, because every request has them and the result depends on them. */
-const required: Partial<Record<Model['tasks'][number], readonly string[]>> = {
-  'slug/text-to-image': ['prompt'],
-  'slug/image-to-image': ['image'],
-  'slug/inpainting': ['image', 'mask'],
-  'slug/text-to-video': ['prompt'],
-  'slug/image-to-video': ['image'],
-  'slug/speech-to-video': ['image', 'audio'],
-  'slug/video-interpolation': ['video'],
-}
+/** Returns the parameters that a graph must take for a task, because every request has them. */
+const required = (task: Task): readonly string[] =>
+  !isSlugTask(task) ? [] : mediaFor(task).length > 0 ? mediaFor(task) : ['prompt']
 
-/** Returns why the mapping of a model does not fit its workflow, as a sentence; undefined if it fits. */
+/** Returns why the mapping of a model does not fit its graph, as a sentence; undefined if it fits. */
 export function mappingFault(
-  workflow: Workflow,
+  graph: Graph,
   { comfyui, tasks, extra_params }: Pick<Model, 'comfyui' | 'tasks' | 'extra_params'>,
 ): string | undefined {
   if (!comfyui) return undefined
   for (const name of Object.keys(comfyui.inputs)) {
-    const known = (workflowInputs as readonly string[]).includes(name) || extra_params.includes(name)
+    const known = (graphInputs as readonly string[]).includes(name) || extra_params.includes(name)
     if (!known && !isFurtherImage(name)) {
-      const near = nearest(name, [...workflowInputs, ...extra_params])
+      const near = nearest(name, [...graphInputs, ...extra_params])
       return `'comfyui.inputs' names the parameter '${name}', which does not exist.${near ? ` Did you mean '${near}'?` : ''} A parameter of your own must be listed in 'extra_params'.`
     }
     for (const target of targetsOf(comfyui, name)) {
-      const fault = targetFault(workflow, target)
+      const fault = targetFault(graph, target)
       if (fault) return `'comfyui.inputs.${name}' is '${targetText(target)}', but ${fault}`
     }
   }
-  const missing = comfyui.outputs?.find(id => !Object.hasOwn(workflow, id))
+  const missing = comfyui.outputs?.find(id => !Object.hasOwn(graph, id))
   if (missing !== undefined)
-    return `'comfyui.outputs' names the node '${missing}', which the workflow does not have. Nodes that save files: ${list(savingNodes(workflow))}.`
+    return `'comfyui.outputs' names the node '${missing}', which the graph does not have. Nodes that save files: ${list(savingNodes(graph))}.`
   for (const task of tasks)
-    for (const name of required[task] ?? [])
+    for (const name of required(task))
       if (!Object.hasOwn(comfyui.inputs, name))
         return `the task '${task}' needs '${name}' in 'comfyui.inputs': name the input of the node that takes it.`
   return undefined
 }
 
-function targetFault(workflow: Workflow, { node, input }: Target): string | undefined {
-  const found = Object.hasOwn(workflow, node) ? workflow[node]! : undefined
-  if (!found) return `the workflow has no node '${node}'. Its nodes: ${list(nodesOf(workflow))}.`
+function targetFault(graph: Graph, { node, input }: Target): string | undefined {
+  const found = Object.hasOwn(graph, node) ? graph[node]! : undefined
+  if (!found) return `the graph has no node '${node}'. Its nodes: ${list(nodesOf(graph))}.`
   if (!Object.hasOwn(found.inputs, input))
     return `${nodeText(node, found)} has no input '${input}'. Its inputs: ${list(Object.keys(found.inputs))}.`
   const value = found.inputs[input]
   if (!isLink(value)) return undefined
-  const from = workflow[value[0]]
+  const from = graph[value[0]]
   return `that input is linked to ${from ? nodeText(value[0], from) : `node '${value[0]}'`}. Name an input of that node.`
 }
 
-const nodesOf = (workflow: Workflow): string[] =>
-  Object.entries(workflow).map(([id, { class_type }]) => `${id} (${class_type})`)
+const nodesOf = (graph: Graph): string[] => Object.entries(graph).map(([id, { class_type }]) => `${id} (${class_type})`)
 
-const savingNodes = (workflow: Workflow): string[] =>
-  Object.entries(workflow).flatMap(([id, { class_type, inputs }]) =>
+const savingNodes = (graph: Graph): string[] =>
+  Object.entries(graph).flatMap(([id, { class_type, inputs }]) =>
     'filename_prefix' in inputs ? `${id} (${class_type})` : [],
   )
 

@@ -1,8 +1,8 @@
-import type { Task } from '../../schemas/task.ts'
+import { generationTaskOf, type InputMedium, type Task } from '../../schemas/task.ts'
+import { type Graph, isLink } from './graph.ts'
 import { type Target, targetText } from './settings.ts'
-import { isLink, type Workflow } from './workflow.ts'
 
-/** A mapping that is proposed for a workflow. */
+/** A mapping that is proposed for a graph. */
 export interface MappingProposal {
   task: Task
   inputs: Record<string, string | string[]>
@@ -17,9 +17,9 @@ const maxDepth = 20
 const textInputs = ['text', 'text_g', 'text_l', 't5xxl', 'clip_l', 'prompt', 'value', 'string']
 const videoSaver = /video|webm|webp.*anim|vhs_videocombine/i
 
-/** Proposes how requests are written into a workflow, by the usual nodes and the names of their inputs. Pure. */
-export function proposeMapping(workflow: Workflow): MappingProposal {
-  const nodes = Object.entries(workflow)
+/** Proposes how requests are written into a graph, by the usual nodes and the names of their inputs. Pure. */
+export function proposeMapping(graph: Graph): MappingProposal {
+  const nodes = Object.entries(graph)
   const literals = (names: readonly string[], type: 'number' | 'string', of = /./): Target[] =>
     nodes.flatMap(([node, { class_type, inputs }]) =>
       of.test(class_type)
@@ -29,24 +29,24 @@ export function proposeMapping(workflow: Workflow): MappingProposal {
 
   /** The value of a linked input is set in another node. */
   function literalBehind(node: string, input: string, type: 'number' | 'string'): Target[] {
-    const value = workflow[node]?.inputs[input]
-    const from = isLink(value) ? workflow[value[0]] : undefined
+    const value = graph[node]?.inputs[input]
+    const from = isLink(value) ? graph[value[0]] : undefined
     const name = from && [input, 'value', 'int', 'float', 'seed'].find(one => typeof from.inputs[one] === type)
     return name === undefined ? [] : [{ node: (value as [string, number])[0], input: name }]
   }
 
   /** Follows links upstream until a node with a text of its own. */
   function textsBehind(node: string, input: string): Target[] {
-    let level = [workflow[node]?.inputs[input]]
+    let level = [graph[node]?.inputs[input]]
     for (let depth = 0; depth < maxDepth && level.length > 0; depth++) {
-      const ids = level.flatMap(value => (isLink(value) && workflow[value[0]] ? [value[0]] : []))
+      const ids = level.flatMap(value => (isLink(value) && graph[value[0]] ? [value[0]] : []))
       const found = ids.flatMap(id =>
-        textInputs.flatMap(name => (typeof workflow[id]!.inputs[name] === 'string' ? [{ node: id, input: name }] : [])),
+        textInputs.flatMap(name => (typeof graph[id]!.inputs[name] === 'string' ? [{ node: id, input: name }] : [])),
       )
       if (found.length > 0) return found
       // Nodes with both conditionings pass on each at its own output.
       level = ids.flatMap(id => {
-        const { inputs } = workflow[id]!
+        const { inputs } = graph[id]!
         return isLink(inputs[input]) ? [inputs[input]] : Object.values(inputs)
       })
     }
@@ -69,10 +69,12 @@ export function proposeMapping(workflow: Workflow): MappingProposal {
   const isMasked = !isVideo && images.length > 0 && mask.length > 0
   const isInterpolated = isVideo && video.length > 0
   const speaks = isVideo && !isInterpolated && images.length > 0 && audio.length > 0
-  const videoTask = isInterpolated ? 'video-interpolation' : speaks ? 'speech-to-video' : undefined
-  const imageTask = isMasked ? 'inpainting' : undefined
-  const plain = `${images.length > 0 ? 'image' : 'text'}-to-${isVideo ? 'video' : 'image'}` as const
-  const task = `slug/${videoTask ?? imageTask ?? plain}` as const
+  const media: InputMedium[] = isInterpolated
+    ? ['video']
+    : images.length === 0
+      ? []
+      : ['image', ...(isMasked ? (['mask'] as const) : speaks ? (['audio'] as const) : [])]
+  const task = generationTaskOf(isVideo ? 'video' : 'image', media)
 
   const positive = [conditioning('positive'), conditioning('conditioning'), loaded(/TextEncode/i, textInputs)].find(
     found => found.length > 0,
@@ -119,10 +121,10 @@ function write(targets: readonly Target[]): string | string[] {
   return texts.length === 1 ? texts[0]! : texts
 }
 
-/** Returns the model files that the nodes of a workflow name, such as `sd_xl_base_1.0.safetensors`. */
-export const modelFilesIn = (workflow: Workflow): string[] => [
+/** Returns the model files that the nodes of a graph name, such as `sd_xl_base_1.0.safetensors`. */
+export const modelFilesIn = (graph: Graph): string[] => [
   ...new Set(
-    Object.values(workflow)
+    Object.values(graph)
       .flatMap(({ inputs }) => Object.values(inputs))
       .filter(
         (value): value is string => typeof value === 'string' && /\.(safetensors|ckpt|pth?|sft|gguf)$/i.test(value),

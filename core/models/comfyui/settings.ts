@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { tasksBy } from '../../schemas/task.ts'
 
-/** Inputs of a job that can be written into a workflow. Further images of an edit are `image_2` to `image_16`. */
-export const workflowInputs = [
+/** Inputs of a job that can be written into a graph. Further images of an edit are `image_2` to `image_16`. */
+export const graphInputs = [
   'prompt',
   'negative_prompt',
   'seed',
@@ -18,30 +19,30 @@ export const workflowInputs = [
   'video',
   'audio',
 ] as const
-export type WorkflowInput = (typeof workflowInputs)[number]
+export type GraphInput = (typeof graphInputs)[number]
 
 const targetPattern = /^([^.\s]+)\.inputs\.(\S+)$/
-const Target = z.string().regex(targetPattern, 'Write <node>.inputs.<input> as in the workflow, such as 3.inputs.seed.')
+const Target = z.string().regex(targetPattern, 'Write <node>.inputs.<input> as in the graph, such as 3.inputs.seed.')
 
 /** The other keys of the model in each example. */
-const workflow = {
+const graph = {
   id: 'flux-dev',
   engine: 'comfyui',
   command: ['/opt/ComfyUI/venv/bin/python', '/opt/ComfyUI/main.py'],
   source: '/srv/workflows/flux-dev.json',
-  tasks: ['slug/text-to-image'],
+  tasks: tasksBy('create-image'),
 }
 
-/** The `comfyui` key of a model: how requests become the inputs of a ComfyUI workflow. */
+/** The `comfyui` key of a model: how requests become the inputs of a ComfyUI graph. */
 export const ComfyuiSettings = z
   .strictObject({
     inputs: z
       .record(z.string(), z.union([Target, z.array(Target).min(1).max(32)]))
       .default({})
       .meta({
-        description: `Input of a node for each parameter of requests, as \`<node>.inputs.<input>\` of the workflow, or a list of inputs that get the same value. Parameters: ${workflowInputs.join(', ')}, \`image_2\` to \`image_16\`, and those in \`extra_params\`. A request that sets a parameter which is not listed is refused; for a parameter that it does not set, the workflow keeps its own value.`,
+        description: `Input of a node for each parameter of requests, as \`<node>.inputs.<input>\` of the graph, or a list of inputs that get the same value. Parameters: ${graphInputs.join(', ')}, \`image_2\` to \`image_16\`, and those in \`extra_params\`. A request that sets a parameter which is not listed is refused; for a parameter that it does not set, the graph keeps its own value.`,
         example: { prompt: '6.inputs.text', seed: '3.inputs.seed' },
-        with: workflow,
+        with: graph,
       }),
     outputs: z
       .array(z.string().min(1))
@@ -51,16 +52,16 @@ export const ComfyuiSettings = z
       .meta({
         description: 'Nodes whose files are the result, in this order.',
         example: ['9'],
-        with: workflow,
+        with: graph,
         absent: 'every node that saves files',
       }),
   })
   .optional()
   .meta({
     description:
-      'How requests are written into a ComfyUI workflow: `source` is the workflow in API format. For the engine comfyui, and for custom and remote where the server is a ComfyUI.',
+      'How requests are written into a ComfyUI graph: `source` is the graph in API format. For the engine comfyui, and for custom and remote where the server is a ComfyUI.',
     example: { inputs: { prompt: '6.inputs.text', seed: '3.inputs.seed' }, outputs: ['9'] },
-    with: workflow,
+    with: graph,
     absent: 'none; required for comfyui',
   })
 export type ComfyuiSettings = NonNullable<z.output<typeof ComfyuiSettings>>

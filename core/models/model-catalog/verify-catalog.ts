@@ -1,4 +1,5 @@
 import { Failure } from '../../failure.ts'
+import { engineFacts } from '../engine-facts.ts'
 import { chooseFiles, type HubFile } from '../hub/choose.ts'
 import { firstRequest } from '../hub/first-request.ts'
 import { listRepository } from '../hub/listing.ts'
@@ -114,7 +115,11 @@ function compare(
     else if (gated === null && found.gated) added.push('is gated')
     if (projector && !found.files.some(({ path }) => path === projector.file)) missing.push(`no file ${projector.file}`)
     if (engine === null) continue
-    const files = filesFor(repository, found.files, engine === 'vllm' ? null : (file ?? quantization))
+    const files = filesFor(
+      repository,
+      found.files,
+      engineFacts(engine).reads === 'repository' ? null : (file ?? quantization),
+    )
     if (files === null) {
       missing.push(`no file ${file ?? quantization ?? 'that vLLM loads'}`)
       continue

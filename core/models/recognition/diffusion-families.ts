@@ -1,4 +1,4 @@
-import type { Task } from '../../schemas/task.ts'
+import { type Task, tasksBy } from '../../schemas/task.ts'
 import type { GenerationDefaults } from '../generation-defaults.ts'
 
 /** What the publisher of a family recommends. Steps and guidance may be beyond the bounds of requests. */
@@ -24,9 +24,9 @@ export interface DiffusionFamily {
   companions?: readonly CompanionFile[]
 }
 
-const images: readonly Task[] = ['slug/text-to-image', 'slug/image-to-image', 'slug/inpainting']
-const drawings: readonly Task[] = ['slug/text-to-image', 'slug/image-to-image']
-const videos: readonly Task[] = ['slug/text-to-video', 'slug/image-to-video']
+const images = tasksBy('create-image', 'edit-image', 'inpaint')
+const drawings = tasksBy('create-image', 'edit-image')
+const videos = tasksBy('create-video', 'animate-image')
 
 const file = (option: string, is: string, names: RegExp): CompanionFile => ({ option, is, names })
 const vae = (is: string, names: RegExp) => file('--vae', is, names)
@@ -71,13 +71,13 @@ export const diffusionFamilies = {
   flux: { title: 'FLUX.1', tasks: drawings, defaults: square(28, 3.5), companions: [fluxVae, clipL, t5] },
   'flux-fill': {
     title: 'FLUX.1 Fill',
-    tasks: ['slug/inpainting'],
+    tasks: tasksBy('inpaint'),
     defaults: square(50, 30),
     companions: [fluxVae, clipL, t5],
   },
   'flux-kontext': {
     title: 'FLUX.1 Kontext',
-    tasks: ['slug/image-to-image'],
+    tasks: tasksBy('edit-image'),
     defaults: square(28, 3.5),
     companions: [fluxVae, clipL, t5],
   },
@@ -99,7 +99,7 @@ export const diffusionFamilies = {
   },
   'qwen-image-edit': {
     title: 'Qwen-Image-Edit',
-    tasks: ['slug/image-to-image'],
+    tasks: tasksBy('edit-image'),
     defaults: square(50, 4),
     companions: [vae('the VAE of Qwen-Image', /qwen.*vae/), qwenVl],
   },
@@ -109,26 +109,26 @@ export const diffusionFamilies = {
     defaults: square(50, 5),
     companions: [fluxVae, llm('Qwen3-4B', /qwen[-_.]?3[-_.]?4b/)],
   },
-  lumina2: { title: 'Lumina 2', tasks: ['slug/text-to-image'], defaults: square(30, 4) },
-  hidream: { title: 'HiDream-I1', tasks: ['slug/text-to-image'], defaults: square(50, 5) },
-  aura: { title: 'AuraFlow', tasks: ['slug/text-to-image'], defaults: square(50, 3.5) },
-  pixart: { title: 'PixArt', tasks: ['slug/text-to-image'], defaults: square(20, 4.5) },
-  sana: { title: 'Sana', tasks: ['slug/text-to-image'], defaults: square(20, 4.5) },
+  lumina2: { title: 'Lumina 2', tasks: tasksBy('create-image'), defaults: square(30, 4) },
+  hidream: { title: 'HiDream-I1', tasks: tasksBy('create-image'), defaults: square(50, 5) },
+  aura: { title: 'AuraFlow', tasks: tasksBy('create-image'), defaults: square(50, 3.5) },
+  pixart: { title: 'PixArt', tasks: tasksBy('create-image'), defaults: square(20, 4.5) },
+  sana: { title: 'Sana', tasks: tasksBy('create-image'), defaults: square(20, 4.5) },
   wan: {
     title: 'Wan',
-    tasks: ['slug/text-to-video'],
+    tasks: tasksBy('create-video'),
     defaults: wanDefaults,
     companions: [wanVae, umt5],
   },
   'wan-i2v': {
     title: 'Wan image-to-video',
-    tasks: ['slug/image-to-video'],
+    tasks: tasksBy('animate-image'),
     defaults: wanDefaults,
     companions: [wanVae, umt5],
   },
   'wan2.1-i2v': {
     title: 'Wan 2.1 image-to-video',
-    tasks: ['slug/image-to-video'],
+    tasks: tasksBy('animate-image'),
     defaults: wanDefaults,
     companions: [wanVae, umt5, clipVision],
   },
@@ -156,7 +156,7 @@ export const diffusionFamilies = {
   },
   hunyuan: {
     title: 'HunyuanVideo',
-    tasks: ['slug/text-to-video'],
+    tasks: tasksBy('create-video'),
     defaults: { num_inference_steps: 50, guidance_scale: 6, width: 1280, height: 720, num_frames: 121, fps: 24 },
     companions: [
       vae('the VAE of HunyuanVideo', /hunyuan.*vae/),
@@ -166,22 +166,22 @@ export const diffusionFamilies = {
   },
   cogvideo: {
     title: 'CogVideoX',
-    tasks: ['slug/text-to-video'],
+    tasks: tasksBy('create-video'),
     defaults: { num_inference_steps: 50, guidance_scale: 6, width: 720, height: 480, num_frames: 49, fps: 8 },
   },
   mochi: {
     title: 'Mochi',
-    tasks: ['slug/text-to-video'],
+    tasks: tasksBy('create-video'),
     defaults: { num_inference_steps: 64, guidance_scale: 4.5, width: 848, height: 480, num_frames: 19, fps: 30 },
   },
   cosmos: {
     title: 'Cosmos',
-    tasks: ['slug/text-to-video'],
+    tasks: tasksBy('create-video'),
     defaults: { num_inference_steps: 36, guidance_scale: 7, width: 1280, height: 704, num_frames: 121, fps: 30 },
   },
   svd: {
     title: 'Stable Video Diffusion',
-    tasks: ['slug/image-to-video'],
+    tasks: tasksBy('animate-image'),
     defaults: { num_inference_steps: 25, guidance_scale: 3, width: 1024, height: 576, num_frames: 25, fps: 7 },
   },
 } as const satisfies Record<string, DiffusionFamily>

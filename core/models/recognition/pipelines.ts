@@ -1,4 +1,4 @@
-import type { Task } from '../../schemas/task.ts'
+import { type Operation, type Task, tasksBy } from '../../schemas/task.ts'
 import { type DiffusionFamilyName, familyOf } from './diffusion-families.ts'
 import type { Recognition, SuggestedEngine } from './recognition.ts'
 
@@ -9,26 +9,25 @@ interface Pipeline {
   inputImages?: number
 }
 
-const images: readonly Task[] = ['slug/text-to-image', 'slug/image-to-image']
-const toVideo: readonly Task[] = ['slug/text-to-video']
-const fromImage: readonly Task[] = ['slug/image-to-video']
+const images = tasksBy('create-image', 'edit-image', 'inpaint')
+const fromImage = tasksBy('animate-image')
 
 /** The pipelines of diffusers 0.40 by `_class_name` of model_index.json. */
 const pipelines: Readonly<Record<string, Pipeline>> = {
   StableDiffusionPipeline: { family: 'sd1' },
-  StableDiffusionImg2ImgPipeline: { family: 'sd1', tasks: ['slug/image-to-image'] },
-  StableDiffusionInpaintPipeline: { family: 'sd1', tasks: ['slug/inpainting'] },
+  StableDiffusionImg2ImgPipeline: { family: 'sd1', tasks: tasksBy('edit-image') },
+  StableDiffusionInpaintPipeline: { family: 'sd1', tasks: tasksBy('inpaint') },
   StableDiffusionXLPipeline: { family: 'sdxl' },
-  StableDiffusionXLImg2ImgPipeline: { family: 'sdxl', tasks: ['slug/image-to-image'] },
-  StableDiffusionXLInpaintPipeline: { family: 'sdxl', tasks: ['slug/inpainting'] },
+  StableDiffusionXLImg2ImgPipeline: { family: 'sdxl', tasks: tasksBy('edit-image') },
+  StableDiffusionXLInpaintPipeline: { family: 'sdxl', tasks: tasksBy('inpaint') },
   StableDiffusion3Pipeline: { family: 'sd3' },
-  FluxPipeline: { family: 'flux', tasks: [...images, 'slug/inpainting'] },
+  FluxPipeline: { family: 'flux', tasks: images },
   FluxFillPipeline: { family: 'flux-fill' },
   FluxKontextPipeline: { family: 'flux-kontext' },
   Flux2Pipeline: { family: 'flux2' },
   Flux2KleinPipeline: { family: 'flux2' },
   ChromaPipeline: { family: 'chroma' },
-  QwenImagePipeline: { family: 'qwen-image', tasks: [...images, 'slug/inpainting'] },
+  QwenImagePipeline: { family: 'qwen-image', tasks: images },
   QwenImageEditPipeline: { family: 'qwen-image-edit' },
   QwenImageEditPlusPipeline: { family: 'qwen-image-edit', inputImages: 3 },
   ZImagePipeline: { family: 'z-image' },
@@ -96,18 +95,18 @@ export function recognisePipeline(index: unknown): Recognition | null {
 }
 
 function unknownPipeline(name: string): Recognition {
-  const task: Task = /ImageToVideo|Img2Vid|I2V/.test(name)
-    ? 'slug/image-to-video'
+  const operation: Operation = /ImageToVideo|Img2Vid|I2V/.test(name)
+    ? 'animate-image'
     : /Video|Wan|LTX|Movie|Animate|World/.test(name)
-      ? toVideo[0]!
+      ? 'create-video'
       : /Inpaint|Fill/.test(name)
-        ? 'slug/inpainting'
+        ? 'inpaint'
         : /Img2Img|Edit|Kontext|Pix2Pix/.test(name)
-          ? 'slug/image-to-image'
-          : 'slug/text-to-image'
+          ? 'edit-image'
+          : 'create-image'
   return {
     is: `a diffusers pipeline (${name})`,
-    tasks: [task],
+    tasks: tasksBy(operation),
     because: `guessed from the name ${name}; --task sets others`,
     engines: ['python'],
   }

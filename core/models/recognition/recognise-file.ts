@@ -1,4 +1,5 @@
 import { Failure } from '../../failure.ts'
+import { tasksBy } from '../../schemas/task.ts'
 import type { CompanionFile, DiffusionFamily } from './diffusion-families.ts'
 import { familyOf } from './diffusion-families.ts'
 import { type DiffusionFile, diffusionFileOf, familyByName } from './diffusion-tensors.ts'
@@ -46,14 +47,14 @@ export function recogniseDiffusion(path: string, file: DiffusionFile): Recogniti
   if (!family.companions)
     throw new Failure(
       'invalid_value',
-      `'${path}' is ${family.title}, which sd-server does not run from one file. Add its folder of diffusers, or a ComfyUI workflow that loads it: infer model add comfyui:workflow.json`,
+      `'${path}' is ${family.title}, which sd-server does not run from one file. Add its folder of diffusers, or a ComfyUI graph that loads it: infer model add comfyui:workflow.json`,
     )
   const companions = family.companions.filter(
     ({ option }) => !(option === '--vae' ? file.hasVae : file.hasTextEncoder && isTextEncoder(option)),
   )
   return {
     is: `${family.title}${companions.length === 0 ? ', complete in one file' : ', the diffusion model in one file'}`,
-    tasks: file.isInpainting ? ['slug/inpainting'] : family.tasks,
+    tasks: file.isInpainting ? tasksBy('inpaint') : family.tasks,
     because: file.isInpainting ? 'its first layer takes a mask' : `its tensors are those of ${family.title}`,
     engines: ['sd-server'],
     defaults: family.defaults,

@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { Task } from '../../schemas/task.ts'
+import { type Operation, operationOf, tasksBy } from '../../schemas/task.ts'
 import { purposeOfFolder } from '../propose.ts'
 import { loraAdvice } from './lora.ts'
 import { recognisePipeline } from './pipelines.ts'
@@ -32,16 +32,13 @@ const unsupported: Readonly<Record<string, string>> = {
   bark: 'speech of the Bark kind',
 }
 
-/** Engines of models of transformers that do not generate text, by their first task. */
-const enginesOf: Partial<Record<Task, readonly SuggestedEngine[]>> = {
-  'std/embeddings': ['tei', 'vllm', 'infinity', 'sglang', 'python'],
-  'std/rerank': ['tei', 'vllm', 'infinity', 'python'],
+/** Engines of models of transformers that do not generate text, by what they do first. */
+const enginesOf: Partial<Record<Operation, readonly SuggestedEngine[]>> = {
+  embed: ['tei', 'vllm', 'infinity', 'sglang', 'python'],
+  rerank: ['tei', 'vllm', 'infinity', 'python'],
 }
 
-/** One process of the Python worker embeds or ranks, and computes no scores from vectors. */
-const onPython: Partial<Record<Task, readonly Task[]>> = { 'std/embeddings': ['std/embeddings'] }
-
-const transcription: readonly Task[] = ['std/audio-transcription', 'std/audio-translation']
+const transcription = tasksBy('transcribe', 'translate')
 
 /**
  * Returns what the model of a folder is: a pipeline of diffusers, a model of transformers, Whisper for CTranslate2, or a
@@ -91,7 +88,7 @@ export function recogniseVoiceFile(name: string): Recognition {
 }
 
 function recogniseVoice(files: readonly string[], json: FolderFacts['json']): Recognition | null {
-  const speech = { tasks: ['std/audio-speech'] as const, because: 'it is a voice' }
+  const speech = { tasks: tasksBy('synthesize'), because: 'it is a voice' }
   const isOnnx = files.some(path => /(^|\/)kokoro[^/]*\.onnx$/i.test(path))
   const isKokoro = isOnnx || files.some(path => /(^|\/)kokoro[^/]*\.pth$/i.test(path))
   if (isKokoro || objectOf(json.get('config.json')).istftnet !== undefined)
@@ -126,17 +123,19 @@ function recogniseTransformers(wrong: (what: string) => Failure, { files }: Fold
   if (kind !== undefined) throw wrong(`is a model for ${kind} (${type}), for which infer has no engine.`)
   if (files.includes('model.bin'))
     throw wrong('is a model for CTranslate2 that is not Whisper, for which infer has no engine.')
-  const speech = { tasks: ['std/audio-speech'] as const, because: 'it is a text-to-speech model' }
+  const speech = { tasks: tasksBy('synthesize'), because: 'it is a text-to-speech model' }
   if (type.startsWith('parler_tts')) return { ...speech, is: 'Parler-TTS', engines: ['python'] }
   if (/tts/.test(type)) return { ...speech, is: `a text-to-speech model (${type})`, engines: ['vllm-omni', 'vllm'] }
   const { tasks, because } = purposeOfFolder(config, { pools: files.includes('modules.json') })
+  const first = operationOf(tasks[0]!)
   const length = config.max_position_embeddings
   return {
     is: `a model of transformers${type === '' ? '' : ` (${type})`}${'vision_config' in config ? ' that also reads images' : ''}`,
     tasks,
     because,
-    engines: enginesOf[tasks[0]!] ?? ['vllm', 'sglang', 'python'],
-    tasksOn: { python: onPython[tasks[0]!] ?? tasks },
+    engines: enginesOf[first] ?? ['vllm', 'sglang', 'python'],
+    // One process of the Python worker embeds or ranks, and computes no scores from vectors.
+    tasksOn: { python: first === 'embed' ? tasks.slice(0, 1) : tasks },
     contextLength: typeof length === 'number' ? length : null,
   }
 }

@@ -1,4 +1,5 @@
 import { Failure } from '../../failure.ts'
+import { tasksBy } from '../../schemas/task.ts'
 import type { GgufHeader } from '../gguf-header.ts'
 import { recogniseDiffusion } from './recognise-file.ts'
 import type { Recognition } from './recognition.ts'
@@ -16,7 +17,7 @@ export function recogniseGguf(path: string, { architecture, diffusion, kind }: G
   if (architecture === 'whisper')
     return {
       is: 'Whisper, GGUF',
-      tasks: ['std/audio-transcription', 'std/audio-translation'],
+      tasks: tasksBy('transcribe', 'translate'),
       because: 'Whisper transcribes and translates',
       engines: ['whisper-server'],
     }

@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Log, openLog } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
 import type { Store } from '../store.ts'
-import { assemble } from './assemble.ts'
 import { openDatabase } from './database.ts'
 import { type InstanceLock, pathsIn, prepareDirectory, takeInstanceLock } from './directory.ts'
+import { openMethods } from './methods.ts'
 import { currentVersion, versionOf } from './migrations.ts'
 import { openReader, type Reader } from './reader.ts'
 import { openResults } from './results.ts'
@@ -47,7 +47,7 @@ export async function openAdminStore(dataDir: string, log: Log = openLog('warn')
   const open = opened.move()
   // The server, or the next one, erases the results of the jobs that this command removes.
   const results = openResults({ folder, onFull: () => {} })
-  return assemble({ writer, reader, usage, results, database, close: () => open.disposeAsync() })
+  return openMethods({ writer, reader, usage, results, database, close: () => open.disposeAsync() })
 }
 
 /** The instance lock, held while creating or migrating; undefined if there is nothing to do. */

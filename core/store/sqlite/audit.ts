@@ -1,4 +1,5 @@
-import type { Actor, AuditEntry, AuditFilter, AuditRecord, AuditTarget } from '../store.ts'
+import type { Statements } from '../method-table.ts'
+import type { Actor, AuditEntry, AuditRecord, AuditTarget } from '../store.ts'
 import type { Connection } from './database.ts'
 
 /** How many entries a filtered page scans before it returns a cursor. */
@@ -70,7 +71,7 @@ export function auditReads(connection: Connection, scan = auditScan) {
        AND (:targetId IS NULL OR target_id = :targetId) ORDER BY number DESC LIMIT :limit`,
   )
   return {
-    list(organizationId: string, filter: AuditFilter): { records: AuditRecord[]; next: number | null } {
+    'audit.list'(organizationId, filter) {
       const { limit, before = Number.MAX_SAFE_INTEGER, action = null, targetId = null } = filter
       const { since = 0, until = Number.MAX_SAFE_INTEGER } = filter
       const from = floor.get(organizationId, before, scan - 1) ?? null
@@ -87,5 +88,5 @@ export function auditReads(connection: Connection, scan = auditScan) {
       const records = rows.slice(0, limit).map(record)
       return { records, next: rows.length > limit ? records.at(-1)!.number : from }
     },
-  }
+  } satisfies Partial<Statements>
 }

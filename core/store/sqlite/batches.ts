@@ -1,10 +1,12 @@
 import { Failure } from '../../failure.ts'
-import type { BatchFault, BatchFeed, BatchKey, LimitReached, LineError, NewBatch } from '../store.ts'
+import { limitFailure } from '../limits.ts'
+import type { Statements } from '../method-table.ts'
+import type { BatchFeed, BatchKey, BatchLine, BatchRecord } from '../store.ts'
 import { type BatchStateRow, batchStateColumns } from './batch-flow.ts'
 import type { Connection } from './database.ts'
 import { openJobRows } from './job-add.ts'
-import type { WriteContext } from './job-end.ts'
 import { openKeys } from './keys.ts'
+import type { WriteContext } from './write-context.ts'
 
 const endings = new Set(['failed', 'completed', 'expired', 'cancelled'])
 
@@ -57,6 +59,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
        AND line IN (SELECT line FROM batch_lines WHERE batch = :batch ORDER BY line LIMIT :limit)`,
   )
   const withoutLines = connection.prepare('UPDATE batches SET has_lines = 0 WHERE number = ?')
+  const reads = batchReads(connection)
   const keys = openKeys(connection)
   const jobs = openJobRows(connection, context)
 
@@ -70,53 +73,13 @@ export function batchCommands(connection: Connection, context: WriteContext) {
   }
 
   return {
-    /** Null if stored, otherwise the id of the batch that the same key created before. */
-    'batches.create'(batch: NewBatch): string | null {
-      const holder = keys.assign(batch)
-      if (holder !== undefined) return holder
-      const { organizationId, inputFileId } = batch
-      if (inputFile.get(inputFileId, organizationId) === undefined)
-        throw new Failure('not_found', `No such File object: ${inputFileId}`, { param: 'input_file_id' })
-      insert.run(
-        organizationId,
-        batch.id,
-        batch.tokenId,
-        batch.endpoint,
-        inputFileId,
-        batch.completionWindow,
-        batch.outputLifetimeMs,
-        batch.metadata,
-        batch.region,
-        batch.origin,
-        batch.outputFileId,
-        batch.errorFileId,
-        batch.createdAt,
-        batch.expiresAt,
-      )
-      return null
-    },
-
-    'batches.begin'({ total, modelId, at, ...key }: BatchKey & { total: number; modelId: string | null; at: number }) {
-      const row = inState(key, 'validating')
-      if (row) begin.run(total, modelId, at, row.number)
-      return row !== undefined && changed(row)
-    },
-
-    'batches.fail'({ faults, at, ...key }: BatchKey & { faults: readonly BatchFault[]; at: number }): boolean {
-      const row = inState(key, 'validating')
-      if (!row) return false
-      fail.run(JSON.stringify(faults), at, row.number)
-      batches.announce(row.number, at)
-      return true
-    },
-
     /** False: the batch is not in progress, or the lines were fed before. */
-    'batches.feed'({ fed, jobs: added, refused, nextLine, nextOffset, at, ...key }: BatchFeed): boolean | LimitReached {
+    feedBatch({ fed, jobs: added, refused, nextLine, nextOffset, at, ...key }: BatchFeed): boolean | Failure {
       const row = inState(key, 'in_progress')
       if (!row || row.fed !== fed || row.rest_error !== null) return false
       const [first] = added
       const reached = first?.limits && use.forbidsJobs(first.organizationId, first.limits, added.length)
-      if (reached) return reached
+      if (reached) return limitFailure(reached)
       for (const job of added) {
         jobs.add(job, row.number)
         insertLine.run(row.number, job.batch!.line, job.id, 'running', null)
@@ -127,46 +90,198 @@ export function batchCommands(connection: Connection, context: WriteContext) {
       return true
     },
 
-    'batches.refuseRest'({ error, at, ...key }: BatchKey & { error: LineError; at: number }): boolean {
-      const row = inState(key, 'in_progress')
-      if (!row || row.rest_error !== null) return false
-      batches.settle(refuse.get(JSON.stringify(error), row.number)!, at)
-      return true
-    },
+    ...({
+      'batches.create'(batch) {
+        const { organizationId, inputFileId } = batch
+        const holder = keys.assign(batch)
+        if (holder !== undefined) return { batch: reads['batches.find'](organizationId, holder)!, replayed: true }
+        if (inputFile.get(inputFileId, organizationId) === undefined)
+          throw new Failure('not_found', `No such File object: ${inputFileId}`, { param: 'input_file_id' })
+        insert.run(
+          organizationId,
+          batch.id,
+          batch.tokenId,
+          batch.endpoint,
+          inputFileId,
+          batch.completionWindow,
+          batch.outputLifetimeMs,
+          batch.metadata,
+          batch.region,
+          batch.origin,
+          batch.outputFileId,
+          batch.errorFileId,
+          batch.createdAt,
+          batch.expiresAt,
+        )
+        return { batch: reads['batches.find'](organizationId, batch.id)!, replayed: false }
+      },
 
-    /** False: the organization has no such batch. */
-    'batches.cancel'({ at, ...key }: BatchKey & { at: number }): boolean {
-      const row = one.get(key.organizationId, key.id)
-      if (!row || row.status === 'cancelling') return row !== undefined
-      if (row.status === 'validating' || row.status === 'in_progress') {
-        cancel.run(at, row.number)
-        return changed(row)
-      }
-      const state = endings.has(row.status) ? `has already ended: it is ${row.status}` : 'is finalizing'
-      throw new Failure('batch_not_cancellable', `The batch ${row.id} ${state}.`)
-    },
+      'batches.begin'(key, { total, modelId }, at) {
+        const row = inState(key, 'validating')
+        if (row) begin.run(total, modelId, at, row.number)
+        return row !== undefined && changed(row)
+      },
 
-    'batches.expire'({ at, ...key }: BatchKey & { at: number }): boolean {
-      const row = inState(key, 'validating', 'in_progress')
-      if (row) expire.run(at, row.number)
-      return row !== undefined && changed(row)
-    },
+      'batches.fail'(key, faults, at) {
+        const row = inState(key, 'validating')
+        if (!row) return false
+        fail.run(JSON.stringify(faults), at, row.number)
+        batches.announce(row.number, at)
+        return true
+      },
 
-    'batches.finish'({ at, ...key }: BatchKey & { at: number }): boolean {
-      const row = inState(key, 'finalizing', 'cancelling')
-      if (!row || row.fed > row.completed + row.failed) return false
-      finish.run(at, row.number)
-      batches.announce(row.number, at)
-      return true
-    },
+      'batches.refuseRest'(key, error, at) {
+        const row = inState(key, 'in_progress')
+        if (!row || row.rest_error !== null) return false
+        batches.settle(refuse.get(JSON.stringify(error), row.number)!, at)
+        return true
+      },
 
-    /** Deletes lines of one batch that has ended. */
-    'batches.sweep'(limit: number): number {
-      const batch = ofEnded.get()
-      if (batch === undefined) return 0
-      const { changes } = dropLines.run({ batch, limit })
-      if (changes < limit) withoutLines.run(batch)
-      return changes
-    },
+      'batches.cancel'(organizationId, id, at) {
+        const row = one.get(organizationId, id)
+        if (row?.status === 'validating' || row?.status === 'in_progress') {
+          cancel.run(at, row.number)
+          changed(row)
+        } else if (row && row.status !== 'cancelling') {
+          const state = endings.has(row.status) ? `has already ended: it is ${row.status}` : 'is finalizing'
+          throw new Failure('batch_not_cancellable', `The batch ${row.id} ${state}.`)
+        }
+        return reads['batches.find'](organizationId, id)
+      },
+
+      'batches.expire'(key, at) {
+        const row = inState(key, 'validating', 'in_progress')
+        if (row) expire.run(at, row.number)
+        return row !== undefined && changed(row)
+      },
+
+      'batches.finish'(key, at) {
+        const row = inState(key, 'finalizing', 'cancelling')
+        if (!row || row.fed > row.completed + row.failed) return false
+        finish.run(at, row.number)
+        batches.announce(row.number, at)
+        return true
+      },
+
+      /** Deletes lines of one batch that has ended. */
+      'batches.sweep'(limit) {
+        const batch = ofEnded.get()
+        if (batch === undefined) return 0
+        const { changes } = dropLines.run({ batch, limit })
+        if (changes < limit) withoutLines.run(batch)
+        return changes
+      },
+    } satisfies Partial<Statements>),
   }
+}
+
+interface BatchRow extends BatchStateRow {
+  token_id: string
+  endpoint: string
+  input_file_id: string
+  completion_window: string
+  output_lifetime_ms: number | null
+  metadata: string | null
+  region: string | null
+  origin: string
+  ending: BatchRecord['ending']
+  model_id: string | null
+  faults: string | null
+  output_file_id: string
+  error_file_id: string
+  created_at: number
+  expires_at: number
+  in_progress_at: number | null
+  finalizing_at: number | null
+  cancelling_at: number | null
+  finished_at: number | null
+  next_line: number
+  next_offset: number
+  input_tokens: number
+  cached_tokens: number
+  output_tokens: number
+  reasoning_tokens: number
+}
+
+const parsed = (text: string | null) => (text === null ? null : (JSON.parse(text) as never))
+
+const batchOf = (row: BatchRow): BatchRecord => ({
+  id: row.id,
+  organizationId: row.organization_id,
+  tokenId: row.token_id,
+  endpoint: row.endpoint,
+  inputFileId: row.input_file_id,
+  completionWindow: row.completion_window,
+  outputLifetimeMs: row.output_lifetime_ms,
+  metadata: row.metadata,
+  region: row.region,
+  origin: row.origin,
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  status: row.status,
+  ending: row.ending,
+  modelId: row.model_id,
+  faults: parsed(row.faults),
+  outputFileId: row.output_file_id,
+  errorFileId: row.error_file_id,
+  inProgressAt: row.in_progress_at,
+  finalizingAt: row.finalizing_at,
+  cancellingAt: row.cancelling_at,
+  finishedAt: row.finished_at,
+  total: row.total,
+  completed: row.completed,
+  failed: row.failed,
+  fed: row.fed,
+  nextLine: row.next_line,
+  nextOffset: row.next_offset,
+  restError: parsed(row.rest_error),
+  usage: {
+    inputTokens: row.input_tokens,
+    cachedTokens: row.cached_tokens,
+    outputTokens: row.output_tokens,
+    reasoningTokens: row.reasoning_tokens,
+  },
+})
+
+/** Reads of batches; short statements on a read-only connection. */
+export function batchReads(connection: Connection) {
+  const one = connection.prepare<[string, string], BatchRow>(
+    'SELECT * FROM batches WHERE organization_id = ? AND id = ?',
+  )
+  const page = (comparison: '<' | '>', order: 'DESC' | 'ASC') =>
+    connection.prepare<[string, string, number], BatchRow>(
+      `SELECT * FROM batches WHERE organization_id = ? AND id ${comparison} ? ORDER BY id ${order} LIMIT ?`,
+    )
+  const newest = page('<', 'DESC')
+  const oldest = page('>', 'ASC')
+  const unfinished = connection.prepare<[], BatchKey>(
+    'SELECT organization_id AS organizationId, id FROM batches WHERE finished_at IS NULL ORDER BY number',
+  )
+  const lines = connection.prepare<
+    [string, string, number, number],
+    Omit<BatchLine, 'error'> & { error: string | null }
+  >(
+    `SELECT line, job_id AS jobId, status, error FROM batch_lines
+     WHERE batch = (SELECT number FROM batches WHERE organization_id = ? AND id = ?) AND line BETWEEN ? AND ?
+     ORDER BY line`,
+  )
+  const running = connection
+    .prepare<[string, string], string>(
+      `SELECT job_id FROM batch_lines WHERE status = 'running'
+         AND batch = (SELECT number FROM batches WHERE organization_id = ? AND id = ?)`,
+    )
+    .pluck()
+
+  return {
+    'batches.find'(organizationId, id) {
+      const row = one.get(organizationId, id)
+      return row && batchOf(row)
+    },
+    'batches.list': (organizationId, { limit, after, oldestFirst = false }) =>
+      (oldestFirst ? oldest : newest).all(organizationId, after ?? (oldestFirst ? '' : '~'), limit).map(batchOf),
+    'batches.unfinished': () => unfinished.all(),
+    'batches.lines': ({ organizationId, id }, from, to) =>
+      lines.all(organizationId, id, from, to).map(({ error, ...line }) => ({ ...line, error: parsed(error) })),
+    'batches.running': ({ organizationId, id }) => running.all(organizationId, id),
+  } satisfies Partial<Statements>
 }

@@ -7,7 +7,7 @@ import { type Connection, meaningOf, openAsIs, openDatabase, structuralFault } f
 import { createPrivate, pathsIn, syncDirectory } from './directory.ts'
 import { type Migration, migrate, migrations, refuseForeign } from './migrations.ts'
 import { recoverJobs } from './recovery.ts'
-import { importResultFiles } from './result-copies.ts'
+import { importResultFiles } from './result-files.ts'
 import { openWriteContext } from './write-context.ts'
 
 export interface BootOptions {

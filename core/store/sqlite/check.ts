@@ -1,14 +1,12 @@
 import { existsSync, statSync } from 'node:fs'
 import { StoreRefusal } from '../refusal.ts'
-import { executionContradictions } from './check-executions.ts'
-import { usageContradictions } from './check-usage.ts'
 import { type Connection, openDatabase } from './database.ts'
 import { pathsIn } from './directory.ts'
 import { brokenLinks, ledgerLength } from './ledger.ts'
 import { refuseForeign, versionOf } from './migrations.ts'
-import { missingResults } from './result-copies.ts'
-import { holdResults } from './result-lock.ts'
+import { holdResults, missingResults } from './result-files.ts'
 import { spendContradictions } from './spend.ts'
+import { detailDimensions, ledgerSums, sumColumns } from './usage-totals.ts'
 
 export interface DatabaseReport {
   /** One sentence for each problem; empty if there is none. */
@@ -166,3 +164,118 @@ function inspect(connection: Connection, report: DatabaseReport, { quick, onStep
     rows => `${rows} files are of jobs that have made none.`,
   )
 }
+
+/** Contradictions between executions, their nodes and the nodes' jobs: each query counts the wrong rows. */
+export const executionContradictions: readonly { sql: string; sentence: (rows: number) => string }[] = [
+  {
+    sql: `SELECT count(*) FROM execution_nodes AS n JOIN jobs ON jobs.execution = n.execution AND jobs.node = n.node
+      WHERE CASE n.status
+        WHEN 'ready' THEN jobs.status NOT IN ('pending', 'processing')
+        WHEN 'completed' THEN jobs.status <> 'completed'
+        WHEN 'failed' THEN jobs.status NOT IN ('failed', 'cancelled')
+        WHEN 'pending' THEN 1
+        ELSE jobs.status <> 'cancelled' END`,
+    sentence: rows => `${rows} nodes of executions have another status than their jobs.`,
+  },
+  {
+    sql: `SELECT count(*) FROM execution_nodes AS n WHERE n.status = 'ready' AND NOT EXISTS (
+      SELECT 1 FROM jobs WHERE jobs.execution = n.execution AND jobs.node = n.node)`,
+    sentence: rows => `${rows} nodes of executions are ready and have no job.`,
+  },
+  {
+    sql: `SELECT count(*) FROM execution_nodes AS n JOIN executions AS e ON e.number = n.execution
+      WHERE n.status = 'completed' AND NOT EXISTS (
+        SELECT 1 FROM jobs JOIN job_results USING (number)
+        WHERE jobs.organization_id = e.organization_id AND jobs.id = n.job_id)`,
+    sentence: rows => `${rows} nodes of executions have completed but their results are missing.`,
+  },
+  {
+    sql: `SELECT count(*) FROM executions AS e WHERE (e.finished_at IS NULL) <> EXISTS (
+      SELECT 1 FROM execution_nodes AS n WHERE n.execution = e.number AND n.status IN ('pending', 'ready'))`,
+    sentence: rows =>
+      `${rows} executions have ended with unfinished nodes, or are unfinished although all nodes have ended.`,
+  },
+  {
+    sql: `SELECT count(*) FROM executions AS e JOIN (
+        SELECT execution, count(*) AS nodes, sum(status = 'completed') AS completed,
+          sum(status IN ('failed', 'timed_out')) AS failed, sum(status IN ('skipped', 'cancelled')) AS skipped
+        FROM execution_nodes GROUP BY execution) AS n ON n.execution = e.number
+      WHERE e.nodes <> n.nodes OR e.completed <> n.completed OR e.failed <> n.failed OR e.skipped <> n.skipped`,
+    sentence: rows => `${rows} executions have wrong counts of their nodes.`,
+  },
+  {
+    sql: `SELECT count(*) FROM executions AS e WHERE e.running <> (
+      SELECT count(*) FROM jobs WHERE jobs.execution = e.number AND node IS NOT NULL AND status = 'processing')`,
+    sentence: rows => `${rows} executions have wrong counts of running nodes.`,
+  },
+  {
+    sql: `SELECT count(*) FROM jobs WHERE execution IS NOT NULL AND NOT EXISTS (
+      SELECT 1 FROM executions WHERE number = jobs.execution AND executions.organization_id = jobs.organization_id)`,
+    sentence: rows => `${rows} jobs belong to executions that do not exist.`,
+  },
+  {
+    sql: `SELECT count(*) FROM cached_results WHERE NOT EXISTS (
+      SELECT 1 FROM jobs WHERE jobs.id = cached_results.job_id AND status = 'completed')`,
+    sentence: rows => `${rows} cached results name jobs that are missing or not completed.`,
+  },
+]
+
+const full = detailDimensions.full
+const list = (names: readonly string[]): string => names.join(', ')
+const sums = (values: readonly string[]): string =>
+  values.map(value => `min(total(${value}), 9007199254740991)`).join(', ')
+
+/** The sums of the ledger as the hours should have them. A row without a key has none in the hours. */
+const ofLedger = `SELECT k.series, finished_at / 3600000 * 3600 AS start, k.id, ${sums(ledgerSums.map(value => value.replaceAll(/\bstatus\b/g, 'l.status')))}
+  FROM ledger AS l LEFT JOIN usage_series AS s ON s.organization_id = l.organization_id AND s.detail = 'full'
+    LEFT JOIN usage_keys AS k ON k.series = s.id AND k.model_id = l.model_id AND k.task = l.task
+      AND k.token_id = l.token_id AND k.user_id = coalesce(l.user_id, '')
+      AND k.workflow_id = coalesce(l.workflow_id, '') AND k.status = l.status
+  GROUP BY 1, 2, 3`
+
+const reals = list(sumColumns.map(name => `CAST(${name} AS REAL)`))
+const ofHours = `SELECT series, start, key, ${reals} FROM usage_hours`
+
+const stored = (table: string, detail: string): string => `usage_series AS s JOIN ${table} AS r ON r.series = s.id
+  JOIN usage_keys AS k ON k.id = r.key AND k.series = s.id WHERE s.detail = '${detail}'`
+
+const ofDays = (detail: keyof typeof detailDimensions): string => `SELECT organization_id, start,
+    ${list(detailDimensions[detail])}, ${list(sumColumns.map(name => `CAST(${name} AS REAL)`))}
+  FROM ${stored('usage_days', detail)}`
+
+const summedHours = (detail: keyof typeof detailDimensions): string => {
+  const names = detailDimensions[detail]
+  return `SELECT organization_id, start / 86400 * 86400, ${list(names)}, ${sums(sumColumns)}
+    FROM ${stored('usage_hours', 'full')} GROUP BY ${list(['organization_id', '2', ...names])}`
+}
+
+/** Rows that are in one of the two and not in the other. */
+const differences = (one: string, other: string): string =>
+  `SELECT (SELECT count(*) FROM (SELECT * FROM (${one}) EXCEPT SELECT * FROM (${other})))
+     + (SELECT count(*) FROM (SELECT * FROM (${other}) EXCEPT SELECT * FROM (${one})))`
+
+/** What must not be found in the sums of usage: queries that count rows, and the sentence for them. */
+export const usageContradictions: readonly { sql: string; sentence: (rows: number) => string }[] = [
+  {
+    sql: differences(ofLedger, ofHours),
+    sentence: rows => `${rows} hourly sums of usage do not match the ledger.`,
+  },
+  {
+    sql: differences(
+      `SELECT organization_id, unixepoch(start, 'unixepoch', 'start of month'), ${list(full)}, ${sums(sumColumns)}
+        FROM ${stored('usage_hours', 'full')} GROUP BY ${list(['organization_id', '2', ...full])}`,
+      `SELECT organization_id, start, ${list(full)}, ${list(sumColumns.map(name => `CAST(${name} AS REAL)`))}
+        FROM ${stored('usage_months', 'full')}`,
+    ),
+    sentence: rows => `${rows} monthly sums of usage do not match the hourly ones.`,
+  },
+  ...(['full', 'model', 'token'] as const).map(detail => ({
+    sql: differences(summedHours(detail), ofDays(detail)),
+    sentence: (rows: number) => `${rows} daily sums of usage (${detail}) do not match the hourly ones.`,
+  })),
+  {
+    sql: `SELECT count(*) FROM ledger AS l LEFT JOIN ledger_hours AS h ON h.start = l.finished_at / 3600000 * 3600
+      WHERE h.start IS NULL OR l.sequence NOT BETWEEN first_sequence AND last_sequence`,
+    sentence: rows => `${rows} rows of the ledger are not found by their hour.`,
+  },
+]

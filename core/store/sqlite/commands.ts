@@ -1,8 +1,8 @@
+import type { Statements } from '../method-table.ts'
 import { batchCommands } from './batches.ts'
 import type { Connection } from './database.ts'
 import { executionCommands } from './executions.ts'
 import { fileCommands } from './files.ts'
-import type { WriteContext } from './job-end.ts'
 import { forgetCommands } from './job-forget.ts'
 import { queueCommands } from './job-queue.ts'
 import { jobCommands } from './jobs.ts'
@@ -12,7 +12,7 @@ import { organizationEndCommands } from './organization-end.ts'
 import { organizationUseCommands } from './organization-use.ts'
 import { organizationCommands } from './organizations.ts'
 import { responseCommands } from './responses.ts'
-import { resultCommands } from './result-rows.ts'
+import { resultCommands } from './results.ts'
 import { sessionCommands } from './sessions.ts'
 import { spendCommands } from './spend.ts'
 import { tokenCommands } from './tokens.ts'
@@ -20,30 +20,36 @@ import { userCommands } from './users.ts'
 import { webhookDeliveryCommands } from './webhook-deliveries.ts'
 import { webhookEndpointCommands } from './webhook-endpoints.ts'
 import { workflowCommands } from './workflows.ts'
+import type { WriteContext } from './write-context.ts'
 
-/** All commands of the writer, by name. Each is a synchronous function in the file that owns its table. */
-export const openCommands = (connection: Connection, context: WriteContext) => ({
-  ...organizationCommands(connection),
-  ...spendCommands(context),
-  ...organizationUseCommands(context.use),
-  ...organizationEndCommands(connection, context),
-  ...userCommands(connection, context),
-  ...tokenCommands(connection, context),
-  ...jobCommands(connection, context),
-  ...queueCommands(connection, context),
-  ...forgetCommands(connection, context),
-  ...resultCommands(connection),
-  ...responseCommands(connection),
-  ...sessionCommands(connection),
-  ...idempotencyCommands(connection),
-  ...fileCommands(connection, context),
-  ...libraryCommands(connection),
-  ...workflowCommands(connection),
-  ...executionCommands(connection, context),
-  ...batchCommands(connection, context),
-  ...webhookEndpointCommands(connection, context),
-  ...webhookDeliveryCommands(connection, context),
-})
+/**
+ * All commands of the writer, by name. Each is a synchronous function in the file that owns its table. A name with a dot
+ * is a method of the store, with its arguments and its answer; others are the parts of methods that begin or end in the
+ * calling thread (methods.ts).
+ */
+export const openCommands = (connection: Connection, context: WriteContext) =>
+  ({
+    ...organizationCommands(connection),
+    ...spendCommands(context),
+    ...organizationUseCommands(context.use),
+    ...organizationEndCommands(connection, context),
+    ...userCommands(connection, context),
+    ...tokenCommands(connection, context),
+    ...jobCommands(connection, context),
+    ...queueCommands(connection, context),
+    ...forgetCommands(connection, context),
+    ...resultCommands(connection),
+    ...responseCommands(connection),
+    ...sessionCommands(connection),
+    ...idempotencyCommands(connection),
+    ...fileCommands(connection, context),
+    ...libraryCommands(connection),
+    ...workflowCommands(connection),
+    ...executionCommands(connection, context),
+    ...batchCommands(connection, context),
+    ...webhookEndpointCommands(connection, context),
+    ...webhookDeliveryCommands(connection, context),
+  }) satisfies Partial<Statements>
 export type Commands = ReturnType<typeof openCommands>
 export type CommandName = keyof Commands
 
@@ -53,16 +59,34 @@ export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'users.create',
   'tokens.create',
   'tokens.rotate',
-  'jobs.submit',
-  'jobs.submitAll',
+  'addJob',
+  'addJobs',
   'files.add',
   'idempotency.keep',
   'responses.add',
   'sessions.add',
   'workflows.create',
   'workflows.update',
-  'executions.create',
+  'addExecution',
   'webhooks.create',
   'batches.create',
-  'batches.feed',
+  'feedBatch',
 ])
+
+type Weights = { [Name in CommandName]?: (...given: Parameters<Commands[Name]>) => number }
+const lengthOf = (jobs: readonly { inputs: string }[]) => jobs.reduce((sum, { inputs }) => sum + inputs.length, 0)
+
+/** The characters of the texts of a command: those that may be long. */
+export const weights: Weights = {
+  addJob: job => job.inputs.length,
+  addJobs: lengthOf,
+  feedBatch: ({ jobs }) => lengthOf(jobs),
+  'jobs.resume': (_organizationId, _id, how) => ('inputs' in how ? how.inputs.length : 0),
+  settleJob: (_claim, outcome) =>
+    (outcome.status === 'completed' && typeof outcome.result === 'string' ? outcome.result.length : 0) +
+    (outcome.logs?.length ?? 0),
+  'idempotency.keep': (_digest, { body }) => body.length,
+  'responses.add': ({ input, answer }) => input.length + (answer?.length ?? 0),
+  'webhooks.keepBodies': bodies => bodies.reduce((sum, { body }) => sum + body.length, 0),
+  'webhooks.settle': ({ responseBody }) => responseBody?.length ?? 0,
+}

@@ -5,8 +5,13 @@ import { openAsIs, openDatabase, sqliteCode } from './database.ts'
 import { createPrivate, pathsIn, syncDirectory } from './directory.ts'
 import { brokenLinks } from './ledger.ts'
 import { refuseForeign } from './migrations.ts'
-import { bytesOfResults, importResultFiles } from './result-copies.ts'
-import { holdResults } from './result-lock.ts'
+import { bytesOfResults, holdResults, importResultFiles } from './result-files.ts'
+import { startThread, type ThreadStart } from './thread.ts'
+
+export type FromCopy =
+  | { kind: 'progress'; done: number; total: number }
+  | { kind: 'copied'; bytes: number }
+  | { kind: 'refused'; exitCode: 64 | 65 | 74; message: string }
 
 /** One megabyte per step takes about 3 ms, so that a thread with other work stays responsive. */
 const pagesPerStep = 256
@@ -129,4 +134,28 @@ export function verifyCopy(
     finding = (thrown as Error).message
   }
   if (finding !== undefined) throw new StoreRefusal(65, sentence(finding.split('\n')[0]!.replace(/\.$/, '')))
+}
+
+/**
+ * Runs `copyDatabase` in its own thread: neither the event loop nor the writer waits for its reads, writes and final
+ * fsync. Rejects with StoreRefusal.
+ */
+export function copyInThread(
+  from: string,
+  to: string,
+  onProgress: (done: number, total: number) => void = () => {},
+): Promise<{ bytes: number }> {
+  return new Promise((resolve, reject) => {
+    const thread = startThread('store-copy')
+    thread.ref()
+    thread.postMessage({ role: 'copy', from, to } satisfies ThreadStart, [])
+    thread
+      .on('message', (message: FromCopy) => {
+        if (message.kind === 'progress') onProgress(message.done, message.total)
+        else if (message.kind === 'copied') resolve({ bytes: message.bytes })
+        else reject(new StoreRefusal(message.exitCode, message.message))
+      })
+      .on('error', thrown => reject(new StoreRefusal(74, `The backup to ${to} failed: ${String(thrown)}.`, thrown)))
+      .on('exit', () => reject(new StoreRefusal(74, `The backup to ${to} was not finished.`)))
+  })
 }

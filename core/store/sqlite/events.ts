@@ -1,4 +1,5 @@
-import type { OrganizationEvent, OrganizationEventType } from '../organization-events.ts'
+import type { OrganizationEvent, OrganizationEventType } from '../event-types.ts'
+import type { Statements } from '../method-table.ts'
 import type { JobError, JobEvent, JobEventType } from '../store.ts'
 import type { ExecutionEvent, ExecutionEventType } from '../workflows.ts'
 import type { Connection } from './database.ts'
@@ -140,16 +141,13 @@ export function eventReads(connection: Connection) {
   // The last number used and not the highest in the table: it does not go back when events are deleted.
   const last = connection.prepare<[], number>('SELECT sequence FROM last_event').pluck()
   return {
-    after: (organizationId: string, query: { sequence: number; jobId?: string; limit: number }): JobEvent[] =>
+    'events.after': (organizationId, query) =>
       query.jobId === undefined
         ? ofOrganization.all(organizationId, query.sequence, query.limit)
         : ofJob.all(organizationId, query.jobId, query.sequence, query.limit),
-    ofOrganization: (organizationId: string, query: { sequence: number; limit: number }): OrganizationEvent[] =>
-      everything.all(organizationId, query.sequence, query.limit),
-    ofExecution: (
-      organizationId: string,
-      query: { sequence: number; executionId: string; limit: number },
-    ): ExecutionEvent[] => ofExecution.all(organizationId, query.executionId, query.sequence, query.limit),
-    last: (): number => last.get() ?? 0,
-  }
+    'events.ofOrganization': (organizationId, query) => everything.all(organizationId, query.sequence, query.limit),
+    'events.ofExecution': (organizationId, query) =>
+      ofExecution.all(organizationId, query.executionId, query.sequence, query.limit),
+    'events.last': () => last.get() ?? 0,
+  } satisfies Partial<Statements>
 }

@@ -4,9 +4,10 @@ import { rankAt } from '../rank.ts'
 import type { JobError } from '../store.ts'
 import type { ExecutionError } from '../workflows.ts'
 import type { Connection } from './database.ts'
-import { cancelledError, type EndingRow, endingColumns, openEnd, type WriteContext } from './job-end.ts'
+import { cancelledError, type EndingRow, endingColumns, openEnd } from './job-end.ts'
 import { type JobRow, jobColumns, jobOf as recordOf } from './job-reads.ts'
 import { type LiveExecution, openLiveExecutions } from './live-executions.ts'
+import type { WriteContext } from './write-context.ts'
 
 type Write<Kind extends ExecutionWrite['write']> = Extract<ExecutionWrite, { write: Kind }>
 

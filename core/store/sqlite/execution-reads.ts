@@ -1,9 +1,10 @@
 import type { ExecutionStatus, NodeStatus } from '../../dag/advance.ts'
+import type { Statements } from '../method-table.ts'
 import type { JobError, JobStatus, RequestWebhook } from '../store.ts'
-import type { ExecutionNode, ExecutionRecord, ExecutionStore, NodeResult, WorkflowDefinition } from '../workflows.ts'
+import type { ExecutionNode, ExecutionRecord, WorkflowDefinition } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
-import { openResultOf, type ResultRow } from './result-rows.ts'
+import { openResultOf, type ResultRow } from './results.ts'
 import { type UsageRow, usageColumns, usageOfRow } from './usage-columns.ts'
 
 interface ExecutionRow extends UsageRow {
@@ -166,19 +167,16 @@ export function executionReads(connection: Connection) {
   }
 
   return {
-    find,
-    summary(organizationId: string, id: string): ExecutionRecord | undefined {
+    'executions.find': find,
+    'executions.summary'(organizationId, id) {
       const row = short.get(organizationId, id)
       return row && record(row)
     },
-    nodes(organizationId: string, id: string): ExecutionNode[] {
+    'executions.nodes'(organizationId, id) {
       const number = numberOf.get(organizationId, id)
       return number === undefined ? [] : nodes.all(number).map(nodeOf)
     },
-    list(
-      organizationId: string,
-      { limit, after = '~', workflowId, status, createdAfter, metadata }: Parameters<ExecutionStore['list']>[1],
-    ): { executions: ExecutionRecord[]; next: string | null } {
+    'executions.list'(organizationId, { limit, after = '~', workflowId, status, createdAfter, metadata }) {
       const rows = workflowId
         ? newestOf.iterate(organizationId, after, workflowId, maxScanned)
         : newest.iterate(organizationId, after, maxScanned)
@@ -197,8 +195,8 @@ export function executionReads(connection: Connection) {
       if (found.length > limit) return { executions, next: executions.at(-1)!.id }
       return { executions, next: scanned === maxScanned ? last : null }
     },
-    nextDue: (): number | null => nextDue.get() ?? null,
-    results(organizationId: string, id: string, nodeIds: readonly string[]): Record<string, NodeResult> {
+    'executions.nextDue': () => nextDue.get() ?? null,
+    'executions.results'(organizationId, id, nodeIds) {
       const number = numberOf.get(organizationId, id)
       if (number === undefined) return {}
       return Object.fromEntries(
@@ -209,13 +207,13 @@ export function executionReads(connection: Connection) {
         }),
       )
     },
-    inputs(organizationId: string, id: string, maxLength: number): Record<string, string> {
+    'executions.inputs'(organizationId, id, maxLength) {
       const number = numberOf.get(organizationId, id)
       if (number === undefined) return {}
       return Object.fromEntries(inputsOf.all(number, maxLength).map(({ node_id, inputs }) => [node_id, inputs]))
     },
-    cached: (organizationId: string, key: string): string | undefined => cached.get(key, organizationId),
-  }
+    'executions.cached': (organizationId, key) => cached.get(key, organizationId),
+  } satisfies Partial<Statements>
 }
 
 /** The error of a node. A cancelled job has no error of its own. */

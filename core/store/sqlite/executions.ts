@@ -1,12 +1,13 @@
 import type { ExecutionStatus } from '../../dag/advance.ts'
 import { Failure } from '../../failure.ts'
-import type { JobClaim, LimitReached } from '../store.ts'
+import { limitFailure } from '../limits.ts'
+import type { Statements } from '../method-table.ts'
 import type { NewExecution } from '../workflows.ts'
 import type { Connection } from './database.ts'
-import type { WriteContext } from './job-end.ts'
 import { openForget } from './job-forget.ts'
 import { openKeys } from './keys.ts'
 import type { PlannedNode } from './live-executions.ts'
+import type { WriteContext } from './write-context.ts'
 
 interface ExecutionRow {
   number: number
@@ -104,14 +105,14 @@ export function executionCommands(connection: Connection, context: WriteContext)
   }
 
   return {
-    /** Null if stored, otherwise the id of the execution that the same key created before, or the limit that forbids it. */
-    'executions.create'(execution: NewExecution): string | null | LimitReached {
+    /** Null if stored, otherwise the id of the execution that the same key created before. */
+    addExecution(execution: NewExecution): string | null | Failure {
       const holder = keys.assign(execution)
       if (holder !== undefined) return holder
       const reached = execution.limits && use.forbidsJobs(execution.organizationId, execution.limits)
       if (reached) {
         keys.release(execution)
-        return reached
+        return limitFailure(reached)
       }
       const { createdAt: at, definition, nodes } = execution
       const done = new Set(nodes.flatMap(({ reuses }, node) => (reuses === null ? [] : [node])))
@@ -169,7 +170,7 @@ export function executionCommands(connection: Connection, context: WriteContext)
     },
 
     /** False: the organization has no such execution. */
-    'executions.cancel'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
+    cancelExecution(organizationId: string, id: string, at: number): boolean {
       const row = one.get(organizationId, id)
       if (!row || row.status === 'cancelled') return row !== undefined
       if (!unfinishedStatuses.has(row.status))
@@ -179,58 +180,50 @@ export function executionCommands(connection: Connection, context: WriteContext)
     },
 
     /** Returns the executions that have ended now. */
-    'executions.expire'({ now, limit }: { now: number; limit: number }): { organizationId: string; id: string }[] {
+    expireExecutions(now: number, limit: number): { organizationId: string; id: string }[] {
       return late.all(now, limit).map(row => {
         flow.advance(row.number, { type: 'timed_out', at: now })
         return { organizationId: row.organization_id, id: row.id }
       })
     },
 
-    /** False: the organization has no such execution. */
-    'executions.remove'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
-      const row = one.get(organizationId, id)
-      if (!row) return false
-      if (unfinishedStatuses.has(row.status))
-        throw new Failure('conflict', `The execution ${id} is ${row.status}. Cancel it before you delete it.`)
-      forget(row, at)
-      return true
-    },
+    ...({
+      'executions.remove'(organizationId, id, at) {
+        const row = one.get(organizationId, id)
+        if (!row) return undefined
+        if (unfinishedStatuses.has(row.status))
+          throw new Failure('conflict', `The execution ${id} is ${row.status}. Cancel it before you delete it.`)
+        forget(row, at)
+        return true
+      },
 
-    /**
-     * Returns how many were removed. Stops early after large ones, because other commands wait for the writer
-     * meanwhile.
-     */
-    'executions.sweep'({ now, limit }: { now: number; limit: number }): number {
-      let [forgotten, jobs] = [0, 0]
-      for (const row of over.all(now, limit)) {
-        if (jobs >= maxForgotten) break
-        jobs += forget(row, now)
-        forgotten++
-      }
-      return forgotten
-    },
+      /**
+       * Returns how many were removed. Stops early after large ones, because other commands wait for the writer
+       * meanwhile.
+       */
+      'executions.sweep'(now, limit) {
+        let [forgotten, jobs] = [0, 0]
+        for (const row of over.all(now, limit)) {
+          if (jobs >= maxForgotten) break
+          jobs += forget(row, now)
+          forgotten++
+        }
+        return forgotten
+      },
 
-    /** False: the node is no longer pending or running under the claim, or the other job no longer exists. */
-    'executions.reuse'({
-      organizationId,
-      jobId,
-      from,
-    }: {
-      organizationId: string
-      jobId: string
-      from: { jobId: string; at: number; claim?: Pick<JobClaim, 'boot' | 'claims'> }
-    }): boolean {
-      const own = unfinished.get(organizationId, jobId)
-      if (!own || completed.get(organizationId, from.jobId) === undefined) return false
-      const { claim } = from
-      const runs = own.status === 'processing'
-      if (claim ? !runs || own.boot !== claim.boot || own.claims !== claim.claims : runs) return false
-      forgetJob(own, from.at)
-      if (runs)
-        effects.withdraw({ id: own.id, organizationId, modelId: own.model_id, class: 'workflow', rank: own.rank })
-      takeOver.run(from.jobId, own.execution, own.node)
-      flow.advance(own.execution, { type: 'result_reused', node: own.node, ran: runs, at: from.at })
-      return true
-    },
+      'executions.reuse'(organizationId, jobId, from) {
+        const own = unfinished.get(organizationId, jobId)
+        if (!own || completed.get(organizationId, from.jobId) === undefined) return false
+        const { claim } = from
+        const runs = own.status === 'processing'
+        if (claim ? !runs || own.boot !== claim.boot || own.claims !== claim.claims : runs) return false
+        forgetJob(own, from.at)
+        if (runs)
+          effects.withdraw({ id: own.id, organizationId, modelId: own.model_id, class: 'workflow', rank: own.rank })
+        takeOver.run(from.jobId, own.execution, own.node)
+        flow.advance(own.execution, { type: 'result_reused', node: own.node, ran: runs, at: from.at })
+        return true
+      },
+    } satisfies Partial<Statements>),
   }
 }

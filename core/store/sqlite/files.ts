@@ -1,17 +1,9 @@
 import { Failure } from '../../failure.ts'
-import {
-  type ApiFilePage,
-  type ApiPurpose,
-  type FilePurpose,
-  type FileRecord,
-  filePurposes,
-  type LimitReached,
-  type NewFile,
-  type StorageLimits,
-} from '../store.ts'
+import { limitFailure } from '../limits.ts'
+import type { Statements } from '../method-table.ts'
+import { type ApiPurpose, type FilePurpose, type FileRecord, filePurposes, type NewFile } from '../store.ts'
 import type { Connection } from './database.ts'
-import { openFileNeeds } from './file-needs.ts'
-import type { WriteContext } from './job-end.ts'
+import type { WriteContext } from './write-context.ts'
 
 export interface FileRow {
   id: string
@@ -139,26 +131,28 @@ export function fileCommands(connection: Connection, { use }: Pick<WriteContext,
   const erase = connection.prepare('UPDATE files SET erased = 1 WHERE id = ? AND removed_at IS NOT NULL')
 
   return {
-    /** Null if added, otherwise the limit that forbids it. */
-    'files.add'({ file, limits }: { file: NewFile; limits?: StorageLimits | undefined }): LimitReached | null {
+    'files.add'(file, limits) {
       const { organizationId, bytes, purpose } = file
       const reached = limits && use.forbidsFile(organizationId, { bytes, isUpload: purpose === 'upload' }, limits)
-      if (reached) return reached
+      if (reached) return limitFailure(reached)
       rows.add(file)
-      return null
+      return { ...file, removedAt: null }
     },
 
-    /** False: the organization has no such file. */
-    'files.remove'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
-      if (!own.get(id, organizationId)) return false
+    'files.requireRoom'(organizationId, file, limits) {
+      const reached = use.forbidsFile(organizationId, file, limits)
+      return reached && limitFailure(reached)
+    },
+
+    'files.remove'(organizationId, id, at) {
+      if (!own.get(id, organizationId)) return undefined
       rows.remove(organizationId, id, at)
-      return true
+      return fileOf(own.get(id, organizationId)!)
     },
 
-    /** False: the files API has no such file of the organization. */
-    'files.delete'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
+    'files.delete'(organizationId, id, at) {
       const row = ofApi.get(id, organizationId, at)
-      if (!row) return false
+      if (!row) return undefined
       const neededBy = needs.of(row)
       if (neededBy !== undefined)
         throw new Failure(
@@ -166,21 +160,21 @@ export function fileCommands(connection: Connection, { use }: Pick<WriteContext,
           `The file ${id} cannot be deleted, because ${neededBy} needs it. Cancel that first, or wait for its end.`,
         )
       rows.remove(organizationId, id, at)
-      return true
+      return fileOf(own.get(id, organizationId)!)
     },
 
     /** Returns all removed files that still have bytes, including those of an interrupted sweep. */
-    'files.expire'({ now, limit }: { now: number; limit: number }): FileRecord[] {
+    'files.expire'(now, limit) {
       for (const row of over.all(now, limit))
         if (needs.of(row)) postpone.run(now + postponedMs, row.id)
         else rows.remove(row.organization_id, row.id, now)
       return removed.all(limit).map(fileOf)
     },
 
-    'files.erased'(ids: readonly string[]): void {
+    'files.erased'(ids) {
       for (const id of ids) erase.run(id)
     },
-  }
+  } satisfies Partial<Statements>
 }
 
 /** Reads of files; short statements on a read-only connection. */
@@ -203,24 +197,49 @@ export function fileReads(connection: Connection) {
     one: { asc: ofApi('= :purpose', '>', 'ASC'), desc: ofApi('= :purpose', '<', 'DESC') },
   }
   return {
-    listOfApi(organizationId: string, { limit, order, after, purpose, now }: ApiFilePage): FileRecord[] {
+    'files.listOfApi'(organizationId, { limit, order, after, purpose, now }) {
       const page = pagesOfApi[purpose === undefined ? 'all' : 'one'][order]
       const start = after ?? (order === 'asc' ? '' : '~')
       const query = { organizationId, after: start, now, limit, ...(purpose === undefined ? {} : { purpose }) }
       return page.all(query).map(fileOf)
     },
-    find(id: string): FileRecord | undefined {
+    'files.find'(id) {
       const row = one.get(id)
       return row && fileOf(row)
     },
     /** One index serves every purpose: without a purpose, the pages of all purposes are merged. */
-    list(organizationId: string, query: { limit: number; after?: string; purpose?: FilePurpose }): FileRecord[] {
+    'files.list'(organizationId, query) {
       const purposes = query.purpose ? [query.purpose] : filePurposes
       return purposes
         .flatMap(purpose => page.all(organizationId, purpose, query.after ?? '~', query.limit))
         .sort((a, b) => (a.id < b.id ? 1 : -1))
         .slice(0, query.limit)
         .map(fileOf)
+    },
+  } satisfies Partial<Statements>
+}
+
+/** Finds the unfinished work that needs a file. Such a file does not expire and cannot be deleted by a caller. */
+export function openFileNeeds(connection: Connection) {
+  const unfinishedJob = connection
+    .prepare<[string, string | null], string>(
+      'SELECT id FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL',
+    )
+    .pluck()
+
+  const unfinishedBatch = connection
+    .prepare<[string, string], string>(
+      'SELECT id FROM batches WHERE input_file_id = ? AND organization_id = ? AND finished_at IS NULL',
+    )
+    .pluck()
+
+  return {
+    /** Returns what needs the file, as part of a sentence: `the job job_…`; undefined if nothing does. */
+    of(file: Pick<FileRow, 'id' | 'organization_id' | 'job_id'>): string | undefined {
+      const job = unfinishedJob.get(file.organization_id, file.job_id)
+      if (job !== undefined) return `the job ${job}`
+      const batch = unfinishedBatch.get(file.id, file.organization_id)
+      return batch === undefined ? undefined : `the batch ${batch}`
     },
   }
 }

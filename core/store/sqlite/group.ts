@@ -1,16 +1,114 @@
-import type { CommandTable } from './batch.ts'
-import { type Answers, openBatch, type SentCommand, type SentFailure, type TransactionMemory } from './batch.ts'
+import { Failure } from '../../failure.ts'
 import { growingCommands } from './commands.ts'
 import { type Connection, meaningOf } from './database.ts'
+import { diskFull, type SentFailure, sendable } from './sent-failure.ts'
 
-/** How long a caller should wait when the disk is full, milliseconds. */
-export const fullRetryMs = 5000
+/** A command by name, and its arguments. */
+export type SentCommand = readonly [name: string, given: readonly unknown[]]
 
-export const diskFull: SentFailure = {
-  code: 'disk_full',
-  message:
-    'The disk of this server is full: it accepts no new work until there is space. Running work continues. Retry later.',
-  retryAfterMs: fullRetryMs,
+/** The results of a batch: one value per command, and at these positions a failure instead. */
+export interface Answers {
+  values: unknown[]
+  failures: [at: number, failure: SentFailure][]
+}
+
+/** What commands keep in memory during a transaction. */
+export interface TransactionMemory {
+  /** Call it first in a transaction. */
+  begin(): void
+  /** Returns a function that reverts to this point when later commands are rolled back. */
+  mark(): () => void
+  /** Call it last in the transaction. */
+  write(): void
+  /** Call it when the transaction was rolled back. */
+  forget(): void
+}
+
+export type CommandTable = Readonly<Record<string, (...given: never[]) => unknown>>
+
+/**
+ * Runs many commands as one transaction with one commit, which is one fsync. A failing command is rolled back alone and
+ * answered with its failure. A command that refuses returns its Failure, which rolls back nothing. An error that concerns all of them (disk full, disk broken, locked by another process) is
+ * thrown with nothing changed; `meaningOf` classifies it.
+ *
+ * Savepoints make SQLite copy every page before a command changes it, which was a third of the work. So all commands
+ * run without savepoints, and only a group with a failing command is rolled back and run again with one for each.
+ */
+export function openBatch(
+  connection: Connection,
+  commands: CommandTable,
+  memory: TransactionMemory,
+): (commandsSent: readonly SentCommand[]) => Answers {
+  const begin = connection.prepare('BEGIN IMMEDIATE')
+  const commit = connection.prepare('COMMIT')
+  const savepoint = connection.prepare('SAVEPOINT command')
+  const keep = connection.prepare('RELEASE command')
+  const undo = connection.prepare('ROLLBACK TO command')
+
+  function run([name, given]: SentCommand): unknown {
+    const command = commands[name] as ((...given: readonly unknown[]) => unknown) | undefined
+    if (!command) throw new Error(`No store command '${name}'`)
+    return command(...given)
+  }
+
+  function together(commandsSent: readonly SentCommand[]): Answers {
+    const answers: Answers = { values: [], failures: [] }
+    for (const one of commandsSent) add(answers, run(one))
+    return answers
+  }
+
+  function apart(commandsSent: readonly SentCommand[]): Answers {
+    const answers: Answers = { values: [], failures: [] }
+    for (const one of commandsSent) {
+      savepoint.run()
+      const revert = memory.mark()
+      try {
+        add(answers, run(one))
+      } catch (thrown) {
+        // SQLite may have rolled back the whole transaction on its own, including the commands before this one.
+        if (meaningOf(thrown) !== 'command' || !connection.inTransaction) throw thrown
+        undo.run()
+        revert()
+        add(answers, Failure.from(thrown))
+      }
+      keep.run()
+    }
+    return answers
+  }
+
+  function transaction(
+    work: (commandsSent: readonly SentCommand[]) => Answers,
+    commandsSent: readonly SentCommand[],
+  ): Answers {
+    begin.run()
+    memory.begin()
+    try {
+      const answers = work(commandsSent)
+      memory.write()
+      commit.run()
+      return answers
+    } catch (thrown) {
+      if (connection.inTransaction) connection.exec('ROLLBACK')
+      memory.forget()
+      throw thrown
+    }
+  }
+
+  return commandsSent => {
+    try {
+      return transaction(together, commandsSent)
+    } catch (thrown) {
+      if (meaningOf(thrown) !== 'command') throw thrown
+      return transaction(apart, commandsSent)
+    }
+  }
+}
+
+/** Adds what a command returned. A Failure refuses: the command has changed nothing, and nothing is rolled back. */
+function add({ values, failures }: Answers, returned: unknown): void {
+  if (!(returned instanceof Failure)) return void values.push(returned)
+  failures.push([values.length, sendable(returned)])
+  values.push(undefined)
 }
 
 /**

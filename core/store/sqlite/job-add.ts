@@ -1,6 +1,6 @@
 import type { NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
-import type { WriteContext } from './job-end.ts'
+import type { WriteContext } from './write-context.ts'
 
 /** Inserts the rows of pending jobs, in the caller's transaction. */
 export function openJobRows(

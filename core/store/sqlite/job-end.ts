@@ -2,19 +2,10 @@ import { Failure, type FailureCode } from '../../failure.ts'
 import type { Task } from '../../schemas/task.ts'
 import { noUsage } from '../../usage.ts'
 import type { FinishedJob, JobClaim, JobError, JobStatus, Usage } from '../store.ts'
-import type { BatchFlow } from './batch-flow.ts'
-import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
-import type { Events } from './events.ts'
-import type { ExecutionCounts } from './execution-counts.ts'
 import type { ExecutionFlow } from './execution-flow.ts'
-import type { JobCounts } from './job-counts.ts'
-import type { Ledger } from './ledger.ts'
-import type { OrganizationUses } from './organization-use.ts'
-import type { SpendRows } from './spend.ts'
 import { addingUsageSets, usageSets, usageValues } from './usage-columns.ts'
-import type { UsageTotals } from './usage-totals.ts'
-import type { WebhookOutbox } from './webhook-outbox.ts'
+import type { WriteContext } from './write-context.ts'
 
 /** The columns needed to end a job. */
 export interface EndingRow {
@@ -48,22 +39,6 @@ export interface End {
   engineId?: string | null
   usage?: Usage
   cost?: number
-}
-
-/** The state that the writer's commands share. */
-export interface WriteContext {
-  boot: string
-  ledger: Ledger
-  totals: UsageTotals
-  spend: SpendRows
-  jobCounts: JobCounts
-  counts: ExecutionCounts
-  events: Events
-  effects: GroupEffects
-  outbox: WebhookOutbox
-  use: OrganizationUses
-  flow: ExecutionFlow
-  batches: BatchFlow
 }
 
 /** The row of a job after its end. */

@@ -1,12 +1,13 @@
 import { Failure } from '../../failure.ts'
+import type { Statements } from '../method-table.ts'
 import type { JobStatus } from '../store.ts'
 import type { Connection } from './database.ts'
 import { eventLifetimeMs, forgetEvents } from './events.ts'
 import { openFileRows } from './files.ts'
-import type { WriteContext } from './job-end.ts'
 import { forgetKeys, keyLifetimeMs } from './keys.ts'
 import { ledgerReads } from './ledger.ts'
 import { forgetResponses } from './responses.ts'
+import type { WriteContext } from './write-context.ts'
 
 interface EndedRow {
   number: number
@@ -54,8 +55,7 @@ export function forgetCommands(connection: Connection, { jobCounts }: Pick<Write
   const responses = forgetResponses(connection)
 
   return {
-    /** False: the organization has no such job. */
-    'jobs.remove'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
+    'jobs.remove'(organizationId, id, at) {
       const row = one.get(organizationId, id)
       if (row?.status === 'pending' || row?.status === 'processing')
         throw new Failure('conflict', `The job ${id} is ${row.status}. Cancel it before you delete it.`)
@@ -70,15 +70,14 @@ export function forgetCommands(connection: Connection, { jobCounts }: Pick<Write
           'conflict',
           `The job ${id} was a synchronous call: only its ledger row is kept, which cannot be deleted.`,
         )
-      return row !== undefined
+      return row && true
     },
 
-    /** Returns how many rows were deleted, of all kinds together. */
-    'jobs.sweep'({ now, keysNow, limit }: { now: number; keysNow: number; limit: number }): number {
+    'jobs.sweep'(now, limit, keysNow = now) {
       const ended = over.all(now, limit)
       for (const row of ended) forget(row, now)
       const others = events(now - eventLifetimeMs, limit) + keys(keysNow - keyLifetimeMs, limit) + responses(now, limit)
       return ended.length + others
     },
-  }
+  } satisfies Partial<Statements>
 }

@@ -1,7 +1,9 @@
-import { type Backlog, deferredUntil, type JobClaim, type Resumption, type WaitingJob } from '../store.ts'
+import type { Statements } from '../method-table.ts'
+import { type Backlog, deferredUntil, type JobRecord, type WaitingJob } from '../store.ts'
 import type { Connection } from './database.ts'
-import { openClaim } from './job-claim.ts'
-import { type EndingRow, endingColumns, errorOf, openEnd, type WriteContext } from './job-end.ts'
+import { type EndingRow, endingColumns, errorOf, openEnd } from './job-end.ts'
+import { type JobRow, jobColumns, jobOf, jobReads, openBatchesOf } from './job-reads.ts'
+import type { WriteContext } from './write-context.ts'
 
 /**
  * The writer's commands for pending jobs: each is an index search, whatever the length of the queue. The caller, which
@@ -39,6 +41,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
     `SELECT ${endingColumns}, start_by FROM jobs
      WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL AND start_by <= ? ORDER BY start_by LIMIT ?`,
   )
+  const reads = jobReads(connection)
   const claim = openClaim(connection, context)
   const end = openEnd(connection, context)
 
@@ -47,44 +50,32 @@ export function queueCommands(connection: Connection, context: WriteContext) {
 
     'jobs.deferred': () => deferred.all(deferredUntil),
 
-    /** False: the job is not deferred any more. */
-    'jobs.resume'({
-      organizationId,
-      id,
-      how,
-      at,
-    }: {
-      organizationId: string
-      id: string
-      how: Resumption
-      at: number
-    }): boolean {
+    'jobs.resume'(organizationId, id, how, at) {
       const row = oneDeferred.get(organizationId, id, deferredUntil)
-      if (!row) return false
+      if (!row) return undefined
       if ('error' in how) end(row, { status: 'failed', at, error: how.error })
       else {
         unhold.run(how.notBefore <= at ? 0 : how.notBefore, at, row.number)
         replaceInputs.run(how.inputs, row.number)
       }
-      return true
+      return reads['jobs.find'](organizationId, id)
     },
 
-    'jobs.wake'({ now, limit }: { now: number; limit: number }): WaitingJob[] {
+    'jobs.wake'(now, limit) {
       return due.all(now, limit).map(({ number, ...job }) => {
         undelay.run(number)
         return job
       })
     },
 
-    /** Undefined: the job is no longer pending, or may no longer start. */
-    'jobs.claim': ({ organizationId, id, now }: { organizationId: string; id: string; now: number }) =>
-      claim(organizationId, id, now),
+    'jobs.claim': claim,
 
     /**
-     * False: the claim no longer holds. The event is `job.retrying`, because without an event a reader of the events
+     * The event is `job.retrying`, because without an event a reader of the events
      * would consider the pending job running.
      */
-    'jobs.release'({ claim, notBefore, at }: { claim: JobClaim; notBefore: number; at: number }): boolean {
+    'jobs.release'(claim, notBefore) {
+      const at = Date.now()
       const released = giveBack.get(notBefore, claim.organizationId, claim.id, claim.boot, claim.claims)
       if (!released) return false
       jobCounts.move(claim.organizationId, 'processing', 'pending')
@@ -94,15 +85,43 @@ export function queueCommands(connection: Connection, context: WriteContext) {
       return true
     },
 
-    /** Returns the jobs that have ended now. */
-    'jobs.expire'({ now, limit }: { now: number; limit: number }): { organizationId: string; id: string }[] {
+    'jobs.expire'(now, limit) {
       return pastDeadline.all(now, limit).map(row => {
         const sentence =
           `The job had not started by its start deadline, ${new Date(row.start_by).toISOString()}, and was not run. ` +
           'Submit it again, with a later deadline or when the server is less busy.'
         end(row, { status: 'failed', at: now, error: errorOf('timeout', row.attempt, sentence) })
-        return { organizationId: row.organization_id, id: row.id }
+        return reads['jobs.find'](row.organization_id, row.id)!
       })
     },
+  } satisfies Partial<Statements>
+}
+
+/**
+ * The only way to start a job, in the caller's transaction. Returns the job after the change: it is read here, where
+ * its pages were just written, because every commit empties the page cache of the reading connection. Undefined: the
+ * job is no longer pending, or may no longer start.
+ */
+export function openClaim(connection: Connection, { boot, jobCounts, events, flow }: WriteContext) {
+  const claim = connection.prepare<[string, number, number, string, string, number, number], JobRow>(
+    `UPDATE jobs SET status = 'processing', attempt = attempt + 1, claims = claims + 1, boot = ?, started_at = ?,
+       updated_at = ?
+     WHERE organization_id = ? AND id = ? AND status = 'pending' AND not_before <= ?
+       AND (attempt > 0 OR start_by IS NULL OR start_by > ?)
+     RETURNING ${jobColumns}`,
+  )
+  const inputsOf = connection.prepare<[number], string>('SELECT inputs FROM job_inputs WHERE number = ?').pluck()
+
+  const batchOf = openBatchesOf(connection)
+
+  return (organizationId: string, id: string, now: number): JobRecord | undefined => {
+    const claimed = claim.get(boot, now, now, organizationId, id, now, now)
+    if (!claimed) return undefined
+    jobCounts.move(organizationId, 'pending', 'processing')
+    const { number, attempt, execution, node } = claimed
+    events.add(number, organizationId, 'job.started', attempt, now, execution, node)
+    if (execution === null || node === null) return jobOf(claimed, inputsOf.get(number), null, null, batchOf(claimed))
+    flow.advance(execution, { type: 'job_started', node, at: now })
+    return jobOf(claimed, undefined, null, flow.parentOf(execution, node))
   }
 }

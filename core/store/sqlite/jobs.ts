@@ -1,14 +1,18 @@
 import { Failure } from '../../failure.ts'
 import { noUsage } from '../../usage.ts'
-import type { FinishedJob, JobClaim, LimitReached, NewJob } from '../store.ts'
+import { limitFailure } from '../limits.ts'
+import type { Statements } from '../method-table.ts'
+import type { FinishedJob, JobClaim, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openFileRows } from './files.ts'
 import { openJobRows } from './job-add.ts'
-import { type EndingRow, endingColumns, openCompletion, openEnd, type WriteContext } from './job-end.ts'
+import { type EndingRow, endingColumns, openCompletion, openEnd } from './job-end.ts'
+import { jobReads } from './job-reads.ts'
 import { openKeys } from './keys.ts'
 import { ledgerReads } from './ledger.ts'
 import { openLibraryRows } from './library.ts'
 import type { WrittenOutcome } from './results.ts'
+import type { WriteContext } from './write-context.ts'
 
 /**
  * The writer's commands that submit and end jobs. Each runs inside the writer's transaction and may throw at any point:
@@ -46,6 +50,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
   const files = openFileRows(connection)
   const library = openLibraryRows(connection)
   const calls = ledgerReads(connection)
+  const reads = jobReads(connection)
 
   function keepLogs({ number }: EndingRow, { logs }: WrittenOutcome): void {
     if (logs !== null && logs !== '[]') addLogs.run(number, logs)
@@ -71,11 +76,10 @@ export function jobCommands(connection: Connection, context: WriteContext) {
   }
 
   /**
-   * Stores all jobs of an organization, or none: null for each that is stored, the id of the job that the same key created
-   * before, or the limit that forbids them. A limit is returned and not thrown, because a failing command makes the writer
-   * run its whole group again.
+   * Stores all jobs of an organization, or none: null for each that is stored, or the id of the job that the same key
+   * created before.
    */
-  function submit(jobs: readonly NewJob[]): (string | null)[] | LimitReached {
+  function addJobs(jobs: readonly NewJob[]): (string | null)[] | Failure {
     const holders = jobs.map(job => keys.assign(job) ?? null)
     const fresh = jobs.filter((_, at) => holders[at] === null)
     const [first] = fresh
@@ -83,19 +87,19 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     for (const job of fresh)
       if (reached) keys.release(job)
       else rows.add(job)
-    return reached ?? holders
+    return reached ? limitFailure(reached) : holders
   }
 
   return {
-    'jobs.submit'(job: NewJob): string | null | LimitReached {
-      const submitted = submit([job])
-      return Array.isArray(submitted) ? submitted[0]! : submitted
+    addJobs,
+
+    addJob(job: NewJob): string | null | Failure {
+      const added = addJobs([job])
+      return added instanceof Failure ? added : added[0]!
     },
 
-    'jobs.submitAll': submit,
-
     /** False: the claim no longer holds, and nothing was changed. */
-    'jobs.settle'({ claim, outcome, next }: { claim: JobClaim; outcome: WrittenOutcome; next?: string }): boolean {
+    settleJob(claim: JobClaim, outcome: WrittenOutcome, next?: string): boolean {
       const { status, engineId, at } = outcome
       if (status === 'completed') return complete(claim, outcome, next)
       const row = attempt.get(claim.organizationId, claim.id, claim.boot, claim.claims)
@@ -115,20 +119,20 @@ export function jobCommands(connection: Connection, context: WriteContext) {
       return true
     },
 
-    /** False: the organization has no such job. */
-    'jobs.cancel'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
-      const row = current.get(organizationId, id)
-      const status = row?.status ?? calls.findCall(organizationId, id)?.status
-      if (status === 'completed' || status === 'failed')
-        throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${status}.`)
-      if (!row || status === 'cancelled') return status === 'cancelled'
-      end(row, { status: 'cancelled', at })
-      return true
-    },
-
     /** Records finished calls. Skips those that are recorded already, so that a batch may be sent again. */
-    'jobs.record'(records: string): void {
+    recordCalls(records: string): void {
       ledger.appendCalls(JSON.parse(records) as FinishedJob[])
     },
+
+    ...({
+      'jobs.cancel'(organizationId, id, at) {
+        const row = current.get(organizationId, id)
+        const status = row?.status ?? calls.findCall(organizationId, id)?.status
+        if (status === 'completed' || status === 'failed')
+          throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${status}.`)
+        if (row && status !== 'cancelled') end(row, { status: 'cancelled', at })
+        return reads['jobs.find'](organizationId, id)
+      },
+    } satisfies Partial<Statements>),
   }
 }

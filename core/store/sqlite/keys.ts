@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { Failure } from '../../failure.ts'
+import type { Statements } from '../method-table.ts'
 import type { IdempotencyRecord, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 
@@ -74,12 +75,20 @@ export function openKeys(connection: Connection) {
 /** New work with its idempotency key. */
 type KeyedWork = Pick<NewJob, 'organizationId' | 'id' | 'createdAt' | 'idempotency'>
 
-export function keyReads(connection: Connection) {
+/** Finds the id of the job to which a key is assigned. */
+export function openKeyHolders(connection: Connection) {
   const holderOf = holders(connection)
-  return {
-    keyHolder: (organizationId: string, { key, bodyHash }: { key: string; bodyHash: string }, now: number) =>
-      holderOf(organizationId, digestOf(organizationId, key), bodyHash, now),
-  }
+  return (organizationId: string, { key, bodyHash }: { key: string; bodyHash: string }, now: number) =>
+    holderOf(organizationId, digestOf(organizationId, key), bodyHash, now)
+}
+
+/** The work to which a key is assigned. Throws Failure `output_expired` if it is no longer kept. */
+export function keptWork<Work>(kind: 'job' | 'execution', holder: string, found: Work | undefined): Work {
+  if (found !== undefined) return found
+  throw new Failure(
+    'output_expired',
+    `This Idempotency-Key made the ${kind} ${holder}, which is no longer kept. Send a new key to run it again.`,
+  )
 }
 
 /** Deletes up to `limit` keys of jobs, and as many replies, created before `before`, oldest first. Returns how many. */
@@ -101,16 +110,16 @@ export function idempotencyCommands(connection: Connection) {
   )
   return {
     /** The first reply stays until it expires: a key has one reply. */
-    'idempotency.keep'({ digest, reply }: { digest: string; reply: IdempotencyRecord }): void {
+    'idempotency.keep'(digest, reply) {
       drop.run(digest, reply.createdAt - keyLifetimeMs)
       insert.run(digest, reply.bodyHash, reply.status, reply.body, reply.jobId, reply.createdAt)
     },
-  }
+  } satisfies Partial<Statements>
 }
 
 export function idempotencyReads(connection: Connection) {
   const one = connection.prepare<[string], IdempotencyRecord>(
     `SELECT body_hash AS bodyHash, status, body, job_id AS jobId, created_at AS createdAt FROM replies WHERE digest = ?`,
   )
-  return { find: (digest: string): IdempotencyRecord | undefined => one.get(digest) }
+  return { 'idempotency.find': digest => one.get(digest) } satisfies Partial<Statements>
 }

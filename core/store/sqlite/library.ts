@@ -1,4 +1,5 @@
-import type { LibraryFilter, LibraryItem, NewLibraryItem } from '../store.ts'
+import type { Statements } from '../method-table.ts'
+import type { LibraryItem, NewLibraryItem } from '../store.ts'
 import type { Connection } from './database.ts'
 import { type FileRow, fileOf, openFileRows } from './files.ts'
 
@@ -75,14 +76,13 @@ export function libraryCommands(connection: Connection) {
     `${columns} WHERE library.organization_id = ? AND library.id = ?`,
   )
   return {
-    /** Returns the removed entry. */
-    'library.remove'({ organizationId, id, at }: { organizationId: string; id: string; at: number }) {
+    'library.remove'(organizationId, id, at) {
       const row = one.get(organizationId, id)
       if (!row) return undefined
       files.remove(organizationId, id, at)
       return { ...itemOf(row), file: { ...fileOf(row), removedAt: at } }
     },
-  }
+  } satisfies Partial<Statements>
 }
 
 /** Reads of the library; short statements on a read-only connection. */
@@ -107,11 +107,11 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
   )
 
   return {
-    find(organizationId: string, id: string): LibraryItem | undefined {
+    'library.find'(organizationId, id) {
       const row = one.get(organizationId, id)
       return row && itemOf(row)
     },
-    list(organizationId: string, filter: LibraryFilter): { items: LibraryItem[]; next: string | null } {
+    'library.list'(organizationId, filter) {
       const { limit, after = '~', search = '', modelId = null, kind = null, userId = null } = filter
       const words = fold(search).split(/\s+/).filter(Boolean).slice(0, maxWords)
       const floorId = floor.get(organizationId, after, scan - 1)
@@ -133,5 +133,5 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
       const items = rows.slice(0, limit).map(itemOf)
       return { items, next: rows.length > limit ? items.at(-1)!.id : (floorId ?? null) }
     },
-  }
+  } satisfies Partial<Statements>
 }

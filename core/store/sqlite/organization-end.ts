@@ -1,12 +1,14 @@
 import { Failure } from '../../failure.ts'
-import { type ActiveWork, type Actor, filePurposes, type WaitingJob } from '../store.ts'
+import type { Statements } from '../method-table.ts'
+import { type ActiveWork, filePurposes, type WaitingJob } from '../store.ts'
 import { openAudit } from './audit.ts'
 import type { Connection } from './database.ts'
 import { openFileRows } from './files.ts'
-import { type EndingRow, endingColumns, openEnd, type WriteContext } from './job-end.ts'
+import { type EndingRow, endingColumns, openEnd } from './job-end.ts'
 import { openForget } from './job-forget.ts'
 import { type OrganizationRow, refuseDeleted, refuseMachineOwner } from './organizations.ts'
 import { eraseResponses } from './responses.ts'
+import type { WriteContext } from './write-context.ts'
 
 /**
  * The writer's commands that end an organization or its work. Deleting marks it and ends its tokens in one transaction;
@@ -109,50 +111,44 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
   }
 
   return {
-    'organizations.activeWork': (id: string): ActiveWork => ({
+    'organizations.activeWork': id => ({
       jobs: countJobs.get({ id })!,
       executions: countExecutions.get(id)!,
     }),
 
-    /** Cancels jobs and executions, at most `limit` of each. Returns how many; nothing is left after none. */
-    'organizations.cancelWork': ({ id, at, limit }: { id: string; at: number; limit: number }): ActiveWork =>
-      cancel(id, at, limit),
+    'organizations.cancelWork': cancel,
 
-    /** Undefined: there is no such organization. */
-    'organizations.remove'(it: { id: string; force: boolean; by: Actor; at: number }) {
-      const row = one.get(it.id)
+    'organizations.remove'(id, force, by, at) {
+      const row = one.get(id)
       if (!row) return undefined
       refuseDeleted(row)
       refuseMachineOwner(row, 'deleted')
-      const jobs = countJobs.get({ id: it.id })!
-      const executions = countExecutions.get(it.id)!
-      if (jobs + executions > 0 && !it.force)
+      const jobs = countJobs.get({ id })!
+      const executions = countExecutions.get(id)!
+      if (jobs + executions > 0 && !force)
         throw new Failure(
           'conflict',
           `The organization '${row.name}' has unfinished work: ${jobs} jobs and ${executions} executions. Wait for their end, or delete it with force, which cancels them.`,
         )
-      setDeleted.run(it.at, it.id)
-      const tokensRevoked = revokeTokens.run(it.at, it.id).changes
-      removeEndpoints.run(it.id)
+      setDeleted.run(at, id)
+      const tokensRevoked = revokeTokens.run(at, id).changes
+      removeEndpoints.run(id)
       outbox.endpointsChanged()
-      const usersRemoved = removeUsers.run(it.at, it.at, it.id).changes
+      const usersRemoved = removeUsers.run(at, at, id).changes
       audit({
-        organizationId: it.id,
-        at: it.at,
-        actor: it.by,
+        organizationId: id,
+        at,
+        actor: by,
         action: 'organization.deleted',
-        targetId: it.id,
+        targetId: id,
         before: { name: row.name, status: row.status },
         after: { status: 'deleted', tokens_revoked: tokensRevoked, users_removed: usersRemoved },
       })
       return { tokensRevoked, usersRemoved }
     },
 
-    /**
-     * Erases what a deleted organization has left, at most `limit` objects of each kind. False: the ended executions
-     * remain, which the sweep removes, or there is more. True: nothing is left.
-     */
-    'organizations.erase'({ id, at, limit }: { id: string; at: number; limit: number }) {
+    /** Ended executions are left to the sweep. */
+    'organizations.erase'(id, at, limit) {
       const row = one.get(id)
       if (row?.status !== 'deleted') return { files: 0, workflows: 0, more: false, done: true }
       const work = cancel(id, at, limit)
@@ -176,5 +172,5 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
       if (done) setErased.run(at, id)
       return { files: removed, workflows: ids.length, more, done }
     },
-  }
+  } satisfies Partial<Statements>
 }

@@ -1,3 +1,4 @@
+import type { Statements } from '../method-table.ts'
 import type { JobLimits, LimitReached, OrganizationUse, StorageLimits } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { JobCounts } from './job-counts.ts'
@@ -63,22 +64,6 @@ export function openOrganizationUse(connection: Connection, jobCounts: Pick<JobC
 }
 export type OrganizationUses = ReturnType<typeof openOrganizationUse>
 
-/** The commands that read what an organization uses. They run in the writer, which alone knows the count of its jobs. */
-export function organizationUseCommands(use: OrganizationUses) {
-  return {
-    'organizations.use': ({ id, dayStart }: { id: string; dayStart: number }): OrganizationUse => use.of(id, dayStart),
-
-    /** The limit that forbids one more file of this size; null if none does. */
-    'files.room': ({
-      organizationId,
-      bytes,
-      isUpload,
-      limits,
-    }: {
-      organizationId: string
-      bytes: number
-      isUpload: boolean
-      limits: StorageLimits
-    }): LimitReached | null => use.forbidsFile(organizationId, { bytes, isUpload }, limits) ?? null,
-  }
-}
+/** Runs in the writer, which alone knows the count of its jobs. */
+export const organizationUseCommands = (use: OrganizationUses) =>
+  ({ 'organizations.use': use.of }) satisfies Partial<Statements>

@@ -1,13 +1,12 @@
 import { Failure } from '../../failure.ts'
-import { auditedOrganization, changedFields } from '../audited.ts'
+import { auditedOrganization, changedFields } from '../audit-fields.ts'
+import type { Statements } from '../method-table.ts'
 import {
-  type Actor,
   machineOwnerName,
-  type NewOrganization,
   type Organization,
-  type OrganizationChange,
   type OrganizationLimits,
   type OrganizationStatus,
+  theServer,
 } from '../store.ts'
 import { openAudit } from './audit.ts'
 import type { Connection } from './database.ts'
@@ -111,11 +110,11 @@ export function organizationCommands(connection: Connection) {
   }
 
   return {
-    'organizations.create'({ organization: it, by }: { organization: NewOrganization; by: Actor }): void {
+    'organizations.create'(it, by = theServer) {
       refuseTaken(it)
       const { id, name, plan, share = null, region = null, createdAt } = it
       insert.run(id, name, plan, share, region, createdAt, createdAt, ...limitValues(it))
-      const after = auditedOrganization(organizationOf(one.get(id)!))
+      const created = organizationOf(one.get(id)!)
       audit({
         organizationId: id,
         at: createdAt,
@@ -123,43 +122,42 @@ export function organizationCommands(connection: Connection) {
         action: 'organization.created',
         targetId: id,
         before: null,
-        after,
+        after: auditedOrganization(created),
       })
+      return created
     },
 
-    /** False: there is no such organization. */
-    'organizations.update'(it: { id: string; change: OrganizationChange; by: Actor; at: number }): boolean {
-      const row = one.get(it.id)
-      if (!row) return false
+    'organizations.update'(id, changes, by, at) {
+      const row = one.get(id)
+      if (!row) return undefined
       refuseDeleted(row)
       const before = organizationOf(row)
-      const after = { ...before, ...it.change }
+      const after = { ...before, ...changes }
       if (after.name !== before.name) {
         refuseMachineOwner(row, 'renamed')
         refuseTaken({ id: '', name: after.name })
       }
       const changed = changedFields(auditedOrganization(before), auditedOrganization(after))
-      if (!changed) return true
-      change.run(after.name, after.plan, after.share, after.region, it.at, ...limitValues(after), it.id)
-      const target = { organizationId: it.id, at: it.at, actor: it.by, targetId: it.id }
+      if (!changed) return before
+      change.run(after.name, after.plan, after.share, after.region, at, ...limitValues(after), id)
+      const target = { organizationId: id, at, actor: by, targetId: id }
       audit({ ...target, action: 'organization.updated', ...changed })
-      return true
+      return { ...after, updatedAt: at }
     },
 
-    /** Suspends or resumes. False: there is no such organization. */
-    'organizations.setStatus'(it: { id: string; status: 'active' | 'suspended'; by: Actor; at: number }): boolean {
-      const row = one.get(it.id)
-      if (!row) return false
+    'organizations.setStatus'(id, status, by, at) {
+      const row = one.get(id)
+      if (!row) return undefined
       refuseDeleted(row)
-      if (it.status === 'suspended') refuseMachineOwner(row, 'suspended')
-      if (row.status === it.status) return true
-      setStatus.run(it.status, it.at, it.id)
-      const action = it.status === 'suspended' ? 'organization.suspended' : 'organization.resumed'
-      const [before, after] = [{ status: row.status }, { status: it.status }]
-      audit({ organizationId: it.id, at: it.at, actor: it.by, targetId: it.id, action, before, after })
-      return true
+      if (status === 'suspended') refuseMachineOwner(row, 'suspended')
+      if (row.status === status) return organizationOf(row)
+      setStatus.run(status, at, id)
+      const action = status === 'suspended' ? 'organization.suspended' : 'organization.resumed'
+      const [before, after] = [{ status: row.status }, { status }]
+      audit({ organizationId: id, at, actor: by, targetId: id, action, before, after })
+      return organizationOf({ ...row, status, updated_at: at })
     },
-  }
+  } satisfies Partial<Statements>
 }
 
 /** Reads of organizations; short statements on a read-only connection. */
@@ -171,12 +169,12 @@ export function organizationReads(connection: Connection) {
     .prepare<[], string>(`SELECT id FROM organizations WHERE status = 'deleted' AND erased_at IS NULL`)
     .pluck()
   return {
-    list: (): Organization[] => all.all().map(organizationOf),
-    find(id: string): Organization | undefined {
+    'organizations.list': () => all.all().map(organizationOf),
+    'organizations.find'(id) {
       const row = one.get(id)
       return row && organizationOf(row)
     },
-    suspended: (): string[] => suspended.all(),
-    unerased: (): string[] => unerased.all(),
-  }
+    'organizations.suspended': () => suspended.all(),
+    'organizations.unerased': () => unerased.all(),
+  } satisfies Partial<Statements>
 }

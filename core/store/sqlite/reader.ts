@@ -1,25 +1,48 @@
 import { Failure } from '../../failure.ts'
+import type { Statements } from '../method-table.ts'
 import { auditReads } from './audit.ts'
-import { batchReads } from './batch-reads.ts'
-import { meaningOf, openDatabase } from './database.ts'
+import { batchReads } from './batches.ts'
+import { type Connection, meaningOf, openDatabase } from './database.ts'
 import { eventReads } from './events.ts'
 import { executionReads } from './execution-reads.ts'
 import { fileReads } from './files.ts'
-import { jobList } from './job-list.ts'
-import { jobReads } from './job-reads.ts'
-import { idempotencyReads, keyReads } from './keys.ts'
+import { jobListReads, jobReads } from './job-reads.ts'
+import { idempotencyReads } from './keys.ts'
 import { ledgerLength } from './ledger.ts'
 import { libraryReads } from './library.ts'
 import { organizationReads } from './organizations.ts'
 import { responseReads } from './responses.ts'
-import { resultReads } from './result-rows.ts'
+import { resultReads } from './results.ts'
 import { sessionReads } from './sessions.ts'
 import { spendReads } from './spend.ts'
-import { tokenReads } from './token-reads.ts'
+import { tokenReads } from './tokens.ts'
 import { userReads } from './users.ts'
+import { webhookDeliveryReads } from './webhook-deliveries.ts'
 import { webhookEndpointReads } from './webhook-endpoints.ts'
-import { webhookDeliveryReads } from './webhook-reads.ts'
 import { workflowReads } from './workflows.ts'
+
+const openReads = (connection: Connection) =>
+  ({
+    ...organizationReads(connection),
+    ...userReads(connection),
+    ...tokenReads(connection),
+    ...auditReads(connection),
+    ...spendReads(connection),
+    ...jobReads(connection),
+    ...jobListReads(connection),
+    ...eventReads(connection),
+    ...idempotencyReads(connection),
+    ...responseReads(connection),
+    ...sessionReads(connection),
+    ...fileReads(connection),
+    ...libraryReads(connection),
+    ...workflowReads(connection),
+    ...batchReads(connection),
+    ...executionReads(connection),
+    ...webhookEndpointReads(connection),
+    ...webhookDeliveryReads(connection),
+  }) satisfies Partial<Statements>
+export type Reads = ReturnType<typeof openReads>
 
 /**
  * The read-only connection of the calling thread. Every read is a few short statements, none of which scans more than a
@@ -28,10 +51,10 @@ import { workflowReads } from './workflows.ts'
  */
 export function openReader(database: string, onBroken: (failure: Error) => void) {
   const connection = openDatabase(database, { readonly: true })
-  const length = ledgerLength(connection)
 
-  function guarded<Given extends unknown[], Result>(read: (...given: Given) => Result): (...given: Given) => Result {
-    return (...given) => {
+  const guarded =
+    <Given extends unknown[], Answer>(read: (...given: Given) => Answer) =>
+    (...given: Given): Answer => {
       try {
         return read(...given)
       } catch (thrown) {
@@ -41,29 +64,14 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
           : new Failure('shutting_down', 'This server is shutting down. Retry later.', { retryAfterMs: 5000 })
       }
     }
-  }
-  const all = <Reads extends Record<string, (...given: never[]) => unknown>>(reads: Reads): Reads =>
-    Object.fromEntries(Object.entries(reads).map(([name, read]) => [name, guarded(read)])) as unknown as Reads
+  const all = <Table extends Record<string, (...given: never[]) => unknown>>(table: Table): Table =>
+    Object.fromEntries(Object.entries(table).map(([name, read]) => [name, guarded(read)])) as unknown as Table
 
   return {
-    organizations: all(organizationReads(connection)),
-    users: all(userReads(connection)),
-    tokens: all(tokenReads(connection)),
-    audit: all(auditReads(connection)),
-    spend: all(spendReads(connection)),
-    jobs: all({ ...jobReads(connection), ...keyReads(connection), list: jobList(connection) }),
+    /** By the names of their methods. */
+    reads: all(openReads(connection)),
     results: all(resultReads(connection)),
-    events: all(eventReads(connection)),
-    idempotency: all(idempotencyReads(connection)),
-    responses: all(responseReads(connection)),
-    sessions: all(sessionReads(connection)),
-    files: all(fileReads(connection)),
-    library: all(libraryReads(connection)),
-    workflows: all(workflowReads(connection)),
-    batches: all(batchReads(connection)),
-    executions: all(executionReads(connection)),
-    webhooks: all({ ...webhookEndpointReads(connection), ...webhookDeliveryReads(connection) }),
-    ledgerRows: guarded(length),
+    ledgerRows: guarded(ledgerLength(connection)),
     close: () => {
       connection.close()
     },

@@ -1,6 +1,6 @@
 import type { Connection } from './database.ts'
-import { type EndingRow, endingColumns, errorOf, openEnd, type WriteContext } from './job-end.ts'
-import { memoryOf } from './write-context.ts'
+import { type EndingRow, endingColumns, errorOf, openEnd } from './job-end.ts'
+import { memoryOf, type WriteContext } from './write-context.ts'
 
 /** A job that was running at this many unclean exits of the server is not tried again. */
 export const maxCrashes = 5

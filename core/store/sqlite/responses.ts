@@ -1,3 +1,4 @@
+import type { Statements } from '../method-table.ts'
 import type { ResponseRecord } from '../store.ts'
 import type { Connection } from './database.ts'
 
@@ -10,14 +11,12 @@ export function responseCommands(connection: Connection) {
   const remove = connection.prepare('DELETE FROM responses WHERE organization_id = ? AND id = ?')
 
   return {
-    'responses.add'(it: ResponseRecord): void {
+    'responses.add'(it) {
       const { organizationId, id, tokenId, previousId, jobId, request, input, answer, createdAt, expiresAt } = it
       insert.run(organizationId, id, tokenId, previousId, jobId, request, input, answer, createdAt, expiresAt)
     },
-    /** False: the organization has no such response. */
-    'responses.remove': ({ organizationId, id }: { organizationId: string; id: string }): boolean =>
-      remove.run(organizationId, id).changes > 0,
-  }
+    'responses.remove': (organizationId, id) => remove.run(organizationId, id).changes > 0,
+  } satisfies Partial<Statements>
 }
 
 /** Deletes up to `limit` responses that have expired. Returns how many. */
@@ -44,7 +43,6 @@ export function responseReads(connection: Connection) {
      FROM responses WHERE organization_id = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?)`,
   )
   return {
-    find: (organizationId: string, id: string, now: number): ResponseRecord | undefined =>
-      one.get(organizationId, id, now),
-  }
+    'responses.find': (organizationId, id, now) => one.get(organizationId, id, now),
+  } satisfies Partial<Statements>
 }

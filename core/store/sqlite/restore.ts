@@ -5,7 +5,7 @@ import { StoreRefusal } from '../refusal.ts'
 import { copyDatabase, verifyCopy } from './copy.ts'
 import { type Connection, openDatabase, structuralFault } from './database.ts'
 import { createPrivate, pathsIn, prepareDirectory, syncDirectory, takeInstanceLock } from './directory.ts'
-import { exportResultFiles, keepResultsBeside, resultsIn } from './result-copies.ts'
+import { exportResultFiles, keepResultsBeside, resultsIn } from './result-files.ts'
 
 /**
  * Makes an online copy of the database of a data directory, whether a server runs on it or not: a consistent snapshot,

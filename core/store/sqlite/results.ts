@@ -1,11 +1,12 @@
-import { mkdir, open, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, open, readFile, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
+import { type LargeResult, type OpenResult, resultExpired } from '../large-result.ts'
 import { type JobClaim, type JobOutcome, largeResultBytes } from '../store.ts'
-import { received } from './batch.ts'
-import { diskFull } from './group.ts'
-import { resultPath } from './result-rows.ts'
+import type { Connection } from './database.ts'
+import { pathsIn } from './directory.ts'
+import { diskFull, received } from './sent-failure.ts'
 
 type Completed = Extract<JobOutcome, { status: 'completed' }>
 /** A result as the writer gets it. */
@@ -123,3 +124,85 @@ async function syncFolder(path: string): Promise<void> {
 
 const isFull = (thrown: unknown): boolean =>
   ['ENOSPC', 'EDQUOT'].includes((thrown as NodeJS.ErrnoException | undefined)?.code ?? '')
+
+/** The columns of a result: its text, or the name and size of its file. */
+export interface ResultRow {
+  result: string | null
+  file: string | null
+  bytes: number | null
+}
+
+const form = /^[\w-]+\/[\w-]+(\.[\w-]+)*\.json$/
+
+export const isResultName = (file: string): boolean => form.test(file)
+
+/**
+ * The path of a result's file. Throws for a name that infer would not create: the row may come from a restored
+ * database.
+ */
+export function resultPath(folder: string, file: string): string {
+  if (!isResultName(file)) throw new Error(`a result has the name '${file}', which was not created by infer`)
+  return join(folder, file)
+}
+
+/** Converts a row to a result: the text if it is short, otherwise a handle. */
+export function openResultOf(connection: Connection) {
+  const folder = pathsIn(dirname(connection.name)).results
+  return ({ result, file, bytes }: ResultRow): string | LargeResult | null =>
+    file === null || bytes === null ? result : new ResultFile(resultPath(folder, file), bytes)
+}
+
+/** The writer's commands for result files. */
+export function resultCommands(connection: Connection) {
+  const erased = connection.prepare('DELETE FROM erasable_results WHERE file = ?')
+  return {
+    /** Records that these files were erased. */
+    eraseResults(files: readonly string[]): void {
+      for (const file of files) erased.run(file)
+    },
+  }
+}
+
+/** Reads of result files; short statements on a read-only connection. */
+export function resultReads(connection: Connection) {
+  const erasable = connection.prepare<[number], string>('SELECT file FROM erasable_results LIMIT ?').pluck()
+  const named = connection.prepare<[string], number>('SELECT 1 FROM job_results WHERE file = ?').pluck()
+  return {
+    /** Files whose jobs were removed. */
+    erasable: (limit: number): string[] => erasable.all(limit),
+    /** Whether a job has its result in this file. */
+    named: (file: string): boolean => named.get(file) !== undefined,
+  }
+}
+
+/** A large result in a file of the data directory. */
+export class ResultFile implements LargeResult {
+  readonly bytes: number
+  readonly #path: string
+
+  constructor(path: string, bytes: number) {
+    this.#path = path
+    this.bytes = bytes
+  }
+
+  async check(): Promise<void> {
+    const { size } = await stat(this.#path).catch(expire)
+    if (size !== this.bytes) throw new Error(`${this.#path} has ${size} bytes instead of ${this.bytes}`)
+  }
+
+  text(): Promise<string> {
+    return readFile(this.#path, 'utf8').catch(expire)
+  }
+
+  open(): Promise<OpenResult> {
+    return open(this.#path).catch(expire)
+  }
+
+  async localFile(): Promise<AsyncDisposable & { path: string }> {
+    return { path: this.#path, async [Symbol.asyncDispose]() {} }
+  }
+}
+
+function expire(cause: NodeJS.ErrnoException): never {
+  throw cause.code === 'ENOENT' ? resultExpired() : cause
+}

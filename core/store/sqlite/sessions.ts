@@ -1,3 +1,4 @@
+import type { Statements } from '../method-table.ts'
 import type { SessionRecord } from '../store.ts'
 import type { Connection } from './database.ts'
 
@@ -19,22 +20,21 @@ export function sessionCommands(connection: Connection) {
        (SELECT digest FROM sessions WHERE token_id = ? ORDER BY created_at DESC LIMIT -1 OFFSET ?)`,
   )
   return {
-    /** Also deletes expired sessions, and the oldest ones of a token that has too many. */
-    'sessions.add'({ digest, tokenId, createdAt, expiresAt }: SessionRecord): void {
+    'sessions.add'({ digest, tokenId, createdAt, expiresAt }) {
       removeExpired.run(createdAt)
       insert.run(Buffer.from(digest), tokenId, createdAt, expiresAt)
       removeOldest.run(tokenId, sessionsPerToken)
     },
-    'sessions.extend'(these: { digest: Uint8Array; expiresAt: number }[]): void {
+    'sessions.extend'(these) {
       for (const { digest, expiresAt } of these) extend.run(expiresAt, Buffer.from(digest), expiresAt)
     },
-    'sessions.remove': (digest: Uint8Array): void => void remove.run(Buffer.from(digest)),
-  }
+    'sessions.remove': digest => void remove.run(Buffer.from(digest)),
+  } satisfies Partial<Statements>
 }
 
 export function sessionReads(connection: Connection) {
   const one = connection.prepare<[Buffer], SessionRecord>(
     'SELECT digest, token_id AS tokenId, created_at AS createdAt, expires_at AS expiresAt FROM sessions WHERE digest = ?',
   )
-  return { find: (digest: Uint8Array): SessionRecord | undefined => one.get(Buffer.from(digest)) }
+  return { 'sessions.find': digest => one.get(Buffer.from(digest)) } satisfies Partial<Statements>
 }

@@ -1,4 +1,5 @@
 import { monthOf } from '../../month.ts'
+import type { Statements } from '../method-table.ts'
 import type { HeldJob, SpendRecord } from '../spend-records.ts'
 import type { FinishedJob } from '../store.ts'
 import type { Connection } from './database.ts'
@@ -108,9 +109,8 @@ export function openSpendRows(connection: Connection, events: Pick<Events, 'addO
 export type SpendRows = ReturnType<typeof openSpendRows>
 
 /** The writer's commands about spending. */
-export const spendCommands = ({ spend }: { spend: Pick<SpendRows, 'limitPlans'> }) => ({
-  'spend.limitPlans': (limits: Readonly<Record<string, number>>): void => spend.limitPlans(limits),
-})
+export const spendCommands = ({ spend }: { spend: Pick<SpendRows, 'limitPlans'> }) =>
+  ({ 'spend.limitPlans': spend.limitPlans }) satisfies Partial<Statements>
 
 /** Reads of what is spent and held. Both read all rows of their index: call them only at the start. */
 export function spendReads(connection: Connection) {
@@ -122,7 +122,10 @@ export function spendReads(connection: Connection) {
     `SELECT jobs.id, jobs.organization_id AS organizationId, coalesce(tokens.origin_id, token_id) AS originId, held
      FROM jobs LEFT JOIN tokens ON tokens.id = token_id WHERE held > 0`,
   )
-  return { read: (fromMonth: number) => spent.all(fromMonth), held: () => held.all() }
+  return {
+    'spend.read': fromMonth => spent.all(fromMonth),
+    'spend.held': () => held.all(),
+  } satisfies Partial<Statements>
 }
 
 /** Sentences about sums that differ from those of the ledger. Reads the whole ledger. */

@@ -3,12 +3,12 @@ import { rmSync } from 'node:fs'
 import type { Worker } from 'node:worker_threads'
 import type { Log } from '../../log.ts'
 import type { Store } from '../store.ts'
-import { assemble } from './assemble.ts'
 import { refusalFor } from './damage.ts'
 import { sqliteCode } from './database.ts'
 import { pathsIn, prepareDirectory, takeInstanceLock } from './directory.ts'
+import { openMethods } from './methods.ts'
 import { openReader, type Reader } from './reader.ts'
-import { openResultSweep } from './result-sweep.ts'
+import { openResultSweep } from './result-files.ts'
 import { openResults } from './results.ts'
 import { openSpace, type Space } from './space.ts'
 import { startThread } from './thread.ts'
@@ -79,5 +79,5 @@ export async function openSqliteStore(options: StoreOptions): Promise<Store> {
   const usage = openUsageThread(dataDir)
   opened.defer(() => usage.close())
   const open = opened.move()
-  return assemble({ writer, reader, usage, results, space, sweep, database, close: () => open.disposeAsync() })
+  return openMethods({ writer, reader, usage, results, space, sweep, database, close: () => open.disposeAsync() })
 }

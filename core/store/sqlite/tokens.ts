@@ -1,25 +1,90 @@
 import { Failure } from '../../failure.ts'
-import { auditedToken, changedFields } from '../audited.ts'
+import { auditedToken, changedFields } from '../audit-fields.ts'
+import type { Statements } from '../method-table.ts'
 import {
-  type Actor,
+  type AllowedHours,
   type NewToken,
   type OrganizationStatus,
   type Scope,
   scopesOfRole,
-  type TokenChange,
+  type TokenLimits,
+  type TokenRecord,
+  theServer,
+  type VerifiableToken,
 } from '../store.ts'
 import { openAudit } from './audit.ts'
 import type { Connection } from './database.ts'
-import type { WriteContext } from './job-end.ts'
-import {
-  type TokenRow,
-  tokenColumns,
-  tokenLimitsColumns,
-  tokenLimitsOf,
-  tokenLimitValues,
-  tokenOf,
-} from './token-rows.ts'
+import { type OrganizationLimitsRow, organizationLimitsColumns, organizationLimitsOf } from './organizations.ts'
 import { openUserRows } from './users.ts'
+import type { WriteContext } from './write-context.ts'
+
+/** The columns of the limits of a token. */
+export interface TokenLimitsRow {
+  requests_per_minute: number | null
+  jobs_per_minute: number | null
+  tokens_per_minute: number | null
+  concurrent_requests: number | null
+  monthly_spend_limit: number | null
+  allowed_hours: string | null
+}
+export const tokenLimitsColumns =
+  'requests_per_minute, jobs_per_minute, tokens_per_minute, concurrent_requests, monthly_spend_limit, allowed_hours'
+
+export const tokenLimitsOf = (row: TokenLimitsRow): TokenLimits => ({
+  requestsPerMinute: row.requests_per_minute,
+  jobsPerMinute: row.jobs_per_minute,
+  tokensPerMinute: row.tokens_per_minute,
+  concurrentRequests: row.concurrent_requests,
+  monthlySpendLimit: row.monthly_spend_limit,
+  allowedHours: row.allowed_hours === null ? null : (JSON.parse(row.allowed_hours) as AllowedHours),
+})
+
+export const tokenLimitValues = (limits: Partial<TokenLimits>): (number | string | null)[] => [
+  limits.requestsPerMinute ?? null,
+  limits.jobsPerMinute ?? null,
+  limits.tokensPerMinute ?? null,
+  limits.concurrentRequests ?? null,
+  limits.monthlySpendLimit ?? null,
+  limits.allowedHours ? JSON.stringify(limits.allowedHours) : null,
+]
+
+export interface TokenRow extends TokenLimitsRow {
+  organization_id: string
+  id: string
+  name: string
+  scopes: string
+  hint: string
+  models: string | null
+  status: 'active' | 'disabled' | 'revoked'
+  created_at: number
+  expires_at: number | null
+  last_used_at: number | null
+  created_by: string | null
+  user_id: string | null
+  metadata: string | null
+  origin_id: string | null
+}
+
+export const tokenColumns = `organization_id, id, name, scopes, hint, models, status, created_at, expires_at, last_used_at, created_by,
+  user_id, metadata, origin_id, ${tokenLimitsColumns}`
+
+export const tokenOf = (row: TokenRow, now: number): TokenRecord => ({
+  organizationId: row.organization_id,
+  id: row.id,
+  name: row.name,
+  scopes: JSON.parse(row.scopes) as Scope[],
+  hint: row.hint,
+  models: row.models === null ? null : (JSON.parse(row.models) as string[]),
+  status: row.status === 'active' && row.expires_at !== null && row.expires_at <= now ? 'expired' : row.status,
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  lastUsedAt: row.last_used_at,
+  createdBy: row.created_by,
+  userId: row.user_id,
+  metadata: row.metadata,
+  originId: row.origin_id ?? row.id,
+  limits: tokenLimitsOf(row),
+})
 
 /** The writer's commands for tokens. Each runs inside a savepoint of the writer's transaction. */
 export function tokenCommands(connection: Connection, { events, effects }: Pick<WriteContext, 'events' | 'effects'>) {
@@ -103,8 +168,8 @@ export function tokenCommands(connection: Connection, { events, effects }: Pick<
   }
 
   return {
-    'tokens.create'({ token, by }: { token: NewToken; by: Actor }): void {
-      const row = create(token)
+    'tokens.create'(token, by = theServer) {
+      const created = tokenOf(create(token), token.createdAt)
       audit({
         organizationId: token.organizationId,
         at: token.createdAt,
@@ -112,20 +177,22 @@ export function tokenCommands(connection: Connection, { events, effects }: Pick<
         action: 'token.created',
         targetId: token.id,
         before: null,
-        after: auditedToken(tokenOf(row, token.createdAt)),
+        after: auditedToken(created),
       })
+      return created
     },
 
-    /** False: the organization has no such token. A revoked token stays revoked. */
-    'tokens.update'(it: { organizationId: string; id: string; change: TokenChange; by: Actor; at: number }): boolean {
-      const row = one.get(it.organizationId, it.id)
-      if (!row) return false
+    /** A revoked token stays revoked. */
+    'tokens.update'(organizationId, id, changes, by = theServer) {
+      const at = Date.now()
+      const row = one.get(organizationId, id)
+      if (!row) return undefined
       if (row.status === 'revoked')
         throw new Failure('conflict', `The token '${row.name}' is revoked and cannot be changed. Create a new one.`)
-      const { name, scopes, models, expiresAt, status, userId, metadata, limits } = it.change
+      const { name, scopes, models, expiresAt, status, userId, metadata, limits } = changes
       const owner = userId === undefined ? row.user_id : userId
       if (owner !== null && (userId !== undefined || scopes))
-        requireUser(it.organizationId, owner, scopes ?? (JSON.parse(row.scopes) as Scope[]))
+        requireUser(organizationId, owner, scopes ?? (JSON.parse(row.scopes) as Scope[]))
       change.run(
         name ?? row.name,
         scopes ? JSON.stringify(scopes) : row.scopes,
@@ -135,59 +202,145 @@ export function tokenCommands(connection: Connection, { events, effects }: Pick<
         owner,
         metadata === undefined ? row.metadata : metadata,
         ...tokenLimitValues({ ...tokenLimitsOf(row), ...limits }),
-        it.organizationId,
-        it.id,
+        organizationId,
+        id,
       )
-      const after = tokenOf(one.get(it.organizationId, it.id)!, it.at)
-      const changed = changedFields(auditedToken(tokenOf(row, it.at)), auditedToken(after))
-      const target = { organizationId: it.organizationId, at: it.at, actor: it.by, targetId: it.id }
+      const after = tokenOf(one.get(organizationId, id)!, at)
+      const changed = changedFields(auditedToken(tokenOf(row, at)), auditedToken(after))
+      const target = { organizationId, at, actor: by, targetId: id }
       if (changed) audit({ ...target, action: 'token.updated', ...changed })
-      return true
+      return after
     },
 
-    'tokens.revoke'(it: { organizationId: string; id: string; at: number; by: Actor }): void {
-      if (revoke.run(it.at, it.organizationId, it.id).changes === 0) return
-      const row = one.get(it.organizationId, it.id)!
-      announce('token.revoked', row, it.at)
+    'tokens.revoke'(organizationId, id, at, by = theServer) {
+      const { changes } = revoke.run(at, organizationId, id)
+      const row = one.get(organizationId, id)
+      if (!row || changes === 0) return row && tokenOf(row, at)
+      announce('token.revoked', row, at)
       audit({
-        organizationId: it.organizationId,
-        at: it.at,
-        actor: it.by,
+        organizationId,
+        at,
+        actor: by,
         action: 'token.revoked',
-        targetId: it.id,
+        targetId: id,
         before: { name: row.name },
         after: { status: 'revoked' },
       })
+      return tokenOf(row, at)
     },
 
-    /** False: the organization has no such token. */
-    'tokens.rotate'(it: {
-      organizationId: string
-      id: string
-      next: NewToken
-      previousValidUntil: number
-      by: Actor
-    }): boolean {
-      const row = one.get(it.organizationId, it.id)
-      if (!row) return false
-      if (tokenOf(row, it.next.createdAt).status !== 'active')
+    'tokens.rotate'(organizationId, id, next, previousValidUntil, by = theServer) {
+      const row = one.get(organizationId, id)
+      if (!row) return undefined
+      if (tokenOf(row, next.createdAt).status !== 'active')
         throw new Failure('conflict', `The token '${row.name}' is not active; only an active one can be rotated.`)
-      create(it.next)
-      expire.run(it.previousValidUntil, it.organizationId, it.id, it.previousValidUntil)
+      const created = create(next)
+      expire.run(previousValidUntil, organizationId, id, previousValidUntil)
       audit({
-        organizationId: it.organizationId,
-        at: it.next.createdAt,
-        actor: it.by,
+        organizationId,
+        at: next.createdAt,
+        actor: by,
         action: 'token.rotated',
-        targetId: it.id,
+        targetId: id,
         before: { name: row.name },
-        after: { next_token_id: it.next.id, previous_valid_until: Math.floor(it.previousValidUntil / 1000) },
+        after: { next_token_id: next.id, previous_valid_until: Math.floor(previousValidUntil / 1000) },
       })
-      return true
+      return tokenOf(created, next.createdAt)
     },
 
-    'tokens.touch'(uses: { id: string; at: number }[]): void {
+    'tokens.touch'(uses) {
       for (const use of uses) touch.run(use.at, use.id, use.at)
     },
+  } satisfies Partial<Statements>
+}
+
+interface VerifyRow extends TokenLimitsRow {
+  id: string
+  organization_id: string
+  name: string
+  scopes: string
+  digest: Buffer
+  hint: string
+  models: string | null
+  status: VerifiableToken['status']
+  created_at: number
+  expires_at: number | null
+  last_used_at: number | null
+  user_id: string | null
+  origin_id: string | null
+}
+interface OwnerRow extends OrganizationLimitsRow {
+  name: string
+  status: OrganizationStatus
+  plan: string
+  region: string | null
+}
+
+/** Reads of tokens; short statements on a read-only connection. */
+export function tokenReads(connection: Connection, now: () => number = Date.now) {
+  // Two look-ups and no join: measured 5 µs, where one statement over both tables takes 22 µs.
+  const verifying = (column: 'public_id' | 'id') =>
+    connection.prepare<[string], VerifyRow>(
+      `SELECT id, organization_id, name, scopes, digest, hint, models, status, created_at, expires_at, last_used_at,
+         user_id, origin_id, ${tokenLimitsColumns} FROM tokens WHERE ${column} = ?`,
+    )
+  const verify = verifying('public_id')
+  const verifyId = verifying('id')
+  const owner = connection.prepare<[string], OwnerRow>(
+    `SELECT name, status, plan, region, ${organizationLimitsColumns} FROM organizations WHERE id = ?`,
+  )
+  const one = connection.prepare<[string, string], TokenRow>(
+    `SELECT ${tokenColumns} FROM tokens WHERE organization_id = ? AND id = ?`,
+  )
+  const page = connection.prepare<[Record<string, string | number | null>], TokenRow>(
+    `SELECT ${tokenColumns} FROM tokens WHERE organization_id = @organizationId AND (@after IS NULL OR id < @after)
+       AND (@status IS NULL
+         OR CASE WHEN status = 'active' AND expires_at <= @now THEN 'expired' ELSE status END = @status)
+       AND (@userId IS NULL OR user_id = @userId)
+     ORDER BY id DESC LIMIT @limit`,
+  )
+  const active = connection.prepare<[string, number, string], { tokens: number }>(
+    `SELECT count(*) AS tokens FROM tokens WHERE organization_id = ? AND status = 'active'
+       AND (expires_at IS NULL OR expires_at > ?) AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = ?)`,
+  )
+
+  function verifiable(row: VerifyRow | undefined): VerifiableToken | undefined {
+    const organization = row && owner.get(row.organization_id)
+    if (!row || !organization) return undefined
+    return {
+      id: row.id,
+      organizationId: row.organization_id,
+      organizationName: organization.name,
+      organizationStatus: organization.status,
+      plan: organization.plan,
+      organizationLimits: organizationLimitsOf(organization),
+      region: organization.region,
+      name: row.name,
+      scopes: JSON.parse(row.scopes) as Scope[],
+      digest: row.digest,
+      hint: row.hint,
+      models: row.models === null ? null : (JSON.parse(row.models) as string[]),
+      limits: tokenLimitsOf(row),
+      userId: row.user_id,
+      originId: row.origin_id ?? row.id,
+      status: row.status,
+      createdAt: row.created_at,
+      expiresAt: row.expires_at,
+      lastUsedAt: row.last_used_at,
+    }
   }
+
+  return {
+    'tokens.verify': publicId => verifiable(verify.get(publicId)),
+    'tokens.verifyId': id => verifiable(verifyId.get(id)),
+    'tokens.find'(organizationId, id) {
+      const row = one.get(organizationId, id)
+      return row && tokenOf(row, now())
+    },
+    'tokens.list'(organizationId, options) {
+      const { limit, after = null, status = null, userId = null } = options
+      return page.all({ organizationId, limit, after, status, userId, now: now() }).map(row => tokenOf(row, now()))
+    },
+    'tokens.countActive': (organizationId, scope, at) => active.get(organizationId, at, scope)?.tokens ?? 0,
+  } satisfies Partial<Statements>
 }

@@ -1,9 +1,18 @@
-import type { Worker } from 'node:worker_threads'
+import type { MessagePort, Worker } from 'node:worker_threads'
 import { Failure } from '../../failure.ts'
 import type { UsagePage, UsageQuery } from '../usage-records.ts'
-import { received } from './batch.ts'
-import type { FromReads, ThreadStart, ToReads } from './protocol.ts'
-import { startThread } from './thread.ts'
+import { type Connection, openDatabase } from './database.ts'
+import { pathsIn } from './directory.ts'
+import { received, type SentFailure, sendable } from './sent-failure.ts'
+import { startThread, type ThreadStart } from './thread.ts'
+import { usageReads } from './usage-reads.ts'
+
+interface ToReads {
+  query: UsageQuery
+}
+
+/** The answer to the oldest unanswered query. */
+type FromReads = { page: UsagePage } | { failure: SentFailure }
 
 /** How long the thread stays after its last query, milliseconds: a person reads the next page in this time. */
 const idleMs = 60_000
@@ -70,3 +79,31 @@ export function openUsageThread(dataDir: string) {
   }
 }
 export type UsageThread = ReturnType<typeof openUsageThread>
+
+/** Answers the queries of `openUsageThread`, one after the other, until the thread is ended. */
+export function serveReads(port: MessagePort, dataDir: string): void {
+  let opened: { connection: Connection; reads: ReturnType<typeof usageReads> } | undefined
+  const reads = () => {
+    if (!opened) {
+      const connection = openDatabase(pathsIn(dataDir).database, { readonly: true })
+      opened = { connection, reads: usageReads(connection) }
+    }
+    return opened
+  }
+
+  port.on('message', ({ query }: ToReads) => {
+    const post = (answer: FromReads) => port.postMessage(answer)
+    try {
+      const { connection, reads: usage } = reads()
+      // One snapshot, so that the totals agree with the buckets.
+      connection.exec('BEGIN')
+      try {
+        post({ page: usage.read(query) })
+      } finally {
+        connection.exec('COMMIT')
+      }
+    } catch (thrown) {
+      post({ failure: sendable(thrown) })
+    }
+  })
+}

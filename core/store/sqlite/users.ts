@@ -1,17 +1,10 @@
 import { Failure } from '../../failure.ts'
-import { auditedUser, changedFields } from '../audited.ts'
-import {
-  type Actor,
-  type Role,
-  type Scope,
-  scopesOfRole,
-  type User,
-  type UserChange,
-  type UserSummary,
-} from '../store.ts'
+import { auditedUser, changedFields } from '../audit-fields.ts'
+import type { Statements } from '../method-table.ts'
+import { type Actor, type Role, type Scope, scopesOfRole, type User, type UserSummary } from '../store.ts'
 import { openAudit } from './audit.ts'
 import type { Connection } from './database.ts'
-import type { WriteContext } from './job-end.ts'
+import type { WriteContext } from './write-context.ts'
 
 interface UserRow {
   organization_id: string
@@ -132,7 +125,7 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
   }
 
   return {
-    'users.create'({ user, by }: { user: Omit<User, 'updatedAt' | 'removedAt'>; by: Actor }): void {
+    'users.create'(user, by) {
       const { organizationId, id, name, email, role, createdAt: at } = user
       if ((organization.get(organizationId) ?? 'deleted') === 'deleted')
         throw new Failure('not_found', `There is no organization '${organizationId}'.`)
@@ -147,42 +140,41 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
         before: null,
         after: auditedUser(user),
       })
+      return find(organizationId, id)!
     },
 
-    /** Undefined: the organization has no such user. */
-    'users.update'(
-      it: { organizationId: string; id: string; change: UserChange } & Act,
-    ): TokenConsequences | undefined {
-      const user = find(it.organizationId, it.id)
+    'users.update'(organizationId, id, changes, act) {
+      const { by, at } = act
+      const user = find(organizationId, id)
       if (!user) return undefined
-      const after = { ...user, ...it.change }
+      const after = { ...user, ...changes }
       if (after.role !== 'owner') refuseLastOwner(user)
       refuseTaken(after)
-      change.run(after.name, after.email, after.role, it.at, it.organizationId, it.id)
+      change.run(after.name, after.email, after.role, at, organizationId, id)
       const changed = changedFields(auditedUser(user), auditedUser(after))
-      const target = { organizationId: it.organizationId, at: it.at, actor: it.by, targetId: it.id }
+      const target = { organizationId, at, actor: by, targetId: id }
       if (changed) audit({ ...target, action: 'user.updated', ...changed })
-      return bound(after, scopesOfRole[after.role], it)
+      return bound(after, scopesOfRole[after.role], act)
     },
 
-    /** Undefined: the organization has no such user. */
-    'users.remove'(it: { organizationId: string; id: string } & Act): TokenConsequences | undefined {
-      const user = find(it.organizationId, it.id)
+    'users.remove'(organizationId, id, act) {
+      const { by, at } = act
+      const user = find(organizationId, id)
       if (!user) return undefined
       refuseLastOwner(user)
-      remove.run(it.at, it.at, it.organizationId, it.id)
+      remove.run(at, at, organizationId, id)
       audit({
-        organizationId: it.organizationId,
-        at: it.at,
-        actor: it.by,
+        organizationId,
+        at,
+        actor: by,
         action: 'user.removed',
-        targetId: it.id,
+        targetId: id,
         before: auditedUser(user),
         after: null,
       })
-      return bound(user, [], it)
+      return bound(user, [], act)
     },
-  }
+  } satisfies Partial<Statements>
 }
 
 interface Act {
@@ -210,12 +202,12 @@ export function userReads(connection: Connection, now: () => number = Date.now) 
     lastUsedAt: row.last_used_at,
   })
   return {
-    find,
-    summary(organizationId: string, id: string): UserSummary | undefined {
+    'users.find': find,
+    'users.summary'(organizationId, id) {
       const row = one.get({ organizationId, id, now: now() })
       return row && summaryOf(row)
     },
-    list: (organizationId: string, { limit, after = null }: { limit: number; after?: string | null }): UserSummary[] =>
+    'users.list': (organizationId, { limit, after = null }) =>
       page.all({ organizationId, limit, after, now: now() }).map(summaryOf),
-  }
+  } satisfies Partial<Statements>
 }

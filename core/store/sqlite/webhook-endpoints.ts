@@ -1,13 +1,8 @@
 import { Failure } from '../../failure.ts'
-import type { Actor } from '../audit-records.ts'
-import { auditedEndpoint, changedFields, withoutQuery } from '../audited.ts'
-import {
-  maxEndpoints,
-  type NewWebhookEndpoint,
-  type SecretState,
-  type WebhookEndpoint,
-  type WebhookEndpointChange,
-} from '../webhooks.ts'
+import { auditedEndpoint, changedFields, withoutQuery } from '../audit-fields.ts'
+import { type Actor, theServer } from '../audit-records.ts'
+import type { Statements } from '../method-table.ts'
+import { maxEndpoints, type SecretState, type WebhookEndpoint } from '../webhooks.ts'
 import { openAudit } from './audit.ts'
 import type { Connection } from './database.ts'
 import type { WebhookOutbox } from './webhook-outbox.ts'
@@ -114,7 +109,7 @@ export function webhookEndpointCommands(
   }
 
   return {
-    'webhooks.create'({ endpoint: it, by }: { endpoint: NewWebhookEndpoint; by: Actor }): void {
+    'webhooks.create'(it, by = theServer) {
       requireOrganization(it.organizationId)
       if (count.get(it.organizationId)! >= maxEndpoints)
         throw new Failure(
@@ -133,67 +128,71 @@ export function webhookEndpointCommands(
         it.createdAt,
       )
       const { organizationId, id, createdAt: at } = it
-      record({ organizationId, id, by, at }, 'created', null, auditedEndpoint(endpointOf(one.get(organizationId, id)!)))
+      const created = endpointOf(one.get(organizationId, id)!)
+      record({ organizationId, id, by, at }, 'created', null, auditedEndpoint(created))
       outbox.endpointsChanged()
+      return created
     },
 
-    /** False: the organization has no such endpoint. */
-    'webhooks.update'(it: Act & { change: WebhookEndpointChange }): boolean {
-      const row = one.get(it.organizationId, it.id)
-      if (!row) return false
-      const { name = row.name, url = row.url, eventTypes, enabled = row.enabled === 1 } = it.change
+    'webhooks.update'(organizationId, id, changes, at, by = theServer) {
+      const row = one.get(organizationId, id)
+      if (!row) return undefined
+      const { name = row.name, url = row.url, eventTypes, enabled = row.enabled === 1 } = changes
       const types = eventTypes ? JSON.stringify(eventTypes) : row.event_types
       const reason = enabled ? null : row.disabled_reason
-      change.run(name, url, types, enabled ? 1 : 0, reason, it.at, it.organizationId, it.id)
-      const after = endpointOf(one.get(it.organizationId, it.id)!)
+      change.run(name, url, types, enabled ? 1 : 0, reason, at, organizationId, id)
+      const after = endpointOf(one.get(organizationId, id)!)
       const changed = changedFields(auditedEndpoint(endpointOf(row)), auditedEndpoint(after))
-      if (changed) record(it, 'updated', changed.before, changed.after)
+      if (changed) record({ organizationId, id, by, at }, 'updated', changed.before, changed.after)
       outbox.endpointsChanged()
-      return true
+      return after
     },
 
-    /** False: the organization has no such endpoint. */
-    'webhooks.rotate'(it: Act & { previousUntil: number | null }): boolean {
-      const row = one.get(it.organizationId, it.id)
-      if (!row) return false
-      rotate.run(it.previousUntil, it.at, it.organizationId, it.id)
+    'webhooks.rotate'(organizationId, id, previousUntil, at, by = theServer) {
+      const row = one.get(organizationId, id)
+      if (!row) return undefined
+      rotate.run(previousUntil, at, organizationId, id)
       const version = row.secret_version
-      record(it, 'secret_rotated', { secret_version: version }, rotated(version + 1, it.previousUntil))
-      return true
+      record(
+        { organizationId, id, by, at },
+        'secret_rotated',
+        { secret_version: version },
+        rotated(version + 1, previousUntil),
+      )
+      return endpointOf(one.get(organizationId, id)!)
     },
 
-    /** False: the organization has no such endpoint. */
-    'webhooks.remove'(it: Act): boolean {
-      const row = one.get(it.organizationId, it.id)
-      if (!row) return false
-      remove.run(it.organizationId, it.id)
-      record(it, 'deleted', auditedEndpoint(endpointOf(row)), null)
+    'webhooks.remove'(organizationId, id, at, by = theServer) {
+      const row = one.get(organizationId, id)
+      if (!row) return undefined
+      remove.run(organizationId, id)
+      record({ organizationId, id, by, at }, 'deleted', auditedEndpoint(endpointOf(row)), null)
       outbox.endpointsChanged()
       return true
     },
 
-    /** False: the organization has no such endpoint. */
-    'webhooks.recordTest'(it: Act & { type: string }): boolean {
-      const row = one.get(it.organizationId, it.id)
-      if (row) record(it, 'tested', null, { url: row.url, event_type: it.type })
+    'webhooks.recordTest'(organizationId, id, type, at, by = theServer) {
+      const row = one.get(organizationId, id)
+      if (row) record({ organizationId, id, by, at }, 'tested', null, { url: row.url, event_type: type })
       return row !== undefined
     },
 
-    'webhooks.rotateSecret'(it: Omit<Act, 'id'> & { previousUntil: number | null }): void {
-      requireOrganization(it.organizationId)
-      const { version } = secret.get(it.organizationId) ?? firstSecret
-      rotateOwn.run({ id: it.organizationId, until: it.previousUntil, at: it.at })
+    'webhooks.rotateSecret'(organizationId, previousUntil, at, by = theServer) {
+      requireOrganization(organizationId)
+      const { version } = secret.get(organizationId) ?? firstSecret
+      rotateOwn.run({ id: organizationId, until: previousUntil, at })
       audit({
-        organizationId: it.organizationId,
-        at: it.at,
-        actor: it.by,
+        organizationId,
+        at,
+        actor: by,
         action: 'organization.webhook_secret_rotated',
-        targetId: it.organizationId,
+        targetId: organizationId,
         before: { secret_version: version },
-        after: rotated(version + 1, it.previousUntil),
+        after: rotated(version + 1, previousUntil),
       })
+      return { version: version + 1, previousUntil }
     },
-  }
+  } satisfies Partial<Statements>
 }
 
 /** Reads of webhook endpoints; short statements on a read-only connection. */
@@ -207,14 +206,12 @@ export function webhookEndpointReads(connection: Connection) {
   )
   const secret = connection.prepare<[string], SecretState>(secretOfOrganization)
   return {
-    find(organizationId: string, id: string): WebhookEndpoint | undefined {
+    'webhooks.find'(organizationId, id) {
       const row = one.get(organizationId, id)
       return row && endpointOf(row)
     },
-    list: (
-      organizationId: string,
-      { limit, after = null }: { limit: number; after?: string | null | undefined },
-    ): WebhookEndpoint[] => page.all({ organizationId, after, limit }).map(endpointOf),
-    secretOf: (organizationId: string): SecretState => secret.get(organizationId) ?? firstSecret,
-  }
+    'webhooks.list': (organizationId, { limit, after = null }) =>
+      page.all({ organizationId, after, limit }).map(endpointOf),
+    'webhooks.secretOf': organizationId => secret.get(organizationId) ?? firstSecret,
+  } satisfies Partial<Statements>
 }

@@ -1,5 +1,6 @@
 import { Failure } from '../../failure.ts'
-import type { NewWorkflow, WorkflowDefinition, WorkflowRecord, WorkflowVersion } from '../workflows.ts'
+import type { Statements } from '../method-table.ts'
+import type { WorkflowDefinition, WorkflowRecord, WorkflowVersion } from '../workflows.ts'
 import type { Connection } from './database.ts'
 
 interface WorkflowRow {
@@ -47,29 +48,19 @@ export function workflowCommands(connection: Connection) {
     'DELETE FROM workflows WHERE organization_id = ? AND id = ?',
   ].map(sql => connection.prepare(sql))
 
+  const { 'workflows.find': find } = workflowReads(connection)
+
   return {
-    'workflows.create'(workflow: NewWorkflow): void {
+    'workflows.create'(workflow) {
       const { organizationId, id, name, createdAt: at } = workflow
       insert.run(organizationId, id, name, name.toLowerCase(), at, at)
       insertVersion.run(organizationId, id, 1, at, factsOf(workflow), JSON.stringify(workflow.dag))
+      return find(organizationId, id, undefined)!
     },
 
-    /** False: the organization has no such workflow. */
-    'workflows.update'({
-      organizationId,
-      id,
-      change,
-      expected,
-      at,
-    }: {
-      organizationId: string
-      id: string
-      change: Partial<WorkflowDefinition>
-      expected: number | undefined
-      at: number
-    }): boolean {
+    'workflows.update'(organizationId, id, change, { expected, at }) {
       const now = current.get(organizationId, id)
-      if (!now) return false
+      if (!now) return undefined
       if (expected !== undefined && expected !== now.version)
         throw new Failure(
           'version_conflict',
@@ -79,11 +70,10 @@ export function workflowCommands(connection: Connection) {
       const next = { ...(JSON.parse(now.definition) as WorkflowDefinition), ...facts }
       update.run(next.name, next.name.toLowerCase(), now.version + 1, at, organizationId, id)
       insertVersion.run(organizationId, id, now.version + 1, at, factsOf(next), dag ? JSON.stringify(dag) : now.dag)
-      return true
+      return find(organizationId, id, undefined)
     },
 
-    /** False: the organization has no such workflow. */
-    'workflows.remove'({ organizationId, id }: { organizationId: string; id: string }): boolean {
+    'workflows.remove'(organizationId, id) {
       const unfinished = running.get(organizationId, id)!
       if (unfinished > 0)
         throw new Failure(
@@ -92,9 +82,9 @@ export function workflowCommands(connection: Connection) {
         )
       let removed = 0
       for (const drop of drops) removed = drop.run(organizationId, id).changes
-      return removed > 0
+      return removed > 0 || undefined
     },
-  }
+  } satisfies Partial<Statements>
 }
 
 /** Reads of workflows; short statements on a read-only connection. */
@@ -133,24 +123,17 @@ export function workflowReads(connection: Connection) {
   }
 
   return {
-    find(organizationId: string, id: string, version?: number): WorkflowRecord | undefined {
+    'workflows.find'(organizationId, id, version) {
       const row = version === undefined ? newest.get(organizationId, id) : versioned.get(organizationId, id, version)
       return row && record(row)
     },
-    versions(
-      organizationId: string,
-      id: string,
-      { limit, before = Number.MAX_SAFE_INTEGER }: { limit: number; before?: number },
-    ): { versions: WorkflowVersion[]; next: number | null } {
+    'workflows.versions'(organizationId, id, { limit, before = Number.MAX_SAFE_INTEGER }) {
       const rows = versions.all(organizationId, id, before, limit + 1)
       const shown = rows.slice(0, limit)
       return { versions: shown, next: rows.length > limit ? shown.at(-1)!.version : null }
     },
     /** `after` is `<updated_at>.<id>` of the last workflow of the page before. */
-    list(
-      organizationId: string,
-      { limit, after, search = '' }: { limit: number; after?: string; search?: string },
-    ): { workflows: WorkflowRecord[]; next: string | null } {
+    'workflows.list'(organizationId, { limit, after, search = '' }) {
       const [time, id] = after === undefined ? [String(Number.MAX_SAFE_INTEGER), '~'] : after.split('.')
       const at = Number(time)
       if (!Number.isSafeInteger(at) || !id)
@@ -164,5 +147,5 @@ export function workflowReads(connection: Connection) {
         next: rows.length > limit && last ? `${last.updated_at}.${last.id}` : null,
       }
     },
-  }
+  } satisfies Partial<Statements>
 }

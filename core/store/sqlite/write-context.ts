@@ -1,17 +1,32 @@
-import type { TransactionMemory } from './batch.ts'
-import { openBatchFlow } from './batch-flow.ts'
-import { openCommitEffects } from './commit-effects.ts'
+import { type BatchFlow, openBatchFlow } from './batch-flow.ts'
+import { type GroupEffects, openCommitEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
-import { openEvents } from './events.ts'
-import { openExecutionCounts } from './execution-counts.ts'
-import { openExecutionFlow } from './execution-flow.ts'
-import { openJobCounts } from './job-counts.ts'
-import type { WriteContext } from './job-end.ts'
-import { openLedger } from './ledger.ts'
-import { openOrganizationUse } from './organization-use.ts'
-import { openSpendRows } from './spend.ts'
-import { openUsageTotals } from './usage-totals.ts'
-import { openWebhookOutbox } from './webhook-outbox.ts'
+import { type Events, openEvents } from './events.ts'
+import { type ExecutionCounts, openExecutionCounts } from './execution-counts.ts'
+import { type ExecutionFlow, openExecutionFlow } from './execution-flow.ts'
+import type { TransactionMemory } from './group.ts'
+import { type JobCounts, openJobCounts } from './job-counts.ts'
+import { type Ledger, openLedger } from './ledger.ts'
+import { type OrganizationUses, openOrganizationUse } from './organization-use.ts'
+import { openSpendRows, type SpendRows } from './spend.ts'
+import { openUsageTotals, type UsageTotals } from './usage-totals.ts'
+import { openWebhookOutbox, type WebhookOutbox } from './webhook-outbox.ts'
+
+/** The state that the writer's commands share. */
+export interface WriteContext {
+  boot: string
+  ledger: Ledger
+  totals: UsageTotals
+  spend: SpendRows
+  jobCounts: JobCounts
+  counts: ExecutionCounts
+  events: Events
+  effects: GroupEffects
+  outbox: WebhookOutbox
+  use: OrganizationUses
+  flow: ExecutionFlow
+  batches: BatchFlow
+}
 
 /** The state that the commands of one connection share. */
 export function openWriteContext(connection: Connection, boot: string): WriteContext {

@@ -1,13 +1,31 @@
 import type { Worker } from 'node:worker_threads'
 import { Failure } from '../../failure.ts'
-import type { Log } from '../../log.ts'
+import type { Log, LogFields } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
 import type { Store } from '../store.ts'
 import type { CommitEffects } from '../workflows.ts'
-import { received, type SentCommand } from './batch.ts'
-import { type CommandName, type Commands, growingCommands } from './commands.ts'
-import type { FromWriter, ThreadStart, ToWriter } from './protocol.ts'
+import { type CommandName, type Commands, growingCommands, weights } from './commands.ts'
+import type { Answers, SentCommand } from './group.ts'
+import { received } from './sent-failure.ts'
+import type { ThreadStart } from './thread.ts'
 import { addUp, type UsageByModel } from './usage-totals.ts'
+
+export type ToWriter = { kind: 'commands'; commands: SentCommand[] } | { kind: 'close' }
+
+export type FromWriter =
+  | { kind: 'ready'; recovery: Store['recovery']; commands: CommandName[] }
+  | { kind: 'refused'; exitCode: 64 | 65 | 74; message: string }
+  | { kind: 'log'; level: 'info' | 'warn' | 'error'; message: string; fields: LogFields }
+  /** The answers to the oldest unanswered commands, in order. `full`: the disk had no space for all of them. */
+  | {
+      kind: 'answers'
+      answers: Answers
+      full: boolean
+      effects: CommitEffects | undefined
+      used: UsageByModel | undefined
+    }
+  | { kind: 'fatal'; code: string; message: string }
+  | { kind: 'closed' }
 
 /** How many commands of new work may wait. Work in progress may use as many again, so that new work cannot block it. */
 export const maxQueued = 10_000
@@ -41,7 +59,7 @@ export interface WriterOptions {
 export async function openWriterThread({ thread, start, log, onFatal, onFull }: WriterOptions) {
   thread.ref()
   thread.postMessage(start, [])
-  const recovery = await started(thread, log)
+  const { recovery, commands: names } = await started(thread, log)
   const post = (message: ToWriter) => thread.postMessage(message, [])
 
   const waiting: Waiting[] = []
@@ -121,19 +139,21 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
 
   return {
     recovery,
+    /** The names of its commands. */
+    names,
     onCommitted(listener: (effects: CommitEffects) => void): void {
       listeners.push(listener)
     },
     /**
      * Resolves after the commit. Rejects with the command's own Failure, with `no_capacity` if too many commands wait,
-     * and with `shutting_down` once the store is closed or broken. `weight` is the length of its texts in characters.
+     * and with `shutting_down` once the store is closed or broken.
      */
     send<Name extends CommandName>(
       name: Name,
-      argument: Parameters<Commands[Name]>[0],
-      weight = 0,
-    ): Promise<ReturnType<Commands[Name]>> {
+      given: Parameters<Commands[Name]>,
+    ): Promise<Exclude<ReturnType<Commands[Name]>, Failure>> {
       if (ended) return Promise.reject(ended)
+      const weight = weights[name]?.(...given) ?? 0
       if (queued >= (growingCommands.has(name) ? maxQueued : 2 * maxQueued) || queuedText + weight > maxQueuedText)
         return Promise.reject(
           new Failure('no_capacity', 'This server has more to write than its disk can take. Retry in a second.', {
@@ -142,7 +162,7 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
         )
       queued += 1
       queuedText += weight
-      outgoing.push([name, argument])
+      outgoing.push([name, given])
       if (!flushing) {
         flushing = true
         setImmediate(flush)
@@ -172,12 +192,12 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
 export type WriterThread = Awaited<ReturnType<typeof openWriterThread>>
 
 /** Resolves at the thread's first message that is not a log line. */
-function started(thread: Worker, log: Log): Promise<Store['recovery']> {
+function started(thread: Worker, log: Log): Promise<Extract<FromWriter, { kind: 'ready' }>> {
   return new Promise((resolve, reject) => {
     const hear = (message: FromWriter) => {
       if (message.kind === 'log') return log[message.level](message.message, message.fields)
       settle()
-      if (message.kind === 'ready') resolve(message.recovery)
+      if (message.kind === 'ready') resolve(message)
       else if (message.kind === 'refused') reject(new StoreRefusal(message.exitCode, message.message))
     }
     const fail = (thrown: unknown) => {

@@ -2,18 +2,18 @@ import { rmSync } from 'node:fs'
 import { type MessagePort, parentPort, receiveMessageOnPort } from 'node:worker_threads'
 import { collectGarbage } from '../../collect-garbage.ts'
 import { StoreRefusal } from '../refusal.ts'
-import type { SentCommand } from './batch.ts'
 import { bootDatabase } from './boot.ts'
-import { openCommands } from './commands.ts'
-import { copyDatabase } from './copy.ts'
+import { type CommandName, openCommands } from './commands.ts'
+import { copyDatabase, type FromCopy } from './copy.ts'
 import { refusalFor } from './damage.ts'
 import { type Connection, meaningOf, pragmas, sqliteCode } from './database.ts'
 import { pathsIn } from './directory.ts'
-import { openGroup } from './group.ts'
-import type { FromCopy, FromWriter, ThreadStart, ToWriter } from './protocol.ts'
+import { openGroup, type SentCommand } from './group.ts'
 import { releaseOwn } from './recovery.ts'
-import { serveReads } from './serve-reads.ts'
+import type { ThreadStart } from './thread.ts'
+import { serveReads } from './usage-thread.ts'
 import { memoryOf, openWriteContext } from './write-context.ts'
+import type { FromWriter, ToWriter } from './writer-thread.ts'
 
 /**
  * The writer thread owns the only writing connection. Commands that arrive during a commit become the next transaction,
@@ -40,8 +40,8 @@ function start(port: MessagePort, options: ThreadStart): void {
       ...options,
       say: (level, message, fields) => post({ kind: 'log', level, message, fields }),
     })
-    serve(port, connection, options)
-    post({ kind: 'ready', recovery })
+    const commands = serve(port, connection, options)
+    post({ kind: 'ready', recovery, commands })
   } catch (thrown) {
     // A flipped bit in the schema itself may only show in a statement that no longer matches it.
     post({
@@ -61,11 +61,12 @@ function serve(
   port: MessagePort,
   connection: Connection,
   { role, dataDir, boot }: { role: 'server' | 'admin'; dataDir: string; boot: string },
-): void {
+): CommandName[] {
   const post = (message: FromWriter) => port.postMessage(message)
   const context = openWriteContext(connection, boot)
   const { effects, totals } = context
-  const group = openGroup(connection, openCommands(connection, context), memoryOf(context), () =>
+  const commands = openCommands(connection, context)
+  const group = openGroup(connection, commands, memoryOf(context), () =>
     rmSync(pathsIn(dataDir).ballast, { force: true }),
   )
   const queue: SentCommand[] = []
@@ -82,6 +83,7 @@ function serve(
     // At once: other messages that have arrived join this group; later ones arrive while it is being written.
     if (!scheduled) run()
   })
+  return Object.keys(commands) as CommandName[]
 
   function receive(message: ToWriter): void {
     if (message.kind === 'close') closing = true

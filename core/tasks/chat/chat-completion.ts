@@ -29,7 +29,7 @@ import { droppableBody } from './truncation.ts'
 export const chatCompletion = { id: 'std/chat-completion', title: 'chat completions' } as const satisfies TaskName
 
 export interface ChatAnswerFormat {
-  task: 'std/chat-completion'
+  task: typeof chatCompletion.id
   modelId: string
   /** Whether the caller requested the usage chunk of a stream. */
   includeUsage: boolean
@@ -91,14 +91,14 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
   const cut = request.truncation === 'auto' ? droppableBody({ ...body, messages }, limit ?? null) : undefined
   return {
     modelId: entry.id,
-    path: entry.traits.routes['std/chat-completion']!.path,
+    path: entry.traits.routes.chat!.path,
     bodies: [cut?.text ?? JSON.stringify(body)],
     stream,
     ...(cut ? { droppable: cut.droppable } : {}),
     ...(asStream === undefined ? {} : { asStream }),
     ...(images.length > 0 ? { images } : {}),
     answerFormat: {
-      task: 'std/chat-completion',
+      task: chatCompletion.id,
       modelId: entry.id,
       includeUsage: request.stream_options?.include_usage === true,
       legacyFunctions: Boolean(request.functions?.length),

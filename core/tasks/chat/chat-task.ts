@@ -1,12 +1,13 @@
 import { ChatRequest, ChatResponse } from '../../schemas/chat.ts'
 import { textMetering } from '../metering.ts'
-import { isRepeatableSample } from '../sampling.ts'
+import { isRepeatableSample, samplingFeatures } from '../sampling.ts'
 import type { TextTaskRecord } from '../task.ts'
+import { sampleText, testOfStream } from '../task-test.ts'
 import { textInputs } from '../text-inputs.ts'
 import { type ChatAnswerFormat, chatCompletion, prepareChat, shapeChat } from './chat-completion.ts'
 import { chatPrediction } from './chat-prediction.ts'
 
-/** The record of `std/chat-completion`. */
+/** The record of chat completions. */
 export const chatTask: TextTaskRecord = {
   ...chatCompletion,
   ...textInputs,
@@ -14,6 +15,16 @@ export const chatTask: TextTaskRecord = {
   runner: 'text',
   aliases: ['std/chat', 'std/chat-completions'],
   category: 'text',
+  description: 'Ask a chat model of this server. Returns its answer to the messages.',
+  path: '/std/v1/chat/completions',
+  features: [
+    ...samplingFeatures,
+    ...(['tools', 'json_object', 'json_schema', 'images', 'audio', 'files', 'chat_template_kwargs'] as const),
+  ],
+  trial: 'infer run MODEL "Hello"',
+  test: testOfStream({ messages: [{ role: 'user', content: 'Say hello in one short sentence.' }], max_tokens: 64 }),
+  sample: { messages: [{ role: 'user', content: sampleText }], max_tokens: 64 },
+  form: { panel: 'conversation', hidden: [], first: [] },
   request: ChatRequest,
   otherFields: {
     audio: null,

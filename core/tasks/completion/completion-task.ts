@@ -1,11 +1,12 @@
 import { CompletionRequest, CompletionResponse } from '../../schemas/completion.ts'
 import { textMetering } from '../metering.ts'
-import { isRepeatableSample } from '../sampling.ts'
+import { isRepeatableSample, samplingFeatures } from '../sampling.ts'
 import type { TextTaskRecord } from '../task.ts'
+import { sampleText, testOfStream } from '../task-test.ts'
 import { textInputs } from '../text-inputs.ts'
 import { type CompletionAnswerFormat, completion, prepareCompletion, shapeCompletion } from './completion.ts'
 
-/** The record of `std/completion`. */
+/** The record of completions. */
 export const completionTask: TextTaskRecord = {
   ...completion,
   ...textInputs,
@@ -13,6 +14,13 @@ export const completionTask: TextTaskRecord = {
   runner: 'text',
   aliases: ['std/completions'],
   category: 'text',
+  description: 'Continue a text with a language model of this server.',
+  path: '/std/v1/completions',
+  features: [...samplingFeatures, 'echo', 'suffix', 'best_of'],
+  trial: 'infer run MODEL "Hello"',
+  test: testOfStream({ prompt: 'The capital of France is', max_tokens: 32 }),
+  sample: { prompt: sampleText, max_tokens: 32 },
+  form: { panel: 'text', hidden: [], first: ['prompt'] },
   request: CompletionRequest,
   otherFields: {},
   modelFaults: () => [],

@@ -16,7 +16,7 @@ import type { TaskName } from '../task.ts'
 export const completion = { id: 'std/completion', title: 'completions' } as const satisfies TaskName
 
 export interface CompletionAnswerFormat {
-  task: 'std/completion'
+  task: typeof completion.id
   modelId: string
   includeUsage: boolean
   /** Choices for each prompt of one request to the engine. */
@@ -63,12 +63,12 @@ export function prepareCompletion(raw: unknown, catalog: Catalog): Prepared {
   const calls = promptLists ? [request.prompt] : prompts
   return {
     modelId: entry.id,
-    path: entry.traits.routes['std/completion']!.path,
+    path: entry.traits.routes.complete!.path,
     bodies: calls.map(prompt => JSON.stringify({ ...body, prompt })),
     stream,
     ...(asStream === undefined ? {} : { asStream }),
     answerFormat: {
-      task: 'std/completion',
+      task: completion.id,
       modelId: entry.id,
       includeUsage: request.stream_options?.include_usage === true,
       choices: request.n ?? 1,

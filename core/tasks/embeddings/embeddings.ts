@@ -1,20 +1,35 @@
+import { type CohereFormat, cohereAnswer, isCohere, wantedByCohere } from '../../dialects/cohere/cohere-embed.ts'
 import { Failure } from '../../failure.ts'
 import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import { failureOf } from '../../schemas/issues.ts'
+import { base64Of, normalize, typedVector } from '../../schemas/typed-vector.ts'
 import { EmbeddingsRequest, type VectorType } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import type { Prepared, Shaped } from '../prepared.ts'
 import { engineFault, parseAnswer, usageOf } from '../protocols/answer.ts'
 import type { TaskName } from '../task.ts'
-import { cohereAnswer, isCohere, wantedByCohere } from './cohere-embed.ts'
-import { base64Of, normalize, typedVector } from './typed-vector.ts'
-import type { CohereFormat, WantedVectors } from './wanted-vectors.ts'
+
+/** A request in any dialect, as far as the engine and the answer depend on it. */
+interface WantedVectors {
+  model: string
+  input: string | number[] | (string | number[])[]
+  encoding?: 'float' | 'base64'
+  type?: VectorType
+  normalized?: boolean
+  dimensions?: number | null | undefined
+  /** Tokens to which each input is cut; -1 for the context length. */
+  cutTokens?: number | null | undefined
+  priority?: number | null | undefined
+  /** What the inputs are, such as `search_query`. */
+  kind?: string | null | undefined
+  cohere?: CohereFormat
+}
 
 /** Names the task. */
 export const embeddings = { id: 'std/embeddings', title: 'embeddings' } as const satisfies TaskName
 
 export interface EmbeddingsAnswerFormat {
-  task: 'std/embeddings'
+  task: typeof embeddings.id
   modelId: string
   encoding: 'float' | 'base64'
   type: VectorType
@@ -28,7 +43,7 @@ export interface EmbeddingsAnswerFormat {
 
 /** Checks an embeddings body and translates it for the engine. */
 export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
-  const wanted = isCohere(raw) ? wantedByCohere(raw) : wantedOf(raw)
+  const wanted: WantedVectors = isCohere(raw) ? wantedByCohere(raw) : wantedOf(raw)
   const { dimensions } = wanted
   const entry = modelFor(embeddings, wanted.model, catalog)
   const input = withPrefix(wanted, entry.embeddingPrefixes)
@@ -45,11 +60,11 @@ export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
   }
   return {
     modelId: entry.id,
-    path: traits.routes['std/embeddings']!.path,
+    path: traits.routes.embed!.path,
     bodies: [JSON.stringify(body)],
     stream: false,
     answerFormat: {
-      task: 'std/embeddings',
+      task: embeddings.id,
       modelId: entry.id,
       encoding: wanted.encoding ?? 'float',
       type: wanted.type ?? 'float',

@@ -2,7 +2,7 @@ import { Failure } from '../../failure.ts'
 import { type ComfyuiSettings, targetsOf } from '../../models/comfyui/settings.ts'
 import type { EngineInputs } from '../protocols/generation-call.ts'
 
-/** Inputs that a workflow sets itself if the request does not. */
+/** Inputs that a graph sets itself if the request does not. */
 const optional = [
   'seed',
   'width',
@@ -18,9 +18,9 @@ const optional = [
 export type SetInputs = Readonly<Record<string, string | undefined>>
 
 /**
- * Returns the inputs that a request did not set and that the workflow of the model therefore decides, or does not take.
- * Empty for models without a workflow. `fromMedia` follow from the image, video or audio of the request. Throws Failure
- * `unsupported_parameter` if the request sets an input that the workflow does not take.
+ * Returns the inputs that a request did not set and that the graph of the model therefore decides, or does not take.
+ * Empty for models without a graph. `fromMedia` follow from the image, video or audio of the request. Throws Failure
+ * `unsupported_parameter` if the request sets an input that the graph does not take.
  */
 export function defaultedInputs(
   set: SetInputs,
@@ -33,7 +33,7 @@ export function defaultedInputs(
     if (param !== undefined && !takes(name))
       throw new Failure(
         'unsupported_parameter',
-        `'${param}' has no effect on this model: its workflow does not take it. Leave it out; the workflow takes ${Object.keys(settings.inputs).join(', ')}.`,
+        `'${param}' has no effect on this model: its graph does not take it. Leave it out; the graph takes ${Object.keys(settings.inputs).join(', ')}.`,
         { param },
       )
   const isDecided = (name: keyof EngineInputs) => name === 'seed' || fromMedia.includes(name)

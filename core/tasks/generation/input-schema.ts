@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Resolution } from '../../schemas/resolution.ts'
-import type { GenerationTask } from '../../schemas/task.ts'
+import { type GenerationTask, operationOf } from '../../schemas/task.ts'
 import { generationRequests } from './request.ts'
 import { defaultResolutions } from './size.ts'
 
@@ -20,7 +20,7 @@ export function inputSchema(task: GenerationTask, resolutions: readonly Resoluti
   const key = `${task} ${resolutions.join()}`
   const known = cache.get(key)
   if (known) return known
-  const document = z.toJSONSchema(generationRequests[task], { io: 'input' }) as unknown as {
+  const document = z.toJSONSchema(generationRequests[operationOf(task)], { io: 'input' }) as unknown as {
     $schema: string
     $defs: Record<string, Schema>
   }

@@ -57,7 +57,7 @@ export function fillMedia(prepared: PreparedGeneration, taken: TakenMedia): Gene
   function sizeFrom(): Partial<Size> {
     const { width, height } = taken.video ?? taken.image ?? { width: null, height: null }
     if (!width || !height) return {}
-    if (task === 'slug/video-interpolation') return { width, height }
+    if (taken.video) return { width, height }
     if (makesImages(task)) return sizeLike({ width, height })
     const ratio = ratioLike({ width, height })
     const resolution = resolutions.find(one => sizeOf(one, '16:9').width === inputs.width) ?? '480p'
@@ -65,7 +65,7 @@ export function fillMedia(prepared: PreparedGeneration, taken: TakenMedia): Gene
   }
 
   function framesFrom(): number {
-    const kind = task === 'slug/video-interpolation' ? 'video' : 'audio'
+    const kind = taken.video ? 'video' : 'audio'
     const durationMs = taken[kind]?.durationMs
     if (!durationMs) return inputs.num_frames
     const frames = Math.max(1, Math.round((durationMs / 1000) * inputs.fps))

@@ -6,7 +6,7 @@ import type { GenerationDefaults } from '../../models/generation-defaults.ts'
 import type { Model } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { Resolution } from '../../schemas/resolution.ts'
-import type { GenerationTask } from '../../schemas/task.ts'
+import { type GenerationTask, isVideoTask, mediaFor, operationOf } from '../../schemas/task.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { ModelFacts } from '../task.ts'
 import { defaultedInputs, fieldsOf, type SetInputs } from './defaulted.ts'
@@ -63,12 +63,16 @@ export function prepareGeneration(
   model: GenerationModel,
   drawSeed = drawnSeed,
 ): PreparedGeneration {
-  const { named, sent } = renamed(body, Object.keys(generationRequests[task].shape))
-  const parsed = generationRequests[task].safeParse(named)
+  const { named, sent } = renamed(body, Object.keys(generationRequests[operationOf(task)].shape))
+  const parsed = generationRequests[operationOf(task)].safeParse(named)
   const wrong: Issue[] = [...(parsed.error?.issues ?? [])]
   const allowed = model.resolutions ?? defaultResolutions
   const { resolution } = (named ?? {}) as Body
-  if ('resolution' in generationRequests[task].shape && resolution != null && !allowed.includes(resolution as never)) {
+  if (
+    'resolution' in generationRequests[operationOf(task)].shape &&
+    resolution != null &&
+    !allowed.includes(resolution as never)
+  ) {
     const own = wrong.findIndex(issue => issue.path[0] === 'resolution')
     const issue: Issue = { code: 'invalid_value', values: [...allowed], path: ['resolution'], message: '' }
     if (own < 0) wrong.push(issue)
@@ -107,7 +111,7 @@ export function prepareGeneration(
       fps: length.fps,
       num_inference_steps: request.num_inference_steps ?? chosen.num_inference_steps,
       guidance_scale: request.guidance_scale ?? defaults.guidance_scale ?? 5,
-      strength: request.strength ?? (task === 'slug/inpainting' ? 1 : 0.8),
+      strength: request.strength ?? (mediaFor(task).includes('mask') ? 1 : 0.8),
       output_format: format === 'jpg' ? 'jpeg' : format,
       ...(request.previews ? { previews: request.previews } : {}),
       image: null,
@@ -174,8 +178,7 @@ export const defaultSize = ({ width, height }: GenerationDefaults): Size | undef
   width === undefined && height === undefined ? undefined : { width: (width ?? height)!, height: (height ?? width)! }
 
 /** Whether the task creates images; all others create a video. */
-export const makesImages = (task: GenerationTask): boolean =>
-  task === 'slug/text-to-image' || task === 'slug/image-to-image' || task === 'slug/inpainting'
+export const makesImages = (task: GenerationTask): boolean => !isVideoTask(task)
 
 /** Returns the body with infer's field names, and for each renamed field the name that the caller used. */
 function renamed(body: unknown, fields: readonly string[]): { named: unknown; sent: Record<PropertyKey, string> } {
@@ -202,7 +205,7 @@ function lengthOf(
   chosen: { num_frames: number; fps: number },
 ): { frames: number; fps: number; fromMedia: boolean } {
   if (makesImages(task)) return { frames: 1, fps: chosen.fps, fromMedia: false }
-  if (task === 'slug/video-interpolation') return { frames: 1, fps: request.fps ?? 60, fromMedia: true }
+  if (mediaFor(task).includes('video')) return { frames: 1, fps: request.fps ?? 60, fromMedia: true }
   const fps = request.fps ?? chosen.fps
   const { duration } = request
   if (request.num_frames != null) return { frames: request.num_frames, fps, fromMedia: false }
@@ -210,7 +213,7 @@ function lengthOf(
     const seconds = typeof duration === 'number' ? duration : Number.parseFloat(duration)
     return { frames: Math.max(1, Math.round(seconds * fps)), fps, fromMedia: false }
   }
-  return { frames: chosen.num_frames, fps, fromMedia: task === 'slug/speech-to-video' }
+  return { frames: chosen.num_frames, fps, fromMedia: mediaFor(task).includes('audio') }
 }
 
 function sizeFor(
@@ -225,7 +228,7 @@ function sizeFor(
   if (requested) return { size: rounded(requested), fromMedia: false }
   if (width != null || height != null)
     return { size: rounded({ width: width ?? height!, height: height ?? width! }), fromMedia: false }
-  const usual = fallback.size ?? (task === 'slug/text-to-image' ? imageSize('square_hd') : table)
+  const usual = fallback.size ?? (makesImages(task) && mediaFor(task).length === 0 ? imageSize('square_hd') : table)
   const size = ratio || resolution ? table : usual
-  return { size, fromMedia: task !== 'slug/text-to-image' && task !== 'slug/text-to-video' && !ratio }
+  return { size, fromMedia: mediaFor(task).length > 0 && !ratio }
 }

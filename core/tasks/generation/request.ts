@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { resolutions } from '../../schemas/resolution.ts'
-import type { GenerationTask } from '../../schemas/task.ts'
+import type { Operation } from '../../schemas/task.ts'
 import { imageSizes } from './size.ts'
 
 /**
@@ -190,15 +190,16 @@ export const VideoInterpolationRequest = z
   })
   .meta({ id: 'VideoInterpolationRequest', description: 'A video with more frames per second.' })
 
+/** The request of each task, by what an engine does for it. */
 export const generationRequests = {
-  'slug/text-to-image': TextToImageRequest,
-  'slug/image-to-image': ImageToImageRequest,
-  'slug/inpainting': InpaintingRequest,
-  'slug/text-to-video': TextToVideoRequest,
-  'slug/image-to-video': ImageToVideoRequest,
-  'slug/speech-to-video': SpeechToVideoRequest,
-  'slug/video-interpolation': VideoInterpolationRequest,
-} as const satisfies Record<GenerationTask, z.ZodType>
+  'create-image': TextToImageRequest,
+  'edit-image': ImageToImageRequest,
+  inpaint: InpaintingRequest,
+  'create-video': TextToVideoRequest,
+  'animate-image': ImageToVideoRequest,
+  'animate-speech': SpeechToVideoRequest,
+  interpolate: VideoInterpolationRequest,
+} as const satisfies Partial<Record<Operation, z.ZodType>>
 
 /** A validated request of any task. A field that the task does not have is absent. */
 export type GenerationRequest = { prompt?: string | null } & Partial<

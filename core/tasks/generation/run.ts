@@ -8,6 +8,7 @@ import type { EngineWorkspace } from '../../files/workspaces.ts'
 import type { openDownload } from '../../media/download.ts'
 import type { MediaKind } from '../../media/media.ts'
 import type { Registry } from '../../models/registry.ts'
+import { operationOf } from '../../schemas/task.ts'
 import type { JobRecord, NewLibraryItem } from '../../store/store.ts'
 import { modelFor } from '../catalog.ts'
 import type { EngineInputs, GenerationCall, GenerationInputs } from '../protocols/generation-call.ts'
@@ -77,7 +78,7 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
       // An engine that writes into a deleted folder could crash and fail all its other requests.
       const keepFolder = () => workspace.linger(2 * limits.cancel_grace)
       signal.addEventListener('abort', keepFolder, { once: true })
-      const route = entry.traits.routes[task]!
+      const route = entry.traits.routes[operationOf(task)]!
       const protocol = generationProtocol(route)
       if (protocol.alphaMasks && inputs.mask !== null && inputs.image !== null) {
         const mask = join(folder, 'alpha-mask.png')

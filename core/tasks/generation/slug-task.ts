@@ -1,5 +1,5 @@
 import { presentMembers } from '../../present-members.ts'
-import type { GenerationTask } from '../../schemas/task.ts'
+import { type GenerationTask, isVideoTask, operationOf } from '../../schemas/task.ts'
 import type { PredictionInput } from '../prediction.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import { isSeeded } from '../sampling.ts'
@@ -32,19 +32,25 @@ function addresses(result: object): unknown {
 }
 
 /** Returns the record of a task under /slug: its stored inputs are GenerationInputs, its result is files. */
-export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'video'): GenerationTaskRecord {
+export function slugTask(
+  id: GenerationTask,
+  differences: Pick<GenerationTaskRecord, 'title' | 'description' | 'sample'>,
+): GenerationTaskRecord {
+  const makes = isVideoTask(id) ? 'video' : 'images'
   const prepare: GenerationTaskRecord['prepare'] = (request, model, drawSeed) =>
     prepareGeneration(id, request, model, drawSeed)
-  const fields = Object.keys(generationRequests[id].shape)
+  const fields = Object.keys(generationRequests[operationOf(id)].shape)
   const kept = new Set([...fields, 'image', 'mask', 'video', 'audio'])
   return {
     id,
-    title,
+    ...differences,
+    features: [],
+    form: { panel: 'fields', hidden: [], first: ['seed', 'prompt'] },
     family: makes === 'images' ? 'image' : 'video',
     runner: 'generation',
     aliases: [],
     category: makes === 'images' ? 'image' : 'video',
-    request: generationRequests[id],
+    request: generationRequests[operationOf(id)],
     otherFields: Object.fromEntries(fields.flatMap(field => (otherNames[field] ?? []).map(other => [other, field]))),
     modelFaults: (inputs, model) => [...sizeFaults(id, inputs, model), ...expansionFaults(inputs)],
     result: makes === 'images' ? GeneratedImages : GeneratedVideo,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ImageTask } from '../../schemas/task.ts'
+import type { Operation } from '../../schemas/task.ts'
 import { GeneratedFile } from '../generation/generated-file.ts'
 import { imageSize, type Size } from '../generation/size.ts'
 
@@ -245,10 +245,11 @@ export const ImageVariationForm = z
   .object({ ...ImageEditForm.shape, prompt: ImageVariationRequest.shape.prompt })
   .meta({ id: 'ImageVariationForm', description: 'An image of which to create variations, as a form.' })
 
+/** The request of each task, by what an engine does for it. */
 export const imageRequests = {
-  'std/image-generation': ImageGenerationRequest,
-  'std/image-edit': ImageEditRequest,
-} as const satisfies Record<ImageTask, z.ZodType>
+  'create-image': ImageGenerationRequest,
+  'edit-image': ImageEditRequest,
+} as const satisfies Partial<Record<Operation, z.ZodType>>
 
 /** A validated request of either task. */
 export type ImageRequest = z.output<typeof ImageGenerationRequest> & Partial<z.output<typeof ImageEditRequest>>

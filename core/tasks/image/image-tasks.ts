@@ -1,9 +1,10 @@
-import type { ImageTask } from '../../schemas/task.ts'
+import { type ImageTask, operationOf } from '../../schemas/task.ts'
 import { fillInputs } from '../generation/fill-inputs.ts'
 import { imageMetering } from '../generation/metering.ts'
 import { slugTask } from '../generation/slug-task.ts'
 import { isRepeatableSample } from '../sampling.ts'
 import type { GenerationTaskRecord, Path } from '../task.ts'
+import { sampleImage } from '../task-test.ts'
 import { ImagesResponse, imageRequests } from './image-request.ts'
 import { type ImageResult, imageResultOf, linkedImages } from './image-result.ts'
 import { engineTaskOf, imageRequestOf, prepareImage } from './prepare-image.ts'
@@ -17,17 +18,21 @@ function isMediaPath(path: Path): boolean {
   return path.at(-1) === 'url' && (path.at(-2) === 'image' || path.at(-2) === 'mask')
 }
 
-function openAiImageTask(id: ImageTask, title: string, aliases: string[]): GenerationTaskRecord {
+type Differences = Pick<
+  GenerationTaskRecord,
+  'title' | 'aliases' | 'description' | 'path' | 'features' | 'form' | 'sample'
+>
+
+function openAiImageTask(id: ImageTask, differences: Differences): GenerationTaskRecord {
   const prepare: GenerationTaskRecord['prepare'] = (request, model, drawSeed) =>
     prepareImage(id, request, model, drawSeed)
   return {
     id,
-    title,
+    ...differences,
     family: 'image',
     runner: 'generation',
-    aliases,
     category: 'image',
-    request: imageRequests[id],
+    request: imageRequests[operationOf(id)],
     otherFields: {},
     modelFaults: () => [],
     result: ImagesResponse,
@@ -46,9 +51,34 @@ function openAiImageTask(id: ImageTask, title: string, aliases: string[]): Gener
 
 /** The records of the tasks that create images. */
 export const imageTasks: readonly GenerationTaskRecord[] = [
-  openAiImageTask('std/image-generation', 'image generation', ['std/image-generations', 'std/images-generations']),
-  openAiImageTask('std/image-edit', 'image editing', ['std/image-edits', 'std/images-edits']),
-  slugTask('slug/text-to-image', 'text to image', 'images'),
-  slugTask('slug/image-to-image', 'image to image', 'images'),
-  slugTask('slug/inpainting', 'inpainting', 'images'),
+  openAiImageTask('std/image-generation', {
+    title: 'image generation',
+    aliases: ['std/image-generations', 'std/images-generations'],
+    description: 'Generate images from a prompt. Returns image files.',
+    path: '/std/v1/images/generations',
+    features: ['transparent_background'],
+    sample: { prompt: sampleImage, size: '512x512' },
+    form: { panel: 'fields', hidden: ['response_format'], first: ['seed', 'n', 'prompt', 'size'] },
+  }),
+  openAiImageTask('std/image-edit', {
+    title: 'image editing',
+    aliases: ['std/image-edits', 'std/images-edits'],
+    description: 'Edit an image by a prompt. Returns image files.',
+    path: '/std/v1/images/edits',
+    features: ['variations', 'transparent_background'],
+    form: { panel: 'fields', hidden: ['response_format', 'images'], first: ['seed', 'n', 'prompt', 'size'] },
+  }),
+  slugTask('slug/text-to-image', {
+    title: 'text to image',
+    description: 'Generate images from a prompt. Returns image files.',
+    sample: { prompt: sampleImage, width: 512, height: 512, preset: 'fast_draft' },
+  }),
+  slugTask('slug/image-to-image', {
+    title: 'image to image',
+    description: 'Change an image by a prompt. Returns image files.',
+  }),
+  slugTask('slug/inpainting', {
+    title: 'inpainting',
+    description: 'Replace the masked part of an image by a prompt. Returns image files.',
+  }),
 ]

@@ -1,5 +1,5 @@
 import { failureOf } from '../../schemas/issues.ts'
-import type { GenerationTask, ImageTask } from '../../schemas/task.ts'
+import { type GenerationTask, generationTaskOf, type ImageTask, operationOf } from '../../schemas/task.ts'
 import { defaultedInputs, fieldsOf, type SetInputs } from '../generation/defaulted.ts'
 import {
   defaultSize,
@@ -13,9 +13,12 @@ import { imageSize, rounded } from '../generation/size.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import { type ImageInput, type ImageRequest, imageRequests, qualities, requestedSize } from './image-request.ts'
 
+/** Whether the task changes an image that the request names. */
+const edits = (task: ImageTask): boolean => operationOf(task) === 'edit-image'
+
 /** Returns the task for the engine: an edit with a mask is inpainting. */
 export const engineTaskOf = (task: ImageTask, { masked }: { masked: boolean }): GenerationTask =>
-  task === 'std/image-generation' ? 'slug/text-to-image' : masked ? 'slug/inpainting' : 'slug/image-to-image'
+  generationTaskOf('image', !edits(task) ? [] : masked ? ['image', 'mask'] : ['image'])
 
 /**
  * Checks a request of the OpenAI-compatible image routes, as `prepareGeneration` does for the routes under /slug.
@@ -27,7 +30,7 @@ export function prepareImage(
   model: GenerationModel,
   drawSeed = drawnSeed,
 ): PreparedGeneration {
-  const read = imageRequests[task].safeParse(withoutModel(body))
+  const read = imageRequests[operationOf(task)].safeParse(withoutModel(body))
   if (!read.success) throw failureOf(read.error, body)
   const request: ImageRequest = read.data
   const media = mediaOf(request)
@@ -67,11 +70,11 @@ export function prepareImage(
       ...defaultedInputs(
         { ...setInputs(request), ...fieldsOf(extra) },
         model.comfyui,
-        task === 'std/image-edit' && size === undefined ? ['width', 'height'] : [],
+        edits(task) && size === undefined ? ['width', 'height'] : [],
       ),
     },
     media,
-    sizeFromMedia: task === 'std/image-edit' && size === undefined,
+    sizeFromMedia: edits(task) && size === undefined,
     maskFits: masked,
     lengthFromMedia: false,
     syncMode: false,

@@ -1,6 +1,7 @@
 import { ModerationRequest, ModerationResponse } from '../../schemas/moderation.ts'
 import { expectedGpuMs, type Metering, textMetering } from '../metering.ts'
 import type { TextTaskRecord } from '../task.ts'
+import { sampleTexts, testQuery, testTexts } from '../task-test.ts'
 import { textInputs } from '../text-inputs.ts'
 import { judgementLength, judgementTokens } from './judgement.ts'
 import { type ModerationAnswerFormat, moderation, prepareModeration, shapeModeration } from './moderation.ts'
@@ -20,7 +21,7 @@ const metering: Metering = {
   },
 }
 
-/** The record of `std/moderation`. */
+/** The record of moderation. */
 export const moderationTask: TextTaskRecord = {
   ...moderation,
   ...textInputs,
@@ -28,6 +29,22 @@ export const moderationTask: TextTaskRecord = {
   runner: 'text',
   aliases: ['std/moderations'],
   category: 'text',
+  description: 'Say whether texts or images are harmful, and in which way.',
+  path: '/std/v1/moderations',
+  features: [],
+  test: {
+    stream: false,
+    body: model => ({ model, input: [testQuery, testTexts[1]] }),
+    fault(answer) {
+      const { results } = answer as { results: { category_scores: Record<string, number> }[] }
+      if (results.length !== 2) return `It returned ${results.length} results for two texts.`
+      return results.every(one => Object.values(one.category_scores).every(Number.isFinite))
+        ? undefined
+        : 'A score is not a number.'
+    },
+  },
+  sample: { input: sampleTexts[0] },
+  form: { panel: 'fields', hidden: [], first: [] },
   request: ModerationRequest,
   otherFields: {},
   modelFaults: () => [],

@@ -3,9 +3,10 @@ import { ulid } from '../../ids.ts'
 import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import { type ModerationPart, ModerationRequest, type ModerationResponse } from '../../schemas/moderation.ts'
+import { isFor } from '../../schemas/task.ts'
 import type { Usage } from '../../store/store.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
-import { chatCompletion, prepareChat } from '../chat/chat-completion.ts'
+import { prepareChat } from '../chat/chat-completion.ts'
 import type { Prepared, Shaped } from '../prepared.ts'
 import { engineFault, parseAnswer, usageObject, usageOf } from '../protocols/answer.ts'
 import type { TaskName } from '../task.ts'
@@ -18,7 +19,7 @@ export const moderation = { id: 'std/moderation', title: 'moderation' } as const
 type InputKind = 'text' | 'image'
 
 export interface ModerationAnswerFormat {
-  task: 'std/moderation'
+  task: typeof moderation.id
   modelId: string
   /** Whether a chat model judges, with one answer for each input; else a classifier with one for all. */
   byChat: boolean
@@ -32,9 +33,9 @@ export function prepareModeration(raw: unknown, catalog: Catalog): Prepared {
   if (!checked.success) throw failureOf(checked.error, raw)
   const entry = moderator(checked.data.model, catalog)
   const inputs = inputsOf(checked.data.input)
-  const byChat = entry.tasks.includes(chatCompletion.id)
+  const byChat = isFor(entry.tasks, 'chat')
   const answerFormat: ModerationAnswerFormat = {
-    task: 'std/moderation',
+    task: moderation.id,
     modelId: entry.id,
     byChat,
     inputs: inputs.map(parts => [...new Set(parts.map(({ type }): InputKind => (type === 'text' ? 'text' : 'image')))]),
@@ -51,7 +52,7 @@ function moderator(model: string | null | undefined, catalog: Catalog): CatalogE
   if (first) return first
   throw new Failure(
     'model_not_found',
-    "No model here does moderation. The operator can add the task 'std/moderation' to a classifier or to a chat model in infer.yaml.",
+    `No model here does moderation. The operator can add the task '${moderation.id}' to a classifier or to a chat model in infer.yaml.`,
     { param: 'model' },
   )
 }
@@ -100,7 +101,7 @@ function askClassifier(inputs: ModerationPart[][], entry: CatalogEntry, raw: unk
       .join('\n'),
   )
   const body = { model: entry.traits.upstreamId, input: texts, ...extraFields(raw, entry) }
-  return { modelId: entry.id, path: entry.traits.routes[moderation.id]!.path, bodies: [JSON.stringify(body)] }
+  return { modelId: entry.id, path: entry.traits.routes.classify!.path, bodies: [JSON.stringify(body)] }
 }
 
 /** Turns the answers of an engine into the caller's. */

@@ -43,7 +43,7 @@ export interface EngineInputs {
   background?: 'transparent'
   /** How many `preview` messages to send for each image or for the video, 1 to 3. An engine that has no unfinished images sends none. */
   previews?: number
-  /** Names of inputs that the request did not set, only for engines with defaults of their own, such as workflows. */
+  /** Names of inputs that the request did not set, only for engines with defaults of their own, such as graphs. */
   defaulted?: string[]
   /** Fields that `extra_params` of the model allows, unchanged. */
   extra: Record<string, unknown>

@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
 import type { EngineListener, Lease } from '../../models/fleet.ts'
-import { generationTasks } from '../../schemas/task.ts'
+import { generationTasks, operationOf } from '../../schemas/task.ts'
 import type { RunReport } from '../run-job.ts'
 import { type EngineMessage, type GenerationCall, generatePath } from './generation-call.ts'
 import { EngineFault, MessageReader } from './messages.ts'
@@ -15,7 +15,7 @@ export const workerError = (modelId: string, what: string): Failure =>
 /** Our own protocol for engines that write files, described at `generatePath`. */
 export const inferGeneration: GenerationProtocol = {
   name: 'infer-generation',
-  paths: Object.fromEntries(generationTasks.map(task => [task, generatePath])),
+  paths: Object.fromEntries(generationTasks.map(task => [operationOf(task), generatePath])),
   generate: (lease, { path }, call, signal, report) => runGeneration(lease, path, call, signal, report),
 }
 

@@ -7,9 +7,9 @@ import { askForVoices } from './voices.ts'
 export const openaiAudio: AudioProtocol = {
   name: 'openai-audio',
   paths: {
-    'std/audio-speech': '/v1/audio/speech',
-    'std/audio-transcription': '/v1/audio/transcriptions',
-    'std/audio-translation': '/v1/audio/translations',
+    synthesize: '/v1/audio/speech',
+    transcribe: '/v1/audio/transcriptions',
+    translate: '/v1/audio/translations',
   },
   synthesize,
   voices: askForVoices,

@@ -1,6 +1,7 @@
 import { Failure } from '../../failure.ts'
 import type { EngineRoute } from '../../models/engine-traits.ts'
 import type { EngineCall, Lease } from '../../models/fleet.ts'
+import { mediaFor } from '../../schemas/task.ts'
 import { askFiles } from './ask-files.ts'
 import { formBody } from './form-body.ts'
 import type { EngineFile, GenerationCall } from './generation-call.ts'
@@ -18,9 +19,9 @@ const maxPrompt = 32_000
 export const openaiImages: GenerationProtocol = {
   name: 'openai-images',
   paths: {
-    'slug/text-to-image': '/v1/images/generations',
-    'slug/image-to-image': '/v1/images/edits',
-    'slug/inpainting': '/v1/images/edits',
+    'create-image': '/v1/images/generations',
+    'edit-image': '/v1/images/edits',
+    inpaint: '/v1/images/edits',
   },
   alphaMasks: true,
   async generate(lease, route, call, signal, report, download) {
@@ -67,7 +68,7 @@ async function requestOf(route: EngineRoute, call: GenerationCall): Promise<Pick
     ...(inputs.output_format === 'png' ? {} : { output_format: inputs.output_format }),
     ...furtherFields(call, route),
   }
-  if (task === 'slug/text-to-image') return { body: JSON.stringify(fields) }
+  if (mediaFor(task).length === 0) return { body: JSON.stringify(fields) }
   const images = inputs.images ?? (inputs.image === null ? [] : [inputs.image])
   const name = images.length > 1 ? 'image[]' : 'image'
   const mask: [string, string][] = inputs.mask === null ? [] : [['mask', inputs.mask]]

@@ -1,7 +1,7 @@
 import type { EngineProtocol } from './protocol.ts'
 
 /** The route of vLLM for classifiers. */
-export const classification: EngineProtocol = { name: 'openai-text', paths: { 'std/moderation': '/classify' } }
+export const classification: EngineProtocol = { name: 'openai-text', paths: { classify: '/classify' } }
 
 /**
  * The routes that OpenAI-style servers share for text, with those of vLLM for reranking and scoring. The records of the
@@ -10,10 +10,10 @@ export const classification: EngineProtocol = { name: 'openai-text', paths: { 's
 export const openaiText: EngineProtocol = {
   name: 'openai-text',
   paths: {
-    'std/chat-completion': '/v1/chat/completions',
-    'std/completion': '/v1/completions',
-    'std/embeddings': '/v1/embeddings',
-    'std/rerank': '/v1/rerank',
-    'std/score': '/v1/score',
+    chat: '/v1/chat/completions',
+    complete: '/v1/completions',
+    embed: '/v1/embeddings',
+    rerank: '/v1/rerank',
+    score: '/v1/score',
   },
 }

@@ -31,7 +31,7 @@ const deleteMs = 2_000
  */
 export const openaiVideos: GenerationProtocol = {
   name: 'openai-videos',
-  paths: { 'slug/text-to-video': '/v1/videos', 'slug/image-to-video': '/v1/videos' },
+  paths: { 'create-video': '/v1/videos', 'animate-image': '/v1/videos' },
   async generate(lease, route, call, signal, report) {
     signal.throwIfAborted()
     checkFields(lease.modelId, call, route, report)

@@ -59,7 +59,7 @@ export function piperVoicesIn(answer: string): Voice[] {
 /** The server of piper1-gpl (`python3 -m piper.http_server`): JSON to WAV. Read and tried in version 1.8. */
 export const piper: AudioProtocol = {
   name: 'piper',
-  paths: { 'std/audio-speech': '/synthesize' },
+  paths: { synthesize: '/synthesize' },
   // It labels its WAV as text/html.
   synthesize: (lease, request, signal) =>
     synthesize(lease, { ...request, body: piperBody(request.body) }, signal, { alwaysType: 'audio/wav' }),

@@ -2,7 +2,7 @@ import type { CallerSignal } from '../../abort-source.ts'
 import type { DecodedAudio } from '../../media/audio-decoder.ts'
 import type { EngineProtocolName, EngineRoute } from '../../models/engine-traits.ts'
 import type { Lease } from '../../models/fleet.ts'
-import type { Task } from '../../schemas/task.ts'
+import type { Operation } from '../../schemas/task.ts'
 import type { RunReport } from '../run-job.ts'
 import type { EngineStream } from './engine-stream.ts'
 import type { GenerationCall } from './generation-call.ts'
@@ -14,8 +14,8 @@ import type { Voice } from './voices.ts'
 /** Translates requests of some tasks to HTTP requests to an engine, and its answers back. The preset chooses it. */
 export interface EngineProtocol {
   name: EngineProtocolName
-  /** The usual path of each task in engines with this protocol. */
-  paths: Partial<Record<Task, string>>
+  /** The usual path of each operation in engines with this protocol. */
+  paths: Partial<Record<Operation, string>>
 }
 
 /** A protocol for tasks that turn text into audio or audio into text. */

@@ -36,11 +36,11 @@ const cancelMs = 2_000
 export const sdServer: GenerationProtocol = {
   name: 'sd-server',
   paths: {
-    'slug/text-to-image': images,
-    'slug/image-to-image': images,
-    'slug/inpainting': images,
-    'slug/text-to-video': videos,
-    'slug/image-to-video': videos,
+    'create-image': images,
+    'edit-image': images,
+    inpaint: images,
+    'create-video': videos,
+    'animate-image': videos,
   },
   async generate(lease, route, call, signal, report) {
     const { task, inputs } = call

@@ -13,7 +13,7 @@ import type { TaskName } from '../task.ts'
 export const rerank = { id: 'std/rerank', title: 'reranking' } as const satisfies TaskName
 
 export interface RerankAnswerFormat {
-  task: 'std/rerank'
+  task: typeof rerank.id
   modelId: string
   top: number
   /** The texts to return; null if the caller does not want them. */
@@ -46,11 +46,11 @@ export function prepareRerank(raw: unknown, catalog: Catalog): Prepared {
   }
   return {
     modelId: entry.id,
-    path: entry.traits.routes['std/rerank']!.path,
+    path: entry.traits.routes.rerank!.path,
     bodies: [JSON.stringify(body)],
     stream: false,
     answerFormat: {
-      task: 'std/rerank',
+      task: rerank.id,
       modelId: entry.id,
       top: top === 0 ? documents.length : Math.min(top, documents.length),
       documents: request.return_documents ? documents : null,

@@ -17,7 +17,7 @@ export const score = { id: 'std/score', title: 'scoring' } as const satisfies Ta
 const maxRepeated = 4 << 20
 
 export interface ScoreAnswerFormat {
-  task: 'std/score'
+  task: typeof score.id
   modelId: string
   pairs: number
   by: 'score' | 'rerank' | 'embeddings'
@@ -61,7 +61,7 @@ export function prepareScore(raw: unknown, catalog: Catalog): Prepared {
     bodies: bodies.map(body => JSON.stringify(body)),
     stream: false,
     answerFormat: {
-      task: 'std/score',
+      task: score.id,
       modelId: entry.id,
       pairs,
       by,
@@ -73,10 +73,7 @@ export function prepareScore(raw: unknown, catalog: Catalog): Prepared {
 }
 
 function pathFor({ id, traits }: CatalogEntry): string {
-  const path =
-    traits.routes[
-      traits.scoreBy === 'score' ? 'std/score' : traits.scoreBy === 'rerank' ? 'std/rerank' : 'std/embeddings'
-    ]?.path
+  const path = traits.routes[traits.scoreBy === 'embeddings' ? 'embed' : traits.scoreBy]?.path
   if (!path)
     throw new Failure('unsupported_task', `The engine of '${id}' has no way to score pairs.`, { param: 'model' })
   return path

@@ -3,6 +3,7 @@ import { speechMetering } from '../metering.ts'
 import { firstOf } from '../prediction.ts'
 import { isRepeatableSample } from '../sampling.ts'
 import type { FillContext, SpeechTaskRecord } from '../task.ts'
+import { sampleText } from '../task-test.ts'
 import { requestFor, textInputs } from '../text-inputs.ts'
 import { prepareSpeech, speech, voiceFaults } from './speech.ts'
 import { SpeechAnswer, SpeechRequest } from './speech-request.ts'
@@ -16,7 +17,7 @@ async function withReferenceFile(inputs: Record<string, unknown>, context: FillC
   return { ...request, reference_audio: (await context.take('reference_audio', reference_audio, 'audio')).id }
 }
 
-/** The record of `std/audio-speech`. */
+/** The record of text to speech. */
 export const speechTask: SpeechTaskRecord = {
   ...speech,
   ...textInputs,
@@ -24,6 +25,11 @@ export const speechTask: SpeechTaskRecord = {
   runner: 'speech',
   aliases: ['std/speech'],
   category: 'audio',
+  description: 'Turn text into spoken audio. Returns an audio file.',
+  path: '/std/v1/audio/speech',
+  features: ['voice_cloning'],
+  sample: { input: sampleText, response_format: 'wav' },
+  form: { panel: 'fields', hidden: [], first: ['response_format'] },
   request: SpeechRequest,
   otherFields: {},
   modelFaults: voiceFaults,

@@ -17,6 +17,7 @@ export const speech = { id: 'std/audio-speech', title: 'text to speech' } as con
 
 /** A request that was checked and translated for the engine. */
 export interface PreparedSpeech {
+  task: typeof speech.id
   modelId: string
   route: EngineRoute
   body: string
@@ -70,8 +71,9 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
     ...extraFields(raw, entry),
   }
   return {
+    task: speech.id,
     modelId: entry.id,
-    route: traits.routes['std/audio-speech']!,
+    route: traits.routes.synthesize!,
     body: JSON.stringify(body),
     ...(reference_audio == null ? {} : { reference: { value: reference_audio, field: audio } }),
     format,

@@ -1,5 +1,6 @@
 import { deflateSync } from 'node:zlib'
 import { Failure } from '../../failure.ts'
+import { operationOf } from '../../schemas/task.ts'
 import type { Usage } from '../../store/store.ts'
 import type { Shaped } from '../prepared.ts'
 import { engineFault, parseAnswer, tokenCount } from '../protocols/answer.ts'
@@ -28,6 +29,7 @@ export function shapeTranscription(bytes: Uint8Array, answerFormat: Transcriptio
 export function transcriptionOf(answer: Answer, answerFormat: TranscriptionAnswerFormat): Transcription {
   const duration = Math.round(answerFormat.seconds * 1000) / 1000
   const engineSegments = listOf(answer.segments)
+  const operation = operationOf(answerFormat.task)
   const shown = showsCompression(answerFormat)
   const reportedSegments = engineSegments.flatMap(one => segmentOf(one, duration, shown))
   const text = inOneLine(typeof answer.text === 'string' ? answer.text : reportedSegments.map(one => one.text).join(''))
@@ -43,8 +45,8 @@ export function transcriptionOf(answer: Answer, answerFormat: TranscriptionAnswe
       { param: 'response_format' },
     )
   return {
-    task: answerFormat.task === 'std/audio-translation' ? 'translate' : 'transcribe',
-    language: answerFormat.task === 'std/audio-translation' ? 'english' : languageOf(answer, answerFormat),
+    task: operation,
+    language: operation === 'translate' ? 'english' : languageOf(answer, answerFormat),
     duration,
     text,
     segments: segments.map((segment, id) => ({ ...segment, id })),

@@ -1,5 +1,5 @@
 import { presentMembers } from '../../present-members.ts'
-import { transcriptionTasks as ids, type TranscriptionTask } from '../../schemas/task.ts'
+import { transcriptionTasks as ids, operationOf, type TranscriptionTask } from '../../schemas/task.ts'
 import { transcriptionMetering } from '../metering.ts'
 import { firstOf, type TaskPrediction } from '../prediction.ts'
 import type { FillContext, TranscriptionTaskRecord } from '../task.ts'
@@ -15,11 +15,6 @@ import {
 } from './transcription.ts'
 import { Transcription, type TranscriptionRequest, transcriptionRequests } from './transcription-request.ts'
 import { shapeTranscription } from './transcription-shape.ts'
-
-const aliases: Record<TranscriptionTask, string[]> = {
-  'std/audio-transcription': ['std/transcription'],
-  'std/audio-translation': ['std/translation'],
-}
 
 /** Fields that can name the audio by a URL. */
 const mediaFields: ReadonlySet<unknown> = new Set(['file', 'url'])
@@ -40,8 +35,8 @@ export const transcriptionTasks: readonly TranscriptionTaskRecord[] = ids.map(ta
   ...transcriptions[task],
   family: 'transcription',
   runner: 'transcription',
-  aliases: aliases[task],
   category: 'audio',
+  features: ['segments', 'words', 'speakers', 'logprobs', 'transcription_stream'],
   request: transcriptionRequests[task],
   otherFields: {},
   modelFaults: () => [],
@@ -52,7 +47,7 @@ export const transcriptionTasks: readonly TranscriptionTaskRecord[] = ids.map(ta
     (path.length === 1 && mediaFields.has(path[0])) || (path.length === 2 && path[0] === 'known_speaker_references'),
   // Without a temperature engines decode greedily.
   isRepeatable: ({ temperature }) => !(Number(temperature) > 0),
-  ...(task === 'std/audio-transcription' ? { prediction } : {}),
+  ...(operationOf(task) === 'transcribe' ? { prediction } : {}),
   fill: (inputs, context) => withAudioFile(task, inputs, context),
   requestAgain: (stored: object) => stored,
   prepare: (request, catalog) => prepareTranscription(task, request, catalog),

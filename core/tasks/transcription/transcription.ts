@@ -4,10 +4,10 @@ import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import type { EngineRoute } from '../../models/engine-traits.ts'
 import type { Feature } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
-import type { TranscriptionTask } from '../../schemas/task.ts'
+import { operationOf, type TranscriptionTask } from '../../schemas/task.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
 import { shortAudioUrl } from '../short-audio.ts'
-import type { TaskName } from '../task.ts'
+import type { TranscriptionTaskRecord } from '../task.ts'
 import { languageCode } from './languages.ts'
 import {
   audioFields,
@@ -18,11 +18,30 @@ import {
   transcriptionRequests,
 } from './transcription-request.ts'
 
-/** Names the tasks. */
+const hidden = ['file', 'file_id', 'response_format']
+
+/** In what the tasks differ. */
 export const transcriptions = {
-  'std/audio-transcription': { id: 'std/audio-transcription', title: 'speech to text' },
-  'std/audio-translation': { id: 'std/audio-translation', title: 'speech to English text' },
-} as const satisfies Record<TranscriptionTask, TaskName>
+  'std/audio-transcription': {
+    id: 'std/audio-transcription',
+    title: 'speech to text',
+    aliases: ['std/transcription'],
+    description: 'Turn speech into text in its language. Name the audio by `url` or `file_id`.',
+    path: '/std/v1/audio/transcriptions',
+    form: { panel: 'fields', hidden, first: ['language'] },
+  },
+  'std/audio-translation': {
+    id: 'std/audio-translation',
+    title: 'speech to English text',
+    aliases: ['std/translation'],
+    description: 'Turn speech into English text. Name the audio by `url` or `file_id`.',
+    path: '/std/v1/audio/translations',
+    form: { panel: 'fields', hidden, first: [] },
+  },
+} as const satisfies Record<
+  TranscriptionTask,
+  Pick<TranscriptionTaskRecord, 'id' | 'title' | 'aliases' | 'description' | 'path' | 'form'>
+>
 
 /** What `shapeTranscription` needs to convert an engine's answer to the caller's response format. */
 export interface TranscriptionAnswerFormat {
@@ -120,7 +139,7 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
   return {
     task,
     modelId: entry.id,
-    route: entry.traits.routes[task]!,
+    route: entry.traits.routes[operationOf(task)]!,
     fields: fieldsOf({
       model: entry.traits.upstreamId,
       response_format: engineFormat,
@@ -133,7 +152,7 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
       chunking_strategy: request.chunking_strategy,
       diarize: request.diarize || undefined,
       'known_speaker_names[]': request.known_speaker_names,
-      translate: task === 'std/audio-translation' && entry.traits.translateField ? true : undefined,
+      translate: operationOf(task) === 'translate' && entry.traits.translateField ? true : undefined,
       ...extraFields(raw, entry),
     }),
     sound,

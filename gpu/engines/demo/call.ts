@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path'
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { type GenerationTask, generationTasks } from '../../../core/schemas/task.ts'
+import { generationTasks, isVideoTask, mediaFor } from '../../../core/schemas/task.ts'
 import type { GenerationCall } from '../../../core/tasks/protocols/generation-call.ts'
 
 const file = z.string().refine(isAbsolute, 'must be an absolute path')
@@ -35,17 +35,6 @@ const Call: z.ZodType<GenerationCall> = z.object({
   folder: file,
 })
 
-/** The required input files of each task. */
-const needs: Record<GenerationTask, readonly ('image' | 'mask' | 'video' | 'audio')[]> = {
-  'slug/text-to-image': [],
-  'slug/image-to-image': ['image'],
-  'slug/inpainting': ['image', 'mask'],
-  'slug/text-to-video': [],
-  'slug/image-to-video': ['image'],
-  'slug/speech-to-video': ['audio'],
-  'slug/video-interpolation': ['video'],
-}
-
 /** Parses the body. Throws Failure `invalid_value` or `missing_required_parameter` with the field as `param`. */
 export function readCall(body: unknown): GenerationCall {
   const read = Call.safeParse(body)
@@ -55,7 +44,10 @@ export function readCall(body: unknown): GenerationCall {
     throw new Failure('invalid_value', `'${param}' is invalid: ${issue?.message}.`, { param })
   }
   const { task, inputs } = read.data
-  const missing = needs[task].find(field => inputs[field] === null)
+  const media = mediaFor(task)
+  // It draws a voice without the image of a person.
+  const needed = media.includes('audio') ? media.filter(field => field !== 'image') : media
+  const missing = needed.find(field => inputs[field] === null)
   if (missing !== undefined)
     throw new Failure(
       'missing_required_parameter',
@@ -64,12 +56,10 @@ export function readCall(body: unknown): GenerationCall {
         param: `inputs.${missing}`,
       },
     )
-  const video = isVideo(task)
+  const video = isVideoTask(task)
   if (video !== (inputs.output_format === 'mp4'))
     throw new Failure('invalid_value', `The task ${task} writes ${video ? 'mp4' : 'png, jpeg or webp'}.`, {
       param: 'inputs.output_format',
     })
   return read.data
 }
-
-export const isVideo = (task: GenerationTask): boolean => task.endsWith('-video') || task === 'slug/video-interpolation'

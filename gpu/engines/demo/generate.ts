@@ -1,21 +1,21 @@
-import type { GenerationTask } from '../../../core/schemas/task.ts'
+import { isVideoTask, type Operation, operationOf } from '../../../core/schemas/task.ts'
 import type { EngineMessage } from '../../../core/tasks/protocols/generation-call.ts'
 import type { Handler } from '../http.ts'
-import { isVideo, readCall } from './call.ts'
+import { readCall } from './call.ts'
 import { checkFfmpeg } from './ffmpeg.ts'
 import { imageToImage, inpainting, textToImage } from './image-tasks.ts'
 import { videoInterpolation } from './interpolation.ts'
 import { imageToVideo, speechToVideo, textToVideo } from './video-tasks.ts'
 import { type Draw, openSteps, type Work } from './work.ts'
 
-const draws: Record<GenerationTask, Draw> = {
-  'slug/text-to-image': textToImage,
-  'slug/image-to-image': imageToImage,
-  'slug/inpainting': inpainting,
-  'slug/text-to-video': textToVideo,
-  'slug/image-to-video': imageToVideo,
-  'slug/speech-to-video': speechToVideo,
-  'slug/video-interpolation': videoInterpolation,
+const draws: Partial<Record<Operation, Draw>> = {
+  'create-image': textToImage,
+  'edit-image': imageToImage,
+  inpaint: inpainting,
+  'create-video': textToVideo,
+  'animate-image': imageToVideo,
+  'animate-speech': speechToVideo,
+  interpolate: videoInterpolation,
 }
 
 /** Handles generation calls and counts them: a call is running until all its programs have exited. */
@@ -25,7 +25,7 @@ export function openGenerate({ stepMs, ffmpeg }: { stepMs: number; ffmpeg: strin
   const handle: Handler = async (body, reply) => {
     const { task, inputs, folder } = readCall(body)
     // Before the first message, so that the call fails with an HTTP error: a retry would not install ffmpeg.
-    if (isVideo(task)) await checkFfmpeg(ffmpeg, reply.signal)
+    if (isVideoTask(task)) await checkFfmpeg(ffmpeg, reply.signal)
     const { signal } = reply
     const send = async (message: EngineMessage) => {
       signal.throwIfAborted()
@@ -40,7 +40,7 @@ export function openGenerate({ stepMs, ffmpeg }: { stepMs: number; ffmpeg: strin
       preview: (image, bytes) => send({ type: 'preview', image, data: Buffer.from(bytes).toString('base64') }),
       reach: openSteps({ steps: inputs.num_inference_steps, stepMs, signal, send }),
     }
-    const files = await draws[task](work)
+    const files = await draws[operationOf(task)]!(work)
     reply.end(lineOf({ type: 'completed', files, seed_used: inputs.seed }))
   }
 

@@ -1,6 +1,6 @@
 import { constants } from 'node:os'
 import { execa } from 'execa'
-import { plain, statusOf, type Wrapper, wrapped } from '../../launcher/wrapper.ts'
+import { plain, statusOf, type Wrapper, wrapped } from '../../sandbox/wrapper.ts'
 import type { TrialRun } from './backend.ts'
 
 export interface TrialOptions {

@@ -1,6 +1,7 @@
 import type { LlamaEmbeddingContext, LlamaModel, Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 import { failureOf } from '../../../core/schemas/issues.ts'
+import { tasksBy } from '../../../core/schemas/task.ts'
 import { EmbeddingsRequest } from '../../../core/schemas/vectors.ts'
 import type { Reply } from '../reply.ts'
 
@@ -39,7 +40,7 @@ export function checkPooling(model: Pick<LlamaModel, 'fileInfo'>): void {
   if (Number(model.fileInfo.architectureMetadata.pooling_type) === rankPooling)
     throw new Failure(
       'worker_error',
-      'The model cannot compute embeddings: according to its file it returns scores. Use it for std/rerank and std/score.',
+      `The model cannot compute embeddings: according to its file it returns scores. Use it for ${tasksBy('rerank').join(' and ')}.`,
     )
 }
 

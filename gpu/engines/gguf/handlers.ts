@@ -1,6 +1,6 @@
 import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
-import type { TextTask } from '../../../core/schemas/task.ts'
+import { isFor, type Operation, operationOf, textTasks } from '../../../core/schemas/task.ts'
 import type { Handler, Handlers } from '../http.ts'
 import { openChat } from './chat.ts'
 import { openCompletions } from './completions.ts'
@@ -16,13 +16,14 @@ import { openTemplate } from './template.ts'
 import { openVocabulary, type Vocabulary } from './vocabulary.ts'
 
 /** The built-in engine has no classifiers: models that answer chats moderate through them. */
-const routes: Record<Exclude<TextTask, 'std/moderation'>, string> = {
-  'std/chat-completion': 'POST /v1/chat/completions',
-  'std/completion': 'POST /v1/completions',
-  'std/embeddings': 'POST /v1/embeddings',
-  'std/rerank': 'POST /v1/rerank',
-  'std/score': 'POST /v1/score',
-}
+const routes = {
+  chat: 'POST /v1/chat/completions',
+  complete: 'POST /v1/completions',
+  embed: 'POST /v1/embeddings',
+  rerank: 'POST /v1/rerank',
+  score: 'POST /v1/score',
+} as const satisfies Partial<Record<Operation, string>>
+type Served = keyof typeof routes
 
 /**
  * Creates the contexts for the tasks, tests each with a token, and returns the handlers. Other tasks are refused.
@@ -35,19 +36,18 @@ export async function openHandlers(
 ): Promise<{ handlers: Handlers; idle: () => Promise<void> }> {
   const { model } = loaded
   const { id, tasks, threads } = options
-  const wants = (task: TextTask) => tasks.includes(task)
+  const wants = (...operations: Served[]) => isFor(tasks, ...operations)
   const vocabulary = openVocabulary(model)
-  const handlers: Partial<Record<TextTask, Handler>> = {}
+  const handlers: Partial<Record<Served, Handler>> = {}
   const ranks = model.fileInsights.supportsRanking
   const context = loaded.sizing.encoderContext
   // A text must be shorter than its context, and an encoder must compute it in one batch.
   const encoder = { threads, contextSize: context + 1, batchSize: context + 1 }
 
   const exclusive = loaded.llama.gpu === 'vulkan' ? openMutex() : noMutex
-  const generation =
-    wants('std/chat-completion') || wants('std/completion')
-      ? await openGeneration(loaded, options, vocabulary, exclusive)
-      : undefined
+  const generation = wants('chat', 'complete')
+    ? await openGeneration(loaded, options, vocabulary, exclusive)
+    : undefined
   if (generation) {
     const parts = {
       id,
@@ -56,42 +56,38 @@ export async function openHandlers(
       vocabulary,
       ...generation,
     }
-    if (wants('std/chat-completion'))
-      handlers['std/chat-completion'] = openChat({ ...parts, template: templateOf(model, vocabulary) })
-    if (wants('std/completion')) handlers['std/completion'] = openCompletions(parts)
+    if (wants('chat')) handlers.chat = openChat({ ...parts, template: templateOf(model, vocabulary) })
+    if (wants('complete')) handlers.complete = openCompletions(parts)
   }
-  if (wants('std/embeddings') || (wants('std/score') && !ranks)) {
+  if (wants('embed') || (wants('score') && !ranks)) {
     checkPooling(model)
     const embedding = await attempt('The model cannot make embeddings', () => model.createEmbeddingContext(encoder))
     const parts = { id, model, embedding, vocabularySize: vocabulary.size, context }
     const opened = openEmbedder(parts)
     const embedder: Embedder = { ...opened, embed: tokens => exclusive(() => opened.embed(tokens)) }
     await attempt('The model cannot make embeddings', () => embedder.embed([firstToken(model)]))
-    if (wants('std/embeddings')) handlers['std/embeddings'] = openEmbeddings(parts, embedder)
-    if (wants('std/score') && !ranks)
-      handlers['std/score'] = openScore({ id, context, scorePairs: scoreByVectors(embedder) })
+    if (wants('embed')) handlers.embed = openEmbeddings(parts, embedder)
+    if (wants('score') && !ranks) handlers.score = openScore({ id, context, scorePairs: scoreByVectors(embedder) })
   }
-  if (wants('std/rerank') || (wants('std/score') && ranks)) {
+  if (wants('rerank') || (wants('score') && ranks)) {
     const ranking = await attempt('The model cannot rerank', () => model.createRankingContext(encoder))
     const opened = openRanker({ model, ranking, context })
     const ranker: Ranker = { ...opened, score: pair => exclusive(() => opened.score(pair)) }
     await attempt('The model cannot rerank', () => ranker.score(ranker.pair([firstToken(model)], 'a', 'a', null)))
-    if (wants('std/rerank')) handlers['std/rerank'] = openRerank({ id, context, ranker })
-    if (wants('std/score') && ranks)
-      handlers['std/score'] = openScore({ id, context, scorePairs: scoreByRanker(ranker) })
+    if (wants('rerank')) handlers.rerank = openRerank({ id, context, ranker })
+    if (wants('score') && ranks) handlers.score = openScore({ id, context, scorePairs: scoreByRanker(ranker) })
   }
 
   const created = Math.floor(Date.now() / 1000)
   const models: Handler = (_body, reply) =>
     reply.json({ object: 'list', data: [{ id, object: 'model', created, owned_by: 'infer' }] })
   const unable =
-    (task: TextTask): Handler =>
+    (operation: Served): Handler =>
     () => {
+      const task = textTasks.find(one => operationOf(one) === operation)
       throw new Failure('unsupported_task', `This engine was started for ${tasks.join(', ')}, not for ${task}.`)
     }
-  const served = (Object.keys(routes) as (keyof typeof routes)[]).map(
-    task => [routes[task], handlers[task] ?? unable(task)] as const,
-  )
+  const served = (Object.keys(routes) as Served[]).map(one => [routes[one], handlers[one] ?? unable(one)] as const)
   return {
     handlers: { 'GET /v1/models': models, ...Object.fromEntries(served) },
     idle: async () => generation?.idle(),

@@ -1,5 +1,5 @@
 import { Failure } from '../../../core/failure.ts'
-import type { Task } from '../../../core/schemas/task.ts'
+import { isFor, type Task } from '../../../core/schemas/task.ts'
 import { type ContextShape, type KvType, type Need, needOf, type Shape } from './sizing-need.ts'
 import { reasonOf, SizingRefusal } from './sizing-text.ts'
 
@@ -129,8 +129,7 @@ function* choices(shape: Shape, memory: AvailableMemory, settings: SizingSetting
 }
 
 /** Whether a task generates text. */
-const writes = (tasks: readonly Task[]): boolean =>
-  tasks.includes('std/chat-completion') || tasks.includes('std/completion')
+const writes = (tasks: readonly Task[]): boolean => isFor(tasks, 'chat', 'complete')
 
 /** The contexts that the engine creates for its tasks. */
 function contextsOf(
@@ -142,9 +141,9 @@ function contextsOf(
   if (writes(tasks)) contexts.push({ tokens: context, sequences: parallel, batch: Math.max(batch, parallel) })
   // An encoder must compute a text in one batch, and a text must be shorter than its context.
   const encoder = { tokens: encoderContext + 1, sequences: 1, batch: encoderContext + 1 }
-  const scores = tasks.includes('std/score')
-  if (tasks.includes('std/embeddings') || (scores && !classifier)) contexts.push(encoder)
-  if (tasks.includes('std/rerank') || (scores && classifier)) contexts.push(encoder)
+  const scores = isFor(tasks, 'score')
+  if (isFor(tasks, 'embed') || (scores && !classifier)) contexts.push(encoder)
+  if (isFor(tasks, 'rerank') || (scores && classifier)) contexts.push(encoder)
   return contexts
 }
 

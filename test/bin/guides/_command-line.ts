@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { helpLast, openProgram } from '../../../cli/program.ts'
-import { openTerminal } from '../../../cli/terminal.ts'
+import { helpLast, openProgram } from '../../../cli/commands/program.ts'
+import { openTerminal } from '../../../cli/terminal/terminal.ts'
 
 const terminal = openTerminal({ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: {} })
 

@@ -9,8 +9,8 @@ import { anchorOf, targetOf } from '../../../bin/guides/links.ts'
 import { type Guide, pageOf, readGuides } from '../../../bin/guides/pages.ts'
 import { pageText } from '../../../bin/guides/text.ts'
 import { topicGroups } from '../../../bin/guides/topics.ts'
+import { entries } from '../../../cli/commands/program.ts'
 import { guideOf } from '../../../cli/help/facts.ts'
-import { entries } from '../../../cli/program.ts'
 
 const guides = readGuides()
 const topics = topicGroups.flatMap(group => group.topics)

@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
+import { openProgram } from '../../../cli/commands/program.ts'
 import { candidatesFor } from '../../../cli/completion/candidates.ts'
-import { openTerminal } from '../../../cli/terminal.ts'
+import { openTerminal } from '../../../cli/terminal/terminal.ts'
 import { infer, temporaryFolder } from '../_infer.ts'
 import { jobId, jobServer, record, says } from '../_jobs.ts'
 import { answer, fakeServer, models } from '../_server.ts'
@@ -14,7 +15,7 @@ afterEach(() => void vi.unstubAllEnvs())
 async function complete(words: readonly string[], env: Record<string, string> = {}) {
   vi.stubEnv('INFER_DATA_DIR', '/nonexistent/data')
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
-  const { all, paths } = await candidatesFor(words, terminal)
+  const { all, paths } = await candidatesFor(words, terminal, openProgram)
   return { values: all.map(({ value }) => value), paths }
 }
 

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { stripAnsi } from 'consola/utils'
 import { expect, test } from 'vitest'
 import { define } from '../../../cli/config/explain.ts'
-import { openTerminal } from '../../../cli/terminal.ts'
+import { openTerminal } from '../../../cli/terminal/terminal.ts'
 import { configKeys } from '../../../core/models/config-keys.ts'
 import { infer, json } from '../_infer.ts'
 

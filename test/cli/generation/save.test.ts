@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import type { Client } from '../../../cli/client.ts'
+import type { Client } from '../../../cli/client/client.ts'
 import { saveFiles } from '../../../cli/generation/save-files.ts'
 import type { Job } from '../../../cli/jobs/job.ts'
-import { openTerminal } from '../../../cli/terminal.ts'
+import { openTerminal } from '../../../cli/terminal/terminal.ts'
 
 const job: Job = {
   id: 'job_01M80F6T1H8501V1KNVA9REGGE',

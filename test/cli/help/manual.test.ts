@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { expect, test } from 'vitest'
+import { entries, helpLast, openProgram } from '../../../cli/commands/program.ts'
 import { drawRows } from '../../../cli/help/manual.ts'
-import { entries, helpLast, openProgram } from '../../../cli/program.ts'
-import { openTerminal } from '../../../cli/terminal.ts'
+import { openTerminal } from '../../../cli/terminal/terminal.ts'
 
 const terminal = openTerminal({ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: {} })
 const shown = entries.filter(({ group }) => group !== 'hidden')

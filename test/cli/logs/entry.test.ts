@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { entryText, type LogEntry } from '../../../cli/logs/entry.ts'
-import { plain } from '../../../cli/paint.ts'
+import { plain } from '../../../cli/terminal/paint.ts'
 
 const entry: LogEntry = {
   time: '2026-11-21T10:20:30.400Z',

@@ -283,7 +283,7 @@ test.runIf(hasTerminal)('a remote model is inspected and confirmed before it is 
   expect([existsSync(env.HF_HOME), existsSync(path)]).toEqual([false, false])
 })
 
-test('a ComfyUI workflow is proposed with its mapping, and one in the format of the editor is refused', async () => {
+test('a ComfyUI graph is proposed with its mapping, and one in the format of the editor is refused', async () => {
   const { dataDir, file, add, written } = setUp('models:\n  - id: first\n    source: /m.gguf\n')
   const workflow = {
     3: { class_type: 'KSampler', inputs: { seed: 1, steps: 20, cfg: 7, positive: ['6', 0], negative: ['7', 0] } },

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { golden } from '../../../cli/models/golden.ts'
 import { waitingText } from '../../../cli/models/load.ts'
+import { taskNamed } from '../../../core/tasks/registry.ts'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 import { type Ended, infer, json, temporaryFolder } from '../_infer.ts'
 import { answer, fakeServer } from '../_server.ts'
@@ -125,7 +125,7 @@ describe('the check of an answer', () => {
     ['sound', 'std/score', { data: [{ score: 1 }, { score: 0 }, { score: 0.5 }] }, undefined],
     ['wrong', 'std/score', { data: [{ score: 0 }, { score: 1 }, { score: 0.5 }] }, 'highest'],
   ])('%s: %s', (_, task, value, fault) => {
-    const found = golden[task]!.fault(value)
+    const found = taskNamed(task)!.test!.fault(value)
     if (fault === undefined) expect(found).toBeUndefined()
     else expect(found).toContain(fault)
   })

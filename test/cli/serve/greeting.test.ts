@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { plain } from '../../../cli/paint.ts'
 import { greeting, plainGreeting, type Started } from '../../../cli/serve/greeting.ts'
 import { logLine } from '../../../cli/serve/log-line.ts'
+import { plain } from '../../../cli/terminal/paint.ts'
 
 const started: Started = {
   version: '1.2.3',

@@ -1,11 +1,11 @@
 import { stripAnsi } from 'consola/utils'
 import { describe, expect, test } from 'vitest'
-import { plain } from '../../../cli/paint.ts'
 import { memoryBar } from '../../../cli/status/bar.ts'
 import { drawStatus } from '../../../cli/status/draw.ts'
 import { limitLines } from '../../../cli/status/limits.ts'
 import type { StatusSnapshot } from '../../../cli/status/status-snapshot.ts'
-import { widthOf } from '../../../cli/status/styled-line.ts'
+import { plain } from '../../../cli/terminal/paint.ts'
+import { widthOf } from '../../../cli/terminal/styled-line.ts'
 
 const GiB = 2 ** 30
 const idle = {

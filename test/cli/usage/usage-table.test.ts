@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { plain } from '../../../cli/paint.ts'
-import { drawTable } from '../../../cli/table.ts'
+import { plain } from '../../../cli/terminal/paint.ts'
+import { drawTable } from '../../../cli/terminal/table.ts'
 import type { Bucket, Usage, UsageResult } from '../../../cli/usage/usage-client.ts'
 import { bar, moneyText, usageTable } from '../../../cli/usage/usage-table.ts'
 import type { UsageGroup, UsageSums } from '../../../core/store/store.ts'

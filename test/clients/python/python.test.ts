@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
-import { toneModel } from '../../server/std/_speech.ts'
+import { toneModel } from '../../server/surfaces/openai/_speech.ts'
 import { pythonWith, type Requirements } from './_environment.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed-schemas.ts'
 import { Failure } from '../../../core/failure.ts'
-import { CohereEmbedResponse } from '../../../core/schemas/cohere-embed.ts'
 import type { TextTask } from '../../../core/schemas/task.ts'
 import { prepareInputs, shape } from '../../../core/tasks/prepare.ts'
 import { catalogOf } from './_catalog.ts'

@@ -5,10 +5,10 @@ import { onTestFinished } from 'vitest'
 import type { Log } from '../../../core/log.ts'
 import type { LaunchOptions } from '../../../gpu/launcher/launcher.ts'
 import { openLocalLauncher } from '../../../gpu/launcher/local.ts'
-import { probeWrapper } from '../../../gpu/launcher/probe.ts'
 import { processesWith } from '../../../gpu/launcher/processes.ts'
-import { plain, type Wrapper } from '../../../gpu/launcher/wrapper.ts'
 import { type SandboxSupport, unconfined } from '../../../gpu/sandbox/level.ts'
+import { probeWrapper } from '../../../gpu/sandbox/probe-wrapper.ts'
+import { plain, type Wrapper } from '../../../gpu/sandbox/wrapper.ts'
 
 export const fakeEngine = join(import.meta.dirname, '../../fixtures/engine.ts')
 

@@ -2,9 +2,9 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
-import { fetchHealth } from '../../../gpu/health.ts'
-import { plain } from '../../../gpu/launcher/wrapper.ts'
+import { fetchHealth } from '../../../gpu/requests/health.ts'
 import { unconfined } from '../../../gpu/sandbox/level.ts'
+import { plain } from '../../../gpu/sandbox/wrapper.ts'
 import { toolsHere } from '../sandbox/_tools.ts'
 import {
   launcherIn,
@@ -141,7 +141,7 @@ test('engines are not started from a worker thread, because they would end with 
   const dataDir = temporary()
   const script = join(dataDir, 'worker.mts')
   const local = join(import.meta.dirname, '../../../gpu/launcher/local.ts')
-  const wrapper = join(import.meta.dirname, '../../../gpu/launcher/wrapper.ts')
+  const wrapper = join(import.meta.dirname, '../../../gpu/sandbox/wrapper.ts')
   writeFileSync(
     script,
     `import { parentPort } from 'node:worker_threads'

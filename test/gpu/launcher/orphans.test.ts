@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { plain } from '../../../gpu/launcher/wrapper.ts'
+import { plain } from '../../../gpu/sandbox/wrapper.ts'
 import { toolsHere } from '../sandbox/_tools.ts'
 import { launcherIn, launchOptions, survivors, temporary, until, wrappersHere } from './_launch.ts'
 

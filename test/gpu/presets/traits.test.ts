@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import { engineFacts, enginesWithFacts } from '../../../core/models/engine-facts.ts'
 import { features, Model } from '../../../core/models/model.ts'
-import { generationTasks, tasks } from '../../../core/schemas/task.ts'
+import { generationTasks, operationOf, tasks } from '../../../core/schemas/task.ts'
 import { allFeatures } from '../../../gpu/presets/preset.ts'
 import { presetOf, presets, traitsOf } from '../../../gpu/presets/presets.ts'
 
@@ -62,10 +63,10 @@ test('the configuration overrides the features and the model name sent to the en
 test('every engine that offers scores has a route for them', () => {
   for (const preset of presets.values()) {
     const { routes: own } = preset.traits(model({ engine: preset.name, url: 'http://h', command: ['{port}'] }))
-    if (!own['std/embeddings'] && !own['std/rerank']) continue
+    if (!own.embed && !own.rerank) continue
     const one = model({ engine: preset.name, url: 'http://h', command: ['{port}'], tasks: [...tasks] })
     const { scoreBy, routes } = preset.traits(one)
-    if (routes['std/embeddings']) expect(routes[`std/${scoreBy}`]!.path).toMatch(/^\//)
+    if (routes.embed) expect(routes[scoreBy === 'embeddings' ? 'embed' : scoreBy]!.path).toMatch(/^\//)
   }
 })
 test('image and video tasks are available from the engines that accept any task', () => {
@@ -76,18 +77,23 @@ test('image and video tasks are available from the engines that accept any task'
   ]) {
     const { routes } = traitsOf(model({ ...of, tasks: [...generationTasks] }))
     for (const task of generationTasks)
-      expect(routes[task]).toEqual({ protocol: 'infer-generation', path: '/v1/generate' })
+      expect(routes[operationOf(task)]).toEqual({ protocol: 'infer-generation', path: '/v1/generate' })
   }
   const below = traitsOf(model({ engine: 'remote', url: 'http://h/video/v1', tasks: ['slug/text-to-video'] }))
-  expect(below.routes['slug/text-to-video']!.path).toBe('/video/v1/generate')
+  expect(below.routes['create-video']!.path).toBe('/video/v1/generate')
 })
 test('remote and custom serve images and videos by the routes of OpenAI if `protocol` says so', () => {
   const there = { engine: 'remote', url: 'http://h/openai/v1', protocol: 'openai' }
   const { routes } = traitsOf(model({ ...there, tasks: ['slug/text-to-image', 'slug/image-to-video'] }))
-  expect(routes['slug/text-to-image']).toEqual({ protocol: 'openai-images', path: '/openai/v1/images/generations' })
-  expect(routes['slug/image-to-video']).toEqual({ protocol: 'openai-videos', path: '/openai/v1/videos' })
+  expect(routes['create-image']).toEqual({ protocol: 'openai-images', path: '/openai/v1/images/generations' })
+  expect(routes['animate-image']).toEqual({ protocol: 'openai-videos', path: '/openai/v1/videos' })
   const own = model({ engine: 'custom', command: ['{port}'], protocol: 'openai', tasks: ['slug/text-to-image'] })
   expect(presetOf(own).reportsRunning!(own)).toBe(false)
+})
+test('facts about engines below the presets are about presets', () => {
+  expect([...presets.keys()]).toEqual(expect.arrayContaining(enginesWithFacts))
+  for (const { name, runsOn } of presets.values())
+    expect(engineFacts(name).isElsewhere === true).toBe(runsOn === 'elsewhere')
 })
 test('TEI gets the documents of a reranking as texts', () => {
   expect(traitsOf(model({ engine: 'tei', tasks: ['std/rerank'] }))).toMatchObject({ rerankField: 'texts' })
@@ -100,7 +106,7 @@ const bases: [url: string, path: string, origin: string][] = [
 ]
 test.each(bases)('remote %s gets requests at %s', (url, path, origin) => {
   const one = model({ engine: 'remote', url })
-  expect(traitsOf(one).routes['std/chat-completion']!.path).toBe(path)
+  expect(traitsOf(one).routes.chat!.path).toBe(path)
   expect(presetOf(one).address(one)).toBe(origin)
 })
 test("remote uses the key of its variable, the others the launch's", () => {

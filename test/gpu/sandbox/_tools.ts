@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findProgram } from '../../../gpu/launcher/program.ts'
 import type { SandboxTool } from '../../../gpu/sandbox/level.ts'
+import { mountScriptPrograms } from '../../../gpu/sandbox/mount-script.ts'
 import { probeSandbox } from '../../../gpu/sandbox/probe.ts'
-import { rebuildPrograms } from '../../../gpu/sandbox/rebuilt.ts'
+import { findProgram } from '../../../gpu/sandbox/program.ts'
 
 /** The result of the probe on a machine where only these programs are installed. */
 export async function probeWith(programs: readonly string[]) {
@@ -21,6 +21,6 @@ export async function probeWith(programs: readonly string[]) {
 }
 
 /** The tools that can create sandboxes here: bubblewrap and util-linux. Empty where neither works. */
-export const toolsHere: SandboxTool[] = (await Promise.all([probeWith(['bwrap']), probeWith(rebuildPrograms)])).flatMap(
-  ({ tool }) => (tool ? [tool] : []),
-)
+export const toolsHere: SandboxTool[] = (
+  await Promise.all([probeWith(['bwrap']), probeWith(mountScriptPrograms)])
+).flatMap(({ tool }) => (tool ? [tool] : []))

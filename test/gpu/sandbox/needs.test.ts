@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { unconfined } from '../../../gpu/sandbox/level.ts'
 import { openSandbox } from '../../../gpu/sandbox/sandbox.ts'
-import { sandboxed } from '../../../gpu/sandbox/sandboxed.ts'
+import { sandboxWrapper } from '../../../gpu/sandbox/sandbox-wrapper.ts'
 import { readSystem } from '../../../gpu/sandbox/system.ts'
 import { viewOf } from '../../../gpu/sandbox/view.ts'
 import { temporary } from '../launcher/_launch.ts'
@@ -219,7 +219,7 @@ describe.each(toolsHere)('with $name', tool => {
       read: [],
       write: [],
     })
-    const { prefix } = sandboxed(tool, mounts, { network: false, root: realpathSync(temporary()) })
+    const { prefix } = sandboxWrapper(tool, mounts, { network: false, root: realpathSync(temporary()) })
     const script =
       'for f in nvidia0 nvidiactl nvidia-uvm kfd; do head -c 3 /dev/$f | wc -c; done; ls -d /dev/dri /dev/shm; ls /dev/sda'
     const { stdout, stderr } = spawnSync(prefix[0]!, [...prefix.slice(1), '/bin/sh', '-c', script], {

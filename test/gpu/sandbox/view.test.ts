@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { bubblewrapped } from '../../../gpu/sandbox/bubblewrap.ts'
+import { bubblewrap } from '../../../gpu/sandbox/bubblewrap.ts'
 import type { Mount, ResolvedPath } from '../../../gpu/sandbox/mount.ts'
+import { mountScript } from '../../../gpu/sandbox/mount-script.ts'
 import { mountTable } from '../../../gpu/sandbox/mount-table.ts'
-import { rebuilt } from '../../../gpu/sandbox/rebuilt.ts'
 import { type ViewFacts, viewOf } from '../../../gpu/sandbox/view.ts'
 
 const folder = (path: string, real = path): ResolvedPath => ({ path, real, file: false })
@@ -138,7 +138,7 @@ const mounts: Mount[] = viewOf({
 })
 
 describe('bubblewrap', () => {
-  const { prefix } = bubblewrapped({ programs: { bwrap: '/usr/bin/bwrap' }, userNamespace: false }, mounts, {
+  const { prefix } = bubblewrap({ programs: { bwrap: '/usr/bin/bwrap' }, userNamespace: false }, mounts, {
     network: false,
   })
   const text = prefix.join(' ')
@@ -154,7 +154,7 @@ describe('bubblewrap', () => {
   })
 
   test('in a user namespace no privilege is kept', () => {
-    const own = bubblewrapped({ programs: {}, userNamespace: true }, mounts, { network: true }).prefix
+    const own = bubblewrap({ programs: {}, userNamespace: true }, mounts, { network: true }).prefix
     expect(own).toContain('--unshare-user')
     expect(own).not.toContain('--cap-add')
     expect(own).not.toContain('--unshare-net')
@@ -162,7 +162,7 @@ describe('bubblewrap', () => {
 
   test('the /proc of the machine is shown where no other is available', () => {
     const view = viewOf({ ...machine, ownProc: false })
-    const all = bubblewrapped({ programs: {}, userNamespace: true }, view, { network: true }).prefix.join(' ')
+    const all = bubblewrap({ programs: {}, userNamespace: true }, view, { network: true }).prefix.join(' ')
     expect(all).toContain('--bind /proc /proc')
     expect(all).toContain('--ro-bind /proc/sys /proc/sys')
   })
@@ -179,7 +179,7 @@ describe('the tools of util-linux', () => {
     ].join('\n'),
   )
   const options = { network: false, root: '/data/run/root', uid: 1000, gid: 100, table }
-  const { prefix } = rebuilt({ programs: {}, userNamespace: true }, mounts, options)
+  const { prefix } = mountScript({ programs: {}, userNamespace: true }, mounts, options)
   const phases = prefix.slice(
     prefix.indexOf('/data/run/root') + 1,
     prefix.indexOf('--', prefix.indexOf('/data/run/root')),
@@ -210,7 +210,7 @@ describe('the tools of util-linux', () => {
   test('the engine runs as the user of infer, without privileges', () => {
     expect(prefix.join(' ')).toContain('--user --map-user=1000 --map-group=100 -- setpriv --bounding-set=-all')
     expect(prefix).toContain('--net')
-    const direct = rebuilt({ programs: {}, userNamespace: false }, mounts, { ...options, network: true }).prefix
+    const direct = mountScript({ programs: {}, userNamespace: false }, mounts, { ...options, network: true }).prefix
     expect(direct.join(' ')).toContain('-- setpriv --bounding-set=-all,+dac_override,+ipc_lock')
     expect(direct).not.toContain('--user')
     expect(direct).not.toContain('--net')

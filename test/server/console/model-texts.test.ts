@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import { licenses } from '../../../bin/licenses.ts'
+import type { Task } from '../../../core/schemas/task.ts'
+import { taskRecords } from '../../../core/tasks/registry.ts'
 import { modelHref } from '../../../server/console/app/components/model-link.ts'
 import { priceTexts } from '../../../server/console/app/pages/models/price.ts'
 import { settingsOf } from '../../../server/console/app/pages/models/settings-of.ts'
@@ -46,15 +48,23 @@ test('a command can be pasted into a shell', () => {
 })
 
 test('a model is tested by the first of its tasks that has a short request', () => {
-  expect(testRequest({ model_id: 'm', tasks: ['slug/text-to-image', 'std/rerank', 'std/score'] })).toMatchObject({
+  const known = taskRecords.map(({ id, category, path = null, sample = null }) => ({
+    id,
+    category,
+    path,
+    sample,
+    media_fields: [],
+  }))
+  const requestFor = (...tasks: Task[]) => testRequest({ model_id: 'm', tasks }, known as never)
+  expect(requestFor('slug/text-to-image', 'std/rerank', 'std/score')).toMatchObject({
     path: '/std/v1/rerank',
     body: { model: 'm', query: 'cat' },
   })
-  expect(testRequest({ model_id: 'm', tasks: ['slug/image-to-video', 'slug/text-to-image'] })).toMatchObject({
+  expect(requestFor('slug/image-to-video', 'slug/text-to-image')).toMatchObject({
     task: 'slug/text-to-image',
     inputs: { width: 512 },
   })
-  expect(testRequest({ model_id: 'm', tasks: ['slug/inpainting'] })).toBeUndefined()
+  expect(requestFor('slug/inpainting')).toBeUndefined()
 })
 
 test('the address of a model keeps the slashes of its id and nothing else', () => {

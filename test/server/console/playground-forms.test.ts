@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { tasks } from '../../../core/schemas/task.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
+import { optionalFirst } from '../../../core/tasks/task.ts'
 import {
   filesOf,
   moderationsOf,
@@ -22,14 +23,15 @@ import {
   fieldsOf,
   requestOf,
 } from '../../../server/console/app/pages/playground/form/fields.ts'
-import { schemasOfTask } from '../../../server/task-schemas.ts'
+import { schemasOfTask } from '../../../server/views/task-schemas.ts'
 
 /** What the playground does without a browser: forms of the real tasks, conversations, results. */
 const formTask = (id: (typeof tasks)[number]): FormTask => {
   const { input } = schemasOfTask(id)
-  const { isMediaPath } = taskRecord(id)
+  const { isMediaPath, form } = taskRecord(id)
   const media_fields = Object.keys(input.properties ?? {}).filter(name => isMediaPath([name]) || isMediaPath([name, 0]))
-  return { id, media_fields, input_schema: { ...input } }
+  const more_fields = optionalFirst.filter(name => !form.first.includes(name))
+  return { form: { hidden_fields: form.hidden, more_fields }, media_fields, input_schema: { ...input } }
 }
 const kindsOf = (id: (typeof tasks)[number]) =>
   Object.fromEntries(fieldsOf(formTask(id)).map(({ name, kind, main }) => [name, main ? kind : `more ${kind}`]))

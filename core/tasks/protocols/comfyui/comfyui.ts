@@ -1,30 +1,30 @@
 import { open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { Failure } from '../../../failure.ts'
+import { type Graph, maxGraphBytes, parseGraph } from '../../../models/comfyui/graph.ts'
 import { mappingFault } from '../../../models/comfyui/mapping-fault.ts'
 import { type ComfyuiSettings, targetsOf } from '../../../models/comfyui/settings.ts'
-import { maxWorkflowBytes, parseWorkflow, type Workflow } from '../../../models/comfyui/workflow.ts'
 import type { EngineRoute } from '../../../models/engine-traits.ts'
 import type { Lease } from '../../../models/fleet.ts'
-import { generationTasks, isVideoTask } from '../../../schemas/task.ts'
+import { generationTasks, isVideoTask, operationOf } from '../../../schemas/task.ts'
 import type { RunReport } from '../../run-job.ts'
 import type { EngineInputs, GenerationCall } from '../generation-call.ts'
 import type { Completed } from '../infer-generation.ts'
 import type { GenerationProtocol } from '../protocol.ts'
 import { download, upload } from './files.ts'
-import { fillWorkflow } from './fill-workflow.ts'
+import { fillGraph } from './fill-graph.ts'
 import { failureIn, type SavedFile, savedFiles } from './history.ts'
 import { runPrompt } from './run-prompt.ts'
 
 const promptPath = '/prompt'
 
 /**
- * The protocol of ComfyUI's server: the workflow of the model is filled with the inputs of the job, queued, followed over a
+ * The protocol of ComfyUI's server: the graph of the model is filled with the inputs of the job, queued, followed over a
  * WebSocket, and its files are fetched. Source: server.py and execution.py of ComfyUI 0.33.
  */
 export const comfyui: GenerationProtocol = {
   name: 'comfyui',
-  paths: Object.fromEntries(generationTasks.map(task => [task, promptPath])),
+  paths: Object.fromEntries(generationTasks.map(task => [operationOf(task), promptPath])),
   // SaveImage writes PNG, and nodes for other formats cannot be told which.
   anyImageFormat: true,
   generate,
@@ -32,13 +32,13 @@ export const comfyui: GenerationProtocol = {
 
 async function generate(
   lease: Lease,
-  { path, workflow }: EngineRoute,
+  { path, graph }: EngineRoute,
   { inputs, folder, task }: GenerationCall,
   signal: AbortSignal,
   report: RunReport,
 ): Promise<Completed> {
-  if (!workflow) throw new Error('a route of the protocol comfyui has a workflow')
-  const { file, settings } = workflow
+  if (!graph) throw new Error('a route of the protocol comfyui has a graph')
+  const { file, settings } = graph
   const base = path.slice(0, -promptPath.length)
   // Unique for each run; an engine that infer starts writes into the folder of the run by this name.
   const jobFolder = basename(folder)
@@ -52,8 +52,8 @@ async function generate(
         { parameter, file: from, folder: jobFolder },
         signal,
       )
-  const filled = fillWorkflow(template, settings, { inputs, files, folder: jobFolder })
-  const entry = await runPrompt(lease, { base, workflow: filled }, signal, {
+  const filled = fillGraph(template, settings, { inputs, files, folder: jobFolder })
+  const entry = await runPrompt(lease, { base, graph: filled }, signal, {
     progress: fraction => report.progress(fraction),
     preview: spreadPreviews(inputs.previews ?? 0, report),
   })
@@ -70,29 +70,29 @@ async function generate(
   return { type: 'completed', files: fetched, seed_used: inputs.seed }
 }
 
-/** Reads the workflow of a model. The file may have changed since the configuration was read, so it is checked again. */
-async function readTemplate(file: string, settings: ComfyuiSettings, extra: string[]): Promise<Workflow> {
+/** Reads the graph of a model. The file may have changed since the configuration was read, so it is checked again. */
+async function readTemplate(file: string, settings: ComfyuiSettings, extra: string[]): Promise<Graph> {
   const unusable = (what: string) =>
     new Failure('worker_error', `${what} Tell the operator of this server.`, { final: true })
   let text: string
   try {
     await using handle = await open(file)
-    if ((await handle.stat()).size > maxWorkflowBytes) throw new Error('too large')
+    if ((await handle.stat()).size > maxGraphBytes) throw new Error('too large')
     text = await handle.readFile('utf8')
   } catch (cause) {
     throw unusable(
-      `The workflow file of the model cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'too large'}.`,
+      `The graph file of the model cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'too large'}.`,
     )
   }
-  let workflow: Workflow
+  let graph: Graph
   try {
-    workflow = parseWorkflow(text, basename(file))
+    graph = parseGraph(text, basename(file))
   } catch (thrown) {
     throw unusable(Failure.from(thrown).message)
   }
-  const fault = mappingFault(workflow, { comfyui: settings, tasks: [], extra_params: extra })
-  if (fault) throw unusable(`The workflow ${basename(file)} does not fit its mapping: ${fault}`)
-  return workflow
+  const fault = mappingFault(graph, { comfyui: settings, tasks: [], extra_params: extra })
+  if (fault) throw unusable(`The graph ${basename(file)} does not fit its mapping: ${fault}`)
+  return graph
 }
 
 /** Returns the input files by the parameter that names them in the mapping. */
@@ -102,7 +102,7 @@ function filesIn({ image, images, mask, video, audio }: EngineInputs): [paramete
   return [...named.filter((one): one is [string, string] => one[1] !== null), ...further]
 }
 
-/** Returns the files that are the result. A workflow may save more images than the request asks for. */
+/** Returns the files that are the result. A graph may save more images than the request asks for. */
 function chooseFiles(
   saved: readonly SavedFile[],
   { count, isVideo }: { count: number; isVideo: boolean },
@@ -114,7 +114,7 @@ function chooseFiles(
     const names = saved.slice(0, 5).map(({ filename }) => `'${filename.slice(0, 64)}'`)
     throw new Failure(
       'worker_error',
-      `The workflow of '${modelId}' saved no ${kind}${names.length > 0 ? ` but ${names.join(', ')}` : ''}. It needs a node that saves ${isVideo ? 'a video as MP4' : 'images'}, and 'comfyui.outputs' must name it.`,
+      `The graph of '${modelId}' saved no ${kind}${names.length > 0 ? ` but ${names.join(', ')}` : ''}. It needs a node that saves ${isVideo ? 'a video as MP4' : 'images'}, and 'comfyui.outputs' must name it.`,
       { final: true },
     )
   }
@@ -122,7 +122,7 @@ function chooseFiles(
   if (other)
     throw new Failure(
       'worker_error',
-      `The workflow of '${modelId}' saved '${other.filename.slice(0, 64)}', which is no MP4. Choose the format mp4 in the node that saves the video.`,
+      `The graph of '${modelId}' saved '${other.filename.slice(0, 64)}', which is no MP4. Choose the format mp4 in the node that saves the video.`,
       { final: true },
     )
   return chosen.slice(0, count)

@@ -1,9 +1,9 @@
-import type { Workflow } from '../../../models/comfyui/workflow.ts'
-import { WorkflowProgress } from './workflow-progress.ts'
+import type { Graph } from '../../../models/comfyui/graph.ts'
+import { GraphProgress } from './graph-progress.ts'
 
 /** What one message of ComfyUI means for the job. */
 export interface PromptEvent {
-  /** How much of the workflow is done, 0 to 1. */
+  /** How much of the graph is done, 0 to 1. */
   fraction?: number
   /** An unfinished image. */
   preview?: Buffer
@@ -29,13 +29,13 @@ const numberOf = (value: unknown): number => (typeof value === 'number' && Numbe
  * the history decides how the prompt has ended, not these.
  */
 export class PromptEvents {
-  #progress: WorkflowProgress
+  #progress: GraphProgress
   #promptId: string | undefined
   /** Messages that came before the id of the prompt was known. */
   #early: string[] = []
 
-  constructor(workflow: Workflow) {
-    this.#progress = new WorkflowProgress(workflow)
+  constructor(graph: Graph) {
+    this.#progress = new GraphProgress(graph)
   }
 
   get fraction(): number {

@@ -2,7 +2,7 @@ import { Failure } from '../../../failure.ts'
 import { faultClass, withoutLocations } from '../engine-text.ts'
 import type { EngineFile } from '../generation-call.ts'
 
-/** A file that a workflow has saved, by the names that `/view` takes. */
+/** A file that a graph has saved, by the names that `/view` takes. */
 export interface SavedFile {
   filename: string
   subfolder: string
@@ -56,7 +56,7 @@ function fileOf({ filename, subfolder, type }: Record<string, unknown>): SavedFi
 
 /**
  * Returns why a prompt has failed; undefined if it succeeded. The message names the node, because only the author of the
- * workflow can change it. `stage` of the message: what ComfyUI reported for the prompt.
+ * graph can change it. `stage` of the message: what ComfyUI reported for the prompt.
  */
 export function failureIn({ status }: HistoryEntry, modelId: string): Failure | undefined {
   const messages = Array.isArray(status.messages) ? status.messages : []
@@ -88,7 +88,7 @@ function nodeFailure(error: Record<string, unknown>, modelId: string): Failure {
   const why = faultClass(engineText)
   return new Failure(
     'worker_error',
-    `The workflow of '${modelId}' failed in ${node}${why ? `: ${why}` : `: ${withoutLocations(engineText).slice(0, 300)}`}.`,
+    `The graph of '${modelId}' failed in ${node}${why ? `: ${why}` : `: ${withoutLocations(engineText).slice(0, 300)}`}.`,
     { engineText, final: why === undefined },
   )
 }

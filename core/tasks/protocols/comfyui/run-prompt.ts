@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Failure } from '../../../failure.ts'
-import type { Workflow } from '../../../models/comfyui/workflow.ts'
+import type { Graph } from '../../../models/comfyui/graph.ts'
 import type { EngineSocket } from '../../../models/engine-socket.ts'
 import type { Lease } from '../../../models/fleet.ts'
 import { parseAnswer } from '../answer.ts'
@@ -27,18 +27,18 @@ export interface PromptListener {
 }
 
 /**
- * Queues a workflow and resolves with its entry in the history. The WebSocket reports progress and when to look; while it
+ * Queues a graph and resolves with its entry in the history. The WebSocket reports progress and when to look; while it
  * is broken, the history is polled. If it rejects, the prompt is no longer queued and its work is interrupted. `base` is the
  * path of the server.
  */
 export async function runPrompt(
   lease: Lease,
-  { base, workflow }: { base: string; workflow: Workflow },
+  { base, graph }: { base: string; graph: Graph },
   signal: AbortSignal,
   listener: PromptListener,
 ): Promise<HistoryEntry> {
   const clientId = randomUUID()
-  const events = new PromptEvents(workflow)
+  const events = new PromptEvents(graph)
   let socket: EngineSocket | undefined
   let isOpen = false
   let ended = false
@@ -112,7 +112,7 @@ export async function runPrompt(
   try {
     connect()
     await pause(socketWithinMs)
-    promptId = await queue(lease, base, { prompt: workflow, client_id: clientId })
+    promptId = await queue(lease, base, { prompt: graph, client_id: clientId })
     handle(events.begin(promptId))
     const entry = await follow(promptId)
     await forgetPrompt(lease, base, promptId, signal)

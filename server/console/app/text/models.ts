@@ -109,8 +109,6 @@ export const modelsText = {
   testOf: (model: string) => `Test ${model}`,
   tested: (duration: string) => `It answered in ${duration}:`,
   testPrompt: 'Say hello in one short sentence.',
-  testImage: 'A red ball on green grass.',
-  testTexts: ['The cat sleeps on the mat.', 'Stocks fell sharply today.'],
   numbers: (count: number) => `a vector of ${count} numbers`,
   best: (text: string, score: string) => `most relevant: “${text}” (${score})`,
   score: (score: string) => `score ${score}`,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import { type Graph, parseGraph } from '../../../../core/models/comfyui/graph.ts'
 import { mappingFault } from '../../../../core/models/comfyui/mapping-fault.ts'
 import { proposeMapping } from '../../../../core/models/comfyui/propose-mapping.ts'
-import { parseWorkflow, type Workflow } from '../../../../core/models/comfyui/workflow.ts'
 import { Model } from '../../../../core/models/model.ts'
 
 const node = (class_type: string, inputs: Record<string, unknown> = {}) => ({ class_type, inputs })
@@ -68,7 +68,7 @@ const inpaint = {
   12: node('LoadImageMask', { image: 'mask.png', channel: 'red' }),
 }
 
-test.each<[string, Workflow, object]>([
+test.each<[string, Graph, object]>([
   [
     'Stable Diffusion',
     sd,
@@ -145,12 +145,12 @@ test.each<[string, Workflow, object]>([
       missing: ['negative_prompt', 'width', 'height', 'num_images'],
     },
   ],
-])('the mapping of %s is proposed, and fits', (_name, workflow, proposal) => {
-  const proposed = proposeMapping(workflow)
+])('the mapping of %s is proposed, and fits', (_name, graph, proposal) => {
+  const proposed = proposeMapping(graph)
   expect(proposed).toEqual(proposal)
   const { inputs, outputs, task } = proposed
   const model = Model.parse({ id: 'one', engine: 'comfyui', tasks: [task], comfyui: { inputs, outputs } })
-  expect(mappingFault(workflow, model)).toBeUndefined()
+  expect(mappingFault(graph, model)).toBeUndefined()
 })
 
 const mapped = (inputs: object, more: object = {}) =>
@@ -163,14 +163,14 @@ const mapped = (inputs: object, more: object = {}) =>
   })
 
 test.each([
-  [mapped({ seed: '33.inputs.seed' }), "the workflow has no node '33'. Its nodes: 3 (KSampler)"],
+  [mapped({ seed: '33.inputs.seed' }), "the graph has no node '33'. Its nodes: 3 (KSampler)"],
   [mapped({ seed: '3.inputs.noise' }), "node '3' (KSampler) has no input 'noise'. Its inputs: seed, steps"],
   [mapped({ seed: '3.inputs.model' }), "that input is linked to node '4' (CheckpointLoaderSimple)"],
   [mapped({ sede: '3.inputs.seed' }), "names the parameter 'sede', which does not exist. Did you mean 'seed'?"],
   [mapped({}, { tasks: ['slug/inpainting'] }), "the task 'slug/inpainting' needs 'image' in 'comfyui.inputs'"],
   [
     mapped({}, { comfyui: { inputs: { prompt: '6.inputs.text' }, outputs: ['8', '99'] } }),
-    "names the node '99', which the workflow does not have. Nodes that save files: 9 (SaveImage).",
+    "names the node '99', which the graph does not have. Nodes that save files: 9 (SaveImage).",
   ],
 ])('a mapping that does not fit is refused with what would', (model, sentence) => {
   expect(mappingFault(sd, model)).toContain(sentence)
@@ -184,9 +184,9 @@ test('a parameter of extra_params can be mapped', () => {
 test.each([
   ['{', 'is not JSON'],
   ['{"nodes": [], "links": [], "version": 0.4}', 'export it in API format'],
-  ['[]', 'is not a ComfyUI workflow in API format'],
+  ['[]', 'is not a ComfyUI graph in API format'],
   ['{"3": {"inputs": {}}}', "has a node '3' without class_type"],
   ['{"3": 4}', "its member '3' is not a node"],
 ])('the file %s is refused', (text, sentence) => {
-  expect(() => parseWorkflow(text, 'flux.json')).toThrow(sentence)
+  expect(() => parseGraph(text, 'flux.json')).toThrow(sentence)
 })

@@ -52,7 +52,7 @@ test.each<[keyof typeof known, string, string, string[], string]>([
 
 test('a file that sd-server does not run says what does', () => {
   expect(() => recognise(safetensors(known.ltx))).toThrow(
-    /'\/models\/m\.safetensors' is LTX-Video, which sd-server does not run from one file\. Add its folder of diffusers, or a ComfyUI workflow/,
+    /'\/models\/m\.safetensors' is LTX-Video, which sd-server does not run from one file\. Add its folder of diffusers, or a ComfyUI graph/,
   )
 })
 

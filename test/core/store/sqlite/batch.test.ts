@@ -1,9 +1,8 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
-import { openBatch, type SentCommand } from '../../../../core/store/sqlite/batch.ts'
 import { type Connection, openDatabase } from '../../../../core/store/sqlite/database.ts'
-import { openGroup } from '../../../../core/store/sqlite/group.ts'
+import { openBatch, openGroup, type SentCommand } from '../../../../core/store/sqlite/group.ts'
 import { openJobCounts } from '../../../../core/store/sqlite/job-counts.ts'
 import { temporaryDirectory } from '../_store.ts'
 
@@ -21,12 +20,13 @@ function setup() {
       tally.move('org_1', undefined, 'pending')
       return insert.run(a).changes
     },
-    'jobs.submit': (a: number) => insert.run(a).changes,
+    addJob: (a: number) => insert.run(a).changes,
     addThenFail(a: number) {
       insert.run(a)
       tally.move('org_1', undefined, 'pending')
       throw new Failure('conflict', 'No.', { retryAfterMs: 7 })
     },
+    refuse: (code: 'queue_full') => new Failure(code, 'No.'),
     addThenBreak(a: number) {
       insert.run(a)
       throw new TypeError('a bug')
@@ -56,12 +56,12 @@ test('a failed command is rolled back alone, and the others are committed togeth
     it.commands,
     it.tally,
   )([
-    ['add', 1],
-    ['addThenFail', 2],
-    ['add', 1],
-    ['addThenBreak', 3],
-    ['nothing', 0],
-    ['add', 4],
+    ['add', [1]],
+    ['addThenFail', [2]],
+    ['add', [1]],
+    ['addThenBreak', [3]],
+    ['nothing', [0]],
+    ['add', [4]],
   ])
   expect(it.rows()).toEqual([1, 4])
   expect(it.counted()).toBe(2)
@@ -77,17 +77,35 @@ test('a failed command is rolled back alone, and the others are committed togeth
   expect(answers.failures[2]![1].cause).toContain('a bug')
 })
 
+test('a command that returns its failure is answered with it, and the others are not run again', () => {
+  using it = setup()
+  let runs = 0
+  const commands = { ...it.commands, once: () => ++runs }
+  const answers = openBatch(
+    it.connection,
+    commands,
+    it.tally,
+  )([
+    ['once', []],
+    ['refuse', ['queue_full']],
+    ['add', [1]],
+  ])
+  expect(answers.values).toEqual([1, undefined, 1])
+  expect(answers.failures.map(([at, { code }]) => [at, code])).toEqual([[1, 'queue_full']])
+  expect([it.rows(), runs]).toEqual([[1], 1])
+})
+
 test('an error of the whole database rolls back the batch and is thrown', () => {
   using it = setup()
   const batch = openBatch(it.connection, it.commands, it.tally)
   expect(() =>
     batch([
-      ['add', 1],
-      ['corrupt', 2],
+      ['add', [1]],
+      ['corrupt', [2]],
     ]),
   ).toThrow('SQLITE_CORRUPT')
   expect([it.rows(), it.counted()]).toEqual([[], 0])
-  expect(batch([['add', 5]]).values).toEqual([1])
+  expect(batch([['add', [5]]]).values).toEqual([1])
   expect([it.rows(), it.counted()]).toEqual([[5], 1])
 })
 
@@ -103,7 +121,7 @@ test('without space new work is refused, and the end of work is written by freei
   const grow = it.connection.prepare('INSERT INTO big VALUES (?)')
   const commands = {
     ...it.commands,
-    'jobs.submit': () => grow.run('x'.repeat(100_000)),
+    addJob: () => grow.run('x'.repeat(100_000)),
     'jobs.settle': () => grow.run('y'.repeat(100_000)),
   }
   let released = 0
@@ -113,11 +131,11 @@ test('without space new work is refused, and the end of work is written by freei
   })
   fill(it.connection)
   const asked: SentCommand[] = [
-    ['add', 1],
-    ['jobs.submit', 0],
-    ['jobs.settle', 0],
-    ['jobs.claim', 0],
-    ['add', 2],
+    ['add', [1]],
+    ['addJob', [0]],
+    ['jobs.settle', [0]],
+    ['jobs.claim', [0]],
+    ['add', [2]],
   ]
   const { answers, full } = group(asked)
   expect(full).toBe(true)
@@ -142,9 +160,9 @@ test('when the reserve is not enough, commands that fit are done, and none is ha
   )
   fill(it.connection)
   const { answers } = group([
-    ['add', 1],
-    ['jobs.settle', 0],
-    ['add', 2],
+    ['add', [1]],
+    ['jobs.settle', [0]],
+    ['add', [2]],
   ])
   expect(answers.failures.map(([at, { code }]) => [at, code])).toEqual([[1, 'disk_full']])
   expect(it.rows()).toEqual([1, 2])

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ulid } from '../../../../core/ids.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
-import { jobList } from '../../../../core/store/sqlite/job-list.ts'
+import { jobListReads } from '../../../../core/store/sqlite/job-reads.ts'
 import { libraryReads } from '../../../../core/store/sqlite/library.ts'
 import { type JobFilter, type JobRecord, jobStatuses, type NewLibraryItem } from '../../../../core/store/store.ts'
 import {
@@ -142,7 +142,7 @@ test.each([
   ['one row at a time', { rows: 1, withMetadata: 1 }],
 ])('pages of jobs, %s, equal a filter over all jobs', (_, scan) => {
   const connection = openDatabase(join(opened.dataDir, 'infer.db'), { readonly: true })
-  const list = jobList(connection, scan)
+  const { 'jobs.list': list } = jobListReads(connection, scan)
   fc.assert(
     fc.property(filters, filter => {
       const found = turned(after => {
@@ -187,7 +187,10 @@ test.each([2000, 7, 1])('pages of the library, %d entries per query, equal a fil
         ),
       ) as { limit: number }
       const found = turned(after => {
-        const { items, next } = library.list(organizationId, { ...filter, ...(after === undefined ? {} : { after }) })
+        const { items, next } = library['library.list'](organizationId, {
+          ...filter,
+          ...(after === undefined ? {} : { after }),
+        })
         return { rows: items, next }
       }, limit)
       const expected = videos.filter(

@@ -5,13 +5,12 @@ import { type Connection, openDatabase } from '../../../../core/store/sqlite/dat
 import { eventReads } from '../../../../core/store/sqlite/events.ts'
 import { executionReads } from '../../../../core/store/sqlite/execution-reads.ts'
 import { fileReads } from '../../../../core/store/sqlite/files.ts'
-import { jobList } from '../../../../core/store/sqlite/job-list.ts'
-import { jobReads } from '../../../../core/store/sqlite/job-reads.ts'
+import { jobListReads, jobReads } from '../../../../core/store/sqlite/job-reads.ts'
 import { idempotencyReads } from '../../../../core/store/sqlite/keys.ts'
 import { libraryReads } from '../../../../core/store/sqlite/library.ts'
-import { resultReads } from '../../../../core/store/sqlite/result-rows.ts'
+import { resultReads } from '../../../../core/store/sqlite/results.ts'
+import { webhookDeliveryReads } from '../../../../core/store/sqlite/webhook-deliveries.ts'
 import { webhookEndpointReads } from '../../../../core/store/sqlite/webhook-endpoints.ts'
-import { webhookDeliveryReads } from '../../../../core/store/sqlite/webhook-reads.ts'
 import { workflowReads } from '../../../../core/store/sqlite/workflows.ts'
 import { openWriteContext } from '../../../../core/store/sqlite/write-context.ts'
 import { openTestStore } from '../_store.ts'
@@ -85,7 +84,7 @@ test('every statement on a growing table uses an index, so that its cost does no
   openCommands(connection, openWriteContext(connection, 'boot'))
   for (const reads of [
     jobReads,
-    jobList,
+    jobListReads,
     eventReads,
     fileReads,
     idempotencyReads,

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { checkDatabase } from '../../../../core/store/sqlite/admin.ts'
-import { usageContradictions } from '../../../../core/store/sqlite/check-usage.ts'
+import { usageContradictions } from '../../../../core/store/sqlite/check.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { openLedger } from '../../../../core/store/sqlite/ledger.ts'
 import { migrate, migrations } from '../../../../core/store/sqlite/migrations.ts'

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { PromptEvents } from '../../../../core/tasks/protocols/comfyui/events.ts'
-import { fillWorkflow } from '../../../../core/tasks/protocols/comfyui/fill-workflow.ts'
+import { fillGraph } from '../../../../core/tasks/protocols/comfyui/fill-graph.ts'
 import { promptRefusal } from '../../../../core/tasks/protocols/comfyui/prompt-refusal.ts'
 import type { EngineInputs } from '../../../../core/tasks/protocols/generation-call.ts'
 import session from '../../../fixtures/comfyui-session.json' with { type: 'json' }
 
-const workflow = {
+const graph = {
   1: { class_type: 'EmptyImage', inputs: { width: 32, batch_size: 1 } },
   3: { class_type: 'InferTestSampler', inputs: { text: '', seed: 0, steps: 2 } },
   9: { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: 'some/where/ComfyUI' } },
@@ -14,7 +14,7 @@ const workflow = {
 /** Replays messages that were recorded from ComfyUI 0.33; the id of the prompt becomes known after `early` of them. */
 function replay(name: 'success' | 'cached' | 'error' | 'interrupted', early = 0) {
   const { messages, answer } = session[name]
-  const events = new PromptEvents(workflow)
+  const events = new PromptEvents(graph)
   const seen = messages.flatMap((message, at) => {
     const begun = at === early ? [events.begin(answer.prompt_id)] : []
     const { base64 } = message as { base64?: string }
@@ -39,7 +39,7 @@ describe('recorded messages', () => {
     expect(replay('cached', session.cached.messages.length - 1).ended).toBe(true)
   })
   test('messages of other prompts, and those that cannot be read, mean nothing', () => {
-    const events = new PromptEvents(workflow)
+    const events = new PromptEvents(graph)
     events.begin('mine')
     const other = { type: 'executing', data: { node: null, prompt_id: 'other' } }
     for (const message of [
@@ -74,11 +74,11 @@ const inputs = (more: Partial<EngineInputs>): EngineInputs => ({
   ...more,
 })
 
-test('a workflow is filled; what the request did not set stays, and the template is not changed', () => {
+test('a graph is filled; what the request did not set stays, and the template is not changed', () => {
   const settings = {
     inputs: { prompt: '3.inputs.text', num_inference_steps: '3.inputs.steps', width: ['1.inputs.width'] },
   }
-  const filled = fillWorkflow(workflow, settings, {
+  const filled = fillGraph(graph, settings, {
     inputs: inputs({ defaulted: ['num_inference_steps'] }),
     files: {},
     folder: 'job_1-abc',
@@ -88,7 +88,7 @@ test('a workflow is filled; what the request did not set stays, and the template
     3: { inputs: { text: 'a cat', seed: 0, steps: 2 } },
     9: { inputs: { filename_prefix: 'job_1-abc/ComfyUI' } },
   })
-  expect(workflow[3].inputs.text).toBe('')
+  expect(graph[3].inputs.text).toBe('')
 })
 
 test.each([

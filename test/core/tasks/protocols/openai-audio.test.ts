@@ -13,7 +13,7 @@ const error = (message: string) => JSON.stringify({ error: { message } })
 const failed = (code: string, words: string) => ({ code, message: expect.stringContaining(words) as string })
 
 describe('speech', () => {
-  const path = openaiAudio.paths['std/audio-speech']!
+  const path = openaiAudio.paths.synthesize!
   async function spoken(answer: Answer) {
     const { lease, sent } = await leaseOf(answer)
     const body = '{"input":"x"}'
@@ -61,7 +61,7 @@ test.each([
   ['in no known way', { all: 3 }, []],
 ])('voices %s', async (_, said, ids) => {
   const { lease, sent } = await leaseOf({ type: json, body: JSON.stringify(said) })
-  const voices = await openaiAudio.voices(lease, openaiAudio.paths['std/audio-speech']!, new AbortSource())
+  const voices = await openaiAudio.voices(lease, openaiAudio.paths.synthesize!, new AbortSource())
   expect(voices.map(({ id }) => id)).toEqual(ids)
   expect(sent.map(({ line }) => line)).toEqual(['GET /v1/audio/voices'])
 })
@@ -75,7 +75,7 @@ describe('transcripts', () => {
   async function transcribed(answer: Answer) {
     const { lease, sent } = await leaseOf(answer)
     const request = {
-      path: openaiAudio.paths['std/audio-transcription']!,
+      path: openaiAudio.paths.transcribe!,
       fields: [['model', 'm']] as [string, string][],
     }
     const sound = { path, bytes: 320, seconds: 0.01 }

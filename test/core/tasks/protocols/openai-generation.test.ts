@@ -216,7 +216,7 @@ describe('a recorded session of SGLang', () => {
     const own = mkdtempSync(join(tmpdir(), 'infer-openai-'))
     onTestFinished(() => rmSync(own, { recursive: true }))
     const model = Model.parse({ id: 'm', engine: 'sglang-diffusion', source: '/m', tasks: ['slug/text-to-video'] })
-    const route = traitsOf(model).routes['slug/text-to-video']!
+    const route = traitsOf(model).routes['create-video']!
     const asked = { seed: 7, width: 96, height: 64, num_frames: 9, fps: 8, num_inference_steps: 6, guidance_scale: 5 }
     const of = { ...call('slug/text-to-video', { ...asked, negative_prompt: null, extra: {} }), folder: own }
     await expect(openaiVideos.generate(lease, route, of, AbortSignal.any([]), report, never)).resolves.toMatchObject({

@@ -6,7 +6,7 @@ import type { Failure } from '../../../../core/failure.ts'
 import type { EngineProgress } from '../../../../core/models/engine-progress.ts'
 import type { Fleet, Lease } from '../../../../core/models/fleet.ts'
 import { Model } from '../../../../core/models/model.ts'
-import type { GenerationTask } from '../../../../core/schemas/task.ts'
+import { type GenerationTask, operationOf } from '../../../../core/schemas/task.ts'
 import type { EngineInputs } from '../../../../core/tasks/protocols/generation-call.ts'
 import { progressOf, sdServer } from '../../../../core/tasks/protocols/sd-server.ts'
 import { openFleet } from '../../../../gpu/fleet.ts'
@@ -115,7 +115,7 @@ async function generated(more: Partial<EngineInputs>, running: Running = {}) {
     },
     log: (level: string, message: string) => void said.push(`${level} ${message}`),
   }
-  const route = { protocol: sdServer.name, path: sdServer.paths[task]!, ...running.route }
+  const route = { protocol: sdServer.name, path: sdServer.paths[operationOf(task)]!, ...running.route }
   const call = { task, model: on, inputs: inputs(more), folder: out }
   const download = () => Promise.reject(new Error('Nothing is downloaded'))
   const end = await sdServer.generate(lease, route, call, signal, report, download).catch((thrown: Failure) => thrown)
@@ -317,6 +317,6 @@ test('the configuration', () => {
   expect(preset.configurationFault(Model.parse({ id: 'm', source: '/m', concurrency: 2 }))).toContain('must be 1')
   const programs = (task: GenerationTask) => preset.programs!(models[0]!, task).map(({ name }) => name)
   expect([programs('slug/text-to-image'), programs('slug/image-to-video')]).toEqual([[], ['ffmpeg']])
-  const routeOf = (more: object) => preset.traits(Model.parse({ id: 'm', ...more })).routes['slug/image-to-image']
+  const routeOf = (more: object) => preset.traits(Model.parse({ id: 'm', ...more })).routes['edit-image']
   expect([routeOf({})?.images, routeOf({ input_images: 4 })?.images]).toEqual([undefined, 'reference'])
 })

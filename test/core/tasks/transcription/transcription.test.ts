@@ -30,8 +30,8 @@ test.each([
 })
 
 const both = {
-  'std/audio-transcription': { protocol: 'openai-audio', path: '/t' },
-  'std/audio-translation': { protocol: 'openai-audio', path: '/e' },
+  transcribe: { protocol: 'openai-audio', path: '/t' },
+  translate: { protocol: 'openai-audio', path: '/e' },
 } as const
 const catalog = (features: Feature[], more: Partial<EngineTraits> = {}, extraParams: string[] = []): Catalog =>
   new Map([

@@ -7,7 +7,7 @@ import { type BackendName, reportMissing, reportTrial, type TrialRun } from '../
 import { findBuilds, openOlderCuda } from '../../../../gpu/engines/gguf/backend-packages.ts'
 import { type BackendSearch, firstBackend, searchBackends } from '../../../../gpu/engines/gguf/backend-search.ts'
 import { runTrial } from '../../../../gpu/engines/gguf/backend-trial.ts'
-import { probeWrapper } from '../../../../gpu/launcher/probe.ts'
+import { probeWrapper } from '../../../../gpu/sandbox/probe-wrapper.ts'
 
 const fake = join(import.meta.dirname, '../../../fixtures/backend.ts')
 const env = { PATH: process.env.PATH! }

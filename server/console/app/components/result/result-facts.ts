@@ -75,6 +75,20 @@ export function moderationsOf(result: unknown): { flagged: boolean; categories: 
   }))
 }
 
+/** A result that is shown as a table, by what it consists of. */
+export type ResultKind = 'vectors' | 'ranking' | 'scores' | 'judgements'
+
+/** Returns how to show a result; undefined if it is a text, or nothing that is known. */
+export function kindOf(result: unknown): ResultKind | undefined {
+  if (!isObject(result)) return undefined
+  const [datum] = objects(result.data)
+  const [item] = objects(result.results)
+  if (datum && 'embedding' in datum) return 'vectors'
+  if (item && 'relevance_score' in item) return 'ranking'
+  if (datum && 'score' in datum) return 'scores'
+  return item && 'category_scores' in item ? 'judgements' : undefined
+}
+
 /** The text of a result: of a completion, of a chat, of a transcription. */
 export function textOf(result: unknown): string | undefined {
   if (!isObject(result)) return undefined

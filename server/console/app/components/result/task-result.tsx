@@ -9,8 +9,10 @@ import { ownUrl } from '../own-url.ts'
 import { Table } from '../table.tsx'
 import {
   filesOf,
+  kindOf,
   moderationsOf,
   type ResultFile,
+  type ResultKind,
   rankingOf,
   scoresOf,
   similarities,
@@ -19,24 +21,23 @@ import {
 } from './result-facts.ts'
 
 interface Shown {
-  task: string
   result: unknown
   inputs: unknown
 }
 
 /** The result of a task as people read it. */
-export function TaskResult({ task, result, inputs }: Shown) {
+export function TaskResult({ result, inputs }: Shown) {
   const files = filesOf(result)
   if (files.length > 0)
     return (
       <div className={files.length > 1 ? 'grid grid-cols-2 gap-3' : ''}>
         {files.map((file, at) => (
-          <FileResult key={file.url} file={file} at={at} shown={{ task, result, inputs }} />
+          <FileResult key={file.url} file={file} at={at} shown={{ result, inputs }} />
         ))}
       </div>
     )
-  const view = views[task]?.({ task, result, inputs })
-  if (view) return view
+  const kind = kindOf(result)
+  if (kind) return views[kind]({ result, inputs })
   const words = textOf(result)
   if (words?.trim() === '') return <p className="text-muted">{text.noText}</p>
   return words === undefined ? (
@@ -49,9 +50,9 @@ export function TaskResult({ task, result, inputs }: Shown) {
   )
 }
 
-const views: Readonly<Record<string, (shown: Shown) => React.ReactNode>> = {
-  'std/embeddings': ({ result }) => <Embeddings vectors={vectorsOf(result)} />,
-  'std/rerank': ({ result, inputs }) => (
+const views: Readonly<Record<ResultKind, (shown: Pick<Shown, 'result' | 'inputs'>) => React.ReactNode>> = {
+  vectors: ({ result }) => <Embeddings vectors={vectorsOf(result)} />,
+  ranking: ({ result, inputs }) => (
     <Table
       label={text.ranking}
       rows={rankingOf(result, inputs).map((one, at) => ({ ...one, rank: at + 1 }))}
@@ -63,7 +64,7 @@ const views: Readonly<Record<string, (shown: Shown) => React.ReactNode>> = {
       ]}
     />
   ),
-  'std/score': ({ result }) => (
+  scores: ({ result }) => (
     <Table
       label={text.score}
       rows={scoresOf(result).map((score, at) => ({ at: at + 1, score }))}
@@ -74,7 +75,7 @@ const views: Readonly<Record<string, (shown: Shown) => React.ReactNode>> = {
       ]}
     />
   ),
-  'std/moderation': ({ result }) => (
+  judgements: ({ result }) => (
     <div className="space-y-3">
       {moderationsOf(result).map(({ flagged, categories }, at) => (
         <div key={at} className="space-y-2">

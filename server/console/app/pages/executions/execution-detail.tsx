@@ -14,7 +14,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { useBeginning } from '../../components/use-beginning.ts'
 import { executionsText as text } from '../../text/executions.ts'
-import { taskNames } from '../../text/tasks.ts'
+import { taskName } from '../../text/tasks.ts'
 import { ExecutionActions } from './execution-actions.tsx'
 import { NodeDetail } from './node-detail.tsx'
 import { TimeLine } from './time-line.tsx'
@@ -135,7 +135,7 @@ function NodeTable({ nodes, show }: { nodes: readonly ExecutionNode[]; show: (id
       ),
     },
     { name: text.columns.status, show: ({ status, progress }) => <JobStatus status={status} progress={progress} /> },
-    { name: text.node.task, wideOnly: true, show: ({ task }) => taskNames[task] },
+    { name: text.node.task, wideOnly: true, show: ({ task }) => taskName(task) },
     { name: text.node.model, show: ({ model_id }) => model_id },
     {
       name: text.columns.duration,

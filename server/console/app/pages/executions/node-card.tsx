@@ -5,7 +5,7 @@ import { JobStatus } from '../../components/job-status.tsx'
 import { ownUrl } from '../../components/own-url.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
-import { taskNames } from '../../text/tasks.ts'
+import { taskName } from '../../text/tasks.ts'
 import { mediaIn, textIn } from '../editor/run/result-media.ts'
 import { useNodeState } from './node-states.ts'
 import type { ExecutionNode } from './use-execution.ts'
@@ -68,7 +68,7 @@ function Near({ node }: { node: ExecutionNode }) {
             {cached && <span className="text-muted"> {text.cachedShort}</span>}
           </p>
           {words === '' ? (
-            <p className="text-muted truncate">{[taskNames[task], model_id].filter(Boolean).join(' · ')}</p>
+            <p className="text-muted truncate">{[taskName(task), model_id].filter(Boolean).join(' · ')}</p>
           ) : (
             <p className={`line-clamp-2 break-words ${error ? 'text-bad' : ''}`}>{words}</p>
           )}

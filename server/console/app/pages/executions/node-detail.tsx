@@ -15,7 +15,7 @@ import { UnfinishedImageOf } from '../../components/result/unfinished-image.tsx'
 import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
-import { taskNames } from '../../text/tasks.ts'
+import { taskName } from '../../text/tasks.ts'
 import { type Execution, type ExecutionNode, hasEnded } from './use-execution.ts'
 
 /** One node of an execution: its inputs and result, why it waits or failed. */
@@ -53,7 +53,7 @@ export function NodeDetail({
       {node.cached && <Notice kind="info">{text.cached}</Notice>}
       <dl className="my-3 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
         <dt className="text-muted">{text.node.task}</dt>
-        <dd className="break-words">{taskNames[node.task]}</dd>
+        <dd className="break-words">{taskName(node.task)}</dd>
         <dt className="text-muted">{text.node.model}</dt>
         <dd className="break-words">{node.model_id}</dd>
         {duration_ms !== null && (
@@ -86,7 +86,7 @@ export function NodeDetail({
             ) : whole.result === null || whole.result === undefined ? (
               <p className="text-muted">{text.node.noResult}</p>
             ) : (
-              <TaskResult task={whole.task} result={whole.result} inputs={whole.resolved_inputs} />
+              <TaskResult result={whole.result} inputs={whole.resolved_inputs} />
             )}
             <h3 className="mt-4 mb-1 font-medium">{text.node.inputs}</h3>
             {whole.resolved_inputs === null || whole.resolved_inputs === undefined ? (

@@ -8,7 +8,7 @@ import { useAnnounce } from '../../components/announcements.tsx'
 import { Button, buttonClass } from '../../components/button.tsx'
 import { Confirm } from '../../components/confirm.tsx'
 import { jobsText } from '../../text/jobs.ts'
-import { hasEnded, type Job } from './job-detail.tsx'
+import { hasEnded, type Job } from './job.ts'
 
 /** What can be done with a job in its state. */
 export function JobActions({ job }: { job: Job }) {

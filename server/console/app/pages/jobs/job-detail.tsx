@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { ArrowLeft } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
-import { api, dataOf, type Schema } from '../../api/client.ts'
+import { api, dataOf } from '../../api/client.ts'
 import { ApiFailure } from '../../api/failure.ts'
 import { useLiveRefresh } from '../../api/query-client.ts'
 import { durationText } from '../../components/format.ts'
@@ -15,14 +15,11 @@ import { TaskResult } from '../../components/result/task-result.tsx'
 import { UnfinishedImage } from '../../components/result/unfinished-image.tsx'
 import { useBeginning } from '../../components/use-beginning.ts'
 import { jobsText } from '../../text/jobs.ts'
-import { taskNames } from '../../text/tasks.ts'
+import { taskName } from '../../text/tasks.ts'
+import { hasEnded, type Job } from './job.ts'
 import { JobActions } from './job-actions.tsx'
 import { JobFacts, JobUsage } from './job-facts.tsx'
 import { JobEvents, JobLog } from './job-log.tsx'
-
-export type Job = Schema<'Job'>
-
-export const hasEnded = ({ status }: Pick<Job, 'status'>): boolean => status !== 'pending' && status !== 'processing'
 
 /** One job: where it stands and why, its inputs and result, what it used, its log. */
 export function JobDetail({ id }: { id: string }) {
@@ -62,7 +59,7 @@ function Shown({ job }: { job: Job }) {
         }
         actions={<JobActions job={job} />}
       >
-        {taskNames[job.task]}
+        {taskName(job.task)}
       </PageHeading>
       {waiting && (
         <Why title={jobsText.waiting} kind="info">
@@ -79,7 +76,7 @@ function Shown({ job }: { job: Job }) {
         <div className="min-w-0">
           <Section title={jobsText.result}>
             {job.result !== null && job.result !== undefined ? (
-              <TaskResult task={job.task} result={job.result} inputs={job.inputs} />
+              <TaskResult result={job.result} inputs={job.inputs} />
             ) : (
               <p className="text-muted">{noResultText(job)}</p>
             )}

@@ -5,7 +5,7 @@ import { costText, countText, durationText } from '../../components/format.ts'
 import { Section } from '../../components/page-heading.tsx'
 import { Time } from '../../components/time.tsx'
 import { jobsText } from '../../text/jobs.ts'
-import type { Job } from './job-detail.tsx'
+import type { Job } from './job.ts'
 import { useTokens } from './use-tokens.ts'
 
 const { factNames: names } = jobsText

@@ -14,7 +14,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
-import { taskNames } from '../../text/tasks.ts'
+import { taskName } from '../../text/tasks.ts'
 import { createdQuery, type Filters, filterNames, JobFilters } from './job-filters.tsx'
 
 /** The page of an id that a person has, such as one from a log: of a job, a request or an execution. */
@@ -55,7 +55,7 @@ const columns: readonly Column<JobSummary>[] = [
   },
   { name: jobsText.columns.status, show: job => <JobStatus status={job.status} progress={job.progress} /> },
   { name: jobsText.columns.model, show: ({ model_id }) => model_id },
-  { name: jobsText.columns.task, wideOnly: true, show: ({ task }) => taskNames[task] },
+  { name: jobsText.columns.task, wideOnly: true, show: ({ task }) => taskName(task) },
   { name: jobsText.columns.created, show: ({ created_at }) => <Time at={created_at} /> },
   {
     name: jobsText.columns.duration,

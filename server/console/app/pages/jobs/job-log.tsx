@@ -7,7 +7,7 @@ import { Section } from '../../components/page-heading.tsx'
 import { Queried } from '../../components/queried.tsx'
 import { Time } from '../../components/time.tsx'
 import { jobsText } from '../../text/jobs.ts'
-import { hasEnded, type Job } from './job-detail.tsx'
+import { hasEnded, type Job } from './job.ts'
 import { type JobEvent, type JobMoment, momentOf, momentsOf } from './job-moments.ts'
 
 /** Milliseconds of silence after which a job that has not ended has no more past. */

@@ -11,6 +11,7 @@ import { Queried } from '../../components/queried.tsx'
 import { SearchField } from '../../components/search-field.tsx'
 import { libraryText as text } from '../../text/library.ts'
 import { shellText } from '../../text/shell.ts'
+import { makesFiles } from '../../text/tasks.ts'
 import { ItemDialog } from './item-dialog.tsx'
 import { ItemTile, type LibraryItem } from './item-tile.tsx'
 
@@ -37,9 +38,7 @@ export default function Library() {
     queryFn: () => dataOf(api.GET('/std/v1/models')),
     staleTime: 60_000,
   })
-  const makers = (models.data?.data ?? []).filter(({ tasks }) =>
-    tasks.some(task => !/^std\/(?!audio-speech|image)/.test(task)),
-  )
+  const makers = (models.data?.data ?? []).filter(({ tasks }) => tasks.some(makesFiles))
   const query = search.toString()
   const back = `/library${query && `?${query}`}`
   return (

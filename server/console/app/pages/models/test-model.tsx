@@ -1,6 +1,6 @@
-import { useMutation } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { type Schema, send } from '../../api/client.ts'
+import { api, dataOf, type Schema, send } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Failed } from '../../components/failed.tsx'
 import { durationText } from '../../components/format.ts'
@@ -45,7 +45,12 @@ async function run({ path, body, read }: TestRequest): Promise<Outcome> {
 
 /** The test of a model: a short request, and its answer. */
 export function useModelTest(model: Schema<'ModelStatus'>) {
-  const request = testRequest(model)
+  const tasks = useQuery({
+    queryKey: ['models', 'tasks'],
+    queryFn: () => dataOf(api.GET('/api/tasks')),
+    staleTime: 60_000,
+  })
+  const request = testRequest(model, tasks.data?.tasks ?? [])
   const { mutate, data, error, isPending } = useMutation({
     mutationFn: () => ('path' in request! ? run(request) : runJob(model.model_id, request!)),
   })
@@ -72,7 +77,7 @@ export function useModelTest(model: Schema<'ModelStatus'>) {
             <audio controls src={audio} aria-label={modelsText.testPrompt} className="h-8" />
           )}
         </Notice>
-        {data.job && <TaskResult task={data.job.task} result={data.job.result} inputs={data.job.inputs} />}
+        {data.job && <TaskResult result={data.job.result} inputs={data.job.inputs} />}
       </div>
     ) : null,
   }

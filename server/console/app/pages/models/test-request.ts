@@ -1,4 +1,5 @@
 import type { Schema } from '../../api/schema.ts'
+import { kindOf, moderationsOf, rankingOf, scoresOf, textOf, vectorsOf } from '../../components/result/result-facts.ts'
 import { modelsText } from '../../text/models.ts'
 
 /** A short request that shows whether a model works. */
@@ -16,53 +17,8 @@ export interface TestJob {
 }
 
 type Task = Schema<'Task'>
-const { testPrompt: prompt, testTexts: texts } = modelsText
+type TaskView = Schema<'TaskList'>['tasks'][number]
 const number = new Intl.NumberFormat('en', { maximumFractionDigits: 3 })
-const textOf = (text: string | null | undefined): string => text?.trim() || modelsText.emptyAnswer
-
-const requests: Partial<Record<Task, Omit<TestRequest, 'body'> & { body: object }>> = {
-  'std/chat-completion': {
-    path: '/std/v1/chat/completions',
-    body: { messages: [{ role: 'user', content: prompt }], max_tokens: 64 },
-    read: ({ choices }: { choices: { message: { content: string | null } }[] }) => textOf(choices[0]?.message.content),
-  },
-  'std/completion': {
-    path: '/std/v1/completions',
-    body: { prompt, max_tokens: 32 },
-    read: ({ choices }: { choices: { text: string }[] }) => textOf(choices[0]?.text),
-  },
-  'std/embeddings': {
-    path: '/std/v1/embeddings',
-    body: { input: texts[0], encoding_format: 'float' },
-    read: ({ data }: { data: { embedding: number[] }[] }) => modelsText.numbers(data[0]?.embedding.length ?? 0),
-  },
-  'std/rerank': {
-    path: '/std/v1/rerank',
-    body: { query: 'cat', documents: texts },
-    read: ({ results }: { results: { index: number; relevance_score: number }[] }) =>
-      modelsText.best(texts[results[0]?.index ?? 0]!, number.format(results[0]?.relevance_score ?? 0)),
-  },
-  'std/score': {
-    path: '/std/v1/score',
-    body: { text_1: texts[0], text_2: texts[1] },
-    read: ({ data }: { data: { score: number }[] }) => modelsText.score(number.format(data[0]?.score ?? 0)),
-  },
-  'std/moderation': {
-    path: '/std/v1/moderations',
-    body: { input: texts[0] },
-    read: ({ results }: { results: { flagged: boolean }[] }) => modelsText.flagged(results[0]?.flagged ?? false),
-  },
-  'std/audio-speech': { path: '/std/v1/audio/speech', body: { input: prompt, response_format: 'wav' }, read: null },
-}
-
-const { testImage: image } = modelsText
-const jobs: Partial<Record<Task, Record<string, unknown>>> = {
-  'slug/text-to-image': { prompt: image, width: 512, height: 512, preset: 'fast_draft' },
-  'std/image-generation': { prompt: image, size: '512x512' },
-  'slug/text-to-video': { prompt: image, preset: 'fast_draft' },
-  'std/audio-transcription': { url: silence() },
-  'std/audio-translation': { url: silence() },
-}
 
 /** A second of nothing as a WAV file: eight bits, 8 kHz. */
 function silence(): string {
@@ -91,13 +47,36 @@ function silence(): string {
   return `data:audio/wav;base64,${btoa(String.fromCharCode(...bytes))}`
 }
 
+/** Says in words what a model answered to a sample. */
+function answerText(answer: object, sample: TestRequest['body']): string {
+  const { documents = [] } = sample as { documents?: readonly string[] }
+  const kind = kindOf(answer)
+  if (kind === 'vectors') return modelsText.numbers(vectorsOf(answer)[0]?.length ?? 0)
+  if (kind === 'scores') return modelsText.score(number.format(scoresOf(answer)[0] ?? 0))
+  if (kind === 'judgements') return modelsText.flagged(moderationsOf(answer)[0]?.flagged ?? false)
+  if (kind !== 'ranking') return textOf(answer)?.trim() || modelsText.emptyAnswer
+  const [best] = rankingOf(answer, sample)
+  return modelsText.best(documents[best?.index ?? 0]!, number.format(best?.score ?? 0))
+}
+
+/** Returns the sample of a task as a job; undefined if it needs a file that only the user has. */
+function jobOf({ id, sample, media_fields }: TaskView): TestJob | undefined {
+  const inputs = sample ?? (media_fields.includes('url') ? { url: silence() } : undefined)
+  return inputs && { task: id, inputs }
+}
+
 /** Returns the request or job for the first task that has a short one; undefined for models that need a file. */
-export function testRequest({
-  model_id: model,
-  tasks,
-}: Pick<Schema<'ModelStatus'>, 'model_id' | 'tasks'>): TestRequest | TestJob | undefined {
-  const request = tasks.map(task => requests[task]).find(one => one !== undefined)
-  if (request) return { ...request, body: { model, ...request.body } }
-  const task = tasks.find(one => jobs[one] !== undefined)
-  return task && { task, inputs: jobs[task]! }
+export function testRequest(
+  { model_id: model, tasks }: Pick<Schema<'ModelStatus'>, 'model_id' | 'tasks'>,
+  known: readonly TaskView[],
+): TestRequest | TestJob | undefined {
+  const own = tasks.flatMap((task: Task) => known.find(({ id }) => id === task) ?? [])
+  const direct = own.find(
+    ({ path, sample, category }) => path && sample && (category === 'text' || category === 'audio'),
+  )
+  if (direct) {
+    const body = { model, ...direct.sample }
+    return { path: direct.path!, body, read: direct.category === 'text' ? answer => answerText(answer, body) : null }
+  }
+  return own.map(jobOf).find(job => job !== undefined)
 }

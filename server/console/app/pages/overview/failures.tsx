@@ -8,7 +8,7 @@ import { Queried } from '../../components/queried.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { overviewText } from '../../text/overview.ts'
-import { taskNames } from '../../text/tasks.ts'
+import { taskName } from '../../text/tasks.ts'
 
 const shown = 5
 const key = ['overview', 'failures']
@@ -20,7 +20,7 @@ const columns: readonly Column<Schema<'JobSummary'>>[] = [
     name: names.work,
     show: ({ id, task }) => (
       <Link href={`/jobs/${id}`} className="text-accent hover:underline">
-        {taskNames[task]}
+        {taskName(task)}
       </Link>
     ),
   },

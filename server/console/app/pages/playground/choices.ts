@@ -20,28 +20,30 @@ export const modelChoice = ({ model_id, slugs, features, price }: Schema<'ModelS
   currency: price?.currency ?? '',
 })
 
-/** Tasks that a file is an input of, in the order in which people want them. */
-const tasksFor: Readonly<Record<string, readonly [task: string, field: string][]>> = {
-  image: [
-    ['slug/image-to-image', 'image_url'],
-    ['slug/image-to-video', 'image_url'],
-    ['slug/inpainting', 'image_url'],
-  ],
-  video: [['slug/video-interpolation', 'video_url']],
-  audio: [
-    ['std/audio-transcription', 'url'],
-    ['slug/speech-to-video', 'audio_url'],
-  ],
+/** Fields for a file of each kind. */
+const fieldsFor: Readonly<Record<string, readonly string[]>> = {
+  image: ['image_url'],
+  video: ['video_url'],
+  audio: ['url', 'audio_url'],
 }
 
-/** Returns the first task that a model does and that takes such a file, and the field for it. */
+/**
+ * Returns the task that a model does, that takes such a file and needs the fewest others beside it, and the field for
+ * the file.
+ */
 export const taskForFile = (
   kind: string,
   tasks: readonly TaskChoice[],
 ): { task: TaskChoice; field: string } | undefined =>
-  (tasksFor[kind] ?? [])
-    .flatMap(([id, field]) => {
-      const task = tasks.find(one => one.id === id && one.models.length > 0)
-      return task ? [{ task, field }] : []
+  tasks
+    .flatMap(task => {
+      const field = fieldsFor[kind]?.find(name => task.media_fields.includes(name))
+      return field !== undefined && task.models.length > 0 ? [{ task, field }] : []
     })
+    .toSorted((a, b) => needed(a.task) - needed(b.task))
     .at(0)
+
+const needed = ({ media_fields, input_schema }: TaskChoice): number => {
+  const required = (input_schema.required ?? []) as readonly string[]
+  return media_fields.filter(name => required.includes(name)).length
+}

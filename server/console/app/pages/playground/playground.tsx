@@ -130,7 +130,7 @@ function Choices({
       },
       { replace: true },
     )
-  const Panel = panels[task.id] ?? TaskPanel
+  const Panel = panels[task.form.panel]
   const initial = task.id === beginning.task ? beginning.inputs : carriedFile(task, beginning)
   return (
     <>
@@ -169,9 +169,10 @@ function Choices({
   )
 }
 
-const panels: Readonly<Record<string, typeof Chat>> = {
-  'std/chat-completion': Chat,
-  'std/completion': Completion,
+const panels: Readonly<Record<TaskChoice['form']['panel'], typeof Chat>> = {
+  conversation: Chat,
+  text: Completion,
+  fields: TaskPanel,
 }
 
 /** A file stays chosen when another task takes such a file, too. */

@@ -3,6 +3,7 @@ import { CodeBlock } from '../../components/copy.tsx'
 import { Section } from '../../components/page-heading.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { playgroundText as text } from '../../text/playground.ts'
+import type { TaskChoice } from './choices.ts'
 import { type Language, languages, type SampleRequest, sampleOf } from './samples.ts'
 
 /** The request as code, in the language that was chosen last. */
@@ -12,7 +13,7 @@ export const Samples = memo(function Samples({
   inputs,
   formats,
 }: {
-  task: string
+  task: TaskChoice
   model: string
   inputs: Record<string, unknown>
   formats?: SampleRequest['formats']
@@ -20,7 +21,14 @@ export const Samples = memo(function Samples({
   const [language, choose] = useState<Language>('curl')
   // Typing into the form must not wait for the code.
   const shown = useDeferredValue(inputs)
-  const code = sampleOf(language, { origin: location.origin, task, model, inputs: shown, formats })
+  const code = sampleOf(language, {
+    origin: location.origin,
+    task: task.id,
+    path: task.category === 'text' ? (task.path ?? undefined) : undefined,
+    model,
+    inputs: shown,
+    formats,
+  })
   return (
     <Section title={text.samples}>
       <Tabs

@@ -3,6 +3,8 @@ export interface SampleRequest {
   /** Of this server: `http://127.0.0.1:8787`. */
   origin: string
   task: string
+  /** Where it is answered at once; absent for a job. */
+  path?: string | undefined
   model: string
   /** The inputs of the task, without the model. */
   inputs: Readonly<Record<string, unknown>>
@@ -13,20 +15,9 @@ export interface SampleRequest {
 export const languages = ['curl', 'python', 'javascript', 'workflow'] as const
 export type Language = (typeof languages)[number]
 
-/** Tasks that are answered at once at a path of their own. All others are jobs. */
-const paths: Readonly<Record<string, string>> = {
-  'std/chat-completion': '/std/v1/chat/completions',
-  'std/completion': '/std/v1/completions',
-  'std/embeddings': '/std/v1/embeddings',
-  'std/rerank': '/std/v1/rerank',
-  'std/score': '/std/v1/score',
-  'std/moderation': '/std/v1/moderations',
-}
-
 /** Returns the request as code that runs as it is, with the token in the variable INFER_TOKEN. */
 export function sampleOf(language: Language, request: SampleRequest): string {
-  const { formats, inputs } = request
-  const path = paths[request.task]
+  const { formats, inputs, path } = request
   if (language === 'workflow') return workflowOf(request)
   if (formats) {
     const { aspect_ratio: _, ...shared } = inputs

@@ -1,4 +1,5 @@
 import { editorText } from '../../../text/editor.ts'
+import { taskName } from '../../../text/tasks.ts'
 import { addNode, type Edit, moveNode, together } from './edits.ts'
 import { placeForNode } from './graph.ts'
 import { firstInputs } from './schema.ts'
@@ -6,10 +7,8 @@ import { freeId, idForTask } from './source.ts'
 import type { TaskFacts } from './task-facts.ts'
 import type { WorkflowNode } from './workflow-document.ts'
 
-/** Inputs with which a new node can be run at once. */
-const beginnings: Record<string, Record<string, unknown>> = {
-  'std/chat-completion': { messages: [{ role: 'user', content: editorText.firstMessage }] },
-}
+/** Messages with which a new node can be run at once. */
+const firstMessages = [{ role: 'user', content: editorText.firstMessage }]
 
 /** Where a card stands, by the id of its node. */
 export type SeenPlaces = readonly { id: string; at: { x: number; y: number } }[]
@@ -23,13 +22,16 @@ export function newNode(
   nodes: readonly WorkflowNode[],
   drop?: { at: { x: number; y: number }; seen: SeenPlaces },
 ): { id: string; edit: Edit } {
-  const id = freeId(idForTask(task.id), new Set(nodes.map(node => node.id)))
+  const id = freeId(idForTask(taskName(task.id)), new Set(nodes.map(node => node.id)))
   const place = drop?.at ?? placeForNode(nodes)
   const [model] = task.models
   const node = {
     ...(model === undefined ? {} : { model_id: model }),
     task: task.id,
-    inputs: { ...firstInputs(task.input_schema), ...beginnings[task.id] },
+    inputs: {
+      ...firstInputs(task.input_schema),
+      ...(task.form.panel === 'conversation' ? { messages: firstMessages } : {}),
+    },
   }
   const unplaced = new Set(nodes.filter(({ position }) => !position).map(one => one.id))
   const kept = (drop?.seen ?? []).filter(one => unplaced.has(one.id)).map(({ id, at }) => moveNode(id, at.x, at.y))

@@ -51,10 +51,8 @@ export function freeId(wish: string, taken: ReadonlySet<string>): string {
   return `${wish}${number}`
 }
 
-/** The id that a node with this task gets: the last word of `slug/text-to-image`. */
-export const idForTask = (task: string): string =>
-  ({ 'std/chat-completion': 'chat', 'std/audio-speech': 'speech', 'std/embeddings': 'embed' })[task] ??
-  task.replace(/^.*[/-]/, '')
+/** The id that a node gets: the last word of the name of its task, such as `image` for `Text to image`. */
+export const idForTask = (name: string): string => name.toLowerCase().replace(/^.* /, '')
 
 /**
  * Inserts the nodes, edges and parameters of another workflow. Ids and names that are taken get a number, in references

@@ -1,13 +1,15 @@
 import type { JsonSchema } from '../../../api/json-schema.ts'
+import type { Schema } from '../../../api/schema.ts'
 
 /** A task as `GET /api/tasks` returns it, as far as the editor reads it. */
 export interface TaskFacts {
-  id: string
+  id: Schema<'Task'>
   title: string
   description: string
   category: string
   media_fields: string[]
   models: string[]
+  form: { panel: string }
   input_schema: JsonSchema
   output_schema: JsonSchema
 }

@@ -44,7 +44,7 @@ export function Chat({
   }, [])
   const { request: parameters, errors: faults } = useMemo(() => requestOf(fields, entered), [fields, entered])
   const [first, second] = models
-  const shared = { system, parameters, initial: began.messages }
+  const shared = { path: task.path!, system, parameters, initial: began.messages }
   const one = useConversation({ ...shared, model: first!.id })
   const two = useConversation({ ...shared, model: second?.id ?? first!.id, initial: [] })
   const conversations = second ? [one, two] : [one]
@@ -117,7 +117,7 @@ export function Chat({
             <TaskForm fields={fields} entered={entered} change={change} errors={errors} moreText={text.parameters} />
           </div>
         </Section>
-        <Samples task={task.id} model={first!.id} inputs={inputs} />
+        <Samples task={task} model={first!.id} inputs={inputs} />
       </div>
     </div>
   )

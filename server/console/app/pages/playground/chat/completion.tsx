@@ -46,7 +46,7 @@ export function Completion({
     const set = (at: number) => (answer: Message) => setAnswers(now => now.with(at, answer))
     await Promise.all(
       models.map(({ id }, at) =>
-        streamAnswer(task.id, { model: id, ...request }, set(at), signal)
+        streamAnswer(task.path!, { model: id, ...request }, set(at), signal)
           .catch((failure: Error): Message => ({ ...emptyAnswer, failure: failure.message }))
           .then(set(at)),
       ),
@@ -91,7 +91,7 @@ export function Completion({
             ))}
           </div>
         </Section>
-        <Samples task={task.id} model={models[0]!.id} inputs={request} />
+        <Samples task={task} model={models[0]!.id} inputs={request} />
       </div>
     </div>
   )

@@ -2,18 +2,12 @@ import { createParser } from 'eventsource-parser'
 import { api, dataOf, send } from '../../../api/client.ts'
 import { emptyAnswer, type Message, withChunk } from './conversation.ts'
 
-/** Paths of the tasks that are streamed. */
-export const streamPaths: Readonly<Record<string, string>> = {
-  'std/chat-completion': '/std/v1/chat/completions',
-  'std/completion': '/std/v1/completions',
-}
-
 /**
- * Sends a request and resolves with the answer when it has ended, or is stopped by the signal; `report` gets the answer
+ * Sends a request to a path and resolves with the answer when it has ended, or is stopped by the signal; `report` gets the answer
  * as it grows, once for each frame of the screen. Rejects with ApiFailure if the request is refused.
  */
 export async function streamAnswer(
-  task: string,
+  path: string,
   body: object,
   report: (answer: Message) => void,
   signal: AbortSignal,
@@ -30,7 +24,7 @@ export async function streamAnswer(
   }
   let jobId: string | null = null
   try {
-    const response = await send(streamPaths[task]!, {
+    const response = await send(path, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),

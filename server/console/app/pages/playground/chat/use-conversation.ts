@@ -3,6 +3,8 @@ import { apiMessages, emptyAnswer, type Message } from './conversation.ts'
 import { streamAnswer } from './stream-answer.ts'
 
 export interface ConversationOptions {
+  /** Of the task. */
+  path: string
   model: string
   system: string
   /** Further fields of the request. */
@@ -11,7 +13,7 @@ export interface ConversationOptions {
 }
 
 /** A conversation with one model: its messages, and the answer that grows. */
-export function useConversation({ model, system, parameters, initial }: ConversationOptions) {
+export function useConversation({ path, model, system, parameters, initial }: ConversationOptions) {
   const [messages, setMessages] = useState<readonly Message[]>(initial)
   const [growing, setGrowing] = useState<Message>()
   const stop = useRef<AbortController>(undefined)
@@ -28,7 +30,7 @@ export function useConversation({ model, system, parameters, initial }: Conversa
       latest = answer
       if (own === stop.current) setGrowing(answer)
     }
-    const ended = await streamAnswer('std/chat-completion', body, report, own.signal).catch(
+    const ended = await streamAnswer(path, body, report, own.signal).catch(
       (failure: Error): Message => ({ ...latest, failure: failure.message }),
     )
     if (own !== stop.current) return

@@ -23,7 +23,7 @@ export interface FormField {
 
 /** The parts of a task that its form needs. */
 export interface FormTask {
-  id: string
+  form: { hidden_fields: readonly string[]; more_fields: readonly string[] }
   media_fields: readonly string[]
   input_schema: Readonly<Record<string, unknown>>
 }
@@ -56,15 +56,6 @@ const hidden: ReadonlySet<string> = new Set([
   'truncate_prompt_tokens',
   'user',
 ])
-const hiddenOf: Readonly<Record<string, readonly string[]>> = {
-  'std/audio-transcription': ['file', 'file_id', 'response_format'],
-  'std/audio-translation': ['file', 'file_id', 'response_format'],
-  'std/image-generation': ['response_format'],
-  'std/image-edit': ['response_format', 'images'],
-  'std/rerank': ['top_k', 'return_documents'],
-  'std/embeddings': ['encoding_format', 'task', 'truncation'],
-  'std/score': ['queries', 'documents', 'items', 'data_1', 'data_2'],
-}
 /** Fields that are shown at first although a request needs not have them, in this order. */
 const mainFields: readonly string[] = [
   'image_url',
@@ -93,21 +84,13 @@ const mainFields: readonly string[] = [
   'seed',
   'strength',
 ]
-const mainOnlyIn: Readonly<Record<string, RegExp>> = {
-  seed: /^(slug|std\/image)/,
-  n: /^std\/image/,
-  prompt: /^(slug|std\/(image|completion))/,
-  size: /^std\/image/,
-  language: /^std\/audio-transcription/,
-  response_format: /^std\/audio-speech/,
-}
 const longTexts = /^(prompt|negative_prompt|input|instructions|query|suffix|text|reference_text)$/
 const mediaWords = /^(image_url|mask_url|video_url|audio_url|reference_audio|image|mask|url)$/
 
 /** Returns the fields of a task's form: those that people need first, then the others as the schema has them. */
 export function fieldsOf(task: FormTask): FormField[] {
   const schema = task.input_schema as JsonSchema
-  const without = new Set(hiddenOf[task.id] ?? [])
+  const without = new Set(task.form.hidden_fields)
   return Object.entries(schema.properties ?? {})
     .filter(([name, property]) => !hidden.has(name) && !without.has(name) && !isAny(property))
     .map(([name, property]) => fieldOf(task, name, property))
@@ -131,7 +114,7 @@ function fieldOf(task: FormTask, name: string, property: JsonSchema): FormField 
     hint: plain(property.description ?? ''),
     kind,
     required: isRequired,
-    main: isRequired || (mainFields.includes(name) && (mainOnlyIn[name]?.test(task.id) ?? true)),
+    main: isRequired || (mainFields.includes(name) && !task.form.more_fields.includes(name)),
     options: kind === 'choice' ? choices.flatMap(one => one.enum ?? one.const ?? []).map(String) : [],
     whole: first?.type === 'integer',
     ...(first?.minimum === undefined ? {} : { minimum: first.minimum }),

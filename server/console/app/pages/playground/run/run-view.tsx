@@ -50,7 +50,7 @@ export function RunView({ job, currency }: { job: Job; currency: string }) {
       {live && cancel.error && <Failed failure={cancel.error} />}
       {live && waiting_for && <p className="text-muted">{waiting_for.detail}</p>}
       {error && !live && <Failed failure={new Error(error.message)} />}
-      {status === 'completed' && <TaskResult task={job.task} result={job.result} inputs={job.inputs} />}
+      {status === 'completed' && <TaskResult result={job.result} inputs={job.inputs} />}
     </div>
   )
 }

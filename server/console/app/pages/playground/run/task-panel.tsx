@@ -101,7 +101,7 @@ export function TaskPanel({
 
   const comparing = models.length > 1 && runs.length > 1
   const results = <Results runs={runs} />
-  const samples = <Samples task={task.id} model={models[0]!.id} inputs={inputs} formats={inOneGo} />
+  const samples = <Samples task={task} model={models[0]!.id} inputs={inputs} formats={inOneGo} />
   return (
     <div className="grid content-start gap-6 lg:grid-cols-2">
       <Section title={text.request}>

@@ -26,7 +26,7 @@ import {
   shapeOf,
 } from '../../../../../../../server/console/app/pages/editor/document/schema.ts'
 import { parseWorkflow } from '../../../../../../../server/console/app/pages/editor/document/workflow-document.ts'
-import { schemasOfTask } from '../../../../../../../server/task-schemas.ts'
+import { schemasOfTask } from '../../../../../../../server/views/task-schemas.ts'
 
 const text = `name: A
 dag:

@@ -1,0 +1,53 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Failure, type FailureCode, type FailureDetail, type FailureMore, failures } from '../../core/failure.ts'
+import { refused } from '../terminal/exit-codes.ts'
+import { withCommands } from './command-hints.ts'
+
+/**
+ * Converts an error response of a server to a Failure with the same code and message. An unknown code, or a body of
+ * another form, becomes the nearest code by status. Without `head` the error was an event of a stream.
+ */
+export function refusal(url: string, body: string, head?: { status: number; headers: IncomingHttpHeaders }): Failure {
+  const error = errorOf(body)
+  const status = head?.status ?? 502
+  const wait = Number(head?.headers['retry-after-ms'] ?? Number(head?.headers['retry-after'] ?? Number.NaN) * 1000)
+  const requestId = head?.headers['x-request-id'] ?? error?.request_id
+  const facts: FailureMore['facts'] = typeof requestId === 'string' ? { request_id: requestId } : {}
+  if (!error)
+    return refused(codeOf(status), `${url} answered with status ${status} and no error message. Is it an infer server?`)
+  const known = typeof error.code === 'string' && Object.hasOwn(failures, error.code)
+  return refused(known ? (error.code as FailureCode) : codeOf(status), withCommands(error.message), {
+    facts,
+    ...(typeof error.param === 'string' ? { param: error.param } : {}),
+    ...(Number.isFinite(wait) && wait > 0 ? { retryAfterMs: wait } : {}),
+    ...(Array.isArray(error.details) ? { details: error.details.filter(isDetail) } : {}),
+  })
+}
+
+interface ErrorBody {
+  message: string
+  code?: unknown
+  param?: unknown
+  details?: unknown
+  request_id?: unknown
+}
+
+/** Returns the `error` of a response body in the form of the API; undefined for any other body. */
+export function errorOf(body: string): ErrorBody | undefined {
+  try {
+    const error = (JSON.parse(body) as { error?: ErrorBody } | null)?.error
+    return typeof error?.message === 'string' ? error : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const isDetail = (value: unknown): value is FailureDetail => {
+  const detail = value as Partial<FailureDetail> | null
+  return typeof detail?.path === 'string' && typeof detail.message === 'string'
+}
+
+function codeOf(status: number): FailureCode {
+  const exact = (Object.keys(failures) as FailureCode[]).find(code => failures[code].status === status)
+  return exact ?? (status >= 500 ? 'worker_error' : 'invalid_value')
+}

@@ -1,0 +1,37 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../../../core/config.ts'
+import { openClient } from '../../client/client.ts'
+import { findIds } from '../../jobs/find.ts'
+import { Job, jobPath } from '../../jobs/job.ts'
+import { exitCodeOf, failureOf } from '../../terminal/exit-codes.ts'
+import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+
+/** `infer job cancel <ids…>`: cancels pending and running jobs. */
+export function define(command: Command, terminal: Terminal): void {
+  const cancel = withDataDir(withJson(command.command('cancel')))
+    .summary('cancel pending and running jobs')
+    .description(
+      'Cancels jobs. A pending job leaves the queue; the engine aborts a running job at once. A job that has ended does not change, and is an error here.',
+    )
+    .argument('<ids...>', 'the jobs, or the ends of their ids')
+    .action(async (texts: string[], { dataDir, json }: { dataDir?: string; json?: boolean }) => {
+      const client = openClient(dataDirectory(dataDir))
+      const jobs: Job[] = []
+      // Sequentially, so that the output has the order of the ids.
+      for (const id of await findIds(client, texts))
+        try {
+          jobs.push(await client.ask({ method: 'POST', path: `${jobPath(id)}/cancel`, answer: Job }))
+          if (!json) terminal.print(`${id} is cancelled.`)
+        } catch (thrown) {
+          const failure = failureOf(thrown)
+          terminal.failed(failure, json === true)
+          terminal.setExitCode(exitCodeOf(failure))
+        }
+      if (json) terminal.json(texts.length === 1 ? (jobs[0] ?? null) : { jobs })
+    })
+  withExamples(cancel, [
+    ['infer job cancel 7QK2M9XD', 'by the end of its id'],
+    ['infer job cancel job_… job_…', 'several at once'],
+  ])
+}

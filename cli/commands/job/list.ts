@@ -1,0 +1,74 @@
+import type { Command } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
+import { dataDirectory } from '../../../core/config.ts'
+import { Duration } from '../../../core/quantities.ts'
+import { tasks } from '../../../core/schemas/task.ts'
+import { jobStatuses } from '../../../core/store/store.ts'
+import { openClient } from '../../client/client.ts'
+import { rowsOf, tableHead } from '../../jobs/draw.ts'
+import type { Job } from '../../jobs/job.ts'
+import { jobPages } from '../../jobs/job-pages.ts'
+import { readCount, withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+
+interface Options {
+  status?: string
+  task?: string
+  model?: string
+  since?: number
+  limit: number
+  json?: boolean
+  dataDir?: string
+}
+
+/** Reads a duration before now such as `2h`, or a date, as Unix seconds. */
+export function readSince(text: string, now = Date.now()): number {
+  const length = Duration.safeParse(text)
+  const at = length.success ? now - length.data : /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(at)) throw new InvalidArgumentError('Write it as 30m, 2h, 7d or 2027-01-31.')
+  return Math.floor(at / 1000)
+}
+
+/** Reads a task name, with or without its prefix. */
+export function readTaskName(text: string): string {
+  const task = tasks.find(one => one === text || one.split('/')[1] === text)
+  if (!task) throw new InvalidArgumentError(`There is no task '${text}'. The tasks are ${tasks.join(', ')}.`)
+  return task
+}
+
+/** `infer job list`: lists jobs. */
+export function define(command: Command, terminal: Terminal): void {
+  const list = withDataDir(withJson(command.command('list')))
+    .summary('list jobs, newest first')
+    .description(
+      'Lists the jobs of the organization, newest first. On a narrow terminal shows the end of each id, which every command accepts.',
+    )
+    .addOption(new Option('--status <status>', 'only jobs in this state').choices(jobStatuses))
+    .option('--task <name>', 'only jobs of this task, such as text-to-image', readTaskName)
+    .option('--model <id>', 'only jobs of this model')
+    .option('--since <time>', 'only jobs created since: 30m, 2h, 7d or a date', (text: string) => readSince(text))
+    .option('--limit <count>', 'maximum number, 1 to 10000', readCount(1, 10_000), 20)
+    .action(async ({ status, task, model, since, limit, json, dataDir }: Options) => {
+      const jobs: Job[] = []
+      let more = false
+      const filter = { status, task, model, since }
+      for await (const job of jobPages(openClient(dataDirectory(dataDir)), filter, undefined, limit + 1)) {
+        more = jobs.length === limit
+        if (more) break
+        jobs.push(job)
+      }
+      if (json) return terminal.json({ jobs, has_more: more })
+      if (jobs.length === 0)
+        return terminal.remark(
+          (status ?? task ?? model ?? since) ? 'No job matches.' : 'There are no jobs yet. See: infer run --help',
+        )
+      const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
+      terminal.table(tableHead, rowsOf(jobs, Date.now() / 1000, width, terminal.paint))
+      if (more) terminal.remark(`There are more. Show them: --limit ${limit * 5}`)
+    })
+  withExamples(list, [
+    ['infer job list', 'the newest twenty'],
+    ['infer job list --status failed --since 1d', 'failures since yesterday'],
+    ['infer job list --task text-to-video --json', 'the response of the API'],
+  ])
+}

@@ -1,0 +1,50 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { dataDirectory } from '../../../core/config.ts'
+import { openClient } from '../../client/client.ts'
+import { findIds } from '../../jobs/find.ts'
+import { jobPath } from '../../jobs/job.ts'
+import { confirmDestructive } from '../../terminal/confirm.ts'
+import { exitCodeOf, failureOf } from '../../terminal/exit-codes.ts'
+import { interruptible } from '../../terminal/interruption.ts'
+import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+
+interface Options {
+  yes?: boolean
+  json?: boolean
+  dataDir?: string
+}
+
+/** `infer job delete <ids…>`: deletes jobs that have ended, with their files. */
+export function define(command: Command, terminal: Terminal): void {
+  const remove = withDataDir(withJson(command.command('delete')))
+    .summary('delete jobs that have ended, with their files')
+    .description(
+      'Deletes jobs that have ended: their inputs, results, logs and files. Their cost stays in the ledger. Cancel pending and running jobs first.',
+    )
+    .argument('<ids...>', 'the jobs, or the ends of their ids')
+    .option('--yes', 'do not ask')
+    .action((texts: string[], { dataDir, yes, json }: Options) =>
+      interruptible(terminal, async signal => {
+        const client = openClient(dataDirectory(dataDir))
+        const ids = await findIds(client, texts, signal)
+        const what = ids.length === 1 ? `${ids[0]} with its files` : `${ids.length} jobs with their files`
+        if (!(await confirmDestructive(`Delete ${what}?`, yes, terminal, signal))) return
+        const deleted: string[] = []
+        for (const id of ids)
+          try {
+            await client.ask({ method: 'DELETE', path: jobPath(id), answer: z.unknown(), signal })
+            deleted.push(id)
+            if (!json) terminal.print(`${id} is deleted.`)
+          } catch (thrown) {
+            signal.throwIfAborted()
+            const failure = failureOf(thrown)
+            terminal.failed(failure, json === true)
+            terminal.setExitCode(exitCodeOf(failure))
+          }
+        if (json) terminal.json({ deleted })
+      }),
+    )
+  withExamples(remove, [['infer job delete 7QK2M9XD --yes', 'without confirmation']])
+}

@@ -1,0 +1,66 @@
+import type { Command } from 'commander'
+import { nearest } from '../../../core/nearest.ts'
+import { taskRecords } from '../../../core/tasks/registry.ts'
+import type { TaskRecord } from '../../../core/tasks/task.ts'
+import { drawRows } from '../../help/manual.ts'
+import { usage } from '../../terminal/exit-codes.ts'
+import { withExamples, withJson } from '../../terminal/options.ts'
+import { printable } from '../../terminal/paint.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+import { type Field, fieldsOf, schemaOf } from './fields.ts'
+
+/** `infer task show <task>`: shows the request and result fields of a task. */
+export function define(show: Command, terminal: Terminal): void {
+  withJson(show)
+    .summary('show the inputs and results of a task')
+    .description(
+      'Shows the fields of the requests and results of a task in jobs and workflows. With --json prints both as JSON Schemas. Needs no server.',
+    )
+    .argument('<task>', 'the task, with or without its prefix')
+    .action((name: string, { json }: { json?: boolean }) => {
+      const task = taskOf(name)
+      const { id, title, category } = task
+      const inputs = schemaOf(task.request, 'input')
+      const result = schemaOf(task.result, 'output')
+      if (json) return terminal.json({ task: id, title, category, inputs, result })
+      const width = terminal.isTerminal ? terminal.stdout.columns || 80 : Number.MAX_SAFE_INTEGER
+      const rows = (fields: readonly Field[], marks: boolean) =>
+        drawRows(
+          fields.map(field => [field.path, describe(field, marks)]),
+          width,
+        )
+      const { paint } = terminal
+      terminal.print(
+        [
+          `${paint.strong(id)}  ${title}`,
+          '',
+          paint.strong('inputs'),
+          ...rows(fieldsOf(inputs, { deep: false }), true),
+          '',
+          paint.strong('result'),
+          ...rows(fieldsOf(result, { deep: true }), false),
+        ].join('\n'),
+      )
+    })
+  withExamples(show, [
+    ['infer task show text-to-image', 'its inputs and its result'],
+    ['infer task show std/rerank --json', 'both as JSON Schemas'],
+  ])
+}
+
+function taskOf(name: string): TaskRecord {
+  const found = taskRecords.find(
+    ({ id, aliases }) => id === name || id.split('/')[1] === name || aliases.includes(name),
+  )
+  if (found) return found
+  const closest = nearest(
+    name,
+    taskRecords.flatMap(({ id }) => [id, id.split('/')[1]!]),
+  )
+  throw usage(
+    `There is no task '${printable(name)}'. ${closest === undefined ? '' : `Did you mean '${closest}'? `}See: infer task list`,
+  )
+}
+
+const describe = ({ type, isRequired, description }: Field, marks: boolean): string =>
+  [`${type}${marks && isRequired ? ', required' : ''}`, description].filter(Boolean).join('. ')

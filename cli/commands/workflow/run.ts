@@ -1,0 +1,170 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import { dataDirectory } from '../../../core/config.ts'
+import type { Dag, Parameters } from '../../../core/dag/definition.ts'
+import { dependencies } from '../../../core/workflows/plan.ts'
+import type { Client } from '../../client/client.ts'
+import { openRunDisplay } from '../../executions/display.ts'
+import { type Execution, ExecutionAnswer } from '../../executions/execution.ts'
+import { checkOutputFolder, followOrCancel, isUnfinished, reportOutcome } from '../../executions/report-outcome.ts'
+import { readPriority } from '../../generation/options.ts'
+import { withInterrupts } from '../../jobs/interrupt.ts'
+import { submit } from '../../jobs/submit.ts'
+import { hasServer, withServer } from '../../server/with-server.ts'
+import { usage } from '../../terminal/exit-codes.ts'
+import { readDuration, withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+import { isFile, readDocument, readParameters } from '../../workflows/document.ts'
+import { positionsIn } from '../../workflows/finding-position.ts'
+import { checkNames, checkValues, uploadFiles } from '../../workflows/parameters.ts'
+import { type GivenParameter, readParameter, valuesOf } from '../../workflows/values.ts'
+import { findWorkflow, refuseErrors, Validation, workflowPath } from '../../workflows/workflow.ts'
+
+interface Options {
+  param?: GivenParameter[]
+  params?: string
+  priority?: number | string
+  timeout?: number
+  out?: string
+  wait: boolean
+  json?: boolean
+  dataDir?: string
+}
+
+/** Reads a timeout as whole seconds. */
+function readTimeout(text: string): number {
+  const seconds = Math.round(readDuration(text) / 1000)
+  if (seconds < 1 || seconds > 86_400) throw new InvalidArgumentError('The timeout of an execution is 1s to 24h.')
+  return seconds
+}
+
+/** The workflow to run, and the request that starts it. */
+interface WorkflowRun {
+  name: string
+  dag: Dag
+  parameters: Parameters | null
+  path: string
+  body: object
+}
+
+/** `infer workflow run <file|id|name>`: runs a workflow, shows its progress, prints texts and saves files. */
+export function define(command: Command, terminal: Terminal): void {
+  const run = withDataDir(withJson(command.command('run')))
+    .summary('run a workflow, from a file or from the server')
+    .description(
+      'Runs a workflow: a JSON or YAML file, or a stored workflow by its id or name. On a terminal draws the graph with the state of each node; in a pipe prints one line per change, on standard error. At the end prints texts, saves files and prints their paths. Ctrl-C cancels the execution; a second Ctrl-C leaves it running. If no server runs, starts one until the execution has ended.',
+    )
+    .argument('<workflow>', 'a file, or the id or the name of a workflow')
+    .option('--param <name=value>', 'a parameter, repeatable; name=@path reads a file', readParameter)
+    .option('--params <file>', 'parameters from a file, JSON or YAML; --param takes precedence')
+    .option('--priority <level>', 'order in the queue: low, normal, high or -100 to 100', readPriority)
+    .option('--timeout <time>', "maximum duration, 1s to 24h; default: the workflow's timeout", readTimeout)
+    .option('--out <folder>', 'folder for files; default: the current folder')
+    .option('--no-wait', 'print the execution id and exit; infer execution watch follows the execution')
+    .action((workflow: string, options: Options) => runWorkflow(terminal, workflow, options))
+  withExamples(run, [
+    ['infer workflow run story.yaml --param topic="a cat"', 'run a file without storing it'],
+    ['infer workflow run Story --param photo=@cat.png --out made/', 'by its name, with an image'],
+    ['infer workflow run wf_… --params values.json --json', 'the record of the API'],
+  ])
+}
+
+async function runWorkflow(terminal: Terminal, workflow: string, options: Options): Promise<void> {
+  const { param = [], params, out, wait, json = false } = options
+  const dataDir = dataDirectory(options.dataDir)
+  checkOutputFolder(out)
+  const fromFile = params === undefined ? {} : readParameters(params)
+  const file = isFile(workflow) ? { path: workflow, ...readDocument(workflow) } : undefined
+  const document = file?.document
+  const valuesFor = (dag: Dag, declared: Parameters | null) => {
+    const values = valuesOf(fromFile, param, declared)
+    checkValues(values, dag, declared)
+    return values
+  }
+  const checkNamesOf = (dag: Dag, declared: Parameters | null) => {
+    const given = { options: param.map(({ name }) => name), file: Object.keys(fromFile) }
+    const unused = checkNames(given, dag, declared)
+    if (unused !== undefined) terminal.warn(unused)
+  }
+  // Errors in the file are reported before a server is started for it.
+  if (document) {
+    checkNamesOf(document.dag, document.parameters ?? null)
+    valuesFor(document.dag, document.parameters ?? null)
+  }
+  if (!wait && !hasServer(dataDir))
+    throw usage('--no-wait needs a running server. Start one with infer serve, or remove --no-wait.')
+
+  await withServer(terminal, dataDir, connect =>
+    withInterrupts(terminal, async interrupts => {
+      const { cancel, leave } = interrupts
+      const workflowRun = file
+        ? await checkedFile(terminal, connect(), file, json, cancel)
+        : await checkedWorkflow(terminal, connect(), workflow, json, cancel)
+      const { name, dag, parameters, path, body } = workflowRun
+      if (!document) checkNamesOf(dag, parameters)
+      const values = await uploadFiles(valuesFor(dag, parameters), connect(), terminal)
+      const graph = dependencies(dag)
+      const display = openRunDisplay(terminal, { title: name, graph, quiet: json || !wait })
+      let execution: Execution | undefined
+      try {
+        const settings = {
+          input_params: values,
+          ...(options.priority === undefined ? {} : { priority: options.priority }),
+          ...(options.timeout === undefined ? {} : { timeout: options.timeout }),
+        }
+        const request = { path, body: { ...body, ...settings }, answer: ExecutionAnswer }
+        ;({ execution } = await submit(connect, request, { signal: leave, onTrouble: text => display.say(text) }))
+        if (!wait) {
+          if (json) terminal.json(execution)
+          else terminal.print(execution.id)
+          return
+        }
+        if (!json) display.say(`${name}: ${execution.id}`)
+        execution = await followOrCancel(connect, execution.id, display, interrupts)
+        await reportOutcome(terminal, connect, execution, display, interrupts, { graph, out, json })
+      } finally {
+        display.close()
+        if (leave.aborted && execution && isUnfinished(execution))
+          terminal.remark(`${execution.id} continues. Follow it: infer execution watch ${execution.id}`)
+      }
+    }),
+  )
+}
+
+async function checkedFile(
+  terminal: Terminal,
+  client: Client,
+  { path: file, document, positionOf }: { path: string } & ReturnType<typeof readDocument>,
+  quiet: boolean,
+  signal: AbortSignal,
+): Promise<WorkflowRun> {
+  const { name, dag, parameters = null, on_failure, timeout, region } = document
+  const inRegion = region === undefined ? {} : { region }
+  const path = '/api/workflows/validate'
+  const request = { method: 'POST', path, body: { dag, parameters, ...inRegion }, answer: Validation, signal } as const
+  refuseErrors(terminal, (await client.ask(request)).diagnostics, {
+    quiet,
+    placeOf: positionsIn(file, document, positionOf),
+  })
+  const body = {
+    name,
+    dag,
+    parameters,
+    ...(on_failure === undefined ? {} : { on_failure }),
+    ...(timeout === undefined ? {} : { timeout }),
+    ...inRegion,
+  }
+  return { name, dag, parameters, path: '/api/workflows/run', body }
+}
+
+async function checkedWorkflow(
+  terminal: Terminal,
+  client: Client,
+  text: string,
+  quiet: boolean,
+  signal: AbortSignal,
+): Promise<WorkflowRun> {
+  const { workflow, diagnostics } = await findWorkflow(client, text, { signal, orFile: true })
+  refuseErrors(terminal, diagnostics, { quiet })
+  const { id, name, dag, parameters = null, version } = workflow
+  return { name, dag, parameters, path: `${workflowPath(id)}/execute`, body: { version } }
+}

@@ -1,0 +1,373 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openAccounts } from '../../core/accounts/accounts.ts'
+import { openKeys } from '../../core/accounts/keys.ts'
+import { openLimiter } from '../../core/accounts/limiter.ts'
+import { openOrganizations } from '../../core/accounts/organizations.ts'
+import { openPlans } from '../../core/accounts/plans.ts'
+import { openRequesterOf } from '../../core/accounts/requester-of.ts'
+import { openSessions } from '../../core/accounts/sessions.ts'
+import { openShares } from '../../core/accounts/shares.ts'
+import { openTokenLimiter } from '../../core/accounts/token-limiter.ts'
+import { openUsageReports } from '../../core/accounts/usage-report.ts'
+import { openAdmission } from '../../core/admission/admission.ts'
+import { openBodyMemory } from '../../core/admission/body-memory.ts'
+import { openSpend } from '../../core/admission/spend.ts'
+import { openBatches } from '../../core/batches/batches.ts'
+import { openLineRunner } from '../../core/batches/run-line.ts'
+import { collectGarbage } from '../../core/collect-garbage.ts'
+import { hostEnvironment, masterKey } from '../../core/config.ts'
+import { openCpu } from '../../core/cpu/cpu.ts'
+import { Failure } from '../../core/failure.ts'
+import { openFiles } from '../../core/files/files.ts'
+import { type Jobs, openJobs } from '../../core/jobs/jobs.ts'
+import { openPromptExpansion } from '../../core/jobs/prompt-expansion.ts'
+import { openPromptRewriting } from '../../core/jobs/prompt-rewriting.ts'
+import { openDownload } from '../../core/media/download.ts'
+import { openFfmpeg } from '../../core/media/ffmpeg.ts'
+import { openMedia } from '../../core/media/media.ts'
+import { defaultModels } from '../../core/models/defaults.ts'
+import { openRegistry } from '../../core/models/registry.ts'
+import { openReload } from '../../core/models/reload.ts'
+import { openResponses } from '../../core/responses/responses.ts'
+import { openSteadyTime } from '../../core/steady-time.ts'
+import { type Store, scopes, type Usage } from '../../core/store/store.ts'
+import { openGenerationRunner } from '../../core/tasks/generation/run.ts'
+import { openPreparing } from '../../core/tasks/preparing.ts'
+import { openTaskRunner } from '../../core/tasks/run.ts'
+import { openTextRunner } from '../../core/tasks/run-text.ts'
+import { openConversion } from '../../core/tasks/speech/conversion.ts'
+import { openSpeechRunner } from '../../core/tasks/speech/run-speech.ts'
+import { openTranscriptionRunner } from '../../core/tasks/transcription/run-transcription.ts'
+import { openWebhooks } from '../../core/webhooks/webhooks.ts'
+import { openContent } from '../../core/workflows/content.ts'
+import { openDefinitionSnapshots } from '../../core/workflows/definition-snapshots.ts'
+import { openExecutions } from '../../core/workflows/executions.ts'
+import { openNodeRunner, openNodeWorks } from '../../core/workflows/node-run.ts'
+import { openResultLookup } from '../../core/workflows/result-lookup.ts'
+import { openSingleFlight } from '../../core/workflows/single-flight.ts'
+import { openWorkflows } from '../../core/workflows/workflows.ts'
+import { openFleet } from '../../gpu/fleet.ts'
+import { traitsOf } from '../../gpu/presets/presets.ts'
+import { probeMachine } from '../../gpu/probe-machine.ts'
+import { openStreams } from '../../server/http/streams/streams.ts'
+import { openHistory } from '../../server/metrics/history.ts'
+import { openMetrics } from '../../server/metrics/metrics.ts'
+import { openThroughput } from '../../server/metrics/throughput.ts'
+import { openTimings } from '../../server/metrics/timings.ts'
+import { openServer } from '../../server/server.ts'
+import { openBatchEndpoints } from '../../server/surfaces/openai/batch-endpoints.ts'
+import { openWebhookBodies } from '../../server/webhook-bodies.ts'
+import { removeServerFile, writeServerFile } from '../client/server-file.ts'
+import { linkOf } from './console-link.ts'
+import { openModelCommand } from './model-command.ts'
+import { openInspection } from './open-inspection.ts'
+import { openServerModels } from './server-models.ts'
+import { openServerPull } from './server-pull.ts'
+import { type AppOptions, beginStartup, type Startup } from './startup.ts'
+
+export interface App {
+  url: string
+  /** All base addresses under which the server is reached, `url` first. */
+  urls: readonly string[]
+  /** Set when this start created the data directory's first organization. */
+  firstStart: { organizationId: string; tokenPath: string; secret: string } | undefined
+  models: { id: string; tasks: readonly string[]; description: string | undefined }[]
+  /** Settles when the server has stopped: after `close`, or after an error that it could not survive. */
+  stopped: Promise<{ exitCode: number }>
+  /** Address that opens the console signed in as the root token, once; undefined without a console or that token. */
+  consoleLink(): string | undefined
+  /**
+   * Reads infer.yaml again and offers the models that it lists now, and reads the certificate again. Logs what is wrong
+   * with either. Never rejects.
+   */
+  reload(): Promise<void>
+  /** Drains and closes everything, in reverse order of opening. */
+  close(): Promise<void>
+}
+
+/** Composition root: the only function that knows every part. Opens owners in order and closes them in reverse. */
+export async function openApp(options: AppOptions, startup: Startup = beginStartup(options)): Promise<App> {
+  const { dataDir, drainTimeoutMs } = options
+  const { path, file, config, log, journal, ended } = startup
+  const drainMs = drainTimeoutMs ?? config.limits.drain_timeout
+
+  // Starts programs and waits for them; the store opens in the meantime.
+  const machineProbe = probeMachine()
+  const https = options.https && { dataDir, files: options.https.files }
+  const server = await openServer({ config, log, https }).catch(async (thrown: unknown) => {
+    // When another server uses this data directory, store and port are both taken. The store's error explains both.
+    await startup.store.then(store => store.close())
+    throw thrown
+  })
+  if (!https && config.trusted_proxies.length === 0 && !/^(127\.|localhost:|\[::1\]:)/.test(config.listen))
+    log.warn(
+      `Other machines can reach ${config.listen}, which uses unencrypted HTTP: start with --https, or put a proxy with TLS before it`,
+    )
+  const store = await startup.store.catch(async (thrown: unknown) => {
+    await server.drain(0)
+    throw thrown
+  })
+  const keys = openKeys(dataDir, masterKey())
+  const steady = openSteadyTime(dataDir)
+  const plans = openPlans({ configured: config.plans, changed: () => void limitPlans(), log })
+  const limitPlans = () =>
+    store.spend
+      .limitPlans(plans.spendLimits())
+      .catch((thrown: unknown) => log.warn('The spend limits of the plans are not known to the store', {}, thrown))
+  await limitPlans()
+  const sessions = openSessions({ store, log })
+  const accounts = openAccounts({ store, keys, plans, sessions, log })
+  const organizations = openOrganizations({
+    store,
+    log,
+    planNames: () => plans.names(),
+    changed: () => accounts.forgetVerified(),
+  })
+  const firstStart = await createFirstOrganization(dataDir, store, accounts)
+  const registry = openRegistry({
+    models: config.models,
+    toys: config.toys,
+    defaults: defaultModels,
+    traits: traitsOf,
+    region: config.region,
+  })
+  const timings = openTimings()
+  // Opened before any engine starts: it removes the folders that engines of an earlier run shared with the server.
+  const files = await openFiles({
+    dataDir,
+    store,
+    linkKey: keys.links,
+    limits: config.limits,
+    limitsOf: id => accounts.limitsOf(id),
+    log,
+  })
+  const fleet = await openFleet({
+    models: registry.all,
+    dataDir,
+    bootId: store.recovery.bootId,
+    machine: await machineProbe,
+    secrets: [path, ...(options.https?.files ? [options.https.files.key] : [])],
+    log,
+    limits: config.limits,
+    onLoaded: (modelId, ms) => timings.record('load', modelId, ms),
+  })
+  const reload = openReload({ path, config: file, check: traitsOf, registry, plans, fleet, log })
+  const threads = openCpu()
+  // The threads run cli/cpu-worker.ts.
+  const cpu = { ...threads, ...openPreparing(threads), ...openResultLookup(threads) }
+  const throughput = openThroughput()
+  const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
+  const media = openMedia({ config, store, files, cpu, ffmpeg, log })
+  const download = openDownload({ media: config.media, log })
+  const conversion = openConversion({ cpu, ffmpeg })
+  const shares = openShares({ store: store.organizations, plans, log })
+  await Promise.all([shares.read(), organizations.watch()])
+  const snapshots = openDefinitionSnapshots(store.executions)
+  const content = openContent({ files, store: store.files, publicUrl: config.public_url })
+  const tokenLimiter = openTokenLimiter()
+  const spend = await openSpend({ store, plans, currency: config.currency, log })
+  const admission = openAdmission({
+    registry,
+    tokenLimiter,
+    spend,
+    bodies: openBodyMemory(config.limits.held_bodies, collectGarbage),
+    batchPriceFactor: config.batch_price_factor,
+    // Refers to jobs, which are opened below because they need admission.
+    room: {
+      records: () => jobs.recorder.requireRoom(),
+      queue: model => jobs.calls.requireRoom(model),
+      machine(model, task) {
+        const missing = fleet.missing(model, task)
+        if (missing !== null) throw new Failure('no_capacity', missing, { final: true })
+      },
+    },
+  })
+  const used = (modelId: string, usage: Usage) => throughput.used(modelId, usage)
+  const works = openNodeWorks({ snapshots, admission, cpu, content })
+  const flight = openSingleFlight(store.executions)
+  const jobs: Jobs = openJobs({
+    store,
+    fleet,
+    models: registry,
+    weightOf: id => shares.of(id),
+    used: (tokenId, { inputTokens, outputTokens }) => tokenLimiter.used(tokenId, inputTokens + outputTokens),
+    suspended: () => organizations.suspended,
+    steady,
+    // Refers to the owner that is opened below because it needs jobs.
+    deferred: job => expansion.add(job),
+    spend,
+    log,
+    run: openNodeRunner({
+      admission,
+      works,
+      flight,
+      snapshots,
+      media,
+      run: openLineRunner({
+        store,
+        registry,
+        media,
+        run: openTaskRunner(
+          {
+            text: openTextRunner({ registry, cpu, media, limits: config.limits }),
+            speech: openSpeechRunner({ files, registry, media, ffmpeg, conversion, limits: config.limits }),
+            transcription: openTranscriptionRunner({ registry, cpu, media, limits: config.limits }),
+            generation: openGenerationRunner({ files, registry, download, cpu, ffmpeg, limits: config.limits, log }),
+          },
+          used,
+          config.batch_price_factor,
+        ),
+      }),
+    }),
+  })
+  const rewriting = openPromptRewriting({
+    cpu,
+    media,
+    registry,
+    limits: config.limits,
+    instructions: config.prompt_rewriting?.instructions,
+    used,
+  })
+  const expansion = openPromptExpansion({ jobs, admission, rewriting, model: config.prompt_rewriting?.model, log })
+  await expansion.resume()
+  const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, log })
+  const batches = openBatches({
+    store,
+    jobs,
+    admission,
+    registry,
+    files,
+    cpu,
+    endpoints: openBatchEndpoints({ registry, files }),
+    requesterOf: openRequesterOf({ store, plans }),
+    config,
+    log,
+  })
+  await batches.resume()
+  const workflows = openWorkflows({ store, executions })
+  const render = openWebhookBodies({ cpu, executions, files, jobs }, () => config.public_url ?? server.url)
+  const webhooks = openWebhooks({ store, keys, config: config.webhooks, render, log })
+  const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
+  const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks })
+  const history = openHistory({ used: () => store.stats().used, throughput })
+  const inspection = openInspection({ dataDir, configPath: path, config, file, reload })
+  const runModelCommand = openModelCommand({ dataDir, configPath: path })
+  const models = openServerModels({ run: runModelCommand, log })
+  const flushUses = () => Promise.all([accounts.flushUses(), sessions.flush()])
+  const flushing = setInterval(() => void flushUses(), 10_000).unref()
+
+  server.serve({
+    config,
+    store,
+    accounts,
+    sessions,
+    organizations,
+    limiter: openLimiter(),
+    plans,
+    usage: openUsageReports({ store, currency: config.currency, spendOf: spend.ofOrganization }),
+    tokenLimiter,
+    registry,
+    reload,
+    models,
+    modelPull: openServerPull(runModelCommand),
+    fleet,
+    jobs,
+    responses: openResponses({ store, jobs, retentionMs: config.limits.response_retention }),
+    rewriting,
+    executions,
+    workflows,
+    batches,
+    webhooks,
+    cpu,
+    conversion,
+    files,
+    media,
+    metrics,
+    streams,
+    throughput,
+    history,
+    timings,
+    journal,
+    inspection,
+    admission,
+    spend,
+    steady,
+    log,
+  })
+  writeServerFile(dataDir, server)
+  log.info('Ready', { url: server.url, models: registry.all().length, requeued: store.recovery.requeued })
+
+  let closing: Promise<void> | undefined
+  async function close(): Promise<void> {
+    log.info('Stopping', { running: server.running, drain_ms: drainMs })
+    clearInterval(flushing)
+    throughput.close()
+    history.close()
+    inspection.close()
+    reload.close()
+    models.close()
+    // Every step runs even if an earlier one failed: data that is not written now is lost.
+    const steps = [
+      () => Promise.all([server.drain(drainMs), jobs.drain(drainMs), expansion.close()]),
+      () => Promise.all([executions.close(), organizations.close(), batches.close()]),
+      () => webhooks.close(),
+      () => fleet.close(0),
+      () => jobs.recorder.close(),
+      flushUses,
+      () => files.close(),
+      () => cpu.close(),
+      () => store.close(),
+    ]
+    for (const step of steps)
+      await step().catch((cause: unknown) => log.error('Closing a part of the server failed', {}, cause))
+    removeServerFile(dataDir)
+    ended.resolve({ exitCode: 0 })
+  }
+
+  return {
+    url: server.url,
+    urls: server.urls,
+    firstStart,
+    consoleLink: () => linkOf(dataDir, server.url, { accounts, config, sessions }),
+    models: registry.all().map(({ id, tasks, description }) => ({ id, tasks, description })),
+    stopped: ended.promise,
+    async reload() {
+      try {
+        if (https) {
+          server.reloadCertificate()
+          writeServerFile(dataDir, server)
+        }
+      } catch (cause) {
+        log.error('Reading the certificate again failed, so the previous one stays in use', {}, cause)
+      }
+      await reload.reload()
+    },
+    close: () => (closing ??= close()),
+  }
+}
+
+/**
+ * Creates the organization `default` and a root token unless they exist. The data directory keeps the token, mode 0600.
+ */
+async function createFirstOrganization(
+  dataDir: string,
+  store: Store,
+  accounts: ReturnType<typeof openAccounts>,
+): Promise<App['firstStart']> {
+  const tokenPath = join(dataDir, 'root-token')
+  const own = (await store.organizations.list()).find(({ name }) => name === 'default')
+  // A crash between the two writes of a first start must not leave an installation without a usable token.
+  if (own && existsSync(tokenPath)) return undefined
+  // No rate limit applies to the owner of the machine. Organizations created later get those of their plan.
+  const organization =
+    own ?? (await accounts.createOrganization({ name: 'default', requestsPerMinute: 0, jobsPerMinute: 0 }))
+  const { secret } = await accounts.issue({
+    organizationId: organization.id,
+    name: 'root',
+    scopes: [...scopes],
+    expiresAt: null,
+  })
+  writeFileSync(tokenPath, `${secret}\n`, { mode: 0o600 })
+  return { organizationId: organization.id, tokenPath, secret }
+}

@@ -1,0 +1,137 @@
+import { Failure } from '../../core/failure.ts'
+import { newId } from '../../core/ids.ts'
+import type { Log } from '../../core/log.ts'
+import type {
+  CatalogEntryView,
+  ConfigLines,
+  ModelAdministration,
+  ModelDownload,
+  ModelProposal,
+  NewModelSettings,
+} from '../../core/models/model-administration.ts'
+import { addableName } from '../models/addable-name.ts'
+import type { CommandEvent, ModelCommand } from './model-command.ts'
+
+/** Downloads that run at the same time; more would only share the same line. */
+const maxRunning = 4
+/** Downloads that are remembered. */
+const maxKept = 50
+/** How long the answer about the catalogue holds, milliseconds: the memory of the machine changes with its engines. */
+const catalogMs = 30_000
+
+interface Running {
+  record: ModelDownload
+  controller: AbortController
+}
+
+function argumentsOf({ id, tasks, context, concurrency, engine, memory }: NewModelSettings): string[] {
+  const given: [name: string, value: string | number | undefined][] = [
+    ['--id', id],
+    ['--task', tasks?.join(',')],
+    ['--context', context],
+    ['--concurrency', concurrency],
+    ['--engine', engine],
+    ['--memory', memory],
+  ]
+  return given.flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
+}
+
+/** Opens the administration of models: each reading and change is a command in a process of its own. */
+export function openServerModels({
+  run,
+  log,
+  now = Date.now,
+}: {
+  run: ModelCommand
+  log: Log
+  now?: () => number
+}): ModelAdministration & { close: () => void } {
+  /** Newest last. */
+  const all: Running[] = []
+  let catalog: { until: number; entries: Promise<readonly CatalogEntryView[]> } | undefined
+
+  async function download({ record, controller }: Running, settings: NewModelSettings): Promise<void> {
+    const { signal } = controller
+    const onEvent = ({ event, file, bytes = 0, total_bytes = bytes }: CommandEvent) => {
+      if (file === undefined || (event !== 'progress' && event !== 'file')) return
+      Object.assign(record, { file, bytes, totalBytes: total_bytes })
+    }
+    try {
+      const words = ['add', record.model, ...argumentsOf(settings), '--events']
+      const added = await run<{ model: { id: string } }>(words, { signal, onEvent })
+      Object.assign(record, { status: 'completed', modelId: added.model.id })
+    } catch (thrown) {
+      if (signal.aborted) record.status = 'cancelled'
+      else {
+        const { code, message, cause } = Failure.from(thrown)
+        if (code === 'worker_error' || code === 'internal_error')
+          log.error('Adding a model failed', {}, cause ?? thrown)
+        Object.assign(record, { status: 'failed', error: { code, message } })
+      }
+    } finally {
+      record.finishedAt = now()
+    }
+  }
+
+  return {
+    catalog() {
+      if (!catalog || catalog.until <= now()) {
+        const entries = run<{ models: CatalogEntryView[] }>(['catalog']).then(({ models }) => models)
+        // A failure is not remembered.
+        entries.catch(() => (catalog = undefined))
+        catalog = { until: now() + catalogMs, entries }
+      }
+      return catalog.entries
+    },
+    async propose(model, settings, signal) {
+      return run<ModelProposal>(['add', await addableName(model), ...argumentsOf(settings), '--dry-run'], { signal })
+    },
+    async add(name, settings) {
+      const model = await addableName(name)
+      const running = all.filter(({ record }) => record.status === 'running')
+      if (running.some(({ record }) => record.model === model))
+        throw new Failure('conflict', `'${model}' is being downloaded already.`, { param: 'model' })
+      if (running.length >= maxRunning)
+        throw new Failure('conflict', `${maxRunning} models are being downloaded. Wait for one of them, or cancel it.`)
+      const record: ModelDownload = {
+        id: newId('download'),
+        model,
+        status: 'running',
+        file: null,
+        bytes: 0,
+        totalBytes: 0,
+        modelId: null,
+        error: null,
+        createdAt: now(),
+        finishedAt: null,
+      }
+      const one = { record, controller: new AbortController() }
+      all.push(one)
+      // The oldest that has ended: one that runs must stay, so that it can be cancelled.
+      if (all.length > maxKept)
+        all.splice(
+          all.findIndex(({ record }) => record.status !== 'running'),
+          1,
+        )
+      void download(one, settings)
+      return { ...record }
+    },
+    downloads: () => all.map(({ record }) => ({ ...record })).toReversed(),
+    cancel(id) {
+      const found = all.find(({ record }) => record.id === id)
+      found?.controller.abort()
+      return found && { ...found.record }
+    },
+    remove: (id, { dryRun, deleteFiles }) =>
+      run<{ lines: ConfigLines; deleted: string[] }>([
+        'remove',
+        id,
+        ...(dryRun ? ['--dry-run'] : ['--yes']),
+        ...(deleteFiles ? ['--delete-files'] : []),
+      ]),
+    /** Stops all downloads; what has arrived is kept. */
+    close(): void {
+      for (const { controller } of all) controller.abort()
+    },
+  }
+}

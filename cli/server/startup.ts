@@ -1,0 +1,47 @@
+import { join } from 'node:path'
+import type { Worker } from 'node:worker_threads'
+import { openJournal } from '../../core/journal.ts'
+import type { Log } from '../../core/log.ts'
+import { readConfig } from '../../core/models/config.ts'
+import { openSqliteStore } from '../../core/store/sqlite/store.ts'
+import { traitsOf } from '../../gpu/presets/presets.ts'
+
+export interface AppOptions {
+  dataDir: string
+  configPath: string | undefined
+  listen: string | undefined
+  drainTimeoutMs: number | undefined
+  /** Use HTTPS, with this key pair or, without one, with a self-signed pair in the data directory. */
+  https?: { files: { cert: string; key: string } | undefined } | undefined
+  /** Thread for the store, if it was started while the program was loading. */
+  storeThread?: Worker
+  log: Log
+}
+
+/**
+ * The first part of a start: reads and checks the configuration, and opens the store in its thread, which works while
+ * the rest of the program loads. This file imports little, so that it does not wait for that rest. Throws Failure for
+ * an invalid configuration; `store` rejects with StoreRefusal.
+ */
+export function beginStartup({ dataDir, configPath, listen, storeThread, log: written }: AppOptions) {
+  const { log, journal } = openJournal(written)
+  const path = configPath ?? join(dataDir, 'infer.yaml')
+  const file = readConfig(path, configPath !== undefined, traitsOf)
+  const config = { ...file, listen: listen ?? file.listen }
+  const ended = Promise.withResolvers<{ exitCode: number }>()
+  const store = openSqliteStore({
+    dataDir,
+    thread: storeThread,
+    log,
+    minFreeBytes: config.limits.min_free_disk,
+    ballastBytes: config.limits.ballast,
+    onFatal(failure, exitCode) {
+      log.error('The server stops because the store failed', {}, failure)
+      ended.resolve({ exitCode })
+    },
+  })
+  // Prevents an unhandled rejection; the caller that awaits `store` gets the error.
+  store.catch(() => {})
+  return { path, file, config, log, journal, store, ended }
+}
+export type Startup = ReturnType<typeof beginStartup>

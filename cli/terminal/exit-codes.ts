@@ -1,0 +1,80 @@
+import { Failure, type FailureCode, type FailureMore } from '../../core/failure.ts'
+
+/** Exit codes in the style of sysexits.h, so that a script can tell its own mistakes from failures of infer. */
+export const exitCodes = {
+  fine: 0,
+  /** A request was refused, or a check failed. */
+  failed: 1,
+  /** The command line is wrong. */
+  usage: 64,
+  /** A file, a configuration or a database is invalid or damaged. */
+  data: 65,
+  internal: 70,
+  /** A disk, a file or a socket of this machine failed. */
+  io: 74,
+  /** A job or execution continues, but the command stopped waiting for it. */
+  unfinished: 75,
+} as const
+
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+/** A Failure of the command line itself, with its exit code. */
+export class CommandFailure extends Failure {
+  readonly exitCode: ExitCode
+
+  constructor(exitCode: ExitCode, code: FailureCode, message: string, more: FailureMore = {}) {
+    super(code, message, more)
+    this.exitCode = exitCode
+  }
+}
+
+/** Returns the failure for a wrong command line. */
+export const usage = (message: string): CommandFailure => new CommandFailure(exitCodes.usage, 'invalid_value', message)
+
+/** Returns the failure for a correct command that could not be carried out. */
+export const refused = (code: FailureCode, message: string, more: FailureMore = {}): CommandFailure =>
+  new CommandFailure(exitCodes.failed, code, message, more)
+
+/** Converts any thrown value to a Failure with a message for the operator. System errors keep their message. */
+export function failureOf(thrown: unknown): Failure {
+  if (thrown instanceof Failure) return thrown
+  const code = systemCode(thrown)
+  if (code === undefined) {
+    const messageText = thrown instanceof Error ? thrown.message : String(thrown)
+    return new Failure(
+      'internal_error',
+      `Something went wrong inside infer: ${messageText}. This is a bug; please report it.`,
+      { cause: thrown },
+    )
+  }
+  const text = (thrown as Error).message.replace(/^\w+: /, '')
+  const sentence = text.charAt(0).toUpperCase() + text.slice(1)
+  return new CommandFailure(exitCodeOfSystem(code), 'internal_error', `${sentence} (${code}).`, { cause: thrown })
+}
+
+/**
+ * Returns the exit code of a Failure: its own (`CommandFailure` and refusals of the store), else by the system error
+ * that caused it, else by its code: an invalid local file is a data error.
+ */
+export function exitCodeOf(failure: Failure): number {
+  const { exitCode } = failure as { exitCode?: unknown }
+  if (typeof exitCode === 'number') return exitCode
+  const code = systemCode(failure.cause)
+  if (code !== undefined) return exitCodeOfSystem(code)
+  if (failure.code === 'internal_error') return exitCodes.internal
+  if (failure.code === 'disk_full') return exitCodes.io
+  return failure.status === 400 ? exitCodes.data : exitCodes.failed
+}
+
+function exitCodeOfSystem(code: string): ExitCode {
+  return /^SQLITE_(CORRUPT|NOTADB)/.test(code) ? exitCodes.data : exitCodes.io
+}
+
+/** Returns the errno or SQLite code of an error or one of its causes. */
+function systemCode(thrown: unknown): string | undefined {
+  for (let error = thrown, depth = 0; error instanceof Error && depth < 5; error = error.cause, depth++) {
+    const { code, syscall } = error as NodeJS.ErrnoException
+    if (typeof code === 'string' && (code.startsWith('SQLITE_') || syscall !== undefined)) return code
+  }
+  return undefined
+}

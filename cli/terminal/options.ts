@@ -1,0 +1,104 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import { Duration } from '../../core/quantities.ts'
+import { type Scope, scopes } from '../../core/store/store.ts'
+
+/** Options that several commands share, and their parsers. Parsers throw what commander reports as wrong usage. */
+export const withDataDir = (command: Command): Command =>
+  command.option('--data-dir <path>', 'data directory; default: INFER_DATA_DIR, else ~/.local/share/infer')
+
+export const withJson = (command: Command): Command => command.option('--json', 'print one JSON document')
+
+/** Returns a command as the user types it, such as `infer model list`. */
+export const nameOf = (command: Command): string =>
+  command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name()
+
+/**
+ * Adds examples to the end of a command's help. The meaning stands beside the example, or below it on a narrow
+ * terminal.
+ */
+export function withExamples(command: Command, examples: readonly (readonly [line: string, does: string])[]): Command {
+  const longest = Math.max(...examples.map(([line]) => line.length))
+  const beside = examples.map(([line, does]) => `  ${line.padEnd(longest)}  ${does}`)
+  const below = examples.map(([line, does]) => `  ${line}\n      ${does}`)
+  return command.addHelpText('after', () => {
+    const width = command.configureOutput().getOutHelpWidth?.() ?? 80
+    return `\nExamples:\n${(beside.every(line => line.length <= width) ? beside : below).join('\n')}`
+  })
+}
+
+/** Reads `250ms`, `30s`, `5m`, `2h` or `90d` as milliseconds. */
+export function readDuration(text: string): number {
+  const read = Duration.safeParse(text)
+  if (!read.success) throw new InvalidArgumentError('Write a duration as 250ms, 30s, 5m, 2h or 90d.')
+  return read.data
+}
+
+/** Reads when a token expires, as epoch milliseconds: a duration from now, a date, or `never`. */
+export function readExpiry(text: string, now = Date.now()): number | 'never' {
+  // Not null, which commander treats as a missing value.
+  if (text === 'never') return text
+  const length = Duration.safeParse(text)
+  const at = length.success ? now + length.data : /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(at)) throw new InvalidArgumentError('Write it as 90d, 12h, 2027-01-31 or never.')
+  if (at <= now) throw new InvalidArgumentError('That time is in the past. Give a later one.')
+  return at
+}
+
+/** Reads a time in the past, as epoch milliseconds: a duration before now, or a date. */
+export function readPast(text: string, now = Date.now()): number {
+  const length = Duration.safeParse(text)
+  const at = length.success ? now - length.data : /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(at)) throw new InvalidArgumentError('Write it as 30d, 12h or 2026-01-31.')
+  if (at < 0 || at > now) throw new InvalidArgumentError('That time is not in the past. Give an earlier one.')
+  return at
+}
+
+/** Reads `user:read,user:write` as scopes. */
+export function readScopes(text: string): Scope[] {
+  const names = readList(text)
+  const unknown = names.find(scope => !(scopes as readonly string[]).includes(scope))
+  if (unknown !== undefined)
+    throw new InvalidArgumentError(`There is no scope '${unknown}'. The scopes are ${scopes.join(', ')}.`)
+  return names as Scope[]
+}
+
+/** Checks `host:port`, with brackets around an IPv6 host; the host is optional. */
+export function readListen(text: string): string {
+  const match = /^(?:\[[^\]]+\]|[^:]*):(\d{1,5})$/.exec(text)
+  if (!match || Number(match[1]) > 65_535)
+    throw new InvalidArgumentError('Write it as host:port, for example 127.0.0.1:8787.')
+  return text
+}
+
+/** Reads words separated by commas, without duplicates. */
+export function readList(text: string): string[] {
+  const words = text
+    .split(',')
+    .map(word => word.trim())
+    .filter(word => word !== '')
+  if (words.length === 0) throw new InvalidArgumentError('Name at least one, with commas between them.')
+  return [...new Set(words)]
+}
+
+/** Collects the values of a repeatable option, in order. */
+export const collect = (text: string, before: string[] = []): string[] => [...before, text]
+
+/** Reads a whole number in a range. */
+export const readCount =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const value = Number(text)
+    if (!/^\d+$/.test(text) || value < min || value > max)
+      throw new InvalidArgumentError(`Write a whole number from ${min} to ${max}.`)
+    return value
+  }
+
+/** Reads a number in a range. */
+export const readNumber =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const value = Number(text)
+    if (text.trim() === '' || !Number.isFinite(value) || value < min || value > max)
+      throw new InvalidArgumentError(`Write a number from ${min} to ${max}.`)
+    return value
+  }

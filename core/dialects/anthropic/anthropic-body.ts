@@ -1,0 +1,145 @@
+import { Failure } from '../../failure.ts'
+import { presentMembers } from '../../present-members.ts'
+import { effortOfBudget } from '../effort-of-budget.ts'
+import { type ChatPart, joined, needed, partsOf, partsOfBlock } from './anthropic-content.ts'
+import type { AnthropicBlock, AnthropicRequest } from './anthropic-schemas.ts'
+
+type Message = Record<string, unknown>
+/** What a conversation is made of, whether it is answered or its tokens are counted. */
+export type AnthropicConversation = Pick<
+  AnthropicRequest,
+  'model' | 'messages' | 'system' | 'tools' | 'tool_choice' | 'thinking' | 'output_config'
+> &
+  Partial<AnthropicRequest>
+
+/** Returns the body of a chat completion. Throws Failure whose `param` names a field of the request. */
+export function anthropicBody(request: AnthropicConversation): Record<string, unknown> {
+  const { tools, tool_choice: choice, output_config, stop_sequences } = request
+  const format = output_config?.format
+  const calling = tools?.length
+    ? {
+        tools: tools.map(toolOf),
+        tool_choice: choice && choiceOf(choice, tools),
+        parallel_tool_calls: choice?.disable_parallel_tool_use ? false : undefined,
+      }
+    : {}
+  return presentMembers({
+    model: request.model,
+    messages: messagesOf(request),
+    max_completion_tokens: request.max_tokens,
+    stop: stop_sequences?.length ? stop_sequences : undefined,
+    temperature: request.temperature,
+    top_p: request.top_p,
+    top_k: request.top_k,
+    user: request.metadata?.user_id,
+    reasoning_effort: effortOf(request),
+    response_format: format && {
+      type: 'json_schema',
+      json_schema: { name: 'answer', schema: format.schema, strict: true },
+    },
+    ...calling,
+  })
+}
+
+function messagesOf({ system, messages }: AnthropicConversation): Message[] {
+  const first = system?.length ? [{ role: 'system', content: joined(partsOf(system, 'system')) }] : []
+  return [
+    ...first,
+    ...messages.flatMap(({ role, content }, at) => {
+      const param = `messages[${at}].content`
+      if (role === 'assistant') return [answered(content, param)]
+      if (role === 'system') return [{ role, content: joined(partsOf(content, param)) }]
+      return requested(content, param)
+    }),
+  ]
+}
+
+/** Translates a message of the user: first the results of tools, one message for each, then the rest. */
+function requested(content: string | AnthropicBlock[], param: string): Message[] {
+  if (typeof content === 'string') return [{ role: 'user', content }]
+  const results: Message[] = []
+  const rest: ChatPart[] = []
+  content.forEach((block, at) => {
+    const place = `${param}[${at}]`
+    if (block.type !== 'tool_result') {
+      rest.push(...partsOfBlock(block, place))
+      return
+    }
+    const id = needed(block.tool_use_id, `${place}.tool_use_id`)
+    const parts = partsOf(block.content ?? '', `${place}.content`)
+    const texts = parts.filter(({ type }) => type === 'text').map(({ text }) => text)
+    const others = parts.filter(({ type }) => type !== 'text')
+    // Chat templates read only text as the result of a tool, so its images follow in a message of the user.
+    if (others.length > 0) rest.push({ type: 'text', text: `Files that the tool call ${id} returned:` }, ...others)
+    const text = texts.join('\n') || (others.length > 0 ? 'The result follows as files.' : '')
+    results.push({ role: 'tool', tool_call_id: id, content: block.is_error ? `Error: ${text}` : text })
+  })
+  return rest.length > 0 ? [...results, { role: 'user', content: joined(rest) }] : results
+}
+
+function answered(content: string | AnthropicBlock[], param: string): Message {
+  if (typeof content === 'string') return { role: 'assistant', content }
+  const parts: ChatPart[] = []
+  const thoughts: string[] = []
+  const calls: object[] = []
+  content.forEach((block, at) => {
+    const place = `${param}[${at}]`
+    if (block.type === 'thinking') thoughts.push(needed(block.thinking, `${place}.thinking`))
+    else if (block.type === 'tool_use')
+      calls.push({
+        id: needed(block.id, `${place}.id`),
+        type: 'function',
+        function: { name: needed(block.name, `${place}.name`), arguments: JSON.stringify(block.input ?? {}) },
+      })
+    // Redacted reasoning is encrypted by the server that wrote it: nobody else can read it.
+    else if (block.type !== 'redacted_thinking') parts.push(...partsOfBlock(block, place))
+  })
+  const text = joined(parts, '')
+  return {
+    role: 'assistant',
+    content: text.length > 0 ? text : calls.length > 0 ? null : '',
+    ...(thoughts.length > 0 ? { reasoning_content: thoughts.join('\n') } : {}),
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+  }
+}
+
+function toolOf(tool: NonNullable<AnthropicRequest['tools']>[number], at: number) {
+  if (tool.type && tool.type !== 'custom')
+    throw new Failure(
+      'unsupported_parameter',
+      `'tools[${at}]' is the tool '${tool.type}' of Anthropic, which is not available here. Define a tool with 'name' and 'input_schema' and run it yourself.`,
+      { param: `tools[${at}].type` },
+    )
+  if (!/^[A-Za-z0-9_.-]{1,64}$/.test(tool.name))
+    throw new Failure('invalid_value', `'tools[${at}].name' must be 1 to 64 letters, digits, "_", "." and "-".`, {
+      param: `tools[${at}].name`,
+    })
+  const parameters = needed(tool.input_schema, `tools[${at}].input_schema`)
+  return {
+    type: 'function',
+    function: {
+      name: tool.name,
+      ...(tool.description ? { description: tool.description } : {}),
+      parameters,
+      ...(tool.strict ? { strict: true } : {}),
+    },
+  }
+}
+
+function choiceOf({ type, name }: NonNullable<AnthropicRequest['tool_choice']>, tools: { name: string }[]): unknown {
+  if (type !== 'tool') return type === 'any' ? 'required' : type
+  const wanted = needed(name, 'tool_choice.name')
+  if (!tools.some(tool => tool.name === wanted))
+    throw new Failure('invalid_value', `'tool_choice' names '${wanted}', which is not among 'tools'.`, {
+      param: 'tool_choice.name',
+    })
+  return { type: 'function', function: { name: wanted } }
+}
+
+/** Returns how much to reason; undefined leaves it to the model. */
+function effortOf({ thinking, output_config }: AnthropicConversation): string | undefined {
+  if (thinking?.type === 'disabled') return 'none'
+  const effort = output_config?.effort
+  if (effort) return ['xhigh', 'max'].includes(effort) ? 'high' : effort
+  return thinking?.type === 'enabled' ? effortOfBudget(thinking.budget_tokens) : undefined
+}

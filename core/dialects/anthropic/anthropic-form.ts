@@ -1,0 +1,54 @@
+import type { ChatResponse } from '../../schemas/chat.ts'
+import type { ChatForm } from '../chat-form.ts'
+import { anthropicBody } from './anthropic-body.ts'
+import { AnthropicRequest } from './anthropic-schemas.ts'
+import { anthropicStream } from './anthropic-stream.ts'
+import { messageId, signature, stopReasonOf, usageOf } from './anthropic-terms.ts'
+
+function answer(_: AnthropicRequest, completion: ChatResponse): object {
+  const { message, finish_reason } = completion.choices[0]!
+  const content: object[] = []
+  if (message.reasoning_content) content.push({ type: 'thinking', thinking: message.reasoning_content, signature })
+  const text = message.content || message.refusal
+  if (text) content.push({ type: 'text', text, citations: null })
+  for (const call of message.tool_calls ?? [])
+    content.push({
+      type: 'tool_use',
+      id: call.id,
+      name: call.function.name,
+      input: argumentsOf(call.function.arguments),
+    })
+  return {
+    id: messageId(completion.id),
+    type: 'message',
+    role: 'assistant',
+    model: completion.model,
+    content,
+    stop_reason: message.refusal ? 'refusal' : stopReasonOf(finish_reason),
+    stop_sequence: null,
+    usage: usageOf(completion.usage),
+  }
+}
+
+/**
+ * Parses the arguments of a tool call. Arguments that are not a JSON object, or were cut off by the token limit, become
+ * the member `arguments`: the caller's tool refuses them, and the model can correct itself.
+ */
+function argumentsOf(text: string): object {
+  try {
+    const value: unknown = JSON.parse(text || '{}')
+    if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value
+  } catch {}
+  return { arguments: text }
+}
+
+/** Anthropic's form of a conversation. */
+export const anthropicForm: ChatForm<AnthropicRequest> = {
+  schema: AnthropicRequest,
+  isStream: ({ stream }) => stream === true,
+  chatBody: anthropicBody,
+  // The answer depends on the completion only.
+  remembered: ({ model, max_tokens }) => ({ model, max_tokens, messages: [] }),
+  answer,
+  stream: () => anthropicStream(),
+}

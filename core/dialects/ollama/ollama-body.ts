@@ -1,0 +1,82 @@
+import { Failure } from '../../failure.ts'
+import type { OllamaChatRequest, OllamaGenerateRequest } from './ollama-schemas.ts'
+
+type Request = OllamaChatRequest | OllamaGenerateRequest
+type Options = NonNullable<Request['options']>
+
+/** First characters of the formats in base64. */
+const formats = [
+  ['iVBOR', 'png'],
+  ['/9j/', 'jpeg'],
+  ['R0lG', 'gif'],
+  ['UklG', 'webp'],
+  ['Qk', 'bmp'],
+] as const
+
+/** Returns an image in base64 as a part of a message. Throws Failure `invalid_image`. */
+function imagePart(image: string, param: string): object {
+  const format = formats.find(([start]) => image.startsWith(start))?.[1]
+  if (image.startsWith('data:image/')) return { type: 'image_url', image_url: { url: image } }
+  if (format) return { type: 'image_url', image_url: { url: `data:image/${format};base64,${image}` } }
+  throw new Failure('invalid_image', `'${param}' is no image. Send a PNG, JPEG, GIF, WebP or BMP file in base64.`, {
+    param,
+  })
+}
+
+/** Returns the content of a message: text, with its images if it has any. `path` names them in failures. */
+export function contentOf(
+  text: string | null | undefined,
+  images: readonly string[] | null | undefined,
+  path: string,
+): string | object[] {
+  if (!images || images.length === 0) return text ?? ''
+  return [
+    ...(text ? [{ type: 'text', text }] : []),
+    ...images.map((image, at) => imagePart(image, `${path}images[${at}]`)),
+  ]
+}
+
+const sampled = (options: Options): Record<string, unknown> => ({
+  temperature: options.temperature,
+  top_p: options.top_p,
+  top_k: options.top_k,
+  min_p: options.min_p,
+  seed: options.seed,
+  stop: options.stop,
+  presence_penalty: options.presence_penalty,
+  frequency_penalty: options.frequency_penalty,
+  repetition_penalty: options.repeat_penalty,
+  max_completion_tokens: (options.num_predict ?? 0) > 0 ? options.num_predict : undefined,
+})
+
+const responseFormat = (format: Request['format']): object | undefined => {
+  if (format == null || format === '') return undefined
+  if (format === 'json') return { type: 'json_object' }
+  return { type: 'json_schema', json_schema: { name: 'answer', schema: format } }
+}
+
+/** How much a model thinks if the request only says that it shall. */
+const usualEffort = 'medium'
+
+const effortOf = (think: Request['think']): string | undefined => {
+  if (think == null) return undefined
+  if (think === 'max') return 'high'
+  return typeof think === 'string' ? think : think ? usualEffort : 'none'
+}
+
+/** Returns the id of a model: to Ollama's clients `name` and `name:latest` are the same. */
+export const modelOf = (name: string): string => name.replace(/:latest$/, '')
+
+/** Returns the members of a chat completion's body that both of Ollama's requests have. */
+export function sharedBody(request: Request): Record<string, unknown> {
+  const { model, format, think, options, logprobs, top_logprobs } = request
+  const body = {
+    model: modelOf(model),
+    response_format: responseFormat(format),
+    reasoning_effort: effortOf(think),
+    logprobs: logprobs === true ? true : undefined,
+    top_logprobs: logprobs === true ? top_logprobs : undefined,
+    ...(options ? sampled(options) : {}),
+  }
+  return Object.fromEntries(Object.entries(body).filter(([, value]) => value != null))
+}

@@ -1,0 +1,79 @@
+import { Failure } from '../../failure.ts'
+import type { ChatForm } from '../chat-form.ts'
+import { ollamaAnswer, ollamaStream, type ShowPart } from './ollama-answer.ts'
+import { contentOf, sharedBody } from './ollama-body.ts'
+import { onlyLoads } from './ollama-load.ts'
+import { OllamaChatRequest } from './ollama-schemas.ts'
+
+type Messages = NonNullable<OllamaChatRequest['messages']>
+
+const message: ShowPart = ({ content, thinking, toolCalls }) => ({
+  message: {
+    role: 'assistant',
+    content,
+    ...(thinking === undefined ? {} : { thinking }),
+    ...(toolCalls === undefined ? {} : { tool_calls: toolCalls }),
+  },
+})
+
+/** Calls of the last assistant message whose results have not come yet. */
+type Waiting = { id: string; name: string }[]
+
+/**
+ * Takes the call that a `tool` message answers: by its id, else by the name of the tool, else the first. Throws Failure
+ * `invalid_value` if no call waits for a result.
+ */
+function takeCall(waiting: Waiting, { tool_call_id, tool_name }: Messages[number], param: string): string {
+  const byId = waiting.findIndex(({ id }) => id === tool_call_id)
+  const byName = waiting.findIndex(({ name }) => name === tool_name)
+  const [call] = waiting.splice(byId >= 0 ? byId : Math.max(0, byName), 1)
+  if (call) return call.id
+  throw new Failure(
+    'invalid_value',
+    `'${param}' is the result of a tool call, and no assistant message before it has one in 'tool_calls' without a result.`,
+    { param },
+  )
+}
+
+/** Returns the messages of a chat completion. Tool calls without an id get one, which their results name. */
+function chatMessages(messages: Messages): object[] {
+  let waiting: Waiting = []
+  return messages.map((one, at) => {
+    const path = `messages[${at}]`
+    const content = contentOf(one.content, one.images, `${path}.`)
+    if (one.role === 'tool') return { role: 'tool', content, tool_call_id: takeCall(waiting, one, path) }
+    if (one.role !== 'assistant') return { role: one.role, content }
+    const calls = (one.tool_calls ?? []).map((call, n) => ({
+      id: call.id ?? `call_${at}_${n}`,
+      type: 'function',
+      function: { name: call.function.name, arguments: JSON.stringify(call.function.arguments) },
+    }))
+    waiting = calls.map(({ id, function: { name } }) => ({ id, name }))
+    return {
+      role: 'assistant',
+      content,
+      ...(one.thinking ? { reasoning_content: one.thinking } : {}),
+      ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    }
+  })
+}
+
+const factsOf = ({ model, think }: OllamaChatRequest) => ({ model, thinks: think !== false, show: message })
+
+/** Ollama's `/api/chat`. `now`: epoch milliseconds, from which durations are counted. */
+export const ollamaChatForm = (now: () => number = Date.now): ChatForm<OllamaChatRequest> => ({
+  schema: OllamaChatRequest,
+  isStream: ({ stream }) => stream !== false,
+  chatBody(request) {
+    const { messages, tools } = request
+    if (!messages?.length) throw onlyLoads(request, 'messages')
+    return {
+      ...sharedBody(request),
+      messages: chatMessages(messages),
+      ...(tools?.length ? { tools: tools.map(tool => ({ type: 'function', function: tool.function })) } : {}),
+    }
+  },
+  remembered: ({ model, think }) => ({ model, think }),
+  answer: (request, completion, facts) => ollamaAnswer(factsOf(request), completion, facts, now),
+  stream: (request, facts) => ollamaStream(factsOf(request), facts, now),
+})

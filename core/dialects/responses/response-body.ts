@@ -1,0 +1,107 @@
+import { Failure } from '../../failure.ts'
+import { presentMembers } from '../../present-members.ts'
+import { type Continued, keptItems, referencedItems } from './continuation.ts'
+import { messagesOf } from './response-messages.ts'
+import type { ResponseItem, ResponseRequest, ResponseTool } from './response-schemas.ts'
+
+/** Returns the items of a request's input. */
+export const inputItems = ({ input }: Pick<ResponseRequest, 'input'>): ResponseItem[] =>
+  typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input
+
+/** Turns the request of a response into the body of a chat completion. Throws Failure for what does not exist here. */
+export function responseBody(request: ResponseRequest, continued: Continued): Record<string, unknown> {
+  refuse(request)
+  const referenced = referencedItems(continued)
+  const { model, instructions, max_output_tokens, temperature, top_p, top_logprobs, parallel_tool_calls } = request
+  const items = inputItems(request)
+  if (items.length === 0)
+    throw new Failure('invalid_value', "'input' is empty. Send a text or at least one item.", { param: 'input' })
+  const { user, include, reasoning } = request
+  const logprobs = Boolean(top_logprobs) || include?.includes('message.output_text.logprobs')
+  return presentMembers({
+    model,
+    messages: [
+      ...(instructions ? [{ role: 'system', content: instructions }] : []),
+      ...messagesOf(earlierOf(request, continued), 'previous_response_id', referenced),
+      ...messagesOf(items, 'input', referenced),
+    ],
+    max_completion_tokens: max_output_tokens,
+    temperature,
+    top_p,
+    logprobs: logprobs || undefined,
+    top_logprobs: logprobs ? (top_logprobs ?? undefined) : undefined,
+    parallel_tool_calls,
+    reasoning_effort: reasoning?.effort,
+    response_format: formatOf(request),
+    truncation: request.truncation === 'auto' ? 'auto' : undefined,
+    user,
+    ...toolsOf(request),
+  })
+}
+
+function earlierOf({ previous_response_id: id }: ResponseRequest, { earlier }: Continued): readonly ResponseItem[] {
+  if (!id) return []
+  const kept = Object.hasOwn(earlier, id) ? earlier[id] : undefined
+  if (kept) return kept.flatMap(keptItems)
+  throw new Failure(
+    'not_found',
+    `There is no response '${id.slice(0, 64)}' to continue. It was created with "store": false, deleted, or has expired: send the whole conversation as 'input'.`,
+    { param: 'previous_response_id' },
+  )
+}
+
+function refuse({ conversation, prompt, background, store }: ResponseRequest): void {
+  const unsupported = (param: string, instead: string) =>
+    new Failure('unsupported_parameter', `'${param}' does not exist here. ${instead}`, { param })
+  if (conversation != null) throw unsupported('conversation', "Continue a response with 'previous_response_id'.")
+  if (prompt != null) throw unsupported('prompt', "Send 'instructions' and 'input'.")
+  if (background && store === false)
+    throw new Failure('invalid_value', "'background' needs 'store': a response in the background is read later.", {
+      param: 'store',
+    })
+}
+
+function formatOf({ text }: ResponseRequest): object | undefined {
+  const format = text?.format
+  if (!format || format.type === 'text') return undefined
+  if (format.type === 'json_object') return { type: 'json_object' }
+  const { name, description, schema, strict } = format
+  return { type: 'json_schema', json_schema: presentMembers({ name: name ?? 'answer', description, schema, strict }) }
+}
+
+function toolsOf({ tools, tool_choice }: ResponseRequest): { tools?: object[]; tool_choice?: unknown } {
+  if (!tools?.length) return {}
+  tools.forEach(refuseTool)
+  if (typeof tool_choice === 'string' || !tool_choice)
+    return { tools: tools.map(asChatTool), ...(tool_choice ? { tool_choice } : {}) }
+  if (tool_choice.type === 'function')
+    return {
+      tools: tools.map(asChatTool),
+      tool_choice: { type: 'function', function: { name: tool_choice.name ?? '' } },
+    }
+  if (tool_choice.type !== 'allowed_tools')
+    throw new Failure(
+      'unsupported_parameter',
+      `'tool_choice.type' is '${tool_choice.type}', which does not exist here. Use 'function' or 'allowed_tools'.`,
+      { param: 'tool_choice.type' },
+    )
+  const allowed = new Set(tool_choice.tools?.map(({ name }) => name))
+  return {
+    tools: tools.filter(({ name }) => allowed.has(name)).map(asChatTool),
+    tool_choice: tool_choice.mode === 'required' ? 'required' : 'auto',
+  }
+}
+
+function refuseTool({ type }: ResponseTool, at: number): void {
+  if (type === 'function') return
+  throw new Failure(
+    'unsupported_parameter',
+    `'tools[${at}]' is the tool '${type}', which runs at OpenAI only. Here models call functions of your program: send tools of the type 'function'.`,
+    { param: `tools[${at}].type` },
+  )
+}
+
+const asChatTool = ({ name, description, parameters, strict }: ResponseTool): object => ({
+  type: 'function',
+  function: presentMembers({ name, description, parameters, strict }),
+})

@@ -1,0 +1,29 @@
+/** What the folders below `gpu` need to know of an engine that a model names. */
+export interface EngineFacts {
+  /** What its source is, where that is not a name or folder of any kind: one GGUF file, or a whole repository. */
+  reads?: 'gguf' | 'repository'
+  /** It is part of infer, so its source is always a path. */
+  isBuiltIn?: true
+  /** It divides a model among cards. */
+  spansCards?: true
+  /** It reads images by a further file that its option `--mmproj` names. */
+  takesProjector?: true
+  /** Its options name the encoders and the VAE that a diffusion model needs beside it. */
+  takesCompanions?: true
+  /** It is a server that infer does not start. */
+  isElsewhere?: true
+}
+
+const facts: Readonly<Record<string, EngineFacts>> = {
+  gguf: { reads: 'gguf', isBuiltIn: true },
+  'llama-server': { reads: 'gguf', takesProjector: true },
+  vllm: { reads: 'repository', spansCards: true },
+  'sd-server': { takesCompanions: true },
+  remote: { isElsewhere: true },
+}
+/** The engines with such facts. A test compares them with the presets. */
+export const enginesWithFacts = Object.keys(facts)
+
+/** Returns the facts about an engine; none for an engine without one or for no engine. */
+export const engineFacts = (engine: string | null | undefined): EngineFacts =>
+  engine != null && Object.hasOwn(facts, engine) ? facts[engine]! : {}

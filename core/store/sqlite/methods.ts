@@ -1,0 +1,151 @@
+import { groupMethods, type MethodName, synchronousMethods } from '../method-table.ts'
+import type { JobClaim, JobRecord, NewJob, Store } from '../store.ts'
+import { usageSums } from '../usage-text.ts'
+import { type CommandName, type Commands, growingCommands } from './commands.ts'
+import { copyInThread } from './copy.ts'
+import { keptWork } from './keys.ts'
+import type { Reader, Reads } from './reader.ts'
+import type { ResultSweep } from './result-files.ts'
+import type { Results } from './results.ts'
+import { diskFull, received } from './sent-failure.ts'
+import type { Space } from './space.ts'
+import type { UsageThread } from './usage-thread.ts'
+import type { WriterThread } from './writer-thread.ts'
+
+/** The methods that are a command or a read, and nothing more. */
+type Plain = MethodName & (keyof Commands | keyof Reads)
+
+/** Combines writer, reader and disk watch into the store. */
+export function openMethods(parts: {
+  writer: WriterThread
+  reader: Reader
+  usage: UsageThread
+  results: Results
+  /** Absent where no server watches the disk and erases unused result files. */
+  space?: Space
+  sweep?: ResultSweep
+  database: string
+  close: () => Promise<void>
+}): Store {
+  const { writer, reader, usage, results, space, sweep } = parts
+  const { reads } = reader
+  let lateResults = 0
+
+  const send: WriterThread['send'] = (name, given) => {
+    const room = space?.room() ?? 'enough'
+    return (room !== 'enough' && growingCommands.has(name)) ||
+      (room === 'full' && name === ('jobs.claim' satisfies CommandName))
+      ? Promise.reject(received(diskFull))
+      : writer.send(name, given)
+  }
+
+  function methodOf(name: Plain): (...given: never[]) => unknown {
+    if (!(name in reads)) return (...given) => send(name as Plain & CommandName, given as never)
+    const read: (...given: never[]) => unknown = reads[name as Plain & keyof Reads]
+    return (synchronousMethods as readonly string[]).includes(name) ? read : async (...given) => read(...given)
+  }
+
+  const submitted = (job: NewJob, holder: string | null): { job: JobRecord; replayed: boolean } =>
+    holder === null
+      ? { job: asSubmitted(job), replayed: false }
+      : { job: keptWork('job', holder, reads['jobs.find'](job.organizationId, holder)), replayed: true }
+
+  const names = [...Object.keys(reads), ...writer.names].filter((name): name is Plain => name.includes('.'))
+  // These begin or end in the calling thread, which has what is too much to be copied between threads.
+  const methods = groupMethods(names, methodOf, {
+    async 'jobs.submit'(job) {
+      return submitted(job, await send('addJob', [job]))
+    },
+    async 'jobs.submitAll'(jobs) {
+      const holders = await send('addJobs', [jobs])
+      return jobs.map((job, at) => submitted(job, holders[at]!))
+    },
+    async 'jobs.settle'(job, ended, slotOf) {
+      const claim = claimOf(job)
+      // A full disk refuses this claim as it refuses `jobs.claim`.
+      const next = space?.room() === 'full' ? undefined : slotOf
+      const settled = await results.settling(claim, ended, outcome => send('settleJob', [claim, outcome, next]))
+      if (!settled) lateResults += 1
+      return settled
+    },
+    'jobs.release': (job, notBefore) => send('jobs.release', [claimOf(job), notBefore]),
+    // As one text: cloning eighteen members per record cost the main thread twice as much as serializing them.
+    'jobs.record': finished => send('recordCalls', [JSON.stringify(finished)]),
+    async 'jobs.remove'(...given) {
+      const removed = await send('jobs.remove', given)
+      sweep?.schedule()
+      return removed
+    },
+    // The counts of an execution's nodes are in its row only after the commit.
+    async 'executions.create'(execution) {
+      const holder = await send('addExecution', [execution])
+      const id = holder ?? execution.id
+      return {
+        execution: keptWork('execution', id, reads['executions.find'](execution.organizationId, id)),
+        replayed: holder !== null,
+      }
+    },
+    async 'executions.cancel'(...given) {
+      const [organizationId, id] = given
+      return (await send('cancelExecution', given)) ? reads['executions.find'](organizationId, id) : undefined
+    },
+    async 'executions.expire'(...given) {
+      const ended = await send('expireExecutions', given)
+      return ended
+        .map(({ organizationId, id }) => reads['executions.find'](organizationId, id))
+        .filter(execution => execution !== undefined)
+    },
+    async 'executions.remove'(...given) {
+      const removed = await send('executions.remove', given)
+      sweep?.schedule()
+      return removed
+    },
+    async 'batches.feed'(feed) {
+      return (await send('feedBatch', [feed])) ? feed.jobs.map(asSubmitted) : undefined
+    },
+    'usage.read': query => usage.read(query),
+  })
+
+  return {
+    ...methods,
+    onCommitted: listener => writer.onCommitted(listener),
+    recovery: writer.recovery,
+    stats: () => ({
+      ...writer.stats(),
+      writable: space?.writable() ?? true,
+      lateResults,
+      ledgerRows: reader.ledgerRows(),
+      used: new Map([...writer.used()].map(([model, sums]) => [model, usageSums(sums)])),
+    }),
+    backup: (to, onProgress) => copyInThread(parts.database, to, onProgress),
+    close: parts.close,
+  }
+}
+
+/** Without the rest of the record that a caller may give as a claim. */
+const claimOf = ({ organizationId, id, boot, claims }: JobClaim): JobClaim => ({ organizationId, id, boot, claims })
+
+/** A job as the database holds it right after its submission; saves reading it back. */
+const asSubmitted = ({ idempotency: _key, limits: _limits, held: _held, ...job }: NewJob): JobRecord => ({
+  ...job,
+  webhook: job.webhook ?? null,
+  class: job.class ?? 'async',
+  region: job.region ?? null,
+  kind: 'async',
+  status: 'pending',
+  attempt: 0,
+  claims: 0,
+  notBefore: Math.max(job.notBefore, job.createdAt),
+  boot: null,
+  engineId: null,
+  result: null,
+  error: null,
+  usage: null,
+  cost: null,
+  updatedAt: job.createdAt,
+  startedAt: null,
+  finishedAt: null,
+  expiresAt: null,
+  parent: null,
+  batch: job.batch ?? null,
+})

@@ -1,0 +1,68 @@
+import type { CatalogBuild, CatalogModel } from '../../core/models/model-catalog/catalog-model.ts'
+import type { Shape } from '../engines/gguf/sizing-need.ts'
+
+/** Bits per weight of a whole file. Source: tools/quantize/README.md of llama.cpp, Llama 3.1 8B; MXFP4: gpt-oss. */
+const bitsPerWeight: Readonly<Record<string, number>> = {
+  Q3_K_M: 3.91,
+  Q4_0: 4.66,
+  Q4_1: 5.11,
+  Q4_K_M: 4.8944,
+  Q5_0: 5.5,
+  Q5_K_M: 5.7036,
+  Q6_K: 6.5633,
+  Q8_0: 8.5008,
+  MXFP4: 4.6,
+  F16: 16,
+  BF16: 16,
+}
+
+/** Bits of one number of the output matrix, which K-quants keep at Q6_K. */
+const outputBits = (quantization: string): number =>
+  /_K/.test(quantization) ? 6.5625 : quantization === 'MXFP4' ? 8.5 : bitsOf(quantization)
+
+const bitsOf = (quantization: string | null): number => bitsPerWeight[quantization ?? 'BF16'] ?? 16
+
+/**
+ * Bytes of the weights: the file size when it is known, else computed from the parameters; null when neither is known.
+ */
+export function weightBytes({ parameters }: CatalogModel, build: CatalogBuild): number | null {
+  const { bytes, quantization, further_parameters: further = 0 } = build
+  if (bytes !== null) return bytes
+  return parameters === null ? null : Math.round(((parameters + further) * bitsOf(quantization)) / 8)
+}
+
+/** Predicts the fields of a build's GGUF header that decide its memory; null when the catalog does not know them. */
+export function catalogShape(model: CatalogModel, build: CatalogBuild): Shape | null {
+  const figures = model.architecture
+  const tensorBytes = weightBytes(model, build)
+  if (figures === null || tensorBytes === null) return null
+  const quantization = build.quantization ?? 'BF16'
+  const matrix = figures.vocabulary * figures.embedding
+  const outputBytes = Math.round((matrix * outputBits(quantization)) / 8)
+  const inputBytes = figures.tied_embeddings ? 0 : Math.round((matrix * bitsOf(quantization)) / 8)
+  const layerBytes = Math.max(0, Math.floor((tensorBytes - outputBytes - inputBytes) / figures.layers))
+  const perLayer = <T>(value: (layer: number) => T) =>
+    Array.from({ length: figures.layers }, (_, layer) => value(layer))
+  const every = figures.full_attention_every
+  return {
+    architecture: figures.name,
+    contextLength: figures.context,
+    embeddingLength: figures.embedding,
+    feedForwardLength: figures.feed_forward,
+    blockCount: figures.layers,
+    headCount: figures.heads,
+    headCountKv: perLayer(() => figures.kv_heads),
+    keyLength: figures.head_size,
+    valueLength: figures.head_size,
+    slidingWindow: figures.sliding_window,
+    slidingBlocks: every === null ? null : perLayer(layer => (layer + 1) % every !== 0),
+    vocabularySize: figures.vocabulary,
+    expertUsedCount: figures.experts?.used ?? null,
+    expertFeedForwardLength: figures.experts?.feed_forward ?? null,
+    causal: figures.causal,
+    classifier: figures.classifier,
+    tensorBytes,
+    blockBytes: perLayer(() => layerBytes),
+    outputBytes,
+  }
+}

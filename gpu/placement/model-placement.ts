@@ -1,0 +1,81 @@
+import type { Model } from '../../core/models/model.ts'
+import { estimate, leastBytes, type PlacementTarget } from '../estimate/estimate.ts'
+import type { Preset } from '../presets/preset.ts'
+import { presetOf } from '../presets/presets.ts'
+import { wantedLevel } from '../presets/sandbox-requirements.ts'
+import type { ModelState } from '../residency/model-state.ts'
+import { type DeviceCapacity, type PlacementRequest, unfitReason } from '../residency/place.ts'
+import { type SandboxSupport, sandboxRefusal } from '../sandbox/level.ts'
+import type { openCardBackends } from './card-backend.ts'
+import type { Memory } from './memory.ts'
+
+type Placement = ModelState['placement']
+
+/** Determines which devices and how much memory models need on this machine. */
+export function openModelPlacement({
+  memory,
+  backends,
+  sandbox,
+}: {
+  memory: Pick<Memory, 'devices' | 'capacities'>
+  backends: Pick<ReturnType<typeof openCardBackends>, 'find'>
+  sandbox: SandboxSupport
+}) {
+  const unsized = (model: Model, runsOn: Preset['runsOn']): Placement => ({
+    modelId: model.id,
+    bytes: 0,
+    ...devicesFor(model, runsOn, memory.devices()),
+    impossible: sandboxRefusal(model.id, wantedLevel(model, presetOf(model)), sandbox),
+  })
+
+  return {
+    /** Returns the placement of a model. Its memory is estimated unless `bookedBytes` are given. */
+    async placementOf(model: Model, slots: number, bookedBytes: number | undefined): Promise<Placement> {
+      const preset = presetOf(model)
+      const placement = unsized(model, preset.needsBackend && !(await backends.find(model)) ? 'cpu' : preset.runsOn)
+      if (bookedBytes !== undefined) return { ...placement, bytes: bookedBytes }
+      const target = placementTargetFor(placement, slots, memory.capacities())
+      const sized = { ...model, memory: model.memory ?? preset.memory }
+      const bytes = target ? await estimate(sized, target) : 0
+      return { ...placement, bytes: bytes ?? bytesOfUnknown(placement, memory.capacities()) }
+    },
+    /** Whether a model surely cannot run here. Reads no file and tries no backend, because that may take minutes. */
+    async isUnfit(model: Model): Promise<boolean> {
+      const preset = presetOf(model)
+      if (preset.needsBackend && memory.devices().some(({ kind }) => kind === 'nvidia')) return false
+      const placement = unsized(model, preset.needsBackend ? 'cpu' : preset.runsOn)
+      const bytes = await leastBytes({ ...model, memory: model.memory ?? preset.memory })
+      return unfitReason({ ...placement, bytes }, memory.capacities()) !== null
+    },
+  }
+}
+
+type Where = Pick<PlacementRequest, 'kind' | 'devices'>
+
+/** The kind of device that a model is placed on, and how many of them. */
+function devicesFor(model: Model, runsOn: string, devices: readonly { kind: DeviceCapacity['kind'] }[]): Where {
+  if (runsOn === 'elsewhere') return { kind: 'none', devices: 0 }
+  if (runsOn === 'cpu' || model.devices === 'cpu') return { kind: 'cpu', devices: 1 }
+  const cards = devices.some(device => device.kind === 'nvidia')
+  return runsOn === 'gpu' || cards ? { kind: 'nvidia', devices: model.devices } : { kind: 'cpu', devices: 1 }
+}
+
+const capacitiesOf = (kind: Where['kind'], capacities: readonly DeviceCapacity[]): number[] =>
+  capacities.flatMap(device => (device.kind === kind ? [device.capacity] : []))
+
+/**
+ * The devices that a model may get, with the capacity of the largest; undefined when infer does not start its engine.
+ */
+const placementTargetFor = (
+  { kind, devices }: Where,
+  slots: number,
+  capacities: readonly DeviceCapacity[],
+): PlacementTarget | undefined =>
+  kind === 'none' ? undefined : { kind, devices, capacity: Math.max(0, ...capacitiesOf(kind, capacities)), slots }
+
+/** Bytes to book for a model of unknown size: all of its cards, or a quarter of the processor's memory. */
+function bytesOfUnknown({ kind, devices }: Where, capacities: readonly DeviceCapacity[]): number {
+  const bytes = capacitiesOf(kind, capacities)
+  if (bytes.length === 0) return 0
+  return kind === 'cpu' ? bytes[0]! / 4 : Math.min(...bytes) * devices
+}

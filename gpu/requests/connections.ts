@@ -1,0 +1,151 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Client } from 'undici'
+import type { Failure } from '../../core/failure.ts'
+import { SwapSet } from '../../core/swap-set.ts'
+import type { Endpoint } from '../launcher/launcher.ts'
+import type { Adapter } from '../presets/adapter.ts'
+import type { EngineExchange } from './exchange.ts'
+import { isWorking, runningRequests } from './health.ts'
+
+export interface ConnectionOptions {
+  engineId: string
+  modelId: string
+  endpoint: Endpoint
+  /** Headers of every request, names and values alternating. */
+  headers: string[]
+  /** An engine that sends nothing on any request for this long is stuck. */
+  noProgressMs: number
+  keepAliveMs: number
+  /** True for a process that infer started: a broken connection then waits for its exit status. */
+  isOwnProcess: boolean
+  failureOf: (status: number, body: string, path: string) => Failure
+  /** Changes requests that this engine cannot process as they are. */
+  adapt?: Adapter | undefined
+  /**
+   * Path that reports how many requests it works on; null for an engine that is assumed to stop cancelled ones at once.
+   */
+  healthPath: string | null
+  /** How long it may continue a cancelled request, in milliseconds. */
+  cancelGraceMs: number
+  /** Called when it continued a cancelled request for longer than `cancelGraceMs`. */
+  unresponsive(): void
+  /** Called when the engine has sent nothing on any request for `noProgressMs`. */
+  stuck(): void
+  /** Called when a listener threw, which is a bug in infer and must be logged. */
+  listenerThrew(thrown: unknown): void
+}
+
+/** Bytes that a connection buffers for a client that does not read. undici's types lack this option of net.connect. */
+const readAhead: object = { highWaterMark: 16 << 10 }
+
+/**
+ * How long a broken connection waits for the exit status of its engine, which explains more than 'connection reset'.
+ */
+const exitWaitMs = 750
+
+/**
+ * The connections to one ready engine. Each slot has its own connection, so a request never waits for another and there
+ * is no pool to search. Connections are opened on first use, and the one used last is reused first, so that low load
+ * needs few of them.
+ */
+export class EngineConnections {
+  readonly options: ConnectionOptions
+  /** Requests in progress. */
+  readonly open = new SwapSet<EngineExchange>()
+  /** When the engine last sent anything, on the monotonic clock. */
+  lastProgressAt = performance.now()
+  #free: Client[] = []
+  #all = new Set<Client>()
+  #engineFailure: (() => Failure) | undefined
+  #waiters = new Set<(engineFailure: (() => Failure) | undefined) => void>()
+
+  constructor(options: ConnectionOptions) {
+    this.options = options
+  }
+
+  /** Takes a connection that no other request uses until it is released. */
+  take(): Client {
+    return this.#free.pop() ?? this.#connect()
+  }
+
+  release(client: Client): void {
+    this.#free.push(client)
+  }
+
+  /** Creates the failure of every further request; undefined while the engine runs. */
+  get engineFailure(): (() => Failure) | undefined {
+    return this.#engineFailure
+  }
+
+  /** Fails every request at once, and every later one. */
+  fail(engineFailure: () => Failure): void {
+    this.#engineFailure ??= engineFailure
+    for (const waiter of this.#waiters) waiter(engineFailure)
+    this.#waiters.clear()
+    for (const exchange of this.open) exchange.terminate(engineFailure())
+    this.close()
+  }
+
+  /**
+   * Calls back once: with the engine's failure when it has ended, or with undefined when it seems to be still running.
+   */
+  afterExit(callback: (engineFailure: (() => Failure) | undefined) => void): void {
+    if (this.#engineFailure || !this.options.isOwnProcess) return callback(this.#engineFailure)
+    const waiter = (engineFailure: (() => Failure) | undefined) => {
+      clearTimeout(timer)
+      this.#waiters.delete(waiter)
+      callback(engineFailure)
+    }
+    const timer = setTimeout(waiter, exitWaitMs, undefined)
+    this.#waiters.add(waiter)
+  }
+
+  /**
+   * A request received nothing in time. The engine counts as stuck only if no other request received anything either.
+   */
+  stalled(): void {
+    // 10 % tolerance: a timer that fires slightly early must not keep a frozen engine running.
+    if (performance.now() - this.lastProgressAt >= this.options.noProgressMs * 0.9) this.options.stuck()
+  }
+
+  /**
+   * Resolves when the engine has stopped the cancelled requests, that is, when it works on no more requests than are
+   * open, or has ended the work at `workPath`. An engine that continues after `cancelGraceMs` is reported as unresponsive.
+   */
+  async untilReleased(workPath?: string): Promise<void> {
+    const { healthPath, cancelGraceMs, endpoint, headers } = this.options
+    if (healthPath === null && workPath === undefined) return
+    const until = performance.now() + cancelGraceMs
+    for (let pauseMs = 20; !this.#engineFailure; pauseMs = Math.min(2 * pauseMs, 250)) {
+      const released =
+        workPath === undefined
+          ? (await runningRequests(endpoint, healthPath!, headers)) <= this.open.size
+          : !(await isWorking(endpoint, workPath, headers))
+      if (released || this.#engineFailure) return
+      if (performance.now() >= until) return this.options.unresponsive()
+      await delay(pauseMs)
+    }
+  }
+
+  close(): void {
+    for (const client of this.#all) void client.destroy().catch(() => {})
+    this.#all.clear()
+  }
+
+  #connect(): Client {
+    const { endpoint, noProgressMs, keepAliveMs } = this.options
+    const client = new Client(endpoint.origin, {
+      socketPath: endpoint.socketPath,
+      pipelining: 1,
+      keepAliveTimeout: keepAliveMs,
+      keepAliveMaxTimeout: keepAliveMs,
+      headersTimeout: noProgressMs,
+      bodyTimeout: noProgressMs,
+      connectTimeout: Math.max(1_000, Math.min(noProgressMs, 5_000)),
+      allowH2: false,
+      connect: readAhead,
+    })
+    this.#all.add(client)
+    return client
+  }
+}

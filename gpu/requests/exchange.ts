@@ -1,0 +1,297 @@
+import { Readable } from 'node:stream'
+import type { Client, Dispatcher } from 'undici'
+import { Failure } from '../../core/failure.ts'
+import type { EngineCall, EngineListener, Exchange, StreamedBody } from '../../core/models/fleet.ts'
+import type { SwapSetMember } from '../../core/swap-set.ts'
+import type { EngineConnections } from './connections.ts'
+import { fitAnswer } from './fit-answer.ts'
+
+/** Bytes of an engine's error answer that are read; the rest is dropped. */
+const maxRefusalBytes = 64 << 10
+
+/** Greater than 0 while undici's parser is on the stack: resuming another connection inside it fails an assertion. */
+let parsing = 0
+
+class Aborted extends Error {}
+
+/** Returns the headers with another content type, for a body that is not JSON. */
+const withContentType = (headers: readonly string[], contentType: string): string[] =>
+  headers.map((text, at) => (at % 2 === 1 && headers[at - 1] === 'content-type' ? contentType : text))
+
+/** A larger body is written in pieces: the connection would keep a whole one in memory until the answer has ended. */
+const pieceBytes = 1 << 20
+
+function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < body.length; at += pieceBytes) yield body.subarray(at, at + pieceBytes)
+}
+
+const isStreamed = (body: EngineCall['body']): body is StreamedBody =>
+  typeof body !== 'string' && !(body instanceof Uint8Array)
+
+/** Error codes of an established connection that was closed. */
+const connectionClosed: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+
+function describe(error: Error & { code?: string }, requesting: boolean): string {
+  if (error.name === 'HTTPParserError') return 'did not answer in HTTP'
+  if (!requesting) return 'broke off its answer'
+  return connectionClosed.has(error.code ?? '') ? 'closed the connection without an answer' : 'cannot be reached'
+}
+
+/**
+ * One request to an engine. On the hot path: it implements undici's handler, so that between the socket and the
+ * listener there is one call, no promise, no stream and no copy. It ends exactly once: finished, failed, or aborted.
+ */
+export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.DispatchHandler {
+  /** Its index in `EngineConnections.open`. */
+  setIndex = -1
+  #connections: EngineConnections
+  #client: Client
+  #call: EngineCall
+  #listener: EngineListener
+  /** Called when it ends; true when the engine answered the request completely. */
+  #onEnd: (succeeded: boolean) => void
+  #controller: Dispatcher.DispatchController | undefined
+  #phase: 'requesting' | 'relaying' | 'refused' | 'ended' = 'requesting'
+  #status = 0
+  #received = 0
+  #refusal: Buffer[] = []
+  #paused = false
+  /** Whether it was sent again after the engine had closed the connection. */
+  #resent = false
+  /** Whether it was sent again with a smaller token limit. */
+  #fitted = false
+
+  constructor(
+    connections: EngineConnections,
+    client: Client,
+    call: EngineCall,
+    listener: EngineListener,
+    onEnd: (succeeded: boolean) => void,
+  ) {
+    this.#connections = connections
+    this.#client = client
+    this.#call = call
+    this.#listener = listener
+    this.#onEnd = onEnd
+  }
+
+  start(): void {
+    const { engineFailure, open } = this.#connections
+    open.add(this)
+    // In a microtask, so that the caller holds the exchange before its listener is called.
+    if (engineFailure) queueMicrotask(() => this.terminate(engineFailure()))
+    else this.#send()
+  }
+
+  #send(): void {
+    const { method = 'POST', path, body, contentType, patienceMs } = this.#call
+    const { headers } = this.#connections.options
+    const timeoutMs = patienceMs === undefined ? undefined : this.#timeoutMs
+    const bodyHeaders = contentType === undefined ? headers : withContentType(headers, contentType)
+    const stream = isStreamed(body)
+    const pieces = body instanceof Uint8Array && body.length > pieceBytes
+    const bytes = stream ? body.bytes : pieces ? body.length : undefined
+    this.#controller = undefined
+    this.#client.dispatch(
+      {
+        method,
+        path,
+        headers: bytes === undefined ? bodyHeaders : [...bodyHeaders, 'content-length', String(bytes)],
+        body:
+          method !== 'POST'
+            ? null
+            : stream
+              ? body.open()
+              : pieces
+                ? Readable.from(piecesOf(body), { objectMode: false })
+                : body,
+        headersTimeout: timeoutMs,
+        bodyTimeout: timeoutMs,
+      },
+      this,
+    )
+  }
+
+  get #timeoutMs(): number {
+    return this.#connections.options.noProgressMs + (this.#call.patienceMs ?? 0)
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.#controller?.pause()
+  }
+
+  resume(): void {
+    if (!this.#paused) return
+    this.#paused = false
+    if (parsing === 0) this.#controller?.resume()
+    else queueMicrotask(() => !this.#paused && this.#controller?.resume())
+  }
+
+  abort(): void {
+    if (this.#phase === 'ended') return
+    this.#end(false)
+    this.#disconnect()
+  }
+
+  /** Ends the request with this failure, because the engine has ended. */
+  terminate(failure: Failure): void {
+    if (this.#phase === 'ended') return
+    this.#fail(failure)
+    this.#disconnect()
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#phase === 'ended') controller.abort(new Aborted())
+    else if (this.#paused) controller.pause()
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    if (status < 200 || this.#phase === 'ended') return
+    this.#connections.lastProgressAt = performance.now()
+    if (status >= 300) {
+      this.#phase = 'refused'
+      this.#status = status
+      // The error answer is read here, so a paused client must not delay it.
+      controller.resume()
+      return
+    }
+    this.#phase = 'relaying'
+    // Free the body: it is not sent again, and a stream may take minutes.
+    if (this.#call.stream) this.#call = { ...this.#call, body: '' }
+    const type = headers['content-type']
+    this.#notify(() => this.#listener.accepted(typeof type === 'string' ? type : ''))
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#connections.lastProgressAt = performance.now()
+    this.#received += chunk.length
+    if (this.#phase === 'relaying') {
+      if (!this.#call.stream && this.#received > this.#call.maxBytes) return this.#tooLong()
+      parsing++
+      try {
+        this.#listener.chunk(chunk)
+      } catch (thrown) {
+        this.#listenerThrew(thrown)
+      } finally {
+        parsing--
+      }
+    } else if (this.#phase === 'refused' && this.#received <= maxRefusalBytes) this.#refusal.push(chunk)
+  }
+
+  onResponseEnd(): void {
+    if (this.#phase === 'relaying') {
+      this.#end(true)
+      this.#notify(() => this.#listener.finished())
+    } else if (this.#phase === 'refused') {
+      const body = Buffer.concat(this.#refusal)
+      const text = body.toString('utf8')
+      if (this.#call.isAnswer?.(text)) return this.#passOn(body)
+      const failure = this.#connections.options.failureOf(this.#status, text, this.#call.path)
+      const fittedBody = this.#fitted ? undefined : fitAnswer(this.#call.body, failure)
+      if (fittedBody === undefined) return this.#fail(failure)
+      this.#fitted = true
+      this.#call = { ...this.#call, body: fittedBody }
+      this.#phase = 'requesting'
+      this.#received = 0
+      this.#refusal = []
+      this.#send()
+    }
+  }
+
+  onResponseError(controller: Dispatcher.DispatchController | null, error: Error & { code?: string }): void {
+    if (this.#phase === 'ended') return
+    // Without a controller, `dispatch` is still on the stack and the caller does not hold the exchange yet.
+    if (controller) this.#handleError(error)
+    else queueMicrotask(() => this.#handleError(error))
+  }
+
+  #handleError(error: Error & { code?: string }): void {
+    if (this.#phase === 'ended') return
+    if (error instanceof Failure) return this.#fail(error)
+    const connections = this.#connections
+    if (error.code === 'UND_ERR_HEADERS_TIMEOUT' || error.code === 'UND_ERR_BODY_TIMEOUT') {
+      this.#fail(this.#failure(`made no progress for ${this.#timeoutMs / 1000} s`, error, 'timeout'))
+      connections.stalled()
+      return
+    }
+    // The connection breaks shortly before the exit status of the engine is known, and the status explains more.
+    connections.afterExit(engineFailure => {
+      if (this.#phase === 'ended') return
+      if (engineFailure) return this.#fail(engineFailure())
+      // The engine may have closed the idle connection just as the request was sent: retry once on a new connection.
+      if (this.#phase === 'requesting' && !this.#resent && connectionClosed.has(error.code ?? '')) {
+        this.#resent = true
+        return this.#send()
+      }
+      this.#fail(this.#failure(describe(error, this.#phase === 'requesting'), error))
+    })
+  }
+
+  #passOn(body: Buffer): void {
+    this.#end(true)
+    this.#notify(() => {
+      this.#listener.accepted('')
+      this.#listener.chunk(body)
+      this.#listener.finished()
+    })
+  }
+
+  #tooLong(): void {
+    this.#fail(this.#failure(`answered with more than ${this.#call.maxBytes} bytes`))
+    this.#disconnect()
+  }
+
+  #failure(what: string, cause?: unknown, code: 'worker_error' | 'timeout' = 'worker_error'): Failure {
+    const { modelId } = this.#connections.options
+    return new Failure(code, `The engine of '${modelId}' ${what}. Trying again may help.`, { cause })
+  }
+
+  /** Calls the listener and catches what it throws: undici would treat the exception as an error of the engine. */
+  #notify(call: () => void): void {
+    parsing++
+    try {
+      call()
+    } catch (thrown) {
+      this.#listenerThrew(thrown)
+    } finally {
+      parsing--
+    }
+  }
+
+  /**
+   * Ends the request after a listener threw. `failed` is called all the same, because its caller still holds a slot.
+   */
+  #listenerThrew(thrown: unknown): void {
+    this.#connections.options.listenerThrew(thrown)
+    if (this.#phase === 'ended') return
+    this.#end(false)
+    this.#disconnect()
+    try {
+      this.#listener.failed(Failure.from(thrown))
+    } catch (second) {
+      this.#connections.options.listenerThrew(second)
+    }
+  }
+
+  #fail(failure: Failure): void {
+    this.#end(false)
+    this.#notify(() => this.#listener.failed(failure))
+  }
+
+  #end(succeeded: boolean): void {
+    this.#phase = 'ended'
+    this.#refusal = []
+    this.#connections.open.delete(this)
+    this.#onEnd(succeeded)
+  }
+
+  #disconnect(): void {
+    this.#controller?.abort(new Aborted())
+  }
+}

@@ -1,0 +1,91 @@
+import { Client } from 'undici'
+import type { Endpoint } from '../launcher/launcher.ts'
+
+/**
+ * An engine's health: `ready`, `loading` (it does not listen yet, or answers 503), or the status of any other answer.
+ */
+export type Health = 'ready' | 'loading' | { status: number }
+
+/** How an engine reports its running requests: our own protocol, or the queue of a ComfyUI. */
+interface RunningStatus {
+  running?: unknown
+  exec_info?: { queue_remaining?: unknown }
+}
+
+/**
+ * Returns how many requests an engine works on: infinitely many when it does not answer, because it may work on any
+ * number; 0 when its answer contains no number.
+ */
+export async function runningRequests(endpoint: Endpoint, path: string, headers: readonly string[]): Promise<number> {
+  const { body } = await fetchHealth(endpoint, path, headers, 1_000)
+  if (body === '') return Number.POSITIVE_INFINITY
+  try {
+    const status = JSON.parse(body) as RunningStatus | { is_processing?: unknown }[]
+    if (Array.isArray(status)) return status.filter(slot => slot?.is_processing === true).length
+    const running = status.running ?? status.exec_info?.queue_remaining
+    return typeof running === 'number' ? running : 0
+  } catch {
+    return 0
+  }
+}
+
+/** Bytes of the status of unfinished work: only finished work has results. */
+const maxStatusBytes = 64 << 10
+
+/**
+ * Returns whether the work at this path still waits or runs. True when the engine does not answer; false when it does not
+ * know the work.
+ */
+export async function isWorking(endpoint: Endpoint, path: string, headers: readonly string[]): Promise<boolean> {
+  const { body } = await fetchHealth(endpoint, path, headers, 1_000, maxStatusBytes)
+  if (body === '') return true
+  return /"status"\s*:\s*"(queued|generating|in_progress)"/.test(body)
+}
+
+/** Fetches the JSON description of an engine; null when it has none. Never throws. */
+export async function fetchDescription(endpoint: Endpoint, path: string, headers: readonly string[]): Promise<unknown> {
+  const { health, body } = await fetchHealth(endpoint, path, headers, 5_000)
+  if (health !== 'ready') return null
+  try {
+    return JSON.parse(body) as unknown
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Requests an engine's health once. Never throws; an engine that does not answer in time is `loading`. An answer of more
+ * than `maxBytes` has the body `too long`.
+ */
+export async function fetchHealth(
+  endpoint: Endpoint,
+  path: string,
+  headers: readonly string[],
+  timeoutMs: number,
+  maxBytes = 1 << 20,
+): Promise<{ health: Health; body: string }> {
+  const client = new Client(endpoint.origin, {
+    socketPath: endpoint.socketPath,
+    connectTimeout: timeoutMs,
+    maxResponseSize: maxBytes,
+    allowH2: false,
+  })
+  try {
+    const { statusCode, body } = await client.request({
+      path,
+      method: 'GET',
+      headers: [...headers],
+      headersTimeout: timeoutMs,
+      bodyTimeout: timeoutMs,
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    const text = await body.text()
+    const ok = statusCode >= 200 && statusCode < 300
+    return { health: ok ? 'ready' : statusCode === 503 ? 'loading' : { status: statusCode }, body: text }
+  } catch (thrown) {
+    const isTooLong = (thrown as { code?: unknown }).code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE'
+    return { health: 'loading', body: isTooLong ? 'too long' : '' }
+  } finally {
+    await client.destroy()
+  }
+}

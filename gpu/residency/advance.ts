@@ -1,0 +1,135 @@
+import type { Demand } from '../../core/models/fleet.ts'
+import { type BackoffRules, circuitState } from './backoff.ts'
+import { liveResidents, type ModelState, type Resident, shortage } from './model-state.ts'
+import { type DeviceCapacity, type Occupant, place } from './place.ts'
+
+export interface Rules {
+  backoff: BackoffRules
+  /**
+   * Milliseconds for which a busy engine serves while another model waits for its memory, from the moment it was ready
+   * or the other began to wait, whichever is later. Shorter is fairer, longer loads less often.
+   */
+  turnMs: number
+  /** An engine that ran this many milliseconds after its start does not count as a failed start, however it ended. */
+  provenMs: number
+  /** Milliseconds for which models with interactive requests are loaded before a model with only background work. */
+  promoteAfterMs: number
+}
+
+/** The next step for a model, after its free slots have been offered to the queue. */
+export type Step =
+  /** Nothing waits for it and it is not kept loaded. */
+  | { do: 'nothing' }
+  /** A load is in progress, or no further engine is allowed. */
+  | { do: 'continue' }
+  /**
+   * Its starts fail: no attempt before `until`. Refuses all requests, those that would time out before then, or none.
+   */
+  | { do: 'back off'; until: number; refuse: 'late' | 'all' | 'none' }
+  /** It cannot be placed with the current devices, configuration and pinned engines. */
+  | { do: 'refuse'; reason: string; refuse: 'all' | 'none' }
+  /**
+   * Its memory is in use by busy engines; decided again at `until`. The engines in `reserve` are evicted for no model
+   * that is placed after it.
+   */
+  | { do: 'wait'; reason: string; until: number | null; reserve: readonly string[] }
+  /** The turn of the engines in `drain` has ended: they accept no more requests until the model is loaded. */
+  | { do: 'drain'; reason: string; drain: readonly string[] }
+  | { do: 'load'; devices: readonly string[]; evict: readonly string[] }
+
+/**
+ * Decides whether and when a model is loaded; `place` decides where. Pure. `demand` describes its requests in the
+ * queue; undefined when there are none.
+ */
+export function nextStep(
+  state: ModelState,
+  demand: Demand | undefined,
+  now: number,
+  occupants: readonly Occupant[],
+  capacities: readonly DeviceCapacity[],
+  rules: Rules,
+): Step {
+  const missing = shortage(state)
+  const since = waitingSince(state, demand, now)
+  if (since === null && missing === 0) return { do: 'nothing' }
+  const live = liveResidents(state)
+  if (live.some(resident => resident.state === 'starting')) return { do: 'continue' }
+  const { min, max } = state.model.replicas
+  if (live.length >= Math.max(min, max)) return { do: 'continue' }
+  const served = live.length > 0
+
+  const startCircuit = circuitState(state.failures, now, rules.backoff)
+  if (startCircuit !== 'closed')
+    return {
+      do: 'back off',
+      until: state.failures!.retryAt,
+      refuse: served ? 'none' : startCircuit === 'open' ? 'all' : 'late',
+    }
+
+  const decision = place({ ...state.placement, mayEvict: !served || missing > 0 }, occupants, capacities)
+  if (decision.do === 'load') return decision
+  const { reason } = decision
+  if (decision.do === 'refuse') return { do: 'refuse', reason, refuse: served ? 'none' : 'all' }
+  if (since === null || decision.for.length === 0) return { do: 'wait', reason, until: null, reserve: [] }
+  // Reserved only after a while, because until then another model may make use of the idle ones.
+  const reserve = now >= since + rules.turnMs ? decision.evict : []
+  const turns = occupants.filter(({ engineId }) => decision.for.includes(engineId)).map(({ turnSince }) => turnSince)
+  if (turns.includes(null)) return { do: 'wait', reason, until: null, reserve }
+  const until = Math.max(since, ...turns.map(Number)) + rules.turnMs
+  return now < until ? { do: 'wait', reason, until, reserve } : { do: 'drain', reason, drain: decision.evict }
+}
+
+/**
+ * Start time of the longest wait for the model, for a slot or for a load; null when nothing waits for it. An eviction
+ * starts the wait anew, so that models with long queues take turns with all others.
+ */
+export function waitingSince(
+  { loadWaiters, evictedAt }: ModelState,
+  demand: Demand | undefined,
+  now: number,
+): number | null {
+  const load = loadWaiters[0]?.since
+  if (load === undefined && !demand) return null
+  const queued = demand ? now - demand.oldestWaitMs : Number.POSITIVE_INFINITY
+  return Math.max(evictedAt, Math.min(queued, load ?? Number.POSITIVE_INFINITY))
+}
+
+/**
+ * The residents as `place` sees them. Stopping ones are left out, because their memory is already booked for others.
+ */
+export const occupantsOf = (residents: Iterable<Resident>, reserved: ReadonlySet<string>): Occupant[] =>
+  [...residents]
+    .filter(resident => resident.state !== 'stopping')
+    .map(resident => ({
+      engineId: resident.engineId,
+      modelId: resident.serves.model.id + (resident.serves.retired ? ' (before its change)' : ''),
+      devices: resident.devices,
+      bytes: resident.bytes,
+      busy: resident.state === 'starting' || resident.leases > 0 || reserved.has(resident.engineId),
+      turnSince: reserved.has(resident.engineId) ? null : resident.readyAt,
+      pinned:
+        !resident.serves.retired &&
+        liveResidents(resident.serves).indexOf(resident) < resident.serves.model.replicas.min,
+      lastUsedAt: resident.lastUsedAt,
+    }))
+
+/**
+ * Sorts the models in the order in which they are placed. Models without an engine come before all others: an engine
+ * whose turn has ended would otherwise serve the older requests of its own model. Then models with interactive requests,
+ * with a manual load, or whose requests have waited `promoteAfterMs` come first, and of equal ones the longest wait.
+ */
+export function byUrgency(
+  states: Iterable<ModelState>,
+  demandOf: (state: ModelState) => Demand | undefined,
+  now: number,
+  { promoteAfterMs }: Pick<Rules, 'promoteAfterMs'>,
+): ModelState[] {
+  const ordered = Array.from(states, state => {
+    const demand = demandOf(state)
+    const since = waitingSince(state, demand, now) ?? now
+    const first = state.loadWaiters.length > 0 || (demand?.interactive ?? 0) > 0 || now - since >= promoteAfterMs
+    return { state, since, first, served: liveResidents(state).length > 0 }
+  })
+  ordered.sort((a, b) => Number(a.served) - Number(b.served) || Number(b.first) - Number(a.first) || a.since - b.since)
+  return ordered.map(({ state }) => state)
+}

@@ -1,0 +1,82 @@
+import type { Occupant } from './place.ts'
+
+/** An engine that may be evicted, and the bytes that evicting it frees on one device. */
+export interface Candidate {
+  occupant: Occupant
+  frees: number
+}
+
+/** What evicting some engines costs. */
+interface Cost {
+  busy: number
+  bytes: number
+  /** Last use of the most recently used of them; of a busy one, the start of its turn. */
+  lastUsedAt: number
+}
+
+/** Sets of engines whose sizes differ by less than this share count as equal: reloading them takes about as long. */
+const equalShare = 1 / 8
+/** Up to this many engines, every subset is compared: 256 subsets, 0.1 ms. */
+const maxCompared = 8
+
+/** A busy engine is ranked by its turn: ranked by its requests, two would be drained in alternation and none end. */
+const lastUseOf = (one: Occupant): number => (one.busy ? (one.turnSince ?? Number.POSITIVE_INFINITY) : one.lastUsedAt)
+
+export const costOf = (occupants: readonly Occupant[]): Cost => ({
+  busy: occupants.filter(({ busy }) => busy).length,
+  bytes: occupants.reduce((sum, { bytes }) => sum + bytes, 0),
+  lastUsedAt: occupants.reduce((latest, one) => Math.max(latest, lastUseOf(one)), Number.NEGATIVE_INFINITY),
+})
+
+/**
+ * Returns the option with the lowest cost: fewest busy engines, then fewest bytes, then least recently used, then the
+ * first.
+ */
+export function cheapest<Option>(options: readonly Option[], cost: (option: Option) => Cost): Option | undefined {
+  const costs = options.map(option => ({ option, ...cost(option) }))
+  const busy = Math.min(...costs.map(one => one.busy))
+  const leastBusy = costs.filter(one => one.busy === busy)
+  const maxBytes = Math.min(...leastBusy.map(one => one.bytes)) * (1 + equalShare)
+  return leastBusy
+    .filter(one => one.bytes <= maxBytes)
+    .reduce<(typeof costs)[number] | undefined>(
+      (best, one) =>
+        best && (best.lastUsedAt < one.lastUsedAt || (best.lastUsedAt === one.lastUsedAt && best.bytes <= one.bytes))
+          ? best
+          : one,
+      undefined,
+    )?.option
+}
+
+/**
+ * Chooses the engines to evict so that at least `bytes` become free: the cheapest set (see `cheapest`) without
+ * unnecessary members, least recently used first. Returns undefined when all of them together do not suffice. Up to
+ * `maxCompared` candidates are compared exactly; of more, only the idle and least recently used ones.
+ */
+export function evictionFor(bytes: number, candidates: readonly Candidate[]): Occupant[] | undefined {
+  if (bytes <= 0) return []
+  const ordered = [...candidates].sort(
+    (a, b) => Number(a.occupant.busy) - Number(b.occupant.busy) || lastUseOf(a.occupant) - lastUseOf(b.occupant),
+  )
+  const suffices = (chosen: readonly Candidate[]) => chosen.reduce((sum, { frees }) => sum + frees, 0) >= bytes
+  if (!suffices(ordered)) return undefined
+  let count = 1
+  while (!suffices(ordered.slice(0, count))) count++
+  const options = [minimalChoice(ordered.slice(0, count), suffices)]
+  const compared = ordered.slice(0, maxCompared)
+  for (let set = 1; set < 1 << compared.length; set++) {
+    const chosen = compared.filter((_, at) => (set >> at) & 1)
+    if (suffices(chosen)) options.push(minimalChoice(chosen, suffices))
+  }
+  return cheapest(options, chosen => costOf(chosen.map(({ occupant }) => occupant)))!.map(({ occupant }) => occupant)
+}
+
+/** Removes unnecessary members, from the end: busy and most recently used engines come last and are removed first. */
+export function minimalChoice<One>(chosen: readonly One[], suffices: (chosen: readonly One[]) => boolean): One[] {
+  let rest = [...chosen]
+  for (const one of chosen.toReversed()) {
+    const without = rest.filter(other => other !== one)
+    if (suffices(without)) rest = without
+  }
+  return rest
+}

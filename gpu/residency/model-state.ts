@@ -1,0 +1,254 @@
+import { Failure } from '../../core/failure.ts'
+import type { Demand, ModelActivity, ResidentState } from '../../core/models/fleet.ts'
+import type { Model } from '../../core/models/model.ts'
+import { retryAfter } from '../../core/retry-after.ts'
+import type { BackoffRules, Failures } from './backoff.ts'
+import { circuitState } from './backoff.ts'
+import type { PlacementRequest } from './place.ts'
+
+/**
+ * One engine, from the decision to start it until its process has ended. Times are on the residency's monotonic clock.
+ */
+export interface Resident {
+  readonly engineId: string
+  readonly serves: ModelState
+  readonly devices: readonly string[]
+  readonly slots: number
+  readonly startedAt: number
+  /** Booked memory: the estimate, or the measurement when that is higher. */
+  bytes: number
+  state: ResidentState
+  /**
+   * While starting, it waits for: evicted engines to end, the card to show their memory as free, or its own process.
+   */
+  phase: 'clearing' | 'settling' | 'launching'
+  leases: number
+  /** Why it accepts no new requests: another model is loaded first, or it will be unloaded after its requests. */
+  draining: 'turn' | 'unload' | null
+  readyAt: number | null
+  lastUsedAt: number
+  /** Whether it has completed at least one request. */
+  hasSucceeded: boolean
+}
+
+/** A caller that waits until the model is loaded and takes no slot. */
+export interface LoadWaiter {
+  readonly since: number
+  loaded(resident: Resident): void
+  refuse(failure: Failure): void
+}
+
+/** How long loads and requests of one model take: moving averages in milliseconds, null before the first one. */
+export interface ExpectedDurations {
+  loadMs: number | null
+  runMs: number | null
+}
+
+/**
+ * Milliseconds until a model that has been loading for `loadingForMs` is ready; null when it was never loaded before.
+ */
+export const untilReady = (durations: ExpectedDurations, loadingForMs: number): number | null =>
+  durations.loadMs === null ? null : Math.max(0, durations.loadMs - loadingForMs)
+
+/**
+ * Milliseconds until a request behind `waiting` others gets one of `slots`; null before the first completed request.
+ */
+export const untilFree = (durations: ExpectedDurations, waiting: number, slots: number): number | null =>
+  durations.runMs === null || slots <= 0 ? null : (durations.runMs * (waiting + 1)) / slots
+
+/** The residency's state of one model: its engines, the callers that wait for a load, and its failed starts. */
+export interface ModelState {
+  model: Model
+  placement: Omit<PlacementRequest, 'mayEvict'>
+  slots: number
+  residents: Resident[]
+  /** Callers that wait for a load. Requests that wait for a slot are in the queue, which reports their demand. */
+  loadWaiters: LoadWaiter[]
+  failures: Failures | null
+  durations: ExpectedDurations
+  /** Why it has no engine although one is needed, as a sentence. */
+  reason: string | null
+  /** It cannot be placed with the current devices and configuration. */
+  isUnplaceable: boolean
+  /** When an engine of it was last stopped to load another model. */
+  evictedAt: number
+  /** Unloaded by hand: `replicas.min` does not apply until the next request or load. */
+  unloaded: boolean
+  /** Its model was changed or removed: it only holds engines that still have requests. */
+  retired: boolean
+  engineStarts: number
+  engineFailures: number
+}
+
+export const newModelState = (model: Model, placement: ModelState['placement'], slots: number): ModelState => ({
+  model,
+  placement,
+  slots,
+  residents: [],
+  loadWaiters: [],
+  failures: null,
+  durations: { loadMs: null, runMs: null },
+  reason: null,
+  isUnplaceable: false,
+  evictedAt: Number.NEGATIVE_INFINITY,
+  unloaded: false,
+  retired: false,
+  engineStarts: 0,
+  engineFailures: 0,
+})
+
+/**
+ * Replaces the state of a model whose configuration was changed. Callers that waited for a load now wait for the new
+ * engine, which is loaded if the old one was. Failures are reset, because the change may have fixed them.
+ */
+export function replaceState(before: ModelState, after: ModelState, now: number): void {
+  after.loadWaiters = before.loadWaiters.splice(0)
+  after.durations = { ...before.durations }
+  after.evictedAt = before.evictedAt
+  after.unloaded = before.unloaded
+  after.engineStarts = before.engineStarts
+  after.engineFailures = before.engineFailures
+  if (after.loadWaiters.length === 0 && liveResidents(before).length > 0 && !before.unloaded)
+    after.loadWaiters.push({ since: now, loaded() {}, refuse() {} })
+}
+
+export const newResident = (
+  serves: ModelState,
+  engineId: string,
+  devices: readonly string[],
+  now: number,
+): Resident => ({
+  engineId,
+  serves,
+  devices,
+  slots: serves.slots,
+  startedAt: now,
+  bytes: serves.placement.bytes,
+  state: 'starting',
+  phase: 'launching',
+  leases: 0,
+  draining: null,
+  readyAt: null,
+  lastUsedAt: now,
+  hasSucceeded: false,
+})
+
+export const liveResidents = (state: ModelState): Resident[] =>
+  state.residents.filter(resident => resident.state !== 'stopping')
+
+/** The least busy resident that is ready, not draining and has a free slot: it gets the next request. */
+export function freeResident(state: ModelState): Resident | undefined {
+  let best: Resident | undefined
+  for (const resident of state.residents)
+    if (resident.state === 'ready' && resident.draining === null && resident.leases < resident.slots)
+      if (best === undefined || resident.leases < best.leases) best = resident
+  return best
+}
+
+export const readyResident = (state: ModelState): Resident | undefined =>
+  state.residents.find(resident => resident.state === 'ready' && resident.draining !== 'unload')
+
+/** How many engines there are fewer than `replicas.min`. */
+export const shortage = (state: ModelState): number =>
+  state.unloaded || state.retired || !state.model.enabled
+    ? 0
+    : Math.max(0, state.model.replicas.min - liveResidents(state).length)
+
+/** Its engine that is starting. */
+export const loading = (state: ModelState): Resident | undefined =>
+  state.residents.find(resident => resident.state === 'starting')
+
+/** Expected milliseconds until the last waiting request gets a slot; null before the first load or request. */
+export function etaOf(state: ModelState, demand: Demand | undefined, now: number): number | null {
+  const starting = loading(state)
+  if (starting) return untilReady(state.durations, now - starting.startedAt)
+  const slots = liveResidents(state).reduce((sum, resident) => sum + resident.slots, 0)
+  return slots > 0
+    ? untilFree(state.durations, Math.max(0, (demand?.interactive ?? 0) - 1), slots)
+    : state.durations.loadMs
+}
+
+/** True when an engine has completed a request, or ran so long that its end does not count as a failed start. */
+export const isProven = (resident: Resident, now: number, { provenMs }: { provenMs: number }): boolean =>
+  resident.hasSucceeded || (resident.readyAt !== null && now - resident.readyAt >= provenMs)
+
+/** When an idle resident may be unloaded; null when it is busy, kept loaded, or has no `idle_ttl`. */
+export function idleUntil(resident: Resident): number | null {
+  const { model, unloaded } = resident.serves
+  if (resident.state !== 'ready' || resident.leases > 0 || model.idle_ttl === 0) return null
+  if (liveResidents(resident.serves).length <= model.replicas.min && !unloaded) return null
+  return resident.lastUsedAt + model.idle_ttl
+}
+
+/** Resolves all waiting loads when the model is ready. */
+export function resolveLoads(state: ModelState): void {
+  const ready = readyResident(state)
+  if (ready) for (const waiter of state.loadWaiters.splice(0)) waiter.loaded(ready)
+}
+
+/** Refuses all waiting loads. */
+export function refuseLoads(state: ModelState, failure: () => Failure): void {
+  for (const waiter of state.loadWaiters.splice(0)) waiter.refuse(failure())
+}
+
+/** Failure of a request whose model was removed from the configuration. */
+export const notOffered = (modelId: string): Failure =>
+  new Failure(
+    'model_not_found',
+    `The model '${modelId}' is no longer offered here. GET /std/v1/models lists the available models.`,
+    {
+      param: 'model',
+    },
+  )
+
+/** Failure of a load whose model is unloaded before it is ready. */
+export const loadCancelled = (modelId: string): Failure =>
+  new Failure('conflict', `The model '${modelId}' was unloaded before it was loaded. Load it again if you need it.`)
+
+/** Failure of a request whose model failed to start. */
+export const notStarted = (state: ModelState, failures: Failures, now: number): Failure =>
+  new Failure('no_capacity', `Model '${state.model.id}' cannot be started: ${failures.reason}`, {
+    retryAfterMs: retryAfter(failures.retryAt - now),
+    facts: { failed_starts: failures.count },
+  })
+
+/**
+ * Failure of a request whose model cannot be placed with the current devices. Stored jobs are retried after a minute.
+ */
+export const unplaceable = (reason: string): Failure =>
+  new Failure('no_capacity', reason, { retryAfterMs: 60_000, final: true })
+
+export const shuttingDown = (): Failure =>
+  new Failure('shutting_down', 'The server is shutting down.', { retryAfterMs: 5_000 })
+
+/** Milliseconds of the wait from `from` to `now` in which this resident was loading. */
+export const loadedDuring = (resident: Resident, from: number, now: number): number =>
+  resident.readyAt === null ? 0 : Math.max(0, Math.min(resident.readyAt, now) - Math.max(resident.startedAt, from))
+
+/** A model's status for users and for the queue. `unfit`: why it fits nowhere on this machine; null when it fits. */
+export function activityOf(
+  state: ModelState,
+  demand: Demand | undefined,
+  now: number,
+  rules: BackoffRules,
+  unfit: string | null,
+): ModelActivity {
+  const open = circuitState(state.failures, now, rules) === 'open'
+  const ready = state.residents.some(resident => resident.state === 'ready')
+  const status = !state.model.enabled
+    ? 'disabled'
+    : ready
+      ? 'warm'
+      : loading(state)
+        ? 'loading'
+        : open || state.isUnplaceable || unfit !== null
+          ? 'unavailable'
+          : 'cold'
+  return {
+    status,
+    reason: ready ? null : (state.failures?.reason ?? state.reason ?? unfit),
+    etaMs: demand || state.loadWaiters.length > 0 || loading(state) ? etaOf(state, demand, now) : null,
+    engineStarts: state.engineStarts,
+    engineFailures: state.engineFailures,
+  }
+}

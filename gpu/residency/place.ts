@@ -1,0 +1,180 @@
+import { cheapest, costOf, evictionFor, minimalChoice } from './evict.ts'
+
+/** How much memory of a device may be booked. */
+export interface DeviceCapacity {
+  id: string
+  kind: 'nvidia' | 'cpu'
+  /** Bytes for models: the bookable part of the memory minus what other programs use. */
+  capacity: number
+}
+
+/** An engine that uses or will use memory. Engines that are being stopped are left out. */
+export interface Occupant {
+  engineId: string
+  modelId: string
+  devices: readonly string[]
+  /** Total, spread evenly over its devices. */
+  bytes: number
+  /** Runs requests or is still loading: never stopped for another model. */
+  busy: boolean
+  /** Kept loaded by its configuration. */
+  pinned: boolean
+  /** When its turn began: it was ready. Null while it starts, and when it is reserved for a model that is placed first. */
+  turnSince: number | null
+  /** Times are milliseconds on a clock that all occupants share. */
+  lastUsedAt: number
+}
+
+export interface PlacementRequest {
+  modelId: string
+  bytes: number
+  /** How many devices of `kind` it is spread over. `none`: infer does not start the engine. */
+  devices: number
+  kind: 'nvidia' | 'cpu' | 'none'
+  /** Why it cannot run on this machine at all, as a sentence. */
+  impossible?: string | undefined
+  /** False for an additional replica: it uses free memory only. */
+  mayEvict: boolean
+}
+
+export type Decision =
+  | { do: 'load'; devices: readonly string[]; evict: readonly string[] }
+  /** `for`: the busy engines among those that will be evicted. */
+  | { do: 'wait'; for: readonly string[]; evict: readonly string[]; reason: string }
+  | { do: 'refuse'; reason: string }
+
+interface Option {
+  device: DeviceCapacity
+  /** Free bytes that remain on the device after the evictions and the load. */
+  spare: number
+  evict: Occupant[]
+}
+
+/**
+ * Decides where a model is loaded. Pure: reads no clock, starts nothing, logs nothing, because it is called for every
+ * waiting model on every change. Idle engines are evicted, as few bytes as suffice, least recently used first; busy
+ * ones are waited for, never killed; pinned ones stay. A model on several devices takes an equal share of each.
+ */
+export function place(
+  request: PlacementRequest,
+  occupants: readonly Occupant[],
+  capacities: readonly DeviceCapacity[],
+): Decision {
+  if (request.impossible !== undefined) return { do: 'refuse', reason: request.impossible }
+  if (request.kind === 'none') return { do: 'load', devices: [], evict: [] }
+  const candidates = capacities.filter(device => device.kind === request.kind)
+  const name = `'${request.modelId}'`
+  if (candidates.length < request.devices)
+    return { do: 'refuse', reason: tooFewDevices(name, request, candidates.length) }
+  const share = request.bytes / request.devices
+  const largeEnough = candidates.filter(device => device.capacity >= share)
+  if (largeEnough.length < request.devices) return { do: 'refuse', reason: tooLarge(name, request, share, candidates) }
+
+  const options = largeEnough.flatMap(device => optionOn(device, share, occupants, request.mayEvict) ?? [])
+  if (options.length < request.devices) {
+    if (!request.mayEvict)
+      return { do: 'wait', for: [], evict: [], reason: `There is no free memory for another engine of ${name}.` }
+    return { do: 'refuse', reason: noRoomBesidePinned(name, request, share, occupants, largeEnough) }
+  }
+  const chosen = choose(options, request.devices)
+  const evicted = evictedFrom(chosen, share, occupants)
+  const busy = evicted.filter(other => other.busy)
+  if (busy.length > 0)
+    return {
+      do: 'wait',
+      for: busy.map(other => other.engineId),
+      evict: evicted.map(other => other.engineId),
+      reason: `${name} waits for ${names(busy)} to become idle, because it needs the memory.`,
+    }
+  return { do: 'load', devices: chosen.map(option => option.device.id), evict: evicted.map(other => other.engineId) }
+}
+
+/** Returns why a model fits nowhere even if every other engine is unloaded, as a sentence; null when it fits. */
+export function unfitReason(
+  placement: Omit<PlacementRequest, 'mayEvict'>,
+  capacities: readonly DeviceCapacity[],
+): string | null {
+  const decision = place({ ...placement, mayEvict: true }, [], capacities)
+  return decision.do === 'refuse' ? decision.reason : null
+}
+
+const shareOf = (other: Occupant): number => other.bytes / other.devices.length
+const on = (device: DeviceCapacity, occupants: readonly Occupant[]): Occupant[] =>
+  occupants.filter(other => other.devices.includes(device.id))
+const freeOn = (device: DeviceCapacity, occupants: readonly Occupant[]): number =>
+  device.capacity - on(device, occupants).reduce((sum, other) => sum + shareOf(other), 0)
+
+/** Which engines to evict so that `share` bytes are free on this device; undefined when that is not possible. */
+function optionOn(
+  device: DeviceCapacity,
+  share: number,
+  occupants: readonly Occupant[],
+  mayEvict: boolean,
+): Option | undefined {
+  const free = freeOn(device, occupants)
+  const candidates = on(device, occupants)
+    .filter(other => mayEvict && !other.pinned)
+    .map(occupant => ({ occupant, frees: shareOf(occupant) }))
+  const evict = evictionFor(share - free, candidates)
+  return evict && { device, evict, spare: free + evict.reduce((sum, other) => sum + shareOf(other), 0) - share }
+}
+
+/** Chooses the devices with the cheapest evictions; of equal ones, those with the least spare memory. */
+function choose(options: readonly Option[], devices: number): Option[] {
+  const remaining = options.toSorted((a, b) => a.spare - b.spare)
+  return Array.from({ length: devices }, () => {
+    const best = cheapest(remaining, ({ evict }) => costOf(evict))!
+    remaining.splice(remaining.indexOf(best), 1)
+    return best
+  })
+}
+
+/** The engines to evict, each once. Evicting one that spans several devices may make another eviction unnecessary. */
+function evictedFrom(chosen: readonly Option[], share: number, occupants: readonly Occupant[]): Occupant[] {
+  const all = [...new Set(chosen.flatMap(option => option.evict))]
+  if (chosen.length < 2) return all
+  return minimalChoice(all, evicted => {
+    const staying = occupants.filter(other => !evicted.includes(other))
+    return chosen.every(({ device }) => freeOn(device, staying) >= share)
+  })
+}
+
+const deviceNoun = (kind: PlacementRequest['kind'], plural = false): string =>
+  kind === 'cpu' ? 'processor' : plural ? 'GPUs' : 'GPU'
+
+function tooFewDevices(name: string, request: PlacementRequest, found: number): string {
+  if (found === 0) return `${name} needs a ${deviceNoun(request.kind)}, and this server has found none.`
+  return `${name} needs ${request.devices} ${deviceNoun(request.kind, true)}; this server has ${found}.`
+}
+
+function tooLarge(
+  name: string,
+  request: PlacementRequest,
+  share: number,
+  candidates: readonly DeviceCapacity[],
+): string {
+  const largest = Math.max(...candidates.map(device => device.capacity))
+  const each = request.devices > 1 ? ` on each of ${request.devices} ${deviceNoun(request.kind, true)}` : ''
+  return `${name} needs ${formatBytes(share)} of memory${each}; the most that one ${deviceNoun(request.kind)} here has is ${formatBytes(largest)}.`
+}
+
+function noRoomBesidePinned(
+  name: string,
+  request: PlacementRequest,
+  share: number,
+  occupants: readonly Occupant[],
+  largeEnough: readonly DeviceCapacity[],
+): string {
+  const pinned = occupants.filter(other => other.pinned)
+  const maxFree = Math.max(...largeEnough.map(device => freeOn(device, pinned)))
+  const each = request.devices > 1 ? ` on each of ${request.devices} ${deviceNoun(request.kind, true)}` : ''
+  const kept = pinned.filter(other => largeEnough.some(device => other.devices.includes(device.id)))
+  return `${name} needs ${formatBytes(share)} of memory${each}; beside ${names(kept)}, which is kept loaded (replicas.min), one ${deviceNoun(request.kind)} here has at most ${formatBytes(Math.max(0, maxFree))}.`
+}
+
+const names = (occupants: readonly Occupant[]): string =>
+  [...new Set(occupants.map(other => `'${other.modelId}'`))].join(' and ') || 'another model'
+
+/** Formats bytes for a sentence, in MiB or GiB. */
+export const formatBytes = (bytes: number): string =>
+  bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`

@@ -1,9 +1,0 @@
-import type { Failure } from '../../core/failure.ts'
-import { anthropicError, anthropicStatus } from '../../core/tasks/chat/anthropic/anthropic-error.ts'
-import type { Call } from '../call.ts'
-
-/** Renders a failure in Anthropic's form. */
-export const anthropicErrors = (failure: Failure, call: Pick<Call, 'id'>) => ({
-  status: anthropicStatus(failure),
-  body: anthropicError(failure, call.id),
-})

@@ -1,0 +1,97 @@
+import { readAsset, version } from '../../core/assets.ts'
+import { configSchema } from '../../core/models/config.ts'
+import { ownPage } from '../http/answer/own-page.ts'
+import { type Route, route } from '../http/request/route.ts'
+import { openapi } from './openapi.ts'
+import type { AnswerExamples } from './operation.ts'
+import { reference, start } from './reference.ts'
+
+const tag = 'System'
+
+/** The routes of the reference and of the schemas. `all` returns the table of all routes, including these. */
+export function referenceRoutes(all: () => readonly Route[]): Route[] {
+  let description: string | undefined
+  let schema: string | undefined
+  return [
+    route({
+      method: 'GET',
+      path: '/openapi.json',
+      scope: 'public',
+      tag,
+      summary: 'Get API description',
+      description: 'This API as OpenAPI 3.1, for the reference at `/docs`, client generators and other tools.',
+      media: ['application/json'],
+      answer: ownPage(call => call.send(200, (description ??= describeApi(all())))),
+    }),
+    route({
+      method: 'GET',
+      path: '/infer.schema.json',
+      scope: 'public',
+      tag,
+      summary: 'Get configuration schema',
+      description:
+        'JSON Schema of `infer.yaml`. Editors check the file and complete keys with `# yaml-language-server: $schema=<server>/infer.schema.json` as its first line.',
+      media: ['application/json'],
+      answer: ownPage(call => call.send(200, (schema ??= JSON.stringify(configSchema())))),
+    }),
+    route({
+      method: 'GET',
+      path: '/docs',
+      scope: 'public',
+      tag,
+      summary: 'Show reference',
+      answer: ownPage(call => call.send(200, reference, 'text/html; charset=utf-8', referenceHeaders)),
+    }),
+    route({
+      method: 'GET',
+      path: '/docs/start.js',
+      scope: 'public',
+      tag,
+      summary: 'Get start script of the reference',
+      answer: ownPage(call => call.send(200, start, 'text/javascript; charset=utf-8')),
+    }),
+    route({
+      method: 'GET',
+      path: '/docs/scalar.js',
+      scope: 'public',
+      tag,
+      summary: 'Get program of the reference',
+      answer: ownPage(call =>
+        call.send(200, readAsset('docs/scalar.js'), 'text/javascript; charset=utf-8', [
+          'cache-control',
+          'public, max-age=86400',
+        ]),
+      ),
+    }),
+    route({
+      method: 'GET',
+      path: '/docs/grafana.json',
+      scope: 'public',
+      tag,
+      summary: 'Get the Grafana dashboard',
+      answer: ownPage(call => call.send(200, readAsset('docs/grafana.json'))),
+    }),
+    route({
+      method: 'GET',
+      path: '/docs/alerts.yaml',
+      scope: 'public',
+      tag,
+      summary: 'Get the alert rules for Prometheus',
+      answer: ownPage(call => call.send(200, readAsset('docs/alerts.yaml'), 'application/yaml')),
+    }),
+  ]
+}
+
+/** Renders the API description. Called at the first request for it, so that the start does not take longer. */
+function describeApi(routes: readonly Route[]): string {
+  const examples = JSON.parse(Buffer.from(readAsset('docs/answer-examples.json')).toString('utf8')) as AnswerExamples
+  return JSON.stringify(openapi(routes, version, examples))
+}
+
+/** The page may neither load from nor send to another origin. */
+const referenceHeaders = [
+  'content-security-policy',
+  "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'referrer-policy',
+  'no-referrer',
+]

@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import type { Caller } from '../../../core/accounts/accounts.ts'
+import type { Organizations } from '../../../core/accounts/organizations.ts'
+import { Failure } from '../../../core/failure.ts'
+import type { Actor, Organization, Role, TokenLimits, User } from '../../../core/store/store.ts'
+import { ownsMachine } from './machine-owner.ts'
+
+/** The path parameter of an organization's routes. */
+export const OrganizationPath = z.object({
+  organization: z
+    .string()
+    .describe(
+      'Id of the organization of your token, as in `GET /api/me`. The owner of the machine reaches all organizations.',
+    ),
+})
+
+const absent = (id: string): Failure => new Failure('not_found', `There is no organization ${id.slice(0, 64)}.`)
+
+/**
+ * Returns the organization of the path if it is the caller's, or if the caller owns the machine. To others any other
+ * organization gives the same Failure, existing or not: `organization_mismatch`. The owner of the machine gets
+ * `not_found` for an absent one.
+ */
+export async function reachOrganization(
+  id: string,
+  call: { caller: Caller },
+  { organizations }: { organizations: Organizations },
+): Promise<Organization> {
+  if (id !== call.caller.organizationId && !ownsMachine(call))
+    throw new Failure(
+      'organization_mismatch',
+      `This token belongs to the organization ${call.caller.organizationId}, not to the one in the path.`,
+    )
+  const organization = await organizations.find(id)
+  if (!organization) throw absent(id)
+  return organization
+}
+
+/** The same for changes. Throws Failure `conflict` for an organization that was deleted. */
+export async function reachToChange(
+  id: string,
+  call: { caller: Caller },
+  owners: { organizations: Organizations },
+): Promise<Organization> {
+  const organization = await reachOrganization(id, call, owners)
+  if (organization.status === 'deleted')
+    throw new Failure('conflict', `The organization '${organization.name}' was deleted.`)
+  return organization
+}
+
+/** The caller as the audit log names him. */
+export const actorOf = (call: { caller: Caller; clientAddress: string }): Actor => ({
+  kind: 'token',
+  tokenId: call.caller.tokenId,
+  userId: call.caller.token.userId,
+  address: call.clientAddress,
+  osUser: null,
+})
+
+/** What bounds the rights that a caller can give in an organization. */
+export interface Granting {
+  /** The user of the caller's token; undefined for a token without a user, and outside the caller's organization. */
+  user: User | undefined
+  role: Role | null
+  limits: TokenLimits
+}
+
+/**
+ * Reads what bounds the rights that the caller can give in this organization. A token without a user is bounded by
+ * itself alone.
+ */
+export async function grantingOf(
+  call: { caller: Caller },
+  organizationId: string,
+  { organizations }: { organizations: Organizations },
+): Promise<Granting> {
+  const { token } = call.caller
+  const own = organizationId === call.caller.organizationId
+  const user = own && token.userId !== null ? await organizations.users.find(organizationId, token.userId) : undefined
+  // The limits of the caller's token hold in other organizations too: they are what its owner was given.
+  return { user, role: user?.role ?? null, limits: token.limits }
+}

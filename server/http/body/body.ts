@@ -1,0 +1,123 @@
+import type { IncomingMessage } from 'node:http'
+import type { BodySize } from '../../../core/admission/body-memory.ts'
+import { Failure } from '../../../core/failure.ts'
+
+const tooLarge = (maxBytes: number) =>
+  new Failure('payload_too_large', `The body is larger than ${Math.floor(maxBytes / 1024)} KiB, the limit here.`)
+
+/** Bytes. A body with a larger Content-Length gets one buffer at the start; `heldBytes` counts its copies. */
+const preallocateAbove = 1 << 20
+
+/**
+ * Reads the whole body, at most `maxBytes` bytes. Requires JSON (or an empty body): a web page may send a form or a
+ * text body to another origin without a preflight. Throws Failure `payload_too_large`, `unsupported_media_type`,
+ * `cancelled`.
+ */
+export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const declared = req.headers['content-length']
+  if (declared === '0' || (declared === undefined && req.headers['transfer-encoding'] === undefined))
+    return Promise.resolve(Buffer.alloc(0))
+  const type = req.headers['content-type'] ?? ''
+  if (!/^application\/(?:[a-z0-9.-]+\+)?json\s*(?:;|$)/i.test(type))
+    return Promise.reject(
+      new Failure(
+        'unsupported_media_type',
+        `Send the body as application/json, not as ${type ? `'${type.slice(0, 80)}'` : 'an unnamed type'}.`,
+      ),
+    )
+  const encoding = req.headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity')
+    return Promise.reject(
+      new Failure(
+        'unsupported_media_type',
+        `A body with Content-Encoding '${encoding.slice(0, 40)}' is not supported; send it uncompressed.`,
+      ),
+    )
+  if (declared !== undefined && Number(declared) > maxBytes) {
+    return Promise.reject(tooLarge(maxBytes))
+  }
+  // A large body is copied chunk by chunk: copying megabytes at the end would block the event loop.
+  let whole = Number(declared) > preallocateAbove ? Buffer.allocUnsafeSlow(Number(declared)) : undefined
+  return new Promise((resolve, reject) => {
+    let chunks: Buffer[] = []
+    let size = 0
+    // The listeners are not removed: removing four costs more than reading. `end` drops what they reference.
+    let settled = false
+    const append = (chunk: Buffer) => {
+      if (settled) return
+      size += chunk.length
+      if (size > maxBytes) {
+        settled = true
+        reject(tooLarge(maxBytes))
+      } else if (whole) chunk.copy(whole, size - chunk.length)
+      else chunks.push(chunk)
+    }
+    const end = () => {
+      if (settled) return
+      settled = true
+      if (whole) resolve(size === whole.length ? whole : whole.subarray(0, size))
+      else resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size))
+      chunks = []
+      whole = undefined
+    }
+    const disconnect = () => {
+      if (settled) return
+      settled = true
+      reject(new Failure('cancelled', 'The client disconnected before its request was complete.'))
+    }
+    req.on('data', append).on('end', end).on('close', disconnect).on('error', disconnect)
+  })
+}
+
+/** Bytes that are read of a refused body. */
+const maxDiscarded = 64 << 20
+
+/** Bytes that a body without a Content-Length is counted as. */
+const unknownLength = 1 << 20
+
+/** Copies of a body that exist at a time: as received, and as sent to the engine. */
+const copies = 2
+/**
+ * Further copies while a thread parses a large body: as text, as a value, and as the text that is made of the value.
+ * Each of these takes two bytes a character if the text is not Latin.
+ */
+const copiesWhileRead = 6
+
+/** Returns the memory that a body takes until it has been parsed. */
+export function heldBytes(req: IncomingMessage): BodySize {
+  const bytes = Number(req.headers['content-length'] ?? unknownLength)
+  return { kept: copies * bytes, whileRead: bytes > preallocateAbove ? copiesWhileRead * bytes : 0 }
+}
+
+/** Returns the bytes that a body takes once it has been parsed. */
+export const heldAfterReading = (bytes: number): number => copies * bytes
+
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+
+/** Milliseconds for which a refused body is read. */
+const discardMs = 15_000
+
+/**
+ * Resolves when the client has sent the rest of its body, or enough of it. Await it before you refuse a request: the
+ * connection may be closed after the answer, and most clients that are still sending then see EPIPE, not the answer.
+ */
+export function discardRest(req: IncomingMessage): Promise<void> {
+  return new Promise(resolve => {
+    if (!hasBody(req) || req.complete || req.destroyed) return resolve()
+    let remaining = maxDiscarded
+    const timer = setTimeout(resolve, discardMs)
+    const done = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    req.once('end', done).once('close', done).once('error', done)
+    req.on('data', (chunk: Buffer) => {
+      remaining -= chunk.length
+      if (remaining >= 0) return
+      // The client may send as much again while it reads the answer.
+      if (remaining < -maxDiscarded) req.destroy()
+      else done()
+    })
+  })
+}

@@ -1,0 +1,128 @@
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import type { Upload } from '../../../core/files/address.ts'
+import { parseJson } from '../../../core/json.ts'
+import { failureOf } from '../../../core/schemas/issues.ts'
+import type { FileRecord } from '../../../core/store/store.ts'
+import type { Call } from '../request/call.ts'
+import type { Owners } from '../request/owners.ts'
+import { refuseRepeated } from '../request/query.ts'
+import { readBody } from './body.ts'
+
+export const UploadedFile = z
+  .object({
+    id: z.string().describe('Id of the file: `file-…`. It can be an input of any request.'),
+    name: z.string().describe('Name of the file.'),
+    content_type: z.string().describe('Media type of the file.'),
+    bytes: z.int().describe('Size in bytes.'),
+    sha256: z.string().describe('SHA-256 of the bytes, hexadecimal.'),
+  })
+  .meta({ id: 'UploadedFile', description: 'A file that was uploaded.' })
+const partNumber = z.int().describe('Number of the part, from 1.')
+export const UploadedPart = z
+  .object({ partNumber, etag: z.string().describe('Checksum of the part.') })
+  .meta({ id: 'UploadedPart', description: 'A part that was uploaded.' })
+export const UploadParts = z
+  .object({
+    parts: z
+      .array(
+        z.object({
+          partNumber,
+          etag: z.string().optional().describe('Checksum from the answer for the part. Default: not compared.'),
+        }),
+      )
+      .min(1)
+      .max(10_000)
+      .describe('The parts, 1 to 10000. They are joined by their numbers.'),
+  })
+  .meta({ id: 'UploadParts', description: 'Parts of a file to join.' })
+
+type UploadOwners = Pick<Owners, 'config' | 'files'>
+
+/** Returns the upload that the signed URL allows. Throws Failure `invalid_signature`. */
+function allowed({ params, query }: Call, { files }: UploadOwners): Upload {
+  refuseRepeated(query)
+  const upload = files.verifyUpload(params.id ?? '', params.name ?? '', query)
+  if (upload) return upload
+  throw new Failure(
+    'invalid_signature',
+    'The signature of this upload URL is invalid or has expired. Request a new URL.',
+  )
+}
+
+const factsOf = (upload: Upload, maxBytes: number) => ({
+  id: upload.id,
+  name: upload.name,
+  contentType: upload.contentType,
+  purpose: 'upload' as const,
+  expiresAt: upload.keptMs === null ? null : Date.now() + upload.keptMs,
+  maxBytes,
+})
+
+/** Passes the raw body of the request to `receive`. The connection stays open, so that clients can read a refusal. */
+async function receiveBody<T>(
+  call: Call,
+  maxBytes: number,
+  receive: (body: AsyncIterable<Uint8Array>) => Promise<T>,
+): Promise<T> {
+  const { req } = call
+  try {
+    if (Number(req.headers['content-length'] ?? 0) > maxBytes)
+      throw new Failure(
+        'payload_too_large',
+        `The file is larger than ${Math.floor(maxBytes / 1024)} KiB, the limit here.`,
+      )
+    return await receive(req.iterator({ destroyOnReturn: false }))
+  } catch (thrown) {
+    if (call.disconnected) throw new Failure('cancelled', 'The client disconnected before the file was complete.')
+    throw thrown
+  }
+}
+
+/** Stores the raw body of a request as the file. Throws Failure `payload_too_large`, `conflict`, `disk_full`. */
+export function storeUpload(call: Call, upload: Upload, { files, config }: UploadOwners): Promise<FileRecord> {
+  const facts = factsOf(upload, config.limits.upload_size)
+  const declaredBytes = Number(call.req.headers['content-length'] ?? 1)
+  return receiveBody(call, facts.maxBytes, body =>
+    files.receive(upload.organizationId, body, { ...facts, declaredBytes }),
+  )
+}
+
+function answer(call: Call, { id, name, contentType, bytes, sha256 }: FileRecord): void {
+  const file: z.input<typeof UploadedFile> = { id, name, content_type: contentType, bytes, sha256 }
+  call.send(200, JSON.stringify(file))
+}
+
+/** Stores the raw body of a PUT to a signed URL as the file. */
+export async function receiveUpload(call: Call, owners: UploadOwners): Promise<void> {
+  answer(call, await storeUpload(call, allowed(call, owners), owners))
+}
+
+/** Stores the raw body of a PUT as a part of the file. */
+export async function receivePart(call: Call, owners: UploadOwners): Promise<void> {
+  const { files, config } = owners
+  const { id } = allowed(call, owners)
+  const partNumber = /^\d{1,5}$/.test(call.params.part ?? '') ? Number(call.params.part) : 0
+  const maxBytes = config.limits.upload_size
+  const etag = await receiveBody(call, maxBytes, body => files.part(id, partNumber, body, maxBytes))
+  const part: z.input<typeof UploadedPart> = { partNumber, etag }
+  call.header('etag', `"${etag}"`).send(200, JSON.stringify(part))
+}
+
+/** Joins the listed parts, in the order of their numbers, into the file. */
+export async function joinParts(call: Call, owners: UploadOwners): Promise<void> {
+  const { files, config } = owners
+  const { limits } = config
+  const upload = allowed(call, owners)
+  const body = parseJson(await readBody(call.req, limits.json_body), limits)
+  const read = UploadParts.safeParse(body)
+  if (!read.success) throw failureOf(read.error, body)
+  // Clients that send parts concurrently list them in the order of completion.
+  const named = read.data.parts.toSorted((a, b) => a.partNumber - b.partNumber)
+  const parts = named.map(({ partNumber, etag }) => ({
+    number: partNumber,
+    // Clients send the quoted `etag` header of the part, or the member of its body.
+    etag: etag?.replace(/^"(.*)"$/, '$1'),
+  }))
+  answer(call, await files.join(upload.organizationId, parts, factsOf(upload, limits.upload_size)))
+}

@@ -1,0 +1,200 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { AbortSource } from '../../../core/abort-source.ts'
+import type { Caller } from '../../../core/accounts/accounts.ts'
+import { Failure } from '../../../core/failure.ts'
+import { newId } from '../../../core/ids.ts'
+import type { MediaInput } from '../../../core/media/media.ts'
+import type { Config } from '../../../core/models/config.ts'
+import type { SteadyTime } from '../../../core/steady-time.ts'
+import type { SwapSetMember } from '../../../core/swap-set.ts'
+import type { AccessWatch } from '../access/access-watch.ts'
+import { clientAddress, originOf } from '../connection/forwarded.ts'
+import { commonHeaders } from '../connection/head.ts'
+import type { StreamLimits } from '../streams/stream-limits.ts'
+import { pieceBytes, type Streams } from '../streams/streams.ts'
+import type { AnyEndpoint } from './endpoint.ts'
+import type { KeyLock } from './idempotency-records.ts'
+
+const noFiles: ReadonlyMap<string, MediaInput> = new Map()
+const noTexts: ReadonlyMap<string, string> = new Map()
+const nothing = (): void => {}
+
+interface CallOptions {
+  access: AccessWatch
+  config: Pick<Config, 'public_url' | 'trusted_proxies'>
+  credential?: string | undefined
+  steady: SteadyTime
+  streamLimits: StreamLimits
+  streams: Streams
+}
+
+/** One request: its caller, its route, and the only code that writes its response head. */
+export class Call implements SwapSetMember {
+  readonly id = newId('req')
+  readonly startedAt = performance.now()
+  readonly req: IncomingMessage
+  /** The secret of the request, or the credential of its session; undefined if it has none. */
+  readonly credential: string | undefined
+  readonly res: ServerResponse
+  readonly route: AnyEndpoint
+  readonly params: Record<string, string>
+  /** Watches all streams. */
+  readonly streams: Streams
+  readonly steady: SteadyTime
+  /** Watches the tokens of responses that stay open. */
+  readonly access: AccessWatch
+  /** Bounds the event streams of its token and organization. */
+  readonly streamLimits: StreamLimits
+  /** Index in the set of running calls. */
+  setIndex = -1
+  readonly #publicUrl: string | undefined
+  readonly #proxies: readonly string[]
+  #caller: Caller | undefined
+  #headers: string[]
+  #abortSource: AbortSource | undefined
+  #controller: AbortController | undefined
+  /** The hash of the body as it was sent; set if the body was hashed when it was read. */
+  bodyHash: string | undefined
+  /** Files that were sent in or with the body, by the short address that replaces them in the body. */
+  inline: ReadonlyMap<string, MediaInput> = noFiles
+  /** Members of a large body as JSON text; an empty object replaces them in the body. */
+  texts: ReadonlyMap<string, string> = noTexts
+  /** The exclusive right to process its idempotency key; set while the call has it. */
+  keyLock: KeyLock | undefined
+  /** Reduces the memory counted for the body to `keep` bytes, 0 by default; set while the body is counted. */
+  releaseBody: (keep?: number) => void = nothing
+  /** Ends the request for the limits of concurrent requests; set while it counts. */
+  leaveLimits: () => void = nothing
+
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    route: AnyEndpoint,
+    params: Record<string, string>,
+    { access, config, credential, steady, streamLimits, streams }: CallOptions,
+  ) {
+    this.credential = credential
+    this.req = req
+    this.res = res
+    this.route = route
+    this.params = params
+    this.streams = streams
+    this.steady = steady
+    this.access = access
+    this.streamLimits = streamLimits
+    this.#publicUrl = config.public_url
+    this.#proxies = config.trusted_proxies
+    this.#headers = commonHeaders(req, this.id)
+  }
+
+  /** Throws for a public route, which has no caller. */
+  get caller(): Caller {
+    if (!this.#caller) throw new Error(`${this.route.path} has no caller`)
+    return this.#caller
+  }
+  set caller(caller: Caller) {
+    this.#caller = caller
+  }
+  get organizationId(): string | undefined {
+    return this.#caller?.organizationId
+  }
+
+  /**
+   * The origin of all URLs in answers: `public_url` if the operator has set it, else the address that this request was
+   * sent to, as a trusted proxy reports it (the host was checked before). Some clients load nothing from other private
+   * hosts.
+   */
+  get origin(): string {
+    return this.#publicUrl?.replace(/\/+$/, '') ?? originOf(this.req, this.#proxies)
+  }
+
+  /** The client's address, as a trusted proxy reports it. */
+  get clientAddress(): string {
+    return clientAddress(this.req, this.#proxies)
+  }
+
+  /** The query string's parameters. */
+  get query(): URLSearchParams {
+    const url = this.req.url ?? ''
+    const at = url.indexOf('?')
+    return new URLSearchParams(at < 0 ? '' : url.slice(at + 1))
+  }
+
+  /** Aborted when the client disconnects, or the server stops, before the response is complete. */
+  get abortSource(): AbortSource {
+    if (!this.#abortSource) {
+      const source = (this.#abortSource = new AbortSource())
+      const abort = () => {
+        if (!this.res.writableFinished)
+          source.abort(new Failure('cancelled', 'The client disconnected before the answer was complete.'))
+      }
+      if (this.res.destroyed) abort()
+      else this.res.on('close', abort)
+    }
+    return this.#abortSource
+  }
+
+  /** `abortSource` as an AbortSignal. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      const controller = (this.#controller = new AbortController())
+      const source = this.abortSource
+      if (source.aborted) controller.abort(source.reason)
+      else source.addEventListener('abort', () => controller.abort(source.reason))
+    }
+    return this.#controller.signal
+  }
+
+  /** Whether the client has disconnected. */
+  get disconnected(): boolean {
+    return this.res.destroyed || this.req.socket.destroyed
+  }
+
+  /** Aborts the work of the call with this reason while the client is still connected. */
+  stop(reason: Failure): void {
+    this.abortSource.abort(reason)
+  }
+
+  /** Milliseconds since the request arrived. */
+  get elapsedMs(): number {
+    return performance.now() - this.startedAt
+  }
+
+  /** Adds a response header. Its value must not come from the client. */
+  header(name: string, value: string): this {
+    this.#headers.push(name, value)
+    return this
+  }
+
+  /** Adds response headers, flat. Their values must not come from the client. */
+  addHeaders(headers: readonly string[]): void {
+    this.#headers.push(...headers)
+  }
+
+  /** Writes the status line and headers. The body is written to `res` afterwards. */
+  head(status: number, contentType: string, more: readonly string[] = []): void {
+    const { answerHeaders } = this.route
+    if (answerHeaders) this.#headers.push(...answerHeaders(this))
+    this.#headers.push('content-type', contentType, ...more)
+    this.res.writeHead(status, this.#headers)
+  }
+
+  /** Writes a whole response. Does nothing when the client has disconnected or a response has begun. */
+  send(
+    status: number,
+    body: string | Uint8Array,
+    contentType = 'application/json',
+    more: readonly string[] = [],
+  ): void {
+    if (this.res.headersSent || this.res.destroyed) return
+    const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength
+    // Text with one byte per character is ASCII; latin1 is the encoding that Node writes fastest.
+    const encoding = length === body.length ? 'latin1' : 'utf8'
+    this.head(status, contentType, ['content-length', String(length), ...more])
+    if (this.req.method === 'HEAD') this.res.end()
+    else {
+      if (length <= pieceBytes) this.res.end(body, encoding)
+      else this.streams.sendLarge(this.res, typeof body === 'string' ? Buffer.from(body, encoding) : body)
+    }
+  }
+}

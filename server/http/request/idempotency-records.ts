@@ -1,0 +1,73 @@
+import { Failure } from '../../../core/failure.ts'
+import type { Log } from '../../../core/log.ts'
+import type { SteadyTime } from '../../../core/steady-time.ts'
+import type { IdempotencyRecord, Store } from '../../../core/store/store.ts'
+
+/** The exclusive right to process the request of a key, until it is released. */
+export interface KeyLock {
+  /** The stored answer, if the request was processed before. */
+  reply: IdempotencyRecord | undefined
+  /** Stores the answer for repeated requests, across restarts. A failure is only logged: the work has been done. */
+  keep(reply: { status: number; body: string; jobId: string | null }): Promise<void>
+  release(): void
+}
+
+const reused = () =>
+  new Failure(
+    'idempotency_key_reused',
+    "This 'Idempotency-Key' was sent with another body before. Use a new key for a new request.",
+    { param: 'Idempotency-Key' },
+  )
+
+/** Opens the idempotency records: running requests with a key, and stored answers of earlier ones. */
+export function openIdempotencyRecords({
+  store,
+  steady,
+  log,
+}: {
+  store: Pick<Store, 'idempotency'>
+  steady: SteadyTime
+  log: Log
+}) {
+  const running = new Map<string, string>()
+
+  return {
+    /**
+     * Begins the request of this key. Throws Failure `idempotency_key_in_use` while another request with the key runs,
+     * and `idempotency_key_reused` if a running or earlier request with the key had another body.
+     */
+    async lock(digest: string, bodyHash: string): Promise<KeyLock> {
+      const other = running.get(digest)
+      if (other !== undefined && other !== bodyHash) throw reused()
+      if (other !== undefined)
+        throw new Failure(
+          'idempotency_key_in_use',
+          "The first request with this 'Idempotency-Key' is still running. Send it again in 1 s.",
+          { param: 'Idempotency-Key', retryAfterMs: 1_000 },
+        )
+      running.set(digest, bodyHash)
+      const release = () => void running.delete(digest)
+      try {
+        const reply = await store.idempotency.find(digest)
+        if (reply && reply.bodyHash !== bodyHash) throw reused()
+        // Nothing runs then, so further requests need not wait.
+        if (reply) release()
+        return {
+          reply,
+          async keep(answer) {
+            try {
+              await store.idempotency.keep(digest, { ...answer, bodyHash, createdAt: steady.now() })
+            } catch (thrown) {
+              log.warn('An answer could not be stored for its idempotency key', { job: answer.jobId }, thrown)
+            }
+          },
+          release,
+        }
+      } catch (thrown) {
+        release()
+        throw thrown
+      }
+    },
+  }
+}
+export type IdempotencyRecords = ReturnType<typeof openIdempotencyRecords>

@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto'
+import { canonicalHash } from '../../../core/canonical.ts'
+import { Failure } from '../../../core/failure.ts'
+import type { IdempotencyKey, IdempotencyRecord } from '../../../core/store/store.ts'
+import type { Call } from './call.ts'
+import { errorAnswer } from './errors.ts'
+import type { KeyLock } from './idempotency-records.ts'
+import type { Owners } from './owners.ts'
+
+/** Returns the `Idempotency-Key` of a request; undefined without one. Throws Failure `invalid_value`. */
+export function idempotencyKeyOf(call: Call): string | undefined {
+  const given = call.req.headers['idempotency-key']
+  if (given === undefined) return undefined
+  if (typeof given !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(given))
+    throw new Failure(
+      'invalid_value',
+      "'Idempotency-Key' must be 1 to 255 printable ASCII characters without spaces.",
+      { param: 'Idempotency-Key' },
+    )
+  return given
+}
+
+/**
+ * Returns the idempotency key of a durable job, scoped to the endpoint, with the hash of the body; null without a key.
+ * `body` is hashed unless it was hashed when it was read.
+ */
+export function idempotencyOf(call: Call, body: unknown): (IdempotencyKey & { at: number }) | null {
+  const given = idempotencyKeyOf(call)
+  if (given === undefined) return null
+  const { method, path } = call.route
+  return { key: `${method} ${path} ${given}`, bodyHash: call.bodyHash ?? canonicalHash(body), at: call.steady.now() }
+}
+
+/** The answer to a repeated request if the first answer cannot be sent twice. */
+export interface Unrepeatable {
+  message: string
+  facts: Record<string, string>
+}
+
+/** Bytes. Longer answers are not stored. */
+export const longestKeptAnswer = 1 << 20
+
+/**
+ * Locks the key of a call that has one and whose body is hashed; the lock ends with the call. Throws as
+ * `IdempotencyRecords.lock` does.
+ */
+async function lockKey(call: Call, { idempotency }: Pick<Owners, 'idempotency'>): Promise<KeyLock> {
+  const { method, path } = call.route
+  const scoped = `${call.caller.organizationId} ${method} ${path} ${idempotencyKeyOf(call)}`
+  const digest = createHash('sha256').update(scoped).digest('hex')
+  return (call.keyLock = await idempotency.lock(digest, call.bodyHash!))
+}
+
+/**
+ * Begins the work of a call that has a key: resolves with true if the answer of an earlier request with the key was sent
+ * instead. Otherwise other requests with the key are refused until the call ends, and `keepAnswer` stores its answer. Pass
+ * `contentType` if the answer is not JSON. Throws Failure `conflict` if the first answer cannot be sent again, and as
+ * `IdempotencyRecords.lock` does.
+ */
+export async function answeredBefore(
+  call: Call,
+  owners: Pick<Owners, 'idempotency'>,
+  contentType?: string,
+): Promise<boolean> {
+  const { reply } = await lockKey(call, owners)
+  if (!reply) return false
+  if (reply.jobId !== null) call.header('x-job-id', reply.jobId)
+  refuseUnrepeatable(reply)
+  call
+    .header('idempotent-replayed', 'true')
+    .send(reply.status, reply.body, reply.status === 200 ? contentType : undefined)
+  return true
+}
+
+/**
+ * Stores the answer of a call with a key before it is sent, or a replacement if it is too long: a client that has seen an
+ * answer gets the same one again.
+ */
+export async function keepAnswer({ keyLock }: Call, body: string | Uint8Array, jobId: string): Promise<void> {
+  if (!keyLock) return
+  const message = `The answer to this 'Idempotency-Key' was too long to be stored. It was for job ${jobId}.`
+  if (body.length > longestKeptAnswer) return keepUnrepeatable(keyLock, { message, facts: { job_id: jobId } }, jobId)
+  const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
+  await keyLock.keep({ status: 200, body: text, jobId })
+}
+
+/** Stores that the answer of a call with a key was a stream. */
+export async function keepStream({ keyLock }: Call, jobId: string): Promise<void> {
+  if (!keyLock) return
+  const message = `The answer to this 'Idempotency-Key' was a stream, and streams are not stored. It was for job ${jobId}.`
+  await keepUnrepeatable(keyLock, { message, facts: { job_id: jobId } }, jobId)
+}
+
+/** Stores the failure of a call with a key, unless a repeated request might succeed. */
+export async function keepFailure(call: Call, failure: Failure, jobId: string | null): Promise<void> {
+  const { status, code } = failure
+  // Failures of the server and of its load.
+  if (status >= 500 || status === 429 || code === 'cancelled') return
+  await call.keyLock?.keep({ ...errorAnswer(failure, call.id, call.route.errors), jobId })
+}
+
+const keepUnrepeatable = (lock: KeyLock, replacement: Unrepeatable, jobId: string | null): Promise<void> =>
+  lock.keep({ status: 409, body: JSON.stringify(replacement), jobId })
+
+function refuseUnrepeatable(reply: IdempotencyRecord): void {
+  if (reply.status !== 409) return
+  const { message, facts } = JSON.parse(reply.body) as Unrepeatable
+  throw new Failure('conflict', message, { param: 'Idempotency-Key', facts })
+}
+
+/**
+ * Processes a request whose answer must not be stored, because it contains a secret. A repeated request is refused with
+ * `replacement`.
+ */
+export async function once<T>(
+  call: Call,
+  input: unknown,
+  work: () => T | Promise<T>,
+  replacement: (value: T) => Unrepeatable,
+  owners: Pick<Owners, 'idempotency'>,
+): Promise<T> {
+  if (idempotencyKeyOf(call) === undefined) return work()
+  call.bodyHash = canonicalHash(input)
+  const lock = await lockKey(call, owners)
+  if (lock.reply) refuseUnrepeatable(lock.reply)
+  const value = await work()
+  await keepUnrepeatable(lock, replacement(value), null)
+  return value
+}

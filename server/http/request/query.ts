@@ -1,0 +1,40 @@
+import { Failure } from '../../../core/failure.ts'
+import type { Call } from './call.ts'
+
+/** Query parameters by name. */
+export type Query = Record<string, string | string[] | Record<string, string>>
+
+/** Reads the query string. Repeated names and `name[]` become lists, `name[key]` a member of an object. */
+export function queryOf(call: Call): Query {
+  const query = Object.create(null) as Query
+  for (const [name, value] of call.query) {
+    const member = /^(\w+)\[([^[\]]+)\]$/.exec(name)
+    if (member) {
+      const [, field, key] = member as unknown as [string, string, string]
+      const before = query[field]
+      const object = typeof before === 'object' && !Array.isArray(before) ? before : {}
+      // `__proto__` would not become a member; ignored, it would be a filter that matches everything.
+      if (key === '__proto__')
+        throw new Failure('invalid_value', `'${field}' cannot have a member named '${key}'.`, { param: field })
+      object[key] = value
+      query[field] = object
+      continue
+    }
+    const key = name.endsWith('[]') ? name.slice(0, -2) : name
+    const before = query[key]
+    query[key] = before === undefined ? (name === key ? value : [value]) : [before as string | string[], value].flat()
+  }
+  return query
+}
+
+/**
+ * Throws Failure `invalid_value` if a signed URL has a parameter twice. Programs differ in which of the two they use,
+ * so a proxy or cache could use another expiry than the signed one.
+ */
+export function refuseRepeated(query: URLSearchParams): void {
+  for (const name of ['exp', 'sig', 'org', 'type', 'kept'])
+    if (query.getAll(name).length > 1)
+      throw new Failure('invalid_value', `The URL has the parameter '${name}' twice. Use the URL unchanged.`, {
+        param: name,
+      })
+}

@@ -1,0 +1,33 @@
+import { Failure } from '../../../core/failure.ts'
+import { type Region, regions, requiredLabel } from '../../../core/schemas/region.ts'
+import type { Call } from './call.ts'
+
+const header = 'X-Region'
+
+/** Returns the region in the header of a request; undefined without one. Throws Failure `invalid_value`. */
+export function regionIn(given: string | string[] | undefined): Region | undefined {
+  if (given === undefined) return undefined
+  const region = regions.find(one => one === given)
+  if (region) return region
+  throw new Failure('invalid_value', `'${header}' must be one of: ${regions.join(', ')}.`, { param: header })
+}
+
+/**
+ * Lets all work of a request ask for a region: in its header or body. Throws Failure `invalid_value` if both are there and
+ * differ.
+ */
+export function askForRegion(call: Call, region: Region | undefined): void {
+  const label = requiredLabel(region)
+  if (label === null) return
+  const before = requiredLabel(call.caller.region)
+  if (before !== null && before !== label)
+    throw new Failure(
+      'invalid_value',
+      `'region' is ${label}, and the header '${header}' is ${before}. Send one of them.`,
+      {
+        param: 'region',
+      },
+    )
+  // A copy, because requests of the same token share the caller.
+  call.caller = { ...call.caller, region: label }
+}

@@ -1,0 +1,16 @@
+import { anthropicError, anthropicStatus } from '../../../core/dialects/anthropic/anthropic-error.ts'
+import type { Failure } from '../../../core/failure.ts'
+
+/** Renders a failure in Anthropic's form. */
+export const anthropicErrors = (failure: Failure, call: { id: string }) => ({
+  status: anthropicStatus(failure),
+  body: anthropicError(failure, call.id),
+})
+
+/** What all routes of the Anthropic-compatible API have in common. */
+export const anthropicRoute = {
+  tag: 'Anthropic',
+  errors: anthropicErrors,
+  // Anthropic's clients read the id of the request from this header.
+  answerHeaders: ({ id }: { id: string }) => ['request-id', id],
+} as const

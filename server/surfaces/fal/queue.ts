@@ -1,0 +1,195 @@
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import type { JobRecord, LogLine } from '../../../core/store/store.ts'
+import { sendJson } from '../../http/dispatch.ts'
+import type { Call } from '../../http/request/call.ts'
+import { JsonText } from '../../http/request/json-text.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { errorGroups } from '../../http/request/route-errors.ts'
+import { findRequest, requestUrls } from '../../views/generation-request.ts'
+import { hasEnded } from '../../views/job-record.ts'
+import { jobTermsOf } from '../../work/job-terms.ts'
+import { streamStatus, wantsLogs } from '../../work/stream-status.ts'
+import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
+import { appSlug } from './app-slug.ts'
+import { falErrors } from './errors.ts'
+import { falResult, falStatus, falSubmitted, setRequestIdHeader } from './view.ts'
+
+const tag = 'fal'
+
+export const FalInput = z
+  .record(z.string(), z.unknown())
+  .meta({ id: 'FalInput', description: 'The inputs of the task of the slug, as under `/slug`.' })
+const { response_url, status_url, cancel_url } = requestUrls
+const request_id = z.string().describe('Id of the request: `q_…`.')
+const urls = { request_id, response_url, status_url, cancel_url }
+const FalSubmitted = z
+  .object({
+    status: z.literal('IN_QUEUE'),
+    ...urls,
+    gateway_request_id: z.string().describe('The same as `request_id`.'),
+    queue_position: z.int().describe('How many requests are before it.'),
+  })
+  .meta({ id: 'FalSubmitted', description: 'A request that was accepted.' })
+const FalCancelled = z
+  .object({
+    status: z
+      .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
+      .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
+    request_id,
+  })
+  .meta({ id: 'FalCancelled', description: 'Whether a request is cancelled.' })
+export const FalOutput = z
+  .record(z.string(), z.unknown())
+  .meta({ id: 'FalOutput', description: 'The result of the task, or the status of the request.' })
+
+const Path = z.object({
+  path: z.string().describe('A slug, with `/requests/{id}…` after it for a request. It may contain `/`.'),
+})
+
+/**
+ * `<anything>/requests/<id>/<what>`: fal's clients omit parts of the app's name, so only the id identifies a request.
+ */
+const form = /^(?:.*\/)?requests\/([^/]+)(?:\/(status|status\/stream|cancel))?$/
+
+function parsePath({ path }: { path: string }): { requestId: string; what: string } {
+  const match = form.exec(path)
+  if (match) return { requestId: match[1]!, what: match[2] ?? 'result' }
+  throw new Failure(
+    'unknown_url',
+    `There is no request at /fal/queue/${path.slice(0, 100)}. Use GET /fal/queue/<app>/requests/<id>, or POST /fal/queue/<app>.`,
+  )
+}
+const unknown = (what: string) =>
+  new Failure('unknown_url', `'${what}' of a request is not supported with this method. The reference is at /docs.`)
+
+async function status(job: JobRecord, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JsonText> {
+  const logs = wantsLogs(call) ? await jobs.logs(job) : []
+  return new JsonText(JSON.stringify(falStatus(job, call, logs, { jobs })), hasEnded(job) ? 200 : 202)
+}
+
+function follow(job: JobRecord, call: Call, owners: Pick<Owners, 'jobs'>): Promise<void> {
+  const newLines = openNewLines()
+  const logs = wantsLogs(call)
+  return streamStatus(
+    call,
+    job,
+    async now => falStatus(now, call, logs ? newLines(await owners.jobs.logs(now)) : [], owners),
+    owners,
+  )
+}
+
+async function answerGet(call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<void> {
+  const { requestId, what } = parsePath({ path: call.params.path ?? '' })
+  if (what === 'cancel') throw unknown(what)
+  const job = await findRequest(requestId, call, owners)
+  setRequestIdHeader(job, call)
+  if (what === 'status/stream') return follow(job, call, owners)
+  await sendJson(call, await (what === 'status' ? status(job, call, owners) : falResult(job, call, owners)))
+}
+
+async function cancel(call: Call, requestId: string, owners: Pick<Owners, 'jobs'>): Promise<JsonText> {
+  const job = await findRequest(requestId, call, owners)
+  setRequestIdHeader(job, call)
+  const finished = new JsonText(JSON.stringify({ status: 'ALREADY_COMPLETED', request_id: requestId }), 400)
+  // Also for a second cancellation, for which `/api/jobs` repeats its first answer.
+  if (hasEnded(job)) return finished
+  try {
+    await owners.jobs.cancel(job.organizationId, job.id)
+  } catch (thrown) {
+    if (!(thrown instanceof Failure) || thrown.code !== 'job_already_finished') throw thrown
+    return finished
+  }
+  return new JsonText(JSON.stringify({ status: 'CANCELLATION_REQUESTED', request_id: requestId }), 202)
+}
+
+/** Adds fal's status to refused cancellations. */
+const cancelErrors: typeof falErrors = (failure, call) => {
+  const falError = falErrors(failure, call)
+  return failure.code === 'not_found' ? { ...falError, body: { status: 'NOT_FOUND', ...falError.body } } : falError
+}
+
+/** The routes of fal's queue: what its clients send to `https://queue.fal.run`. */
+export const falQueueRoutes = (owners: SubmitOwners) => [
+  route({
+    method: 'POST',
+    path: '/fal/queue/**:path',
+    scope: 'user:write',
+    bucket: 'jobs',
+    tag,
+    summary: 'Submit fal request',
+    description:
+      "Creates an image or a video in the background and answers at once. The path is a slug; a leading `fal-ai/` is ignored if no model has such a slug. The headers `X-Fal-Request-Timeout`, `X-Fal-Queue-Priority` and `X-Fal-Object-Lifecycle-Preference` work as at fal, and so does `?fal_webhook=`: the URL receives the result with fal's body and signature; the keys are at `/fal/rest/.well-known/jwks.json`.",
+    errorCodes: [...errorGroups.submit, ...errorGroups.media],
+    largeBody: true,
+    params: Path,
+    body: FalInput,
+    example: { prompt: 'A cat on a mat.' },
+    response: FalSubmitted,
+    errors: falErrors,
+    async handle({ params, body }, call) {
+      const { job } = await submitGeneration(
+        call,
+        { target: { slug: appSlug(params.path, owners.registry) }, body, terms: jobTermsOf(call, owners) },
+        owners,
+      )
+      setRequestIdHeader(job, call)
+      return falSubmitted(job, call, owners)
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/fal/queue/**:path',
+    scope: 'user:read',
+    tag,
+    summary: 'Get fal request',
+    description:
+      '`<slug>/requests/<id>` returns the result (400 until there is one), `…/status` the status (202 until the end; with `?logs=1` the log too), and `…/status/stream` a stream of server-sent events with the status after each change.',
+    events: 'FalStatus',
+    otherAnswers: { 202: { response: FalOutput, description: 'The status of a request that has not ended.' } },
+    errorCodes: [
+      'invalid_value',
+      'unknown_url',
+      'not_found',
+      'output_expired',
+      'no_capacity',
+      'timeout',
+      'worker_error',
+    ],
+    params: Path,
+    response: FalOutput,
+    errors: falErrors,
+    answer: call => answerGet(call, owners),
+  }),
+  route({
+    method: 'PUT',
+    path: '/fal/queue/**:path',
+    scope: 'user:write',
+    bucket: 'jobs',
+    tag,
+    summary: 'Cancel fal request',
+    description: 'Cancels the request of the path `<slug>/requests/<id>/cancel`; its engine stops at once.',
+    otherAnswers: { 400: { response: FalCancelled, description: 'The request has already ended.' } },
+    errorCodes: ['unknown_url', 'not_found', 'output_expired'],
+    params: Path,
+    response: FalCancelled,
+    status: 202,
+    errors: cancelErrors,
+    handle({ params }, call) {
+      const { requestId, what } = parsePath(params)
+      if (what !== 'cancel') throw unknown(what)
+      return cancel(call, requestId, owners)
+    },
+  }),
+]
+
+/** Returns only lines that the previous call did not have, because fal's client keeps lines that a stream has sent. */
+function openNewLines(): (lines: readonly LogLine[]) => readonly LogLine[] {
+  let last: LogLine | undefined
+  return lines => {
+    const known = lines.findLastIndex(({ at, message }) => at === last?.at && message === last.message)
+    last = lines.at(-1) ?? last
+    return lines.slice(known + 1)
+  }
+}

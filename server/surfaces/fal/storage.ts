@@ -1,0 +1,110 @@
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import { credentialOf } from '../../http/access/auth.ts'
+import { storeUpload } from '../../http/body/upload.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { falErrors } from './errors.ts'
+import { readableAddress, uploadIdOf } from './parts.ts'
+import { lifetimeOf } from './upload.ts'
+
+const tokenMs = 3_600_000
+const tag = 'fal'
+
+const FalStorageToken = z
+  .object({
+    token: z.string().describe('A token that is valid for an hour and allows only to store files of the organization.'),
+    token_type: z.literal('Bearer'),
+    base_url: z.string().describe('Where to send files.'),
+    expires_at: z.string().describe('When the token expires: ISO 8601, UTC.'),
+  })
+  .meta({ id: 'FalStorageToken', description: 'A token to store files with.' })
+const access_url = z.string().describe('Where to read the file. Signed: it needs no token.')
+const FalStored = z.object({ access_url }).meta({ id: 'FalStored', description: 'A file that was stored.' })
+const FalMultipart = z
+  .object({ access_url, uploadId: z.string().describe('Id of the upload, for the paths of the parts.') })
+  .meta({ id: 'FalMultipart', description: 'An upload in parts.' })
+
+type StorageOwners = Pick<Owners, 'config' | 'files'>
+
+/** Returns the description of the file in the headers. Throws Failure `invalid_api_key`, `invalid_value`. */
+function describedUpload(call: Call, { config, files }: StorageOwners) {
+  const { headers } = call.req
+  const organizationId = files.mayStore(credentialOf(headers) ?? '')
+  if (organizationId === undefined)
+    throw new Failure(
+      'invalid_api_key',
+      'The storage token is invalid or has expired. Create one with POST /fal/rest/storage/auth/token.',
+    )
+  const retentionMs = config.limits.upload_retention
+  const name = headers['x-fal-file-name']
+  return {
+    organizationId,
+    name: typeof name === 'string' ? name : 'upload.bin',
+    contentType: headers['content-type'] ?? 'application/octet-stream',
+    keptMs: lifetimeOf(headers['x-fal-object-lifecycle']) ?? (retentionMs === 0 ? null : retentionMs),
+  }
+}
+
+const uploadCodes = [
+  'invalid_api_key',
+  'invalid_value',
+  'payload_too_large',
+  'conflict',
+  'storage_full',
+  'rate_limit',
+  'disk_full',
+] as const
+const facts = { method: 'POST', scope: 'public', bucket: 'api', tag, errors: falErrors } as const
+
+/** The routes of the storage to which fal's Python client uploads files: its `rest.fal.ai` and `v3.fal.media`. */
+export const falStorageRoutes = (owners: StorageOwners) => [
+  route({
+    ...facts,
+    path: '/fal/rest/storage/auth/token',
+    scope: 'user:write',
+    summary: 'Create storage token',
+    description: 'Returns a token for uploads. Send it as `Authorization: Bearer …` to `/fal/cdn/files/upload`.',
+    response: FalStorageToken,
+    handle(_input, call) {
+      const expires = Math.floor((Date.now() + tokenMs) / 1000)
+      return {
+        token: owners.files.storageToken(call.caller.organizationId, expires),
+        token_type: 'Bearer' as const,
+        base_url: `${call.origin}/fal/cdn`,
+        // Python before 3.11 cannot parse `Z`.
+        expires_at: new Date(expires * 1000).toISOString().replace(/\.000Z$/, '+00:00'),
+      }
+    },
+  }),
+  route({
+    ...facts,
+    path: '/fal/cdn/files/upload',
+    summary: 'Upload file',
+    description:
+      'Stores the body as a file, with the content type of the request and the name in `X-Fal-File-Name`. `access_url` can be an input of any request. Needs a storage token. The file is kept for seven days unless `X-Fal-Object-Lifecycle` sets another time.',
+    rawBody: 'application/octet-stream',
+    errorCodes: uploadCodes,
+    response: FalStored,
+    async answer(call) {
+      const described = describedUpload(call, owners)
+      const { id, name, readUrl } = owners.files.uploadLink(described, call.origin)
+      await storeUpload(call, { ...described, id, name }, owners)
+      call.send(200, JSON.stringify({ access_url: readUrl }))
+    },
+  }),
+  route({
+    ...facts,
+    path: '/fal/cdn/files/upload/multipart',
+    summary: 'Start upload in parts',
+    description:
+      'Starts the upload of a large file. PUT each part to `<access_url>/multipart/<uploadId>/<number>`, then POST their numbers and etags to `<access_url>/multipart/<uploadId>/complete`. Needs a storage token.',
+    errorCodes: ['invalid_api_key', 'invalid_value'],
+    response: FalMultipart,
+    answer(call) {
+      const { url, readUrl } = owners.files.uploadLink(describedUpload(call, owners), call.origin)
+      call.send(200, JSON.stringify({ access_url: readableAddress(readUrl), uploadId: uploadIdOf(url) }))
+    },
+  }),
+]

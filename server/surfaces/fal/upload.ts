@@ -1,0 +1,84 @@
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { falErrors } from './errors.ts'
+
+const FalUpload = z
+  .object({
+    content_type: z.string().max(256).default('application/octet-stream').describe('Media type of the file.'),
+    file_name: z.string().max(1024).describe('Name of the file.'),
+  })
+  .meta({ id: 'FalUpload', description: 'A file to upload.' })
+const FalUploadUrls = z
+  .object({
+    upload_url: z.string().describe('Where to PUT the bytes, within an hour. Signed: it needs no token.'),
+    file_url: z.string().describe('Where to read the file afterwards. Signed: it needs no token.'),
+  })
+  .meta({ id: 'FalUploadUrls', description: 'Addresses for an upload.' })
+
+const header = 'X-Fal-Object-Lifecycle'
+const tenYears = 3_650 * 86_400
+
+/** Returns the requested lifetime of the file in milliseconds; undefined if none is requested. */
+export function lifetimeOf(given: string | string[] | undefined): number | undefined {
+  if (given === undefined) return undefined
+  let lifecycle: { expiration_duration_seconds?: unknown } | null
+  try {
+    lifecycle = JSON.parse(String(given)) as typeof lifecycle
+  } catch {
+    throw new Failure('invalid_value', `'${header}' must be JSON such as {"expiration_duration_seconds":3600}.`, {
+      param: header,
+    })
+  }
+  const seconds = lifecycle?.expiration_duration_seconds
+  if (seconds == null) return undefined
+  if (typeof seconds !== 'number' || !(seconds >= 1 && seconds <= tenYears))
+    throw new Failure('invalid_value', `'${header}' must set 1 to ${tenYears} seconds.`, { param: header })
+  return Math.round(seconds * 1000)
+}
+
+/** Returns the upload URL and the download URL. */
+function initiate(
+  { content_type, file_name }: z.output<typeof FalUpload>,
+  call: Call,
+  { files, config }: Pick<Owners, 'config' | 'files'>,
+): z.input<typeof FalUploadUrls> {
+  const retentionMs = config.limits.upload_retention
+  const keptMs = lifetimeOf(call.req.headers['x-fal-object-lifecycle']) ?? (retentionMs === 0 ? null : retentionMs)
+  const upload = { organizationId: call.caller.organizationId, name: file_name, contentType: content_type, keptMs }
+  const { url, readUrl } = files.uploadLink(upload, call.origin)
+  return { upload_url: url, file_url: readUrl }
+}
+
+const facts = {
+  method: 'POST',
+  scope: 'user:write',
+  bucket: 'api',
+  tag: 'fal',
+  body: FalUpload,
+  example: { content_type: 'image/png', file_name: 'cat.png' },
+  response: FalUploadUrls,
+  errors: falErrors,
+} as const
+
+/** The routes of fal's storage that return upload URLs. */
+export const falUploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => [
+  route({
+    ...facts,
+    path: '/fal/rest/storage/upload/initiate',
+    summary: 'Create upload URL',
+    description:
+      'Returns a signed address for an upload. PUT the bytes to `upload_url`; afterwards `file_url` can be an input of any request. The file is kept for seven days unless `X-Fal-Object-Lifecycle` sets another time.',
+    handle: ({ body }, call) => initiate(body, call, owners),
+  }),
+  route({
+    ...facts,
+    path: '/fal/rest/storage/upload/initiate-multipart',
+    summary: 'Create upload URL for parts',
+    description:
+      'Returns a signed address for an upload in parts. PUT each part to `upload_url` with `/<number>` after the path, then POST their list to `upload_url` with `/complete` there.',
+    handle: ({ body }, call) => initiate(body, call, owners),
+  }),
+]

@@ -1,0 +1,96 @@
+import { Failure } from '../../../core/failure.ts'
+import type { Task, TextTask } from '../../../core/schemas/task.ts'
+import { taskRecord } from '../../../core/tasks/registry.ts'
+import { scopeRefusal } from '../../http/access/auth.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { shownExecution } from '../../views/execution-record.ts'
+import { findWorkflow } from '../../views/workflow-record.ts'
+import { modelsFor } from '../../work/allowed-models.ts'
+import { executionOptionsOf } from '../../work/execution-options.ts'
+import type { InferenceOwners } from '../../work/inference.ts'
+import { type SubmitterOwners, submitters } from '../../work/submitters.ts'
+import { failedResult, jobResult, type ToolResult, valueResult } from './content.ts'
+import { followExecution, followJob } from './follow-work.ts'
+import { RpcError, rpcCodes } from './message.ts'
+import type { Reply } from './reply.ts'
+import { taskOfTool } from './task-tools.ts'
+import { runTextCall } from './text-call.ts'
+import { workflowOfTool } from './workflow-tools.ts'
+
+export type ToolOwners = SubmitterOwners &
+  InferenceOwners &
+  Pick<Owners, 'executions' | 'files' | 'limiter' | 'workflows'>
+
+export interface ToolCall {
+  name: string
+  input: Record<string, unknown>
+  reply: Reply
+  /** Whether the client has cancelled the request. */
+  isCancelled: () => boolean
+}
+
+const unknownTool = (name: string) =>
+  new RpcError(rpcCodes.invalidParams, `There is no tool '${name.slice(0, 128)}'. tools/list returns those that exist.`)
+
+/**
+ * Runs a tool and resolves with its result. A request that is refused or fails is a result too, which the model of the
+ * client can read. Rejects with RpcError for an unknown tool.
+ */
+export async function callTool(call: Call, tool: ToolCall, owners: ToolOwners): Promise<ToolResult> {
+  const task = taskOfTool(tool.name)
+  const workflowId = workflowOfTool(tool.name)
+  if (task === undefined && workflowId === undefined) throw unknownTool(tool.name)
+  const unscoped = scopeRefusal(call.caller, 'user:write')
+  if (unscoped) return failedResult(unscoped)
+  // Every tool begins work, so it counts as a submission besides the request of the protocol.
+  const entry = owners.limiter.enter(call.caller, 'jobs')
+  try {
+    if (entry.refused) throw entry.refused
+    return task === undefined
+      ? await runWorkflow(call, workflowId!, tool, owners)
+      : await runTask(call, task, tool, owners)
+  } catch (thrown) {
+    if (thrown instanceof RpcError) throw thrown
+    const failure = Failure.from(thrown)
+    if (failure.code === 'internal_error' || failure.code === 'shutting_down') throw failure
+    return failedResult(failure)
+  } finally {
+    entry.leave()
+  }
+}
+
+async function runTask(call: Call, task: Task, tool: ToolCall, owners: ToolOwners): Promise<ToolResult> {
+  const { model = modelsFor(task, call, owners)[0], stream: _, ...inputs } = tool.input
+  if (typeof model !== 'string')
+    throw new Failure('invalid_type', `'model' must be the id of a model. tools/list returns the possible ones.`, {
+      param: 'model',
+    })
+  const { runner } = taskRecord(task)
+  if (runner === 'text')
+    return valueResult((await runTextCall(call, task as TextTask, { ...inputs, model }, owners)) as object)
+  const creation = { task, modelId: model, inputs, terms: {}, body: undefined }
+  const job = await submitters[runner].create(call, creation, owners)
+  await tool.reply.begin()
+  return jobResult(call, await followJob(call, job, tool.reply, tool.isCancelled, owners), owners)
+}
+
+async function runWorkflow(call: Call, id: string, tool: ToolCall, owners: ToolOwners): Promise<ToolResult> {
+  const workflow = await findWorkflow(id, call, owners).catch((thrown: unknown) => {
+    // A foreign workflow is like one that does not exist.
+    throw Failure.from(thrown).code === 'not_found' ? unknownTool(tool.name) : thrown
+  })
+  const version = { id: workflow.id, version: workflow.version }
+  const terms = { input_params: tool.input, priority: 0 }
+  const { execution } = await owners.executions.execute(executionOptionsOf(call, workflow, version, terms, owners))
+  await tool.reply.begin()
+  const ended = await followExecution(call, execution, tool.reply, tool.isCancelled, owners)
+  const { outputs, status, error } = await shownExecution(ended, call, owners, { withNodes: false })
+  if (status === 'completed') return valueResult({ execution_id: ended.id, outputs: outputs ?? {} })
+  const why = error?.message ?? `The execution ${ended.id} was cancelled.`
+  return {
+    content: [{ type: 'text', text: why }],
+    structuredContent: { execution_id: ended.id, status },
+    isError: true,
+  }
+}

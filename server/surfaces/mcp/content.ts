@@ -1,0 +1,81 @@
+import { Failure } from '../../../core/failure.ts'
+import type { FileRecord, JobRecord } from '../../../core/store/store.ts'
+import { filesOf } from '../../../core/tasks/registry.ts'
+import type { Call } from '../../http/request/call.ts'
+import { readResult } from '../../http/request/json-text.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { resultText } from '../../views/job-record.ts'
+
+/** A part of a tool's result. */
+type Content = Record<string, unknown> & { type: 'text' | 'image' | 'audio' | 'resource_link' }
+
+export interface ToolResult {
+  content: Content[]
+  structuredContent?: object
+  isError?: true
+}
+
+/**
+ * Bytes of files and of JSON that are sent in an answer, so that writing it never blocks the event loop for long. More
+ * files are sent as links only.
+ */
+export const maxAnswerBytes = 1 << 20
+
+/** Returns the text of an answer, so that a model need not read JSON: of a chat or a transcription; else the JSON. */
+function textOf(value: object): string {
+  const { choices, text } = value as { choices?: { message?: { content?: unknown } }[]; text?: unknown }
+  const said = choices?.length === 1 ? choices[0]?.message?.content : text
+  return typeof said === 'string' && said !== '' ? said : JSON.stringify(value)
+}
+
+/** Pure: returns the result of a tool whose answer is this value. */
+export const valueResult = (value: object): ToolResult => ({
+  content: [{ type: 'text', text: textOf(value) }],
+  structuredContent: value,
+})
+
+/** Pure: returns the result of a tool that failed, for the model of the client to read. */
+export const failedResult = ({ code, message, param }: Failure): ToolResult => ({
+  content: [{ type: 'text', text: `${message}${param === undefined ? '' : ` (${param})`} [${code}]` }],
+  isError: true,
+})
+
+export function linkOf(file: FileRecord, call: Call, { files }: Pick<Owners, 'files'>): Content {
+  const { name, contentType: mimeType, bytes: size } = file
+  return { type: 'resource_link', uri: files.link(file, call.origin), name, mimeType, size }
+}
+
+/** Resolves with the bytes of a file. Throws Failure `not_found` if they are missing. */
+export async function bytesOf(file: FileRecord, { files }: Pick<Owners, 'files'>): Promise<Buffer> {
+  const handle = await files.open(file)
+  if (!handle) throw new Failure('not_found', `The file ${file.id} was not found.`)
+  await using _ = handle
+  return handle.readFile()
+}
+
+/** Resolves with the result of a tool that ran as a job, with the files that it created. */
+export async function jobResult(call: Call, job: JobRecord, owners: Pick<Owners, 'files'>): Promise<ToolResult> {
+  if (job.status !== 'completed' || job.result === null)
+    return failedResult(
+      job.error
+        ? new Failure(job.error.code, job.error.message)
+        : new Failure('cancelled', `The job ${job.id} was cancelled.`),
+    )
+  const stored = await readResult(job.result)
+  if (stored.length > maxAnswerBytes / 2)
+    return { content: [{ type: 'text', text: `The result is large. Read it with GET /api/jobs/${job.id}.` }] }
+  const result = valueResult(JSON.parse(resultText(job.task, stored, call, owners)) as object)
+  let left = maxAnswerBytes
+  for (const id of filesOf(job.task, JSON.parse(stored))) {
+    const file = await owners.files.find(job.organizationId, id)
+    if (!file) continue
+    const kind = /^(image|audio)\//.exec(file.contentType)?.[1] as 'image' | 'audio' | undefined
+    if (kind && file.bytes <= left) {
+      left -= file.bytes
+      const data = (await bytesOf(file, owners)).toString('base64')
+      result.content.push({ type: kind, data, mimeType: file.contentType })
+    }
+    result.content.push(linkOf(file, call, owners))
+  }
+  return result
+}

@@ -1,0 +1,40 @@
+import { route } from '../../http/request/route.ts'
+import { errorGroups } from '../../http/request/route-errors.ts'
+import type { McpOwners, RunningRequests } from './answer.ts'
+import { McpAnswer, McpMessage } from './message.ts'
+
+/** The route of the Model Context Protocol. */
+export function mcpRoutes(owners: McpOwners) {
+  const running: RunningRequests = new Map()
+  return [
+    route({
+      method: 'POST',
+      path: '/mcp',
+      scope: 'user:read',
+      bucket: 'api',
+      tag: 'MCP',
+      summary: 'Send message',
+      description:
+        'Answers a message of the Model Context Protocol (Streamable HTTP). Tools are the tasks of the models and the saved workflows, and need the scope `user:write`; resources are the files of the organization. Each `tools/call` counts as a submission besides. Work that takes long is answered with server-sent events. There is no stream of the server itself: GET is answered with 405.',
+      errorCodes: [...errorGroups.wait, 'origin_not_allowed'],
+      body: McpMessage,
+      example: {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: {
+          name: 'chat_completion',
+          arguments: {
+            model: 'infer/tiny-chat',
+            messages: [{ role: 'user', content: 'Hello' }],
+            max_tokens: 16,
+          },
+        },
+      },
+      response: McpAnswer,
+      media: ['text/event-stream'],
+      // Loaded with the first message: few servers have such clients.
+      answer: async call => (await import('./answer.ts')).answerMcp(call, running, owners),
+    }),
+  ]
+}

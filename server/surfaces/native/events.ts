@@ -1,0 +1,168 @@
+import { z } from 'zod'
+import type { JobRecord } from '../../../core/store/store.ts'
+import { beginning, follow, openChangeFlag, pageSize } from '../../http/answer/follow.ts'
+import { type EventStream, openEventStream, resumeFrom } from '../../http/answer/sse.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import {
+  callEnded,
+  eventRecord,
+  isLast,
+  progressRecord,
+  resumeText,
+  sharedSnapshot,
+  snapshot,
+  typesWanted,
+} from '../../views/job-event.ts'
+import { findJob, hasEnded, summaryText } from '../../views/job-record.ts'
+import { type EventPages, openEventPages } from './event-pages.ts'
+import { type OrganizationSnapshots, openOrganizationSnapshots } from './organization-snapshot.ts'
+
+const tag = 'Events'
+
+type JobOwners = Pick<Owners, 'files' | 'jobs'>
+type EventOwners = JobOwners & Pick<Owners, 'executions'>
+
+async function followJob(call: Call, owners: JobOwners): Promise<void> {
+  const id = call.params.id!
+  const found = await findJob(id, call, owners)
+  const resume = resumeFrom(call)
+  const stream = await openEventStream(call)
+  const from = await beginning(resume, owners)
+  const changes = openChangeFlag()
+  const stop = owners.jobs.follow(id, changes.set)
+  void stream.over.then(changes.set)
+  try {
+    if (found.kind === 'sync') return await followCall(found, stream, call, owners)
+    // Read after the position in the log, so that an event in between is reported twice and never missed.
+    let job: JobRecord | undefined = await find(id, call, owners)
+    if (!job) return stream.end()
+    stream.send(snapshot(from, `{"job":${summaryText(job, owners)}}`))
+    let lastProgress = ''
+    await follow({
+      call,
+      stream,
+      from,
+      page: sequence => owners.jobs.events.after(call.caller.organizationId, { sequence, jobId: id, limit: pageSize }),
+      wait: changes.wait,
+      async take(event) {
+        job = await find(id, call, owners)
+        if (!job) return false
+        stream.send(eventRecord(event, job, call, owners))
+        return !isLast(event.type)
+      },
+      async idle() {
+        job = await find(id, call, owners)
+        // The job ended before the position from which the reader resumes, or was deleted.
+        if (!job || hasEnded(job)) return false
+        const progress = progressRecord(job, owners)
+        const text = progress ? progress.data.slice(progress.data.indexOf('"data":')) : ''
+        if (progress && text !== lastProgress) stream.send(progress)
+        lastProgress = text
+        return true
+      },
+    })
+  } finally {
+    stop()
+    stream.end()
+  }
+}
+
+/** Streams a synchronous call. It has no events in the log, so its end is reported by the call itself. */
+async function followCall(
+  job: JobRecord,
+  stream: EventStream,
+  call: Call,
+  owners: Pick<Owners, 'jobs'>,
+): Promise<void> {
+  stream.send(snapshot(0, `{"job":${summaryText(job, owners)}}`))
+  if (hasEnded(job)) return
+  await Promise.race([owners.jobs.calls.ended(job.organizationId, job.id), stream.over])
+  if (!stream.ended) stream.send(callEnded(await findJob(job.id, call, owners)))
+}
+
+const find = (id: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord | undefined> =>
+  jobs.find(call.caller.organizationId, id)
+
+/** State that readers of the same organization share. */
+interface Shared {
+  snapshotOf: OrganizationSnapshots
+  pages: EventPages
+}
+
+async function followOrganization(
+  call: Call,
+  { jobs, executions }: EventOwners,
+  { snapshotOf, pages }: Shared,
+): Promise<void> {
+  const types = call.query.get('types') ?? undefined
+  typesWanted(types)
+  const { organizationId } = call.caller
+  const resume = resumeFrom(call)
+  const stream = await openEventStream(call)
+  const changes = openChangeFlag()
+  const stops = [jobs.followOrganization(organizationId, changes.set), executions.follow(organizationId, changes.set)]
+  void stream.over.then(changes.set)
+  try {
+    const { sequence: last, end } = await snapshotOf(organizationId, { resume, manyReaders: call.streams.manyReaders })
+    let sequence = Math.min(resume ?? last, last)
+    stream.sendShared(sharedSnapshot(sequence, end))
+    for (;;) {
+      await stream.caughtUp()
+      if (stream.ended) return
+      const page = await pages.next(call, sequence, types)
+      if (page) {
+        stream.sendEvents(page.bytes)
+        ;({ sequence } = page)
+      } else await changes.wait()
+      await call.streams.beforeWrite()
+    }
+  } finally {
+    for (const stop of stops) stop()
+    stream.end()
+  }
+}
+
+const resuming =
+  'The answer is a stream of server-sent events. The first event is `snapshot`. The others have an id: send the last one as `Last-Event-ID` or `?after=` to continue after it, within 24 hours. Above `limits.streams_per_token` or `limits.streams_per_organization` a stream is refused with 429. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event, whose code is `invalid_api_key` or `insufficient_scope`.'
+
+const sharedBy = (owners: EventOwners): Shared => ({
+  snapshotOf: openOrganizationSnapshots(owners),
+  pages: openEventPages(owners),
+})
+
+export const eventRoutes = (owners: EventOwners, shared = sharedBy(owners)) => [
+  route({
+    method: 'GET',
+    path: '/api/jobs/:id/events',
+    eventStream: true,
+    scope: 'user:read',
+    tag,
+    summary: 'Stream events of job',
+    description: `${resuming} Progress comes as \`job.progress\`, without an id. The stream ends after the event of the end of the job.`,
+    events: 'JobEvent',
+    errorCodes: ['not_found', 'output_expired'],
+    params: z.object({ id: z.string().describe('Id of the job: `job_…`.') }),
+    query: z.strictObject({ after: z.string().optional().describe(resumeText) }),
+    answer: call => followJob(call, owners),
+  }),
+  route({
+    method: 'GET',
+    path: '/api/events',
+    eventStream: true,
+    scope: 'user:read',
+    tag,
+    summary: 'Stream events of organization',
+    description: `${resuming} The stream has the events of the organization, such as \`token.revoked\`, and of all its jobs and executions, and does not end. The snapshot has the newest 50 jobs and executions that have not ended; with \`has_more\` there may be more jobs: list them with \`GET /api/jobs\`. With \`?types=job.completed,job.failed\` only these types are sent; \`job.*\` stands for all events of jobs, \`workflow_execution.*\` for all of executions and their nodes.`,
+    events: 'OrganizationEvent',
+    query: z.strictObject({
+      types: z
+        .string()
+        .optional()
+        .describe('Event types to send, separated by commas; `job.*` stands for all that begin so. Default: all.'),
+      after: z.string().optional().describe(resumeText),
+    }),
+    answer: call => followOrganization(call, owners, shared),
+  }),
+]

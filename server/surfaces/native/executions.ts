@@ -1,0 +1,255 @@
+import { z } from 'zod'
+import { maxMembers } from '../../../core/dag/definition.ts'
+import { Failure } from '../../../core/failure.ts'
+import { conversationTask } from '../../../core/schemas/task.ts'
+import type { ExecutionRecord } from '../../../core/store/workflows.ts'
+import type { Call } from '../../http/request/call.ts'
+import { type Embedded, JsonText } from '../../http/request/json-text.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { errorGroups } from '../../http/request/route-errors.ts'
+import { ExecutionNodeObject, progressOfNodes, shownNode, shownNodes } from '../../views/execution-nodes.ts'
+import { ExecutionObject, executionAnswer, findExecution } from '../../views/execution-record.ts'
+import { shownResult } from '../../views/execution-results.ts'
+import { definitionOf, findWorkflow } from '../../views/workflow-record.ts'
+import { executionOptionsOf } from '../../work/execution-options.ts'
+import { ExecuteRequest, type ExecutionTerms, RetryRequest, RunRequest } from '../../work/execution-request.ts'
+import { isRunning, waitForExecution } from '../../work/wait-for-execution.ts'
+
+const tag = 'Workflow executions'
+const One = z.object({ id: z.string().describe('Id of the execution: `exec_…`.') })
+const OfWorkflow = z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') })
+const Answer = z.object({ execution: ExecutionObject }).meta({ id: 'ExecutionAnswer', description: 'One execution.' })
+type ExecutionOwners = Pick<
+  Owners,
+  'admission' | 'config' | 'cpu' | 'executions' | 'files' | 'jobs' | 'registry' | 'webhooks' | 'workflows'
+>
+
+async function answer(
+  call: Call,
+  { execution, replayed }: { execution: ExecutionRecord; replayed: boolean },
+  owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
+): Promise<JsonText> {
+  if (replayed) call.header('idempotent-replayed', 'true')
+  return executionAnswer(execution, call, owners, { withNodes: false })
+}
+
+const Nodes = z
+  .object({ nodes: z.array(ExecutionNodeObject).describe('The nodes.') })
+  .meta({ id: 'ExecutionNodes', description: 'The nodes of an execution.' })
+const OneNode = z
+  .object({ node: ExecutionNodeObject })
+  .meta({ id: 'ExecutionNodeAnswer', description: 'One node of an execution.' })
+const Deleted = z
+  .object({
+    id: z.string().describe('Id of the execution.'),
+    object: z.literal('workflow_execution'),
+    deleted: z.literal(true),
+  })
+  .meta({ id: 'ExecutionDeleted', description: 'Confirms that an execution was deleted.' })
+
+/** The routes of executions. */
+export const executionRoutes = (owners: ExecutionOwners) => [
+  route({
+    method: 'POST',
+    path: '/api/workflows/:id/execute',
+    scope: 'user:write',
+    bucket: 'jobs',
+    tag,
+    summary: 'Execute workflow',
+    description:
+      'Starts an execution of a stored workflow. Once the answer has arrived, the execution survives crashes and restarts. A workflow that cannot be executed is refused with `invalid_graph`, and no execution is created.',
+    errorCodes: [...errorGroups.submit, 'invalid_graph', 'not_found'],
+    params: OfWorkflow,
+    body: ExecuteRequest,
+    example: { input_params: { topic: 'cats' } },
+    response: Answer,
+    status: 202,
+    handle: async ({ params, body: { version, ...terms } }, call) => {
+      const workflow = await findWorkflow(params.id, call, owners, version)
+      const workflowVersion = { id: workflow.id, version: workflow.version }
+      return answer(
+        call,
+        await owners.executions.execute(executionOptionsOf(call, workflow, workflowVersion, terms, owners)),
+        owners,
+      )
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/workflows/run',
+    scope: 'user:write',
+    bucket: 'jobs',
+    tag,
+    summary: 'Run workflow without storing it',
+    description:
+      'Starts an execution of the workflow in the body. The workflow is kept with the execution only. A workflow that cannot be executed is refused with `invalid_graph`, and no execution is created.',
+    errorCodes: [...errorGroups.submit, 'invalid_graph'],
+    members: maxMembers,
+    body: RunRequest,
+    example: {
+      dag: {
+        nodes: {
+          write: {
+            model_id: 'infer/tiny-chat',
+            task: conversationTask,
+            inputs: { messages: [{ role: 'user', content: 'Hello' }], max_tokens: 16 },
+          },
+        },
+        edges: [],
+      },
+    },
+    response: Answer,
+    status: 202,
+    handle: async ({ body: { dag, parameters, name, on_failure, ...terms } }, call) => {
+      const definition = definitionOf({ name: name ?? 'Ad hoc', dag, parameters, on_failure })
+      return answer(
+        call,
+        await owners.executions.execute(executionOptionsOf(call, definition, null, terms, owners)),
+        owners,
+      )
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/workflow-executions/:id',
+    scope: 'user:read',
+    tag,
+    summary: 'Get execution',
+    description:
+      'Returns an execution with its nodes and results. With `?wait=30` the answer comes when it has ended, or after 30 s. If the token is revoked, expires or loses the scope meanwhile, the answer is 401 or 403 within 2 s.',
+    errorCodes: ['not_found', 'output_expired'],
+    params: One,
+    query: z.strictObject({
+      include: z
+        .enum(['nodes', 'dag', 'none'])
+        .default('nodes')
+        .describe('What to include: `nodes`, `dag` (nodes and the graph that is executed) or `none`.'),
+      wait: z.coerce.number().min(0).max(120).default(0).describe('Seconds to wait for the end, 120 at most.'),
+    }),
+    response: Answer,
+    handle: async ({ params, query }, call) => {
+      let execution = await findExecution(params.id, call, owners)
+      if (query.wait > 0 && isRunning(execution)) {
+        await waitForExecution(execution.id, query.wait, call, owners)
+        execution = await findExecution(params.id, call, owners)
+      }
+      if (isRunning(execution))
+        call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
+      return executionAnswer(execution, call, owners, {
+        withNodes: query.include !== 'none',
+        withDag: query.include === 'dag',
+      })
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/workflow-executions/:id/nodes',
+    scope: 'user:read',
+    tag,
+    summary: 'List nodes of execution',
+    description: 'Returns the nodes with their states and what they keep of their results.',
+    errorCodes: ['not_found', 'output_expired'],
+    params: One,
+    response: Nodes,
+    handle: async ({ params }, call) => {
+      const execution = await findExecution(params.id, call, owners)
+      const nodes = await owners.executions.nodes(execution.organizationId, execution.id)
+      const embedded: Embedded[] = []
+      const shown = await shownNodes(execution, nodes, call, owners, embedded)
+      return new JsonText(JSON.stringify({ nodes: shown.nodes }), undefined, embedded)
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/workflow-executions/:id/nodes/:node',
+    scope: 'user:read',
+    tag,
+    summary: 'Get node of execution',
+    description: 'Returns one node with its inputs, in which all references are replaced, and its whole result.',
+    errorCodes: ['not_found', 'output_expired'],
+    params: One.extend({ node: z.string().describe('Id of the node.') }),
+    response: OneNode,
+    handle: async ({ params }, call) => {
+      const { id, organizationId } = await findExecution(params.id, call, owners)
+      const node = (await owners.executions.nodes(organizationId, id)).find(({ nodeId }) => nodeId === params.node)
+      if (!node) throw new Failure('not_found', `The execution ${id} has no node '${params.node.slice(0, 64)}'.`)
+      const job = node.jobId === null ? undefined : await owners.jobs.find(organizationId, node.jobId)
+      const progresses = await progressOfNodes([node], call, owners)
+      const embedded: Embedded[] = []
+      const shown = {
+        ...shownNode(node, call, progresses.get(node.nodeId)),
+        resolved_inputs: job ? await owners.executions.inputsOf(job) : null,
+        result: job ? await shownResult(node.task, job.result, call, owners, embedded) : null,
+      }
+      return new JsonText(JSON.stringify({ node: shown }), undefined, embedded)
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/workflow-executions/:id/cancel',
+    scope: 'user:write',
+    bucket: 'api',
+    tag,
+    summary: 'Cancel execution',
+    description: 'Ends an execution: nodes that run are cancelled at once, the others are not run.',
+    errorCodes: ['not_found', 'execution_already_finished'],
+    params: One,
+    response: Answer,
+    handle: async ({ params }, call) => {
+      const { id, organizationId } = await findExecution(params.id, call, owners)
+      const cancelled = (await owners.executions.cancel(organizationId, id)) ?? (await findExecution(id, call, owners))
+      return executionAnswer(cancelled, call, owners, { withNodes: false })
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/workflow-executions/:id/retry',
+    scope: 'user:write',
+    bucket: 'jobs',
+    tag,
+    summary: 'Retry execution',
+    description:
+      'Starts a new execution of the same workflow: from the nodes that did not complete, from the start, or from one node. Results of the other nodes are reused.',
+    errorCodes: [...errorGroups.submit, 'invalid_graph', 'not_found'],
+    params: One,
+    body: RetryRequest,
+    example: { from: 'failed' },
+    response: Answer,
+    status: 202,
+    handle: async ({ params, body }, call) => {
+      const before = await findExecution(params.id, call, owners)
+      const { definition, workflowId, workflowVersion } = before
+      const workflow = workflowId === null ? null : { id: workflowId, version: workflowVersion! }
+      const terms: ExecutionTerms = { input_params: body.input_params ?? before.inputParams, priority: before.priority }
+      const executionOptions = executionOptionsOf(call, definition, workflow, terms, owners)
+      const from = body.from === 'failed' || body.from === 'start' ? body.from : { node: body.from }
+      return answer(
+        call,
+        await owners.executions.retry(before, from, {
+          ...executionOptions,
+          timeout: before.timeoutMs / 1000,
+          metadata: before.metadata,
+          webhook: before.webhook ?? null,
+        }),
+        owners,
+      )
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: '/api/workflow-executions/:id',
+    scope: 'user:write',
+    tag,
+    summary: 'Delete execution',
+    description: 'Deletes an execution that has ended, with its jobs and files. Cancel one that has not ended first.',
+    errorCodes: ['not_found', 'conflict'],
+    params: One,
+    response: Deleted,
+    handle: async ({ params }, call) => {
+      const { id, organizationId } = await findExecution(params.id, call, owners)
+      await owners.executions.remove(organizationId, id)
+      return { id, object: 'workflow_execution' as const, deleted: true as const }
+    },
+  }),
+]

@@ -1,0 +1,200 @@
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import { regions } from '../../../core/schemas/region.ts'
+import { Task } from '../../../core/schemas/task.ts'
+import type { JobRecord } from '../../../core/store/store.ts'
+import { taskNamed, taskRecord } from '../../../core/tasks/registry.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { askForRegion } from '../../http/request/region.ts'
+import { route } from '../../http/request/route.ts'
+import { errorGroups } from '../../http/request/route-errors.ts'
+import { JobCreated } from '../../views/job-created.ts'
+import { type JobTerms, submissionAnswer } from '../../work/submit.ts'
+import { submitGeneration } from '../../work/submit-generation.ts'
+import { parsedInputs, type SubmitterOwners, submitters } from '../../work/submitters.ts'
+import { jobWebhookTypes, webhookFields, webhookInBody } from '../../work/webhook-terms.ts'
+
+const priorities = { low: -10, normal: 0, high: 10 } as const
+const Inputs = z.record(z.string(), z.unknown())
+const aWeek = 7 * 86_400
+const tenYears = 3_650 * 86_400
+
+const Create = z
+  .strictObject({
+    task: z
+      .preprocess(name => (typeof name === 'string' ? (taskNamed(name)?.id ?? name) : name), Task.optional())
+      .describe('Task type. Send `task` and `model_id`, or `slug` alone.'),
+    model_id: z.string().max(128).optional().describe('Id of the model, as in `GET /std/v1/models`.'),
+    model: z.string().max(128).optional().describe('The same as `model_id`.'),
+    slug: z
+      .string()
+      .max(512)
+      .optional()
+      .describe('Name of a model and one of its tasks, as in `GET /api/model-status`.'),
+    inputs: Inputs.optional().describe(
+      'Request of the task without `model`: the same fields as at its own endpoint. Required.',
+    ),
+    input: Inputs.optional().describe('The same as `inputs`.'),
+    payload: Inputs.optional().describe('The same as `inputs`.'),
+    priority: z
+      .union([z.int().min(-100).max(100), z.enum(['low', 'normal', 'high'])])
+      .default(0)
+      .describe(
+        'Higher runs earlier; `low` is -10, `normal` 0, `high` 10. A job that has waited long enough is not overtaken any more.',
+      ),
+    max_attempts: z.int().min(1).max(10).default(3).describe('Most attempts, the first included.'),
+    not_before: z.int().min(0).optional().describe('Earliest start in Unix seconds. Default: now.'),
+    start_timeout_seconds: z
+      .number()
+      .min(0.1)
+      .max(aWeek)
+      .optional()
+      .describe(
+        'Seconds within which the job must begin, counted from its earliest start; else it fails. Default: no limit.',
+      ),
+    timeout_seconds: z
+      .number()
+      .min(0.1)
+      .max(aWeek)
+      .optional()
+      .describe('Most seconds of one attempt. Default: no limit.'),
+    expires_after_seconds: z
+      .number()
+      .min(1)
+      .max(tenYears)
+      .optional()
+      .describe(
+        'Seconds for which the job and its files are kept after its end. Default: `job_retention` in `infer.yaml`.',
+      ),
+    metadata: z
+      .record(z.string().max(64), z.string().max(512))
+      .optional()
+      .describe('Your own key-value pairs, by which jobs can be listed.'),
+    region: z
+      .enum(regions)
+      .optional()
+      .describe('Region in which the job runs: its model must be there. `Global` asks for none. Default: `Global`.'),
+    ...webhookFields('job.completed, job.failed and job.cancelled'),
+  })
+  .superRefine((body, ctx) => {
+    const needs = (name: string) =>
+      ctx.addIssue({ code: 'invalid_type', expected: 'nonoptional', path: [name], input: undefined })
+    if (body.slug === undefined && body.task === undefined) needs('task')
+    if (body.slug === undefined && (body.model_id ?? body.model) === undefined) needs('model_id')
+    if ((body.inputs ?? body.input ?? body.payload) === undefined) needs('inputs')
+  })
+  .meta({ id: 'JobCreate', description: 'A job to run in the background.' })
+type Create = z.output<typeof Create>
+
+const termsOf = (body: Create, call: Call, owners: Pick<Owners, 'webhooks'>): JobTerms => ({
+  priority: typeof body.priority === 'string' ? priorities[body.priority] : body.priority,
+  maxAttempts: body.max_attempts,
+  notBefore: (body.not_before ?? 0) * 1000,
+  startTimeoutMs: milliseconds(body.start_timeout_seconds),
+  timeoutMs: milliseconds(body.timeout_seconds),
+  retentionMs: milliseconds(body.expires_after_seconds),
+  metadata: body.metadata,
+  webhook: webhookInBody(body, call, jobWebhookTypes, owners),
+})
+const milliseconds = (seconds: number | undefined) => (seconds === undefined ? undefined : Math.round(seconds * 1000))
+
+/**
+ * Returns the model and the inputs, and the names of the fields in which they were sent. Large inputs are JSON text.
+ */
+function givenOf(body: Create, call: Call) {
+  const modelField = body.model_id === undefined && body.model !== undefined ? 'model' : 'model_id'
+  const inputsField = (['inputs', 'input', 'payload'] as const).find(name => body[name] !== undefined) ?? 'inputs'
+  return {
+    modelField,
+    inputsField,
+    modelId: body[modelField],
+    inputs: call.texts.get(inputsField) ?? body[inputsField]!,
+  } as const
+}
+
+/** Returns the same Failure with the names of the fields that the caller sent. */
+function renamed(thrown: unknown, named: (field: string) => string): unknown {
+  const { code, message, param, details, facts, cause } = Failure.from(thrown)
+  if (param === undefined) return thrown
+  const renamedIn = (text: string, field: string) => text.replaceAll(`'${field}'`, `'${named(field)}'`)
+  return new Failure(code, renamedIn(message, param), {
+    param: named(param),
+    details: details?.map(one => ({ ...one, path: named(one.path), message: renamedIn(one.message, one.path) })),
+    facts,
+    cause,
+  })
+}
+
+/**
+ * Returns the slug, or the model and the task. Throws Failure `invalid_value` where the slug contradicts the others.
+ */
+function targetOf(
+  { slug, task }: Create,
+  modelId: string | undefined,
+  { registry }: Pick<Owners, 'registry'>,
+): { slug: string } | { modelId: string; task: Task } {
+  // Without a slug the schema requires the others.
+  if (slug === undefined) return { modelId: modelId!, task: task! }
+  const named = registry.bySlug(slug)
+  if (named && ((task ?? named.task) !== named.task || (modelId ?? named.model.id) !== named.model.id))
+    throw new Failure(
+      'invalid_value',
+      `The slug '${slug}' is ${named.task} of the model '${named.model.id}'. Send the slug alone, or without it a task and a model.`,
+      { param: 'slug' },
+    )
+  return { slug }
+}
+
+async function create(body: Create, call: Call, owners: SubmitterOwners): Promise<JobRecord> {
+  askForRegion(call, body.region)
+  const { modelField, inputsField, modelId: given, inputs } = givenOf(body, call)
+  const target = targetOf(body, given, owners)
+  const terms = termsOf(body, call, owners)
+  const own: Record<string, string> = { model: modelField, slug: 'slug', 'Idempotency-Key': 'Idempotency-Key' }
+  const named = (field: string) => own[field] ?? `${inputsField}.${field}`
+  try {
+    if ('slug' in target) {
+      const sent = parsedInputs(call, `'${target.slug}'`, inputs, owners)
+      return (await submitGeneration(call, { target, body: sent, terms, strict: true }, owners)).job
+    }
+    const { task, modelId } = target
+    return await submitters[taskRecord(task).runner].create(call, { task, modelId, inputs, terms, body }, owners)
+  } catch (thrown) {
+    throw renamed('slug' in target ? ofSlug(thrown) : thrown, named)
+  }
+}
+
+/** In `/slug/…` the slug is part of the path; here it is a field. */
+function ofSlug(thrown: unknown): unknown {
+  const { code, message, cause } = Failure.from(thrown)
+  return code === 'model_not_found' || code === 'model_not_allowed'
+    ? new Failure(code, message, { param: 'slug', cause })
+    : thrown
+}
+
+/** The route that creates a job. */
+export const createRoute = (owners: SubmitterOwners) =>
+  route({
+    method: 'POST',
+    path: '/api/jobs',
+    scope: 'user:write',
+    bucket: 'jobs',
+    tag: 'Jobs',
+    summary: 'Create job',
+    description:
+      'Stores a job that runs in the background as soon as there is capacity. Once the answer with the id has arrived, the job survives crashes and restarts. Read it with `GET /api/jobs/{id}?wait=60` or follow its events. Images, videos and audio in the inputs are http(s) URLs, `data:` URLs or ids of files.',
+    errorCodes: [...errorGroups.submit, ...errorGroups.media],
+    largeBody: true,
+    bodyTexts: { members: ['inputs', 'input', 'payload'], without: ['model', 'stream'] },
+    body: Create,
+    example: {
+      task: 'std/embeddings',
+      model_id: 'infer/tiny-embed',
+      inputs: { input: 'A cat sat on the mat.' },
+      metadata: { ref: '42' },
+    },
+    response: JobCreated,
+    status: 202,
+    handle: async ({ body }, call) => submissionAnswer(await create(body, call, owners)),
+  })

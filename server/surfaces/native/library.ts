@@ -1,0 +1,165 @@
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import { isId } from '../../../core/ids.ts'
+import { Task } from '../../../core/schemas/task.ts'
+import { type LibraryItem, libraryKinds } from '../../../core/store/store.ts'
+import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+
+const tag = 'Library'
+
+const Kind = z.enum(libraryKinds)
+const LibraryFile = z
+  .object({
+    url: z
+      .string()
+      .describe(
+        'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
+      ),
+    content_type: z.string().describe('Media type: `video/mp4`.'),
+    file_name: z.string().describe('Name of the file.'),
+    file_size: z.int().describe('Bytes.'),
+  })
+  .meta({ id: 'LibraryFile', description: 'A file of the library.' })
+const LibraryObject = z
+  .object({
+    id: z.string().describe('Id of the item, and of its file: it can be an input of any request.'),
+    object: z.literal('library_item'),
+    kind: Kind.describe('What the file is.'),
+    file: LibraryFile.describe('The file.'),
+    video: LibraryFile.nullable().describe('The same as `file` for a video; null otherwise.'),
+    thumbnail_url: z.string().nullable().describe('Where to read a small image of it (WebP); null if there is none.'),
+    prompt: z.string().describe('The prompt; of speech the text.'),
+    seed: z.int().nullable().describe('The seed; null if there was none.'),
+    model_id: z.string().describe('Id of the model.'),
+    task: Task,
+    job_id: z.string().describe('Id of the job that created it.'),
+    width: z.int().nullable().describe('Pixels; null if unknown.'),
+    height: z.int().nullable().describe('Pixels; null if unknown.'),
+    duration_seconds: z.number().nullable().describe('Length in seconds; null if unknown.'),
+    fps: z.number().nullable().describe('Frames per second; null unless it is a video.'),
+    num_frames: z.int().nullable().describe('Number of frames; null unless it is a video.'),
+    created_at: z.int().describe('Unix seconds.'),
+    expires_at: z.int().nullable().describe('Unix seconds after which it is deleted; null if it is kept.'),
+  })
+  .meta({ id: 'LibraryItem', description: 'An image, a video or audio that a job created.' })
+
+const Page = z
+  .object({ items: z.array(LibraryObject).describe('The items, newest first.'), ...pageFields })
+  .meta({ id: 'LibraryPage', description: 'A page of the library.' })
+const Deleted = z
+  .object({
+    id: z.string().describe('Id of the item.'),
+    object: z.literal('library_item'),
+    deleted: z.literal(true),
+  })
+  .meta({ id: 'LibraryItemDeleted', description: 'Confirms that an item of the library was deleted.' })
+
+function shown(item: LibraryItem, call: Call, files: Owners['files']): z.input<typeof LibraryObject> {
+  const { file } = item
+  const origin = call.origin
+  const link = (id: string, name: string) => files.link({ id, name }, origin)
+  const linked = {
+    url: link(file.id, file.name),
+    content_type: file.contentType,
+    file_name: file.name,
+    file_size: file.bytes,
+  }
+  const kind = Kind.parse(file.contentType.split('/', 1)[0])
+  return {
+    id: item.id,
+    object: 'library_item',
+    kind,
+    file: linked,
+    video: kind === 'video' ? linked : null,
+    thumbnail_url: item.thumbnailId === null ? null : link(item.thumbnailId, 'thumbnail.webp'),
+    prompt: item.prompt,
+    seed: item.seed,
+    model_id: item.modelId,
+    task: item.task,
+    job_id: item.jobId,
+    width: file.width,
+    height: file.height,
+    duration_seconds: file.durationMs === null ? null : file.durationMs / 1000,
+    fps: item.fps,
+    num_frames: item.numFrames,
+    created_at: Math.floor(item.createdAt / 1000),
+    expires_at: file.expiresAt === null ? null : Math.floor(file.expiresAt / 1000),
+  }
+}
+
+const One = z.object({ id: z.string().describe('Id of the item.') })
+const missing = (id: string) => new Failure('not_found', `There is no file ${id.slice(0, 64)} in the library.`)
+const Time = z.coerce.number().int().min(0).max(1e11).optional()
+
+/** The routes of the library: images, videos and audio of the organization's jobs, until the job's retention ends or they are deleted. */
+export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
+  route({
+    method: 'GET',
+    path: '/api/library',
+    scope: 'user:read',
+    tag,
+    summary: 'List library items',
+    description:
+      'Returns images, videos and audio that jobs of the organization created, newest first. Filter them by words of the prompt, kind, model and time.',
+    query: z.strictObject({
+      q: z.string().max(500).optional().describe('Words that the prompt must contain.'),
+      kind: Kind.optional().describe('Only images, videos or audio.'),
+      model_id: z.string().max(128).optional().describe('Only files of this model.'),
+      user_id: z.string().max(64).optional().describe('Only files of the tokens of this user.'),
+      created_after: Time.describe('Only files created after this time, in Unix seconds.'),
+      created_before: Time.describe('Only files created before this time, in Unix seconds.'),
+      limit: pageLimit,
+      after: z.string().max(128).refine(isId, 'This is no cursor of the list.').optional().describe(cursorText),
+    }),
+    response: Page,
+    handle: async ({ query }, call) => {
+      const { items, next } = await files.library.list(call.caller.organizationId, {
+        limit: query.limit,
+        ...(query.after === undefined ? {} : { after: query.after }),
+        ...(query.q?.trim() ? { search: query.q } : {}),
+        ...(query.kind === undefined ? {} : { kind: query.kind }),
+        ...(query.model_id === undefined ? {} : { modelId: query.model_id }),
+        ...(query.user_id === undefined ? {} : { userId: query.user_id }),
+        ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 }),
+        ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
+      })
+      return { items: items.map(item => shown(item, call, files)), has_more: next !== null, next_cursor: next }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/library/:id',
+    scope: 'user:read',
+    tag,
+    summary: 'Get library item',
+    description: 'Returns an image, a video or audio with its prompt and seed, and new addresses of its files.',
+    errorCodes: ['not_found'],
+    params: One,
+    response: LibraryObject,
+    handle: async ({ params }, call) => {
+      const item = isId(params.id) ? await files.library.find(call.caller.organizationId, params.id) : undefined
+      if (!item) throw missing(params.id)
+      return shown(item, call, files)
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: '/api/library/:id',
+    scope: 'user:write',
+    tag,
+    summary: 'Delete library item',
+    description:
+      'Deletes an image, a video or audio and its thumbnail. Its address answers 410 afterwards. The job that created it stays.',
+    errorCodes: ['not_found'],
+    params: One,
+    response: Deleted,
+    handle: async ({ params }, call) => {
+      const removed = isId(params.id) ? await files.library.remove(call.caller.organizationId, params.id) : undefined
+      if (!removed) throw missing(params.id)
+      return { id: removed.id, object: 'library_item' as const, deleted: true as const }
+    },
+  }),
+]

@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import { failureOf } from '../../../core/schemas/issues.ts'
+import { requireMachineOwner } from '../../http/access/machine-owner.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { LogLine, lineOfEngine, lineOfServer } from '../../views/log-line.ts'
+import { LogFollower } from './log-follower.ts'
+
+const tag = 'System'
+const maxLines = 10_000
+
+const Query = z.strictObject({
+  model: z.string().max(256).optional().describe('Only lines that concern this model.'),
+  source: z
+    .enum(['server', 'engine'])
+    .optional()
+    .describe('Only lines of the server, or only lines of engines. Default: both.'),
+  lines: z.coerce.number().int().min(0).max(maxLines).default(200).describe('How many of the newest lines to return.'),
+  follow: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform(text => text === 'true')
+    .describe('Whether to stay connected and send further lines as server-sent events.'),
+})
+type Query = z.output<typeof Query>
+
+const LogLines = z
+  .object({ lines: z.array(LogLine).describe('The lines, oldest first.') })
+  .meta({ id: 'LogLines', description: 'Lines of the logs.' })
+
+function matches({ model, source }: Query): (line: LogLine) => boolean {
+  return line => (model === undefined || line.model_id === model) && (source === undefined || line.source === source)
+}
+
+type LogOwners = Pick<Owners, 'fleet' | 'journal' | 'registry'>
+
+/** Returns the newest requested lines of both logs, oldest first. Reads no more, because this blocks the event loop. */
+function recent(query: Query, { fleet, journal, registry }: LogOwners): LogLine[] {
+  const { model, source, lines: count } = query
+  if (count === 0) return []
+  const concerning = model === undefined ? '' : JSON.stringify(model)
+  const ofServer =
+    source === 'engine'
+      ? []
+      : journal
+          .recent()
+          .filter(line => line.includes(concerning))
+          .slice(model === undefined ? -count : 0)
+          .map(lineOfServer)
+  const ofEngines = source === 'server' ? [] : fleet.output.recent(model, count).map(lineOfEngine)
+  const wanted = [...ofServer, ...ofEngines].filter(matches(query))
+  if (wanted.length === 0 && model !== undefined && !registry.find(model))
+    throw new Failure('model_not_found', `There is no model '${model}' here.`, { param: 'model' })
+  return wanted.toSorted((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0)).slice(-count)
+}
+
+function queryOf(call: Call): Query {
+  const given = Object.fromEntries(call.query)
+  const read = Query.safeParse(given)
+  if (!read.success) throw failureOf(read.error, given, Query)
+  return read.data
+}
+
+export const logRoutes = (owners: LogOwners) => [
+  route({
+    method: 'GET',
+    path: '/api/system/logs',
+    scope: 'admin:read',
+    tag,
+    summary: 'List log lines of server',
+    description:
+      'Returns the newest lines of the log of the server and of its engines. Only for tokens of the organization that owns the machine. About 1 MB of the server and of each engine is kept, in memory. Secrets are masked. With `?follow=true` each line is a server-sent event, and new lines follow as they are written; a reader that is too slow misses lines and gets their number in a `missed` event. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event.',
+    events: 'LogLine',
+    errorCodes: ['organization_mismatch', 'model_not_found'],
+    query: Query,
+    response: LogLines,
+    answer(call) {
+      // Output of engines may contain prompts of any organization, and the server's log names all organizations.
+      requireMachineOwner(call, 'The logs of this server are')
+      const query = queryOf(call)
+      const lines = recent(query, owners)
+      if (!query.follow) return call.send(200, JSON.stringify({ lines }))
+      call.streamLimits.take(call)
+      const follower = new LogFollower(call, matches(query), owners)
+      for (const line of lines) follower.take(line)
+      return follower.over
+    },
+  }),
+]

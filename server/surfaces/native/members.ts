@@ -1,0 +1,184 @@
+import { z } from 'zod'
+import { grantRole } from '../../../core/accounts/grant-limits.ts'
+import { UserChange, UserCreate, UserView, userView } from '../../../core/accounts/user-view.ts'
+import { Failure } from '../../../core/failure.ts'
+import { isId } from '../../../core/ids.ts'
+import type { User } from '../../../core/store/store.ts'
+import { actorOf, grantingOf, OrganizationPath, reachOrganization, reachToChange } from '../../http/access/reach.ts'
+import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+
+const tag = 'Organizations and tokens'
+const path = '/api/organizations/:organization/members'
+
+const One = z.object({ user: UserView }).meta({ id: 'UserAnswer', description: 'One user.' })
+const Page = z
+  .object({ users: z.array(UserView).describe('The users, newest first.'), ...pageFields })
+  .meta({ id: 'UserPage', description: 'A page of users.' })
+const Changed = z
+  .object({
+    user: UserView,
+    tokens_narrowed: z.int().describe('Tokens that lost scopes which the role does not allow.'),
+    tokens_revoked: z.int().describe('Tokens that were revoked, because no scope was left.'),
+  })
+  .meta({ id: 'UserChanged', description: 'A changed user, and what became of the tokens.' })
+const Removed = z
+  .object({
+    id: z.string().describe('Id of the user.'),
+    object: z.literal('user'),
+    deleted: z.literal(true),
+    tokens_revoked: z.int().describe('Tokens of the user that were revoked.'),
+  })
+  .meta({ id: 'UserRemoved', description: 'Confirms that a user was removed.' })
+
+const OneUser = OrganizationPath.extend({ user: z.string().describe('Id of the user: `user_…`.') })
+const Force = z.strictObject({
+  force: z
+    .enum(['true', 'false'])
+    .optional()
+    .describe('`true`: also if the organization loses its last token with admin:write.'),
+})
+const forced = (call: Call): boolean => call.query.get('force') === 'true'
+
+const missing = (id: string): Failure => new Failure('not_found', `User ${id.slice(0, 64)} was not found.`)
+
+type MemberOwners = Pick<Owners, 'organizations'>
+
+/** Finds a user whom the caller wants to change. Throws Failure `not_found`, and `role_not_allowed` for a higher role. */
+async function reachUser(
+  { organization, user: id }: z.output<typeof OneUser>,
+  call: Call,
+  owners: MemberOwners,
+): Promise<{ user: User; role: User['role'] | null }> {
+  await reachToChange(organization, call, owners)
+  const user = await owners.organizations.users.find(organization, id)
+  if (!user) throw missing(id)
+  const { role } = await grantingOf(call, organization, owners)
+  grantRole(user.role, role, 'change')
+  return { user, role }
+}
+
+async function shown(organization: string, id: string, { organizations }: MemberOwners) {
+  const user = await organizations.users.summary(organization, id)
+  if (!user) throw missing(id)
+  return userView(user)
+}
+
+/** The routes of the users of an organization. */
+export const memberRoutes = (owners: MemberOwners) => [
+  route({
+    method: 'GET',
+    path,
+    scope: 'admin:read',
+    tag,
+    summary: 'List members',
+    description: 'Returns the users of the organization, newest first, with the number of their tokens and last use.',
+    errorCodes: ['organization_mismatch', 'not_found'],
+    params: OrganizationPath,
+    query: z.strictObject({
+      limit: pageLimit,
+      after: z
+        .string()
+        .refine(id => isId(id) && id.startsWith('user_'), 'This is no cursor of the list.')
+        .optional()
+        .describe(cursorText),
+    }),
+    response: Page,
+    handle: async ({ params, query: { limit, after } }, call) => {
+      const { id } = await reachOrganization(params.organization, call, owners)
+      const page = { limit: limit + 1, ...(after === undefined ? {} : { after }) }
+      const found = await owners.organizations.users.list(id, page)
+      const users = found.slice(0, limit)
+      const more = found.length > limit
+      return { users: users.map(userView), has_more: more, next_cursor: more ? users.at(-1)!.id : null }
+    },
+  }),
+  route({
+    method: 'POST',
+    path,
+    scope: 'admin:write',
+    bucket: 'api',
+    tag,
+    summary: 'Create member',
+    description:
+      'Adds a user to the organization. A user owns tokens: create them with `user_id`. A token of a user cannot give a higher role than the user has.',
+    errorCodes: ['organization_mismatch', 'not_found', 'conflict', 'role_not_allowed', 'disk_full'],
+    params: OrganizationPath,
+    body: UserCreate,
+    example: { name: 'Ada Lovelace', email: 'ada@example.com', role: 'member' },
+    response: One,
+    status: 201,
+    handle: async ({ params, body }, call) => {
+      const { id: organizationId } = await reachToChange(params.organization, call, owners)
+      const { role } = await grantingOf(call, organizationId, owners)
+      grantRole(body.role, role, 'add')
+      const user = await owners.organizations.users.create({ organizationId, ...body }, actorOf(call))
+      return { user: await shown(organizationId, user.id, owners) }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: `${path}/:user`,
+    scope: 'admin:read',
+    tag,
+    summary: 'Get member',
+    description: 'Returns a user of the organization.',
+    errorCodes: ['organization_mismatch', 'not_found'],
+    params: OneUser,
+    response: One,
+    handle: async ({ params }, call) => {
+      await reachOrganization(params.organization, call, owners)
+      return { user: await shown(params.organization, params.user, owners) }
+    },
+  }),
+  route({
+    method: 'PATCH',
+    path: `${path}/:user`,
+    scope: 'admin:write',
+    tag,
+    summary: 'Update member',
+    description:
+      'Changes name, e-mail address or role of a user. With a lower role the tokens of the user lose the scopes that it does not allow, at once and for good. The last owner stays owner.',
+    errorCodes: ['organization_mismatch', 'not_found', 'conflict', 'role_not_allowed'],
+    params: OneUser,
+    query: Force,
+    body: UserChange,
+    example: { role: 'viewer' },
+    response: Changed,
+    handle: async ({ params, body }, call) => {
+      const { user, role } = await reachUser(params, call, owners)
+      if (body.role !== undefined) grantRole(body.role, role, 'make someone')
+      const change = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
+      const { users } = owners.organizations
+      const done = await users.update(user.organizationId, user.id, change, actorOf(call), forced(call))
+      if (!done) throw missing(params.user)
+      return {
+        user: await shown(user.organizationId, user.id, owners),
+        tokens_narrowed: done.tokensNarrowed,
+        tokens_revoked: done.tokensRevoked,
+      }
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: `${path}/:user`,
+    scope: 'admin:write',
+    tag,
+    summary: 'Delete member',
+    description:
+      'Removes a user from the organization and revokes the tokens of the user. Jobs, files and usage stay. The last owner stays.',
+    errorCodes: ['organization_mismatch', 'not_found', 'conflict', 'role_not_allowed'],
+    params: OneUser,
+    query: Force,
+    response: Removed,
+    handle: async ({ params }, call) => {
+      const { user } = await reachUser(params, call, owners)
+      const { users } = owners.organizations
+      const done = await users.remove(user.organizationId, user.id, actorOf(call), forced(call))
+      if (!done) throw missing(params.user)
+      return { id: user.id, object: 'user' as const, deleted: true as const, tokens_revoked: done.tokensRevoked }
+    },
+  }),
+]

@@ -1,0 +1,167 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
+import { Failure } from '../../../core/failure.ts'
+import type { Model } from '../../../core/models/model.ts'
+import { didYouMean, nearestModels } from '../../../core/nearest.ts'
+import { requireMachineOwner } from '../../http/access/machine-owner.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { ModelStatus, statusOf } from '../../views/model-status.ts'
+import { EngineStatus, engineOf } from './status.ts'
+
+const tag = 'Models'
+const One = z.object({ id: z.string().describe('Id of the model. It may contain `/`.') })
+const Wait = z.strictObject({
+  wait: z.coerce.number().min(0).max(120).default(1).describe('Seconds to wait for the end, 120 at most.'),
+})
+
+const ModelEngine = EngineStatus.extend({
+  command: z.array(z.string()).describe('Program and arguments; empty for a remote engine.'),
+}).meta({ id: 'ModelEngine', description: 'An engine of a model.' })
+
+const EngineLoad = z
+  .object({
+    engine_id: z.string().describe('Id of the engine: `wkr_…`.'),
+    state: z
+      .enum(['loading', 'ready', 'failed', 'ended'])
+      .describe('`failed`: it could not be loaded. `ended`: it was ready, and runs no longer.'),
+    devices: z.array(z.string()).describe('Ids of its devices.'),
+    reserved_bytes: z.number().describe('Memory that was reserved for it.'),
+    started_at: z.int().describe('Unix seconds.'),
+    load_ms: z.int().nullable().describe('Milliseconds until it was ready; null before.'),
+    ended_at: z.int().nullable().describe('Unix seconds; null while it runs.'),
+    reason: z.string().nullable().describe('Why it ended or could not be loaded; null while it runs.'),
+  })
+  .meta({ id: 'EngineLoad', description: 'One engine of a model from its start to its end.' })
+
+const ModelDetail = z
+  .object({
+    id: z.string().describe('Id of the model.'),
+    object: z.literal('model.detail'),
+    settings: z
+      .record(z.string(), z.unknown())
+      .describe('Settings as in `infer.yaml`, with defaults. Values of environment variables are replaced by `***`.'),
+    status: ModelStatus,
+    engines: z.array(ModelEngine).describe('Engines that run or load.'),
+    loads: z.array(EngineLoad).describe('Its newest loads since the start of the server, newest first, 20 at most.'),
+  })
+  .meta({ id: 'ModelDetail', description: 'A model with its settings and engines.' })
+
+/** Finds a model for the machine's owner only: settings contain paths, and unloading affects all organizations. */
+export function findModel(id: string, call: Call, { registry }: Pick<Owners, 'registry'>): Model {
+  requireMachineOwner(call, 'Settings and engines of models are')
+  const model = registry.find(id)
+  if (model && modelAllowed(call.caller.token.models, id)) return model
+  const visible = registry.all().filter(other => modelAllowed(call.caller.token.models, other.id))
+  const meant = nearestModels(
+    id,
+    visible.map(other => other.id),
+  )
+  throw new Failure(
+    'model_not_found',
+    `The model '${id}' does not exist here.${didYouMean(meant)} GET /api/model-status lists the existing ones.`,
+    {
+      param: 'id',
+    },
+  )
+}
+
+/**
+ * Waits for the work at most this many seconds, and only while the client is connected. Throws what the work throws.
+ */
+async function waitFor(seconds: number, work: Promise<void>, call: Call): Promise<void> {
+  const done = new AbortController()
+  // After the wait, errors are shown by the model's status.
+  work.catch(() => undefined)
+  const signal = AbortSignal.any([done.signal, call.signal])
+  const time = delay(seconds * 1_000, undefined, { signal }).catch(() => undefined)
+  await Promise.race([work, time]).finally(() => done.abort())
+  call.signal.throwIfAborted()
+}
+
+/** Returns the settings with masked values of environment variables, which may be secrets. */
+const shown = ({ env, ...settings }: Model): Record<string, unknown> => ({
+  ...settings,
+  env: Object.fromEntries(Object.keys(env).map(name => [name, '***'])),
+})
+
+/** The routes of an operator for one model. */
+export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs' | 'registry'>) => [
+  route({
+    method: 'GET',
+    path: '/api/models/**:id',
+    scope: 'admin:read',
+    tag,
+    summary: 'Get model settings',
+    description:
+      'Returns a model with its settings, state, engines and newest loads. Only for tokens of the organization that owns the machine.',
+    errorCodes: ['organization_mismatch', 'model_not_found'],
+    params: One,
+    response: ModelDetail,
+    handle: ({ params }, call) => {
+      const model = findModel(params.id, call, owners)
+      const now = owners.fleet.snapshot()
+      return {
+        id: model.id,
+        object: 'model.detail' as const,
+        settings: shown(model),
+        status: statusOf(model, now, owners),
+        engines: now.residents
+          .filter(({ modelId }) => modelId === model.id)
+          .map(resident => ({ ...engineOf(resident), command: [...resident.command] })),
+        loads: owners.fleet.loads(model.id).map(load => ({
+          engine_id: load.engineId,
+          state: load.state,
+          devices: [...load.devices],
+          reserved_bytes: load.bytes,
+          started_at: Math.floor(load.startedAt / 1_000),
+          load_ms: load.loadMs,
+          ended_at: load.endedAt === null ? null : Math.floor(load.endedAt / 1_000),
+          reason: load.reason,
+        })),
+      }
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/models/**:id/load',
+    scope: 'admin:write',
+    bucket: 'api',
+    tag,
+    summary: 'Load model',
+    description:
+      'Loads a model into memory. The answer comes when it is loaded, or after `wait` seconds; loading continues then, and a repeated request waits again. Only for tokens of the organization that owns the machine.',
+    errorCodes: ['organization_mismatch', 'model_not_found', 'conflict', 'no_capacity', 'worker_error'],
+    params: One,
+    query: Wait,
+    response: ModelStatus,
+    handle: async ({ params, query }, call) => {
+      const model = findModel(params.id, call, owners)
+      if (!model.enabled)
+        throw new Failure('conflict', `The model '${model.id}' is disabled. Set 'enabled: true' in infer.yaml first.`)
+      await waitFor(query.wait, owners.fleet.load(model), call)
+      return statusOf(model, owners.fleet.snapshot(), owners)
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/models/**:id/unload',
+    scope: 'admin:write',
+    bucket: 'api',
+    tag,
+    summary: 'Unload model',
+    description:
+      'Unloads a model once its requests have ended. The answer comes when its memory is free, or after `wait` seconds; unloading continues then. The next request loads it again; a model that is kept loaded by its settings stays unloaded until then. Only for tokens of the organization that owns the machine.',
+    errorCodes: ['organization_mismatch', 'model_not_found'],
+    params: One,
+    query: Wait,
+    response: ModelStatus,
+    handle: async ({ params, query }, call) => {
+      const model = findModel(params.id, call, owners)
+      await waitFor(query.wait, owners.fleet.unload(model.id), call)
+      return statusOf(model, owners.fleet.snapshot(), owners)
+    },
+  }),
+]

@@ -1,0 +1,254 @@
+import { z } from 'zod'
+import { OrganizationView, organizationView } from '../../../core/accounts/organization-view.ts'
+import { Failure } from '../../../core/failure.ts'
+import { isId } from '../../../core/ids.ts'
+import { type Organization, organizationStatuses } from '../../../core/store/store.ts'
+import { ownsMachine, requireMachineOwner } from '../../http/access/machine-owner.ts'
+import { actorOf, OrganizationPath, reachOrganization, reachToChange } from '../../http/access/reach.ts'
+import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { OrganizationCreate, OrganizationUpdate, organizationChangeOf } from './organization-request.ts'
+
+const tag = 'Organizations and tokens'
+
+const One = z
+  .object({ organization: OrganizationView })
+  .meta({ id: 'OrganizationAnswer', description: 'One organization.' })
+const Page = z
+  .object({ organizations: z.array(OrganizationView).describe('The organizations, newest first.'), ...pageFields })
+  .meta({ id: 'OrganizationPage', description: 'A page of organizations.' })
+const cancelled = {
+  jobs_cancelled: z.int().describe('Jobs that were cancelled, without those of executions.'),
+  executions_cancelled: z.int().describe('Executions of workflows that were cancelled.'),
+  requests_cancelled: z.int().describe('Running synchronous requests that were cancelled.'),
+}
+const Suspended = z
+  .object({ organization: OrganizationView, ...cancelled })
+  .meta({ id: 'OrganizationSuspended', description: 'A suspended organization, and what was cancelled.' })
+const Deleted = z
+  .object({
+    id: z.string().describe('Id of the organization.'),
+    object: z.literal('organization'),
+    deleted: z.literal(true),
+    ...cancelled,
+    tokens_revoked: z.int().describe('Tokens that were revoked.'),
+    users_removed: z.int().describe('Users who were removed.'),
+    files_removed: z.int().describe('Files whose addresses no longer work. Their bytes are erased shortly after.'),
+    workflows_removed: z.int().describe('Stored workflows that were removed.'),
+  })
+  .meta({
+    id: 'OrganizationDeleted',
+    description: 'Confirms that an organization was deleted, and says what was ended.',
+  })
+
+type OrganizationOwners = Pick<Owners, 'organizations' | 'jobs' | 'files'>
+
+const absent = (id: string): Failure => new Failure('not_found', `There is no organization ${id.slice(0, 64)}.`)
+
+/** Lists newest first: all organizations for the owner of the machine, the own one for others. */
+async function list(
+  { limit, after, status }: { limit: number; after?: string | undefined; status?: Organization['status'] | undefined },
+  call: Call,
+  { organizations }: OrganizationOwners,
+): Promise<z.input<typeof Page>> {
+  const all = ownsMachine(call)
+    ? await organizations.list()
+    : [await organizations.find(call.caller.organizationId)].filter(one => one !== undefined)
+  const found = all
+    .filter(one => (status === undefined || one.status === status) && (after === undefined || one.id < after))
+    .sort((a, b) => (a.id < b.id ? 1 : -1))
+  const page = found.slice(0, limit)
+  const more = found.length > limit
+  return { organizations: page.map(organizationView), has_more: more, next_cursor: more ? page.at(-1)!.id : null }
+}
+
+/** Cancels the running synchronous requests of an organization. Returns how many. */
+const cancelCalls = (id: string, { jobs }: OrganizationOwners): number =>
+  jobs.calls.cancelAll(id, new Failure('cancelled', 'The request was cancelled with the work of its organization.'))
+
+async function suspend(
+  id: string,
+  cancel: boolean,
+  call: Call,
+  owners: OrganizationOwners,
+): Promise<z.input<typeof Suspended>> {
+  const done = await owners.organizations.suspend(id, { cancel }, actorOf(call))
+  if (!done) throw absent(id)
+  return {
+    organization: organizationView(done.organization),
+    jobs_cancelled: done.cancelled.jobs,
+    executions_cancelled: done.cancelled.executions,
+    requests_cancelled: cancel ? cancelCalls(id, owners) : 0,
+  }
+}
+
+async function remove(
+  id: string,
+  force: boolean,
+  call: Call,
+  owners: OrganizationOwners,
+): Promise<z.input<typeof Deleted>> {
+  const running = owners.jobs.calls.runningOf(id)
+  if (running > 0 && !force)
+    throw new Failure(
+      'conflict',
+      `The organization has ${running} running requests. Wait for their end, or add ?force=true, which cancels them.`,
+    )
+  const done = await owners.organizations.remove(id, { force }, actorOf(call))
+  if (!done) throw absent(id)
+  const requests = cancelCalls(id, owners)
+  void owners.files.sweep()
+  return {
+    id,
+    object: 'organization',
+    deleted: true,
+    jobs_cancelled: done.work.jobs,
+    executions_cancelled: done.work.executions,
+    requests_cancelled: requests,
+    tokens_revoked: done.tokensRevoked,
+    users_removed: done.usersRemoved,
+    files_removed: done.filesRemoved,
+    workflows_removed: done.workflowsRemoved,
+  }
+}
+
+const base = '/api/organizations'
+const ownerOnly = 'Only for the owner of the machine: a token of the organization `default`.'
+const Flag = (name: 'cancel' | 'force', does: string) =>
+  z.strictObject({ [name]: z.enum(['true', 'false']).optional().describe(`\`true\`: ${does}`) })
+const flagged = (call: Call, name: string): boolean => call.query.get(name) === 'true'
+
+/** The routes of organizations. Members, tokens and the audit log have their own files. */
+export const organizationRoutes = (owners: OrganizationOwners) => [
+  route({
+    method: 'POST',
+    path: base,
+    scope: 'admin:write',
+    bucket: 'api',
+    tag,
+    summary: 'Create organization',
+    description: `Creates an organization. It has no token yet: create one below \`/api/organizations/{id}/tokens\`. ${ownerOnly}`,
+    errorCodes: ['organization_mismatch', 'conflict', 'disk_full'],
+    body: OrganizationCreate,
+    example: { name: 'research', plan: 'pro', limits: { monthly_spend_limit: 100 } },
+    response: One,
+    status: 201,
+    handle: async ({ body }, call) => {
+      requireMachineOwner(call, 'New organizations are')
+      const { name, plan, ...more } = { ...body, ...organizationChangeOf(body) }
+      const { limits: _limits, ...change } = more
+      const made = await owners.organizations.create({ name, plan, ...change }, actorOf(call))
+      return { organization: organizationView(made) }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: base,
+    scope: 'admin:read',
+    tag,
+    summary: 'List organizations',
+    description:
+      'Returns all organizations to the owner of the machine, deleted ones included, newest first; to others their own one.',
+    query: z.strictObject({
+      limit: pageLimit,
+      after: z
+        .string()
+        .refine(id => isId(id) && id.startsWith('org_'), 'This is no cursor of the list.')
+        .optional()
+        .describe(cursorText),
+      status: z.enum(organizationStatuses).optional().describe('Only organizations with this status.'),
+    }),
+    response: Page,
+    handle: ({ query }, call) => list(query, call, owners),
+  }),
+  route({
+    method: 'GET',
+    path: `${base}/:organization`,
+    scope: 'admin:read',
+    tag,
+    summary: 'Get organization',
+    description: 'Returns an organization with its plan, limits and status.',
+    errorCodes: ['organization_mismatch', 'not_found'],
+    params: OrganizationPath,
+    response: One,
+    handle: async ({ params }, call) => ({
+      organization: organizationView(await reachOrganization(params.organization, call, owners)),
+    }),
+  }),
+  route({
+    method: 'PATCH',
+    path: `${base}/:organization`,
+    scope: 'admin:write',
+    tag,
+    summary: 'Update organization',
+    description:
+      'Renames an organization, or changes its plan, limits, share or region. An organization may rename itself; the rest is only for the owner of the machine. Limits count from the next request.',
+    errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
+    params: OrganizationPath,
+    body: OrganizationUpdate,
+    example: { name: 'research', limits: { job_submissions_per_minute: 20 } },
+    response: One,
+    handle: async ({ params, body }, call) => {
+      const { id } = await reachToChange(params.organization, call, owners)
+      const { name, ...privileged } = organizationChangeOf(body)
+      if (Object.keys(privileged).length > 0) requireMachineOwner(call, 'Changes of plan, limits, share and region are')
+      const change = { ...privileged, ...(name === undefined ? {} : { name }) }
+      const updated = await owners.organizations.update(id, change, actorOf(call))
+      if (!updated) throw absent(id)
+      return { organization: organizationView(updated) }
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: `${base}/:organization`,
+    scope: 'admin:write',
+    tag,
+    summary: 'Delete organization',
+    description: `Deletes an organization for good: its tokens and users, files, jobs, executions and workflows. Its usage, its ledger and its audit log are kept, and its name is free again. Refused while it has unfinished work, unless \`?force=true\` cancels it. ${ownerOnly}`,
+    errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
+    params: OrganizationPath,
+    query: Flag('force', 'cancels unfinished work.'),
+    response: Deleted,
+    handle: ({ params }, call) => {
+      requireMachineOwner(call, 'Deletions of organizations are')
+      return remove(params.organization, flagged(call, 'force'), call, owners)
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${base}/:organization/suspend`,
+    scope: 'admin:write',
+    bucket: 'api',
+    tag,
+    summary: 'Suspend organization',
+    description: `Refuses the tokens of an organization with 403 \`organization_disabled\` and ends its open streams within 2 s. What runs is finished, and jobs that wait stay until it is resumed; with \`?cancel=true\` both are cancelled. Signed addresses of files work until they expire. ${ownerOnly}`,
+    errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
+    params: OrganizationPath,
+    query: Flag('cancel', 'cancels running and waiting work.'),
+    response: Suspended,
+    handle: ({ params }, call) => {
+      requireMachineOwner(call, 'Suspensions of organizations are')
+      return suspend(params.organization, flagged(call, 'cancel'), call, owners)
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${base}/:organization/resume`,
+    scope: 'admin:write',
+    bucket: 'api',
+    tag,
+    summary: 'Resume organization',
+    description: `Accepts the tokens of a suspended organization again, and starts its waiting jobs. ${ownerOnly}`,
+    errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
+    params: OrganizationPath,
+    response: One,
+    handle: async ({ params }, call) => {
+      requireMachineOwner(call, 'Suspensions of organizations are')
+      const resumed = await owners.organizations.resume(params.organization, actorOf(call))
+      if (!resumed) throw absent(params.organization)
+      return { organization: organizationView(resumed) }
+    },
+  }),
+]

@@ -1,0 +1,208 @@
+import { z } from 'zod'
+import { canonicalHash } from '../../../core/canonical.ts'
+import { Failure } from '../../../core/failure.ts'
+import { conversationTask, generationTasks, Task } from '../../../core/schemas/task.ts'
+import { taskNamed, taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
+import { defaultRewriteLength, rewriteEstimate } from '../../../core/tasks/rewriting/rewrite-request.ts'
+import type { TaskRecord } from '../../../core/tasks/task.ts'
+import type { Call } from '../../http/request/call.ts'
+import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../../http/request/idempotency.ts'
+import { JsonText } from '../../http/request/json-text.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { preferenceOf } from '../../http/request/prefer.ts'
+import { route } from '../../http/request/route.ts'
+import { errorGroups } from '../../http/request/route-errors.ts'
+import { noRewriter } from '../../work/defer-for-prompt.ts'
+import { runCall } from '../../work/run-call.ts'
+
+/** Tasks whose prompts can be rewritten: they make images or videos. */
+const rewritten: readonly Task[] = taskRecords
+  .filter(({ category }) => category === 'image' || category === 'video')
+  .map(({ id }) => id)
+const [defaultTask] = generationTasks
+const TaskName = z
+  .preprocess(name => (typeof name === 'string' ? (taskNamed(name)?.id ?? name) : name), Task.optional())
+  .refine(task => task === undefined || rewritten.includes(task), `must be one of: ${rewritten.join(', ')}.`)
+
+const text = z.string().trim().min(1)
+const RewriteRequest = z
+  .strictObject({
+    prompt: text.max(10_000).describe('The prompt to rewrite.'),
+    model_id: z
+      .string()
+      .max(128)
+      .optional()
+      .describe(
+        'Id of the model for which the prompt is. Its first image or video task is the task, unless one is sent.',
+      ),
+    task: TaskName.describe(`Task for which the prompt is. Default: that of \`model_id\`, else \`${defaultTask}\`.`),
+    style: text.max(200).optional().describe('Style of the result, such as `cinematic`.'),
+    n: z.int().min(1).max(4).default(1).describe('How many prompts to write.'),
+    image_url: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'Image that belongs to the prompt: an http(s) URL, a `data:` URL or the id of a file. Only with a rewriting model that can see images.',
+      ),
+    language: text
+      .max(64)
+      .optional()
+      .describe('Language of the new prompt, such as `en`. Default: that of the prompt.'),
+    max_length: z
+      .int()
+      .min(20)
+      .max(10_000)
+      .default(defaultRewriteLength)
+      .describe('Most characters of each prompt. A longer one is cut after a sentence or a word.'),
+    rewriter_model: z
+      .string()
+      .max(128)
+      .optional()
+      .describe('Id of the chat model that rewrites. Default: `prompt_rewriting.model` in `infer.yaml`.'),
+  })
+  .meta({ id: 'PromptRewriteRequest', description: 'A prompt to rewrite.' })
+type RewriteRequest = z.output<typeof RewriteRequest>
+
+const RewrittenPrompt = z
+  .object({
+    original_prompt: z.string().describe('The prompt of the request.'),
+    rewritten_prompt: z.string().describe('The new prompt.'),
+    prompt: z.string().describe('The same as `rewritten_prompt`.'),
+    alternatives: z
+      .array(z.string())
+      .describe('Further prompts, `n` - 1 of them, or fewer if the model wrote fewer different ones.'),
+    model: z.string().describe('Id of the chat model that rewrote.'),
+    task: Task.describe('The task for which the prompts are.'),
+    usage: z
+      .object({
+        prompt_tokens: z.int().describe('Tokens that the chat model read.'),
+        completion_tokens: z.int().describe('Tokens that the chat model wrote.'),
+        total_tokens: z.int().describe('Sum of both.'),
+      })
+      .describe('Usage of the chat model.'),
+  })
+  .meta({ id: 'RewrittenPrompt', description: 'A prompt and its new versions.' })
+
+type RewriteOwners = Pick<
+  Owners,
+  'admission' | 'config' | 'idempotency' | 'jobs' | 'registry' | 'rewriting' | 'timings'
+>
+
+/** The task of the prompt. Throws Failure `model_not_found` and `unsupported_task` for a model that does not fit. */
+function taskOf(
+  call: Call,
+  { model_id, task }: RewriteRequest,
+  { admission, registry }: Pick<Owners, 'admission' | 'registry'>,
+): TaskRecord {
+  if (model_id === undefined) return taskRecord(task ?? defaultTask)
+  const param = 'model_id'
+  const model = admission.allowed(call.caller, model_id) ? registry.catalog().get(model_id) : undefined
+  if (!model) throw new Failure('model_not_found', `The model '${model_id}' does not exist here.`, { param })
+  const found = task === undefined ? model.tasks.find(one => rewritten.includes(one)) : task
+  if (found !== undefined && model.tasks.includes(found)) return taskRecord(found)
+  const what = task === undefined ? 'images or videos' : taskRecord(task).title
+  throw new Failure('unsupported_task', `The model '${model_id}' does not do ${what}, so there is no prompt for it.`, {
+    param,
+  })
+}
+
+/** Returns the chat model, as the field that named it. Throws Failure `no_capacity` if there is none. */
+function rewriterOf({ rewriter_model }: RewriteRequest, { config }: Pick<Owners, 'config'>) {
+  const modelId = rewriter_model ?? config.prompt_rewriting?.model
+  // Like a missing program: the request is right, and no retry helps until somebody changes the server.
+  if (modelId === undefined) throw new Failure('no_capacity', noRewriter, { final: true })
+  return { modelId, param: rewriter_model === undefined ? null : 'rewriter_model' }
+}
+
+/** Admits the call of the chat model. A refusal names the field that named the model. */
+function admit(call: Call, body: RewriteRequest, owners: Pick<Owners, 'admission' | 'config'>) {
+  const { modelId, param } = rewriterOf(body, owners)
+  try {
+    const { prompt, n: count, max_length: maxLength } = body
+    const estimate = () => rewriteEstimate({ prompt, count, maxLength })
+    return owners.admission.admit(call.caller, { kind: 'call', task: conversationTask, modelId, param, estimate })
+  } catch (thrown) {
+    const failure = Failure.from(thrown)
+    if (failure.param !== 'model') throw thrown
+    throw new Failure(failure.code, failure.message, { param: param ?? undefined })
+  }
+}
+
+async function rewrite(call: Call, body: RewriteRequest, createdAt: number, owners: RewriteOwners): Promise<string> {
+  const { prompt, n, style, language, max_length, image_url } = body
+  const task = taskOf(call, body, owners)
+  const admitted = admit(call, body, owners)
+  const { id: modelId } = admitted.model
+  if (image_url !== undefined) owners.admission.requireQueueRoom(admitted)
+  const prepared = await owners.rewriting.prepare({
+    modelId,
+    sender: { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal },
+    caller: call.abortSource,
+    prompt,
+    task,
+    count: n,
+    maxLength: max_length,
+    style,
+    language,
+    imageUrl: image_url,
+  })
+  const { waitMs } = preferenceOf(call.req.headers.prefer)
+  const work = { admitted, createdAt, waitMs, stream: false }
+  let jobId = ''
+  await runCall(
+    call,
+    work,
+    (lease, running) => {
+      jobId = running.id
+      return prepared.attempt(lease, running)
+    },
+    owners,
+  )
+  const [first, ...alternatives] = prepared.prompts
+  const { inputTokens, outputTokens } = prepared.usage
+  const answer: z.input<typeof RewrittenPrompt> = {
+    original_prompt: prompt,
+    rewritten_prompt: first!,
+    prompt: first!,
+    alternatives,
+    model: modelId,
+    task: task.id,
+    usage: {
+      prompt_tokens: inputTokens,
+      completion_tokens: outputTokens,
+      total_tokens: inputTokens + outputTokens,
+    },
+  }
+  const json = JSON.stringify(answer)
+  await keepAnswer(call, json, jobId)
+  return json
+}
+
+/** The route that rewrites a prompt. */
+export const promptRewriteRoutes = (owners: RewriteOwners) => [
+  route({
+    method: 'POST',
+    path: '/api/prompt-rewrite',
+    scope: 'user:write',
+    // The specification counts only other paths as job submissions.
+    bucket: 'api',
+    tag: 'Generation',
+    summary: 'Rewrite prompt',
+    description:
+      'Lets a chat model write a better prompt for an image or a video, in up to four versions. The operator chooses the chat model: `prompt_rewriting` in `infer.yaml`. The call waits in the queue of that model and is metered like a chat. `enable_prompt_expansion` of an image or video request does the same before the request runs.',
+    errorCodes: [...errorGroups.submit, ...errorGroups.wait, ...errorGroups.media],
+    body: RewriteRequest,
+    example: { prompt: 'a cat', task: 'slug/text-to-video', style: 'cinematic', rewriter_model: 'infer/tiny-chat' },
+    response: RewrittenPrompt,
+    async handle({ body }, call) {
+      const createdAt = Date.now()
+      owners.admission.requireRoom()
+      if (idempotencyKeyOf(call) !== undefined) {
+        call.bodyHash = canonicalHash(body)
+        if (await answeredBefore(call, owners)) return new JsonText('')
+      }
+      return new JsonText(await rewrite(call, body, createdAt, owners))
+    },
+  }),
+]

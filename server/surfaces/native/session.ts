@@ -1,0 +1,202 @@
+import { z } from 'zod'
+import type { Caller } from '../../../core/accounts/accounts.ts'
+import { sessionCredential, sessionEnded } from '../../../core/accounts/sessions.ts'
+import { Failure } from '../../../core/failure.ts'
+import { scopes } from '../../../core/store/store.ts'
+import { limitingGuesses } from '../../http/access/auth.ts'
+import { ownsMachine } from '../../http/access/machine-owner.ts'
+import { isFromConsole, sessionCookie, sessionIdOf } from '../../http/access/session-cookie.ts'
+import { clientAddress } from '../../http/connection/forwarded.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { type Route, route } from '../../http/request/route.ts'
+
+const tag = 'Console'
+
+const SignIn = z
+  .strictObject({
+    token: z.string().max(256).optional().describe('Secret of a token: `sk-infer-…`.'),
+    code: z.string().max(256).optional().describe('One-time code of `POST /api/session/codes`.'),
+  })
+  .refine(({ token, code }) => (token === undefined) !== (code === undefined), {
+    message: "Send either 'token' or 'code'.",
+    path: ['token'],
+  })
+  .meta({ id: 'SessionCreate', description: 'What a session begins with: a token or a one-time code.' })
+
+const Session = z
+  .object({
+    token: z
+      .object({ id: z.string().describe('Id of the token.'), name: z.string().describe('Name of the token.') })
+      .describe('The token that the session stands for.'),
+    organization: z
+      .object({
+        id: z.string().describe('Id of the organization.'),
+        name: z.string().describe('Name of the organization.'),
+      })
+      .describe('Organization of the token.'),
+    scopes: z.array(z.enum(scopes)).describe('What the session may do: the scopes of the token.'),
+    owns_machine: z
+      .boolean()
+      .describe('Whether the organization owns the machine: only then it may load models and read logs.'),
+    expires_at: z
+      .int()
+      .describe('When the session ends unless it is used before, in Unix seconds. Each request moves it 12 hours on.'),
+  })
+  .meta({ id: 'Session', description: 'A session of the web console.' })
+
+const SessionCode = z
+  .object({
+    code: z.string().describe('The code. It begins one session within two minutes.'),
+    url: z.string().describe('Address that opens the console signed in with the code.'),
+    expires_at: z.int().describe('When the code expires, in Unix seconds.'),
+  })
+  .meta({ id: 'SessionCode', description: 'A one-time code for signing in to the web console.' })
+const SessionEnded = z
+  .object({ ended: z.literal(true).describe('Always true.') })
+  .meta({ id: 'SessionEnded', description: 'Confirms that the session has ended.' })
+
+const onlyConsole =
+  'The cookie authenticates only requests with the header `X-Infer-Console: 1` that a page of this server sends (`Sec-Fetch-Site: same-origin`).'
+
+type SessionOwners = Pick<Owners, 'accounts' | 'config' | 'sessions' | 'wrongTokens'>
+
+/** Routes of the sessions of the web console. A session has exactly the rights of its token, and ends with it. */
+export function sessionRoutes({ accounts, config, sessions, wrongTokens }: SessionOwners): Route[] {
+  function requireConsole(): void {
+    if (!config.console)
+      throw new Failure('not_found', "The console is switched off by 'console: false' in infer.yaml.")
+  }
+
+  function requirePage(call: Call): void {
+    requireConsole()
+    if (isFromConsole(call.req, config)) return
+    throw new Failure(
+      'origin_not_allowed',
+      "Sessions are for the console of this server: the request needs the header 'X-Infer-Console: 1' and must come from a page of this server. Other clients send the token with each request.",
+    )
+  }
+
+  const view = (caller: Caller, call: Call, expiresAt: number) => ({
+    token: { id: caller.tokenId, name: caller.token.name },
+    organization: { id: caller.organizationId, name: caller.token.organizationName },
+    scopes: [...caller.scopes],
+    owns_machine: ownsMachine(call),
+    expires_at: Math.floor(expiresAt / 1_000),
+  })
+
+  /** Returns the id of the token that may sign in. */
+  function tokenOf(by: z.output<typeof SignIn>, call: Call): string {
+    const from = { wrong: wrongTokens, address: clientAddress(call.req, config.trusted_proxies) }
+    return limitingGuesses(
+      () => (by.code === undefined ? accounts.authenticate(by.token).tokenId : sessions.useCode(by.code)),
+      from,
+    )
+  }
+
+  async function end(id: string): Promise<void> {
+    await sessions.end(id)
+    accounts.forgetVerified()
+  }
+
+  return [
+    route({
+      method: 'POST',
+      path: '/api/session',
+      scope: 'public',
+      bucket: 'api',
+      tag,
+      summary: 'Create session',
+      example: { token: 'sk-infer-…' },
+      description: `Exchanges a token or a one-time code for a session of the web console. Sets the cookie of the session, and ends the session that the browser had. ${onlyConsole}`,
+      status: 201,
+      body: SignIn,
+      response: Session,
+      errorCodes: [
+        'invalid_api_key',
+        'token_revoked',
+        'token_expired',
+        'organization_disabled',
+        'outside_allowed_hours',
+        'origin_not_allowed',
+        'not_found',
+        'rate_limit',
+      ],
+      async handle({ body }, call) {
+        requirePage(call)
+        const tokenId = tokenOf(body, call)
+        const previous = sessionIdOf(call.req, config)
+        if (previous !== undefined) await end(previous)
+        const { id, expiresAt } = await sessions.begin(tokenId)
+        // The same checks as for every request: a code may be older than the revocation of its token.
+        call.caller = accounts.authenticate(sessionCredential(id))
+        call.addHeaders(['set-cookie', sessionCookie(call.req, id, config)])
+        return view(call.caller, call, expiresAt)
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/session',
+      // A session may lack every scope of reading: its token decides.
+      scope: 'public',
+      tag,
+      summary: 'Get session',
+      description: `Returns the session of the cookie, whatever its scopes. ${onlyConsole}`,
+      response: Session,
+      errorCodes: [
+        'missing_api_key',
+        'token_revoked',
+        'token_expired',
+        'organization_disabled',
+        'outside_allowed_hours',
+        'origin_not_allowed',
+        'not_found',
+      ],
+      handle(_, call) {
+        requirePage(call)
+        const id = sessionIdOf(call.req, config)
+        const used = id === undefined ? undefined : sessions.use(id)
+        if (id === undefined || !used) throw sessionEnded()
+        call.caller = accounts.authenticate(sessionCredential(id))
+        return view(call.caller, call, used.expiresAt)
+      },
+    }),
+    route({
+      method: 'DELETE',
+      path: '/api/session',
+      scope: 'public',
+      bucket: 'api',
+      tag,
+      summary: 'Delete session',
+      description: 'Ends the session of the cookie and removes the cookie. Does nothing without a session.',
+      response: SessionEnded,
+      errorCodes: ['origin_not_allowed', 'not_found'],
+      async handle(_, call) {
+        requirePage(call)
+        const id = sessionIdOf(call.req, config)
+        if (id !== undefined) await end(id)
+        call.addHeaders(['set-cookie', sessionCookie(call.req, '', config)])
+        return { ended: true as const }
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/api/session/codes',
+      scope: 'user:read',
+      bucket: 'api',
+      tag,
+      summary: 'Create sign-in code',
+      description:
+        'Returns an address that opens the console signed in as the token of the request, once and within two minutes. The code is in the fragment of the address, which browsers send to no server.',
+      status: 201,
+      response: SessionCode,
+      errorCodes: ['not_found'],
+      handle(_, call) {
+        requireConsole()
+        const { code, expiresAt } = sessions.createCode(call.caller.tokenId)
+        const url = `${call.origin}/console/sign-in#code=${code}`
+        return { code, url, expires_at: Math.floor(expiresAt / 1_000) }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,154 @@
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import { isUnavailable } from '../../../core/files/api-files.ts'
+import type { FileRecord } from '../../../core/store/store.ts'
+import { fileAnswers, sendFile } from '../../http/answer/send-file.ts'
+import {
+  joinParts,
+  receivePart,
+  receiveUpload,
+  UploadedFile,
+  UploadedPart,
+  UploadParts,
+} from '../../http/body/upload.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { refuseRepeated } from '../../http/request/query.ts'
+import { route } from '../../http/request/route.ts'
+import { errorGroups } from '../../http/request/route-errors.ts'
+
+const tag = 'Files'
+const path = '/files/:id/:name'
+const params = z.object({
+  id: z.string().describe('Id of the file: `file-…`.'),
+  name: z.string().describe('Name of the file. For a read any name works.'),
+})
+const query = z.object({
+  exp: z.string().describe('Unix seconds at which the address expires.'),
+  sig: z.string().describe('Signature of the address.'),
+})
+const uploadQuery = query.extend({
+  org: z.string().describe('Id of the organization that owns the file.'),
+  type: z.string().describe('Media type of the file.'),
+  kept: z.string().describe('Milliseconds for which the file is kept; empty for no limit.'),
+})
+const part = z.string().describe('Number of the part, from 1.')
+
+/** Allows pages of any origin: anyone who has the signed URL may use it. */
+const open = (call: Call) =>
+  call
+    .header('access-control-allow-origin', '*')
+    .header('access-control-expose-headers', 'accept-ranges, content-length, content-range, etag')
+
+/** Returns the seconds until the URL or the file expires. */
+const secondsLeft = (file: FileRecord, expires: number, now = Date.now()): number =>
+  Math.max(0, Math.floor((Math.min(expires * 1000, file.expiresAt ?? Infinity) - now) / 1000))
+
+async function read(call: Call, { files, log }: Pick<Owners, 'files' | 'log'>): Promise<void> {
+  open(call)
+  const { query } = call
+  refuseRepeated(query)
+  const id = call.params.id ?? ''
+  if (!files.verify(id, query.get('exp') ?? '', query.get('sig') ?? ''))
+    throw new Failure(
+      'invalid_signature',
+      'The signature of this URL is invalid or has expired. Read the job again for a new URL.',
+    )
+  const file = await files.ofAddress(id)
+  if (!file) throw new Failure('not_found', `The file ${id} was not found.`)
+  if (isUnavailable(file)) throw new Failure('output_expired', `The file ${id} was deleted, or its retention is over.`)
+  const more = ['cross-origin-resource-policy', 'cross-origin', 'referrer-policy', 'no-referrer']
+  const maxAge = secondsLeft(file, Number(query.get('exp')))
+  await sendFile(call, file, { kind: 'inline', maxAge, more }, { files, log })
+}
+
+/** Returns the route that answers preflights, so that pages of other origins may send files. */
+const preflight = (of: `/${string}`, parameters: z.ZodType) =>
+  route({
+    method: 'OPTIONS',
+    path: of,
+    scope: 'public',
+    tag,
+    params: parameters,
+    summary: 'Allow cross-origin access',
+    description: 'Answers the preflight of a browser: pages of any origin may read and send files by signed addresses.',
+    status: 204,
+    answer(call) {
+      open(call).head(204, 'text/plain', [
+        'access-control-allow-methods',
+        'GET, HEAD, PUT, POST',
+        'access-control-allow-headers',
+        'content-type, if-none-match, if-range, range',
+        'access-control-max-age',
+        '86400',
+      ])
+      call.res.end()
+    },
+  })
+
+/** The routes of files by signed URLs. They need no token: the signature grants reading or sending. */
+export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => [
+  route({
+    method: 'GET',
+    path,
+    scope: 'public',
+    tag,
+    params,
+    query,
+    summary: 'Download file',
+    description:
+      'Returns the bytes of a file by the signed address in a result. The address works for a day unless the server is set otherwise: read the job again for a new one. One `Range` is answered with 206, `If-None-Match` with 304.',
+    media: ['*/*'],
+    otherAnswers: fileAnswers,
+    errorCodes: [...errorGroups.signed, 'not_found', 'output_expired'],
+    answer: call => read(call, owners),
+  }),
+  route({
+    method: 'PUT',
+    path,
+    scope: 'public',
+    bucket: 'api',
+    tag,
+    params,
+    query: uploadQuery,
+    summary: 'Upload file to URL',
+    description: 'Stores the body as the file of a signed upload address. The address works once, for an hour.',
+    rawBody: '*/*',
+    errorCodes: [...errorGroups.signed, 'conflict', 'payload_too_large', 'storage_full', 'rate_limit', 'disk_full'],
+    response: UploadedFile,
+    answer: call => receiveUpload(open(call), owners),
+  }),
+  route({
+    method: 'PUT',
+    path: `${path}/:part`,
+    scope: 'public',
+    bucket: 'api',
+    tag,
+    params: params.extend({ part }),
+    query: uploadQuery,
+    summary: 'Upload part of file',
+    description: 'Stores the body as one part of a file. Parts are numbered from 1 and may be sent in any order.',
+    rawBody: '*/*',
+    errorCodes: [...errorGroups.signed, 'conflict', 'payload_too_large', 'storage_full', 'rate_limit', 'disk_full'],
+    response: UploadedPart,
+    answer: call => receivePart(open(call), owners),
+  }),
+  route({
+    method: 'POST',
+    path: `${path}/complete`,
+    scope: 'public',
+    bucket: 'api',
+    tag,
+    params,
+    query: uploadQuery,
+    summary: 'Complete upload in parts',
+    description: 'Joins uploaded parts into the file of a signed upload address.',
+    errorCodes: [...errorGroups.signed, 'conflict', 'storage_full', 'rate_limit', 'disk_full'],
+    body: UploadParts,
+    example: { parts: [{ partNumber: 1 }, { partNumber: 2 }] },
+    response: UploadedFile,
+    answer: call => joinParts(open(call), owners),
+  }),
+  preflight(path, params),
+  preflight(`${path}/:part`, params.extend({ part })),
+]

@@ -1,0 +1,226 @@
+import { z } from 'zod'
+import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
+import { version } from '../../../core/assets.ts'
+import type { FleetSnapshot, ResidentSnapshot } from '../../../core/models/fleet.ts'
+import type { Model } from '../../../core/models/model.ts'
+import { Task } from '../../../core/schemas/task.ts'
+import { jobClasses } from '../../../core/store/store.ts'
+import { requireMachineOwner } from '../../http/access/machine-owner.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import type { Timing } from '../../metrics/timings.ts'
+import { DeviceStatus, deviceStatus } from '../../views/device-status.ts'
+import { LimitUse, limitUse, SpendUse, spendUse } from '../../views/limit-use.ts'
+import { modelRegion, modelState } from '../../views/model-status.ts'
+import { WaitingFor, waitingObject } from '../../views/waiting-for.ts'
+
+export const EngineStatus = z
+  .object({
+    id: z.string().describe('Id of the engine.'),
+    model_id: z.string().describe('Id of the model that it serves.'),
+    state: z.enum(['starting', 'ready', 'stopping']).describe('State of the engine.'),
+    pid: z.int().nullable().describe('Process id; null for a remote engine, or before it runs.'),
+    devices: z.array(z.string()).describe('Ids of the devices that it uses.'),
+    memory_bytes: z.int().describe('Bytes of memory reserved for it on all devices.'),
+    slots: z.int().describe('How many requests it can serve at a time.'),
+    busy: z.int().describe('How many requests it serves now.'),
+    started_at: z.int().describe('Unix seconds.'),
+    last_used_at: z.int().describe('Unix seconds of the last request.'),
+  })
+  .meta({ id: 'EngineStatus', description: 'A process that serves a model.' })
+
+const Mean = z.number().nullable()
+const average = 'Milliseconds, moving average; null before the first.'
+const ModelLoad = z
+  .object({
+    model_id: z.string().describe('Id of the model.'),
+    engine: z.string().describe('Engine preset, such as `gguf` or `vllm`.'),
+    tasks: z.array(Task).describe('Tasks that the model does.'),
+    region: modelRegion,
+    status: modelState,
+    reason: z.string().nullable().describe('Why it is unavailable or not loaded, as a sentence; else null.'),
+    eta_seconds: z.int().nullable().describe('Expected seconds until it is loaded; null if unknown or loaded.'),
+    slots: z.int().describe('How many requests its loaded engines can serve at a time.'),
+    busy: z.int().describe('How many requests they serve now.'),
+    waiting: z.int().describe('Requests and jobs that wait for a slot.'),
+    interactive: z.int().describe('How many of these are synchronous requests.'),
+    waiting_for: WaitingFor.nullable().describe('Why the first of them has not begun; null if none waits.'),
+    output_tokens_per_second: z.number().describe('Generated tokens per second, over the last 5 s.'),
+    input_tokens_per_second: z
+      .number()
+      .describe('Prompt tokens per second, over the last 5 s. A prompt is counted when its answer ends.'),
+    queue_wait_ms: Mean.describe(`How long requests waited for a slot. ${average}`),
+    time_to_first_token_ms: Mean.describe(`Time from the request to the first token. ${average}`),
+    inter_token_latency_ms: Mean.describe(`Time between two tokens. ${average}`),
+    load_ms: Mean.describe(`How long loading took. ${average}`),
+    engine_starts: z.int().describe('Engine starts since the server started.'),
+    engine_failures: z.int().describe('Engine starts that failed and engines that crashed since the server started.'),
+  })
+  .meta({ id: 'ModelLoad', description: 'How much a model is used.' })
+
+const WaitingRequest = z
+  .object({
+    id: z.string().describe('Id of its job. Its organization can cancel it: `POST /api/jobs/{id}/cancel`.'),
+    model_id: z.string().describe('Id of the model.'),
+    organization_id: z.string().describe('Id of the organization that sent it.'),
+    class: z.enum(jobClasses).describe('Priority class.'),
+    waited_ms: z.int().describe('Milliseconds that it has waited.'),
+    queue_position: z.int().nullable().describe('How many requests and jobs are before it; null if unknown.'),
+    waiting_for: WaitingFor.nullable().describe('Why it has not begun; null if unknown.'),
+  })
+  .meta({ id: 'WaitingRequest', description: 'A synchronous request that waits for a slot.' })
+
+/** Maximum number of waiting requests in the list. */
+const maxListed = 100
+
+const SystemStatus = z
+  .object({
+    object: z.literal('system.status'),
+    version: z.string().describe('Version of infer.'),
+    time: z.int().describe('Unix seconds of the clock of the server.'),
+    started_at: z.int().describe('Unix seconds at which the server started.'),
+    requests: z.int().describe('HTTP requests that are being answered, this one included.'),
+    jobs: z
+      .object({ pending: z.int().describe('Jobs that wait.'), processing: z.int().describe('Jobs that run.') })
+      .describe('Jobs of all organizations that have not ended.'),
+    devices: z.array(DeviceStatus).describe('GPUs and the CPU.'),
+    engines: z.array(EngineStatus).describe('Engines that run, load or stop.'),
+    models: z.array(ModelLoad).describe('Models that the token may use.'),
+    waiting: z
+      .array(WaitingRequest)
+      .describe('Synchronous requests that wait for a slot, oldest first, at most 100. For jobs see `GET /api/jobs`.'),
+    limits: z.array(LimitUse).describe('Every limit that applies to the caller, and what is left of it.'),
+    spend: SpendUse,
+  })
+  .meta({ id: 'SystemStatus', description: 'What runs on the machine.' })
+
+const seconds = (ms: number): number => Math.floor(ms / 1000)
+const sum = (all: readonly ResidentSnapshot[], of: (one: ResidentSnapshot) => number): number =>
+  all.reduce((total, one) => total + of(one), 0)
+
+function loadOf(
+  model: Model,
+  { models, residents }: FleetSnapshot,
+  { jobs, registry, throughput, timings }: Pick<Owners, 'jobs' | 'registry' | 'spend' | 'throughput' | 'timings'>,
+): z.input<typeof ModelLoad> {
+  const activity = models[model.id]
+  const ready = residents.filter(({ modelId, state }) => modelId === model.id && state === 'ready')
+  const rate = throughput.rate(model.id)
+  const { waiting, interactive } = jobs.queueForecast(model.id)
+  const mean = (kind: Timing) => {
+    const ms = timings.mean(kind, model.id)
+    return ms === null ? null : Math.round(ms * 100) / 100
+  }
+  return {
+    model_id: model.id,
+    engine: model.engine,
+    tasks: model.tasks,
+    region: registry.catalog().get(model.id)?.region ?? null,
+    status: model.enabled ? (activity?.status ?? 'cold') : 'disabled',
+    reason: activity?.reason ?? null,
+    eta_seconds: activity?.etaMs == null ? null : Math.ceil(activity.etaMs / 1000),
+    slots: sum(ready, ({ slots }) => slots),
+    busy: sum(ready, ({ leases }) => leases),
+    waiting,
+    interactive,
+    waiting_for: waiting > 0 ? waitingObject(jobs.firstWaitsFor(model.id)) : null,
+    output_tokens_per_second: Math.round(rate.output * 10) / 10,
+    input_tokens_per_second: Math.round(rate.input * 10) / 10,
+    queue_wait_ms: mean('queue'),
+    time_to_first_token_ms: mean('firstToken'),
+    inter_token_latency_ms: mean('token'),
+    load_ms: mean('load'),
+    engine_starts: activity?.engineStarts ?? 0,
+    engine_failures: activity?.engineFailures ?? 0,
+  }
+}
+
+/** Returns the status of an engine, for operators. */
+export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatus> => ({
+  id: resident.engineId,
+  model_id: resident.modelId,
+  state: resident.state,
+  pid: resident.pid,
+  devices: resident.devices,
+  memory_bytes: Math.round(resident.bytes),
+  slots: resident.slots,
+  busy: resident.leases,
+  started_at: seconds(resident.startedAt),
+  last_used_at: seconds(resident.lastUsedAt),
+})
+
+/** Returns the synchronous requests in the queues of these models, oldest first, with the reason why each waits. */
+function waitingRequests(
+  { jobs }: Pick<Owners, 'jobs'>,
+  models: ReadonlySet<string>,
+): z.input<typeof WaitingRequest>[] {
+  const calls = Array.from(jobs.calls.waiting()).filter(({ job }) => models.has(job.modelId))
+  calls.sort((a, b) => b.waitedMs - a.waitedMs)
+  return calls.slice(0, maxListed).map(({ job: one, waitedMs }) => {
+    const { queuePosition, waitingFor } = jobs.progressOf(one)
+    return {
+      id: one.id,
+      model_id: one.modelId,
+      organization_id: one.organizationId,
+      class: one.class,
+      waited_ms: Math.round(waitedMs),
+      queue_position: queuePosition,
+      waiting_for: waitingFor && waitingObject(waitingFor),
+    }
+  })
+}
+
+/** The route behind `infer status`. */
+export const statusRoutes = (
+  owners: Pick<
+    Owners,
+    | 'accounts'
+    | 'calls'
+    | 'fleet'
+    | 'jobs'
+    | 'limiter'
+    | 'registry'
+    | 'spend'
+    | 'throughput'
+    | 'timings'
+    | 'tokenLimiter'
+  >,
+) => [
+  route({
+    method: 'GET',
+    path: '/api/system/status',
+    scope: 'admin:read',
+    tag: 'System',
+    summary: 'Get system status',
+    description:
+      'Returns devices and their memory, engines, slots, queues, tokens per second, and the limits of the caller. Only for tokens of the organization that owns the machine.',
+    errorCodes: ['organization_mismatch'],
+    response: SystemStatus,
+    handle: async (_, call) => {
+      requireMachineOwner(call, 'What runs on the machine is')
+      const { accounts, fleet, registry, jobs, calls } = owners
+      const [counts, processes, use] = await Promise.all([
+        jobs.counts(),
+        fleet.deviceProcesses(),
+        accounts.use(call.caller.organizationId),
+      ])
+      const now = fleet.snapshot()
+      const allowed = registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
+      return {
+        object: 'system.status' as const,
+        version,
+        time: seconds(Date.now()),
+        started_at: seconds(performance.timeOrigin),
+        requests: calls.size,
+        jobs: { pending: counts.pending, processing: counts.processing },
+        devices: now.devices.map(device => deviceStatus(device, processes.get(device.id))),
+        // Includes engines of models that were removed from the configuration, until their requests have ended.
+        engines: now.residents.filter(({ modelId }) => modelAllowed(call.caller.token.models, modelId)).map(engineOf),
+        models: allowed.map(model => loadOf(model, now, owners)),
+        waiting: waitingRequests(owners, new Set(allowed.map(({ id }) => id))),
+        limits: limitUse(call.caller, use, owners),
+        spend: spendUse(call.caller, owners.spend),
+      }
+    },
+  }),
+]

@@ -1,0 +1,159 @@
+import { z } from 'zod'
+import { readAsset } from '../../../core/assets.ts'
+import { requireMachineOwner } from '../../http/access/machine-owner.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+
+const tag = 'System'
+const onlyOwner = 'Only for tokens of the organization that owns the machine.'
+const seconds = (ms: number): number => Math.floor(ms / 1_000)
+
+const DoctorReport = z
+  .object({
+    object: z.literal('system.doctor'),
+    checked_at: z.int().describe('Unix seconds at which the checks ended.'),
+    healthy: z.boolean().describe('Whether nothing is broken.'),
+    findings: z
+      .array(
+        z.object({
+          name: z.string().describe('What was checked.'),
+          state: z
+            .enum(['fine', 'warning', 'broken'])
+            .describe('`warning`: works, but should be known. `broken`: keeps the server from working.'),
+          detail: z.string().describe('What was found, as a sentence.'),
+          advice: z.string().nullable().describe('What to do; null if there is nothing to do.'),
+        }),
+      )
+      .describe('The result of each check.'),
+  })
+  .meta({ id: 'DoctorReport', description: 'The results of `infer doctor`.' })
+
+const SystemConfig = z
+  .object({
+    object: z.literal('system.config'),
+    path: z.string().describe('Path of `infer.yaml`.'),
+    exists: z.boolean().describe('Whether the file exists. Without it everything has its default.'),
+    values: z
+      .array(
+        z.object({
+          key: z.string().describe('Path of the key in the file, such as `limits.json_body`.'),
+          section: z.string().describe('Title of its section in the configuration reference.'),
+          meaning: z.string().describe('What the key does.'),
+          value: z.string().nullable().describe('The value that is in force, as written in YAML; null if none is.'),
+          absent: z.string().nullable().describe('What no value means; null if the key has a default.'),
+          default: z.string().nullable().describe('The default, as written in YAML; null if the key has none.'),
+          source: z
+            .enum(['file', 'command_line', 'default'])
+            .describe('Whether the file sets the key, an option of `infer serve`, or neither.'),
+          restart_needed: z.boolean().describe('Whether the file has another value, for the next start of the server.'),
+        }),
+      )
+      .describe('All keys but those of models and plans. For models see `GET /api/models/{id}`.'),
+    environment: z
+      .array(
+        z.object({
+          name: z.string().describe('Name of the variable.'),
+          meaning: z.string().describe('What it does.'),
+          is_set: z.boolean().describe('Whether the server was started with it.'),
+          value: z.string().nullable().describe('Null if it is not set, or may be or contain a secret.'),
+          default: z.string().describe('What no value means.'),
+        }),
+      )
+      .describe('Environment variables that infer reads.'),
+  })
+  .meta({ id: 'SystemConfig', description: 'The configuration that is in force, with its sources.' })
+
+const BackupList = z
+  .object({
+    object: z.literal('list'),
+    folder: z.string().describe('Folder of the backups.'),
+    data: z
+      .array(
+        z.object({
+          path: z.string().describe('Path of the file.'),
+          bytes: z.int().describe('Size of the file.'),
+          modified_at: z.int().describe('Unix seconds.'),
+        }),
+      )
+      .describe('The backups, newest first.'),
+  })
+  .meta({ id: 'BackupList', description: 'Backups of the database.' })
+
+/** Routes about the installation, for operators. */
+export const systemInspectionRoutes = ({ inspection }: Pick<Owners, 'inspection'>) => [
+  route({
+    method: 'GET',
+    path: '/api/system/doctor',
+    scope: 'admin:read',
+    tag,
+    summary: 'Check the installation',
+    description: `Runs the checks of \`infer doctor\` as a process beside the server and returns their results. It takes some seconds, and minutes when GPU backends are tested for the first time. Requests at the same time share a run. ${onlyOwner}`,
+    errorCodes: ['organization_mismatch', 'timeout', 'worker_error'],
+    response: DoctorReport,
+    handle: async (_, call) => {
+      requireMachineOwner(call, 'The checks of this machine are')
+      const { at, findings } = await inspection.doctor()
+      return {
+        object: 'system.doctor' as const,
+        checked_at: seconds(at),
+        healthy: findings.every(({ state }) => state !== 'broken'),
+        findings: [...findings],
+      }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/system/config',
+    scope: 'admin:read',
+    tag,
+    summary: 'Get configuration',
+    description: `Returns the settings that are in force, where each comes from, and the environment variables that infer reads. Values that may contain secrets are left out. ${onlyOwner}`,
+    errorCodes: ['organization_mismatch'],
+    response: SystemConfig,
+    handle: (_, call) => {
+      requireMachineOwner(call, 'The configuration of this server is')
+      const { path, exists, values, variables } = inspection.configuration()
+      return {
+        object: 'system.config' as const,
+        path,
+        exists,
+        values: values.map(({ isPending, ...rest }) => ({ ...rest, restart_needed: isPending })),
+        environment: variables.map(({ isSet, ...rest }) => ({ ...rest, is_set: isSet })),
+      }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/system/backups',
+    scope: 'admin:read',
+    tag,
+    summary: 'List backups',
+    description: `Lists the backups of the database in the data directory: the server makes one before it upgrades the database. Those that \`infer backup\` wrote elsewhere are not known. ${onlyOwner}`,
+    errorCodes: ['organization_mismatch'],
+    response: BackupList,
+    handle: (_, call) => {
+      requireMachineOwner(call, 'The backups of this server are')
+      const { folder, files } = inspection.backups()
+      return {
+        object: 'list' as const,
+        folder,
+        data: files.map(({ path, bytes, modifiedAt }) => ({ path, bytes, modified_at: seconds(modifiedAt) })),
+      }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/system/licenses',
+    scope: 'user:read',
+    tag,
+    summary: 'Get licences',
+    description:
+      'Returns the third-party software in this program, a line each, then their licences with their texts: what `infer licenses` prints.',
+    media: ['text/plain'],
+    answer: call =>
+      call.send(200, readAsset('licenses.txt'), 'text/plain; charset=utf-8', [
+        'cache-control',
+        'private, max-age=3600',
+      ]),
+  }),
+]

@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import { speechFormats } from '../../../core/schemas/speech-format.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { speechModels, voicesOf } from '../../views/voices.ts'
+
+const Voice = z.object({
+  id: z.string().describe('Id of the voice: the value of `voice` in a request.'),
+  name: z.string().describe('Name for people.'),
+  language: z.string().nullable().describe('Language as the engine reports it; null if it does not.'),
+  gender: z.string().nullable().describe('Gender as the engine reports it; null if it does not.'),
+  preview_url: z.string().nullable().describe('URL of a sample as the engine reports it; null if it does not.'),
+})
+const VoiceModel = z.object({
+  model_id: z.string().describe('Id of the model.'),
+  name: z.string().describe('Name for people.'),
+  description: z.string().nullable().describe('`description` in `infer.yaml`; null without one.'),
+  task: z.literal('std/audio-speech'),
+  languages: z.array(z.string()).nullable().describe('Languages of its voices; null if the engine reports none.'),
+  default_voice: z.string().nullable().describe('Voice of a request that names none; null if the engine decides.'),
+  formats: z.array(z.enum(speechFormats)).describe('Formats that can be requested on this server.'),
+  supports_cloning: z
+    .boolean()
+    .describe('Whether a request may have `reference_audio`, a recording of the voice to speak with.'),
+  max_input_characters: z.int().describe('Most characters of a text.'),
+  voice_aliases: z.record(z.string(), z.string()).describe('Further names of voices, each with the id of its voice.'),
+  voices: z
+    .array(Voice)
+    .describe('The voices. Empty if only a running engine can report them and none runs, or it is busy.'),
+})
+const VoiceModels = z
+  .object({ models: z.array(VoiceModel).describe('Models that the token may use.') })
+  .meta({ id: 'VoiceModelList', description: 'Models that speak.' })
+
+export const voiceModelRoutes = (owners: Pick<Owners, 'conversion' | 'jobs' | 'registry'>) => [
+  route({
+    method: 'GET',
+    path: '/api/voice/models',
+    scope: 'user:read',
+    tag: 'Models',
+    summary: 'List speech models',
+    description:
+      'Returns the models that speak, with their formats, limits and voices. For a running engine the list includes the voices that the engine reports.',
+    response: VoiceModels,
+    handle: async (_input, call) => {
+      const { conversion, registry } = owners
+      const models = speechModels(call, owners).map(async model => {
+        const { features, speech } = registry.catalog().get(model.id)!.traits
+        const known = speech!
+        const voices = await voicesOf(model, owners)
+        const languages = new Set(voices.flatMap(({ language }) => language ?? []))
+        return {
+          model_id: model.id,
+          name: model.id,
+          description: model.description ?? null,
+          task: 'std/audio-speech' as const,
+          languages: languages.size > 0 ? [...languages] : null,
+          default_voice: known.voices?.[0] ?? null,
+          formats: await conversion.offered(known.formats),
+          supports_cloning: features.has('voice_cloning'),
+          max_input_characters: known.longestInput,
+          voice_aliases: known.aliases,
+          voices,
+        }
+      })
+      return { models: await Promise.all(models) }
+    },
+  }),
+]

@@ -1,0 +1,283 @@
+import { z } from 'zod'
+import { Dag, maxMembers, ParameterRecord } from '../../../core/dag/definition.ts'
+import { Failure } from '../../../core/failure.ts'
+import { conversationTask, tasksBy } from '../../../core/schemas/task.ts'
+import { blockingOf } from '../../../core/workflows/diagnostics.ts'
+import { WorkflowFields } from '../../../core/workflows/workflow-fields.ts'
+import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import {
+  changeOf,
+  DiagnosticsObject,
+  definitionOf,
+  diagnosticsFor,
+  findWorkflow,
+  shownWorkflow,
+  surveyFor,
+  WorkflowObject,
+} from '../../views/workflow-record.ts'
+
+const tag = 'Workflows'
+const One = z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') })
+const Diagnosed = z
+  .object({ workflow: WorkflowObject, diagnostics: DiagnosticsObject })
+  .meta({ id: 'DiagnosedWorkflow', description: 'A workflow with what is wrong or unusual in it.' })
+const Page = z
+  .object({ workflows: z.array(WorkflowObject).describe('The workflows, last changed first.'), ...pageFields })
+  .meta({ id: 'WorkflowPage', description: 'A page of workflows.' })
+
+const example = {
+  name: 'Picture of an answer',
+  parameters: { topic: { type: 'string' as const } },
+  dag: {
+    nodes: {
+      write: {
+        model_id: 'infer/tiny-chat',
+        task: conversationTask,
+        inputs: { messages: [{ role: 'user', content: 'Describe ${input.topic} in one sentence.' }], max_tokens: 32 },
+        outputs: ['choices[0].message.content'],
+      },
+      paint: {
+        model_id: 'infer/demo',
+        task: tasksBy('create-image')[0]!,
+        inputs: { prompt: '${nodes.write.result.choices[0].message.content}', seed: 1 },
+      },
+    },
+    edges: [{ from: 'write', to: 'paint' }],
+  },
+}
+
+/** Returns the version in `If-Match`; undefined without one. */
+function expectedVersion(call: Call): number | undefined {
+  const given = call.req.headers['if-match']
+  if (given === undefined || given === '*') return undefined
+  const version = /^(?:W\/)?"?(\d{1,9})"?$/.exec(given)?.[1]
+  if (version === undefined)
+    throw new Failure('invalid_value', '\'If-Match\' must be the version of the workflow that you read, such as "3".', {
+      param: 'If-Match',
+    })
+  return Number(version)
+}
+
+type WorkflowOwners = Pick<Owners, 'admission' | 'workflows' | 'registry'>
+
+async function change(call: Call, id: string, fields: Partial<WorkflowFields>, owners: WorkflowOwners) {
+  await findWorkflow(id, call, owners)
+  const { organizationId } = call.caller
+  const changed = await owners.workflows.update(organizationId, id, changeOf(fields), expectedVersion(call))
+  const workflow = changed ?? (await findWorkflow(id, call, owners))
+  call.header('etag', `"${workflow.version}"`)
+  return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow, owners) }
+}
+
+async function create(call: Call, fields: WorkflowFields, owners: WorkflowOwners) {
+  const workflow = await owners.workflows.create(call.caller.organizationId, definitionOf(fields))
+  call.header('etag', `"${workflow.version}"`)
+  return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow, owners) }
+}
+
+const ToValidate = z
+  .strictObject({
+    dag: Dag,
+    parameters: ParameterRecord.nullish().describe('The input parameters by name. Default: none declared.'),
+    region: WorkflowFields.shape.region,
+  })
+  .meta({ id: 'WorkflowToValidate', description: 'A workflow to validate.' })
+const Validation = z
+  .object({
+    valid: z.boolean().describe('Whether the workflow can be executed.'),
+    diagnostics: DiagnosticsObject,
+    order: z
+      .array(z.array(z.string()))
+      .nullable()
+      .describe(
+        'Node ids in the order of execution, in groups that can run at the same time; null for a graph with a cycle.',
+      ),
+  })
+  .meta({ id: 'WorkflowValidation', description: 'Whether a workflow can be executed, and what was found.' })
+const Change = WorkflowFields.partial().meta({
+  id: 'WorkflowChange',
+  description: 'Fields of a workflow to change. Absent fields stay.',
+})
+const Deleted = z
+  .object({
+    id: z.string().describe('Id of the workflow.'),
+    object: z.literal('workflow'),
+    deleted: z.literal(true),
+  })
+  .meta({ id: 'WorkflowDeleted', description: 'Confirms that a workflow was deleted.' })
+const Copy = z
+  .strictObject({
+    name: WorkflowFields.shape.name
+      .optional()
+      .describe('Name of the copy. Default: the name of the original with `(copy)` after it.'),
+  })
+  .meta({ id: 'WorkflowCopy', description: 'How to copy a workflow.' })
+
+/** The routes of workflow definitions. Every change is a version; executions keep the version that they began with. */
+export const workflowRoutes = (owners: WorkflowOwners) => [
+  route({
+    method: 'POST',
+    path: '/api/workflows',
+    scope: 'user:write',
+    bucket: 'api',
+    tag,
+    summary: 'Create workflow',
+    description:
+      'Stores a workflow. One that cannot be executed yet is stored too: `diagnostics` lists what is wrong, and errors among them prevent its execution.',
+    members: maxMembers,
+    body: WorkflowFields,
+    example,
+    response: Diagnosed,
+    status: 201,
+    handle: ({ body }, call) => create(call, body, owners),
+  }),
+  route({
+    method: 'GET',
+    path: '/api/workflows',
+    scope: 'user:read',
+    tag,
+    summary: 'List workflows',
+    description: 'Returns the workflows of the organization, last changed first.',
+    query: z.strictObject({
+      q: z.string().max(256).optional().describe('Words that the name must contain.'),
+      include: z.enum(['dag']).optional().describe('`dag`: return the nodes and edges too.'),
+      limit: pageLimit,
+      after: z.string().max(128).optional().describe(cursorText),
+    }),
+    response: Page,
+    handle: async ({ query }, call) => {
+      const { workflows, next } = await owners.workflows.list(call.caller.organizationId, {
+        limit: query.limit,
+        ...(query.after === undefined ? {} : { after: query.after }),
+        ...(query.q === undefined ? {} : { search: query.q }),
+      })
+      const shown =
+        query.include === 'dag'
+          ? await Promise.all(workflows.map(({ id }) => findWorkflow(id, call, owners)))
+          : workflows
+      return {
+        workflows: shown.map(workflow => shownWorkflow(workflow, { withDag: query.include === 'dag' })),
+        has_more: next !== null,
+        next_cursor: next,
+      }
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/workflows/validate',
+    scope: 'user:write',
+    bucket: 'api',
+    tag,
+    summary: 'Validate workflow',
+    description:
+      'Checks a workflow without storing it: graph, references, types and models. Returns what is wrong and the order of execution.',
+    members: maxMembers,
+    body: ToValidate,
+    example: { dag: example.dag, parameters: example.parameters },
+    response: Validation,
+    handle: async ({ body }, call) => {
+      const { dag, parameters = null, region } = body
+      const { diagnostics, order } = await surveyFor(call, { dag, parameters, region }, owners)
+      return { valid: blockingOf(diagnostics).length === 0, diagnostics, order: order ? [...order] : null }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/workflows/:id',
+    scope: 'user:read',
+    tag,
+    summary: 'Get workflow',
+    description:
+      'Returns a workflow, or an earlier version of it, with what is wrong in it. The header `ETag` has its version.',
+    errorCodes: ['not_found'],
+    params: One,
+    query: z.strictObject({
+      version: z.coerce.number().int().min(1).optional().describe('Version to read. Default: the newest.'),
+    }),
+    response: Diagnosed,
+    handle: async ({ params, query }, call) => {
+      const workflow = await findWorkflow(params.id, call, owners, query.version)
+      call.header('etag', `"${workflow.version}"`)
+      return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow, owners) }
+    },
+  }),
+  route({
+    method: 'PUT',
+    path: '/api/workflows/:id',
+    scope: 'user:write',
+    bucket: 'api',
+    tag,
+    summary: 'Replace workflow',
+    description:
+      'Stores a new version of a workflow. Fields that are not sent take their defaults. With `If-Match: "<version>"` the change is refused if the workflow was changed since that version.',
+    errorCodes: ['not_found', 'version_conflict'],
+    params: One,
+    members: maxMembers,
+    body: WorkflowFields,
+    example,
+    response: Diagnosed,
+    handle: ({ params, body }, call) => {
+      const { onFailure, ...definition } = definitionOf(body)
+      return change(call, params.id, { ...definition, on_failure: onFailure }, owners)
+    },
+  }),
+  route({
+    method: 'PATCH',
+    path: '/api/workflows/:id',
+    scope: 'user:write',
+    tag,
+    summary: 'Update workflow',
+    description:
+      'Stores a new version of a workflow in which the sent fields are changed. With `If-Match: "<version>"` the change is refused if the workflow was changed since that version.',
+    errorCodes: ['not_found', 'version_conflict'],
+    params: One,
+    members: maxMembers,
+    body: Change,
+    example: { name: 'Another name' },
+    response: Diagnosed,
+    handle: ({ params, body }, call) => change(call, params.id, body, owners),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/api/workflows/:id',
+    scope: 'user:write',
+    tag,
+    summary: 'Delete workflow',
+    description:
+      'Deletes a workflow with all versions. Its executions stay. Refused while one of them has not ended, unless `?force=true` cancels them.',
+    errorCodes: ['not_found', 'conflict'],
+    params: One,
+    query: z.strictObject({
+      force: z.enum(['true', 'false']).default('false').describe('`true`: cancel executions that have not ended.'),
+    }),
+    response: Deleted,
+    handle: async ({ params, query }, call) => {
+      const { id } = await findWorkflow(params.id, call, owners)
+      await owners.workflows.remove(call.caller.organizationId, id, { cancel: query.force === 'true' })
+      return { id, object: 'workflow' as const, deleted: true as const }
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/workflows/:id/duplicate',
+    scope: 'user:write',
+    bucket: 'api',
+    tag,
+    summary: 'Duplicate workflow',
+    description: 'Stores a copy of a workflow, as version 1 of a new one.',
+    errorCodes: ['not_found'],
+    params: One,
+    body: Copy,
+    example: { name: 'A copy' },
+    response: Diagnosed,
+    status: 201,
+    handle: async ({ params, body }, call) => {
+      const { onFailure, name, ...definition } = await findWorkflow(params.id, call, owners)
+      const copy = { ...definition, name: body.name ?? `${name} (copy)`.slice(0, 256), on_failure: onFailure }
+      return create(call, copy, owners)
+    },
+  }),
+]

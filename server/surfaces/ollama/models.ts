@@ -1,0 +1,225 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
+import { modelOf } from '../../../core/dialects/ollama/ollama-body.ts'
+import { Failure } from '../../../core/failure.ts'
+import { engineFacts } from '../../../core/models/engine-facts.ts'
+import type { ResidentSnapshot } from '../../../core/models/fleet.ts'
+import type { GgufHeader } from '../../../core/models/gguf-header.ts'
+import type { Model } from '../../../core/models/model.ts'
+import { didYouMean, nearestModels } from '../../../core/nearest.ts'
+import { isFor } from '../../../core/schemas/task.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { ollamaRoute } from './ollama-route.ts'
+import { headerDetails, headerInfo } from './shown-header.ts'
+
+const Details = z
+  .object({
+    parent_model: z.string().describe('Always empty.'),
+    format: z.string().describe('`gguf`, or the name of the engine.'),
+    family: z.string().describe('Architecture, in `show`; empty in lists.'),
+    families: z.array(z.string()).describe('The same as a list.'),
+    parameter_size: z.string().describe('Number of parameters such as `8.2B`, in `show`; empty in lists.'),
+    quantization_level: z.string().describe('Quantization such as `Q4_K_M`, in `show`; empty in lists.'),
+  })
+  .describe('What is known of its file.')
+
+const listed = {
+  name: z.string().describe('Id of the model.'),
+  model: z.string().describe('The same as `name`.'),
+  size: z.int().describe('Bytes of memory that it uses or is set to use; 0 if unknown.'),
+  digest: z.string().describe('A hash of its name and engine.'),
+  details: Details,
+}
+const Tags = z
+  .object({
+    models: z
+      .array(
+        z.object({ ...listed, modified_at: z.string().describe('When the configuration was last read, ISO 8601.') }),
+      )
+      .describe('The models.'),
+  })
+  .meta({ id: 'OllamaModels', description: 'Models that the token may use.' })
+const Running = z
+  .object({
+    models: z
+      .array(
+        z.object({
+          ...listed,
+          size_vram: z.int().describe('Bytes of GPU memory.'),
+          expires_at: z.string().describe('When it is unloaded if no further request comes, ISO 8601.'),
+          context_length: z.int().describe('Most tokens of a request and its answer together; 0 if unknown.'),
+        }),
+      )
+      .describe('The models.'),
+  })
+  .meta({ id: 'OllamaRunningModels', description: 'Models that are loaded.' })
+
+const Show = z
+  .object({ model: z.string().min(1).max(256).describe('Id of the model.') })
+  .meta({ id: 'OllamaShowRequest', description: 'The model to describe.' })
+const Shown = z
+  .object({
+    license: z.string().describe('Licence, as the file of the model names it.'),
+    modelfile: z.string().describe('Always empty.'),
+    parameters: z.string().describe('`num_ctx` if `infer.yaml` sets `context_length`.'),
+    template: z.string().describe('Chat template of the file, in Jinja.'),
+    details: Details,
+    model_info: z
+      .record(z.string(), z.unknown())
+      .describe(
+        'Fields of the header of its GGUF file, such as `general.parameter_count`; without such a file `general.architecture` is `infer`. `infer.context_length` if `infer.yaml` sets it.',
+      ),
+    capabilities: z
+      .array(z.string())
+      .describe('`completion`, `tools`, `vision` and `embedding`, as far as its engine can.'),
+    modified_at: z.string().describe('When the configuration was last read, ISO 8601.'),
+  })
+  .meta({ id: 'OllamaModel', description: 'A model.' })
+
+type ModelOwners = Pick<Owners, 'cpu' | 'fleet' | 'registry'>
+
+/** Whether Ollama's clients can use a model. */
+const isUsable = ({ tasks }: Pick<Model, 'tasks'>): boolean => isFor(tasks, 'chat', 'embed')
+
+const detailsOf = ({ engine }: Model): z.input<typeof Details> => ({
+  parent_model: '',
+  format: engineFacts(engine).reads === 'gguf' ? 'gguf' : engine,
+  family: '',
+  families: [],
+  parameter_size: '',
+  quantization_level: '',
+})
+
+/** Returns the header of the model's file; undefined if it has none that can be read here. */
+async function headerOf({ engine, source }: Model, { cpu }: Pick<Owners, 'cpu'>): Promise<GgufHeader | undefined> {
+  if (engineFacts(engine).reads !== 'gguf' || !source?.endsWith('.gguf')) return undefined
+  return cpu.ggufHeader(source).catch((thrown: unknown) => {
+    // The file may have been removed or damaged since; loading the model says so.
+    if (Failure.from(thrown).code === 'no_capacity') throw thrown
+    return undefined
+  })
+}
+
+const listedOf = (model: Model, bytes: number) => ({
+  name: model.id,
+  model: model.id,
+  size: Math.round(bytes),
+  digest: createHash('sha256').update(`${model.id}\n${model.engine}`).digest('hex'),
+  details: detailsOf(model),
+})
+
+/** Models that the token may use and that Ollama's clients can use. */
+const visible = (call: Call, { registry }: Pick<Owners, 'registry'>): Model[] =>
+  registry.all().filter(model => model.enabled && isUsable(model) && modelAllowed(call.caller.token.models, model.id))
+
+/** Finds a model by the name that a client uses. Throws Failure `model_not_found`. */
+export function findOllamaModel(name: string, call: Call, owners: Pick<Owners, 'registry'>): Model {
+  const models = visible(call, owners)
+  const model = models.find(({ id }) => id === modelOf(name))
+  if (model) return model
+  const meant = nearestModels(
+    name,
+    models.map(({ id }) => id),
+  )
+  throw new Failure(
+    'model_not_found',
+    `The model '${name.slice(0, 128)}' does not exist here.${didYouMean(meant)} GET /ollama/api/tags lists the existing ones.`,
+    { param: 'model' },
+  )
+}
+
+/** A time that no model outlives, for models that are kept loaded. */
+const never = '2318-01-01T00:00:00.000Z'
+
+const expiryOf = ({ idle_ttl, replicas }: Model, { lastUsedAt }: ResidentSnapshot): string =>
+  idle_ttl === 0 || replicas.min > 0 ? never : new Date(lastUsedAt + idle_ttl).toISOString()
+
+/** The routes that describe models in Ollama's form. */
+export const ollamaModelRoutes = (owners: ModelOwners) => [
+  route({
+    ...ollamaRoute,
+    method: 'GET',
+    path: '/ollama/api/tags',
+    scope: 'user:read',
+    summary: 'List models',
+    description: 'Returns the chat and embedding models that the token may use.',
+    response: Tags,
+    handle: (_, call) => {
+      const { residents } = owners.fleet.snapshot()
+      const modified_at = new Date(owners.registry.readAt).toISOString()
+      const models = visible(call, owners).map(model => {
+        const bytes = residents.find(({ modelId }) => modelId === model.id)?.bytes ?? model.memory ?? 0
+        return { ...listedOf(model, bytes), modified_at }
+      })
+      return { models }
+    },
+  }),
+  route({
+    ...ollamaRoute,
+    method: 'GET',
+    path: '/ollama/api/ps',
+    scope: 'user:read',
+    summary: 'List loaded models',
+    description: 'Returns the models that are loaded, among those that the token may use.',
+    response: Running,
+    handle: (_, call) => {
+      const allowed = new Map(visible(call, owners).map(model => [model.id, model]))
+      const models = owners.fleet.snapshot().residents.flatMap(resident => {
+        const model = allowed.get(resident.modelId)
+        if (!model || resident.state !== 'ready') return []
+        const onGpu = resident.devices.some(device => device !== 'cpu')
+        return [
+          {
+            ...listedOf(model, resident.bytes),
+            size_vram: onGpu ? Math.round(resident.bytes) : 0,
+            expires_at: expiryOf(model, resident),
+            context_length: model.context_length ?? 0,
+          },
+        ]
+      })
+      return { models }
+    },
+  }),
+  route({
+    ...ollamaRoute,
+    method: 'POST',
+    path: '/ollama/api/show',
+    scope: 'user:read',
+    bucket: 'api',
+    summary: 'Get model',
+    description:
+      'Returns what a model can do. Family, size, template (Jinja) and licence are read from its GGUF file, where it has one.',
+    errorCodes: ['model_not_found'],
+    body: Show,
+    example: { model: 'infer/tiny-chat' },
+    response: Shown,
+    handle: async ({ body }, call) => {
+      const model = findOllamaModel(body.model, call, owners)
+      const header = await headerOf(model, owners)
+      const features = owners.registry.catalog().get(model.id)?.traits.features ?? new Set<string>()
+      const chats = isFor(model.tasks, 'chat')
+      const capabilities = [
+        ...(chats ? ['completion'] : []),
+        ...(chats && features.has('tools') ? ['tools'] : []),
+        ...(chats && features.has('images') ? ['vision'] : []),
+        ...(isFor(model.tasks, 'embed') ? ['embedding'] : []),
+      ]
+      return {
+        license: header?.license ?? '',
+        modelfile: '',
+        parameters: model.context_length == null ? '' : `num_ctx ${model.context_length}`,
+        template: header?.chatTemplate ?? '',
+        details: { ...detailsOf(model), ...(header ? headerDetails(header) : {}) },
+        model_info: {
+          ...(header ? headerInfo(header) : { 'general.architecture': 'infer' }),
+          ...(model.context_length == null ? {} : { 'infer.context_length': model.context_length }),
+        },
+        capabilities,
+        modified_at: new Date(owners.registry.readAt).toISOString(),
+      }
+    },
+  }),
+]

@@ -1,0 +1,48 @@
+import type { z } from 'zod'
+import type { MediaInput } from '../../../core/media/media.ts'
+import { heldAfterReading, heldBytes, readBody } from '../../http/body/body.ts'
+import { formBody } from '../../http/body/form-values.ts'
+import { isForm, readForm } from '../../http/body/multipart.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+
+/** A request with audio. Its file is on the disk until the body is disposed of. */
+export interface AudioBody extends AsyncDisposable {
+  /** The body as a JSON value, also for a form. */
+  value: unknown
+  /** The audio, if it was sent as a file of a form. */
+  file: MediaInput | undefined
+}
+
+/** Reads a form or JSON. Adds files that the JSON contains to `call.inline`. */
+export async function readAudioBody(
+  call: Call,
+  shape: Readonly<Record<string, z.ZodType>>,
+  owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'>,
+): Promise<AudioBody> {
+  if (isForm(call.req)) {
+    const form = await readForm(call, { files: { file: 1 }, maxBytes: owners.config.limits.audio_size }, owners)
+    const value = formBody(form.fields, shape)
+    const [file] = form.files.get('file') ?? []
+    // Placeholder for the file: the schema only requires the field.
+    if (file) value.file = 'the file of the form'
+    return { value, file, [Symbol.asyncDispose]: () => form[Symbol.asyncDispose]() }
+  }
+  return { value: await readAudioJson(call, owners), file: undefined, async [Symbol.asyncDispose]() {} }
+}
+
+/** Reads JSON that may contain audio, which is added to `call.inline`. */
+export async function readAudioJson(
+  call: Call,
+  { admission, config, cpu }: Pick<Owners, 'admission' | 'config' | 'cpu'>,
+): Promise<unknown> {
+  call.releaseBody = admission.holdBody(heldBytes(call.req))
+  const bytes = await readBody(call.req, config.limits.chat_body)
+  const size = bytes.length
+  const hash = call.req.headers['idempotency-key'] !== undefined
+  const read = await cpu.readBody(bytes, config.limits, { hash, files: size > config.limits.json_body })
+  call.releaseBody(heldAfterReading(size))
+  call.bodyHash = read.hash
+  call.inline = read.inline
+  return read.value
+}

@@ -1,0 +1,183 @@
+import { z } from 'zod'
+import { shortEndpoint, slugIn } from '../../../core/batches/batch-line.ts'
+import { Failure } from '../../../core/failure.ts'
+import { isId } from '../../../core/ids.ts'
+import type { BatchRecord } from '../../../core/store/store.ts'
+import type { Call } from '../../http/request/call.ts'
+import { idempotencyOf } from '../../http/request/idempotency.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { errorGroups } from '../../http/request/route-errors.ts'
+import { batchPaths } from './batch-endpoints.ts'
+import { BatchObject, batchObject } from './batch-object.ts'
+import { listPage } from './list-page.ts'
+
+const tag = 'Batches'
+const base = '/std/v1/batches'
+const hourMs = 3_600_000
+
+const Create = z
+  .object({
+    input_file_id: z
+      .string()
+      .max(64)
+      .describe(
+        'Id of a file with the purpose `batch`: JSON Lines, one request in each line, at most 50,000 and 200 MiB.',
+      ),
+    endpoint: z
+      .string()
+      .max(600)
+      .describe(
+        'Endpoint of all lines: `/v1/chat/completions`, `/v1/embeddings`, …, or `slug/` and the slug of a model.',
+      ),
+    completion_window: z
+      .string()
+      .regex(/^(?:[1-9]|[1-9]\d|1[0-5]\d|16[0-8])h$/, 'must be 1h to 168h, such as 24h.')
+      .describe('Time in which the batch is to end, `1h` to `168h`. Lines that have not ended then are given up.'),
+    metadata: z
+      .record(z.string().max(64), z.string().max(512))
+      .refine(pairs => Object.keys(pairs).length <= 16, 'may have at most 16 pairs.')
+      .nullish()
+      .describe('Your own key-value pairs, at most 16.'),
+    output_expires_after: z
+      .object({
+        anchor: z.literal('created_at').describe('When the time begins: at the creation of the batch.'),
+        seconds: z.int().min(3_600).max(2_592_000).describe('Seconds, an hour to 30 days.'),
+      })
+      .nullish()
+      .describe('How long the output files are kept. Default: until they are deleted.'),
+  })
+  .meta({ id: 'BatchCreate', description: 'A batch to run.' })
+
+const List = z
+  .object({
+    object: z.literal('list'),
+    data: z.array(BatchObject).describe('The batches, newest first.'),
+    first_id: z.string().nullable().describe('Id of the first entry; null without any.'),
+    last_id: z.string().nullable().describe('Id of the last entry; null without any.'),
+    has_more: z.boolean().describe('Whether there are more entries.'),
+  })
+  .meta({ id: 'BatchList', description: 'A page of batches.' })
+
+const One = z.object({ id: z.string().describe('Id of the batch: `batch_…`.') })
+
+const isBatchId = (id: string): boolean => id.startsWith('batch_') && isId(id)
+const missing = (id: string) => new Failure('not_found', `Batch ${id.slice(0, 64)} was not found.`)
+
+export type BatchOwners = Pick<Owners, 'batches' | 'files' | 'registry'>
+
+/** Throws Failure `invalid_value` for an endpoint that lines cannot have. */
+function endpointOf(given: string, { batches }: BatchOwners): string {
+  const endpoint = shortEndpoint(given)
+  if (batches.endpoint(endpoint)) return endpoint
+  const instead =
+    slugIn(endpoint) !== undefined
+      ? 'There is no model with this slug. GET /api/model-status lists the existing ones.'
+      : `Batches can have ${batchPaths.join(', ')}, and slug/ with the slug of a model.`
+  throw new Failure('invalid_value', `'endpoint' cannot be ${given.slice(0, 128)}. ${instead}`, { param: 'endpoint' })
+}
+
+async function create(body: z.output<typeof Create>, call: Call, owners: BatchOwners): Promise<BatchRecord> {
+  const { organizationId, tokenId, region } = call.caller
+  const { input_file_id: inputFileId, completion_window: completionWindow, metadata, output_expires_after: kept } = body
+  const endpoint = endpointOf(body.endpoint, owners)
+  const file = isId(inputFileId) ? await owners.files.api.find(organizationId, inputFileId) : undefined
+  if (!file)
+    throw new Failure('not_found', `No such File object: ${inputFileId.slice(0, 64)}`, { param: 'input_file_id' })
+  if (file.apiPurpose !== 'batch')
+    throw new Failure(
+      'invalid_value',
+      `The file ${inputFileId} has the purpose '${file.apiPurpose}'. Upload it with the purpose 'batch'.`,
+      { param: 'input_file_id' },
+    )
+  const createdAt = Date.now()
+  return owners.batches.create({
+    organizationId,
+    tokenId,
+    endpoint,
+    inputFileId,
+    completionWindow,
+    outputLifetimeMs: kept ? kept.seconds * 1000 : null,
+    metadata: metadata ? JSON.stringify(metadata) : null,
+    region: region ?? null,
+    origin: call.origin,
+    createdAt,
+    expiresAt: createdAt + Number.parseInt(completionWindow, 10) * hourMs,
+    idempotency: idempotencyOf(call, body),
+  })
+}
+
+/** The OpenAI-compatible routes for batches. */
+export const batchJobRoutes = (owners: BatchOwners) => [
+  route({
+    method: 'POST',
+    path: base,
+    scope: 'user:write',
+    bucket: 'jobs',
+    tag,
+    summary: 'Create batch',
+    description:
+      'Runs the requests of a file in the background, after all other work. Each line is `{"custom_id": "…", "method": "POST", "url": "/v1/chat/completions", "body": {…}}`. The file is checked first: with a wrong line the batch fails, `errors` names the lines, and no line runs. The answers are in the file `output_file_id`, the errors of lines in `error_file_id`, in any order. A batch that was accepted survives crashes and restarts. Upload the file with `POST /std/v1/files`.',
+    errorCodes: [...errorGroups.submit, 'not_found'],
+    body: Create,
+    example: { input_file_id: 'file-01KAPT31G0W9YV5QXJ7Q2N4C5D', endpoint: '/v1/embeddings', completion_window: '24h' },
+    response: BatchObject,
+    handle: async ({ body }, call) => batchObject(await create(body, call, owners)),
+  }),
+  route({
+    method: 'GET',
+    path: base,
+    scope: 'user:read',
+    tag,
+    summary: 'List batches',
+    description: 'Returns the batches of the organization, newest first.',
+    query: z.object({
+      limit: z.coerce.number().int().min(1).max(100).default(20).describe('Most entries of the page, 1 to 100.'),
+      after: z.string().optional().describe('Id of the last batch of the page before. Default: the first page.'),
+      order: z.enum(['asc', 'desc']).default('desc').describe('`desc`: newest first. `asc`: oldest first.'),
+    }),
+    response: List,
+    handle: async ({ query: { limit, after, order } }, call) => {
+      if (after !== undefined && !isBatchId(after))
+        throw new Failure('invalid_value', "'after' must be the id of a batch.", { param: 'after' })
+      const page = { limit: limit + 1, after, oldestFirst: order === 'asc' }
+      const found = await owners.batches.list(call.caller.organizationId, page)
+      const data = found.slice(0, limit).map(batchObject)
+      return listPage(data, found.length > limit)
+    },
+  }),
+  route({
+    method: 'GET',
+    path: `${base}/:id`,
+    scope: 'user:read',
+    tag,
+    summary: 'Get batch',
+    description: 'Returns a batch with the counts of its lines.',
+    errorCodes: ['not_found'],
+    params: One,
+    response: BatchObject,
+    handle: async ({ params: { id } }, call) => {
+      const batch = isBatchId(id) ? await owners.batches.find(call.caller.organizationId, id) : undefined
+      if (!batch) throw missing(id)
+      return batchObject(batch)
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${base}/:id/cancel`,
+    scope: 'user:write',
+    bucket: 'api',
+    tag,
+    summary: 'Cancel batch',
+    description:
+      'Cancels the lines that have not ended. The state is `cancelling`, then `cancelled`; the answers of the other lines are kept.',
+    errorCodes: ['not_found', 'batch_not_cancellable', 'disk_full'],
+    params: One,
+    response: BatchObject,
+    handle: async ({ params: { id } }, call) => {
+      const batch = isBatchId(id) ? await owners.batches.cancel(call.caller.organizationId, id) : undefined
+      if (!batch) throw missing(id)
+      return batchObject(batch)
+    },
+  }),
+]

@@ -1,0 +1,142 @@
+import { setImmediate } from 'node:timers/promises'
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import { isId } from '../../../core/ids.ts'
+import { apiPurposes, type FileRecord } from '../../../core/store/store.ts'
+import { fileAnswers, sendFile } from '../../http/answer/send-file.ts'
+import type { Call } from '../../http/request/call.ts'
+import { JsonText } from '../../http/request/json-text.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { createFile, FileForm, FileFromUrl } from './file-create.ts'
+import { FileDeleted, FileList, FileObject, fileObject, noSuchFile } from './file-object.ts'
+
+const tag = 'Stored files'
+const base = '/std/v1/files'
+const params = z.object({ id: z.string().describe('Id of the file: `file-…`.') })
+const Query = z.object({
+  purpose: z.enum(apiPurposes).optional().describe('Only files with this purpose. Default: all.'),
+  limit: z.coerce.number().int().min(1).max(10_000).default(10_000).describe('Most files of the page, 1 to 10000.'),
+  order: z.enum(['asc', 'desc']).default('desc').describe('`desc`: newest first. `asc`: oldest first.'),
+  after: z.string().optional().describe('Id of the last file of the page before. Default: the first page.'),
+})
+
+/** Rows that are read and serialized at once: fewer than two milliseconds of work. */
+const sliceRows = 100
+
+/**
+ * Returns a page as JSON text. A page may have ten thousand files, so it is made in slices, between which other requests
+ * are answered.
+ */
+async function listFiles(
+  call: Call,
+  { purpose, limit, order, after }: z.output<typeof Query>,
+  { files }: Pick<Owners, 'files'>,
+): Promise<JsonText> {
+  if (after !== undefined && !(isId(after) && after.startsWith('file-')))
+    throw new Failure('invalid_value', "'after' must be the id of a file: file-….", { param: 'after' })
+  const texts: string[] = []
+  let first: string | null = null
+  let last: string | undefined
+  let more = true
+  for (let left = limit; left > 0 && more; ) {
+    const page = { order, purpose, after: last ?? after, limit: Math.min(left, sliceRows) + 1 }
+    const rows = await files.api.list(call.caller.organizationId, page)
+    more = rows.length === page.limit
+    const taken = rows.slice(0, page.limit - 1)
+    for (const row of taken) texts.push(JSON.stringify(fileObject(row)))
+    first ??= taken[0]?.id ?? null
+    last = taken.at(-1)?.id ?? last
+    left -= taken.length
+    if (more && left > 0) await setImmediate()
+    call.abortSource.throwIfAborted()
+  }
+  const ends = { first_id: first, last_id: last ?? null, has_more: more }
+  return new JsonText(`{"object":"list","data":[${texts.join(',')}],${JSON.stringify(ends).slice(1)}`)
+}
+
+/** The OpenAI-compatible routes for files. */
+export function stdFileRoutes(owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files' | 'log' | 'media'>) {
+  const { files } = owners
+  async function required(call: Call): Promise<FileRecord> {
+    const id = call.params.id ?? ''
+    const file = await files.api.find(call.caller.organizationId, id)
+    if (file) return file
+    throw noSuchFile(id)
+  }
+  return [
+    route({
+      method: 'POST',
+      path: base,
+      scope: 'user:write',
+      bucket: 'api',
+      tag,
+      summary: 'Upload file',
+      description:
+        'Stores a file of the organization, which is written to the disk as it arrives. Send it as the field `file` of a form, or name a `url` from which infer fetches it. Send files that are larger than the limit of one request in parts: `POST /std/v1/uploads`.',
+      body: FileFromUrl,
+      form: FileForm,
+      example: { url: 'data:text/plain;base64,SGVsbG8hCg==', filename: 'hello.txt', purpose: 'user_data' },
+      response: FileObject,
+      errorCodes: ['url_fetch_failed', 'not_found', 'storage_full', 'disk_full', 'cancelled'],
+      async answer(call) {
+        call.send(200, JSON.stringify(fileObject(await createFile(call, owners))))
+      },
+    }),
+    route({
+      method: 'GET',
+      path: base,
+      scope: 'user:read',
+      tag,
+      summary: 'List files',
+      description:
+        'Returns files that were uploaded and results of batches. Inputs and results of other requests are not listed: their URLs are in the job.',
+      query: Query,
+      response: FileList,
+      handle: ({ query }, call) => listFiles(call, query, owners),
+    }),
+    route({
+      method: 'GET',
+      path: `${base}/:id`,
+      scope: 'user:read',
+      tag,
+      summary: 'Get file',
+      description: 'Returns name, size, purpose and expiry of a file.',
+      params,
+      response: FileObject,
+      errorCodes: ['not_found'],
+      handle: async (_, call) => fileObject(await required(call)),
+    }),
+    route({
+      method: 'GET',
+      path: `${base}/:id/content`,
+      scope: 'user:read',
+      tag,
+      summary: 'Download file content',
+      description:
+        'Returns the bytes of a file. One `Range` is answered with 206, or with 416 if it begins after the end; `If-None-Match` with 304. Types that a browser would run are sent as `application/octet-stream`.',
+      params,
+      media: ['*/*'],
+      otherAnswers: { 206: fileAnswers[206], 304: fileAnswers[304] },
+      errorCodes: ['not_found'],
+      async answer(call) {
+        await sendFile(call, await required(call), { kind: 'attachment', maxAge: 0 }, owners)
+      },
+    }),
+    route({
+      method: 'DELETE',
+      path: `${base}/:id`,
+      scope: 'user:write',
+      tag,
+      summary: 'Delete file',
+      description: 'Deletes a file and its bytes. A file that unfinished work needs is refused with `conflict`.',
+      params,
+      response: FileDeleted,
+      errorCodes: ['not_found', 'conflict'],
+      async handle({ params: { id } }, call) {
+        if (!(await files.api.remove(call.caller.organizationId, id))) throw noSuchFile(id)
+        return { id, object: 'file' as const, deleted: true as const }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,148 @@
+import { Failure } from '../../../core/failure.ts'
+import type { Model } from '../../../core/models/model.ts'
+import type { JobRecord } from '../../../core/store/store.ts'
+import {
+  ImageEditForm,
+  ImageEditRequest,
+  ImageGenerationRequest,
+  type ImageRequest,
+  ImagesResponse,
+  ImageVariationForm,
+  ImageVariationRequest,
+} from '../../../core/tasks/image/image-request.ts'
+import type { Call } from '../../http/request/call.ts'
+import { idempotencyKeyOf } from '../../http/request/idempotency.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { preferenceOf } from '../../http/request/prefer.ts'
+import { route } from '../../http/request/route.ts'
+import { errorGroups } from '../../http/request/route-errors.ts'
+import { respondAsync } from '../../views/job-created.ts'
+import { hasEnded } from '../../views/job-record.ts'
+import { answerLater } from '../../work/submit.ts'
+import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
+import { failureOf, waitForEnd } from '../../work/wait-for-job.ts'
+import { sendImages, unfinished } from './image-answer.ts'
+import { type ImageRoute, readImageBody } from './image-body.ts'
+import { sendImageEvents } from './image-events.ts'
+
+type ImageOwners = SubmitOwners & Pick<Owners, 'cpu' | 'fleet'>
+
+/**
+ * Returns the handler of an OpenAI-compatible request for images. The request becomes a durable job like any
+ * generation, and the caller waits for its end: a repeated request with the same idempotency key gets the same images.
+ */
+function images(to: ImageRoute, owners: ImageOwners): (call: Call) => Promise<void> {
+  return call => answerImages(to, call, owners)
+}
+
+async function answerImages(to: ImageRoute, call: Call, owners: ImageOwners): Promise<void> {
+  const prefer = preferenceOf(call.req.headers.prefer)
+  const { job, model, request } = await submit(to, call, owners)
+  if (prefer.later) return answerLater(call, job)
+  const completed = completedJob(job, model, call, prefer.waitMs, owners)
+  if (request.stream) await sendImageEvents(call, { task: to.task, job, request, completed }, owners)
+  else await sendImages(call, await completed, request, owners)
+}
+
+/** Resolves with the job when it is completed. Rejects with its Failure, or with that of a wait that is over. */
+async function completedJob(...[job, model, call, waitMs, owners]: Parameters<typeof endOf>): Promise<JobRecord> {
+  const ended = await endOf(job, model, call, waitMs, owners)
+  if (!hasEnded(ended)) throw unfinished(call, ended)
+  if (ended.status !== 'completed') throw failureOf(ended)
+  return ended
+}
+
+/** Submits the job. The files of the form are removed once they are stored as files of the job. */
+async function submit(
+  to: ImageRoute,
+  call: Call,
+  owners: ImageOwners,
+): Promise<{ job: JobRecord; model: Model; request: ImageRequest }> {
+  await using body = await readImageBody(to, call, owners)
+  const { sent, request } = body
+  const target = { modelId: request.model, task: to.task }
+  const { job, model } = await submitGeneration(call, { target, body: sent }, owners)
+  const { status } = owners.fleet.snapshot().models[model.id] ?? { status: 'cold' }
+  call.header('x-model-status', status)
+  return { job, model, request }
+}
+
+/** Resolves with the job at its end or when the time is over. A client that disconnects without a key cancels it. */
+async function endOf(
+  job: JobRecord,
+  model: Model,
+  call: Call,
+  waitMs: number,
+  owners: Pick<Owners, 'config' | 'jobs'>,
+): Promise<JobRecord> {
+  try {
+    return await waitForEnd(
+      call,
+      job,
+      {
+        waitMs: Math.min(waitMs, owners.config.limits.sync_wait),
+        startMs: model.dispatch_wait_ms,
+        instead: "send the header 'Prefer: respond-async'",
+      },
+      owners,
+    )
+  } catch (thrown) {
+    // Without an idempotency key no client can read this job: the id was never sent.
+    if (call.disconnected && Failure.from(thrown).code === 'cancelled' && idempotencyKeyOf(call) === undefined)
+      // A job that has ended meanwhile needs no cancellation.
+      await owners.jobs.cancel(job.organizationId, job.id).catch(() => {})
+    throw thrown
+  }
+}
+
+const facts = {
+  method: 'POST',
+  scope: 'user:write',
+  bucket: 'jobs',
+  tag: 'Images',
+  response: ImagesResponse,
+  events: 'ImageEvent',
+  otherAnswers: respondAsync,
+  errorCodes: [...errorGroups.submit, ...errorGroups.media, ...errorGroups.wait],
+} as const
+/** An image of one pixel, so that the example needs no URL. */
+const pixel =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQImWNgaGgAAAGEAQEDkg2VAAAAAElFTkSuQmCC'
+
+const how =
+  'The answer has the images in `data`, as URLs or in base64, and in `images` with their sizes. It comes when they are there, or after 120 s as 504 with the id of the job, which continues. The id of the job is in the header `x-job-id`; with `Prefer: respond-async` the job is the answer. A client that disconnects cancels the job, unless it sent an `Idempotency-Key`. With `stream: true` the images come as server-sent events; with `partial_images` unfinished ones come before them, if the engine shows any.'
+
+/** The OpenAI-compatible routes for images. */
+export const imageRoutes = (owners: ImageOwners) => [
+  route({
+    ...facts,
+    path: '/std/v1/images/generations',
+    summary: 'Create images',
+    description: `Creates images from a text. ${how}`,
+    body: ImageGenerationRequest,
+    example: { model: 'infer/demo', prompt: 'A cat on a mat', size: '512x512' },
+    answer: images({ task: 'std/image-generation' }, owners),
+  }),
+  route({
+    ...facts,
+    path: '/std/v1/images/edits',
+    summary: 'Edit image',
+    description: `Creates images from one or more images and a text. With a mask only a part of the image is created anew. Send image and mask as files of a form, or in JSON as URLs or ids of files. ${how}`,
+    largeBody: true,
+    body: ImageEditRequest,
+    form: ImageEditForm,
+    example: { model: 'infer/demo', prompt: 'A dog on a mat', image: pixel },
+    answer: images({ task: 'std/image-edit' }, owners),
+  }),
+  route({
+    ...facts,
+    path: '/std/v1/images/variations',
+    summary: 'Create variations of image',
+    description: `Creates images from an image alone, with models that need no prompt (feature \`variations\`). Otherwise the same as \`/std/v1/images/edits\`. ${how}`,
+    largeBody: true,
+    body: ImageVariationRequest,
+    form: ImageVariationForm,
+    example: { model: 'infer/demo', image: pixel, size: '512x512' },
+    answer: images({ task: 'std/image-edit', variation: true }, owners),
+  }),
+]

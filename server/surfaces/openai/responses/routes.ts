@@ -1,0 +1,205 @@
+import { z } from 'zod'
+import { chatBodyOf } from '../../../../core/dialects/chat-forms.ts'
+import { continuedLength } from '../../../../core/dialects/responses/continuation.ts'
+import type { RememberedResponse } from '../../../../core/dialects/responses/response-object.ts'
+import { ResponseObject, ResponseRequest } from '../../../../core/dialects/responses/response-schemas.ts'
+import { Failure } from '../../../../core/failure.ts'
+import { newId } from '../../../../core/ids.ts'
+import type { StoredResponse } from '../../../../core/responses/responses.ts'
+import { promptTokens } from '../../../../core/tasks/chat/prompt-tokens.ts'
+import type { Call } from '../../../http/request/call.ts'
+import { JsonText } from '../../../http/request/json-text.ts'
+import type { Owners } from '../../../http/request/owners.ts'
+import { route } from '../../../http/request/route.ts'
+import { errorGroups } from '../../../http/request/route-errors.ts'
+import { allowedChatModel } from '../../../work/allowed-models.ts'
+import { type InferenceOwners, inferAs } from '../../../work/inference.ts'
+import { type BackgroundOwners, streamBackground, submitBackground } from './background.ts'
+import { continuedBy } from './continuation.ts'
+import { ResponseDeleted, ResponseItems, ResponseTokens } from './response-schemas.ts'
+
+const tag = 'Text'
+const base = '/std/v1/responses'
+const One = z.object({ id: z.string().describe('Id of the response: `resp_…`.') })
+
+type ResponseOwners = InferenceOwners & BackgroundOwners & Pick<Owners, 'log'>
+
+async function found(id: string, call: Call, { responses }: ResponseOwners): Promise<StoredResponse> {
+  const stored = await responses.find(call.caller.organizationId, id)
+  if (stored) return stored
+  throw new Failure(
+    'not_found',
+    `There is no response '${id.slice(0, 64)}'. Only responses created with "store": true are kept, until they expire.`,
+    { param: 'id' },
+  )
+}
+
+/** The routes of responses, OpenAI's form of conversations that the server may keep. */
+export const responseRoutes = (owners: ResponseOwners) => [
+  route({
+    method: 'POST',
+    path: base,
+    scope: 'user:write',
+    bucket: 'jobs',
+    tag,
+    summary: 'Create response',
+    description:
+      "Answers a conversation in the form of OpenAI's Responses API: input items, instructions, function tools, structured output. With `store` (default) the response is kept for 30 days, or as `limits.response_retention` says, and a later one continues it by `previous_response_id`. With `stream: true` the answer is a stream of typed events. With `background: true` it becomes a durable job, and the answer is the response as it is queued.",
+    events: 'ResponseEvent',
+    errorCodes: [...errorGroups.submit, ...errorGroups.wait, ...errorGroups.media],
+    body: ResponseRequest,
+    example: { model: 'infer/tiny-chat', input: 'Hello!' },
+    response: ResponseObject,
+    answer: inferAs('responses', owners, {
+      begin: async (call, body) => {
+        const continued = await continuedBy(call, body, owners)
+        const background = await submitBackground(call, body, continued, owners)
+        if (background) {
+          const { stored, streams } = background
+          if (streams) await streamBackground(call, stored, -1, owners)
+          else call.send(200, stored.text)
+          return undefined
+        }
+        const { organizationId, token } = call.caller
+        const createdAt = Date.now()
+        return {
+          context: { id: newId('resp'), ...continued },
+          contextLength: continuedLength(continued),
+          keep: async (remembered, answer) => {
+            const response = remembered as RememberedResponse
+            if (!response.isStored) return
+            const made = { organizationId, tokenId: token.id, createdAt, answer, jobId: null }
+            await owners.responses
+              .keep(response, made)
+              .catch((cause: unknown) =>
+                owners.log.warn('A response could not be kept', { response: response.id }, cause),
+              )
+          },
+        }
+      },
+    }),
+  }),
+  route({
+    method: 'POST',
+    path: `${base}/input_tokens`,
+    scope: 'user:write',
+    bucket: 'api',
+    tag,
+    summary: 'Get token count of response',
+    description:
+      'Estimates how many tokens the input of a response has, without running it: one for each three bytes of text, tools and the conversation that it continues included, and 1000 for each image or file. Most tokenizers need fewer. `usage` of an answer has the exact count.',
+    errorCodes: ['model_not_found', 'unsupported_task', 'model_not_allowed', 'not_found', 'unsupported_parameter'],
+    body: ResponseRequest,
+    largeBody: true,
+    example: { model: 'infer/tiny-chat', input: 'Hello!' },
+    response: ResponseTokens,
+    handle: async ({ body }, call) => {
+      allowedChatModel(call, body.model, owners)
+      const items = typeof body.input === 'string' ? [] : body.input
+      const continued = await owners.responses.continued(call.caller.organizationId, {
+        responseIds: body.previous_response_id ? [body.previous_response_id] : [],
+        itemIds: items.flatMap(({ type, id }) => (type === 'item_reference' && id ? [id] : [])),
+      })
+      const { messages, tools } = chatBodyOf('responses', body, { id: '', ...continued }).body
+      return {
+        object: 'response.input_tokens' as const,
+        input_tokens: promptTokens({ messages: messages as unknown[], tools }),
+      }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: `${base}/:id`,
+    scope: 'user:read',
+    tag,
+    summary: 'Get response',
+    description:
+      'Returns a kept response. With `stream=true` a response in the background is streamed: its first events at once, the others when it has ended; `starting_after` leaves out those that the reader has.',
+    errorCodes: ['not_found', 'output_expired'],
+    events: 'ResponseEvent',
+    params: One,
+    query: z.object({
+      stream: z.enum(['true', 'false']).optional().describe('`true` streams a response in the background.'),
+      starting_after: z.coerce.number().int().min(0).optional().describe('Number of the last event that you have.'),
+      include: z.unknown().optional().describe('Accepted for compatibility; has no effect.'),
+      include_obfuscation: z.unknown().optional().describe('Accepted for compatibility; has no effect.'),
+    }),
+    response: ResponseObject,
+    answer: async call => {
+      const stored = await found(call.params.id!, call, owners)
+      const { query } = call
+      if (query.get('stream') !== 'true') return call.send(200, stored.text)
+      if (!stored.job)
+        throw new Failure(
+          'invalid_value',
+          "Only responses created with 'background' can be streamed again. Read this one without 'stream'.",
+          { param: 'stream' },
+        )
+      const after = Number(query.get('starting_after') ?? -1)
+      if (!Number.isInteger(after))
+        throw new Failure('invalid_value', "'starting_after' must be the number of an event.", {
+          param: 'starting_after',
+        })
+      await streamBackground(call, stored, after, owners)
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: `${base}/:id`,
+    scope: 'user:write',
+    tag,
+    summary: 'Delete response',
+    description:
+      'Deletes a kept response. One in the background is cancelled. Responses that continue it stay, but cannot be continued.',
+    errorCodes: ['not_found', 'output_expired'],
+    params: One,
+    response: ResponseDeleted,
+    handle: async ({ params: { id } }, call) => {
+      const { record } = await found(id, call, owners)
+      await owners.responses.remove(record.organizationId, record.id)
+      return { id, object: 'response.deleted' as const, deleted: true as const }
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${base}/:id/cancel`,
+    scope: 'user:write',
+    bucket: 'api',
+    tag,
+    summary: 'Cancel response',
+    description: 'Cancels a response in the background. One that has ended is returned as it is.',
+    errorCodes: ['not_found', 'output_expired', 'conflict'],
+    params: One,
+    response: ResponseObject,
+    handle: async ({ params: { id } }, call) => {
+      const stored = await found(id, call, owners)
+      if (!stored.job)
+        throw new Failure(
+          'conflict',
+          `The response '${id}' was not created with 'background', so it cannot be cancelled.`,
+        )
+      return await owners.responses.cancel(stored)
+    },
+  }),
+  route({
+    method: 'GET',
+    path: `${base}/:id/input_items`,
+    scope: 'user:read',
+    tag,
+    summary: 'List input items',
+    description: 'Returns the items of the input of a kept response, newest first.',
+    errorCodes: ['not_found', 'output_expired'],
+    params: One,
+    query: z.object({
+      limit: z.coerce.number().int().min(1).max(100).default(20).describe('Most items of the page, 1 to 100.'),
+      order: z.enum(['asc', 'desc']).default('desc').describe('`desc`: newest first.'),
+      after: z.string().optional().describe('Id of the last item of the page before. Default: the first page.'),
+      include: z.unknown().optional().describe('Accepted for compatibility; has no effect.'),
+    }),
+    response: ResponseItems,
+    handle: async ({ params: { id }, query: { limit, order, after } }, call) => {
+      const { record } = await found(id, call, owners)
+      return new JsonText(await owners.cpu.inputPage(record.input, { limit, order, after }))
+    },
+  }),
+]

@@ -1,0 +1,135 @@
+import { Failure } from '../../../core/failure.ts'
+import type { CallEnd } from '../../../core/jobs/call.ts'
+import type { Lease } from '../../../core/models/fleet.ts'
+import type { Model } from '../../../core/models/model.ts'
+import { contentTypeOf, speechForms } from '../../../core/schemas/speech-format.ts'
+import type { Usage } from '../../../core/store/store.ts'
+import { audioProtocol } from '../../../core/tasks/protocols/protocols.ts'
+import { audioFailure } from '../../../core/tasks/protocols/synthesize.ts'
+import { estimateOf } from '../../../core/tasks/registry.ts'
+import { type PreparedSpeech, prepareSpeech, speechBody, speechUsage } from '../../../core/tasks/speech/speech.ts'
+import { withFirstPiece } from '../../http/answer/first-piece.ts'
+import { sendPieces } from '../../http/answer/send-pieces.ts'
+import type { Call } from '../../http/request/call.ts'
+import { errorFrame } from '../../http/request/errors.ts'
+import { answeredBefore, idempotencyKeyOf } from '../../http/request/idempotency.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { preferenceOf } from '../../http/request/prefer.ts'
+import { runCall } from '../../work/run-call.ts'
+import { type SpeechJobOwners, submitSpeech } from '../../work/speech-job.ts'
+import { answerLater } from '../../work/submit.ts'
+import { readAudioJson } from './audio-body.ts'
+
+const nothing = { inputTokens: 0, outputTokens: 0 }
+
+/** The owners that synchronous speech needs. */
+export type SpeechOwners = SpeechJobOwners & Pick<Owners, 'cpu' | 'idempotency' | 'throughput' | 'timings'>
+
+/**
+ * Returns the handler of a text-to-speech request: it validates the body and translates it for the engine, asks
+ * admission, waits for a slot, relays or converts the engine's audio, and stores one record.
+ */
+export function speech(owners: SpeechOwners): (call: Call) => Promise<void> {
+  return call => answerSpeech(call, owners)
+}
+
+async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
+  const { admission, conversion, media, registry } = owners
+  admission.requireRoom()
+  const createdAt = Date.now()
+  const prefer = preferenceOf(call.req.headers.prefer)
+  const keyed = idempotencyKeyOf(call) !== undefined
+  const value = await readAudioJson(call, owners)
+  if (prefer.later) return respondLater(call, value, owners)
+  const prepared = prepareSpeech(value, registry.catalog())
+  const { task, modelId } = prepared
+  const estimate = () => estimateOf(task, value as Record<string, unknown>)
+  const admitted = admission.admit(call.caller, { kind: 'call', task, modelId, estimate })
+  await conversion.check(prepared.engineFormat, prepared.format)
+
+  if (prepared.reference) admission.requireQueueRoom(admitted)
+  const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
+  // A recording is fetched before the call takes a slot that others could use.
+  const body = await speechBody(prepared, media, sender, call.inline)
+  call.releaseBody()
+  const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true }
+  const attempt = (lease: Lease) => synthesize(call, { ...prepared, body }, admitted.model, lease, owners)
+  if (keyed && (await answeredBefore(call, owners))) return
+  await runCall(call, work, attempt, owners)
+}
+
+/** Answers `Prefer: respond-async`: submits the same request as a durable job. */
+async function respondLater(call: Call, body: unknown, owners: SpeechJobOwners): Promise<void> {
+  answerLater(call, await submitSpeech(call, { inputs: body, body }, owners))
+}
+
+/** Makes one attempt. Sends nothing before the first audio, so until then another engine may be tried. */
+async function synthesize(
+  call: Call,
+  prepared: PreparedSpeech,
+  model: Model,
+  lease: Lease,
+  { config, conversion, throughput }: Pick<Owners, 'config' | 'conversion' | 'throughput'>,
+): Promise<CallEnd> {
+  const { route, body, format, events, characters } = prepared
+  let begun = false
+  let seconds: () => number | undefined = () => undefined
+  const usageSoFar = () => speechUsage(characters, seconds())
+  try {
+    const spoken = await audioProtocol(route).synthesize(
+      lease,
+      { path: route.path, body, maxBytes: config.limits.output_size },
+      call.abortSource,
+    )
+    const converted = await conversion.convert(spoken, prepared)
+    seconds = () => converted.seconds()
+    const pieces = await withFirstPiece<Buffer>(converted.audio, () => void converted.audio.destroy())
+    call.abortSource.throwIfAborted()
+    begun = true
+    if (events) {
+      call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+      const outcome: { failure?: Failure } = {}
+      await sendPieces(call, eventsOf(pieces, usageSoFar, call, outcome))
+      if (outcome.failure) return { how: 'failed', failure: outcome.failure, usage: usageSoFar() }
+    } else {
+      const name = `speech.${speechForms[format].ending}`
+      const disposition = `attachment; filename="${name}"`
+      call.head(200, contentTypeOf(format, spoken.contentType, converted.rate), ['content-disposition', disposition])
+      await sendPieces(call, pieces)
+    }
+    // A client that disconnected before the end, or read too slowly, cancels the call: this is not an error.
+    if (call.abortSource.aborted) throw call.abortSource.reason
+    const usage = usageSoFar()
+    throughput.used(model.id, usage)
+    return { how: 'completed', usage }
+  } catch (thrown) {
+    const failure = audioFailure(thrown, call.abortSource)
+    const used = begun ? usageSoFar() : nothing
+    if (failure.code === 'cancelled') return { how: 'cancelled', usage: used }
+    if (!begun && failure.code === 'worker_error') return { how: 'retry', failure }
+    return { how: 'failed', failure, usage: used }
+  }
+}
+
+/** Returns the audio as the events of OpenAI's speech stream. A failure is the last event, as in every stream. */
+async function* eventsOf(
+  sound: AsyncIterable<Buffer>,
+  usageSoFar: () => Usage,
+  call: Call,
+  outcome: { failure?: Failure },
+): AsyncGenerator<Uint8Array> {
+  const event = (data: object) => Buffer.from(`data: ${JSON.stringify(data)}\n\n`)
+  try {
+    for await (const piece of sound) yield event({ type: 'speech.audio.delta', audio: piece.toString('base64') })
+  } catch (thrown) {
+    const failure = audioFailure(thrown, call.abortSource)
+    if (failure.code === 'cancelled') throw failure
+    outcome.failure = failure
+    yield Buffer.from(errorFrame(failure, call.id))
+    return
+  }
+  const { characters = 0, audioMs = 0 } = usageSoFar()
+  const tokens = { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
+  const usage = { ...tokens, characters, audio_seconds: audioMs / 1000 }
+  yield event({ type: 'speech.audio.done', usage })
+}

@@ -1,0 +1,158 @@
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import { maxPartBytes, maxUploadBytes, type UploadRecord } from '../../../core/files/uploads.ts'
+import { readForm } from '../../http/body/multipart.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { expiresAfterField, FileObject, fileObject, keptMsOf, purposeField, uploadedType } from './file-object.ts'
+
+const tag = 'Stored files'
+const base = '/std/v1/uploads'
+const params = z.object({ id: z.string().describe('Id of the upload: `upload_…`.') })
+
+const UploadCreate = z
+  .object({
+    bytes: z.int().min(1).max(maxUploadBytes).describe('Size of the whole file in bytes, 8 GiB at most.'),
+    filename: z.string().min(1).max(512).describe('Name of the file.'),
+    mime_type: z.string().max(256).describe('Media type of the file.'),
+    purpose: purposeField,
+    expires_after: expiresAfterField,
+  })
+  .meta({ id: 'UploadCreate', description: 'A file that will be uploaded in parts.' })
+
+const UploadPartForm = z
+  .object({ data: z.file().meta({ description: 'The bytes of the part, 64 MiB at most.' }) })
+  .meta({ id: 'UploadPartForm', description: 'A part of a file.' })
+
+const UploadComplete = z
+  .object({
+    part_ids: z.array(z.string()).min(1).max(10_000).describe('Ids of the parts, in the order of their bytes.'),
+    md5: z
+      .string()
+      .regex(/^[0-9a-f]{32}$/i, 'must be an MD5 checksum: 32 hexadecimal digits.')
+      .nullish()
+      .describe('MD5 checksum of the whole file, hexadecimal. Default: not compared.'),
+  })
+  .meta({ id: 'UploadComplete', description: 'The parts of a file.' })
+
+const Upload = z
+  .object({
+    id: z.string().describe('Id of the upload: `upload_…`.'),
+    object: z.literal('upload').describe('Always `upload`.'),
+    bytes: z.int().describe('Size of the whole file in bytes.'),
+    created_at: z.int().describe('When the upload was created, Unix seconds.'),
+    expires_at: z.int().describe('Until when the upload can be completed, Unix seconds.'),
+    filename: z.string().describe('Name of the file.'),
+    purpose: z.string().describe('What the file is for.'),
+    status: z.enum(['pending', 'completed', 'cancelled', 'expired']).describe('State of the upload.'),
+    file: FileObject.optional().describe('The file, once the upload is completed.'),
+  })
+  .meta({ id: 'Upload', description: 'A file that is uploaded in parts.' })
+
+const UploadPart = z
+  .object({
+    id: z.string().describe('Id of the part: `part_…`.'),
+    object: z.literal('upload.part').describe('Always `upload.part`.'),
+    created_at: z.int().describe('When the part was stored, Unix seconds.'),
+    upload_id: z.string().describe('Id of the upload.'),
+  })
+  .meta({ id: 'UploadPart', description: 'A part of an upload.' })
+
+const seconds = (ms: number): number => Math.floor(ms / 1000)
+const uploadObject = (upload: UploadRecord): z.input<typeof Upload> => ({
+  id: upload.id,
+  object: 'upload',
+  bytes: upload.bytes,
+  created_at: seconds(upload.createdAt),
+  expires_at: seconds(upload.expiresAt),
+  filename: upload.name,
+  purpose: upload.purpose,
+  status: upload.status,
+  ...(upload.file ? { file: fileObject(upload.file) } : {}),
+})
+
+const facts = { method: 'POST', scope: 'user:write', bucket: 'api', tag } as const
+const ofUpload = ['not_found', 'conflict'] as const
+
+/** The OpenAI-compatible routes for uploads in parts. */
+export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
+  const { files } = owners
+  return [
+    route({
+      ...facts,
+      path: base,
+      summary: 'Create upload',
+      description:
+        'Begins the upload of a large file in parts. It can be completed for an hour. A restart of the server ends it; then create it again.',
+      body: UploadCreate,
+      example: { bytes: 1048576, filename: 'requests.jsonl', mime_type: 'application/jsonl', purpose: 'batch' },
+      response: Upload,
+      errorCodes: ['payload_too_large', 'storage_full', 'disk_full'],
+      handle: async ({ body }, call) =>
+        uploadObject(
+          await files.uploads.create(call.caller.organizationId, {
+            name: body.filename,
+            contentType: uploadedType(body.mime_type, body.filename),
+            purpose: body.purpose,
+            bytes: body.bytes,
+            keptMs: keptMsOf(body.purpose, body.expires_after),
+          }),
+        ),
+    }),
+    route({
+      ...facts,
+      path: `${base}/:id/parts`,
+      summary: 'Upload part',
+      description: 'Stores a part of the file. Parts may be sent in any order and several at once.',
+      params,
+      form: UploadPartForm,
+      response: UploadPart,
+      errorCodes: [...ofUpload, 'payload_too_large', 'disk_full', 'cancelled'],
+      async answer(call) {
+        const { organizationId } = call.caller
+        const id = call.params.id ?? ''
+        await files.uploads.requirePending(organizationId, id)
+        await using form = await readForm(call, { files: { data: 1 }, maxBytes: maxPartBytes }, owners)
+        const [data] = form.files.get('data') ?? []
+        if (!data)
+          throw new Failure('missing_required_parameter', "Send the bytes of the part as a file in the field 'data'.", {
+            param: 'data',
+          })
+        const part = await files.uploads.addPart(organizationId, id, data)
+        const answer: z.input<typeof UploadPart> = {
+          id: part.id,
+          object: 'upload.part',
+          created_at: seconds(part.createdAt),
+          upload_id: id,
+        }
+        call.send(200, JSON.stringify(answer))
+      },
+    }),
+    route({
+      ...facts,
+      path: `${base}/:id/complete`,
+      summary: 'Complete upload',
+      description: 'Joins the parts in the order of `part_ids` into a file, which is in the answer as `file`.',
+      params,
+      body: UploadComplete,
+      example: { part_ids: ['part_01K8Q6Z4M3T8V9W0X1Y2Z3A4B5'] },
+      response: Upload,
+      errorCodes: [...ofUpload, 'storage_full', 'disk_full'],
+      handle: async ({ params: { id }, body }, call) =>
+        uploadObject(
+          await files.uploads.complete(call.caller.organizationId, id, body.part_ids, body.md5 ?? undefined),
+        ),
+    }),
+    route({
+      ...facts,
+      path: `${base}/:id/cancel`,
+      summary: 'Cancel upload',
+      description: 'Ends an upload and deletes its parts.',
+      params,
+      response: Upload,
+      errorCodes: [...ofUpload],
+      handle: async ({ params: { id } }, call) =>
+        uploadObject(await files.uploads.cancel(call.caller.organizationId, id)),
+    }),
+  ]
+}

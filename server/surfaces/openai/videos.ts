@@ -1,0 +1,239 @@
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
+import { imageRules } from '../../../core/media/image-rules.ts'
+import type { MediaInput } from '../../../core/media/media.ts'
+import { failureOf } from '../../../core/schemas/issues.ts'
+import type { JobRecord } from '../../../core/store/store.ts'
+import { pageLimit } from '../../http/answer/page.ts'
+import { formBody } from '../../http/body/form-values.ts'
+import { readJson } from '../../http/body/json-body.ts'
+import { isForm, readForm } from '../../http/body/multipart.ts'
+import type { Call } from '../../http/request/call.ts'
+import { JsonText } from '../../http/request/json-text.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { errorGroups } from '../../http/request/route-errors.ts'
+import { outputOf } from '../../views/generation-request.ts'
+import { hasEnded, seconds } from '../../views/job-record.ts'
+import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
+import { listPage } from './list-page.ts'
+import { VideoCreate, VideoCreateForm, VideoDeleted, VideoObject, VideoPage } from './video-object.ts'
+
+type VideoOwners = SubmitOwners & Pick<Owners, 'cpu'>
+
+const prefix = 'video_'
+const idOf = (job: JobRecord): string => prefix + queueIdOf(job.id).slice(2)
+const statuses = {
+  pending: 'queued',
+  processing: 'in_progress',
+  completed: 'completed',
+  failed: 'failed',
+  cancelled: 'failed',
+} as const
+const tasks = ['slug/text-to-video', 'slug/image-to-video'] as const
+const isVideo = ({ task }: JobRecord): boolean => (tasks as readonly string[]).includes(task)
+
+interface Inputs {
+  prompt?: string
+  width?: number
+  height?: number
+  num_frames?: number
+  fps?: number
+}
+
+function view(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): z.input<typeof VideoObject> {
+  const { prompt, width, height, num_frames: frames, fps } = JSON.parse(job.inputs) as Inputs
+  const progress = job.status === 'completed' ? 1 : hasEnded(job) ? 0 : (jobs.progressOf(job).progress ?? 0)
+  const error = job.status === 'cancelled' ? { code: 'cancelled', message: 'The video was cancelled.' } : job.error
+  return {
+    id: idOf(job),
+    object: 'video',
+    model: job.modelId,
+    status: statuses[job.status],
+    progress: Math.floor(progress * 100),
+    created_at: seconds(job.createdAt)!,
+    completed_at: job.status === 'completed' ? seconds(job.finishedAt) : null,
+    expires_at: seconds(job.expiresAt),
+    prompt: prompt ?? null,
+    size: width && height ? `${width}x${height}` : '',
+    seconds: frames && fps ? String(Math.round((frames / fps) * 1000) / 1000) : '',
+    remixed_from_video_id: null,
+    error: statuses[job.status] === 'failed' && error ? { code: error.code, message: error.message } : null,
+  }
+}
+
+async function find(id: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord> {
+  const requestId = `q_${id.slice(prefix.length)}`
+  const job = id.startsWith(prefix) ? await jobs.find(call.caller.organizationId, jobIdOf(requestId)) : undefined
+  if (job?.kind === 'async' && isVideo(job)) return job
+  throw new Failure('not_found', `Video ${id.slice(0, 64)} was not found.`)
+}
+
+/** Reads JSON or a form, which OpenAI's client sends also without a file. Throws Failure for an invalid request. */
+async function create(call: Call, owners: VideoOwners): Promise<void> {
+  if (!isForm(call.req)) return submit(call, await readJson(call, owners), owners)
+  await using form = await readForm(call, { files: { input_reference: 1 }, maxBytes: imageRules.maxBytes }, owners)
+  const body = formBody(form.fields, VideoCreate.shape)
+  const [file] = form.files.get('input_reference') ?? []
+  if (file) {
+    // No client can have sent this name.
+    const address = `form:${randomUUID()}`
+    call.inline = new Map<string, MediaInput>([[address, { path: file.path, bytes: file.bytes }]])
+    body.input_reference = address
+  }
+  await submit(call, body, owners)
+}
+
+async function submit(call: Call, sent: unknown, owners: VideoOwners): Promise<void> {
+  const read = VideoCreate.safeParse(sent)
+  if (!read.success) throw failureOf(read.error, sent)
+  const { model, prompt, seconds: duration, size, input_reference: reference } = read.data
+  const image = typeof reference === 'object' ? (reference?.image_url ?? reference?.file_id) : reference
+  const [width, height] = (size ?? '').split('x').map(Number)
+  const body = {
+    prompt,
+    duration: Number(duration ?? 4),
+    ...(width && height ? { width, height } : {}),
+    ...(image ? { image_url: image } : {}),
+  }
+  const target = { modelId: model, task: image ? tasks[1] : tasks[0] }
+  const { job } = await submitGeneration(call, { target, body }, owners)
+  call.send(200, JSON.stringify(view(job, owners)))
+}
+
+/** Redirects to the signed address of the file, which serves ranges. */
+async function content(call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<void> {
+  const job = await find(call.params.id ?? '', call, owners)
+  const variant = call.query.get('variant') ?? 'video'
+  if (variant !== 'video' && variant !== 'thumbnail')
+    throw new Failure('unsupported_parameter', "'variant' must be video or thumbnail. There are no sprite sheets.", {
+      param: 'variant',
+    })
+  if (job.status !== 'completed')
+    throw new Failure('conflict', `Video ${idOf(job)} is ${statuses[job.status]}, so it has no content.`)
+  const { video } = (await outputOf(job, call, owners)) as { video?: { url: string; thumbnail_url?: string } }
+  const url = variant === 'thumbnail' ? video?.thumbnail_url : video?.url
+  if (url === undefined) throw new Failure('not_found', `Video ${idOf(job)} has no ${variant}.`)
+  call.head(302, 'text/plain', ['location', url, 'content-length', '0'])
+  call.res.end()
+}
+
+const One = z.object({ id: z.string().describe('Id of the video: `video_…`.') })
+const facts = { tag: 'Images' } as const
+
+/** The routes of videos in OpenAI's form: an alias of the tasks text to video and image to video. */
+export const videoRoutes = (owners: VideoOwners) => [
+  route({
+    ...facts,
+    method: 'POST',
+    path: '/std/v1/videos',
+    scope: 'user:write',
+    bucket: 'jobs',
+    summary: 'Create video',
+    description:
+      'Creates a video in the background, from a text or from an image and a text. It is a job like those of `/slug`. Poll `GET /std/v1/videos/{id}`.',
+    largeBody: true,
+    body: VideoCreate,
+    form: VideoCreateForm,
+    example: { model: 'infer/demo', prompt: 'A cat on a mat', seconds: '1', size: '256x256' },
+    response: VideoObject,
+    errorCodes: [...errorGroups.submit, ...errorGroups.media],
+    answer: call => create(call, owners),
+  }),
+  route({
+    ...facts,
+    method: 'GET',
+    path: '/std/v1/videos',
+    scope: 'user:read',
+    summary: 'List videos',
+    description: 'Returns the videos of the organization that were created from texts or images, newest first.',
+    query: z.object({
+      limit: pageLimit,
+      after: z.string().max(64).optional().describe('Id of the last video of the page before.'),
+    }),
+    response: VideoPage,
+    handle: async ({ query }, call) => {
+      const page = await videosOf(call, query, owners)
+      // Lists of jobs have no inputs.
+      const jobs = await Promise.all(page.jobs.map(({ organizationId, id }) => owners.jobs.find(organizationId, id)))
+      const data = jobs.flatMap(job => (job ? [view(job, owners)] : []))
+      return listPage(data, page.more)
+    },
+  }),
+  route({
+    ...facts,
+    method: 'GET',
+    path: '/std/v1/videos/:id',
+    scope: 'user:read',
+    summary: 'Get video',
+    description: 'Returns the state of a video.',
+    errorCodes: ['not_found'],
+    params: One,
+    response: VideoObject,
+    handle: async ({ params }, call) => view(await find(params.id, call, owners), owners),
+  }),
+  route({
+    ...facts,
+    method: 'GET',
+    path: '/std/v1/videos/:id/content',
+    scope: 'user:read',
+    summary: 'Download video',
+    description: 'Redirects to the signed address of the file. `?variant=thumbnail` is its first frame.',
+    otherAnswers: { 302: { description: 'The address of the file is in `Location`; no body.' } },
+    media: ['video/mp4', 'image/webp'],
+    query: z.object({ variant: z.string().optional().describe('`video` (default) or `thumbnail`.') }),
+    errorCodes: ['not_found', 'conflict', 'unsupported_parameter', 'output_expired'],
+    params: One,
+    answer: call => content(call, owners),
+  }),
+  route({
+    ...facts,
+    method: 'DELETE',
+    path: '/std/v1/videos/:id',
+    scope: 'user:write',
+    summary: 'Delete video',
+    description: 'Removes a video and its files. One that has not ended must be cancelled first.',
+    errorCodes: ['not_found', 'conflict'],
+    params: One,
+    response: VideoDeleted,
+    handle: async ({ params }, call) => {
+      const job = await find(params.id, call, owners)
+      await owners.jobs.remove(job.organizationId, job.id)
+      return { id: params.id, object: 'video.deleted' as const, deleted: true as const }
+    },
+  }),
+  route({
+    ...facts,
+    method: 'POST',
+    path: '/std/v1/videos/:id/remix',
+    scope: 'user:write',
+    bucket: 'api',
+    summary: 'Edit video',
+    description: 'Always refused: no engine edits videos by a text. Create another video instead.',
+    errorCodes: ['unsupported_parameter'],
+    params: One,
+    response: VideoObject,
+    handle: (): JsonText => {
+      throw new Failure(
+        'unsupported_parameter',
+        'Remixes are not supported here. Create another video with POST /std/v1/videos.',
+      )
+    },
+  }),
+]
+
+/** Returns a page of videos of both tasks, newest first. */
+async function videosOf(
+  call: Call,
+  { limit, after }: { limit: number; after?: string | undefined },
+  { jobs }: Pick<Owners, 'jobs'>,
+): Promise<{ jobs: JobRecord[]; more: boolean }> {
+  const from = after === undefined ? {} : { after: jobIdOf(`q_${after.slice(prefix.length)}`) }
+  const pages = await Promise.all(
+    tasks.map(task => jobs.list(call.caller.organizationId, { limit, kind: 'async', task, ...from })),
+  )
+  const all = pages.flatMap(page => page.jobs).toSorted((a, b) => (a.id < b.id ? 1 : -1))
+  return { jobs: all.slice(0, limit), more: all.length > limit || pages.some(({ next }) => next !== null) }
+}

@@ -1,0 +1,76 @@
+import { WebSocketServer } from 'ws'
+import { Failure } from '../../../core/failure.ts'
+import { modelFor } from '../../../core/tasks/catalog.ts'
+import { transcriptions } from '../../../core/tasks/transcription/transcription.ts'
+import { requireOrigin } from '../../http/connection/cors.ts'
+import type { Call } from '../../http/request/call.ts'
+import { modelsFor } from '../../work/allowed-models.ts'
+import { runConnection } from './connection.ts'
+import { maxSeconds, openSession } from './session.ts'
+import type { RealtimeOwners } from './transcribe-samples.ts'
+import { chosenProtocol, takeSocket } from './upgrade.ts'
+
+/** Bytes of a message: 24 s of audio at 16 kHz. */
+const maxMessageBytes = 1 << 20
+/** Memory that a connection is counted with: the audio that it holds, once more while it grows, and messages. */
+const heldBytes = 2 * maxSeconds * 32_000 + 4 * maxMessageBytes
+const task = 'std/audio-transcription'
+
+let server: WebSocketServer | undefined
+
+/** Returns the model that the address names; of models without a choice, the only one. */
+function modelOf(call: Call, owners: RealtimeOwners): string | undefined {
+  const { query } = call
+  const intent = query.get('intent')
+  const named = query.get('model')
+  if (intent !== null && intent !== 'transcription')
+    throw new Failure(
+      'invalid_value',
+      `Sessions with the intent '${intent.slice(0, 64)}' are not offered here. Connect with ?intent=transcription.`,
+      { param: 'intent' },
+    )
+  if (named !== null) {
+    const { id } = modelFor(transcriptions[task], named, owners.registry.catalog())
+    if (owners.admission.allowed(call.caller, id)) return id
+    throw new Failure('model_not_allowed', `The token '${call.caller.token.name}' may not use the model '${id}'.`, {
+      param: 'model',
+    })
+  }
+  if (intent === null)
+    throw new Failure(
+      'missing_required_parameter',
+      'Only transcription sessions are offered here. Connect with ?intent=transcription.',
+      { param: 'intent' },
+    )
+  const models = modelsFor(task, call, owners)
+  return models.length === 1 ? models[0] : undefined
+}
+
+/** Opens a session of the Realtime API and resolves when it has ended. Throws Failure before the connection is upgraded. */
+export async function answerRealtime(call: Call, owners: RealtimeOwners): Promise<void> {
+  const { admission, config } = owners
+  requireOrigin(call.req, call.origin, config.cors.origins)
+  const model = modelOf(call, owners)
+  if (call.streams.stopping) throw new Failure('shutting_down', 'The server is stopping. Try again in 5 s.')
+  call.streamLimits.take(call)
+  call.releaseBody = admission.holdBody({ kept: heldBytes, whileRead: 0 })
+  const taken = takeSocket(call.req, call.res)
+  if (!taken)
+    throw new Failure('invalid_value', 'This is a WebSocket. Connect with wss:// or ws://.', { param: 'Upgrade' })
+  if (taken.socket.destroyed) return
+  call.res.statusCode = 101
+  server ??= new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: maxMessageBytes,
+    handleProtocols: chosenProtocol,
+  })
+  const opened = server
+  await new Promise<void>((resolve, reject) => {
+    taken.socket.once('close', resolve)
+    opened.handleUpgrade(call.req, taken.socket, taken.head, socket => {
+      void runConnection(call, socket, emit => openSession(call, model, emit, owners)).then(resolve, reject)
+    })
+  })
+}

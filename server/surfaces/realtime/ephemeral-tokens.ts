@@ -1,0 +1,13 @@
+import { Failure } from '../../../core/failure.ts'
+
+/** Where OpenAI's clients create tokens for browsers. */
+const ephemeral = /^\/(?:std\/(?:openai\/)?)?v1\/realtime\/(?:client_secrets|(?:transcription_)?sessions)(?:[/?]|$)/
+
+/** Says of a URL that creates a token for browsers why there is none; undefined for all others. */
+export const noEphemeralTokens = (url: string, request: string): Failure | undefined =>
+  ephemeral.test(url)
+    ? new Failure(
+        'unknown_url',
+        `Tokens for browsers are not issued here (${request}): a token cannot create others with less than admin:write. Create one that expires, with 'infer token create'.`,
+      )
+    : undefined

@@ -1,0 +1,103 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AbortSource } from '../../../core/abort-source.ts'
+import { Failure } from '../../../core/failure.ts'
+import { newId } from '../../../core/ids.ts'
+import type { CallEnd } from '../../../core/jobs/call.ts'
+import { sampleRate } from '../../../core/media/audio-decoder.ts'
+import type { Lease } from '../../../core/models/fleet.ts'
+import { expectedGpuMs } from '../../../core/tasks/metering.ts'
+import { audioProtocol } from '../../../core/tasks/protocols/protocols.ts'
+import { prepareTranscription } from '../../../core/tasks/transcription/transcription.ts'
+import { noUsage } from '../../../core/usage.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import type { SessionConfig } from './session-config.ts'
+
+export type RealtimeOwners = Pick<
+  Owners,
+  'accounts' | 'admission' | 'config' | 'cpu' | 'files' | 'jobs' | 'limiter' | 'log' | 'registry' | 'throughput'
+>
+
+const task = 'std/audio-transcription'
+
+/** Checks the model, language and prompt of a session. Throws Failure, of a model that does not transcribe by name. */
+export function preparedFor({ model, language, prompt }: SessionConfig, { registry }: Pick<Owners, 'registry'>) {
+  if (model === undefined)
+    throw new Failure(
+      'missing_required_parameter',
+      "The session has no model. Send session.update with 'audio.input.transcription.model'.",
+      { param: 'session.audio.input.transcription.model' },
+    )
+  return prepareTranscription(task, { model, language, prompt, file: 'realtime' }, registry.catalog())
+}
+
+export interface Samples {
+  samples: Int16Array
+  /** Whether more of the audio follows: it is transcribed only if a slot is free now, and not charged by its length. */
+  partial: boolean
+  /** Aborted when the text is no longer needed. */
+  caller: AbortSource
+}
+
+/**
+ * Transcribes samples as a call of the session's caller. Resolves with the text and the seconds of audio. Rejects with
+ * the Failure of the request, as for `POST /std/v1/audio/transcriptions`.
+ */
+export async function transcribeSamples(
+  call: Call,
+  session: SessionConfig,
+  { samples, partial, caller }: Samples,
+  owners: RealtimeOwners,
+): Promise<{ text: string; seconds: number }> {
+  const { accounts, admission, config, cpu, files, jobs, limiter, throughput } = owners
+  // The limits and models of the token may have changed since the connection was opened.
+  const requester = accounts.authenticate(call.credential)
+  const createdAt = Date.now()
+  const seconds = samples.length / sampleRate
+  const prepared = preparedFor(session, owners)
+  const audioMs = partial ? 0 : Math.ceil(seconds * 1000)
+  const admitted = admission.admit(requester, {
+    kind: 'call',
+    task,
+    modelId: prepared.modelId,
+    estimate: () => ({ usage: { ...noUsage, audioMs, gpuMs: expectedGpuMs } }),
+  })
+  // Each utterance counts as a submission; a partial transcription is a part of one.
+  const entry = partial ? undefined : limiter.enter(requester, 'jobs')
+  try {
+    if (entry?.refused) throw entry.refused
+    if (!partial) admission.requireQueueRoom(admitted)
+    await using workspace = await files.workspace(newId('job'))
+    const path = join(workspace.folder, 'samples')
+    await writeFile(path, new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength))
+    const sound = { path, bytes: samples.byteLength, seconds }
+    let text = ''
+
+    async function attempt(lease: Lease): Promise<CallEnd> {
+      let answer: Buffer
+      try {
+        const request = { path: prepared.route.path, fields: prepared.fields }
+        const protocol = audioProtocol(prepared.route)
+        answer = await protocol.transcribe(lease, request, sound, config.limits.engine_answer, caller)
+      } catch (thrown) {
+        const failure = Failure.from(thrown)
+        if (failure.code === 'cancelled') return { how: 'cancelled', usage: noUsage }
+        return failure.code === 'worker_error' ? { how: 'retry', failure } : { how: 'failed', failure, usage: noUsage }
+      }
+      const shaped = await cpu.shape([answer], { ...prepared.answerFormat, format: 'json', seconds })
+      const usage = partial ? { ...shaped.usage, audioMs: 0 } : shaped.usage
+      throughput.used(lease.modelId, usage)
+      caller.throwIfAborted()
+      text = (JSON.parse(Buffer.from(shaped.body as string).toString('utf8')) as { text: string }).text
+      return { how: 'completed', usage }
+    }
+
+    const waitMs = partial ? 0 : Number.POSITIVE_INFINITY
+    const { end } = await jobs.calls.run({ admitted, createdAt, waitMs, caller }, attempt)
+    if (end.how === 'cancelled') throw new Failure('cancelled', 'The transcription was cancelled.')
+    return { text, seconds }
+  } finally {
+    entry?.leave()
+  }
+}

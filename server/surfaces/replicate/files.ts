@@ -1,0 +1,150 @@
+import { createReadStream } from 'node:fs'
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import { isUnavailable } from '../../../core/files/api-files.ts'
+import type { FileRecord } from '../../../core/store/store.ts'
+import { readForm } from '../../http/body/multipart.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { replicateErrors } from './errors.ts'
+import { replicateTag } from './predictions.ts'
+
+const FileObject = z
+  .object({
+    id: z.string().describe('Id of the file: `file-…`.'),
+    name: z.string().describe('Name of the file.'),
+    content_type: z.string().describe('Media type.'),
+    size: z.int().describe('Size in bytes.'),
+    etag: z.string().describe('SHA-256 of the bytes, hexadecimal.'),
+    checksums: z.object({ sha256: z.string().describe('SHA-256 of the bytes, hexadecimal.') }).describe('Checksums.'),
+    metadata: z.record(z.string(), z.unknown()).describe('Always empty.'),
+    created_at: z.string().describe('ISO 8601, UTC.'),
+    expires_at: z.string().nullable().describe('When it is removed, ISO 8601; null if it is kept.'),
+    urls: z
+      .object({ get: z.string().describe('Where to read the bytes. Signed: it needs no token.') })
+      .describe('Addresses.'),
+  })
+  .meta({ id: 'ReplicateFile', description: "A file in Replicate's form." })
+const FilePage = z
+  .object({
+    previous: z.null().describe('Always null.'),
+    next: z.string().nullable().describe('URL of the next page; null on the last one.'),
+    results: z.array(FileObject).describe('The files, newest first.'),
+  })
+  .meta({ id: 'ReplicateFiles', description: 'A page of files.' })
+const pageSize = 100
+const Upload = z
+  .object({ content: z.file().describe('The file.') })
+  .meta({ id: 'ReplicateFileForm', description: 'A file to upload.' })
+
+type FileOwners = Pick<Owners, 'config' | 'files'>
+
+const iso = (ms: number) => new Date(ms).toISOString()
+const view = (file: FileRecord, { origin }: Call, { files }: Pick<Owners, 'files'>): z.input<typeof FileObject> => ({
+  id: file.id,
+  name: file.name,
+  content_type: file.contentType,
+  size: file.bytes,
+  etag: file.sha256,
+  checksums: { sha256: file.sha256 },
+  metadata: {},
+  created_at: iso(file.createdAt),
+  expires_at: file.expiresAt === null ? null : iso(file.expiresAt),
+  urls: { get: files.link(file, origin) },
+})
+
+async function create(call: Call, owners: FileOwners): Promise<void> {
+  const maxBytes = owners.config.limits.upload_size
+  await using form = await readForm(call, { files: { content: 1, metadata: 1 }, maxBytes }, owners)
+  const [content] = form.files.get('content') ?? []
+  if (!content)
+    throw new Failure('missing_required_parameter', "'content' is required: the file, as a part of the form.", {
+      param: 'content',
+    })
+  const keptMs = owners.config.limits.upload_retention
+  const file = await owners.files.receive(call.caller.organizationId, createReadStream(content.path), {
+    name: content.name,
+    contentType: content.contentType,
+    purpose: 'upload',
+    expiresAt: keptMs === 0 ? null : Date.now() + keptMs,
+    maxBytes,
+    declaredBytes: content.bytes,
+  })
+  call.send(201, JSON.stringify(view(file, call, owners)))
+}
+
+async function find(id: string, call: Call, { files }: Pick<Owners, 'files'>): Promise<FileRecord> {
+  const file = await files.find(call.caller.organizationId, id)
+  if (file?.purpose === 'upload' && !isUnavailable(file)) return file
+  throw new Failure('not_found', `The file ${id.slice(0, 64)} was not found.`)
+}
+
+const facts = { tag: replicateTag, errors: replicateErrors } as const
+const One = z.object({ id: z.string().describe('Id of the file.') })
+
+/** The routes of files that predictions take as inputs, in Replicate's form. */
+export const replicateFileRoutes = (owners: FileOwners) => [
+  route({
+    ...facts,
+    method: 'POST',
+    path: '/replicate/v1/files',
+    scope: 'user:write',
+    bucket: 'api',
+    summary: 'Upload file',
+    description: 'Stores a file. `urls.get` can be an input of any prediction.',
+    form: Upload,
+    response: FileObject,
+    status: 201,
+    errorCodes: ['payload_too_large', 'storage_full', 'disk_full', 'rate_limit'],
+    answer: call => create(call, owners),
+  }),
+  route({
+    ...facts,
+    method: 'GET',
+    path: '/replicate/v1/files',
+    scope: 'user:read',
+    summary: 'List files',
+    description: 'Returns the files that were uploaded, newest first.',
+    query: z.object({ cursor: z.string().max(64).optional().describe('From `next`. Default: the first page.') }),
+    response: FilePage,
+    handle: async ({ query }, call) => {
+      const after = query.cursor === undefined ? {} : { after: query.cursor }
+      const { organizationId } = call.caller
+      const page = await owners.files.list(organizationId, { limit: pageSize + 1, purpose: 'upload', ...after })
+      const shown = page.slice(0, pageSize)
+      const next = page.length > pageSize ? `${call.origin}/replicate/v1/files?cursor=${shown.at(-1)!.id}` : null
+      const results = shown.filter(file => !isUnavailable(file)).map(file => view(file, call, owners))
+      return { previous: null, next, results }
+    },
+  }),
+  route({
+    ...facts,
+    method: 'GET',
+    path: '/replicate/v1/files/:id',
+    scope: 'user:read',
+    summary: 'Get file',
+    description: 'Returns a file that was uploaded.',
+    errorCodes: ['not_found'],
+    params: One,
+    response: FileObject,
+    handle: async ({ params }, call) => view(await find(params.id, call, owners), call, owners),
+  }),
+  route({
+    ...facts,
+    method: 'DELETE',
+    path: '/replicate/v1/files/:id',
+    scope: 'user:write',
+    summary: 'Delete file',
+    description: 'Removes a file that was uploaded.',
+    status: 204,
+    errorCodes: ['not_found'],
+    params: One,
+    answer: async call => {
+      const { id } = await find(call.params.id ?? '', call, owners)
+      await owners.files.remove(call.caller.organizationId, id)
+      call.head(204, 'application/json')
+      call.res.end()
+    },
+  }),
+]

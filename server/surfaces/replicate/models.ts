@@ -1,0 +1,166 @@
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import type { Model } from '../../../core/models/model.ts'
+import { isSlugTask } from '../../../core/schemas/task.ts'
+import { inputSchema } from '../../../core/tasks/generation/input-schema.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { replicateErrors } from './errors.ts'
+import { replicateTag } from './predictions.ts'
+import { findReplicateModel, replicateName, versionOf, visibleModels } from './target.ts'
+
+const params = {
+  owner: z.string().describe('First part of the id of the model, or `local` for an id of one part.'),
+  name: z.string().describe('The rest of the id.'),
+}
+const Version = z
+  .object({
+    id: z.string().describe('Id of the version. A model has one.'),
+    created_at: z.string().describe('When the configuration was last read, ISO 8601.'),
+    cog_version: z.string().describe('Always empty.'),
+    openapi_schema: z.record(z.string(), z.unknown()).describe('JSON Schemas of the inputs, by task.'),
+  })
+  .meta({ id: 'ReplicateVersion', description: 'The version of a model.' })
+const ModelObject = z
+  .object({
+    url: z.string().describe('Address of the model.'),
+    owner: z.string().describe('First part of its name.'),
+    name: z.string().describe('Rest of its name.'),
+    description: z.string().nullable().describe('`description` in `infer.yaml`.'),
+    visibility: z.literal('public'),
+    run_count: z.int().describe('Always 0.'),
+    cover_image_url: z.null().describe('Always null.'),
+    default_example: z.null().describe('Always null.'),
+    latest_version: Version,
+  })
+  .meta({ id: 'ReplicateModel', description: "A model in Replicate's form." })
+const Models = z
+  .object({
+    previous: z.null().describe('Always null.'),
+    next: z.null().describe('Always null: all models are on one page.'),
+    results: z.array(ModelObject).describe('The models.'),
+  })
+  .meta({ id: 'ReplicateModels', description: 'Models that the token may use.' })
+const Versions = z
+  .object({
+    previous: z.null().describe('Always null.'),
+    next: z.null().describe('Always null.'),
+    results: z.array(Version).describe('The only version.'),
+  })
+  .meta({ id: 'ReplicateVersions', description: 'The versions of a model.' })
+const Account = z
+  .object({
+    type: z.literal('organization'),
+    username: z.string().describe('Name of the organization.'),
+    name: z.string().describe('The same.'),
+  })
+  .meta({ id: 'ReplicateAccount', description: 'The organization of the token.' })
+const Secret = z
+  .object({ key: z.string().describe('The secret: `whsec_…`.') })
+  .meta({ id: 'ReplicateWebhookSecret', description: 'The secret that signs webhooks.' })
+
+const versionView = (model: Model, { registry }: Pick<Owners, 'registry'>): z.input<typeof Version> => ({
+  id: versionOf(model),
+  created_at: new Date(registry.readAt).toISOString(),
+  cog_version: '',
+  openapi_schema: Object.fromEntries(
+    model.tasks.filter(isSlugTask).map(task => [task, inputSchema(task, model.resolutions) as Record<string, unknown>]),
+  ),
+})
+
+function modelView(model: Model, { origin }: Call, owners: Pick<Owners, 'registry'>): z.input<typeof ModelObject> {
+  const [owner, ...rest] = replicateName(model).split('/')
+  return {
+    url: `${origin}/replicate/v1/models/${replicateName(model)}`,
+    owner: owner!,
+    name: rest.join('/'),
+    description: model.description ?? null,
+    visibility: 'public',
+    run_count: 0,
+    cover_image_url: null,
+    default_example: null,
+    latest_version: versionView(model, owners),
+  }
+}
+
+const facts = { method: 'GET', scope: 'user:read', tag: replicateTag, errors: replicateErrors } as const
+const alone = { previous: null, next: null }
+
+/** The routes of models, of the account and of the webhooks' secret in Replicate's form. */
+export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks'>) => {
+  const find = ({ owner, name }: { owner: string; name: string }, call: Call) =>
+    findReplicateModel(`${owner}/${name}`, call, owners)
+  return [
+    route({
+      ...facts,
+      path: '/replicate/v1/models',
+      summary: 'List models',
+      description: 'Returns the models that the token may use.',
+      response: Models,
+      handle: (_, call) => ({
+        ...alone,
+        results: visibleModels(call, owners).map(model => modelView(model, call, owners)),
+      }),
+    }),
+    route({
+      ...facts,
+      path: '/replicate/v1/models/:owner/:name',
+      summary: 'Get model',
+      description: 'Returns a model with its only version.',
+      errorCodes: ['model_not_found'],
+      params: z.object(params),
+      response: ModelObject,
+      handle: ({ params: path }, call) => modelView(find(path, call), call, owners),
+    }),
+    route({
+      ...facts,
+      path: '/replicate/v1/models/:owner/:name/versions',
+      summary: 'List versions',
+      description: 'Returns the only version of a model.',
+      errorCodes: ['model_not_found'],
+      params: z.object(params),
+      response: Versions,
+      handle: ({ params: path }, call) => ({ ...alone, results: [versionView(find(path, call), owners)] }),
+    }),
+    route({
+      ...facts,
+      path: '/replicate/v1/models/:owner/:name/versions/:id',
+      summary: 'Get version',
+      description: 'Returns the only version of a model by its id.',
+      errorCodes: ['model_not_found', 'not_found'],
+      params: z.object({ ...params, id: z.string().describe('Id of the version.') }),
+      response: Version,
+      handle: ({ params: path }, call) => {
+        const version = versionView(find(path, call), owners)
+        if (version.id === path.id) return version
+        const name = `${path.owner}/${path.name}`
+        throw new Failure('not_found', `The model '${name}' has only the version ${version.id}.`, { param: 'id' })
+      },
+    }),
+    route({
+      ...facts,
+      path: '/replicate/v1/account',
+      summary: 'Get account',
+      description: 'Returns the organization of the token.',
+      response: Account,
+      handle: (_, { caller }) => ({
+        type: 'organization' as const,
+        username: caller.token.organizationName,
+        name: caller.token.organizationName,
+      }),
+    }),
+    route({
+      ...facts,
+      path: '/replicate/v1/webhooks/default/secret',
+      scope: 'admin:read',
+      summary: 'Get webhook secret',
+      description:
+        "Returns the secret that signs the webhooks of predictions, for `validateWebhook` of Replicate's clients.",
+      response: Secret,
+      handle: async (_, call) => ({
+        key: (await owners.webhooks.organizationSecret(call.caller.organizationId)).secret,
+      }),
+    }),
+  ]
+}

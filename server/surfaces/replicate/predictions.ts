@@ -1,0 +1,256 @@
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import { isSlugTask } from '../../../core/schemas/task.ts'
+import type { JobRecord, RequestWebhook } from '../../../core/store/store.ts'
+import { predictionTask } from '../../../core/tasks/prediction-task.ts'
+import type { Call } from '../../http/request/call.ts'
+import { JsonText } from '../../http/request/json-text.ts'
+import { preferenceOf } from '../../http/request/prefer.ts'
+import { route } from '../../http/request/route.ts'
+import { errorGroups } from '../../http/request/route-errors.ts'
+import { findRequest } from '../../views/generation-request.ts'
+import { hasEnded } from '../../views/job-record.ts'
+import type { JobTerms } from '../../work/submit.ts'
+import { submitGeneration } from '../../work/submit-generation.ts'
+import { parsedInputs, type SubmitterOwners, submitters } from '../../work/submitters.ts'
+import { waitForEnd } from '../../work/wait-for-job.ts'
+import { jobWebhookTypes } from '../../work/webhook-terms.ts'
+import { replicateErrors } from './errors.ts'
+import { findReplicateModel } from './target.ts'
+import { ofReplicate, predictionText } from './view.ts'
+
+export const replicateTag = 'Replicate'
+const maxWaitMs = 60_000
+
+const id = z.string().describe('Id of the prediction: `q_…`.')
+export const Prediction = z
+  .looseObject({
+    id,
+    model: z.string().describe('Name of the model: `owner/name`.'),
+    version: z.string().describe('The version of the model.'),
+    status: z.enum(['starting', 'processing', 'succeeded', 'failed', 'canceled']).describe('State of the prediction.'),
+    input: z.unknown().describe('The inputs, as they are stored.'),
+    output: z.unknown().describe('Addresses of files, a list of texts, or another result; null before the end.'),
+    error: z.string().nullable().describe('Why it failed; null if it did not.'),
+    logs: z.string().describe('Lines that the engine logged.'),
+    created_at: z.string().describe('ISO 8601, UTC.'),
+    urls: z.record(z.string(), z.string()).describe('Where to read, cancel and stream it. `stream` needs no token.'),
+  })
+  .meta({ id: 'ReplicatePrediction', description: "A job in Replicate's form." })
+const Page = z
+  .object({
+    previous: z.null().describe('Always null.'),
+    next: z.string().nullable().describe('URL of the next page; null on the last one.'),
+    results: z.array(Prediction).describe('The predictions, newest first, without inputs and outputs.'),
+  })
+  .meta({ id: 'ReplicatePredictions', description: 'A page of predictions.' })
+
+const events = ['start', 'output', 'logs', 'completed'] as const
+const fields = {
+  input: z.record(z.string(), z.unknown()).describe('Inputs of the model.'),
+  webhook: z
+    .string()
+    .nullish()
+    .describe(
+      'URL to which the prediction is sent. Verify it with the secret of `/replicate/v1/webhooks/default/secret`.',
+    ),
+  webhook_events_filter: z
+    .array(z.enum(events))
+    .nullish()
+    .describe(
+      'Events for which it is sent: `start`, `completed`. There are none of `output` and `logs`, and a filter of only these is refused.',
+    ),
+  stream: z.boolean().nullish().describe('Ignored: every prediction has a stream.'),
+}
+const Create = z
+  .object({
+    version: z.string().min(1).max(256).optional().describe('Version of a model, or `owner/name`.'),
+    model: z.string().min(1).max(256).optional().describe('`owner/name`, in place of `version`.'),
+    ...fields,
+  })
+  .meta({ id: 'ReplicatePredictionRequest', description: 'A prediction to run.' })
+const CreateOfModel = z
+  .object(fields)
+  .meta({ id: 'ReplicateModelPredictionRequest', description: 'A prediction to run.' })
+
+/** Types of our events by those of Replicate. */
+const eventTypes: Record<(typeof events)[number], readonly string[]> = {
+  start: ['job.started'],
+  output: [],
+  logs: [],
+  completed: jobWebhookTypes.usual,
+}
+
+function webhookOf(
+  { webhook, webhook_events_filter: filter }: z.output<typeof CreateOfModel>,
+  call: Call,
+  { webhooks }: Pick<SubmitterOwners, 'webhooks'>,
+): RequestWebhook | undefined {
+  if (webhook == null) return undefined
+  const types = (filter?.length ? filter : events).flatMap(event => eventTypes[event])
+  if (types.length === 0)
+    throw new Failure(
+      'unsupported_parameter',
+      "'webhook_events_filter' has only 'output' and 'logs', for which no webhooks are sent here. Add 'start' or 'completed', or stream the prediction.",
+      { param: 'webhook_events_filter' },
+    )
+  const named = { url: 'webhook', eventTypes: 'webhook_events_filter', types: jobWebhookTypes.all }
+  return webhooks.ofRequest(
+    {
+      url: webhook,
+      eventTypes: types,
+      form: 'standard',
+      origin: call.origin,
+    },
+    named,
+  )
+}
+
+const units = { s: 1_000, m: 60_000, h: 3_600_000 } as const
+
+/** Reads the header `Cancel-After`: `90`, `90s`, `1m30s`. */
+function cancelAfterMs(header: string | string[] | undefined): number | undefined {
+  if (header === undefined) return undefined
+  const text = String(header).trim()
+  const parts = [...text.matchAll(/(\d{1,6})([smh]?)/g)]
+  const ms = parts.reduce((sum, [, count, unit]) => sum + Number(count) * units[(unit || 's') as keyof typeof units], 0)
+  if (/^(\d{1,6}[smh]?)+$/.test(text) && ms >= 5_000 && ms <= 7 * 86_400_000) return ms
+  throw new Failure('invalid_value', "'Cancel-After' must be a time from 5s to 168h, such as 90s or 1m30s.", {
+    param: 'Cancel-After',
+  })
+}
+
+async function submit(
+  call: Call,
+  name: string,
+  body: z.output<typeof CreateOfModel>,
+  owners: SubmitterOwners,
+): Promise<JobRecord> {
+  const model = findReplicateModel(name, call, owners)
+  const sent = parsedInputs(call, 'a prediction', call.texts.get('input') ?? body.input, owners) as Record<
+    string,
+    unknown
+  >
+  const { id: task, runner, prediction } = predictionTask(model, sent)
+  const inputs = prediction.request(sent)
+  const limitMs = cancelAfterMs(call.req.headers['cancel-after'])
+  const terms: JobTerms = {
+    metadata: ofReplicate,
+    webhook: webhookOf(body, call, owners),
+    startTimeoutMs: limitMs,
+    timeoutMs: limitMs,
+  }
+  if (isSlugTask(task))
+    return (await submitGeneration(call, { target: { modelId: model.id, task }, body: inputs, terms }, owners)).job
+  return submitters[runner].create(call, { task, modelId: model.id, inputs, terms, body }, owners)
+}
+
+async function create(
+  call: Call,
+  name: string,
+  body: z.output<typeof CreateOfModel>,
+  owners: SubmitterOwners,
+): Promise<JsonText> {
+  const job = await submit(call, name, body, owners)
+  const prefer = preferenceOf(call.req.headers.prefer)
+  const waitMs = prefer.wait ? Math.min(prefer.waitMs, maxWaitMs) : 0
+  const now = waitMs > 0 ? await waitForEnd(call, job, { waitMs, startMs: waitMs }, owners) : job
+  return new JsonText(await predictionText(now, call, owners, { waits: !hasEnded(now) }), 201)
+}
+
+const facts = { tag: replicateTag, errors: replicateErrors } as const
+const submitFacts = {
+  ...facts,
+  method: 'POST',
+  scope: 'user:write',
+  bucket: 'jobs',
+  largeBody: true,
+  bodyTexts: { members: ['input'], without: [] },
+  response: Prediction,
+  status: 201,
+  errorCodes: [...errorGroups.submit, ...errorGroups.media, 'shutting_down', 'cancelled'],
+} as const
+const how =
+  'With the header `Prefer: wait` the answer comes with the output, or after 60 s without it (`Prefer: wait=5` after 5 s). `Cancel-After: 90s` ends a prediction that takes longer. Of a model with several tasks the inputs decide which one runs.'
+
+/** The routes of predictions in Replicate's form. */
+export const predictionRoutes = (owners: SubmitterOwners) => [
+  route({
+    ...submitFacts,
+    path: '/replicate/v1/predictions',
+    summary: 'Create prediction',
+    description: `Runs a model as a durable job. ${how}`,
+    body: Create,
+    example: { version: 'infer/tiny-chat', input: { prompt: 'Hello!' } },
+    handle: ({ body }, call) => {
+      const name = body.version ?? body.model
+      if (name !== undefined) return create(call, name, body, owners)
+      throw new Failure('missing_required_parameter', "'version' is required: a version, or owner/name.", {
+        param: 'version',
+      })
+    },
+  }),
+  route({
+    ...submitFacts,
+    path: '/replicate/v1/models/:owner/:name/predictions',
+    summary: 'Create prediction of model',
+    description: `Runs a model as a durable job. ${how}`,
+    params: z.object({
+      owner: z.string().describe('First part of the id of the model, or `local` for an id of one part.'),
+      name: z.string().describe('The rest of the id.'),
+    }),
+    body: CreateOfModel,
+    example: { input: { prompt: 'Hello!' } },
+    handle: ({ params, body }, call) => create(call, `${params.owner}/${params.name}`, body, owners),
+  }),
+  route({
+    ...facts,
+    method: 'GET',
+    path: '/replicate/v1/predictions',
+    scope: 'user:read',
+    summary: 'List predictions',
+    description: 'Returns background jobs of the organization as predictions, newest first.',
+    query: z.object({ cursor: z.string().max(64).optional().describe('From `next`. Default: the first page.') }),
+    response: Page,
+    handle: async ({ query }, call) => {
+      const after = query.cursor === undefined ? {} : { after: query.cursor }
+      const { jobs, next } = await owners.jobs.list(call.caller.organizationId, { limit: 100, kind: 'async', ...after })
+      const results = await Promise.all(jobs.map(job => predictionText(job, call, owners, { brief: true })))
+      const url = next === null ? null : `${call.origin}/replicate/v1/predictions?cursor=${next}`
+      return new JsonText(`{"previous":null,"next":${JSON.stringify(url)},"results":[${results.join(',')}]}`)
+    },
+  }),
+  route({
+    ...facts,
+    method: 'GET',
+    path: '/replicate/v1/predictions/:id',
+    scope: 'user:read',
+    summary: 'Get prediction',
+    description: 'Returns a prediction. Other background jobs of the organization can be read as predictions too.',
+    errorCodes: ['not_found', 'output_expired'],
+    params: z.object({ id }),
+    response: Prediction,
+    handle: async ({ params }, call) =>
+      new JsonText(await predictionText(await findRequest(params.id, call, owners), call, owners)),
+  }),
+  route({
+    ...facts,
+    method: 'POST',
+    path: '/replicate/v1/predictions/:id/cancel',
+    scope: 'user:write',
+    bucket: 'api',
+    summary: 'Cancel prediction',
+    description: 'Cancels a prediction; its engine stops at once. One that has ended is returned unchanged.',
+    errorCodes: ['not_found', 'output_expired'],
+    params: z.object({ id }),
+    response: Prediction,
+    handle: async ({ params }, call) => {
+      const job = await findRequest(params.id, call, owners)
+      if (!hasEnded(job))
+        await owners.jobs.cancel(job.organizationId, job.id).catch((thrown: unknown) => {
+          if (!(thrown instanceof Failure) || thrown.code !== 'job_already_finished') throw thrown
+        })
+      return new JsonText(await predictionText(await findRequest(params.id, call, owners), call, owners))
+    },
+  }),
+]

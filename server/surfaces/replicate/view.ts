@@ -1,0 +1,101 @@
+import { Failure } from '../../../core/failure.ts'
+import { queueIdOf } from '../../../core/ids.ts'
+import { isSlugTask } from '../../../core/schemas/task.ts'
+import type { JobRecord } from '../../../core/store/store.ts'
+import { taskRecord } from '../../../core/tasks/registry.ts'
+import type { Call } from '../../http/request/call.ts'
+import { readResult } from '../../http/request/json-text.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { outputOf } from '../../views/generation-request.ts'
+import { inputsText, resultText } from '../../views/job-record.ts'
+import { localOwner, versionOf } from './target.ts'
+
+const statuses = {
+  pending: 'starting',
+  processing: 'processing',
+  completed: 'succeeded',
+  failed: 'failed',
+  cancelled: 'canceled',
+} as const satisfies Record<JobRecord['status'], string>
+
+/** Marks jobs that are predictions, whose webhooks have Replicate's form. */
+export const ofReplicate = { api: 'replicate' } as const
+
+export const isPrediction = ({ metadata }: Pick<JobRecord, 'metadata'>): boolean =>
+  metadata !== null && (JSON.parse(metadata) as { api?: unknown } | null)?.api === ofReplicate.api
+
+const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
+const spent = (from: number | null, to: number | null): number | null =>
+  from === null || to === null ? null : Math.max(0, to - from) / 1000
+
+type ViewOwners = Pick<Owners, 'files' | 'jobs'>
+
+/** Returns the output of a prediction that has succeeded, with addresses of its files. Throws Failure `output_expired`. */
+export async function outputOfPrediction(
+  job: JobRecord,
+  from: Pick<Call, 'origin'>,
+  owners: ViewOwners,
+): Promise<unknown> {
+  const result = isSlugTask(job.task)
+    ? await outputOf(job, from, owners)
+    : (JSON.parse(resultText(job.task, await readResult(job.result!), from, owners)) as object)
+  const { prediction } = taskRecord(job.task)
+  return prediction ? prediction.output(result) : result
+}
+
+/** Returns why a prediction has failed; null if it has not. */
+export const errorOfPrediction = ({ status, error }: Pick<JobRecord, 'status' | 'error'>): string | null =>
+  status === 'failed' ? (error?.message ?? 'The prediction failed.') : null
+
+/** Where the events of a prediction are streamed: signed, because Replicate's clients send no token there. */
+function streamUrl(job: JobRecord, { origin }: Pick<Call, 'origin'>, { files }: Pick<Owners, 'files'>): string {
+  const id = queueIdOf(job.id)
+  const signed = new URL(files.link({ id, name: 'stream' }, origin))
+  return `${origin}/replicate/v1/stream/${job.organizationId}/${id}${signed.search}`
+}
+
+/**
+ * Returns a prediction as JSON text. `waits`: an answer to a request that waited; an unfinished prediction is `starting`
+ * then, because Replicate's client takes every other status for an end.
+ */
+export async function predictionText(
+  job: JobRecord,
+  from: Pick<Call, 'origin'>,
+  owners: ViewOwners,
+  { waits = false, brief = false }: { waits?: boolean; brief?: boolean } = {},
+): Promise<string> {
+  const id = queueIdOf(job.id)
+  const url = `${from.origin}/replicate/v1/predictions/${id}`
+  let output: unknown = null
+  let removed = false
+  if (job.status === 'completed' && !brief)
+    try {
+      output = await outputOfPrediction(job, from, owners)
+    } catch (thrown) {
+      if (!(thrown instanceof Failure) || thrown.code !== 'output_expired') throw thrown
+      removed = true
+    }
+  const logs = brief ? [] : await owners.jobs.logs(job)
+  const status = waits && job.status === 'processing' ? 'starting' : statuses[job.status]
+  const head = {
+    id,
+    model: job.modelId.includes('/') ? job.modelId : `${localOwner}/${job.modelId}`,
+    version: versionOf({ id: job.modelId }),
+    output,
+    error: errorOfPrediction(job),
+    logs: logs.map(({ message }) => `${message}\n`).join(''),
+    status,
+    source: 'api',
+    data_removed: removed,
+    created_at: iso(job.createdAt),
+    started_at: iso(job.startedAt),
+    completed_at: iso(job.finishedAt),
+    metrics: {
+      predict_time: spent(job.startedAt, job.finishedAt) ?? undefined,
+      total_time: spent(job.createdAt, job.finishedAt) ?? undefined,
+    },
+    urls: { get: url, cancel: `${url}/cancel`, stream: streamUrl(job, from, owners) },
+    ...(job.webhook ? { webhook: job.webhook.url } : {}),
+  }
+  return `${JSON.stringify(head).slice(0, -1)},"input":${brief ? '{}' : inputsText(job)}}`
+}

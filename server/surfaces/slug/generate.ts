@@ -1,0 +1,191 @@
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import { queueIdOf } from '../../../core/ids.ts'
+import type { JobRecord } from '../../../core/store/store.ts'
+import { generationRequests } from '../../../core/tasks/generation/request.ts'
+import { type AspectRatio, aspectRatios } from '../../../core/tasks/generation/size.ts'
+import type { Call } from '../../http/request/call.ts'
+import { JsonText } from '../../http/request/json-text.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { preferenceOf } from '../../http/request/prefer.ts'
+import { route } from '../../http/request/route.ts'
+import { errorGroups } from '../../http/request/route-errors.ts'
+import { requestUrls } from '../../views/generation-request.ts'
+import { jobTermsOf } from '../../work/job-terms.ts'
+import { submitAspectRatios } from '../../work/submit-aspect-ratios.ts'
+import { type SubmitOwners, type SubmittedGeneration, submitGeneration } from '../../work/submit-generation.ts'
+import { slugErrors } from './errors.ts'
+import { GenerationRequestView } from './requests.ts'
+import { answerInSync } from './sync.ts'
+import { urlsOf } from './view.ts'
+
+const tag = 'Generation'
+
+/** The other fields depend on the slug, so they are validated once the slug is known. */
+const GenerationBody = z
+  .looseObject({
+    aspect_ratios: z
+      .array(z.enum(aspectRatios))
+      .min(1)
+      .max(aspectRatios.length)
+      .refine(ratios => new Set(ratios).size === ratios.length, 'must not name an aspect ratio twice.')
+      .optional()
+      .describe(
+        'Makes one video for each of these aspect ratios, as requests of their own. Only for videos, and in place of `aspect_ratio`, `image_size`, `width`, `height` and `sync_mode`.',
+      ),
+  })
+  .meta({
+    id: 'GenerationRequest',
+    description: 'The inputs of the task of the slug. Its type is in `GET /api/model-status`.',
+    anyOf: Object.values(generationRequests).map(schema => ({
+      $ref: `#/components/schemas/${z.globalRegistry.get(schema)!.id}`,
+    })),
+  })
+
+export const Accepted = z
+  .object({
+    request_id: z.string().describe('Id of the request: `q_…`.'),
+    status: z.literal('processing'),
+    queue_position: z.int().describe('How many requests are before it.'),
+    ...requestUrls,
+  })
+  .meta({ id: 'GenerationAccepted', description: 'A request that was accepted.' })
+
+/** The answer to a request with `aspect_ratios`. */
+export const AcceptedAll = z
+  .object({
+    status: z.literal('processing'),
+    requests: z
+      .array(
+        z.object({
+          aspect_ratio: z.enum(aspectRatios).describe('Width to height of the video.'),
+          ...Accepted.omit({ status: true }).shape,
+        }),
+      )
+      .describe('One request for each aspect ratio, in the order in which they were sent.'),
+  })
+  .meta({ id: 'GenerationsAccepted', description: 'Several requests that were accepted together.' })
+const Submitted = z.union([Accepted, AcceptedAll]).meta({
+  id: 'GenerationSubmitted',
+  description: 'The request that was accepted; with `aspect_ratios` several.',
+})
+
+const One = z.object({
+  slug: z.string().max(512).describe('Slug of a model and task, as in `GET /api/model-status`. It may contain `/`.'),
+})
+
+const SubmitQuery = z.strictObject({
+  webhook_url: z
+    .string()
+    .optional()
+    .describe(
+      'URL to which the end of the request is sent as a signed message. The header `X-Webhook-Url` does the same.',
+    ),
+  fal_webhook: z.string().optional().describe("The same with fal's body and signature."),
+})
+
+type GenerateOwners = SubmitOwners & Pick<Owners, 'fleet'>
+
+/** Returns the id, the position and the addresses of a request that was accepted. */
+function requestOf(call: Call, job: JobRecord, { jobs }: Pick<Owners, 'jobs'>) {
+  const request_id = queueIdOf(job.id)
+  return { request_id, queue_position: jobs.progressOf(job).queuePosition ?? 0, ...urlsOf(request_id, call) }
+}
+
+/** Returns the answer to a submission whose caller does not wait for the result. */
+function accepted(call: Call, job: JobRecord, owners: Pick<Owners, 'jobs'>): z.input<typeof Accepted> {
+  const { request_id, ...more } = requestOf(call, job, owners)
+  call.header('location', more.response_url)
+  return { request_id, status: 'processing', ...more }
+}
+
+type Body = z.output<typeof GenerationBody>
+
+/** Submits one video for each aspect ratio, and returns the answer to all of them. */
+async function submitAll(
+  call: Call,
+  slug: string,
+  body: Body & { aspect_ratios: readonly AspectRatio[] },
+  owners: GenerateOwners,
+): Promise<z.input<typeof AcceptedAll>> {
+  const { aspect_ratios: ratios } = body
+  const jobs = await submitAspectRatios(call, { slug, body, ratios, terms: jobTermsOf(call, owners) }, owners)
+  setModelStatus(call, jobs[0]!, owners)
+  const requests = jobs.map((job, at) => ({ aspect_ratio: ratios[at]!, ...requestOf(call, job, owners) }))
+  return { status: 'processing', requests }
+}
+
+const hasSeveralShapes = (body: Body): body is Body & { aspect_ratios: AspectRatio[] } =>
+  body.aspect_ratios !== undefined
+
+async function submit(call: Call, slug: string, body: unknown, owners: GenerateOwners): Promise<SubmittedGeneration> {
+  const terms = jobTermsOf(call, owners)
+  const submitted = await submitGeneration(call, { target: { slug }, body, terms, strict: true }, owners)
+  call.header('x-fal-request-id', queueIdOf(submitted.job.id))
+  setModelStatus(call, submitted.job, owners)
+  return submitted
+}
+
+function setModelStatus(call: Call, { modelId }: JobRecord, { fleet }: Pick<Owners, 'fleet'>): void {
+  const { status } = fleet.snapshot().models[modelId] ?? { status: 'cold' }
+  call.header('x-model-status', status)
+}
+
+const how =
+  'The slug of each model and task is in `GET /api/model-status`. Images, videos and audio are http(s) URLs, `data:` URLs or ids of files. The headers `X-Fal-Request-Timeout` (seconds), `X-Fal-Queue-Priority` (`low` or `normal`) and `X-Fal-Object-Lifecycle-Preference` (JSON) set when the request must begin, its priority, and how long it is kept.'
+
+const submitFacts = {
+  method: 'POST',
+  scope: 'user:write',
+  bucket: 'jobs',
+  tag,
+  params: One,
+  query: SubmitQuery,
+  body: GenerationBody,
+  example: { prompt: 'A cat on a mat' },
+  largeBody: true,
+  response: Submitted,
+  status: 202,
+  errors: slugErrors,
+} as const
+
+export const generateRoutes = (owners: GenerateOwners) => [
+  route({
+    ...submitFacts,
+    path: '/slug/queue/submit/**:slug',
+    summary: 'Submit request to queue',
+    description: `Creates an image or a video in the background and answers at once. ${how}`,
+    errorCodes: [...errorGroups.submit, ...errorGroups.media],
+    handle: async ({ params, body }, call) =>
+      hasSeveralShapes(body)
+        ? submitAll(call, params.slug, body, owners)
+        : accepted(call, (await submit(call, params.slug, body, owners)).job, owners),
+  }),
+  route({
+    ...submitFacts,
+    path: '/slug/**:slug',
+    summary: 'Create image or video',
+    description: `Creates an image or a video in the background and answers at once. With \`sync_mode: true\` or \`Prefer: wait=30\` the answer comes with the result, or as 504 with the ids if it is not there in time; the request then continues. With \`aspect_ratios\` one call makes several videos and answers with a request for each. ${how}`,
+    otherAnswers: {
+      200: { response: GenerationRequestView, description: 'The result, with `sync_mode: true` or `Prefer: wait`.' },
+    },
+    errorCodes: [...errorGroups.submit, ...errorGroups.media, ...errorGroups.wait],
+    handle: async ({ params, body }, call) => {
+      if (hasSeveralShapes(body)) {
+        if (body.sync_mode === true)
+          throw new Failure(
+            'invalid_value',
+            "'sync_mode' waits for one result, and 'aspect_ratios' makes several. Remove 'sync_mode', and read each request at its response_url.",
+            { param: 'sync_mode' },
+          )
+        return submitAll(call, params.slug, body, owners)
+      }
+      const prefer = preferenceOf(call.req.headers.prefer)
+      const { job, model, syncMode } = await submit(call, params.slug, body, owners)
+      const wait = !prefer.later && (syncMode || prefer.wait)
+      if (prefer.later) call.header('preference-applied', 'respond-async')
+      if (!wait) return accepted(call, job, owners)
+      return (await answerInSync(call, job, model, prefer.waitMs, owners)) satisfies JsonText
+    },
+  }),
+]

@@ -1,0 +1,239 @@
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
+import { logLevels } from '../../../core/schemas/log-level.ts'
+import type { JobRecord } from '../../../core/store/store.ts'
+import type { Call } from '../../http/request/call.ts'
+import { errorBody } from '../../http/request/errors.ts'
+import { JsonText } from '../../http/request/json-text.ts'
+import type { Owners } from '../../http/request/owners.ts'
+import { route } from '../../http/request/route.ts'
+import { generationErrorBody } from '../../views/generation-error.ts'
+import { findRequest, logView, requestUrls } from '../../views/generation-request.ts'
+import { ErrorFacts } from '../../views/job-error.ts'
+import { hasEnded } from '../../views/job-record.ts'
+import { WaitingFor } from '../../views/waiting-for.ts'
+import { wantsLogs } from '../../work/stream-status.ts'
+import { slugErrors } from './errors.ts'
+import { requestAnswer, statusView, type ViewOwners } from './view.ts'
+
+const tag = 'Generation'
+const One = z.object({ id: z.string().describe('Id of the request: `q_…`.') })
+
+const GeneratedFile = z
+  .object({
+    url: z
+      .string()
+      .describe(
+        'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
+      ),
+    content_type: z.string().describe('Media type, such as `image/png`.'),
+    file_name: z.string().describe('Name of the file.'),
+    file_size: z.int().describe('Bytes.'),
+    width: z.int().optional().describe('Pixels.'),
+    height: z.int().optional().describe('Pixels.'),
+    duration: z.number().optional().describe('Seconds.'),
+    fps: z.number().optional().describe('Frames per second.'),
+    num_frames: z.int().optional().describe('Number of frames.'),
+    figures: z
+      .literal('requested')
+      .optional()
+      .describe('Present if the server has no ffprobe: size and length are as requested, not measured.'),
+    thumbnail_url: z.string().optional().describe('Where to read a small image of it (WebP).'),
+  })
+  .meta({ id: 'GeneratedFile', description: 'A file that was created.' })
+
+/** Output of a completed request. */
+const output = {
+  images: z.array(GeneratedFile).optional().describe('The images.'),
+  video: GeneratedFile.optional().describe('The video.'),
+  thumbnail_url: z.string().optional().describe('Where to read a small image of the video (WebP).'),
+  duration_seconds: z.number().optional().describe('Length of the video in seconds.'),
+  width: z.int().optional().describe('Pixels.'),
+  height: z.int().optional().describe('Pixels.'),
+  num_frames: z.int().optional().describe('Number of frames of the video.'),
+  fps: z.number().optional().describe('Frames per second of the video.'),
+  seed_used: z.int().optional().describe('Seed of the first output. The same seed and request give the same output.'),
+  seed: z.int().optional().describe('The same as `seed_used`.'),
+  prompt: z.string().optional().describe('The prompt that the engine used.'),
+  timings: z
+    .object({
+      inference: z.number().describe('Seconds that the engine worked.'),
+      queue: z.number().describe('Seconds that the request waited.'),
+    })
+    .optional()
+    .describe('How long it took.'),
+  model_id: z.string().optional().describe('Id of the model.'),
+  created_at: z.int().optional().describe('Unix seconds.'),
+  completed_at: z.int().optional().describe('Unix seconds.'),
+}
+const progressFields = {
+  queue_position: z.int().optional().describe('How many requests are before it. Present while it waits.'),
+  progress: z.number().optional().describe('Progress from 0 to 1. Present if known.'),
+  eta_seconds: z.int().optional().describe('Expected seconds until the end. Present if known.'),
+  waiting_for: WaitingFor.optional().describe('Why it has not begun. Present while it waits.'),
+}
+
+export const GenerationRequestView = z
+  .looseObject({
+    request_id: z.string().describe('Id of the request: `q_…`.'),
+    status: z.enum(['processing', 'completed', 'failed']).describe('State of the request.'),
+    ...progressFields,
+    ...output,
+    error: ErrorFacts.optional().describe('Why it failed.'),
+  })
+  .meta({ id: 'GenerationResult', description: 'The result of a request, or its progress.' })
+
+const Log = z.object({
+  timestamp: z.string().describe('ISO 8601, UTC.'),
+  level: z.enum(logLevels).describe('Level of the line.'),
+  message: z.string().describe('Text of the line.'),
+  source: z.string().describe('Always `USER`.'),
+})
+const Logs = z
+  .object({ logs: z.array(Log).describe('The lines, oldest first.') })
+  .meta({ id: 'GenerationLogs', description: 'The log of a request.' })
+
+export const GenerationStatus = z
+  .looseObject({
+    status: z.enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED']).describe('State of the request.'),
+    request_id: z.string().describe('Id of the request: `q_…`.'),
+    ...progressFields,
+    ...output,
+    logs: z.array(Log).optional().describe('The log, with `?logs=1`.'),
+    metrics: z
+      .object({
+        inference_time: z.number().describe('Seconds that the engine worked.'),
+        queue_time: z.number().describe('Seconds that the request waited.'),
+      })
+      .optional()
+      .describe('How long it took. Present once it has completed.'),
+    result: z
+      .unknown()
+      .optional()
+      .describe('The result as in `GET /slug/requests/{id}`. Present once it has completed.'),
+    error: ErrorFacts.optional().describe('Why it failed.'),
+    error_type: z.string().optional().describe("Class of the error in fal's terms."),
+    ...requestUrls,
+  })
+  .meta({ id: 'GenerationStatus', description: 'The status of a request.' })
+
+const Cancelled = z
+  .looseObject({
+    status: z
+      .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
+      .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
+    request_id: z.string().describe('Id of the request.'),
+  })
+  .meta({ id: 'GenerationCancelled', description: 'Whether a request is cancelled.' })
+
+/**
+ * Finds the job of a request. Sets the headers with its id and, while it is unfinished, with the time to poll again.
+ */
+async function findPolled(requestId: string, call: Call, owners: Pick<Owners, 'jobs'>): Promise<JobRecord> {
+  const job = await findRequest(requestId, call, owners)
+  call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
+  if (!hasEnded(job))
+    call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
+  return job
+}
+
+async function cancel(requestId: string, call: Call, owners: Pick<Owners, 'jobs'>): Promise<JsonText> {
+  const answer = (status: number, body: object) =>
+    new JsonText(JSON.stringify({ ...body, request_id: requestId.slice(0, 64) }), status)
+  try {
+    const job = await findRequest(requestId, call, owners)
+    call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
+    // Also for a second cancellation, for which `/api/jobs` repeats its first answer.
+    if (hasEnded(job))
+      throw new Failure(
+        'job_already_finished',
+        `The request ${queueIdOf(job.id)} has already ended: it is ${job.status}.`,
+      )
+    await owners.jobs.cancel(call.caller.organizationId, jobIdOf(requestId))
+    return answer(202, { status: 'CANCELLATION_REQUESTED' })
+  } catch (thrown) {
+    const failure = Failure.from(thrown)
+    if (failure.code === 'job_already_finished')
+      return answer(400, { status: 'ALREADY_COMPLETED', ...errorBody(failure, call.id) })
+    if (failure.code === 'not_found')
+      return answer(404, { status: 'NOT_FOUND', ...generationErrorBody(failure, call.id) })
+    throw thrown
+  }
+}
+
+const cancelFacts = {
+  path: '/slug/requests/:id/cancel',
+  scope: 'user:write',
+  bucket: 'jobs',
+  tag,
+  summary: 'Cancel request',
+  description: 'Cancels a request that waits or runs; its engine stops at once.',
+  otherAnswers: {
+    400: { response: Cancelled, description: '`job_already_finished`: The request has already ended.' },
+    404: {
+      response: Cancelled,
+      description: '`not_found`: The request does not exist, or belongs to another organization.',
+    },
+  },
+  errorCodes: ['not_found', 'output_expired'],
+  params: One,
+  response: Cancelled,
+  status: 202,
+  errors: slugErrors,
+} as const
+
+export const requestRoutes = (owners: ViewOwners) => [
+  route({
+    method: 'GET',
+    path: '/slug/requests/:id',
+    scope: 'user:read',
+    tag,
+    summary: 'Get request',
+    description:
+      'Returns the result of a request, or its progress. A request that failed is answered with 200 and its `error`.',
+    errorCodes: ['not_found', 'output_expired'],
+    params: One,
+    response: GenerationRequestView,
+    errors: slugErrors,
+    handle: async ({ params }, call) => requestAnswer(await findPolled(params.id, call, owners), call, owners),
+  }),
+  route({
+    method: 'GET',
+    path: '/slug/requests/:id/status',
+    scope: 'user:read',
+    tag,
+    summary: 'Get status of request',
+    description: 'Returns the status of a request, and its result once it has completed.',
+    errorCodes: ['not_found', 'output_expired'],
+    params: One,
+    query: z.strictObject({
+      logs: z.string().optional().describe('`1` or `true`: return the log of the request too.'),
+    }),
+    response: GenerationStatus,
+    errors: slugErrors,
+    handle: async ({ params }, call) => {
+      const job = await findPolled(params.id, call, owners)
+      const logs = wantsLogs(call) ? await owners.jobs.logs(job) : undefined
+      return new JsonText(JSON.stringify(await statusView(job, call, owners, logs)))
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/slug/requests/:id/logs',
+    scope: 'user:read',
+    tag,
+    summary: 'List log lines of request',
+    description: 'Returns what the engine logged while it ran the request, oldest first.',
+    errorCodes: ['not_found', 'output_expired'],
+    params: One,
+    response: Logs,
+    errors: slugErrors,
+    handle: async ({ params }, call) => {
+      const job = await findPolled(params.id, call, owners)
+      return { logs: (await owners.jobs.logs(job)).map(logView) }
+    },
+  }),
+  route({ ...cancelFacts, method: 'POST', handle: ({ params }, call) => cancel(params.id, call, owners) }),
+  route({ ...cancelFacts, method: 'PUT', handle: ({ params }, call) => cancel(params.id, call, owners) }),
+]

@@ -1,0 +1,154 @@
+import { z } from 'zod'
+import { nodeStatuses } from '../../core/dag/advance.ts'
+import type { JobProgress } from '../../core/jobs/jobs.ts'
+import { Task } from '../../core/schemas/task.ts'
+import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
+import type { Embedded } from '../http/request/json-text.ts'
+import type { Owners } from '../http/request/owners.ts'
+import { type ShownKept, shownKept } from './execution-results.ts'
+import { JobErrorObject } from './job-error.ts'
+import { seconds } from './job-record.ts'
+import type { Viewer } from './viewer.ts'
+import { WaitingFor } from './waiting-for.ts'
+
+export const ExecutionNodeObject = z
+  .object({
+    node_id: z.string().describe('Id of the node in the workflow.'),
+    task: Task,
+    model_id: z.string().describe('Id of the model.'),
+    status: z.enum(nodeStatuses).describe('State of the node.'),
+    attempts: z.int().describe('Attempts so far.'),
+    cached: z.boolean().describe('Whether the result was taken from equal work before.'),
+    job_id: z.string().nullable().describe('Id of the job of the node; null if it has none.'),
+    started_at: z.int().nullable().describe('Unix seconds; null before.'),
+    finished_at: z.int().nullable().describe('Unix seconds; null before.'),
+    duration_ms: z.int().nullable().describe('Milliseconds from start to end; null before the end.'),
+    progress: z.number().nullable().describe('Progress from 0 to 1; null if unknown.'),
+    queue_position: z.int().nullable().describe('How many jobs are before it; null unless it waits.'),
+    waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
+    resolved_inputs: z
+      .unknown()
+      .describe(
+        'The inputs with all references replaced, once the node has ended. Null if they are long: read the single node for them.',
+      ),
+    result: z
+      .unknown()
+      .describe('Result of the task; null before the end. In lists only what `outputs` of the node keeps.'),
+    error: JobErrorObject.nullable().describe('Why the node failed; null if it did not.'),
+    logs_url: z.string().nullable().describe('Where to read the log of the job; null without a job.'),
+  })
+  .meta({ id: 'ExecutionNode', description: 'A node of an execution.' })
+
+/** Returns a node without its inputs and result, which callers add. */
+export function shownNode(
+  node: ExecutionNode,
+  viewer: Viewer,
+  jobProgress?: JobProgress,
+): z.input<typeof ExecutionNodeObject> {
+  return {
+    node_id: node.nodeId,
+    task: node.task as z.input<typeof Task>,
+    model_id: node.modelId,
+    status: node.status,
+    attempts: node.attempts,
+    cached: node.cached,
+    job_id: node.jobId,
+    started_at: seconds(node.startedAt),
+    finished_at: seconds(node.finishedAt),
+    duration_ms: node.startedAt === null || node.finishedAt === null ? null : node.finishedAt - node.startedAt,
+    progress: node.status === 'completed' ? 1 : (jobProgress?.progress ?? null),
+    queue_position: jobProgress?.queuePosition ?? null,
+    waiting_for: jobProgress?.waitingFor
+      ? {
+          reason: jobProgress.waitingFor.reason,
+          detail: jobProgress.waitingFor.detail,
+          eta_seconds: jobProgress.waitingFor.etaMs === null ? null : Math.ceil(jobProgress.waitingFor.etaMs / 1000),
+        }
+      : null,
+    resolved_inputs: null,
+    result: null,
+    error: node.error,
+    logs_url: node.jobId === null ? null : `${viewer.origin}/api/jobs/${node.jobId}/logs`,
+  }
+}
+
+/** Maximum number of nodes whose progress is read. */
+const maxWithProgress = 100
+
+/** Returns the progress of nodes that wait or run, by node. */
+export async function progressOfNodes(
+  nodes: readonly ExecutionNode[],
+  viewer: Viewer,
+  { jobs }: Pick<Owners, 'jobs'>,
+): Promise<Map<string, JobProgress>> {
+  const live = nodes.filter(({ status }) => status === 'running' || status === 'ready')
+  // Running nodes first, because they have more progress to show.
+  live.sort((a, b) => Number(b.status === 'running') - Number(a.status === 'running'))
+  const progresses = new Map<string, JobProgress>()
+  for (const { nodeId, jobId } of live.slice(0, maxWithProgress)) {
+    const job = jobId === null ? undefined : await jobs.find(viewer.caller.organizationId, jobId)
+    if (job) progresses.set(nodeId, jobs.progressOf(job))
+  }
+  return progresses
+}
+
+/** Characters of JSON. Longer inputs are shown only with their single node. */
+const maxInputsLength = 16_384
+
+/** Returns the inputs of nodes that have ended, by node. */
+async function inputsOf(
+  nodes: readonly ExecutionNode[],
+  execution: ExecutionRecord,
+  { executions, jobs }: Pick<Owners, 'executions' | 'jobs'>,
+) {
+  const { organizationId, id } = execution
+  const inputsByNode = new Map<string, unknown>()
+  const stored = await executions.inputs(organizationId, id, maxInputsLength)
+  for (const [nodeId, inputs] of Object.entries(stored)) inputsByNode.set(nodeId, JSON.parse(inputs))
+  // Inputs are stored for completed jobs only.
+  for (const { nodeId, status, jobId } of nodes) {
+    if (status !== 'failed' || jobId === null) continue
+    const job = await jobs.find(organizationId, jobId)
+    const inputs = job && (await executions.inputsOf(job))
+    if (JSON.stringify(inputs ?? null).length <= maxInputsLength) inputsByNode.set(nodeId, inputs)
+  }
+  return inputsByNode
+}
+
+/** Returns the nodes with their inputs and the kept parts of their results, and those parts by node. */
+export async function shownNodes(
+  execution: ExecutionRecord,
+  nodes: readonly ExecutionNode[],
+  viewer: Viewer,
+  owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
+  embedded?: Embedded[],
+): Promise<{ nodes: z.input<typeof ExecutionNodeObject>[]; kept: Map<string, ShownKept> }> {
+  const kept = await keptOf(execution, nodes, viewer, owners, embedded)
+  const progresses = await progressOfNodes(nodes, viewer, owners)
+  const inputsByNode = await inputsOf(nodes, execution, owners)
+  const shown = nodes.map(node => ({
+    ...shownNode(node, viewer, progresses.get(node.nodeId)),
+    resolved_inputs: inputsByNode.get(node.nodeId) ?? null,
+    result: kept.get(node.nodeId)?.result ?? null,
+  }))
+  return { nodes: shown, kept }
+}
+
+/** Returns the kept parts of the results of completed nodes, by node. */
+export async function keptOf(
+  { organizationId, id, definition }: ExecutionRecord,
+  nodes: readonly ExecutionNode[],
+  viewer: Pick<Viewer, 'origin'>,
+  owners: Pick<Owners, 'cpu' | 'executions' | 'files'>,
+  embedded?: Embedded[],
+): Promise<Map<string, ShownKept>> {
+  const completed = nodes.filter(node => node.status === 'completed')
+  const names = completed.map(({ nodeId }) => nodeId)
+  const results = await owners.executions.results(organizationId, id, names)
+  const kept = new Map<string, ShownKept>()
+  for (const { nodeId, task } of completed) {
+    const outputs = definition.dag.nodes[nodeId]?.outputs ?? []
+    kept.set(nodeId, await shownKept({ task, outputs }, results[nodeId]?.result ?? null, viewer, owners, embedded))
+  }
+  return kept
+}

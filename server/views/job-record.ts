@@ -1,0 +1,210 @@
+import { z } from 'zod'
+import { Failure } from '../../core/failure.ts'
+import { isId, queueIdOf } from '../../core/ids.ts'
+import type { JobProgress } from '../../core/jobs/job-progress.ts'
+import { Task } from '../../core/schemas/task.ts'
+import { deferredUntil, type JobRecord, jobStatuses } from '../../core/store/store.ts'
+import { hasFiles, shownResult, taskRecord } from '../../core/tasks/registry.ts'
+import { Embedded, JsonText, readResult } from '../http/request/json-text.ts'
+import type { Owners } from '../http/request/owners.ts'
+import { JobErrorObject } from './job-error.ts'
+import { UsageObject, usageObject } from './usage-object.ts'
+import type { Viewer } from './viewer.ts'
+import { WaitingFor } from './waiting-for.ts'
+
+export const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
+const wholeSeconds = (ms: number | null) => (ms === null ? null : Math.ceil(ms / 1000))
+
+const JobFacts = z.object({
+  id: z.string().describe('Id of the job: `job_…`.'),
+  object: z.literal('job'),
+  queue_id: z
+    .string()
+    .nullable()
+    .describe('Id of the same job under `/slug/requests`: `q_…`; null for a synchronous request.'),
+  organization_id: z.string().describe('Id of the organization: `org_…`.'),
+  kind: z.enum(['async', 'sync']).describe('`async`: a background job. `sync`: a synchronous request.'),
+  task: Task,
+  model_id: z.string().describe('Id of the model.'),
+  slug: z.string().nullable().describe('The slug that was requested; null if none was.'),
+  status: z.enum(jobStatuses).describe('State of the job.'),
+  priority: z.int().describe('Priority, -100 to 100; higher runs earlier.'),
+  queue_position: z.int().nullable().describe('How many jobs are before it; null unless it waits.'),
+  progress: z.number().nullable().describe('Progress from 0 to 1; null if unknown.'),
+  previews: z
+    .int()
+    .describe('Unfinished images that its current run has made, for `GET /api/jobs/{id}/preview`; 0 unless it runs.'),
+  eta_seconds: z
+    .int()
+    .nullable()
+    .describe('Expected seconds until the end, estimated from similar jobs; null if unknown.'),
+  waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
+  error: JobErrorObject.nullable().describe('Why the job, or its last attempt, failed; null if it did not.'),
+  attempts: z.int().describe('Attempts so far.'),
+  max_attempts: z.int().describe('Most attempts, the first included.'),
+  worker_id: z.string().nullable().describe('Id of the engine that ran the last attempt; null before.'),
+  created_at: z.int().describe('Unix seconds.'),
+  updated_at: z.int().describe('Unix seconds of the last change.'),
+  queued_at: z.int().nullable().describe('Unix seconds since when it may begin; null while it waits for `not_before`.'),
+  started_at: z.int().nullable().describe('Unix seconds; null before.'),
+  finished_at: z.int().nullable().describe('Unix seconds; null before.'),
+  expires_at: z
+    .int()
+    .nullable()
+    .describe(
+      'Unix seconds after which the job and its files are deleted; null if they are kept or the job has not ended.',
+    ),
+  metrics: z
+    .object({
+      queue_ms: z.int().nullable().describe('Milliseconds from creation to start; null before.'),
+      load_ms: z.int().nullable().describe('Always null: loading of the model is part of `queue_ms`.'),
+      run_ms: z.int().nullable().describe('Milliseconds from start to end; null before.'),
+    })
+    .describe('How long it took.'),
+  usage: UsageObject.nullable().describe('What was metered; null before the end.'),
+  cost: z.number().nullable().describe('Cost in the currency unit of the configured prices; null before the end.'),
+  token_id: z.string().describe('Id of the token that created it.'),
+  outputs_reused: z
+    .literal(false)
+    .describe('Always false: every job is computed. A workflow node that reuses a result has no job of its own.'),
+  webhook_url: z.string().nullable().describe('Where its events are sent, as the request said; null if it did not.'),
+  metadata: z.unknown().describe('Your own key-value pairs; null if none were sent.'),
+})
+
+/** A job without its inputs and result, for lists and events. */
+export const JobSummary = JobFacts.meta({ id: 'JobSummary', description: 'A job without its inputs and result.' })
+
+export const JobObject = JobFacts.extend({
+  inputs: z
+    .unknown()
+    .describe('The inputs. Of a workflow node: with all references replaced, once it has completed; null if large.'),
+  result: z.unknown().describe('The answer of the task, as at its own endpoint; null before the end.'),
+}).meta({ id: 'Job', description: 'A job: a request that runs in the background, or the record of a synchronous one.' })
+
+const nothingKnown: JobProgress = { progress: null, queuePosition: null, etaMs: null, waitingFor: null }
+
+export const hasEnded = ({ status }: Pick<JobRecord, 'status'>): boolean =>
+  status === 'completed' || status === 'failed' || status === 'cancelled'
+
+/** The progress of a job, or of a call that waits or runs. */
+export const progressOf = (job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): JobProgress =>
+  hasEnded(job) ? { ...nothingKnown, progress: job.status === 'completed' ? 1 : null } : jobs.progressOf(job)
+
+function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeof JobFacts>, 'metadata'> {
+  const { progress, queuePosition, etaMs, waitingFor } = progressOf(job, owners)
+  const ready = job.notBefore === deferredUntil ? job.createdAt : Math.max(job.createdAt, job.notBefore)
+  return {
+    id: job.id,
+    object: 'job',
+    queue_id: job.kind === 'async' ? queueIdOf(job.id) : null,
+    organization_id: job.organizationId,
+    kind: job.kind,
+    task: job.task,
+    model_id: job.modelId,
+    slug: job.slug,
+    status: job.status,
+    priority: job.priority,
+    queue_position: queuePosition,
+    progress,
+    previews: owners.jobs.previewsOf(job.id).length,
+    eta_seconds: wholeSeconds(etaMs),
+    waiting_for: waitingFor && {
+      reason: waitingFor.reason,
+      detail: waitingFor.detail,
+      eta_seconds: wholeSeconds(waitingFor.etaMs),
+    },
+    error: job.error,
+    attempts: job.attempt,
+    max_attempts: job.maxAttempts,
+    worker_id: job.engineId,
+    created_at: seconds(job.createdAt)!,
+    updated_at: seconds(job.updatedAt)!,
+    queued_at: job.status === 'pending' && job.notBefore > Date.now() ? null : seconds(ready),
+    started_at: seconds(job.startedAt),
+    finished_at: seconds(job.finishedAt),
+    expires_at: seconds(job.expiresAt),
+    metrics: {
+      queue_ms: job.startedAt === null ? null : Math.max(0, job.startedAt - job.createdAt),
+      load_ms: null,
+      run_ms: job.startedAt === null || job.finishedAt === null ? null : Math.max(0, job.finishedAt - job.startedAt),
+    },
+    usage: job.usage && usageObject(job.usage),
+    cost: job.cost === null ? null : job.cost / 1e6,
+    token_id: job.tokenId,
+    outputs_reused: false,
+    webhook_url: job.webhook?.url ?? null,
+  }
+}
+
+/** Returns a result as JSON text: results of text tasks as stored, others with the addresses of their files. */
+export function resultText(
+  task: Task,
+  result: string,
+  { origin }: Pick<Viewer, 'origin'>,
+  { files }: Pick<Owners, 'files'>,
+): string {
+  if (!hasFiles(task)) return result
+  return JSON.stringify(shownResult(task, JSON.parse(result), file => files.link(file, origin)))
+}
+
+/** The summary of a job as JSON text. */
+export const summaryText = (job: JobRecord, owners: Pick<Owners, 'jobs'>): string =>
+  `${JSON.stringify(facts(job, owners)).slice(0, -1)},"metadata":${job.metadata ?? 'null'}}`
+
+/**
+ * Returns the inputs of a job as JSON text that can be submitted again. Only those with files are stored in another
+ * form.
+ */
+export const inputsText = ({ task, inputs }: JobRecord): string =>
+  inputs !== 'null' && taskRecord(task).takesFiles
+    ? JSON.stringify(taskRecord(task).requestAgain(JSON.parse(inputs) as never))
+    : inputs
+
+/**
+ * Returns the whole job. Its inputs are stored as JSON text, may be large, and are not parsed; nor is a large result.
+ */
+export async function jobAnswer(
+  job: JobRecord,
+  viewer: Pick<Viewer, 'origin'>,
+  owners: Pick<Owners, 'files' | 'jobs'>,
+): Promise<JsonText> {
+  const embedded: Embedded[] = []
+  const head = summaryText(job, owners).slice(0, -1)
+  const inputs = job.kind === 'async' ? inputsText(job) : 'null'
+  const result = await shown(job, viewer, owners, embedded)
+  return new JsonText(`${head},"inputs":${inputs},"result":${result}}`, undefined, embedded)
+}
+
+async function shown(
+  { task, result }: JobRecord,
+  viewer: Pick<Viewer, 'origin'>,
+  owners: Pick<Owners, 'files'>,
+  embedded: Embedded[],
+): Promise<string> {
+  if (result === null) return 'null'
+  if (typeof result === 'string' || hasFiles(task)) return resultText(task, await readResult(result), viewer, owners)
+  const large = new Embedded(result)
+  embedded.push(large)
+  return JSON.stringify(large)
+}
+
+export const missingJob = (id: string) => new Failure('not_found', `Job ${id.slice(0, 64)} was not found.`)
+
+/** Whether a cursor or a path has the form of a job id. */
+export const isJobId = (id: string): boolean => id.startsWith('job_') && isId(id)
+
+/**
+ * Finds a job or a synchronous call of the caller's organization. Throws Failure `not_found`, and `output_expired` for
+ * a job that is no longer kept.
+ */
+export async function findJob(id: string, viewer: Viewer, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord> {
+  const { organizationId } = viewer.caller
+  // A call is in memory until its record is stored, so memory is searched first: the other order could miss it in both.
+  const job = jobs.calls.find(organizationId, id) ?? (isJobId(id) ? await jobs.find(organizationId, id) : undefined)
+  // An expired job is hidden at once, and removed in the background.
+  const hasExpired = job?.expiresAt != null && job.expiresAt <= Date.now()
+  if (job && !hasExpired) return job
+  if (hasExpired || (isJobId(id) && (await jobs.wasRemoved(organizationId, id))))
+    throw new Failure('output_expired', `Job ${id} is no longer kept: it was deleted, or its retention is over.`)
+  throw missingJob(id)
+}

@@ -1,0 +1,103 @@
+import { z } from 'zod'
+import type { FleetSnapshot } from '../../core/models/fleet.ts'
+import type { Model } from '../../core/models/model.ts'
+import { slugsOf } from '../../core/models/slugs.ts'
+import { regionLabels } from '../../core/schemas/region.ts'
+import { Task } from '../../core/schemas/task.ts'
+import { inputSchema } from '../../core/tasks/generation/input-schema.ts'
+import { featuresByTask } from '../../core/tasks/registry.ts'
+import type { Owners } from '../http/request/owners.ts'
+import { ModelPrice, priceObject } from './model-price.ts'
+
+/** Whether a model can be used now. */
+export const modelState = z
+  .enum(['warm', 'loading', 'cold', 'unavailable', 'disabled'])
+  .describe(
+    '`warm`: loaded. `loading`: being loaded. `cold`: loaded by the next request. `unavailable`: cannot be loaded now. `disabled`: switched off in `infer.yaml`.',
+  )
+
+/** Where the engines of a model run. */
+export const modelRegion = z
+  .enum(regionLabels)
+  .nullable()
+  .describe('Region in which its engines run, by `region` in `infer.yaml`; null if none is set.')
+
+export const ModelStatus = z
+  .object({
+    model_id: z.string().describe('Id of the model.'),
+    spec_id: z.string().describe('Id of the model with the version of its description: `<model_id>@1`.'),
+    enabled: z.boolean().describe('Whether it is enabled in `infer.yaml`.'),
+    tasks: z.array(Task).describe('Tasks that the model does.'),
+    slug: z.string().nullable().describe('Path under `/slug` of its first task that has one; null if none has.'),
+    slugs: z.record(z.string(), z.string()).describe('Paths under `/slug` by task.'),
+    status: modelState,
+    reason: z.string().nullable().describe('Why it is unavailable or not loaded, as a sentence; else null.'),
+    engine: z.string().describe('Engine preset, such as `gguf` or `vllm`.'),
+    region: modelRegion,
+    workers: z
+      .object({ ready: z.int().describe('Loaded engines.'), loading: z.int().describe('Engines that load.') })
+      .describe('Engines of the model.'),
+    queue_depth: z.int().describe('Requests and jobs that wait for the model.'),
+    eta_seconds: z.int().nullable().describe('Expected seconds until one more request would begin; null if unknown.'),
+    dispatch_wait_ms: z
+      .int()
+      .describe('Milliseconds that a synchronous request waits for a slot before it is refused.'),
+    memory_bytes: z.int().nullable().describe('Bytes of memory that it uses or is expected to use; null if unknown.'),
+    context_length: z.int().nullable().describe('Most tokens of a request and its answer together; null if unknown.'),
+    price: ModelPrice.nullable().describe('Prices of the model; null if its use costs nothing.'),
+    capabilities: z.array(z.string()).describe('Optional request features of any of its tasks, such as `tools`.'),
+    features: z.record(z.string(), z.array(z.string())).describe('Optional request features by task.'),
+    input_schema: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe('JSON Schema of a request at `slug`; null for models without a slug.'),
+    input_schemas: z
+      .record(z.string(), z.record(z.string(), z.unknown()))
+      .describe('JSON Schemas of requests by task, for tasks with a slug.'),
+  })
+  .meta({ id: 'ModelStatus', description: 'The state of a model.' })
+
+/** Returns the status of a model that its users may see. */
+export function statusOf(
+  model: Model,
+  { models, residents }: FleetSnapshot,
+  { config, jobs, registry }: Pick<Owners, 'config' | 'jobs' | 'registry'>,
+): z.input<typeof ModelStatus> {
+  const activity = models[model.id]
+  const own = residents.filter(resident => resident.modelId === model.id)
+  const outlook = jobs.queueForecast(model.id)
+  const etaMs = outlook.waiting > 0 ? (outlook.etaMs ?? activity?.etaMs) : activity?.etaMs
+  const bySlug = slugsOf(model)
+  const slugs = Object.fromEntries(bySlug)
+  const schemas = Object.fromEntries(
+    [...bySlug.keys()].map(task => [task, inputSchema(task, model.resolutions) as Record<string, unknown>]),
+  )
+  const entry = registry.catalog().get(model.id)
+  const features = featuresByTask(model.tasks, entry?.traits.features ?? new Set())
+  return {
+    model_id: model.id,
+    spec_id: `${model.id}@1`,
+    enabled: model.enabled,
+    tasks: model.tasks,
+    slug: Object.values(slugs)[0] ?? null,
+    slugs,
+    status: model.enabled ? (activity?.status ?? 'cold') : 'disabled',
+    reason: activity?.reason ?? null,
+    engine: model.engine,
+    region: entry?.region ?? null,
+    workers: {
+      ready: own.filter(({ state }) => state === 'ready').length,
+      loading: own.filter(({ state }) => state === 'starting').length,
+    },
+    queue_depth: outlook.waiting,
+    eta_seconds: etaMs == null ? null : Math.ceil(etaMs / 1000),
+    dispatch_wait_ms: model.dispatch_wait_ms,
+    memory_bytes: own[0]?.bytes ?? model.memory ?? null,
+    context_length: model.context_length ?? null,
+    price: priceObject(model, config.currency),
+    capabilities: [...new Set(Object.values(features).flat())],
+    features,
+    input_schema: Object.values(schemas)[0] ?? null,
+    input_schemas: schemas,
+  }
+}

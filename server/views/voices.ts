@@ -1,0 +1,43 @@
+import { AbortSource } from '../../core/abort-source.ts'
+import { modelAllowed } from '../../core/accounts/model-allowed.ts'
+import { Failure } from '../../core/failure.ts'
+import type { Model } from '../../core/models/model.ts'
+import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
+import { plainVoice, type Voice } from '../../core/tasks/protocols/voices.ts'
+import type { Owners } from '../http/request/owners.ts'
+import type { Viewer } from './viewer.ts'
+
+/** Returns the speech models that the caller may use. */
+export function speechModels({ caller }: Viewer, { registry }: Pick<Owners, 'registry'>): Model[] {
+  const catalog = registry.catalog()
+  return registry
+    .all()
+    .filter(({ id }) => catalog.get(id)?.traits.speech !== undefined && modelAllowed(caller.token.models, id))
+}
+
+/** Milliseconds to wait for an engine's list of voices. */
+const timeoutMs = 2_000
+
+/** Returns the configured or known voices; else those that the engine reports, if it runs and has a free slot. */
+export async function voicesOf(model: Model, { jobs, registry }: Pick<Owners, 'jobs' | 'registry'>): Promise<Voice[]> {
+  const traits = registry.catalog().get(model.id)?.traits
+  const known = traits?.speech?.voices
+  if (known) return known.map(plainVoice)
+  const route = traits?.routes.synthesize
+  const lease = route === undefined ? undefined : jobs.idleSlot(model.id)
+  if (!lease) return []
+  const timeout = new AbortSource()
+  const timer = setTimeout(
+    () => timeout.abort(new Failure('timeout', 'The engine did not report its voices in time.')),
+    timeoutMs,
+  )
+  try {
+    return await audioProtocol(route!).voices(lease, route!.path, timeout)
+  } catch {
+    // Many engines have no route for voices, so an empty list is no error.
+    return []
+  } finally {
+    clearTimeout(timer)
+    lease.release()
+  }
+}

@@ -1,0 +1,27 @@
+import { modelAllowed } from '../../core/accounts/model-allowed.ts'
+import { Failure } from '../../core/failure.ts'
+import type { CatalogEntry } from '../../core/models/catalog.ts'
+import { conversationTask, type Task } from '../../core/schemas/task.ts'
+import { modelFor } from '../../core/tasks/catalog.ts'
+import { taskRecord } from '../../core/tasks/registry.ts'
+import type { Call } from '../http/request/call.ts'
+import type { Owners } from '../http/request/owners.ts'
+
+/**
+ * Returns the chat model that the request names, for requests that do not run it. Throws Failure `model_not_found`,
+ * `unsupported_task`, `model_not_allowed`.
+ */
+export function allowedChatModel(call: Call, id: string, { registry }: Pick<Owners, 'registry'>): CatalogEntry {
+  const entry = modelFor(taskRecord(conversationTask), id, registry.catalog())
+  const { token } = call.caller
+  if (modelAllowed(token.models, entry.id)) return entry
+  throw new Failure('model_not_allowed', `The token '${token.name}' may not use the model '${entry.id}'.`, {
+    param: 'model',
+  })
+}
+
+/** Ids of the enabled models that do the task and that the token may use. */
+export const modelsFor = (task: Task, call: Call, { registry }: Pick<Owners, 'registry'>): string[] =>
+  [...registry.catalog().values()]
+    .filter(({ id, tasks }) => tasks.includes(task) && modelAllowed(call.caller.token.models, id))
+    .map(({ id }) => id)

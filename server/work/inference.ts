@@ -1,0 +1,234 @@
+import type { Admitted } from '../../core/admission/admission.ts'
+import { type ChatFormName, formedStream } from '../../core/dialects/chat-forms.ts'
+import { Failure } from '../../core/failure.ts'
+import type { CallEnd, RunningCall } from '../../core/jobs/call.ts'
+import type { Lease } from '../../core/models/fleet.ts'
+import { conversationTask, type TextTask } from '../../core/schemas/task.ts'
+import type { Usage } from '../../core/store/store.ts'
+import { answerBound } from '../../core/tasks/answer-bound.ts'
+import { fetchFrom, withImages } from '../../core/tasks/chat/images.ts'
+import { CollectedAnswer } from '../../core/tasks/collected-answer.ts'
+import type { Prepared } from '../../core/tasks/prepared.ts'
+import { ask } from '../../core/tasks/protocols/ask.ts'
+import { openShortened } from '../../core/tasks/protocols/open-shortened.ts'
+import { withMembers } from '../../core/tasks/protocols/stream-options.ts'
+import { isStreamable } from '../../core/tasks/stream-shape.ts'
+import { heldAfterReading, heldBytes, readBody } from '../http/body/body.ts'
+import type { Call } from '../http/request/call.ts'
+import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../http/request/idempotency.ts'
+import type { Owners } from '../http/request/owners.ts'
+import { preferenceOf } from '../http/request/prefer.ts'
+import { StreamRelay } from './relay.ts'
+import { runCall } from './run-call.ts'
+import { answerLater, submitJob } from './submit.ts'
+
+const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
+
+/** The owners that synchronous inference needs. */
+export type InferenceOwners = Pick<
+  Owners,
+  'admission' | 'config' | 'cpu' | 'jobs' | 'media' | 'registry' | 'idempotency' | 'throughput' | 'timings'
+>
+
+/**
+ * Returns the handler of a synchronous inference request: it validates the body and translates it for the engine, asks
+ * admission, waits for a slot, relays or reshapes the engine's answer, and stores one record. The call is a job in
+ * memory. If an engine fails before the first byte of the answer, another one is tried.
+ */
+export function infer(task: TextTask, owners: InferenceOwners): (call: Call) => Promise<void> {
+  return call => answerInference({ task }, call, owners)
+}
+
+/** The state that a form keeps for one request until the answer is sent. */
+export interface FormedCall {
+  context?: unknown
+  /** Characters of large texts in `context`. */
+  contextLength?: number
+  /** Stores the answer, a JSON text, before it is sent. `remembered` is the data that the form saved from the request. */
+  keep?: (remembered: unknown, answer: string) => Promise<void>
+}
+
+/** Begins a request whose body was read. Undefined: it has been answered. */
+export type BeginForm = (call: Call, body: Buffer) => Promise<FormedCall | undefined>
+
+/**
+ * The same where request and answer have the form of another API: of a chat completion, or of another `task`. `begin`
+ * gives what the form needs besides the body.
+ */
+export function inferAs(
+  form: ChatFormName,
+  owners: InferenceOwners,
+  { task = conversationTask, begin }: { task?: TextTask; begin?: BeginForm } = {},
+): (call: Call) => Promise<void> {
+  return call => answerInference({ task, form, begin }, call, owners)
+}
+
+async function answerInference(
+  { task, form, begin }: { task: TextTask; form?: ChatFormName; begin?: BeginForm | undefined },
+  call: Call,
+  owners: InferenceOwners,
+): Promise<void> {
+  const { admission, config, cpu, registry } = owners
+  admission.requireRoom()
+  const createdAt = Date.now()
+  call.releaseBody = admission.holdBody(heldBytes(call.req))
+  const prefer = preferenceOf(call.req.headers.prefer)
+  const body = await readBody(call.req, config.limits.chat_body)
+  const formed = begin ? await begin(call, body) : {}
+  if (!formed) return
+  // Copied before the bytes are transferred to a thread. A body that is too large for a job is answered synchronously.
+  // A job has the form of its task.
+  const jobBody = !form && prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
+  const keyed = idempotencyKeyOf(call) !== undefined
+  const size = body.length
+  const ready = cpu.prepare(task, body, registry.catalog(), config.limits, {
+    hash: keyed,
+    form,
+    context: formed.context,
+    contextLength: formed.contextLength,
+  })
+  const checked = ready instanceof Promise ? await ready : ready
+  call.releaseBody(heldAfterReading(size))
+  call.bodyHash = checked.bodyHash
+  const later = jobBody !== undefined && !checked.stream
+  // Reading a large body takes a while, in which the configuration may have changed.
+  const kind = later ? 'job' : 'call'
+  const admitted = admission.admit(call.caller, {
+    kind,
+    task,
+    modelId: checked.modelId,
+    estimate: () => checked.estimate!,
+  })
+  if (later) return respondLater(call, admitted, jobBody, owners)
+  const admittedCall = { admitted, createdAt, waitMs: prefer.waitMs, ...(formed.keep ? { keep: formed.keep } : {}) }
+  // After all checks, so that an invalid request does not use its key.
+  if (keyed && (await answeredBefore(call, owners))) return
+  await answer(call, checked, admittedCall, owners)
+}
+
+interface AdmittedCall {
+  admitted: Admitted
+  createdAt: number
+  /** The limit of the caller; the model has its own. */
+  waitMs: number
+  keep?: NonNullable<FormedCall['keep']>
+}
+
+/** Runs the admitted request. From here on its outcome is recorded. */
+async function answer(
+  call: Call,
+  checked: Prepared,
+  admittedCall: AdmittedCall,
+  owners: InferenceOwners,
+): Promise<void> {
+  if (checked.images) owners.admission.requireQueueRoom(admittedCall.admitted)
+  const prepared = checked.images ? await withImagesOf(call, checked, owners) : checked
+  const { stream } = prepared
+  await runCall(
+    call,
+    { stream, ...admittedCall },
+    (lease, running) =>
+      stream
+        ? relay(call, prepared, running, lease, admittedCall, owners)
+        : collect(call, prepared, running, lease, admittedCall, owners),
+    owners,
+  )
+}
+
+/** Answers `Prefer: respond-async`: submits the same request as a durable job. */
+async function respondLater(
+  call: Call,
+  admitted: Admitted,
+  body: string,
+  owners: Pick<Owners, 'config' | 'jobs'>,
+): Promise<void> {
+  const { stream: _, ...request } = JSON.parse(body) as Record<string, unknown>
+  const { job } = await submitJob(call, request, { admitted, inputs: request }, owners)
+  answerLater(call, job)
+}
+
+/** Fetches images that the request names by URL, before it takes a slot that others could use. */
+function withImagesOf(call: Call, checked: Prepared, { media }: Pick<Owners, 'media'>): Promise<Prepared> {
+  const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
+  return withImages(checked, fetchFrom(media, sender))
+}
+
+function relay(
+  call: Call,
+  prepared: Prepared,
+  { createdAt, queuedMs }: RunningCall,
+  lease: Lease,
+  { keep }: AdmittedCall,
+  { config, throughput, timings }: Pick<Owners, 'config' | 'throughput' | 'timings'>,
+): Promise<CallEnd> {
+  const { answerFormat, form } = prepared
+  if (!isStreamable(answerFormat)) throw new Error(`${answerFormat.task} has no stream`)
+  return new Promise(resolve => {
+    const stream = new StreamRelay({
+      call,
+      answerFormat,
+      translation: form && formedStream(form, { createdAt, queuedMs }),
+      keep: keep && form && (ended => keep(form.request, JSON.stringify(ended))),
+      maxFrameBytes: config.limits.stream_frame,
+      streams: call.streams,
+      meter: throughput.meter(answerFormat.modelId),
+      timings,
+      // A stream that has begun is not retried, so the request body is no longer needed.
+      begun() {
+        prepared.bodies = []
+        call.releaseBody()
+      },
+      ended: resolve,
+    })
+    const [body] = prepared.bodies
+    const sent = { path: prepared.path, body: body!, stream: true, maxBytes: Number.POSITIVE_INFINITY }
+    stream.attach(openShortened(lease, sent, stream, prepared.droppable))
+  })
+}
+
+async function collect(
+  call: Call,
+  prepared: Prepared,
+  { id, createdAt, queuedMs }: RunningCall,
+  lease: Lease,
+  { keep }: AdmittedCall,
+  { config, cpu, throughput }: Pick<Owners, 'config' | 'cpu' | 'throughput'>,
+): Promise<CallEnd> {
+  const answers: Buffer[] = []
+  const { asStream, path, answerFormat, form, droppable } = prepared
+  const maxBytes = answerBound(answerFormat, config.limits)
+  const collected =
+    asStream !== undefined && isStreamable(answerFormat)
+      ? new CollectedAnswer(answerFormat, maxBytes, throughput.meter(lease.modelId))
+      : undefined
+  const used = (usage: Usage) => throughput.used(lease.modelId, collected?.uncounted(usage) ?? usage)
+  try {
+    if (collected)
+      answers.push(
+        await collected.ask(lease, path, withMembers(prepared.bodies[0]!, asStream!), call.abortSource, droppable),
+      )
+    else
+      for (const body of prepared.bodies)
+        answers.push(await ask(lease, path, body, maxBytes, call.abortSource, { droppable }))
+  } catch (thrown) {
+    const failure = Failure.from(thrown)
+    if (failure.code === 'cancelled') {
+      const usage = collected?.usage ?? nothing
+      used(usage)
+      return { how: 'cancelled', usage }
+    }
+    // Only a failed engine is replaced by another one: an engine that answered, even with an error, is not retried.
+    return failure.code === 'worker_error' && !collected?.fault
+      ? { how: 'retry', failure }
+      : { how: 'failed', failure, usage: nothing }
+  }
+  const ready = cpu.shape(answers, answerFormat, form && { ...form, facts: { createdAt, queuedMs } })
+  const shaped = ready instanceof Promise ? await ready : ready
+  used(shaped.usage)
+  // A call that was cancelled while its answer was reshaped has been answered.
+  call.abortSource.throwIfAborted()
+  if (keep && form) await keep(form.request, String(shaped.body))
+  if (call.keyLock) await keepAnswer(call, shaped.body, id)
+  call.send(200, shaped.body)
+  return { how: 'completed', usage: shaped.usage }
+}

@@ -1,0 +1,282 @@
+import type { ServerResponse } from 'node:http'
+import type { ChatChunk, ChatStreamForm } from '../../core/dialects/chat-form.ts'
+import { Failure } from '../../core/failure.ts'
+import type { CallEnd } from '../../core/jobs/call.ts'
+import type { EngineListener, Exchange } from '../../core/models/fleet.ts'
+import type { Usage } from '../../core/store/store.ts'
+import { type StreamAnswerFormat, StreamShape } from '../../core/tasks/stream-shape.ts'
+import { dataOf, latin1 } from '../../core/tasks/stream-text.ts'
+import { pingComment } from '../http/answer/sse.ts'
+import type { Call } from '../http/request/call.ts'
+import { errorFrame } from '../http/request/errors.ts'
+import type { Streams, WatchedStream } from '../http/streams/streams.ts'
+import type { Meter } from '../metrics/throughput.ts'
+import type { Timings } from '../metrics/timings.ts'
+
+interface RelayOptions {
+  call: Call
+  answerFormat: StreamAnswerFormat
+  /** Translates the events into another form. */
+  translation?: ChatStreamForm | undefined
+  /** Keeps the whole answer before its end is sent. Never rejects. */
+  keep?: ((ended: object) => Promise<void>) | undefined
+  maxFrameBytes: number
+  streams: Streams
+  meter: Meter
+  timings: Pick<Timings, 'record'>
+  /** Called when the engine has accepted the request and begins to answer. */
+  begun(): void
+  ended(end: CallEnd): void
+}
+
+/**
+ * Relays a stream from an engine to a client. Splits the bytes into frames, which `StreamShape` interprets; frames that
+ * need no change are passed on unchanged. Buffers at most one frame besides the socket's buffer: a slow reader pauses
+ * reading from the engine, one that stops reading is cut at the write deadline, and a disconnect ends the engine's
+ * request at once.
+ */
+export class StreamRelay implements EngineListener, WatchedStream {
+  setIndex = -1
+  blockedSince: number | undefined
+  wroteAt = performance.now()
+  readonly #call: Call
+  readonly #res: ServerResponse
+  readonly #options: RelayOptions
+  #exchange: Exchange | undefined
+  #partial: Buffer | undefined
+  #hasEnded = false
+  #begun = false
+  /** When the first and the latest piece of text arrived, monotonic milliseconds; 0 before the first. */
+  #firstAt = 0
+  #latestAt = 0
+  readonly #shape: StreamShape
+  readonly #onAbort = () => {
+    const reason = this.#call.abortSource.reason as Failure
+    if (this.#hasEnded) return
+    if (reason.code === 'cancelled') {
+      if (this.#begun && !this.#call.disconnected) this.#res.end(this.#lastWords(reason))
+      this.#abandon()
+    } else {
+      this.#exchange?.abort()
+      this.failed(reason)
+    }
+  }
+  readonly #onDrain = () => {
+    this.blockedSince = undefined
+    this.#exchange?.resume()
+  }
+
+  constructor(options: RelayOptions) {
+    this.#options = options
+    this.#shape = new StreamShape(options.answerFormat)
+    this.#call = options.call
+    this.#res = options.call.res
+    this.#call.abortSource.addEventListener('abort', this.#onAbort)
+  }
+
+  /** Sets the request to the engine, once it is sent. */
+  attach(exchange: Exchange): void {
+    if (this.#hasEnded) exchange.abort()
+    else this.#exchange = exchange
+    if (this.#call.abortSource.aborted) this.#onAbort()
+  }
+
+  accepted(contentType: string): void {
+    if (this.#hasEnded) return
+    if (!contentType.startsWith('text/event-stream')) {
+      this.#failWith(`'${contentType.slice(0, 60)}' instead of a stream`)
+      return
+    }
+    this.#begun = true
+    this.#options.begun()
+    const type = this.#options.translation?.contentType ?? 'text/event-stream; charset=utf-8'
+    this.#call.head(200, type, ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+    this.#options.streams.add(this)
+    this.#res.on('drain', this.#onDrain)
+  }
+
+  chunk(bytes: Buffer): void {
+    if (this.#hasEnded) return
+    const all = this.#partial ? Buffer.concat([this.#partial, bytes]) : bytes
+    const text = all.toString('latin1')
+    const end = completeUntil(text)
+    this.#partial = end === all.length ? undefined : all.subarray(end)
+    if (this.#partial && this.#partial.length > this.#options.maxFrameBytes) {
+      this.#failWith('an event larger than any answer')
+      return
+    }
+    if (end > 0) this.#forward(all, text, end)
+  }
+
+  finished(): void {
+    if (this.#hasEnded) return
+    try {
+      const last = this.#partial?.toString('latin1').trimEnd()
+      if (last) this.#write(Buffer.from(this.#shaped(last) ?? `${last}\n\n`, 'latin1'))
+      const end = this.#shape.end()
+      const { translation, keep } = this.#options
+      const bytes = Buffer.from(translation ? this.#translated(end) + latin1(translation.end()) : end, 'latin1')
+      if (keep && translation?.ended) void keep(translation.ended).then(() => this.#res.end(bytes))
+      else this.#res.end(bytes)
+    } catch (thrown) {
+      return this.failed(Failure.from(thrown))
+    }
+    this.#end({ how: 'completed', usage: this.#shape.usage })
+  }
+
+  failed(failure: Failure): void {
+    if (this.#hasEnded) return
+    if (!this.#begun && failure.code === 'worker_error') {
+      this.#end({ how: 'retry', failure })
+      return
+    }
+    if (this.#begun) this.#res.end(this.#lastWords(failure))
+    this.#end({ how: 'failed', failure, usage: this.#shape.usage })
+  }
+
+  ping(): void {
+    if (this.#options.translation?.contentType !== 'application/x-ndjson') this.#write(pingComment)
+  }
+
+  cut(): void {
+    this.#abandon()
+    this.#options.streams.remove(this)
+    this.#res.destroy()
+  }
+
+  interrupt(): void {
+    this.#exchange?.abort()
+    this.failed(new Failure('shutting_down', 'The server is stopping. Send the request again in 5 s.'))
+  }
+
+  /** Writes the complete frames; as one chunk if none of them changes. */
+  #forward(all: Buffer, text: string, end: number): void {
+    const { meter } = this.#options
+    const before = this.#shape.pieces
+    let changed = ''
+    /** Text before this position is in `changed`; text from here to `at` is written unchanged. */
+    let from = 0
+    let at = 0
+    try {
+      while (at < end) {
+        const blank = text.indexOf('\n\n', at)
+        const crlf = text.indexOf('\r\n\r\n', at)
+        const windows = crlf >= 0 && (blank < 0 || crlf < blank)
+        const stop = windows ? crlf : blank
+        const next = stop + (windows ? 4 : 2)
+        const shaped = this.#shaped(text.slice(at, stop))
+        if (shaped !== undefined || windows) {
+          changed += text.slice(from, at) + (shaped ?? `${text.slice(at, stop)}\n\n`)
+          from = next
+        }
+        at = next
+      }
+    } catch (thrown) {
+      changed += text.slice(from, at)
+      if (changed !== '') this.#write(Buffer.from(changed, 'latin1'))
+      this.#exchange?.abort()
+      this.failed(Failure.from(thrown))
+      return
+    } finally {
+      meter.output += this.#shape.pieces - before
+      if (this.#shape.pieces > before) this.#timePiece()
+    }
+    if (from === 0) this.#write(end === all.length ? all : all.subarray(0, end))
+    else if (changed !== '' || from < end) this.#write(Buffer.from(changed + text.slice(from, end), 'latin1'))
+  }
+
+  /** What the client gets for one event, as latin1 of its bytes; undefined for the unchanged event. */
+  #shaped(event: string): string | undefined {
+    const shaped = this.#shape.event(event)
+    return this.#options.translation ? this.#translated(shaped ?? event) : shaped
+  }
+
+  /** Translates events of our API, which have one line each, into the other form. */
+  #translated(events: string): string {
+    let text = ''
+    for (const event of events.split('\n\n')) {
+      const data = dataOf(event)
+      if (!data || data === '[DONE]') continue
+      const chunk = JSON.parse(Buffer.from(data, 'latin1').toString('utf8')) as ChatChunk
+      text += this.#options.translation!.chunk(chunk)
+    }
+    return latin1(text)
+  }
+
+  /** What a client gets when its stream fails after the first byte. */
+  #lastWords(failure: Failure): string {
+    const { translation } = this.#options
+    return translation ? translation.failure(failure, this.#call.id) : errorFrame(failure, this.#call.id)
+  }
+
+  #write(bytes: Buffer | string): void {
+    this.wroteAt = performance.now()
+    if (this.#res.write(bytes) || this.blockedSince !== undefined) return
+    this.blockedSince = this.wroteAt
+    this.#exchange?.pause()
+  }
+
+  #failWith(what: string): void {
+    this.#exchange?.abort()
+    this.failed(new Failure('worker_error', `The engine answered ${what}. Trying again may help.`))
+  }
+
+  #abandon(): void {
+    if (this.#hasEnded) return
+    this.#exchange?.abort()
+    this.#end({ how: 'cancelled', usage: this.#shape.usage })
+  }
+
+  #end(end: CallEnd): void {
+    this.#hasEnded = true
+    this.#partial = undefined
+    this.#call.abortSource.removeEventListener('abort', this.#onAbort)
+    this.#res.off('drain', this.#onDrain)
+    if (end.how !== 'retry') this.#count(end.usage)
+    this.#recordTimings()
+    if (this.#begun) this.#watchEnd()
+    this.#options.ended(end)
+  }
+
+  #timePiece(): void {
+    this.#latestAt = performance.now()
+    this.#firstAt ||= this.#latestAt
+  }
+
+  /** Records timings once per stream, because a histogram costs more than relaying a frame. */
+  #recordTimings(): void {
+    const { timings, answerFormat } = this.#options
+    if (this.#firstAt === 0) return
+    timings.record('firstToken', answerFormat.modelId, this.#firstAt - this.#call.startedAt)
+    const gaps = this.#shape.pieces - 1
+    if (gaps > 0) timings.record('token', answerFormat.modelId, (this.#latestAt - this.#firstAt) / gaps)
+  }
+
+  /** Counts the engine's reported usage beyond the pieces that were counted during the stream. */
+  #count({ inputTokens, outputTokens }: Usage): void {
+    const { meter } = this.#options
+    meter.input += inputTokens
+    meter.output += Math.max(0, outputTokens - this.#shape.pieces)
+  }
+
+  /**
+   * Keeps the stream watched until the socket is closed, so that a reader that stops reading is cut at the deadline.
+   */
+  #watchEnd(): void {
+    this.blockedSince = performance.now()
+    const { streams } = this.#options
+    // A destroyed response emits no further `close`.
+    if (this.#call.disconnected) streams.remove(this)
+    else this.#res.once('close', () => streams.remove(this))
+  }
+}
+
+/**
+ * Returns the end of the last complete frame in a stream of server-sent events, 0 if there is none. The text is
+ * latin1, with one character per byte.
+ */
+export function completeUntil(text: string): number {
+  const unix = text.lastIndexOf('\n\n')
+  const windows = text.lastIndexOf('\r\n\r\n')
+  return Math.max(unix < 0 ? 0 : unix + 2, windows < 0 ? 0 : windows + 4)
+}

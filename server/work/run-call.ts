@@ -1,0 +1,46 @@
+import type { Admitted } from '../../core/admission/admission.ts'
+import { Failure } from '../../core/failure.ts'
+import type { CallAttempt, RunningCall } from '../../core/jobs/call.ts'
+import type { Lease } from '../../core/models/fleet.ts'
+import type { Call } from '../http/request/call.ts'
+import { keepFailure, keepStream } from '../http/request/idempotency.ts'
+import type { Owners } from '../http/request/owners.ts'
+
+export interface CallWork {
+  admitted: Admitted
+  createdAt: number
+  /** The limit of the caller; the model has its own. */
+  waitMs: number
+  /** Whether the answer is a stream, which cannot be repeated. */
+  stream: boolean
+}
+
+/**
+ * Runs a synchronous request as a call, sets the headers that describe how it was served, and stores the answer to a
+ * repeated idempotency key. Rejects with the Failure of the request.
+ */
+export async function runCall(
+  call: Call,
+  { admitted, createdAt, waitMs, stream }: CallWork,
+  attempt: CallAttempt,
+  { jobs, timings }: Pick<Owners, 'jobs' | 'timings'>,
+): Promise<void> {
+  let jobId: string | null = null
+  const began = (running: RunningCall, lease: Lease) => {
+    jobId = running.id
+    timings.record('queue', admitted.model.id, running.queuedMs)
+    call
+      .header('x-job-id', running.id)
+      .header('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
+      .header('x-queue-ms', String(Math.round(running.queuedMs)))
+  }
+  try {
+    const caller = call.abortSource
+    const ended = await jobs.calls.run({ admitted, createdAt, waitMs, caller, began }, attempt)
+    if (stream && call.keyLock && ended.end.how === 'completed') await keepStream(call, ended.call.id)
+  } catch (thrown) {
+    const failure = Failure.from(thrown)
+    if (call.keyLock) await keepFailure(call, failure, jobId)
+    throw failure
+  }
+}

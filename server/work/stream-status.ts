@@ -1,0 +1,67 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Failure } from '../../core/failure.ts'
+import type { JobRecord } from '../../core/store/store.ts'
+import { openEventStream } from '../http/answer/sse.ts'
+import type { Call } from '../http/request/call.ts'
+import type { Owners } from '../http/request/owners.ts'
+import { generationErrorBody } from '../views/generation-error.ts'
+import { hasEnded } from '../views/job-record.ts'
+
+/** Milliseconds. fal's client closes a stream after 15 s of silence. */
+const pingMs = 10_000
+/** Minimum milliseconds between two events: progress may change with every step of an engine. */
+const minIntervalMs = 100
+/** Milliseconds between reads of the queue position: other requests change it without an event of this one. */
+const queueMs = 2_000
+
+/**
+ * Sends the status of a request after every change until its end. `shown` renders it for the API in use. `generation`:
+ * the call itself submitted the request, so the stream continues even if its token is revoked.
+ */
+export async function streamStatus(
+  call: Call,
+  first: JobRecord,
+  shown: (job: JobRecord) => Promise<object>,
+  { jobs }: Pick<Owners, 'jobs'>,
+  { generation = false }: { generation?: boolean } = {},
+): Promise<void> {
+  const { organizationId, id } = first
+  const stream = await openEventStream(call, { pingMs, generation })
+  let wake: (() => void) | undefined
+  let hasChanged = true
+  const stop = jobs.follow(id, () => {
+    hasChanged = true
+    wake?.()
+  })
+  const over = stream.over.then(() => wake?.())
+  try {
+    let sent: string | undefined
+    while (!stream.ended) {
+      hasChanged = false
+      const job = await jobs.find(organizationId, id)
+      if (!job) break
+      const text = JSON.stringify(await shown(job))
+      if (text !== sent) stream.send({ data: (sent = text) })
+      if (hasEnded(job)) break
+      await stream.caughtUp()
+      await Promise.race([over, delay(minIntervalMs)])
+      if (hasChanged || stream.ended) continue
+      const timer = setTimeout(() => wake?.(), job.status === 'pending' ? queueMs : 60_000)
+      await new Promise<void>(resolve => {
+        wake = resolve
+      })
+      clearTimeout(timer)
+      wake = undefined
+    }
+  } catch (thrown) {
+    // The head was sent: a failure from here on is the last event.
+    stream.send({ data: JSON.stringify(generationErrorBody(Failure.from(thrown), call.id)) })
+    throw thrown
+  } finally {
+    stop()
+    stream.end()
+  }
+}
+
+/** Whether the query has `logs=1` or `logs=true`. */
+export const wantsLogs = (call: Call): boolean => ['1', 'true'].includes(call.query.get('logs') ?? '')

@@ -1,0 +1,126 @@
+import { createReadStream } from 'node:fs'
+import { canonicalHash } from '../../core/canonical.ts'
+import { Failure } from '../../core/failure.ts'
+import { newId } from '../../core/ids.ts'
+import type { FileRecord, JobRecord } from '../../core/store/store.ts'
+import { byKind, fillMedia } from '../../core/tasks/generation/media.ts'
+import type { AspectRatio } from '../../core/tasks/generation/size.ts'
+import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
+import { checkRequestFields } from '../../core/tasks/request-fields.ts'
+import type { Call } from '../http/request/call.ts'
+import type { Owners } from '../http/request/owners.ts'
+import { deferForPrompt } from './defer-for-prompt.ts'
+import { allSubmittedBefore, type JobTerms, submitJobs } from './submit.ts'
+import { forget, offered, type SubmitOwners, storeMedia } from './submit-generation.ts'
+
+export interface AspectRatiosOptions {
+  slug: string
+  /** The whole body, with `aspect_ratios`. */
+  body: Record<string, unknown>
+  ratios: readonly AspectRatio[]
+  terms: JobTerms
+}
+
+/** Fields that decide the size themselves, or that a request for several videos cannot have. */
+const excluded = ['aspect_ratio', 'image_size', 'width', 'height'] as const
+
+/**
+ * Submits one video for each aspect ratio: each is a job of its own with its own files, all are stored in one commit.
+ * Resolves with the jobs in the order of the ratios. Throws Failure as `submitGeneration` does; then nothing is kept.
+ */
+export async function submitAspectRatios(
+  call: Call,
+  { slug, body, ratios, terms }: AspectRatiosOptions,
+  owners: SubmitOwners,
+): Promise<JobRecord[]> {
+  const { admission } = owners
+  const { model, task } = offered(call, { slug }, owners)
+  const estimate = () => estimateOf(task, {})
+  const offer = admission.admit(call.caller, { kind: 'job', task, modelId: model.id, param: null, estimate })
+  const record = taskRecord(task)
+  const { aspect_ratios: _, ...shared } = body
+  requireAspectRatios(record, slug, shared)
+  checkRequestFields(record, shared, model.extra_params)
+  const prepared = ratios.map(aspect_ratio => record.prepare({ ...shared, aspect_ratio }, model))
+  const ids = ratios.map(() => newId('job'))
+  const { deferred, defer } = deferForPrompt(call, prepared[0]!, { group: ids[0]!, terms }, owners)
+  if (call.bodyHash !== undefined) call.bodyHash = canonicalHash([slug, call.bodyHash])
+  const before = await allSubmittedBefore(call, [slug, body], ratios.length, owners)
+  if (before) {
+    call.releaseBody()
+    return before
+  }
+  admission.requireBudget(offer)
+  const kept: FileRecord[] = []
+  try {
+    // Fetched once, so that all videos have the same input. Each job has its own copy, which is removed with the job.
+    const first = await storeMedia(call, ids[0]!, prepared[0]!.media, owners)
+    kept.push(...first)
+    call.releaseBody()
+    const filled = [fillMedia(prepared[0]!, byKind(prepared[0]!.media, first))]
+    for (const [at, one] of prepared.entries()) {
+      if (at === 0) continue
+      const copies: FileRecord[] = []
+      for (const file of first) {
+        const copy = await copyFor(ids[at]!, file, owners)
+        copies.push(copy)
+        kept.push(copy)
+      }
+      filled.push(fillMedia(one, byKind(one.media, copies)))
+    }
+    const jobs = filled.map((inputs, at) => ({
+      id: ids[at]!,
+      admitted: admission.estimated(offer, () => estimateOf(task, inputs)),
+      slug,
+      inputs: defer(inputs),
+      terms,
+      deferred,
+    }))
+    const submitted = await submitJobs(call, [slug, body], jobs, owners)
+    const replayed = new Set(submitted.flatMap((one, at) => (one.replayed ? [ids[at]!] : [])))
+    await forget(
+      kept.filter(({ jobId }) => jobId !== null && replayed.has(jobId)),
+      owners,
+    )
+    return submitted.map(({ job }) => job)
+  } catch (thrown) {
+    await forget(kept, owners)
+    throw thrown
+  }
+}
+
+/** Throws Failure for a task without aspect ratios, and for fields that contradict `aspect_ratios`. */
+function requireAspectRatios(
+  { id, category, request }: ReturnType<typeof taskRecord>,
+  slug: string,
+  body: Record<string, unknown>,
+): void {
+  const param = 'aspect_ratios'
+  if (category !== 'video' || !Object.hasOwn((request as unknown as { shape: object }).shape, 'aspect_ratio'))
+    throw new Failure(
+      'unsupported_parameter',
+      `'${param}' makes a video for each aspect ratio, but the slug '${slug}' is ${id}, which ${category === 'video' ? 'keeps the shape of its input' : 'makes images'}. Remove '${param}'.`,
+      { param },
+    )
+  const other = excluded.find(name => body[name] != null)
+  if (other !== undefined)
+    throw new Failure(
+      'invalid_value',
+      `'${param}' sets the shape of each video, so '${other}' cannot be sent with it. Remove one of them.`,
+      { param },
+    )
+}
+
+/** Copies an input file for another job. Rejects with Failure `disk_full`. */
+const copyFor = (jobId: string, file: FileRecord, { files }: Pick<Owners, 'files'>): Promise<FileRecord> =>
+  files.receive(file.organizationId, createReadStream(files.pathOf(file)), {
+    purpose: file.purpose,
+    name: file.name,
+    contentType: file.contentType,
+    width: file.width,
+    height: file.height,
+    durationMs: file.durationMs,
+    jobId,
+    expiresAt: file.expiresAt,
+    maxBytes: file.bytes,
+  })

@@ -1,0 +1,169 @@
+import { modelAllowed } from '../../core/accounts/model-allowed.ts'
+import { canonicalHash } from '../../core/canonical.ts'
+import { Failure } from '../../core/failure.ts'
+import { newId } from '../../core/ids.ts'
+import type { Model } from '../../core/models/model.ts'
+import { closeSlugs } from '../../core/models/slugs.ts'
+import type { GenerationTask, ImageTask } from '../../core/schemas/task.ts'
+import type { FileRecord, JobRecord } from '../../core/store/store.ts'
+import { modelFor } from '../../core/tasks/catalog.ts'
+import { checkAbilities, type SpecialInputs } from '../../core/tasks/generation/abilities.ts'
+import { byKind, fillMedia } from '../../core/tasks/generation/media.ts'
+import type { MediaReference } from '../../core/tasks/generation/prepare.ts'
+import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
+import { checkRequestFields } from '../../core/tasks/request-fields.ts'
+import type { Call } from '../http/request/call.ts'
+import type { Owners } from '../http/request/owners.ts'
+import { deferForPrompt } from './defer-for-prompt.ts'
+import { type JobTerms, submitJob, submittedBefore } from './submit.ts'
+
+/** The target of a request: a slug, or a model and one of its tasks. */
+export type Target = { slug: string } | { modelId: string; task: GenerationTask | ImageTask }
+
+export interface GenerationOptions {
+  target: Target
+  /** The inputs as they were sent. */
+  body: unknown
+  terms?: JobTerms
+  /** Whether to refuse inputs that the task does not know. fal-compatible and OpenAI-compatible routes ignore them. */
+  strict?: boolean
+}
+
+export interface SubmittedGeneration {
+  job: JobRecord
+  replayed: boolean
+  model: Model
+  /** Whether the body asks for a synchronous answer. */
+  syncMode: boolean
+}
+
+/** The owners that the submission of a generation needs. */
+export type SubmitOwners = Pick<
+  Owners,
+  'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry' | 'webhooks'
+>
+
+/**
+ * Submits an image or video generation as a durable job: finds the model, asks admission, validates the request, and
+ * stores every image, video and audio that it names as a file of the organization. Throws Failure for an invalid
+ * request; then nothing is kept.
+ */
+export async function submitGeneration(
+  call: Call,
+  { target, body, terms, strict = false }: GenerationOptions,
+  owners: SubmitOwners,
+): Promise<SubmittedGeneration> {
+  const { admission } = owners
+  const { model, task, slug } = offered(call, target, owners)
+  const param = slug === null ? 'model' : null
+  const offer = admission.admit(call.caller, {
+    kind: 'job',
+    task,
+    modelId: model.id,
+    param,
+    estimate: () => estimateOf(task, {}),
+  })
+  refuseSeveralShapes(body)
+  if (strict) checkRequestFields(taskRecord(task), body, model.extra_params)
+  const prepared = taskRecord(task).prepare(body, model)
+  // A model that edits images may do so with a mask only, or without one only.
+  if (prepared.task !== task) admission.admit(call.caller, { kind: 'job', task: prepared.task, modelId: model.id })
+  checkAbilities({ ...prepared.inputs, ...imagesOf(prepared.media) }, owners.registry.catalog().get(model.id)!)
+  const id = newId('job')
+  const { deferred, defer } = deferForPrompt(call, prepared, { group: id, terms }, owners)
+  // The same body under another slug is another request.
+  if (call.bodyHash !== undefined && slug !== null) call.bodyHash = canonicalHash([slug, call.bodyHash])
+  // Checked before the media are fetched, because they may no longer exist at their source.
+  const before = await submittedBefore(call, [slug, body], owners)
+  if (before) {
+    call.releaseBody()
+    return { job: before, replayed: true, model, syncMode: prepared.syncMode }
+  }
+  admission.requireBudget(offer)
+  const stored = await storeMedia(call, id, prepared.media, owners)
+  call.releaseBody()
+  const options = { id, slug, deferred, ...(terms ? { terms } : {}) }
+  try {
+    const filled = fillMedia(prepared, byKind(prepared.media, stored))
+    const admitted = admission.estimated(offer, () => estimateOf(task, filled))
+    const inputs = defer(filled)
+    const submitted = await submitJob(call, [slug, body], { ...options, admitted, inputs }, owners)
+    if (submitted.replayed) await forget(stored, owners)
+    return { ...submitted, model, syncMode: prepared.syncMode }
+  } catch (thrown) {
+    await forget(stored, owners)
+    throw thrown
+  }
+}
+
+/** Throws Failure `unsupported_parameter` for `aspect_ratios`: the routes that use this answer with one request. */
+function refuseSeveralShapes(body: unknown): void {
+  const param = 'aspect_ratios'
+  if (body === null || typeof body !== 'object' || (body as Record<string, unknown>)[param] == null) return
+  throw new Failure(
+    'unsupported_parameter',
+    `'${param}' makes several videos, and this answers with one. Send a request with 'aspect_ratio' for each, or '${param}' to POST /slug/{slug}.`,
+    { param },
+  )
+}
+
+/** Finds what the target names. Throws Failure `model_not_found` or `unsupported_task`, which names alternatives. */
+export function offered(
+  call: Call,
+  target: Target,
+  { registry }: Pick<Owners, 'registry'>,
+): { model: Model; task: GenerationTask | ImageTask; slug: string | null } {
+  if ('slug' in target) {
+    const found = registry.bySlug(target.slug)
+    if (found) return { ...found, slug: target.slug }
+    const { models } = call.caller.token
+    const allowed = [...registry.slugs()]
+      .filter(([, { model }]) => modelAllowed(models, model.id))
+      .map(([slug]) => slug)
+    const close = closeSlugs(target.slug, allowed).map(slug => `'${slug}'`)
+    const instead =
+      close.length > 0 ? `Did you mean ${close.join(' or ')}?` : 'GET /api/model-status lists the existing ones.'
+    throw new Failure('model_not_found', `There is no model with the slug '${target.slug.slice(0, 128)}'. ${instead}`)
+  }
+  const { id } = modelFor(taskRecord(target.task), target.modelId, registry.catalog())
+  return { model: registry.find(id)!, task: target.task, slug: null }
+}
+
+/** Returns the number of input images and the field that names them. */
+function imagesOf(media: readonly MediaReference[]): Pick<SpecialInputs, 'images' | 'imageField'> {
+  const images = media.filter(({ kind }) => kind === 'image')
+  return { images: images.length, imageField: images[0]?.field.replace(/\[0\].*$/, '') ?? 'image' }
+}
+
+/** Stores the media that the request names as files, in their order: all of them or none. */
+export async function storeMedia(
+  call: Call,
+  jobId: string,
+  wanted: readonly MediaReference[],
+  owners: Pick<Owners, 'files' | 'log' | 'media'>,
+): Promise<FileRecord[]> {
+  const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId, signal: call.signal }
+  const settled = await Promise.allSettled(
+    wanted.map(({ field, value, kind, alpha, webp }) =>
+      owners.media.take(sender, field, call.inline.get(value) ?? value, kind, { alpha, webp }),
+    ),
+  )
+  const kept = settled.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
+  const refused = settled.find(one => one.status === 'rejected')
+  if (refused) {
+    await forget(kept, owners)
+    throw refused.reason
+  }
+  return kept
+}
+
+/** Removes the files of a job that was not created. A file that cannot be removed now is removed when it expires. */
+export async function forget(
+  created: readonly FileRecord[],
+  { files, log }: Pick<Owners, 'files' | 'log'>,
+): Promise<void> {
+  for (const { organizationId, id } of created)
+    await files
+      .remove(organizationId, id)
+      .catch((cause: unknown) => log.warn('A file of a refused request could not be removed', { file: id }, cause))
+}

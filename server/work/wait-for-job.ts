@@ -1,0 +1,103 @@
+import { Failure } from '../../core/failure.ts'
+import { queueIdOf } from '../../core/ids.ts'
+import type { JobRecord } from '../../core/store/store.ts'
+import type { Call } from '../http/request/call.ts'
+import { idempotencyKeyOf } from '../http/request/idempotency.ts'
+import type { Owners } from '../http/request/owners.ts'
+import { hasEnded } from '../views/job-record.ts'
+
+/**
+ * Resolves with the job at its end, or in its current state after `waitMs`. A job that has not begun within `startMs`
+ * is cancelled unless it has an idempotency key: throws Failure `model_warming_up` or `no_capacity`. Throws Failure
+ * `cancelled` when the client disconnects, which does not stop the job, and `shutting_down` when the server stops.
+ */
+export async function waitForEnd(
+  call: Call,
+  job: JobRecord,
+  {
+    waitMs,
+    startMs,
+    instead = 'send the request without sync_mode',
+  }: { waitMs: number; startMs: number; instead?: string },
+  owners: Pick<Owners, 'jobs'>,
+): Promise<JobRecord> {
+  const { jobs } = owners
+  const { organizationId, id } = job
+  const began = performance.now()
+  let now: JobRecord | undefined
+  const find = async () => {
+    now = await jobs.find(organizationId, id)
+    if (now) return now
+    throw new Failure('output_expired', `Request ${queueIdOf(id)} was deleted before it ended.`)
+  }
+  for (const [at, until] of [Math.min(startMs, waitMs), waitMs].entries()) {
+    const remainingMs = until - (performance.now() - began)
+    const checked = new AbortController()
+    const stopped = AbortSignal.any([
+      call.signal,
+      AbortSignal.timeout(Math.max(0, Math.ceil(remainingMs))),
+      checked.signal,
+    ])
+    // Starts to wait before it reads the job, because an end between the two would not be reported again.
+    const waiting = jobs.wait(id, stopped)
+    try {
+      const before = await find()
+      if (hasEnded(before)) return before
+      const ended = await waiting
+      if (ended) return ended
+    } finally {
+      checked.abort()
+    }
+    call.signal.throwIfAborted()
+    const after = await find()
+    if (hasEnded(after)) return after
+    if (jobs.stats().draining)
+      throw new Failure(
+        'shutting_down',
+        `The server is stopping. Request ${queueIdOf(id)} continues after the restart.`,
+        {
+          facts: { request_id: queueIdOf(id) },
+        },
+      )
+    if (at === 0 && startMs < waitMs && after.status === 'pending' && after.startedAt === null)
+      throw await notBegun(call, after, instead, owners)
+  }
+  return now!
+}
+
+/**
+ * Returns the failure of a job that has not begun in time. Cancels and removes the job, unless it has an idempotency
+ * key: then other callers may know it or wait for it under that key.
+ */
+async function notBegun(call: Call, job: JobRecord, instead: string, { jobs }: Pick<Owners, 'jobs'>): Promise<Failure> {
+  const { organizationId, id, modelId } = job
+  const { waitingFor } = jobs.progressOf(job)
+  const kept = idempotencyKeyOf(call) !== undefined
+  const request_id = queueIdOf(id)
+  if (!kept) {
+    await jobs.cancel(organizationId, id)
+    await jobs.remove(organizationId, id)
+  }
+  const next = kept
+    ? `Request ${request_id} continues: send it again with its 'Idempotency-Key', or read it at its status_url.`
+    : `Try again later, or ${instead}.`
+  const ids: Failure['facts'] = kept ? { job_id: id, request_id, status_url: `${call.origin}/api/jobs/${id}` } : {}
+  const retryAfterMs = waitingFor?.etaMs ?? undefined
+  return waitingFor?.reason === 'model_loading'
+    ? new Failure('model_warming_up', `The model '${modelId}' is still loading. ${next}`, {
+        retryAfterMs,
+        facts: { eta_seconds: retryAfterMs === undefined ? null : Math.ceil(retryAfterMs / 1000), ...ids },
+      })
+    : new Failure(
+        'no_capacity',
+        `The model '${modelId}' has no capacity for this request now${waitingFor ? `: ${waitingFor.detail}` : '.'} ${next}`,
+        { retryAfterMs, facts: ids, final: !kept && waitingFor?.final === true },
+      )
+}
+
+/** Returns why a job that has ended has no result. */
+export function failureOf({ id, error }: JobRecord): Failure {
+  return error
+    ? new Failure(error.code, error.message)
+    : new Failure('cancelled', `Request ${queueIdOf(id)} was cancelled.`)
+}

@@ -1,0 +1,61 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+
+const root = join(import.meta.dirname, '..')
+
+/** Modules with which a test can start a process or a thread, open a socket, or load native code. */
+const effects =
+  /^(node:)?(child_process|cluster|dgram|dns(\/promises)?|http|http2|https|net|tls|worker_threads)$|^(better-sqlite3|execa|h3|listhen|node-llama-cpp|piscina|playwright-core|sharp|undici|ws)(\/|$)/
+
+/** What a file imports at run time: own files from the root, and other modules by name. */
+interface Imports {
+  files: string[]
+  modules: string[]
+}
+const known = new Map<string, Imports>()
+
+/**
+ * Test files of which nothing, however indirectly imported, can start a process, a thread or a socket. They need no
+ * build. The rule errs on the safe side: a test that could run as a pure one may be missing.
+ */
+export function pureTests(): string[] {
+  return testFiles().filter(
+    path => !reached(path).some(file => importsOf(file).modules.some(name => effects.test(name))),
+  )
+}
+
+export const testFiles = (): string[] =>
+  readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+    .filter(path => path.endsWith('.test.ts'))
+    .map(path => join('test', path))
+    .toSorted()
+
+/** The file and everything that it imports, however indirectly. */
+function reached(path: string): string[] {
+  const found = new Set([path])
+  for (const file of found) for (const next of importsOf(file).files) found.add(next)
+  return [...found]
+}
+
+/** The modules that a text imports at run time: `import type` and `import { type A }` are none. */
+export function importsIn(text: string): string[] {
+  const statements = text.matchAll(
+    /^(?:import|export)\s(?!type\s)(?:([^'";]*?)\sfrom\s+)?['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]|\brequire\(\s*['"]([^'"]+)['"]/gm,
+  )
+  return [...statements]
+    .filter(([, names]) => !/^\{(\s*type\s[^,]+,?)+\s*\}$/.test(names ?? ''))
+    .map(([, , from, dynamic, required]) => (from ?? dynamic ?? required)!)
+}
+
+function importsOf(path: string): Imports {
+  const before = known.get(path)
+  if (before) return before
+  const names = /\.tsx?$/.test(path) ? importsIn(readFileSync(join(root, path), 'utf8')) : []
+  const files = names.filter(name => name.startsWith('.')).map(name => normalize(join(dirname(path), name)))
+  const imports = {
+    files: files.filter(file => existsSync(join(root, file))),
+    modules: names.filter(name => !name.startsWith('.')),
+  }
+  known.set(path, imports)
+  return imports
+}

@@ -1,0 +1,107 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
+import { readGgufHeader } from '../../../core/models/gguf-header.ts'
+import { estimate, ggufNeed, type PlacementTarget, type Sized } from '../../../gpu/estimate/estimate.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'infer-size-'))
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+const MiB = 2 ** 20
+const cpu: PlacementTarget = { kind: 'cpu', devices: 1, capacity: 2 ** 34, slots: 4 }
+const nvidia: PlacementTarget = { ...cpu, kind: 'nvidia' }
+const model = (source?: string, more: Partial<Sized> = {}): Sized => ({
+  tasks: ['std/chat-completion'],
+  memory: undefined,
+  source,
+  context_length: undefined,
+  ...more,
+})
+const file = (name: string, megabytes: number): string => {
+  const path = join(directory, name)
+  writeFileSync(path, '')
+  truncateSync(path, megabytes * MiB)
+  return path
+}
+
+test('the configured memory is used', async () => {
+  expect(await estimate(model(file('said.gguf', 10), { memory: 5 }), cpu)).toBe(5)
+})
+
+test('without a header the estimate is the file size plus a fifth, and the base memory of an engine', async () => {
+  expect(await estimate(model(file('one.gguf', 1000)), cpu)).toBe(1200 * MiB + 256 * MiB)
+  expect(await estimate(model(file('one.gguf', 1000)), nvidia)).toBe(1200 * MiB + 1024 * MiB)
+})
+
+test('a folder is the sum of its files, also through links as in hub caches', async () => {
+  const folder = join(directory, 'hub')
+  mkdirSync(join(folder, 'snapshots'), { recursive: true })
+  truncateSync(file('blob', 0), 500 * MiB)
+  symlinkSync(join(directory, 'blob'), join(folder, 'snapshots', 'model.safetensors'))
+  writeFileSync(join(folder, 'config.json'), '')
+  expect(await estimate(model(folder), cpu)).toBe(600 * MiB + 256 * MiB)
+})
+
+test('a folder that contains itself does not cause an endless loop', async () => {
+  const loop = join(directory, 'loop')
+  mkdirSync(loop)
+  symlinkSync(loop, join(loop, 'again'))
+  expect(await estimate(model(loop), cpu)).toBeGreaterThan(0)
+})
+
+test('a name without a file has no size; without any source only the engine is counted', async () => {
+  expect(await estimate(model('org/model'), nvidia)).toBeNull()
+  expect(await estimate(model(), cpu)).toBe(256 * MiB)
+})
+
+/** 16 MiB of weights, 8 MiB of them in two blocks; one token of cache takes 2 × 2 × (64 + 64) × 2 bytes. */
+const header = (context: number) => {
+  const path = join(directory, 'shape.gguf')
+  writeFileSync(
+    path,
+    writeGguf(
+      {
+        'general.architecture': ['string', 'llama'],
+        'llama.block_count': ['u32', 2],
+        'llama.context_length': ['u32', context],
+        'llama.embedding_length': ['u32', 256],
+        'llama.feed_forward_length': ['u32', 512],
+        'llama.attention.head_count': ['u32', 4],
+        'llama.attention.head_count_kv': ['u32', 2],
+        'llama.vocab_size': ['u32', 1000],
+      },
+      [tensor('token_embd.weight', [2 * MiB], 0), tensor('blk.0.w', [MiB], 0), tensor('blk.1.w', [MiB], 0)],
+    ),
+  )
+  return path
+}
+const perToken = 2 * 2 * (64 + 64) * 2
+
+test('a GGUF file needs what its header says: weights, the cache of every slot, buffers', async () => {
+  const path = header(100_000)
+  const size = async (context_length: number, slots: number) =>
+    (await estimate(model(path, { context_length }), { ...cpu, slots }))!
+  const one = await size(4096, 1)
+  expect(one).toBeGreaterThan(16 * MiB + 4096 * perToken + 256 * MiB)
+  expect(one).toBeLessThan(16 * MiB + 4096 * perToken + 256 * MiB + 32 * MiB)
+  // Another slot has its own cache, and one number per token of the vocabulary for the next token.
+  expect((await size(4096, 2)) - one).toBe(4096 * perToken + 1000 * 4)
+  expect((await size(65_536, 1)) - one).toBeGreaterThan((65_536 - 4096) * perToken)
+})
+
+test('a context is not longer than the training context', async () => {
+  const trained = await estimate(model(header(2048)), cpu)
+  expect(await estimate(model(header(2048), { context_length: 50_000 }), cpu)).toBe(trained)
+})
+
+test('a model that cannot fit is reported, and its minimum is booked', async () => {
+  const found = await readGgufHeader(header(100_000))
+  const { bytes, sizing } = ggufNeed(found, model(undefined, { context_length: 65_536 }), {
+    ...cpu,
+    capacity: 300 * MiB,
+  })
+  expect(sizing).toBeNull()
+  expect(bytes).toBeGreaterThan(300 * MiB)
+  expect(ggufNeed(found, model(), { ...cpu, capacity: 400 * MiB }).bytes).toBeLessThanOrEqual(400 * MiB)
+})

@@ -1,0 +1,85 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { llamaVersion } from '../../../core/assets.ts'
+import { type Device, noReadings } from '../../../gpu/devices/device.ts'
+import { openCardBackends } from '../../../gpu/placement/card-backend.ts'
+import { plain } from '../../../gpu/sandbox/wrapper.ts'
+
+const card = (index: number): Device => ({
+  id: `gpu${index}`,
+  kind: 'nvidia',
+  name: 'Test Card',
+  totalBytes: 2 ** 34,
+  usedBytes: null,
+  ...noReadings,
+  cudaId: String(index),
+  uuid: null,
+  cores: null,
+})
+
+/** The backends of a machine with these GPUs and, below the folder, these builds, which are empty. */
+function open(cards: number, builds: readonly string[], cache = 'cache') {
+  const folder = mkdtempSync(join(tmpdir(), 'infer-cards-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  for (const name of builds) {
+    const at = join(folder, 'backends/node_modules/@node-llama-cpp', name)
+    for (const part of ['bins', 'dist']) mkdirSync(join(at, part), { recursive: true, mode: 0o755 })
+    writeFileSync(join(at, 'package.json'), JSON.stringify({ version: llamaVersion }))
+  }
+  const warnings: string[] = []
+  const said: string[] = []
+  const warn = (message: string, { backend }: { backend?: string }) => {
+    said.push(message)
+    if (backend !== undefined) warnings.push(backend)
+  }
+  const log = { warn, info: () => {} }
+  const devices = Array.from({ length: cards }, (_, index) => card(index))
+  const backends = openCardBackends({
+    dataDir: folder,
+    environment: { PATH: process.env.PATH, HOME: folder, INFER_CACHE_DIR: join(folder, cache) },
+    wrapper: plain,
+    memory: { devices: () => devices },
+    log: log as never,
+  })
+  return { backends, warnings, said }
+}
+
+test.each([
+  ['without a card', 0, ['linux-x64-cuda'], undefined],
+  ['without builds', 1, [], undefined],
+  ['switched off', 1, ['linux-x64-cuda'], 'off' as const],
+])('%s no backend is tried, and the CPU is used', async (_, cards, builds, gpu) => {
+  const { backends, warnings } = open(cards, builds)
+  expect(await backends.find({ gpu })).toBeNull()
+  expect(warnings).toEqual([])
+})
+
+test('a backend that fails is tried once and reported, and the CPU is used', async () => {
+  const { backends, warnings } = open(1, ['linux-x64-cuda', 'linux-x64-vulkan'])
+  expect(await Promise.all([backends.find({}), backends.find({})])).toEqual([null, null])
+  expect(await backends.find({ gpu: undefined })).toBeNull()
+  expect(warnings).toEqual(['cuda', 'vulkan'])
+  expect(backends.found({})).toBeNull()
+})
+
+test('where results cannot be stored and so no backend is tried, the CPU is used, and that is reported', async () => {
+  const ext = 'linux-x64-cuda-ext'
+  const { backends, warnings, said } = open(
+    1,
+    ['linux-x64-cuda', ext],
+    `backends/node_modules/@node-llama-cpp/${ext}/package.json`,
+  )
+  expect(await backends.find({})).toBeNull()
+  expect(warnings).toContain('cuda')
+  expect(said.at(-1)).toMatch(/^The backends for GPUs cannot be tried/)
+  expect(await backends.find({})).toBeNull()
+})
+
+test('Vulkan is not used with several GPUs, because it cannot be limited to one', async () => {
+  const { backends, warnings } = open(2, ['linux-x64-cuda', 'linux-x64-vulkan'])
+  expect(await backends.find({})).toBeNull()
+  expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
+  expect(warnings).toEqual(['cuda'])
+})

@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest'
+import { retryAfter } from '../../../core/retry-after.ts'
+import { addFailure, circuitState, defaultBackoff, type Failures } from '../../../gpu/residency/backoff.ts'
+import { untilFree, untilReady } from '../../../gpu/residency/model-state.ts'
+
+test('each failure doubles the pause, from one second to five minutes', () => {
+  let failures: Failures | null = null
+  const pauses: number[] = []
+  for (let at = 0; at < 12; at++) {
+    failures = addFailure(failures, `no ${at}`, 1000, defaultBackoff)
+    pauses.push(failures.retryAt - 1000)
+  }
+  expect(pauses.map(ms => ms / 1000)).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300])
+  expect(failures).toMatchObject({ count: 12, reason: 'no 11' })
+})
+
+describe('circuitState', () => {
+  const after = (count: number): Failures => ({ count, retryAt: 1000, reason: 'no' })
+  const cases: [rule: string, failures: Failures | null, now: number, state: string][] = [
+    ['nothing failed', null, 0, 'closed'],
+    ['one failure makes it wait', after(1), 999, 'waiting'],
+    ['four failures make it wait', after(4), 999, 'waiting'],
+    ['the fifth opens it', after(5), 999, 'open'],
+    ['the pause is over: one attempt decides', after(1), 1000, 'closed'],
+    ['also when it was open', after(9), 1000, 'closed'],
+  ]
+  test.each(cases)('%s', (_rule, failures, now, state) =>
+    expect(circuitState(failures, now, defaultBackoff)).toBe(state),
+  )
+})
+
+test('estimates are honest: null when unknown, and a caller waits between a second and five minutes', () => {
+  expect(untilReady({ loadMs: null, runMs: null }, 5)).toBeNull()
+  expect(untilReady({ loadMs: 100, runMs: null }, 30)).toBe(70)
+  expect(untilReady({ loadMs: 100, runMs: null }, 300)).toBe(0)
+  expect(untilFree({ loadMs: null, runMs: 1000 }, 3, 2)).toBe(2000)
+  expect(untilFree({ loadMs: null, runMs: null }, 3, 2)).toBeNull()
+  expect([null, 0, 2500.2, 1e9].map(retryAfter)).toEqual([undefined, 1000, 2501, 300_000])
+})

@@ -1,0 +1,719 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { Failure } from '../../../core/failure.ts'
+import { defaultRules } from '../../../gpu/residency/effects.ts'
+import type { ModelState, Resident } from '../../../gpu/residency/model-state.ts'
+import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
+import { openResidency, type Residency } from '../../../gpu/residency/residency.ts'
+import { openCallers } from '../_callers.ts'
+import { GiB, modelOf, wantedOf } from '../_models.ts'
+
+/** Every decision, in order, in a short form. */
+let done: string[]
+let now: number
+let wakeAt: number
+let residency: Residency
+let capacities: DeviceCapacity[]
+let engineCount: number
+let callers: ReturnType<typeof openCallers>
+
+beforeEach(() => {
+  done = []
+  now = 0
+  wakeAt = Number.POSITIVE_INFINITY
+  engineCount = 0
+  capacities = [{ id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB }]
+  callers = openCallers(() => now)
+  residency = openResidency(
+    {
+      now: () => now,
+      start: resident => void done.push(`start ${resident.engineId} ${resident.serves.model.id}`),
+      settle: resident => void done.push(`settle ${resident.engineId}`),
+      stop: (resident, reason, kill) => void done.push(`${kill ? 'kill' : 'stop'} ${resident.engineId}: ${reason}`),
+      wake: at => {
+        wakeAt = at
+      },
+      newEngineId: () => `e${++engineCount}`,
+    },
+    () => capacities,
+    callers.queue,
+    { ...defaultRules, turnMs: 10_000 },
+  )
+  callers.attach(residency)
+})
+
+/** The decisions since the last call. */
+const since = (): string[] => done.splice(0)
+
+/** Advances the clock, and runs the requested timer and the timers of the callers. */
+function pass(ms: number): void {
+  const end = now + ms
+  for (let next = Math.min(wakeAt, callers.nextDeadline()); next <= end; ) {
+    now = Math.max(now, next)
+    callers.refuseLate()
+    if (wakeAt <= now) {
+      wakeAt = Number.POSITIVE_INFINITY
+      residency.tick()
+    }
+    next = Math.min(wakeAt, callers.nextDeadline())
+  }
+  now = end
+}
+
+const stateOf = (id: string, gigabytes = 20, of: object = {}, slots = 2): ModelState =>
+  residency.upsert(modelOf(id, of), wantedOf(id, gigabytes), slots)
+
+interface Asked {
+  resident?: Resident
+  failure?: Failure
+  waitedMs?: number
+  loadedMs?: number
+  cancel(): void
+}
+
+/** Requests a slot, immediately or with a wait; with `slot` false, requests that the model be loaded. */
+function ask(state: ModelState, waitMs = 30_000, slot = true, background = false): Asked {
+  const asked: Asked = { cancel: () => {} }
+  const free = slot && callers.waiting(state.model.id) === 0
+  const resident = free ? residency.take(state.model.id) : undefined
+  if (resident) return { ...asked, resident, waitedMs: 0 }
+  const refuse = (failure: Failure) => void (asked.failure = failure)
+  asked.cancel = slot
+    ? callers.ask(
+        state,
+        waitMs,
+        {
+          grant: (resident, waitedMs, loadedMs) => void Object.assign(asked, { resident, waitedMs, loadedMs }),
+          refuse,
+        },
+        background,
+      )
+    : residency.load(state, { loaded: resident => void (asked.resident = resident), refuse })
+  return asked
+}
+
+/** A model with one ready engine. */
+function warm(id: string, gigabytes = 20, of: object = {}, slots = 2): ModelState {
+  const state = stateOf(id, gigabytes, of, slots)
+  ask(state, 30_000, false)
+  residency.ready(state.residents[0]!.engineId)
+  since()
+  return state
+}
+
+describe('loading', () => {
+  test('the first request loads; later ones wait for the same engine, in their order', () => {
+    const state = stateOf('a', 20, {}, 2)
+    const asked = [ask(state), ask(state), ask(state)]
+    expect(since()).toEqual(['start e1 a'])
+    now = 700
+    residency.ready('e1')
+    expect(asked.map(one => one.resident?.engineId)).toEqual(['e1', 'e1', undefined])
+    expect(asked[0]).toMatchObject({ waitedMs: 700, loadedMs: 700 })
+    now = 900
+    residency.release(asked[0]!.resident!, 200)
+    expect(asked[2]).toMatchObject({ waitedMs: 900, loadedMs: 700 })
+  })
+
+  test('a ready engine with a free slot is used at once, but not before requests that wait', () => {
+    const state = warm('a', 20, {}, 1)
+    const first = ask(state)
+    expect(first.waitedMs).toBe(0)
+    const second = ask(state)
+    residency.release(first.resident!, 5)
+    expect(second.resident?.engineId).toBe('e1')
+    expect(residency.take('a')).toBeUndefined()
+    residency.release(second.resident!, 5)
+    expect(residency.take('a')?.engineId).toBe('e1')
+    expect(residency.take('unknown')).toBeUndefined()
+  })
+
+  test('a request to load the model uses no slot', () => {
+    const state = stateOf('a')
+    const loaded = ask(state, 1e9, false)
+    residency.ready('e1')
+    expect(loaded.resident?.leases).toBe(0)
+    expect(ask(state, 1e9, false).resident?.engineId).toBe('e1')
+  })
+
+  test('a caller that gives up leaves the queue; the load continues', () => {
+    const state = stateOf('a', 20, {}, 1)
+    const [first, second] = [ask(state), ask(state)]
+    first.cancel()
+    residency.ready('e1')
+    expect(first).not.toHaveProperty('resident')
+    expect(second.resident?.engineId).toBe('e1')
+    first.cancel()
+  })
+
+  test('two models that fit are loaded beside each other', () => {
+    ask(stateOf('a', 10))
+    ask(stateOf('b', 10))
+    expect(since()).toEqual(['start e1 a', 'start e2 b'])
+  })
+
+  test('a model that cannot fit anywhere is refused with the reason', () => {
+    const { failure } = ask(stateOf('big', 80))
+    expect(failure).toMatchObject({ code: 'no_capacity', retryable: false })
+    expect(failure?.message).toMatch(/'big' needs 80\.0 GiB of memory; .* has is 24\.0 GiB/)
+    ask(stateOf('a', 10))
+    expect(residency.activity(residency.find('big')!)).toMatchObject({
+      status: 'unavailable',
+      reason: expect.stringContaining("'big' needs 80.0 GiB of memory") as string,
+    })
+  })
+})
+
+test.each([
+  [80, 'unavailable'],
+  [24, 'cold'],
+])('a model of %d GiB that nobody requested is %s on a card of 24 GiB with another model', (gigabytes, status) => {
+  warm('other', 20, { replicas: { min: 1 } })
+  expect(residency.activity(stateOf('a', gigabytes))).toMatchObject({
+    status,
+    reason: status === 'cold' ? null : expect.stringMatching(/'a' needs 80\.0 GiB of memory; .* has is 24\.0 GiB/),
+  })
+})
+
+describe('waiting is bounded', () => {
+  test('while loading: model_warming_up, with the time of the last load', () => {
+    const state = warm('a')
+    residency.unload('a')
+    residency.exited('e1', '')
+    state.durations.loadMs = 60_000
+    const asked = ask(state, 5_000)
+    pass(4_999)
+    expect(asked.failure).toBeUndefined()
+    pass(1)
+    expect(asked.failure).toMatchObject({ code: 'model_warming_up', retryAfterMs: 55_000 })
+  })
+
+  test('while busy: no_capacity, with the time of a request', () => {
+    const state = warm('a', 20, {}, 1)
+    state.durations.runMs = 8_000
+    ask(state)
+    const asked = ask(state, 1_000)
+    pass(1_000)
+    expect(asked.failure).toMatchObject({ code: 'no_capacity', retryAfterMs: 8_000 })
+    expect(asked.failure?.message).toMatch(/All slots of 'a' are busy/)
+  })
+
+  test('each caller waits for its own time limit, whatever those of the others', () => {
+    const state = stateOf('a')
+    const asked = [3_000, 1_000, 2_000].map(waitMs => ask(state, waitMs))
+    const over: number[] = []
+    for (let at = 1; at <= 3; at++) {
+      pass(1_000)
+      over.push(asked.filter(one => one.failure).length)
+    }
+    expect(over).toEqual([1, 2, 3])
+  })
+
+  test('a request without a wait still starts the load', () => {
+    const asked = ask(stateOf('a'), 0)
+    expect(asked.failure?.code).toBe('model_warming_up')
+    expect(since()).toEqual(['start e1 a'])
+  })
+})
+
+describe('eviction', () => {
+  test('an idle model is evicted; the new one starts when the old one has stopped and its memory is free', () => {
+    warm('a')
+    const asked = ask(stateOf('b'))
+    expect(since()).toEqual(["stop e1: to make room for 'b'"])
+    residency.exited('e1', '')
+    expect(since()).toEqual(['settle e2'])
+    residency.settled('e2')
+    expect(since()).toEqual(['start e2 b'])
+    residency.ready('e2')
+    expect(asked.resident?.engineId).toBe('e2')
+  })
+
+  test('the least recently used one is evicted', () => {
+    const a = warm('a', 10)
+    warm('b', 10)
+    now = 100
+    residency.release(ask(a).resident!, 1)
+    ask(stateOf('c', 10))
+    expect(since()).toEqual(["stop e2: to make room for 'c'"])
+  })
+
+  test('a busy model is waited for and never stopped before its requests end', () => {
+    const a = warm('a')
+    const running = ask(a)
+    const asked = ask(stateOf('b'))
+    pass(9_999)
+    expect(since()).toEqual([])
+    residency.release(running.resident!, 5)
+    expect(since()).toEqual(["stop e1: to make room for 'b'"])
+    expect(asked.failure).toBeUndefined()
+  })
+
+  test('a model that is always busy must let the other have its turn', () => {
+    const a = warm('a', 20, {}, 2)
+    let running = ask(a)
+    const other = ask(stateOf('b'), 60_000)
+    for (let at = 0; at < 9; at++) {
+      pass(1_000)
+      const next = ask(a)
+      residency.release(running.resident!, 1_000)
+      running = next
+    }
+    expect(since()).toEqual([])
+    pass(1_000)
+    const late = ask(a, 60_000)
+    expect(late.resident).toBeUndefined()
+    residency.release(running.resident!, 1_000)
+    expect(since()).toEqual(["stop e1: to make room for 'b'"])
+    residency.exited('e1', '')
+    residency.settled('e2')
+    residency.ready('e2')
+    expect(other.resident?.engineId).toBe('e2')
+    // After that the first model gets a turn again.
+    residency.release(other.resident!, 10)
+    expect(since().at(-1)).toBe("stop e2: to make room for 'a'")
+  })
+
+  test('a caller that gives up also gives up the turn', () => {
+    const a = warm('a', 20, {}, 2)
+    ask(a)
+    const other = ask(stateOf('b'), 60_000)
+    pass(10_000)
+    expect(residency.take('a')).toBeUndefined()
+    other.cancel()
+    expect(residency.take('a')).toBeDefined()
+  })
+
+  test('a model that is loading is not stopped for another', () => {
+    ask(stateOf('a'))
+    const other = ask(stateOf('b'), 60_000)
+    expect(since()).toEqual(['start e1 a'])
+    pass(30_000)
+    expect(since()).toEqual([])
+    expect(residency.activity(residency.find('b')!).reason).toMatch(/'b' waits for 'a'/)
+    expect(other.failure).toBeUndefined()
+  })
+
+  test('a model that is kept loaded is not evicted', () => {
+    const state = stateOf('a', 20, { replicas: { min: 1, max: 1 } })
+    residency.refresh()
+    residency.ready('e1')
+    pass(600_000)
+    expect(since()).toEqual(['start e1 a'])
+    expect(ask(stateOf('b')).failure?.message).toMatch(
+      /needs 20\.0 GiB of memory; beside 'a', which is kept loaded .* at most 4\.0 GiB/,
+    )
+    expect(state.residents).toHaveLength(1)
+  })
+})
+
+describe('unload', () => {
+  test('a caller that waits for the load gets an error, and does not cause another load', () => {
+    const loading = ask(stateOf('a'), Number.POSITIVE_INFINITY, false)
+    residency.unload('a')
+    expect(since()).toEqual(['start e1 a', 'stop e1: unloaded'])
+    residency.startFailed('e1', 'Engine was stopped while it was loading.')
+    expect(loading.failure).toMatchObject({ code: 'conflict' })
+    expect(since()).toEqual([])
+  })
+
+  test('a caller that waits for a slot gets a new engine', () => {
+    const state = stateOf('a')
+    const asked = ask(state)
+    residency.unload('a')
+    residency.startFailed('e1', 'Engine was stopped while it was loading.')
+    residency.settled('e2')
+    expect(since()).toEqual(['start e1 a', 'stop e1: unloaded', 'settle e2', 'start e2 a'])
+    residency.ready('e2')
+    expect(asked.resident?.engineId).toBe('e2')
+  })
+
+  test('a load that waited for a busy model no longer affects the order of its requests', () => {
+    const busy = warm('b')
+    ask(busy)
+    const loading = ask(stateOf('a'), Number.POSITIVE_INFINITY, false)
+    expect(residency.find('a')!.reason).not.toBeNull()
+    residency.unload('a')
+    expect(loading.failure?.message).toMatch(/'a' was unloaded/)
+    pass(60_000)
+    expect(ask(busy).resident?.engineId).toBe('e1')
+    expect(residency.find('a')!.reason).toBeNull()
+  })
+})
+
+describe('idle', () => {
+  test('after idle_ttl without a request the model is unloaded, measured from the last one', () => {
+    const state = warm('a', 20, { idle_ttl: 1_000 })
+    pass(900)
+    residency.release(ask(state).resident!, 1)
+    pass(999)
+    expect(since()).toEqual([])
+    pass(1)
+    expect(since()).toEqual(['stop e1: idle'])
+  })
+
+  test('a running request keeps it, however long', () => {
+    const state = warm('a', 20, { idle_ttl: 1_000 })
+    const running = ask(state)
+    pass(100_000)
+    residency.release(running.resident!, 100_000)
+    expect(since()).toEqual([])
+    pass(1_000)
+    expect(since()).toEqual(['stop e1: idle'])
+  })
+
+  test('idle_ttl 0 keeps it', () => {
+    warm('a', 20, { idle_ttl: 0 })
+    pass(1e9)
+    expect(since()).toEqual([])
+  })
+})
+
+describe('failure', () => {
+  const start = (state: ModelState) => {
+    const asked = ask(state)
+    const id = state.residents[0]?.engineId
+    return { asked, id }
+  }
+
+  test('callers that wait get the reason of the failed start; the next attempt comes a second later', () => {
+    const state = stateOf('a')
+    const { asked, id } = start(state)
+    residency.startFailed(id!, 'Engine exited (3): CUDA out of memory')
+    expect(asked.failure).toMatchObject({
+      code: 'no_capacity',
+      message: "Model 'a' cannot be started: Engine exited (3): CUDA out of memory",
+      retryAfterMs: 1_000,
+      retryable: true,
+      facts: { failed_starts: 1 },
+    })
+    since()
+    const next = ask(state)
+    expect(since()).toEqual([])
+    pass(999)
+    expect(since()).toEqual([])
+    pass(1)
+    expect(since()).toEqual(['start e2 a'])
+    expect(next.failure).toBeUndefined()
+  })
+
+  test('a caller whose wait would end within the pause gets the error at once', () => {
+    const state = stateOf('a')
+    residency.startFailed(start(state).id!, 'no')
+    expect(ask(state, 500).failure).toMatchObject({ code: 'no_capacity', retryAfterMs: 1_000 })
+  })
+
+  test('five failed starts open the circuit; after the pause one attempt decides', () => {
+    const state = stateOf('a')
+    for (let attempt = 1; attempt <= 5; attempt++) {
+      const { id } = start(state)
+      residency.startFailed(id!, `no ${attempt}`)
+      if (attempt < 5) pass(1_000 * 2 ** (attempt - 1))
+    }
+    since()
+    const refused = ask(state, 60_000)
+    expect(refused.failure).toMatchObject({
+      code: 'no_capacity',
+      retryAfterMs: 16_000,
+      retryable: true,
+      facts: { failed_starts: 5 },
+    })
+    expect(refused.failure?.message).toBe("Model 'a' cannot be started: no 5")
+    expect(residency.activity(state)).toMatchObject({ status: 'unavailable', engineStarts: 5, engineFailures: 5 })
+    pass(16_000)
+    expect(since()).toEqual([])
+    const half = ask(state)
+    expect(since()).toEqual(['start e6 a'])
+    residency.ready('e6')
+    residency.release(half.resident!, 10)
+    expect(state.failures).toBeNull()
+  })
+
+  test('readiness is not a success: an engine that exits on every request opens the circuit too', () => {
+    const state = stateOf('a')
+    for (let attempt = 1; attempt <= 5; attempt++) {
+      const asked = ask(state)
+      const id = state.residents[0]!.engineId
+      residency.ready(id)
+      residency.exited(id, 'Engine exited (1)')
+      residency.release(asked.resident!, null)
+      if (attempt < 5) pass(1_000 * 2 ** (attempt - 1))
+    }
+    expect(ask(state).failure?.code).toBe('no_capacity')
+  })
+
+  test('an engine that has served requests and exits is restarted after a second', () => {
+    const state = warm('a')
+    residency.release(ask(state).resident!, 10)
+    const running = ask(state)
+    residency.exited('e1', 'Engine exited (SIGSEGV)')
+    residency.release(running.resident!, null)
+    const next = ask(state)
+    pass(1_000)
+    expect(since()).toEqual(['start e2 a'])
+    residency.ready('e2')
+    expect(next.resident?.engineId).toBe('e2')
+    expect(state.failures?.count).toBe(1)
+  })
+
+  test('a slot released by an exited engine is not reassigned', () => {
+    const state = warm('a', 20, {}, 1)
+    const running = ask(state)
+    const waiting = ask(state)
+    residency.exited('e1', 'Engine exited (1)')
+    residency.release(running.resident!, null)
+    expect(waiting.resident).toBeUndefined()
+    expect(waiting.failure).toBeUndefined()
+  })
+
+  test('an engine without progress is killed, and its memory is free once it has exited', () => {
+    const state = warm('a', 20, {}, 1)
+    const running = ask(state)
+    const waiting = ask(state)
+    residency.stuck('e1', 'no progress')
+    expect(since()).toEqual(['kill e1: no progress'])
+    residency.release(running.resident!, null)
+    residency.exited('e1', 'no progress')
+    pass(1_000)
+    expect(since()).toEqual(['start e2 a'])
+    residency.ready('e2')
+    expect(waiting.resident?.engineId).toBe('e2')
+  })
+
+  test('a model that is kept loaded is restarted repeatedly, with growing delays', () => {
+    stateOf('a', 20, { replicas: { min: 1, max: 1 } })
+    residency.refresh()
+    for (let at = 1; at <= 3; at++) {
+      residency.startFailed(`e${at}`, 'no')
+      pass(300_000)
+    }
+    expect(since()).toEqual(['start e1 a', 'start e2 a', 'start e3 a', 'start e4 a'])
+  })
+})
+
+describe('replicas', () => {
+  test('a second engine is started when the first is full and there is memory, and stopped when it is idle', () => {
+    const state = warm('a', 10, { replicas: { min: 0, max: 2 }, idle_ttl: 1_000 }, 1)
+    const first = ask(state)
+    const second = ask(state)
+    expect(since()).toEqual(['start e2 a'])
+    residency.ready('e2')
+    expect(second.resident?.engineId).toBe('e2')
+    const third = ask(state)
+    expect(since()).toEqual([])
+    residency.release(first.resident!, 1)
+    expect(third.resident?.engineId).toBe('e1')
+    pass(500)
+    residency.release(second.resident!, 1)
+    pass(1_000)
+    expect(since()).toEqual(['stop e2: idle'])
+  })
+
+  test('of two engines the less busy one takes the next request', () => {
+    const state = warm('a', 10, { replicas: { min: 2, max: 2 } }, 2)
+    residency.refresh()
+    residency.ready('e2')
+    const first = ask(state).resident!.engineId
+    const second = ask(state).resident!.engineId
+    expect(new Set([first, second])).toEqual(new Set(['e1', 'e2']))
+  })
+
+  test('a second engine evicts nothing', () => {
+    const state = warm('a', 10, { replicas: { min: 0, max: 2 } }, 1)
+    warm('b', 12)
+    ask(state)
+    ask(state)
+    expect(since()).toEqual([])
+  })
+})
+
+describe('unloading and closing', () => {
+  test('unload waits for running requests and accepts no new ones', () => {
+    const state = warm('a')
+    const running = ask(state)
+    residency.unload('a')
+    expect(since()).toEqual([])
+    expect(residency.take('a')).toBeUndefined()
+    residency.release(running.resident!, 1)
+    expect(since()).toEqual(['stop e1: unloaded'])
+  })
+
+  test('an idle engine stops at once, a loading one too, and a kept one is not reloaded until the next request', () => {
+    const state = stateOf('a', 10, { replicas: { min: 1, max: 1 } })
+    residency.refresh()
+    residency.unload('a')
+    residency.exited('e1', '')
+    pass(600_000)
+    expect(since()).toEqual(['start e1 a', 'stop e1: unloaded'])
+    ask(state)
+    expect(since()).toEqual(['start e2 a'])
+    residency.unload('nobody')
+  })
+
+  test('closing refuses waiting and new requests, and starts nothing', () => {
+    const state = stateOf('a', 20, { replicas: { min: 1, max: 1 } })
+    const waiting = ask(state)
+    residency.close()
+    expect(waiting.failure?.code).toBe('shutting_down')
+    expect(ask(state).failure?.code).toBe('shutting_down')
+    residency.ready('e1')
+    residency.stopAll('end')
+    residency.exited('e1', 'end')
+    expect(since()).toEqual(['start e1 a', 'stop e1: end'])
+    expect(residency.residents()).toEqual([])
+  })
+
+  test('a load that has not begun is dropped like one that has', () => {
+    warm('a')
+    ask(stateOf('b')).cancel()
+    residency.unload('b')
+    expect(since()).toEqual(["stop e1: to make room for 'b'", 'stop e2: unloaded'])
+    residency.exited('e2', '')
+    residency.exited('e1', '')
+    residency.settled('e2')
+    expect(since()).toEqual([])
+  })
+})
+
+test('a booking grows to the measured use and never shrinks', () => {
+  const state = warm('a', 10)
+  residency.measured('e1', 18 * GiB)
+  residency.measured('e1', 2 * GiB)
+  expect(state.residents[0]!.bytes).toBe(18 * GiB)
+  ask(stateOf('b', 10))
+  expect(since()).toEqual(["stop e1: to make room for 'b'"])
+})
+
+test('when a GPU appears, a model that could not be placed is loaded', () => {
+  capacities = []
+  const state = stateOf('a', 10, { replicas: { min: 1, max: 1 } })
+  residency.refresh()
+  expect(residency.activity(state)).toMatchObject({
+    status: 'unavailable',
+    reason: expect.stringMatching(/found none/),
+  })
+  capacities = [{ id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB }]
+  residency.refresh()
+  expect(since()).toEqual(['start e1 a'])
+  expect(residency.activity(state)).toMatchObject({ status: 'loading', reason: null })
+})
+
+test('events of engines that no longer exist change nothing', () => {
+  residency.ready('x')
+  residency.startFailed('x', '')
+  residency.exited('x', '')
+  residency.settled('x')
+  residency.stuck('x', '')
+  residency.measured('x', 1)
+  residency.tick()
+  expect(since()).toEqual([])
+})
+
+describe('a changed configuration', () => {
+  const changed = (id: string, of: object = {}, gigabytes = 20) => stateOf(id, gigabytes, { args: ['--new'], ...of })
+
+  test('waiting callers move to the new state, keep their order, and can still give up', () => {
+    const asked = [ask(stateOf('a', 20, {}, 2)), ask(stateOf('a', 20, {}, 2)), ask(stateOf('a', 20, {}, 2))]
+    expect(since()).toEqual(['start e1 a'])
+    changed('a')
+    residency.refresh()
+    expect(since()).toEqual(['stop e1: the configuration has changed'])
+    residency.startFailed('e1', 'stopped')
+    expect(since()).toEqual(['settle e2'])
+    residency.settled('e2')
+    asked[0]!.cancel()
+    residency.ready('e2')
+    expect(asked.map(one => one.resident?.engineId)).toEqual([undefined, 'e2', 'e2'])
+  })
+
+  test('an engine with requests stops after them and accepts no new ones; the new one waits for memory', () => {
+    warm('a')
+    const running = ask(stateOf('a'))
+    const next = ask(changed('a'))
+    expect(since()).toEqual([])
+    expect(next).not.toHaveProperty('resident')
+    expect(residency.activity(residency.find('a')!).reason).toBe(
+      "'a' waits for 'a (before its change)' to become idle, because it needs the memory.",
+    )
+    residency.release(running.resident!, 5)
+    expect(since()).toEqual(['stop e1: unloaded'])
+    residency.exited('e1', 'unloaded')
+    residency.settled('e2')
+    residency.ready('e2')
+    expect(next.resident?.engineId).toBe('e2')
+  })
+
+  test('with memory for both, the new engine is ready before the old one has stopped', () => {
+    warm('a', 8)
+    const running = ask(stateOf('a', 8))
+    changed('a', {}, 8)
+    residency.refresh()
+    expect(since()).toEqual(['start e2 a'])
+    residency.ready('e2')
+    expect(ask(residency.find('a')!).resident?.engineId).toBe('e2')
+    residency.release(running.resident!, 5)
+    expect(since()).toEqual(['stop e1: unloaded'])
+  })
+
+  test('a model that was unloaded on request is not loaded because of it', () => {
+    warm('a')
+    residency.unload('a')
+    residency.exited('e1', 'unloaded')
+    changed('a')
+    residency.refresh()
+    expect(since()).toEqual(['stop e1: unloaded'])
+  })
+
+  test('failures of the old engine do not delay the new one', () => {
+    const state = stateOf('a')
+    ask(state)
+    residency.startFailed('e1', 'no such file')
+    expect(ask(state, 10)).toHaveProperty('failure')
+    since()
+    ask(changed('a'))
+    expect(since()).toEqual(['start e2 a'])
+  })
+
+  test('requests for a removed model are refused by name, also through the old state', () => {
+    const state = stateOf('a')
+    const waiting = ask(state)
+    since()
+    residency.removeModel('a')
+    expect(waiting.failure).toMatchObject({
+      code: 'model_not_found',
+      message: expect.stringContaining("'a'") as string,
+    })
+    expect(since()).toEqual(['stop e1: the configuration has changed'])
+    expect(ask(state).failure?.code).toBe('model_not_found')
+    expect(residency.find('a')).toBeUndefined()
+  })
+
+  test('a change that does not affect the engine keeps it', () => {
+    const state = warm('a', 20, { idle_ttl: 60_000 })
+    expect(stateOf('a', 20, { idle_ttl: 1_000, max_queue: 1 })).toBe(state)
+    residency.tick()
+    pass(1_500)
+    expect(since()).toEqual(['stop e1: idle'])
+  })
+})
+
+describe('background work', () => {
+  test('lets a model with interactive requests load first, however long it has waited', () => {
+    warm('a')
+    const running = ask(residency.find('a')!)
+    ask(stateOf('b'), 300_000, true, true)
+    pass(5_000)
+    ask(stateOf('c'), 300_000)
+    residency.release(running.resident!, 10)
+    expect(since()).toEqual(["stop e1: to make room for 'c'"])
+  })
+
+  test('comes first once it has waited half a minute', () => {
+    warm('a')
+    const running = ask(residency.find('a')!)
+    ask(stateOf('b'), 300_000, true, true)
+    pass(30_000)
+    ask(stateOf('c'), 300_000)
+    residency.release(running.resident!, 10)
+    expect(since()).toEqual(["stop e1: to make room for 'b'"])
+  })
+})

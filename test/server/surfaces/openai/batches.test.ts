@@ -1,0 +1,173 @@
+import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import OpenAI, { toFile } from 'openai'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { maxFileBytes } from '../../../../core/batches/batch-limits.ts'
+import { openDatabase } from '../../../../core/store/sqlite/database.ts'
+import { startApp, type TestApp } from '../../../_app.ts'
+import { makeOrganization } from '../../_organization.ts'
+import { openScriptedEngine, type ScriptedEngine, type Seen, well } from '../../_scripted-engine.ts'
+import { toneModel } from './_speech.ts'
+
+/** Batches over the API: how they end early, their limits, and lines that make files. */
+let app: TestApp
+let engine: ScriptedEngine
+/** Requests that the engine has not answered, by their text. */
+const held = new Map<string, () => void>()
+
+beforeAll(async () => {
+  engine = await openScriptedEngine((seen: Seen, response: ServerResponse) => {
+    const said = String(seen.body.input)
+    if (said.startsWith('hold')) held.set(said, () => well(seen, response))
+    else well(seen, response)
+  })
+  app = await startApp({
+    models: [
+      engine.model('far', { concurrency: 2, price: { per_thousand_documents: 1_000 } }),
+      toneModel({
+        id: 'all',
+        tasks: ['std/audio-speech', 'std/audio-transcription', 'slug/text-to-image'],
+        args: ['--step-ms', '0'],
+      }),
+    ],
+  })
+}, 60_000)
+afterAll(async () => {
+  await app[Symbol.asyncDispose]()
+  await engine[Symbol.asyncDispose]()
+})
+
+type Endpoint = OpenAI.BatchCreateParams['endpoint']
+interface OutputLine {
+  custom_id: string
+  response: { status_code: number; body: Record<string, never> & { error?: { code: string } } } | null
+  error: { code: string } | null
+}
+
+/** A client, and what tests do with the batches of its organization. */
+function batchesOf(apiKey: string) {
+  const client = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey, maxRetries: 0 })
+  const create = (url: string, input_file_id: string) =>
+    client.batches.create({ input_file_id, endpoint: url as Endpoint, completion_window: '24h' })
+  return {
+    start: async (url: string, bodies: Record<string, object>): Promise<OpenAI.Batch> => {
+      const lines = Object.entries(bodies).map(([custom_id, body]) =>
+        JSON.stringify({ custom_id, method: 'POST', url, body }),
+      )
+      const file = await client.files.create({
+        file: await toFile(Buffer.from(lines.join('\n')), 'in.jsonl'),
+        purpose: 'batch',
+      })
+      return create(url, file.id)
+    },
+    create,
+    /** Resolves with the batch once the condition holds. */
+    until: async (id: string, holds: (batch: OpenAI.Batch) => boolean): Promise<OpenAI.Batch> => {
+      let batch = await client.batches.retrieve(id)
+      await expect.poll(async () => holds((batch = await client.batches.retrieve(id))), { timeout: 20_000 }).toBe(true)
+      return batch
+    },
+    lines: async (fileId: string | null | undefined): Promise<Record<string, OutputLine>> => {
+      const text = await (await client.files.content(fileId!)).text()
+      const lines = text
+        .trimEnd()
+        .split('\n')
+        .map(line => JSON.parse(line) as OutputLine)
+      return Object.fromEntries(lines.map(line => [line.custom_id, line]))
+    },
+  }
+}
+const hasEnded = ({ status }: OpenAI.Batch) => ['completed', 'failed', 'expired', 'cancelled'].includes(status)
+const change = (sql: string, ...values: unknown[]) => {
+  const connection = openDatabase(join(app.dataDir, 'infer.db'))
+  expect(connection.prepare(sql).run(...values).changes).toBe(1)
+  connection.close()
+}
+
+test('a batch that expires keeps what was done, and its other lines say so', async () => {
+  const { start, until, lines } = batchesOf(app.secret)
+  const inputs = ['one', 'hold 1', 'hold 2', 'hold 3']
+  const bodies = Object.fromEntries(inputs.map(input => [input, { model: 'far', input }]))
+  const { id } = await start('/v1/embeddings', bodies)
+  await engine.until(() => held.size === 2)
+  await until(id, ({ request_counts }) => request_counts!.completed === 1)
+  change('UPDATE batches SET expires_at = ? WHERE id = ?', Date.now() - 1, id)
+  const [[second, answer]] = [...held] as [[string, () => void]]
+  // The batch looks at its window again when a line has ended.
+  answer()
+  const batch = await until(id, hasEnded)
+  expect(batch).toMatchObject({ status: 'expired', request_counts: { total: 4, completed: 2, failed: 2 } })
+  expect(batch.expired_at).toBeGreaterThan(0)
+  const done = await lines(batch.output_file_id)
+  expect(Object.keys(done)).toEqual(['one', second])
+  for (const { response } of Object.values(done))
+    expect(response).toMatchObject({ status_code: 200, body: { object: 'list' } })
+  const errors = await lines(batch.error_file_id)
+  expect(Object.keys(errors)).toEqual(inputs.filter(input => !(input in done)))
+  for (const { response, error } of Object.values(errors))
+    expect([response, error?.code]).toEqual([null, 'batch_expired'])
+})
+
+test('once the spend limit is reached the other lines fail with it, and those that have ended are kept', async () => {
+  const { secret } = await makeOrganization(app, { monthlySpendLimit: 5_000_000 })
+  const { start, until, lines } = batchesOf(secret)
+  const body = { model: 'far', query: 'a', documents: ['b'] }
+  const { id } = await start('/v1/rerank', Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`${at}`, body])))
+  const batch = await until(id, hasEnded)
+  expect(batch).toMatchObject({ status: 'completed', request_counts: { total: 12, completed: 5, failed: 7 } })
+  expect(Object.keys(await lines(batch.output_file_id))).toHaveLength(5)
+  for (const { response } of Object.values(await lines(batch.error_file_id)))
+    expect(response).toMatchObject({ status_code: 429, body: { error: { code: 'quota_exceeded' } } })
+})
+
+const silence = 'data:audio/wav;base64,UklGRjQAAABXQVZFZm10IBAAAAABAAEAgD4AAIA+AAABAAgAZGF0YRAAAACAgICAgICAgICAgICAgICA'
+const isLink = expect.stringMatching(/^http:\/\/.*\/files\//) as unknown
+
+test.each<[url: string, body: object, wrong: object, answer: object]>([
+  [
+    '/v1/images/generations',
+    { model: 'all', prompt: 'A cat', size: '64x64' },
+    { size: 'huge' },
+    { data: [{ url: isLink }] },
+  ],
+  ['/v1/audio/speech', { model: 'all', input: 'Hello', response_format: 'wav' }, { speed: 99 }, { audio_url: isLink }],
+  [
+    '/v1/audio/transcriptions',
+    { model: 'all', url: silence },
+    { url: 'no address' },
+    { text: expect.any(String) as unknown },
+  ],
+  [
+    'slug/all/text-to-image',
+    { prompt: 'A cat', width: 64, height: 64 },
+    { width: -1 },
+    { images: [{ url: isLink, width: 64 }] },
+  ],
+])('lines of %s are answered as by that endpoint', async (url, body, wrong, answer) => {
+  const { start, until, lines } = batchesOf(app.secret)
+  const { id } = await start(url, { right: body, wrong: { ...body, ...wrong } })
+  const batch = await until(id, hasEnded)
+  expect(batch).toMatchObject({ status: 'completed', request_counts: { total: 2, completed: 1, failed: 1 } })
+  const { right } = await lines(batch.output_file_id)
+  expect(right!.response).toMatchObject({ status_code: 200, body: answer })
+  const link = /http:[^"]+\/files\/[^"]+/.exec(JSON.stringify(right))?.[0]
+  if (link !== undefined) expect((await fetch(link)).status).toBe(200)
+  const { wrong: refused } = await lines(batch.error_file_id)
+  expect(refused!.response).toMatchObject({
+    status_code: 400,
+    body: { error: { code: expect.any(String) as unknown } },
+  })
+})
+
+test('an input file of more than 200 MiB fails the batch before a line is read', async () => {
+  const { start, create, until } = batchesOf(app.secret)
+  const bodies = { a: { model: 'far', input: 'one' } }
+  const first = await start('/v1/embeddings', bodies)
+  await until(first.id, hasEnded)
+  // A file of this size would take longer to write than all other tests here.
+  change('UPDATE files SET bytes = ? WHERE id = ?', maxFileBytes + 1, first.input_file_id)
+  const { id } = await create('/v1/embeddings', first.input_file_id)
+  const batch = await until(id, hasEnded)
+  expect(batch).toMatchObject({ status: 'failed', errors: { data: [{ code: 'file_too_large', line: null }] } })
+  expect(batch.errors!.data![0]!.message).toContain('200 MiB')
+})
