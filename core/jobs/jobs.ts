@@ -57,7 +57,7 @@ export interface JobsOptions {
   clock?: { now(): number }
   /** The clock by which idempotency keys expire; `clock` if absent. */
   steady?: { now(): number }
-  /** How many slots jobs may hold at once, in total and of one model. */
+  /** How many slots jobs may occupy at once, in total and of one model. */
   slots?: number
   slotsPerModel?: number
   /** How often to look for work that no wake-up has announced, milliseconds. */

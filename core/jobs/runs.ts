@@ -125,7 +125,7 @@ export function openRuns(options: RunsOptions) {
     return { end, engineId: lease?.engineId ?? null, used: slotUse }
   }
 
-  /** A stopped run that does not end holds its slot until it does. */
+  /** A stopped run that does not end occupies its slot until it does. */
   async function settleLate(job: JobRecord, lease: Lease, work: Promise<RunResult>): Promise<void> {
     try {
       await ends.late(job, await work, { engineId: lease.engineId, used: undefined, at: clock.now(), logs: null })
