@@ -20,7 +20,7 @@ import { openQueue, waitingOf } from './queue.ts'
 import { openRecorder } from './recorder.ts'
 import { openRefill } from './refill.ts'
 import { openRuns } from './runs.ts'
-import { openSubmissions, shuttingDown } from './submissions.ts'
+import { openSubmissions, submissionsClosed } from './submissions.ts'
 import { openSweep } from './sweep.ts'
 import { openWaiters } from './waiters.ts'
 import { openWaitingCalls } from './waiting-calls.ts'
@@ -163,7 +163,7 @@ export function openJobs(options: JobsOptions) {
     ended,
     async ready() {
       await counted
-      if (draining) throw shuttingDown()
+      if (draining) throw submissionsClosed()
     },
   })
 
@@ -280,7 +280,7 @@ export function openJobs(options: JobsOptions) {
       await close()
       await Promise.race([runs.done(), delay(deadlineMs, undefined, { ref: false })])
       const released = runs.size
-      runs.stopAll(shuttingDown())
+      runs.stopAll(submissionsClosed())
       await Promise.race([runs.done(), delay(interruptGraceMs, undefined, { ref: false })])
       await runs.giveBackAll()
       waiters.releaseAll()
