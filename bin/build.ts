@@ -15,7 +15,7 @@ import { buildConsole, typeOfFile } from './console/build-console.ts'
 import { documentationAssets, imageAssets } from './guides/assets.ts'
 import { licenses } from './licenses.ts'
 import { beginStep } from './stamp.ts'
-import { targetOf } from './target.ts'
+import { buildTarget } from './target.ts'
 import { writeTinyModels } from './tiny-models.ts'
 import { workerFiles } from './worker-files.ts'
 import { worksOf } from './works.ts'
@@ -26,7 +26,7 @@ import { worksOf } from './works.ts'
  */
 const started = performance.now()
 const { values: options } = parseArgs({ options: { arch: { type: 'string' } } })
-const target = targetOf(options.arch)
+const target = buildTarget(options.arch)
 const { architecture, dist } = target
 const end = architecture === 'x64' ? beginStep('dist') : undefined
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }

@@ -10,14 +10,14 @@ const packages = realpathSync(join(root, 'node_modules'))
 /** Where esbuild writes the build's id; it is known only once everything else is. */
 export const buildIdPlace = '@@@@build-id@@@@'
 
-export interface Output {
+export interface BundleOutput {
   path: string
   text: string
   /** The files of which something is in it, relative to the root. */
   inputs: string[]
 }
 
-function outputsOf({ outputFiles, metafile }: BuildResult): Output[] {
+function outputsOf({ outputFiles, metafile }: BuildResult): BundleOutput[] {
   const about = new Map(Object.entries(metafile?.outputs ?? {}).map(([path, of]) => [join(root, path), of.inputs]))
   return (outputFiles ?? []).map(({ path, text }) => ({
     path,
@@ -64,7 +64,7 @@ const common: BuildOptions = {
  * and comments it takes 1 MB less of memory. Names stay, so that a stack can be read; lines are short, because Node prints
  * the one of what nobody caught.
  */
-export async function bundleProgram(version: string, minifyWhitespace = true): Promise<Output[]> {
+export async function bundleProgram(version: string, minifyWhitespace = true): Promise<BundleOutput[]> {
   const result = await bundle({
     ...common,
     minifyWhitespace,
@@ -108,7 +108,7 @@ export async function bundleProgram(version: string, minifyWhitespace = true): P
  * node-llama-cpp in two files instead of 860 in 95 packages, which halves the start of an engine. It must stay two:
  * it forks the second to find out whether its native code runs on this machine at all.
  */
-export async function bundleLlama(): Promise<Output[]> {
+export async function bundleLlama(): Promise<BundleOutput[]> {
   const folder = join(packages, 'node-llama-cpp/dist')
   const selfTest = 'bindings/utils/testBindingBinary.js'
   const files = await Promise.all(
@@ -150,7 +150,7 @@ export async function bundleLlama(): Promise<Output[]> {
  * sharp in one file. Only its search for native code is replaced, because that tries places which no form of the program
  * has; core/assets.ts explains what is wrong when the addon does not load.
  */
-export async function bundleSharp(architecture: 'x64' | 'arm64'): Promise<Output[]> {
+export async function bundleSharp(architecture: 'x64' | 'arm64'): Promise<BundleOutput[]> {
   const native = `require("@img/sharp-linux-${architecture}/sharp.node")`
   const findsItsAddon: Plugin = {
     name: 'sharp has one place for its addon',
@@ -177,7 +177,7 @@ export async function bundleSharp(architecture: 'x64' | 'arm64'): Promise<Output
  * The decoders of sounds, an asset of their own: most servers have ffmpeg and never load them. Their WebAssembly is text
  * in which every character counts, so nothing of it is rewritten.
  */
-export async function bundleAudioDecoders(): Promise<Output[]> {
+export async function bundleAudioDecoders(): Promise<BundleOutput[]> {
   const result = await bundle({
     ...common,
     entryPoints: ['core/cpu/audio-decoders.ts'],

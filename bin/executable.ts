@@ -19,13 +19,13 @@ import type { TreeFile } from '../core/extraction.ts'
 import { filesBelow, root } from './bundle.ts'
 import { inject } from './inject.ts'
 import { writeInPieces } from './install.ts'
-import type { Target } from './target.ts'
+import type { BuildTarget } from './target.ts'
 
 /**
  * Packs the dist folder of a target into its executable, for Linux with glibc. Returns one line about it. Throws when
  * the build, the right Node or a program that packing needs is missing. Reasons: bin/README.md.
  */
-export async function packExecutable(target: Target): Promise<string> {
+export async function packExecutable(target: BuildTarget): Promise<string> {
   const started = performance.now()
   if (!existsSync(join(target.dist, 'main.cjs')))
     throw new Error(`${join(target.dist, 'main.cjs')} is missing. Run: npm run build`)
@@ -48,7 +48,7 @@ export async function packExecutable(target: Target): Promise<string> {
 }
 
 /** The first lines of the executable, as one file. */
-function bundledEntry({ work }: Target): string {
+function bundledEntry({ work }: BuildTarget): string {
   const path = join(work, 'entry.cjs')
   buildSync({
     entryPoints: [join(root, 'bin/entry.ts')],
@@ -74,7 +74,7 @@ function partsIn(file: Buffer, nodeBytes: number, assets: Readonly<Record<string
 }
 
 /** The program, and what V8 has compiled of it when it is ready (bin/compile.ts). Name in the executable → file. */
-function programAssets({ dist, work, emulator, nodeFlags }: Target, node: string): Record<string, string> {
+function programAssets({ dist, work, emulator, nodeFlags }: BuildTarget, node: string): Record<string, string> {
   const [text, cache] = [join(work, 'program.cjs'), join(work, 'program.cache')]
   const args = [...nodeFlags, join(root, 'bin/compile.ts'), join(dist, 'main.cjs'), text, cache]
   const [program, ...before] = [...emulator, node]
@@ -83,14 +83,14 @@ function programAssets({ dist, work, emulator, nodeFlags }: Target, node: string
 }
 
 /** Name in the executable → file. */
-function staticAssets({ dist }: Target): Record<string, string> {
+function staticAssets({ dist }: BuildTarget): Record<string, string> {
   const threads = ['store-writer.cjs', 'cpu-worker.cjs'].map(name => [name, join(dist, name)])
   const files = filesBelow(join(dist, 'assets')).map(path => [path, join(dist, 'assets', path)])
   return Object.fromEntries([...threads, ...files])
 }
 
 /** A folder of dist/ as one compressed file, and the list by which its files are found in it and checked. */
-function treeAssets({ dist, work }: Target, name: string): Record<string, string> {
+function treeAssets({ dist, work }: BuildTarget, name: string): Record<string, string> {
   const tree = join(dist, name)
   const paths = filesBelow(tree).sort()
   const contents = paths.map(path => readFileSync(join(tree, path)))
@@ -116,7 +116,7 @@ function treeAssets({ dist, work }: Target, name: string): Record<string, string
 }
 
 /** The target's Node without its debug symbols. Before the injection: a finished executable does not survive it. */
-function strippedNode({ architecture, work, packageFolder, nodeSha256, strip, stripFrom }: Target): string {
+function strippedNode({ architecture, work, packageFolder, nodeSha256, strip, stripFrom }: BuildTarget): string {
   const original = join(packageFolder(`node-linux-${architecture}`), 'bin/node')
   if (hash('sha256', readFileSync(original)) !== nodeSha256)
     throw new Error(`${original} is not the Node that was chosen. Run: npm ci`)

@@ -1,5 +1,5 @@
 /** One metadata value of a GGUF file with its type, which the format requires. */
-export type GgufValue =
+export type WritableGgufValue =
   | readonly ['u32' | 'f32', number]
   | readonly ['bool', boolean]
   | readonly ['string', string]
@@ -20,7 +20,7 @@ const alignment = 32
  * The bytes of a GGUF version 3 file: header, metadata, tensor directory, then the aligned data.
  * Source: docs/gguf.md of ggml.
  */
-export function writeGguf(metadata: Record<string, GgufValue>, tensors: readonly Tensor[]): Buffer {
+export function writeGguf(metadata: Record<string, WritableGgufValue>, tensors: readonly Tensor[]): Buffer {
   const chunks: Uint8Array[] = []
   let length = 0
   const push = (bytes: Uint8Array) => {

@@ -3,10 +3,10 @@ import { chmodSync, copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import sea from '@yao-pkg/pkg/lib-es5/sea.js'
-import { type Target, targets } from './target.ts'
+import { type BuildTarget, targets } from './target.ts'
 
 export interface Injection {
-  target: Target
+  target: BuildTarget
   /** Path of the Node that becomes the executable. */
   node: string
   /** Path of the script that the executable runs. */

@@ -11,8 +11,8 @@ import { fetchPackages } from './fetch-packages.ts'
 import { writeInPieces } from './install.ts'
 import { emptyReleaseFolder } from './release-folder.ts'
 import { sbom } from './sbom.ts'
-import { architectures, arm64Packages, nativePackages, type Target, targetOf } from './target.ts'
-import type { Work } from './works.ts'
+import { architectures, arm64Packages, type BuildTarget, buildTarget, nativePackages } from './target.ts'
+import type { LicensedWork } from './works.ts'
 
 /**
  * Run by `npm run release`, after `npm run pack`. Writes build/release: for each architecture the executable, its Debian
@@ -29,7 +29,7 @@ const { values: options } = parseArgs({
     compression: { type: 'string', default: '6' },
   },
 })
-const targets = options.arch === undefined ? architectures.map(targetOf) : [targetOf(options.arch)]
+const targets = options.arch === undefined ? architectures.map(buildTarget) : [buildTarget(options.arch)]
 if (!/^[0-9]$/.test(options.compression)) throw new Error('--compression is a digit, such as --compression 6.')
 const compression = Number(options.compression)
 const folder = options.output
@@ -49,7 +49,7 @@ for (const target of targets) {
   const executable = join(folder, `infer-linux-${architecture}`)
   writeInPieces(executable, readFileSync(target.executable))
   writeDeb({ architecture, version, executable, output: join(folder, debName(version, architecture)), compression })
-  const works = JSON.parse(readFileSync(join(target.dist, 'works.json'), 'utf8')) as Work[]
+  const works = JSON.parse(readFileSync(join(target.dist, 'works.json'), 'utf8')) as LicensedWork[]
   const sha256 = sha256Of(executable)
   writeFileSync(`${executable}.cdx.json`, sbom({ version, sha256, integrities, works, at: new Date() }))
 }
@@ -64,17 +64,17 @@ for (const name of [...names, 'SHA256SUMS']) {
 }
 
 /** Its packages are fetched here instead of by `npm ci`, because only a release needs their 70 MB. */
-async function packArm64(target: Target): Promise<void> {
+async function packArm64(target: BuildTarget): Promise<void> {
   fetchPackages(nativePackages('arm64'), arm64Packages)
   execFileSync(process.execPath, [join(root, 'bin/build.ts'), '--arch', 'arm64'], { stdio: 'inherit' })
   process.stdout.write(`${await packExecutable(target)}\n`)
 }
 
 /** Before minutes of work, and all at once. */
-function requirePrograms({ architecture, strip, emulator }: Target): void {
+function requirePrograms({ architecture, strip, emulator }: BuildTarget): void {
   const found = (program: string) => (process.env.PATH ?? '').split(':').some(path => existsSync(join(path, program)))
   if (!found('dpkg-deb')) throw new Error(dpkgMissing)
-  if (architecture === 'x64' && !existsSync(targetOf('x64').executable))
+  if (architecture === 'x64' && !existsSync(buildTarget('x64').executable))
     throw new Error('build/infer is missing. Run: npm run release')
   if (architecture === 'x64') return
   const libraries = emulator[2]!

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Work } from './works.ts'
+import type { LicensedWork } from './works.ts'
 
 export interface SbomOptions {
   version: string
@@ -7,7 +7,7 @@ export interface SbomOptions {
   sha256: string
   /** By folder of a package in the lock file: `sha512-` and the hash of its tarball in Base64. */
   integrities: Readonly<Record<string, string | undefined>>
-  works: readonly Omit<Work, 'text'>[]
+  works: readonly Omit<LicensedWork, 'text'>[]
   /** When the list was made. */
   at: Date
 }
@@ -36,7 +36,7 @@ export function sbom({ version, sha256, integrities, works, at }: SbomOptions): 
 }
 
 function componentOf(
-  { name, version, license, author, purl, cpe, lockPath, parts }: Omit<Work, 'text'>,
+  { name, version, license, author, purl, cpe, lockPath, parts }: Omit<LicensedWork, 'text'>,
   integrities: SbomOptions['integrities'],
 ) {
   const integrity = lockPath === null ? undefined : integrities[lockPath]

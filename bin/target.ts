@@ -10,7 +10,7 @@ export type Architecture = (typeof architectures)[number]
 export const nodeVersion = '24.21.0'
 
 /** What differs between the executables. All builds run on x64. */
-export interface Target {
+export interface BuildTarget {
   architecture: Architecture
   /** Folder of the bundles, the assets and the packages that stay files. */
   dist: string
@@ -44,7 +44,7 @@ const installed = (name: string): string => join(root, 'node_modules', name)
 /** Where bin/fetch-packages.ts puts the packages of arm64, which `npm ci` does not install on x64. */
 export const arm64Packages = join(build, 'arm64/node_modules')
 
-export const targets: Record<Architecture, Target> = {
+export const targets: Record<Architecture, BuildTarget> = {
   x64: {
     architecture: 'x64',
     dist: join(root, 'dist'),
@@ -74,7 +74,7 @@ export const targets: Record<Architecture, Target> = {
 }
 
 /** The target after `--arch`; x64 without one. Throws for an unknown one. */
-export function targetOf(architecture: string | undefined): Target {
+export function buildTarget(architecture: string | undefined): BuildTarget {
   const known = architectures.find(one => one === (architecture ?? 'x64'))
   if (!known)
     throw new Error(`'${architecture}' is not an architecture of infer. Write one of: ${architectures.join(', ')}`)

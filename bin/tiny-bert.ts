@@ -1,4 +1,4 @@
-import { type GgufValue, openRandom, type Tensor, tensor } from './gguf-writer.ts'
+import { openRandom, type Tensor, tensor, type WritableGgufValue } from './gguf-writer.ts'
 
 /** Shape that the two hand-made encoder models share. */
 export const width = 64
@@ -69,7 +69,7 @@ export const metadata = (
   description: string,
   layers: number,
   pooling: 'mean' | 'rank',
-): Record<string, GgufValue> => ({
+): Record<string, WritableGgufValue> => ({
   'general.architecture': ['string', 'bert'],
   'general.name': ['string', name],
   'general.description': ['string', description],

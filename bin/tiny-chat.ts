@@ -1,4 +1,4 @@
-import { type GgufValue, openRandom, type Tensor, tensor, writeGguf } from './gguf-writer.ts'
+import { openRandom, type Tensor, tensor, type WritableGgufValue, writeGguf } from './gguf-writer.ts'
 
 const width = 64
 const feedForward = 64
@@ -49,7 +49,12 @@ function vocabulary(controls: readonly string[] = []) {
 
 type Vocabulary = ReturnType<typeof vocabulary>
 
-const metadata = (name: string, description: string, layers: number, words: Vocabulary): Record<string, GgufValue> => ({
+const metadata = (
+  name: string,
+  description: string,
+  layers: number,
+  words: Vocabulary,
+): Record<string, WritableGgufValue> => ({
   'general.architecture': ['string', 'llama'],
   'general.name': ['string', name],
   'general.description': ['string', description],

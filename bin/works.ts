@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { root } from './bundle.ts'
-import { nodeVersion, type Target } from './target.ts'
+import { type BuildTarget, nodeVersion } from './target.ts'
 
 /** One work of others that is inside the executable. */
-export interface Work {
+export interface LicensedWork {
   name: string
   version: string
   /** An SPDX expression, or words where there is none. */
@@ -35,8 +35,8 @@ export function worksOf({
 }: {
   inputs: readonly string[]
   copied: readonly string[]
-  target: Target
-}): Work[] {
+  target: BuildTarget
+}): LicensedWork[] {
   const folders = new Set([...inputs.flatMap(folderOf), ...copied.map(target.packageFolder)])
   const works = [
     node(target),
@@ -60,7 +60,7 @@ function folderOf(input: string): string[] {
 /** Where makers leave the choice of a licence, the one that is taken. */
 const chosen: Record<string, string> = { '(BSD-3-Clause OR GPL-2.0)': 'BSD-3-Clause' }
 
-function workAt(folder: string): Work {
+function workAt(folder: string): LicensedWork {
   const about = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>
   const { name, version, license, author } = about
   const files = readdirSync(folder).filter(file => /^(licen[cs]e|copying|notice)([.-].*)?$/i.test(file))
@@ -76,7 +76,7 @@ function workAt(folder: string): Work {
   }
 }
 
-const node = ({ architecture, packageFolder }: Target): Work => ({
+const node = ({ architecture, packageFolder }: BuildTarget): LicensedWork => ({
   ...workAt(packageFolder(`node-linux-${architecture}`)),
   name: 'Node.js',
   license: 'MIT and others',
@@ -90,7 +90,7 @@ const nameOf = (author: unknown): string | undefined =>
   typeof author === 'string' ? author : (author as { name?: string } | undefined)?.name
 
 /** llama.cpp with ggml, and what is compiled into it; the packages it comes in carry the licence of their own part only. */
-function llama(): Work[] {
+function llama(): LicensedWork[] {
   const info = readFileSync(join(packages, 'node-llama-cpp/llama/llama.cpp.info.json'), 'utf8')
   const version = (JSON.parse(info) as { tag?: string }).tag ?? ''
   const files = readdirSync(join(root, 'bin/licenses')).filter(name => name.endsWith('.txt'))
@@ -106,7 +106,7 @@ function llama(): Work[] {
 }
 
 /** The library behind sharp, with all that is linked into it: which works those are stands in its package's README. */
-function libvips({ architecture, packageFolder }: Target): Work {
+function libvips({ architecture, packageFolder }: BuildTarget): LicensedWork {
   const folder = packageFolder(`@img/sharp-libvips-linux-${architecture}`)
   const texts = ['LGPL-3.txt', 'GPL-3.txt'].map(name => join(root, 'bin/licenses/libvips', name))
   const all = [join(folder, 'README.md'), join(folder, 'versions.json'), ...texts]
@@ -115,7 +115,7 @@ function libvips({ architecture, packageFolder }: Target): Work {
 }
 
 /** The MP3 encoder inside wasm-media-encoders, a file of its own beside the program; its source is what that package names. */
-function lame(): Work {
+function lame(): LicensedWork {
   const { version } = workAt(join(packages, 'wasm-media-encoders'))
   return {
     name: 'LAME',
@@ -133,7 +133,7 @@ function lame(): Work {
 }
 
 /** What the packages of the decoders of sounds hold in one piece with their own: parsers, and libraries as WebAssembly. */
-function inDecoders(): Work[] {
+function inDecoders(): LicensedWork[] {
   const folder = (name: string) => join(packages, name)
   const bundled = [
     'codec-parser',
@@ -144,7 +144,7 @@ function inDecoders(): Work[] {
     '@wasm-audio-decoders/flac',
     '@wasm-audio-decoders/ogg-vorbis',
   ].map(name => workAt(folder(name)))
-  const library = (name: string, within: string, license: string, file: string): Work => ({
+  const library = (name: string, within: string, license: string, file: string): LicensedWork => ({
     name,
     version: `in ${within} ${workAt(folder(within)).version}`,
     license,
@@ -165,7 +165,7 @@ function inDecoders(): Work[] {
 }
 
 /** What the interactive reference was bundled from by its makers, as far as it is installed beside it. */
-function worksOfReference(): Work[] {
+function worksOfReference(): LicensedWork[] {
   const map = readFileSync(join(packages, '@scalar/api-reference/dist/browser/standalone.js.map'), 'utf8')
   const { sources } = JSON.parse(map) as { sources: string[] }
   const names = sources.flatMap(source => /.*\bnode_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(source)?.[1] ?? [])

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { forkedScript, runForked } from '../core/assets.ts'
 import { checkHelp, failureOfUsage, helpLast, isHelp, openProgram } from './commands/program.ts'
-import { exitCodeOf, exitCodes, failureOf } from './terminal/exit-codes.ts'
+import { exitCodeOf, exitCodes, failureOfThrown } from './terminal/exit-codes.ts'
 import { openTerminal } from './terminal/terminal.ts'
 
 // No top-level await: the bundle is CommonJS.
@@ -23,7 +23,7 @@ async function run(args: string[]): Promise<never> {
   // A server logs its own fatal errors.
   if (args[0] !== 'serve')
     process.on('uncaughtException', thrown => {
-      const failure = failureOf(thrown)
+      const failure = failureOfThrown(thrown)
       terminal.failed(failure, args.includes('--json'))
       process.exit(exitCodeOf(failure))
     })
@@ -34,7 +34,7 @@ async function run(args: string[]): Promise<never> {
     await program.parseAsync(args.length > 0 ? helpLast(args) : ['--help'], { from: 'user' })
   } catch (thrown) {
     if (!isHelp(thrown)) {
-      const failure = (program && failureOfUsage(thrown, args, program)) ?? failureOf(thrown)
+      const failure = (program && failureOfUsage(thrown, args, program)) ?? failureOfThrown(thrown)
       terminal.failed(failure, args.includes('--json'))
       terminal.setExitCode(exitCodeOf(failure))
     }

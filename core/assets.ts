@@ -8,7 +8,7 @@ import { zstdDecompressSync } from 'node:zlib'
 import type Sharp from 'sharp'
 import { loadAddon } from './addon.ts'
 import { ownParts } from './executable-parts.ts'
-import { type Content, cacheDirectory, extractFile, extractTree, type TreeFile } from './extraction.ts'
+import { cacheDirectory, extractFile, extractTree, type FileContent, type TreeFile } from './extraction.ts'
 import { Failure } from './failure.ts'
 
 /** Defined by the build; absent when infer runs from source. */
@@ -60,7 +60,7 @@ export function readAsset(name: string): Uint8Array {
 export const assetPath = (name: string): string =>
   packaged ? extractFile(cacheFolder(), `assets/${name}`, contentOf(name)) : join(dist, 'assets', name)
 
-const contentOf = (name: string): Content => ({
+const contentOf = (name: string): FileContent => ({
   size: ownParts().size(name),
   read: (into, at) => ownParts().read(name, into, at),
 })

@@ -206,5 +206,5 @@ export function masterKey(): string | undefined {
 export const hostEnvironment = (): Readonly<Record<string, string | undefined>> => process.env
 
 /** Returns the address and token of the remote server that the command line uses if INFER_URL is set. */
-export const remote = (): { url: string; token: string | undefined } | undefined =>
+export const remoteServer = (): { url: string; token: string | undefined } | undefined =>
   process.env.INFER_URL ? { url: process.env.INFER_URL.replace(/\/+$/, ''), token: process.env.INFER_TOKEN } : undefined

@@ -26,7 +26,7 @@ export interface TreeFile {
 }
 
 /** The bytes of a file, read in pieces: whole, they would cost the start memory that it does not need again. */
-export interface Content {
+export interface FileContent {
   size: number
   /** Fills the buffer with the bytes from `at` on. */
   read: (into: Uint8Array, at: number) => void
@@ -51,7 +51,7 @@ export function cacheDirectory(env: NodeJS.ProcessEnv = process.env): string {
  * byte by byte and, if it differs, replaced by one rename, so that concurrent starts always see a complete file.
  * Throws Failure `invalid_value` when the folder cannot be used.
  */
-export function extractFile(folder: string, name: string, content: Content): string {
+export function extractFile(folder: string, name: string, content: FileContent): string {
   const path = join(folder, name)
   return guarded(folder, () => {
     privateFolder(folder)
@@ -106,7 +106,7 @@ export function extractTree(
 const pieceBytes = 64 << 10
 
 /** Whether the path is a regular file, not a link, with exactly these bytes. */
-function holds(path: string, { size, read }: Content): boolean {
+function holds(path: string, { size, read }: FileContent): boolean {
   const same = withRegular(path, size, descriptor => {
     const [found, expected] = [new Uint8Array(pieceBytes), new Uint8Array(pieceBytes)]
     for (let at = 0; at < size; ) {
@@ -121,7 +121,7 @@ function holds(path: string, { size, read }: Content): boolean {
   return same ?? false
 }
 
-function writeContent(path: string, { size, read }: Content): void {
+function writeContent(path: string, { size, read }: FileContent): void {
   const descriptor = openSync(path, 'wx', 0o600)
   try {
     const piece = new Uint8Array(pieceBytes)

@@ -12,7 +12,7 @@ export interface Inspection {
 export type FindingState = 'fine' | 'warning' | 'broken'
 
 /** The result of one check. */
-export interface Finding {
+export interface InspectionFinding {
   name: string
   state: FindingState
   detail: string
@@ -23,7 +23,7 @@ export interface Finding {
 export interface DoctorReport {
   /** When the checks ended, epoch milliseconds. */
   at: number
-  findings: readonly Finding[]
+  findings: readonly InspectionFinding[]
 }
 
 /** Where the value of a key comes from. */

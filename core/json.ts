@@ -21,7 +21,7 @@ export interface JsonBounds {
  * An empty body is `{}`: clients send `Content-Type: application/json` with an empty body.
  * Throws Failure `invalid_json`.
  */
-export function parseJson(bytes: Buffer, bounds: JsonBounds): unknown {
+export function parseBoundedJson(bytes: Buffer, bounds: JsonBounds): unknown {
   if (bytes.length === 0) return {}
   checkBounds(bytes, bounds)
   try {

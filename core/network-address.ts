@@ -30,7 +30,7 @@ export function isPublic(text: string): boolean {
 }
 
 /** Whether an address lies in one of the networks. */
-export function isWithin(text: string, networks: readonly Network[]): boolean {
+export function isInNetworks(text: string, networks: readonly Network[]): boolean {
   if (!isAddress(text)) return false
   const address = ipaddr.process(text)
   return networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { Failure } from '../core/failure.ts'
 import { faultClass } from '../core/tasks/protocols/engine-text.ts'
-import type { Endpoint, Exit, Launched, Launcher, LaunchOptions } from './launcher/launcher.ts'
+import type { Endpoint, Launched, Launcher, LaunchOptions, ProcessExit } from './launcher/launcher.ts'
 
 export type EngineState = 'stopped' | 'starting' | 'ready' | 'stopping'
 
@@ -186,7 +186,7 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastError: str
  * How an engine ended, as a sentence for callers: `Engine exited (3): out of memory`. It quotes no output, which may
  * contain another caller's request. After a signal the output does not explain the end, so no class is added.
  */
-export function exitReason({ status, lastError, hint }: Exit): string {
+export function exitReason({ status, lastError, hint }: ProcessExit): string {
   const fault = status.startsWith('SIG') ? undefined : faultClass(lastError)
   return `Engine exited (${status})${fault ? `: ${fault}` : ''}${hint ? `. ${hint}` : ''}`
 }

@@ -8,6 +8,7 @@ import type { Fleet, FleetSnapshot, Lease, ModelActivity, SlotQueue } from '../c
 import type { Model } from '../core/models/model.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
+import { openEngineEffects } from './engine-effects.ts'
 import { enginePath } from './launcher/engine-path.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { openNeededPrograms } from './needed-programs.ts'
@@ -15,13 +16,12 @@ import { openCardBackends } from './placement/card-backend.ts'
 import { openMemory } from './placement/memory.ts'
 import { openModelPlacement } from './placement/model-placement.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
-import { type Machine, probeMachine } from './probe-machine.ts'
+import { type ProbedMachine, probeMachine } from './probe-machine.ts'
 import { EngineLease } from './requests/lease.ts'
 import { progressFollower } from './requests/progress.ts'
 import { defaultRules } from './residency/effects.ts'
-import { type ModelState, notOffered, type Resident, shuttingDown } from './residency/model-state.ts'
+import { type ModelState, modelsClosed, notOffered, type Resident } from './residency/model-state.ts'
 import { openResidency, type Residency } from './residency/residency.ts'
-import { openRunning } from './running.ts'
 import { sandboxWarning } from './sandbox/level.ts'
 
 export interface FleetOptions {
@@ -39,7 +39,7 @@ export interface FleetOptions {
   environment?: Readonly<Record<string, string | undefined>>
   /** Files outside the data directory that no engine may read: the configuration, keys of certificates. */
   secrets?: readonly string[]
-  machine?: Machine
+  machine?: ProbedMachine
 }
 
 /**
@@ -69,7 +69,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   })
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
   const placements = openModelPlacement({ memory, backends, sandbox })
-  const engines = openRunning({
+  const engines = openEngineEffects({
     launcher,
     memory,
     environment,
@@ -183,7 +183,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   }
 
   function demandChanged(modelId: string): void {
-    if (closing) return queue?.refuse(modelId, shuttingDown, Number.POSITIVE_INFINITY)
+    if (closing) return queue?.refuse(modelId, modelsClosed, Number.POSITIVE_INFINITY)
     const state = find(modelId)
     const waits = queue?.waits(modelId) ?? false
     // Without an engine its memory is estimated again: files and configuration may have changed.
@@ -215,7 +215,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         notifyIdle = done
         clock.after(deadlineMs, done)
       })
-    engines.failAll(shuttingDown)
+    engines.failAll(modelsClosed)
     residency.stopAll('the server is shutting down')
     await engines.allExited()
     cancelWake()
@@ -248,7 +248,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       return { ready: own.reduce((sum, { slots }) => sum + slots, 0), planned: each * Math.max(1, model.replicas.min) }
     },
     load({ id }) {
-      if (closing) return Promise.reject(shuttingDown())
+      if (closing) return Promise.reject(modelsClosed())
       const load = loads.get(id) ?? loadNow(id).finally(() => loads.delete(id))
       loads.set(id, load)
       return load

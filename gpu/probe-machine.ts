@@ -11,7 +11,7 @@ import { probeWrapper } from './sandbox/probe-wrapper.ts'
 import type { Wrapper } from './sandbox/wrapper.ts'
 
 /** What probing has found about this machine. */
-export interface Machine {
+export interface ProbedMachine {
   /** How engines are started. */
   wrapper: Wrapper
   devices: DeviceSource
@@ -23,7 +23,7 @@ export interface Machine {
  * Probes the wrappers, the sandboxes and the cards in parallel. Never throws. This is the slowest part of the server's
  * start and depends on nothing else, so callers start it first.
  */
-export async function probeMachine(environment = hostEnvironment()): Promise<Machine> {
+export async function probeMachine(environment = hostEnvironment()): Promise<ProbedMachine> {
   const findCards = () => discover({ environment })
   const [{ wrapper }, sandbox, found] = await Promise.all([
     probeWrapper(environment),

@@ -16,7 +16,7 @@ import { forwardedHost } from './http/connection/forwarded.ts'
 import { type Handshakes, openHandshakes } from './http/connection/handshakes.ts'
 import { commonHeaders } from './http/connection/head.ts'
 import { hostFailure, hostName, hostNameFailure } from './http/connection/host.ts'
-import { answerFailure, type CallEvent, dispatch, endCall, interrupt } from './http/dispatch.ts'
+import { answerFailure, dispatch, endCall, type HttpEvent, interrupt } from './http/dispatch.ts'
 import { openHttpApp } from './http/http-app.ts'
 import { tidy } from './http/path.ts'
 import type { Call } from './http/request/call.ts'
@@ -98,7 +98,7 @@ export async function openServer({
     const options = { owners: opened!, calls }
     const table = opened ? routes(opened) : []
     segments = new Set(table.flatMap(({ path, aliases = [] }) => [path, ...aliases].map(one => one.split('/')[1]!)))
-    return openHttpApp<CallEvent>({
+    return openHttpApp<HttpEvent>({
       routes: table,
       begin: (req, res) => ({ req, res, params: {}, call: undefined }),
       handle: (route, event) => dispatch(route, event, options),

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { root } from '../bundle.ts'
 import { configurationMarkdown } from './configuration.ts'
 import { listHtml, pageHtml } from './html.ts'
-import { type Page, pageOf, readGuides } from './pages.ts'
+import { type GuidePage, pageOf, readGuides } from './pages.ts'
 import { pageText } from './text.ts'
 
 const images = join(root, 'server/docs/images')
@@ -13,7 +13,7 @@ export const imageAssets = (): { path: string; bytes: Uint8Array }[] =>
   readdirSync(images).map(name => ({ path: `docs/images/${name}`, bytes: readFileSync(join(images, name)) }))
 
 /** Pages beside the guides, each served at `/docs/<path>`. */
-const pages: readonly (() => Page)[] = [() => pageOf('configuration', configurationMarkdown())]
+const pages: readonly (() => GuidePage)[] = [() => pageOf('configuration', configurationMarkdown())]
 
 /**
  * The documentation as assets: each page as HTML, each guide also as text for a terminal, and the list of guides that

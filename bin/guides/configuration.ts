@@ -1,5 +1,5 @@
 import { type EnvironmentVariable, engineVariables, environmentVariables } from '../../core/environment-variables.ts'
-import { type ConfigKey, configKeys, defaultText, type Section, sections } from '../../core/models/config-keys.ts'
+import { type ConfigKey, type ConfigSection, configKeys, defaultText, sections } from '../../core/models/config-keys.ts'
 import { anchorOf } from './links.ts'
 
 /** The configuration reference as markdown, made from the schema of infer.yaml. */
@@ -8,7 +8,7 @@ export function configurationMarkdown(): string {
   return [
     introduction,
     contents(keys),
-    ...(Object.keys(sections) as Section[]).map(section => sectionText(section, keys)),
+    ...(Object.keys(sections) as ConfigSection[]).map(section => sectionText(section, keys)),
     environmentText,
   ].join('\n\n')
 }
@@ -35,14 +35,14 @@ infer config schema > infer.schema.json    # for editors that complete and check
 
 /** Links to all keys, by section. */
 function contents(keys: readonly ConfigKey[]): string {
-  const linked = (Object.keys(sections) as Section[]).map(section => {
+  const linked = (Object.keys(sections) as ConfigSection[]).map(section => {
     const links = keys.filter(key => key.section === section).map(({ key }) => `[\`${key}\`](#${anchorOf(key)})`)
     return `- **${sections[section].title}**: ${links.join(', ')}`
   })
   return ['## All keys', [...linked, '- [Environment variables](#environment-variables)'].join('\n')].join('\n\n')
 }
 
-function sectionText(section: Section, keys: readonly ConfigKey[]): string {
+function sectionText(section: ConfigSection, keys: readonly ConfigKey[]): string {
   const { title, about } = sections[section]
   const own = keys.filter(key => key.section === section)
   return [`## ${title}`, about, ...own.map(keyText)].join('\n\n')

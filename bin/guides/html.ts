@@ -1,6 +1,6 @@
 import { Marked, type Tokens } from 'marked'
-import { anchorOf, imageName, targetOf } from './links.ts'
-import type { Guide, Page } from './pages.ts'
+import { anchorOf, imageName, linkTarget } from './links.ts'
+import type { Guide, GuidePage } from './pages.ts'
 
 /** Text as HTML. */
 const escaped = (text: string): string =>
@@ -22,7 +22,7 @@ export function codeHtml(text: string, language: string): string {
 }
 
 function hrefOf(href: string): string {
-  const target = targetOf(href)
+  const target = linkTarget(href)
   if (target.kind === 'guide') return `/docs/guides/${target.topic}${target.anchor}`
   return target.kind === 'here' ? target.anchor : target.kind === 'server' ? target.path : target.url
 }
@@ -56,7 +56,7 @@ const marked = new Marked({
 export const bodyHtml = (markdown: string): string => marked.parse(markdown, { async: false })
 
 /** A whole page of the documentation. It loads its style from this server and nothing else. */
-export function pageHtml({ path, title, body }: Page, guides: readonly Guide[]): string {
+export function pageHtml({ path, title, body }: GuidePage, guides: readonly Guide[]): string {
   const at = guides.findIndex(guide => guide.path === path)
   const beside = [guides[at - 1], guides[at + 1]].map((guide, side) =>
     at < 0 || !guide

@@ -1,5 +1,5 @@
 /** Where a link of a page leads. */
-export type Target =
+export type LinkTarget =
   | { kind: 'guide'; topic: string; anchor: string }
   | { kind: 'here'; anchor: string }
   | { kind: 'server'; path: string }
@@ -9,7 +9,7 @@ export type Target =
  * Reads the address of a link: `jobs.md#cancel` another guide, `#cancel` this page, `/docs/configuration` another page
  * of the server, `https://…` the web. Throws for everything else, because it would lead nowhere on one of the surfaces.
  */
-export function targetOf(href: string): Target {
+export function linkTarget(href: string): LinkTarget {
   const [, topic, anchor = ''] = /^(?:\.\/)?([a-z-]+)\.md(#[\w-]+)?$/.exec(href) ?? []
   if (topic !== undefined) return { kind: 'guide', topic, anchor }
   if (/^#[\w-]+$/.test(href)) return { kind: 'here', anchor: href }

@@ -8,7 +8,7 @@ import { topicGroups } from './topics.ts'
 export const guidesFolder = join(root, 'server/docs/guides')
 
 /** A page of the documentation, as it is written. */
-export interface Page {
+export interface GuidePage {
   /** Below `/docs/`, without a slash at either end: `guides/jobs`. */
   path: string
   /** The text of its first heading. */
@@ -17,7 +17,7 @@ export interface Page {
   body: string
 }
 
-export interface Guide extends Page {
+export interface Guide extends GuidePage {
   group: string
   topic: string
   summary: string
@@ -27,7 +27,7 @@ export interface Guide extends Page {
  * Makes a page of markdown. Throws where the first line is not a heading of the first level, or where there is HTML,
  * which a terminal could not show.
  */
-export function pageOf(path: string, markdown: string): Page {
+export function pageOf(path: string, markdown: string): GuidePage {
   const [, title, body] = /^# (.+)\n([^]*)$/.exec(markdown) ?? []
   if (title === undefined || body === undefined) throw new Error(`${path}: the first line must be '# ' and a title.`)
   const html = lexer(body).find((token): token is Tokens.HTML => token.type === 'html')

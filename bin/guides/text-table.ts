@@ -1,8 +1,8 @@
 import { stripAnsi } from 'consola/utils'
-import { widthOf } from '../../cli/terminal/styled-line.ts'
+import { lineWidth } from '../../cli/terminal/styled-line.ts'
 
 const gap = 2
-const columnsOf = (text: string): number => widthOf(stripAnsi(text))
+const columnsOf = (text: string): number => lineWidth(stripAnsi(text))
 
 /**
  * Draws a table of at most `width` columns: a head, a line below it, and cells that go on below themselves where they

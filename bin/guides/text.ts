@@ -1,8 +1,8 @@
 import { stripAnsi } from 'consola/utils'
 import { lexer, type MarkedToken, type Token, type Tokens } from 'marked'
-import { widthOf } from '../../cli/terminal/styled-line.ts'
-import { targetOf } from './links.ts'
-import type { Page } from './pages.ts'
+import { lineWidth } from '../../cli/terminal/styled-line.ts'
+import { linkTarget } from './links.ts'
+import type { GuidePage } from './pages.ts'
 import { drawTable } from './text-table.ts'
 
 /** Columns of the terminal that the text is made for. */
@@ -26,7 +26,7 @@ const hardSpace = '\u00a0'
  * A page as text of 80 columns with ANSI colours. Code is not wrapped. Without the colours it still shows what is a
  * heading (underlined), code (between backticks, or indented) and a link (its address follows).
  */
-export function pageText({ title, body }: Page): string {
+export function pageText({ title, body }: GuidePage): string {
   const text = [heading(title, 1), ...blocks(lexer(body), columns)].join('\n\n')
   return `${text.replaceAll(hardSpace, ' ')}\n`
 }
@@ -58,7 +58,7 @@ function blocks(tokens: readonly Token[], width: number): string[] {
 function heading(text: string, depth: number): string {
   const line = text.replaceAll(hardSpace, ' ')
   if (depth > 2) return strong(line)
-  return `${strong(line)}\n${(depth === 1 ? '=' : '-').repeat(widthOf(stripAnsi(line)))}`
+  return `${strong(line)}\n${(depth === 1 ? '=' : '-').repeat(lineWidth(stripAnsi(line)))}`
 }
 
 function code({ text, lang = '' }: Tokens.Code): string {
@@ -69,7 +69,7 @@ function code({ text, lang = '' }: Tokens.Code): string {
       lang === '' ? line : line.replace(comment, (_, before: string, remark: string) => before + faint(remark)),
     )
   // Wide code moves to the left, because a broken line could not be copied.
-  const longest = Math.max(...text.split('\n').map(widthOf))
+  const longest = Math.max(...text.split('\n').map(lineWidth))
   const indent = ' '.repeat(Math.max(0, Math.min(4, columns - longest)))
   return indented(lines.join('\n'), indent, indent)
 }
@@ -88,7 +88,7 @@ function table({ header, rows }: Tokens.Table, width: number): string {
   const cells = (row: readonly Tokens.TableCell[]) => row.map(cell => inline(cell.tokens))
   const head = cells(header).map(cell => words(cell, strong))
   const whole = drawTable(head, rows.map(cells), width, wrap)
-  if (whole.split('\n').every(line => widthOf(stripAnsi(line)) <= width)) return whole
+  if (whole.split('\n').every(line => lineWidth(stripAnsi(line)) <= width)) return whole
   // Code in narrow columns is broken between its words after all.
   const breakable = (row: readonly string[]) => row.map(cell => recoloured(cell.replaceAll(hardSpace, ' ')))
   return drawTable(breakable(head), rows.map(cells).map(breakable), width, wrap)
@@ -132,7 +132,7 @@ function inline(tokens: readonly Token[]): string {
 
 function link({ href, tokens }: Tokens.Link): string {
   const text = inline(tokens)
-  const target = targetOf(href)
+  const target = linkTarget(href)
   if (target.kind === 'here') return text
   if (target.kind === 'guide') return `${text} (${words(`infer${hardSpace}help${hardSpace}${target.topic}`, name)})`
   const url = target.kind === 'server' ? `http://127.0.0.1:8787${target.path}` : target.url
@@ -151,7 +151,7 @@ function wrap(text: string, width: number): string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {
     const last = lines.at(-1)
-    if (last !== undefined && widthOf(stripAnsi(`${last} ${word}`)) <= width)
+    if (last !== undefined && lineWidth(stripAnsi(`${last} ${word}`)) <= width)
       lines[lines.length - 1] = `${last} ${word}`
     else lines.push(word)
   }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { root } from '../bundle.ts'
-import { type Piece, recordingSvg } from './svg.ts'
+import { recordingSvg, type SvgPiece } from './svg.ts'
 
 /** Records the packed executable in a terminal, in an empty home, and writes the image in the README. */
 const output = join(root, 'server/docs/recording.svg')
@@ -55,7 +55,7 @@ try {
   rmSync(home, { recursive: true, force: true })
 }
 
-async function record(): Promise<Piece[]> {
+async function record(): Promise<SvgPiece[]> {
   const programs = join(home, '.programs')
   mkdirSync(programs)
   symlinkSync(executable, join(programs, 'infer'))
@@ -76,7 +76,7 @@ async function record(): Promise<Piece[]> {
     },
   )
   const began = performance.now()
-  const pieces: Piece[] = []
+  const pieces: SvgPiece[] = []
   let text = ''
   shell.stdout!.setEncoding('utf8').on('data', (piece: string) => {
     text += piece

@@ -1,5 +1,5 @@
 /** A piece of a row in one look. */
-export interface Run {
+export interface StyledRun {
   /** The column of its first character, from 0. */
   column: number
   text: string
@@ -27,7 +27,7 @@ const usual = { bold: false, faint: false, color: 39 }
  * A terminal as far as infer and bash use one: text, line breaks, colours, moves of the cursor, erasing. It is as high as
  * what is written to it. Other escape sequences are passed over.
  */
-export function openScreen(columns: number) {
+export function openRecordedScreen(columns: number) {
   const rows: Cell[][] = [[]]
   let row = 0
   let column = 0
@@ -92,14 +92,14 @@ export function openScreen(columns: number) {
       }
     },
     /** What stands in each row, without spaces at its end. */
-    rows(): Run[][] {
+    rows(): StyledRun[][] {
       return rows.map(runsOf)
     },
   }
 }
 
-function runsOf(cells: readonly Cell[]): Run[] {
-  const runs: Run[] = []
+function runsOf(cells: readonly Cell[]): StyledRun[] {
+  const runs: StyledRun[] = []
   for (const [column, { sign, bold, faint, color }] of cells.entries()) {
     const last = runs.at(-1)
     const isSame = last && last.bold === bold && last.faint === faint && last.color === color

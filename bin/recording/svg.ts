@@ -1,7 +1,7 @@
-import { openScreen, type Run } from './screen.ts'
+import { openRecordedScreen, type StyledRun } from './screen.ts'
 
 /** What a terminal was sent, and when. */
-export interface Piece {
+export interface SvgPiece {
   /** Milliseconds since the beginning. */
   at: number
   text: string
@@ -27,7 +27,7 @@ const colors: Record<number, string> = {
 /** One row as it stood from a time to another, in milliseconds; without an end it stays. */
 interface Version {
   row: number
-  runs: readonly Run[]
+  runs: readonly StyledRun[]
   from: number
   to?: number
 }
@@ -36,7 +36,7 @@ interface Version {
  * A recording as an SVG that plays once and then shows its last screen. Where animations are not played only the last
  * screen is seen. It needs no script, no font of its own and nothing from elsewhere.
  */
-export function recordingSvg(pieces: readonly Piece[], columns: number): string {
+export function recordingSvg(pieces: readonly SvgPiece[], columns: number): string {
   const { versions, rows } = versionsOf(shortened(pieces), columns)
   const [width, height] = [columns * cell.width + 2 * margin, rows * cell.height + 2 * margin + bar]
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${round(width)} ${round(height)}" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14">
@@ -49,7 +49,7 @@ ${versions.map(drawn).join('\n')}
 }
 
 /** Groups pieces, with longer pauses made shorter. */
-function shortened(pieces: readonly Piece[]): Piece[] {
+function shortened(pieces: readonly SvgPiece[]): SvgPiece[] {
   let skipped = 0
   let before = 0
   return pieces.map(({ at, text }) => {
@@ -59,8 +59,8 @@ function shortened(pieces: readonly Piece[]): Piece[] {
   })
 }
 
-function versionsOf(pieces: readonly Piece[], columns: number): { versions: Version[]; rows: number } {
-  const screen = openScreen(columns)
+function versionsOf(pieces: readonly SvgPiece[], columns: number): { versions: Version[]; rows: number } {
+  const screen = openRecordedScreen(columns)
   const versions: Version[] = []
   const now = new Map<number, Version>()
   let rows = 0

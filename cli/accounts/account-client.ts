@@ -4,7 +4,7 @@ import { UserChange, UserCreate, type UserView } from '../../core/accounts/user-
 import { newId } from '../../core/ids.ts'
 import type { Role } from '../../core/store/store.ts'
 import { type Client, dataOf } from '../client/client.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { chooseOrganization } from './organizations.ts'
 import { allPages } from './pages.ts'
 import { withClient } from './with-client.ts'
@@ -125,7 +125,7 @@ export async function userFor(
 
 function requireName(name: string): string {
   const trimmed = name.trim()
-  if (trimmed === '' || trimmed.length > 128) throw usage('The name of an organization has 1 to 128 characters.')
+  if (trimmed === '' || trimmed.length > 128) throw usageFailure('The name of an organization has 1 to 128 characters.')
   return trimmed
 }
 
@@ -134,5 +134,5 @@ function checked<T>(
   read: { success: true; data: T } | { success: false; error: { issues: { message: string }[] } },
 ): T {
   if (read.success) return read.data
-  throw usage(read.error.issues[0]!.message)
+  throw usageFailure(read.error.issues[0]!.message)
 }

@@ -16,7 +16,7 @@ import { SwapSet } from '../../core/swap-set.ts'
 import { webhookRules } from '../../core/webhooks/endpoint-rules.ts'
 import { openEndpoints } from '../../core/webhooks/endpoints.ts'
 import { openMessages } from '../../core/webhooks/webhooks.ts'
-import { answerFailure, type CallEvent, dispatch, endCall } from '../../server/http/dispatch.ts'
+import { answerFailure, dispatch, endCall, type HttpEvent } from '../../server/http/dispatch.ts'
 import { openHttpApp } from '../../server/http/http-app.ts'
 import type { Owners } from '../../server/http/request/owners.ts'
 import { openStreamLimits } from '../../server/http/streams/stream-limits.ts'
@@ -29,7 +29,7 @@ import { webhookDeliveryRoutes } from '../../server/surfaces/native/webhook-deli
 import { webhookSecretRoutes } from '../../server/surfaces/native/webhook-secrets.ts'
 import { webhookRoutes } from '../../server/surfaces/native/webhooks.ts'
 import { type Client, clientOf } from '../client/client.ts'
-import { type Installation, openInstallation } from './installation.ts'
+import { type InferInstallation, openInstallation } from './installation.ts'
 
 /**
  * Answers the routes of organizations, users, tokens, webhooks and usage in this process, from the data directory, with
@@ -40,8 +40,8 @@ export async function openInProcess(dataDir: string): Promise<{ client: Client; 
   const installation = await openInstallation(dataDir)
   try {
     const { owners, close } = await openOwners(dataDir, installation)
-    const options = { owners, calls: new SwapSet<NonNullable<CallEvent['call']>>() }
-    const app = openHttpApp<CallEvent>({
+    const options = { owners, calls: new SwapSet<NonNullable<HttpEvent['call']>>() }
+    const app = openHttpApp<HttpEvent>({
       routes: [
         ...organizationRoutes(owners),
         ...memberRoutes(owners),
@@ -117,7 +117,7 @@ const callerOf = (organizationId: string, actor: Actor): Caller => ({
 })
 
 /** The owners that these routes use. What only a running server has, such as its running requests, is empty. */
-async function openOwners(dataDir: string, { accounts, organizations, store, keys, actor, close }: Installation) {
+async function openOwners(dataDir: string, { accounts, organizations, store, keys, actor, close }: InferInstallation) {
   const log = openLog('error')
   const config = readConfig(join(dataDir, 'infer.yaml'), false)
   const plans = openPlans({ configured: config.plans, log })

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { type Accounts, openAccounts } from '../../core/accounts/accounts.ts'
-import { type Keys, openKeys } from '../../core/accounts/keys.ts'
+import { type Keys, openStoredKeys } from '../../core/accounts/keys.ts'
 import { type Organizations, openOrganizations } from '../../core/accounts/organizations.ts'
 import { openPlans } from '../../core/accounts/plans.ts'
 import { parseSecret } from '../../core/accounts/secret.ts'
@@ -14,7 +14,7 @@ import { type Actor, type Store, theServer } from '../../core/store/store.ts'
 import { refused } from '../terminal/exit-codes.ts'
 
 /** Direct access to the organizations and tokens in a data directory, with or without a running server. */
-export interface Installation {
+export interface InferInstallation {
   accounts: Accounts
   store: Store
   keys: Keys
@@ -28,7 +28,7 @@ export interface Installation {
  * Opens the store of a data directory for administration. Throws when the available master key is not the server's: the
  * server would never accept tokens created with another key.
  */
-export async function openInstallation(dataDir: string): Promise<Installation> {
+export async function openInstallation(dataDir: string): Promise<InferInstallation> {
   const log = openLog('warn')
   const store = await openAdminStore(dataDir, log)
   try {
@@ -42,7 +42,7 @@ export async function openInstallation(dataDir: string): Promise<Installation> {
         'conflict',
         `There is no master key in ${dataDir}, because the server gets it from the environment. Set the same INFER_MASTER_KEY_FILE or INFER_MASTER_KEY here.`,
       )
-    const keys = openKeys(dataDir, given)
+    const keys = openStoredKeys(dataDir, given)
     const accounts = openAccounts({ store, keys, log })
     if (usesAnotherKey(dataDir, store, accounts))
       throw refused(
@@ -90,7 +90,7 @@ export async function tokenObstacle(dataDir: string): Promise<string | undefined
     const publicId = parseSecret(readFileSync(rootToken, 'utf8').trim())
     if (publicId === undefined || store.tokens.verify(publicId) === undefined)
       return `The token in ${rootToken} is not in this database. Copy the root-token of the original installation there, or remove the file: the next start then creates a new one.`
-    return usesAnotherKey(dataDir, store, openAccounts({ store, keys: openKeys(dataDir, given), log }))
+    return usesAnotherKey(dataDir, store, openAccounts({ store, keys: openStoredKeys(dataDir, given), log }))
       ? `The master key of ${dataDir} did not create these tokens, so the server will accept none of them. Copy the master-key of the original installation there.`
       : undefined
   } finally {

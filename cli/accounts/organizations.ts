@@ -1,5 +1,5 @@
 import type { Organization } from '../../core/store/store.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 
 /** Chooses the organization. An id takes precedence over a name. */
 export function chooseOrganization<T extends Pick<Organization, 'id' | 'name'>>(
@@ -14,7 +14,7 @@ export function chooseOrganization<T extends Pick<Organization, 'id' | 'name'>>(
   if (idOrName === undefined) {
     const only = all.length === 1 ? all[0] : all.find(({ name }) => name === 'default')
     if (only) return only
-    throw usage(`There are ${all.length} organizations. Choose one with --org: ${names(all)}.`)
+    throw usageFailure(`There are ${all.length} organizations. Choose one with --org: ${names(all)}.`)
   }
   const found = all.find(({ id }) => id === idOrName) ?? all.find(({ name }) => name === idOrName)
   if (found) return found

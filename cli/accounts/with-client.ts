@@ -1,4 +1,4 @@
-import { dataDirectory, remote } from '../../core/config.ts'
+import { dataDirectory, remoteServer } from '../../core/config.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { runningServer } from '../client/server-file.ts'
 
@@ -12,7 +12,7 @@ export async function withClient<T>(
   { stopsWork = false } = {},
 ): Promise<T> {
   const folder = dataDirectory(dataDir)
-  if (remote() || (stopsWork && runningServer(folder))) return work(openClient(folder))
+  if (remoteServer() || (stopsWork && runningServer(folder))) return work(openClient(folder))
   const { openInProcess } = await import('./in-process.ts')
   const { client, close } = await openInProcess(folder)
   try {

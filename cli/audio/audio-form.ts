@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { createReadStream, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { Readable } from 'node:stream'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { unreadable } from '../terminal/unreadable.ts'
 
 /** A form with audio. Its body can be opened again, to repeat the request. */
-export interface AudioForm {
+export interface AudioUpload {
   headers: Record<string, string>
   body: () => Readable
 }
@@ -37,15 +37,15 @@ export async function audioInput(stream: NodeJS.ReadStream): Promise<Audio> {
     const bytes = Buffer.from(piece as Buffer)
     size += bytes.length
     if (size > maxInputBytes)
-      throw usage(`Standard input is longer than ${sizeText(maxInputBytes)}. Give a file instead.`)
+      throw usageFailure(`Standard input is longer than ${sizeText(maxInputBytes)}. Give a file instead.`)
     pieces.push(bytes)
   }
-  if (size === 0) throw usage('There is no audio in standard input.')
+  if (size === 0) throw usageFailure('There is no audio in standard input.')
   return { content: Buffer.concat(pieces) }
 }
 
 /** Makes a multipart form of the fields and the audio as `file`. */
-export function audioForm(fields: readonly (readonly [name: string, value: string])[], audio: Audio): AudioForm {
+export function audioUpload(fields: readonly (readonly [name: string, value: string])[], audio: Audio): AudioUpload {
   const boundary = `infer-${randomBytes(18).toString('base64url')}`
   const part = (disposition: string) => `--${boundary}\r\ncontent-disposition: form-data; ${disposition}\r\n`
   const name = 'path' in audio ? basename(audio.path).replaceAll(/["\r\n]/g, '_') : 'audio'

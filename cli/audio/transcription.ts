@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Client } from '../client/client.ts'
 import { type LoadWaitOptions, loadDeadline, untilLoaded, waitOrThrow } from '../client/load-wait.ts'
-import { refusal } from '../client/refusal.ts'
+import { serverRefusal } from '../client/refusal.ts'
 import type { SseEvent } from '../client/sse.ts'
 import { printable } from '../terminal/paint.ts'
 import { lengthText } from '../terminal/quantities-text.ts'
@@ -55,7 +55,7 @@ async function* deltasOf(
 ): AsyncGenerator<Buffer> {
   const textOf = ({ data }: SseEvent): Buffer => {
     const { type, delta, error } = Event.parse(JSON.parse(data))
-    if (error !== undefined) throw refusal(url, data)
+    if (error !== undefined) throw serverRefusal(url, data)
     return Buffer.from(type === 'transcript.text.delta' ? (delta ?? '') : '')
   }
   if (first) yield textOf(first)
@@ -64,7 +64,7 @@ async function* deltasOf(
 }
 
 /** Reads all pieces as text. */
-export async function textOf(pieces: AsyncIterable<Buffer>): Promise<string> {
+export async function transcriptText(pieces: AsyncIterable<Buffer>): Promise<string> {
   const all: Buffer[] = []
   for await (const piece of pieces) all.push(piece)
   return Buffer.concat(all).toString('utf8')

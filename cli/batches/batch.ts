@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { isId } from '../../core/ids.ts'
 import { type BatchStatus, batchStatuses } from '../../core/store/store.ts'
 import type { Client } from '../client/client.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { printable } from '../terminal/paint.ts'
 
 /** The members of a batch that commands read; the others are passed on. */
@@ -33,16 +33,16 @@ export async function findBatchId(client: Client, text: string): Promise<string>
   if (text.startsWith('batch_') && isId(text)) return text
   const part = text.replace(/^batch_/, '').toUpperCase()
   if (part.length < 4 || !/^[0-9A-Z]+$/.test(part))
-    throw usage(`'${printable(text)}' is not a batch id. Give the whole id, or 4 or more characters of its end.`)
+    throw usageFailure(`'${printable(text)}' is not a batch id. Give the whole id, or 4 or more characters of its end.`)
   const { data } = await client.ask({ method: 'GET', path: '/v1/batches?limit=100', answer: BatchPage })
   const found = data.filter(({ id }) => id.endsWith(part))
   if (found.length === 1) return found[0]!.id
-  if (found.length > 1) throw usage(`'${printable(text)}' matches ${found.length} batches. Give more of the id.`)
+  if (found.length > 1) throw usageFailure(`'${printable(text)}' matches ${found.length} batches. Give more of the id.`)
   throw refused('not_found', `No batch has an id that ends with '${printable(text)}'. See: infer batch list`)
 }
 
 /** `in_progress` as people write it. */
-export const statusText = ({ status }: Batch): string => status.replace('_', ' ')
+export const batchStatusText = ({ status }: Batch): string => status.replace('_', ' ')
 
 /** How many lines there are and what became of them. */
 export function countsText({ request_counts: { total, completed, failed } }: Batch): string {

@@ -4,7 +4,7 @@ import { exitCodes } from '../terminal/exit-codes.ts'
 import { openLiveLines } from '../terminal/live-lines.ts'
 import { printable } from '../terminal/paint.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { type Batch, countsText, getBatch, hasEnded, statusText } from './batch.ts'
+import { type Batch, batchStatusText, countsText, getBatch, hasEnded } from './batch.ts'
 
 const barWidth = 24
 /** Milliseconds between two reads: short at first, for small batches. */
@@ -16,7 +16,7 @@ export function batchLine(batch: Batch): string {
   const part = total === 0 ? 0 : (completed + failed) / total
   const filled = Math.floor(part * barWidth)
   const bar = `${'━'.repeat(filled)}${'─'.repeat(barWidth - filled)} ${String(Math.floor(part * 100)).padStart(3)} %`
-  return `${statusText(batch)} ${bar}  ${countsText(batch)}`
+  return `${batchStatusText(batch)} ${bar}  ${countsText(batch)}`
 }
 
 /** Follows a batch to its end: a bar on a terminal, a line for each change in a pipe. */
@@ -31,7 +31,7 @@ export async function followBatch(
   let said = ''
   try {
     for (let waitMs = firstMs; ; waitMs = Math.min(longestMs, waitMs * 1.5)) {
-      const line = `${statusText(batch)}: ${countsText(batch)}`
+      const line = `${batchStatusText(batch)}: ${countsText(batch)}`
       if (live) live.draw()
       else if (!quiet && line !== said) terminal.remark(line)
       said = line
@@ -48,7 +48,7 @@ export async function followBatch(
 export function reportEnd(batch: Batch, terminal: Terminal): void {
   for (const { line, message } of batch.errors?.data ?? [])
     terminal.remark(line === null ? printable(message) : `Line ${line}: ${printable(message)}`)
-  terminal.print(`${batch.id} is ${statusText(batch)}: ${countsText(batch)}.`)
+  terminal.print(`${batch.id} is ${batchStatusText(batch)}: ${countsText(batch)}.`)
   if (batch.output_file_id !== null) terminal.remark(`Answers: infer batch results ${batch.id}`)
   if (batch.error_file_id !== null) terminal.remark(`Errors: infer batch results ${batch.id} --errors`)
   setEndCode(batch, terminal)

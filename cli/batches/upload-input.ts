@@ -4,10 +4,10 @@ import { open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { Readable } from 'node:stream'
 import { z } from 'zod'
-import { findServer, unreachable } from '../client/find-server.ts'
+import { findServer, serverUnreachable } from '../client/find-server.ts'
 import { readText, send } from '../client/http.ts'
-import { refusal } from '../client/refusal.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { serverRefusal } from '../client/refusal.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 
 const UploadedFile = z.looseObject({ id: z.string() })
 
@@ -23,7 +23,7 @@ export interface BatchInput {
 }
 
 /** Opens the input and reads its first line. */
-export async function openInput(path: string, stdin: Readable): Promise<BatchInput> {
+export async function openBatchInput(path: string, stdin: Readable): Promise<BatchInput> {
   // Fails now and with the name of the file, not during the upload.
   if (path !== '-') await (await open(path, 'r')).close()
   const source = (path === '-' ? stdin : createReadStream(path)) as AsyncIterable<Uint8Array>
@@ -54,7 +54,7 @@ function endpointIn(line: string): string | undefined {
 
 /** Uploads the input of a batch without holding it in memory. Resolves with the id of the file. */
 export async function uploadInput(dataDir: string, { name, bytes }: BatchInput, signal: AbortSignal): Promise<string> {
-  if (/["\r\n]/.test(name)) throw usage('The name of the file must not contain quotation marks or line breaks.')
+  if (/["\r\n]/.test(name)) throw usageFailure('The name of the file must not contain quotation marks or line breaks.')
   const server = findServer(dataDir)
   const { url, token, certificate } = server
   const boundary = `infer-${randomUUID()}`
@@ -72,24 +72,24 @@ export async function uploadInput(dataDir: string, { name, bytes }: BatchInput, 
   const request = { method: 'POST', url: `${url}/v1/files`, token, body, headers, signal, certificate }
   const message = await send(request).catch((cause: unknown) => {
     signal.throwIfAborted()
-    throw unreachable(server, dataDir, cause)
+    throw serverUnreachable(server, dataDir, cause)
   })
   const status = message.statusCode ?? 0
   const text = await readText(message, 1 << 20)
-  if (status !== 200) throw refusal(url, text, { status, headers: message.headers })
+  if (status !== 200) throw serverRefusal(url, text, { status, headers: message.headers })
   return UploadedFile.parse(JSON.parse(text)).id
 }
 
 /** Downloads a file of the files API in pieces. */
-export async function* downloadFile(dataDir: string, id: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+export async function* batchInputBytes(dataDir: string, id: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const server = findServer(dataDir)
   const { url, token, certificate } = server
   const request = { method: 'GET', url: `${url}/v1/files/${id}/content`, token, signal, certificate }
   const message = await send(request).catch((cause: unknown) => {
     signal.throwIfAborted()
-    throw unreachable(server, dataDir, cause)
+    throw serverUnreachable(server, dataDir, cause)
   })
   const status = message.statusCode ?? 0
-  if (status !== 200) throw refusal(url, await readText(message, 1 << 20), { status, headers: message.headers })
+  if (status !== 200) throw serverRefusal(url, await readText(message, 1 << 20), { status, headers: message.headers })
   yield* message as AsyncIterable<Uint8Array>
 }

@@ -1,5 +1,5 @@
 import type { Failure } from '../../core/failure.ts'
-import { errorOf, refusal } from '../client/refusal.ts'
+import { errorInBody, serverRefusal } from '../client/refusal.ts'
 import type { SseEvent } from '../client/sse.ts'
 import { refused } from '../terminal/exit-codes.ts'
 
@@ -28,7 +28,7 @@ export async function* readAnswer(
       yield { kind: 'end', finishReason, tokens }
       return
     }
-    if (errorOf(data)) throw refusal(url, data)
+    if (errorInBody(data)) throw serverRefusal(url, data)
     const chunk = parse(data)
     const choice = chunk.choices?.[0]
     const { content, reasoning_content: reasoning } = choice?.delta ?? {}

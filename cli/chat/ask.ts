@@ -31,7 +31,7 @@ export async function* streamAnswer(
 }
 
 /** Returns the complete response body of the API, for `--json`. */
-export function wholeAnswer(body: Record<string, unknown>, { client, ...waitOptions }: AskOptions): Promise<unknown> {
+export function askOnce(body: Record<string, unknown>, { client, ...waitOptions }: AskOptions): Promise<unknown> {
   const { signal } = waitOptions
   const answer = z.looseObject({ choices: z.array(z.unknown()) })
   return untilLoaded(

@@ -1,9 +1,9 @@
 import { readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { unreadable } from '../terminal/unreadable.ts'
-import { contentOf, imageUrl, type Part } from './prompt.ts'
+import { imageUrl, type PromptPart, promptContent } from './prompt.ts'
 
 /** Maximum size of an attached text file in bytes: larger files exceed the context of models. */
 const maxTextBytes = 1 << 20
@@ -23,7 +23,7 @@ export function openAttachments() {
       texts.push(`${basename(path)}:\n\`\`\`\n${textOf(path).trimEnd()}\n\`\`\``)
     },
     /** The content of a message with all attachments. */
-    contentFor: (question: string): string | Part[] => contentOf([...texts, question].join('\n\n'), images),
+    contentFor: (question: string): string | PromptPart[] => promptContent([...texts, question].join('\n\n'), images),
     clear(): void {
       images = []
       texts = []
@@ -36,7 +36,7 @@ function textOf(path: string): string {
   try {
     const { size } = statSync(path)
     if (size > maxTextBytes)
-      throw usage(`The file ${path} is larger than ${sizeText(maxTextBytes)}. Attach a part of it.`)
+      throw usageFailure(`The file ${path} is larger than ${sizeText(maxTextBytes)}. Attach a part of it.`)
     bytes = readFileSync(path)
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).syscall === undefined) throw cause
@@ -48,5 +48,5 @@ function textOf(path: string): string {
   } catch {
     // The error below is the same as for a zero byte.
   }
-  throw usage(`The file ${path} is not text. Attach an image with /image.`)
+  throw usageFailure(`The file ${path} is not text. Attach an image with /image.`)
 }

@@ -1,8 +1,8 @@
-import type { Part } from './prompt.ts'
+import type { PromptPart } from './prompt.ts'
 
-export interface Message {
+export interface ChatMessage {
   role: 'system' | 'user' | 'assistant'
-  content: string | Part[]
+  content: string | PromptPart[]
 }
 
 /** Sampling options from the command's flags. The server decides those that are undefined. */
@@ -22,7 +22,7 @@ export function openConversation({
   system: string | undefined
   settings: ChatSettings
 }) {
-  let history: Message[] = []
+  let history: ChatMessage[] = []
   const state = { model, system }
 
   return {
@@ -38,13 +38,13 @@ export function openConversation({
       history = []
     },
     /** The system prompt, if there is one, and the messages so far. */
-    messages: (): Message[] => withSystem(state.system, history),
+    messages: (): ChatMessage[] => withSystem(state.system, history),
     /** The request body for `question`; changes nothing. */
-    requestFor(question: Message['content']): Record<string, unknown> {
-      return requestOf(state, [...history, { role: 'user', content: question }], settings)
+    requestFor(question: ChatMessage['content']): Record<string, unknown> {
+      return chatRequest(state, [...history, { role: 'user', content: question }], settings)
     },
     /** Keeps a question and its answer, unless the answer is empty because it failed or was stopped at once. */
-    keep(question: Message['content'], answer: string): void {
+    keep(question: ChatMessage['content'], answer: string): void {
       if (answer !== '') history.push({ role: 'user', content: question }, { role: 'assistant', content: answer })
     },
   }
@@ -52,9 +52,9 @@ export function openConversation({
 export type Conversation = ReturnType<typeof openConversation>
 
 /** Returns the body of a chat completion request, without the streaming options. */
-export function requestOf(
+export function chatRequest(
   { model, system }: { model: string; system: string | undefined },
-  messages: readonly Message[],
+  messages: readonly ChatMessage[],
   { temperature, maxTokens, seed }: ChatSettings,
 ): Record<string, unknown> {
   return {
@@ -66,5 +66,5 @@ export function requestOf(
   }
 }
 
-const withSystem = (system: string | undefined, messages: readonly Message[]): Message[] =>
+const withSystem = (system: string | undefined, messages: readonly ChatMessage[]): ChatMessage[] =>
   system === undefined ? [...messages] : [{ role: 'system', content: system }, ...messages]

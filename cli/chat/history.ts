@@ -13,7 +13,7 @@ export const historyPath = (environment: Record<string, string | undefined>): st
  * Holds the lines that this user typed in chats, and keeps them in a file that only this user can read. Without a path,
  * or when the file cannot be read or written, keeps them for this session only.
  */
-export function openHistory(path: string | undefined) {
+export function openChatHistory(path: string | undefined) {
   const lines = read(path)
   return {
     /** Newest first, at most `historySize`. */

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import type { Terminal } from '../terminal/terminal.ts'
-import { historySize, type openHistory } from './history.ts'
+import { historySize, type openChatHistory } from './history.ts'
 import { openMessageLines } from './message-lines.ts'
 
 interface Key {
@@ -13,7 +13,7 @@ const bracketedPaste = { on: '\u001b[?2004h', off: '\u001b[?2004l' }
 
 export interface InputOptions {
   terminal: Terminal
-  history: ReturnType<typeof openHistory>
+  history: ReturnType<typeof openChatHistory>
   complete: (line: string) => Promise<[string[], string]>
   /** Ctrl-C. */
   onInterrupt: () => void
@@ -25,7 +25,7 @@ export interface InputOptions {
  * Reads messages from the terminal, with line editing, history, completion and multi-line messages. readline keeps the
  * terminal in raw mode and must continue to read, or Ctrl-C would not arrive; muting only stops its echo.
  */
-export function openInput({ terminal, history, complete, onInterrupt, onClose }: InputOptions) {
+export function openChatInput({ terminal, history, complete, onInterrupt, onClose }: InputOptions) {
   const { stdin, stdout, paint } = terminal
   const lines = openMessageLines()
   const pending: string[] = []

@@ -1,8 +1,8 @@
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { announceWait, readAll } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { type AskOptions, streamAnswer, wholeAnswer } from './ask.ts'
-import { type ChatSettings, requestOf } from './conversation.ts'
+import { type AskOptions, askOnce, streamAnswer } from './ask.ts'
+import { type ChatSettings, chatRequest } from './conversation.ts'
 
 /** Reads one prompt from standard input and writes the answer to standard output. */
 export async function chatInPipe(
@@ -17,11 +17,11 @@ export async function chatInPipe(
 ): Promise<void> {
   const prompt = await announceWait(terminal, readAll(terminal.stdin))
   if (prompt.trim() === '')
-    throw usage('Standard input contains no prompt. Write: echo "Hello" | infer chat, or run it in a terminal.')
-  const body = requestOf({ model, system }, [{ role: 'user', content: prompt }], settings)
+    throw usageFailure('Standard input contains no prompt. Write: echo "Hello" | infer chat, or run it in a terminal.')
+  const body = chatRequest({ model, system }, [{ role: 'user', content: prompt }], settings)
   const onWait = () => terminal.remark(`Loading ${model}…`)
   if (json) {
-    terminal.json(await wholeAnswer(body, { ...options, onWait }))
+    terminal.json(await askOnce(body, { ...options, onWait }))
     return
   }
   let last = '\n'

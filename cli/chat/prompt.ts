@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { unreadable } from '../terminal/unreadable.ts'
 
 /** A content part of a message in the chat API. */
-export type Part = { type: 'text'; text: string } | { type: 'image_url'; image_url: { url: string } }
+export type PromptPart = { type: 'text'; text: string } | { type: 'image_url'; image_url: { url: string } }
 
 /** Maximum bytes of an image: base64 makes it a third larger, and the server takes chats of 32 MiB. */
 const maxImageBytes = 20 << 20
@@ -14,7 +14,7 @@ export const promptOf = (words: readonly string[], piped: string): string =>
   [words.join(' '), piped].filter(text => text.trim() !== '').join('\n\n')
 
 /** Returns the content of a message: plain text, or text and images. */
-export function contentOf(prompt: string, images: readonly string[]): string | Part[] {
+export function promptContent(prompt: string, images: readonly string[]): string | PromptPart[] {
   if (images.length === 0) return prompt
   return [
     ...(prompt === '' ? [] : [{ type: 'text', text: prompt } as const]),
@@ -32,9 +32,9 @@ export function imageUrl(image: string): string {
     throw unreadable(`The image ${image}`, cause)
   }
   if (bytes.length > maxImageBytes)
-    throw usage(`The image ${basename(image)} is larger than ${maxImageBytes >> 20} MiB. Make it smaller.`)
+    throw usageFailure(`The image ${basename(image)} is larger than ${maxImageBytes >> 20} MiB. Make it smaller.`)
   const type = mediaType(bytes)
-  if (!type) throw usage(`${image} is not an image in a supported format. Give a PNG, JPEG, GIF or WebP file.`)
+  if (!type) throw usageFailure(`${image} is not an image in a supported format. Give a PNG, JPEG, GIF or WebP file.`)
   return `data:${type};base64,${bytes.toString('base64')}`
 }
 

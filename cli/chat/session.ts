@@ -1,6 +1,6 @@
 import { homedir } from 'node:os'
 import { basename } from 'node:path'
-import { failureOf, usage } from '../terminal/exit-codes.ts'
+import { failureOfThrown, usageFailure } from '../terminal/exit-codes.ts'
 import { failureText } from '../terminal/failure-text.ts'
 import { printable } from '../terminal/paint.ts'
 import { tookText } from '../terminal/quantities-text.ts'
@@ -10,8 +10,8 @@ import { openAttachments } from './attachments.ts'
 import { helpText, parseChatInput } from './chat-input.ts'
 import { completionsFor } from './completion.ts'
 import type { Conversation } from './conversation.ts'
-import { historyPath, openHistory } from './history.ts'
-import { openInput } from './input.ts'
+import { historyPath, openChatHistory } from './history.ts'
+import { openChatInput } from './input.ts'
 import { saveTranscript } from './transcript.ts'
 
 /**
@@ -28,9 +28,9 @@ export async function chatInTerminal(
   const attachments = openAttachments()
   let runningAnswer: AbortController | undefined
 
-  const input = openInput({
+  const input = openChatInput({
     terminal,
-    history: openHistory(keepsHistory ? historyPath(terminal.environment) : undefined),
+    history: openChatHistory(keepsHistory ? historyPath(terminal.environment) : undefined),
     complete: line => completionsFor(line, () => chatModels(client)),
     onInterrupt() {
       if (runningAnswer) return runningAnswer.abort()
@@ -88,7 +88,7 @@ export async function chatInTerminal(
 
   function handleFile({ kind, path }: { kind: 'image' | 'file' | 'save'; path: string | undefined }): void {
     try {
-      if (path === undefined) throw usage(`Write: /${kind} ${kind === 'image' ? '<file or URL>' : '<file>'}`)
+      if (path === undefined) throw usageFailure(`Write: /${kind} ${kind === 'image' ? '<file or URL>' : '<file>'}`)
       const expandedPath = path.replace(/^~(?=\/)/, homedir())
       if (kind === 'save') {
         saveTranscript(expandedPath, conversation.model(), conversation.messages())
@@ -98,7 +98,7 @@ export async function chatInTerminal(
       else attachments.addFile(expandedPath)
       terminal.print(paint.faint(`${printable(basename(expandedPath))} is sent with the next message.`))
     } catch (thrown) {
-      terminal.stderr.write(failureText(failureOf(thrown), paint))
+      terminal.stderr.write(failureText(failureOfThrown(thrown), paint))
     }
   }
 
@@ -112,7 +112,7 @@ export async function chatInTerminal(
       else if (offered.includes(id)) conversation.switchModel(id)
       else terminal.print(`There is no chat model '${id}' here. Offered: ${offered.join(', ')}.`)
     } catch (thrown) {
-      terminal.stderr.write(failureText(failureOf(thrown), paint))
+      terminal.stderr.write(failureText(failureOfThrown(thrown), paint))
     }
   }
 
@@ -139,7 +139,7 @@ export async function chatInTerminal(
     } catch (thrown) {
       terminal.progress('')
       if (signal.aborted) stdout.write(paint.faint('\n(stopped)\n'))
-      else terminal.stderr.write(`${answerText === '' ? '' : '\n'}${failureText(failureOf(thrown), paint)}`)
+      else terminal.stderr.write(`${answerText === '' ? '' : '\n'}${failureText(failureOfThrown(thrown), paint)}`)
     } finally {
       runningAnswer = undefined
       input.mute(false)

@@ -4,13 +4,13 @@ import createClient from 'openapi-fetch'
 import type { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { refused } from '../terminal/exit-codes.ts'
-import { findServer, type Server, unreachable } from './find-server.ts'
+import { type FoundServer, findServer, serverUnreachable } from './find-server.ts'
 import { readText, send } from './http.ts'
-import { refusal } from './refusal.ts'
+import { serverRefusal } from './refusal.ts'
 import { openSseParser, type SseEvent } from './sse.ts'
 import type { paths } from './types.generated.ts'
 
-export interface Request<S extends z.ZodType> {
+export interface ClientRequest<S extends z.ZodType> {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Begins with a slash; variable parts are already encoded. */
   path: string
@@ -23,7 +23,7 @@ export interface Request<S extends z.ZodType> {
   /** Maximum time without any byte before the connection counts as lost. Milliseconds; no limit when omitted. */
   silenceMs?: number
 }
-type RawRequest = Omit<Request<z.ZodType>, 'answer'>
+type RawRequest = Omit<ClientRequest<z.ZodType>, 'answer'>
 
 /** Cause of a Failure whose response body this program could not parse; the Failure has the message for the user. */
 export class UnreadableAnswer extends Error {}
@@ -43,7 +43,7 @@ const fileSilenceMs = 60_000
 export const openClient = (dataDir: string) => clientOf(findServer(dataDir), dataDir)
 
 /** Sends requests to this server, in the same way. */
-export function clientOf(server: Server, dataDir: string) {
+export function clientOf(server: FoundServer, dataDir: string) {
   const { url, token, isRemote, certificate, connect } = server
 
   async function open({ path, body, signal, ...options }: RawRequest) {
@@ -54,11 +54,11 @@ export function clientOf(server: Server, dataDir: string) {
       message = await send({ ...options, url: url + path, token, body: sent, signal, certificate, connect })
     } catch (cause) {
       signal?.throwIfAborted()
-      throw unreachable(server, dataDir, cause)
+      throw serverUnreachable(server, dataDir, cause)
     }
     const status = message.statusCode ?? 0
     if (status >= 200 && status < 300) return message
-    const failure = refusal(url, await readText(message, maxErrorBytes).catch(() => ''), {
+    const failure = serverRefusal(url, await readText(message, maxErrorBytes).catch(() => ''), {
       status,
       headers: message.headers,
     })
@@ -123,13 +123,13 @@ export function clientOf(server: Server, dataDir: string) {
     withToken: (other: string) => clientOf({ ...server, token: other }, dataDir),
 
     /** Sends a request and returns the JSON body of the response. */
-    async ask<S extends z.ZodType>(request: Request<S>): Promise<z.output<S>> {
+    async ask<S extends z.ZodType>(request: ClientRequest<S>): Promise<z.output<S>> {
       return (await this.askWithHeaders(request)).answer
     },
 
     /** Sends a request and returns the JSON body and the headers of the response. */
     async askWithHeaders<S extends z.ZodType>(
-      request: Request<S>,
+      request: ClientRequest<S>,
     ): Promise<{ answer: z.output<S>; headers: IncomingHttpHeaders }> {
       const { answer, ...rest } = request
       const { path, signal } = rest
@@ -202,11 +202,11 @@ export function clientOf(server: Server, dataDir: string) {
         })
       } catch (cause) {
         signal?.throwIfAborted()
-        throw unreachable(server, dataDir, cause)
+        throw serverUnreachable(server, dataDir, cause)
       }
       const status = message.statusCode ?? 0
       const text = await readText(message, maxErrorBytes).catch(() => '')
-      if (status < 200 || status > 299) throw refusal(url, text, { status, headers: message.headers })
+      if (status < 200 || status > 299) throw serverRefusal(url, text, { status, headers: message.headers })
     },
 
     /** Sends a body that is not JSON, with the token, and returns the JSON body of the response. */
@@ -219,11 +219,11 @@ export function clientOf(server: Server, dataDir: string) {
       const options = { method: 'POST', url: url + path, token, headers, signal, silenceMs: fileSilenceMs, certificate }
       const message = await send({ ...options, body }).catch((cause: unknown) => {
         signal.throwIfAborted()
-        throw unreachable(server, dataDir, cause)
+        throw serverUnreachable(server, dataDir, cause)
       })
       const status = message.statusCode ?? 0
       const text = await readText(message, maxErrorBytes).catch(() => '')
-      if (status < 200 || status > 299) throw refusal(url, text, { status, headers: message.headers })
+      if (status < 200 || status > 299) throw serverRefusal(url, text, { status, headers: message.headers })
       return answer.parse(JSON.parse(text))
     },
 
@@ -253,11 +253,11 @@ export function clientOf(server: Server, dataDir: string) {
       })
     } catch (cause) {
       signal.throwIfAborted()
-      throw unreachable(server, dataDir, cause)
+      throw serverUnreachable(server, dataDir, cause)
     }
     const status = message.statusCode ?? 0
     if (status !== 200)
-      throw refusal(from.split('?')[0]!, await readText(message, maxErrorBytes).catch(() => ''), {
+      throw serverRefusal(from.split('?')[0]!, await readText(message, maxErrorBytes).catch(() => ''), {
         status,
         headers: message.headers,
       })

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
-import { remote } from '../../core/config.ts'
+import { remoteServer } from '../../core/config.ts'
 import type { Failure } from '../../core/failure.ts'
 import { CommandFailure, exitCodes, refused } from '../terminal/exit-codes.ts'
 import { runningServer } from './server-file.ts'
 
-export interface Server {
+export interface FoundServer {
   /** Without a trailing slash. */
   url: string
   token: string
@@ -19,8 +19,8 @@ export interface Server {
 }
 
 /** Finds the server for commands. Throws usage for invalid variables, and a Failure when no server runs. */
-export function findServer(dataDir: string): Server {
-  const configured = remote()
+export function findServer(dataDir: string): FoundServer {
+  const configured = remoteServer()
   if (configured) {
     if (!URL.canParse(configured.url) || !/^https?:/.test(configured.url))
       throw new CommandFailure(
@@ -64,7 +64,7 @@ const notRunning = (dataDir: string): Failure =>
   refused('no_capacity', `No server is running on ${dataDir}. Start one with: infer serve`)
 
 /** Converts a system error of a request to a Failure. */
-export function unreachable({ url, isRemote }: Server, dataDir: string, thrown: unknown): Failure {
+export function serverUnreachable({ url, isRemote }: FoundServer, dataDir: string, thrown: unknown): Failure {
   const { code, message } = thrown as NodeJS.ErrnoException
   if (!isRemote && code === 'ECONNREFUSED') return notRunning(dataDir)
   return refused(

@@ -1,7 +1,7 @@
 import { type Command } from 'commander'
-import { dataDirectory, remote } from '../../core/config.ts'
-import { usage } from '../terminal/exit-codes.ts'
-import { nameOf } from '../terminal/options.ts'
+import { dataDirectory, remoteServer } from '../../core/config.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
+import { commandName } from '../terminal/options.ts'
 
 /**
  * Returns the data directory for a command that works on local files. Throws usage while INFER_URL is set, unless
@@ -15,9 +15,9 @@ export function localDirectory(command: Command, dataDir: string | undefined): s
 
 /** Throws usage while INFER_URL is set. `does` completes the message: what the command does. */
 export function refuseRemote(command: Command, does: string, orElse = ''): void {
-  const server = remote()
+  const server = remoteServer()
   if (server)
-    throw usage(
-      `'${nameOf(command)}' ${does}, but INFER_URL is set to ${server.url}. Run it on that machine, or unset INFER_URL${orElse}.`,
+    throw usageFailure(
+      `'${commandName(command)}' ${does}, but INFER_URL is set to ${server.url}. Run it on that machine, or unset INFER_URL${orElse}.`,
     )
 }

@@ -7,8 +7,12 @@ import { withCommands } from './command-hints.ts'
  * Converts an error response of a server to a Failure with the same code and message. An unknown code, or a body of
  * another form, becomes the nearest code by status. Without `head` the error was an event of a stream.
  */
-export function refusal(url: string, body: string, head?: { status: number; headers: IncomingHttpHeaders }): Failure {
-  const error = errorOf(body)
+export function serverRefusal(
+  url: string,
+  body: string,
+  head?: { status: number; headers: IncomingHttpHeaders },
+): Failure {
+  const error = errorInBody(body)
   const status = head?.status ?? 502
   const wait = Number(head?.headers['retry-after-ms'] ?? Number(head?.headers['retry-after'] ?? Number.NaN) * 1000)
   const requestId = head?.headers['x-request-id'] ?? error?.request_id
@@ -33,7 +37,7 @@ interface ErrorBody {
 }
 
 /** Returns the `error` of a response body in the form of the API; undefined for any other body. */
-export function errorOf(body: string): ErrorBody | undefined {
+export function errorInBody(body: string): ErrorBody | undefined {
   try {
     const error = (JSON.parse(body) as { error?: ErrorBody } | null)?.error
     return typeof error?.message === 'string' ? error : undefined

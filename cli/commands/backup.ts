@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { localDirectory } from '../client/local-only.ts'
-import { CommandFailure, exitCodes, usage } from '../terminal/exit-codes.ts'
+import { CommandFailure, exitCodes, usageFailure } from '../terminal/exit-codes.ts'
 import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -24,7 +24,7 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async (file: string, { files: to, dataDir, json }: Options) => {
       const folder = localDirectory(command, dataDir)
       if (to !== undefined && existsSync(to))
-        throw usage(`The folder ${to} exists already. Choose a new one for the files.`)
+        throw usageFailure(`The folder ${to} exists already. Choose a new one for the files.`)
       const { backupDatabase } = await import('../../core/store/sqlite/admin.ts')
       const { bytes } = await backupDatabase(folder, file, (done, total) =>
         terminal.progress(`Copying ${Math.floor((100 * done) / Math.max(1, total))} %`),

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
-import { Batch, BatchPage, batchPath, countsText, findBatchId, getBatch, statusText } from '../batches/batch.ts'
+import { Batch, BatchPage, batchPath, batchStatusText, countsText, findBatchId, getBatch } from '../batches/batch.ts'
 import { followBatch, reportEnd, setEndCode } from '../batches/follow.ts'
-import { downloadFile, openInput, uploadInput } from '../batches/upload-input.ts'
+import { batchInputBytes, openBatchInput, uploadInput } from '../batches/upload-input.ts'
 import { openClient } from '../client/client.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { readCount, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
@@ -49,10 +49,10 @@ function defineSubmit(command: Command, terminal: Terminal): void {
         const folder = dataDirectory(dataDir)
         const client = openClient(folder)
         await interruptible(terminal, async signal => {
-          const input = await openInput(path, terminal.stdin)
+          const input = await openBatchInput(path, terminal.stdin)
           const endpoint = options.endpoint ?? input.endpoint
           if (endpoint === undefined)
-            throw usage(
+            throw usageFailure(
               "The first line names no 'url'. Name the endpoint of the lines: --endpoint /v1/chat/completions",
             )
           const input_file_id = await uploadInput(folder, input, signal)
@@ -91,7 +91,7 @@ function defineList(command: Command, terminal: Terminal): void {
         ['id', 'status', 'lines', 'model', 'created'],
         page.data.map(batch => [
           batch.id,
-          statusText(batch),
+          batchStatusText(batch),
           countsText(batch),
           batch.model ?? '',
           timeText(batch.created_at * 1000),
@@ -141,7 +141,7 @@ function defineCancel(command: Command, terminal: Terminal): void {
       const id = await findBatchId(client, text)
       const batch = await client.ask({ method: 'POST', path: `${batchPath(id)}/cancel`, answer: Batch })
       if (json) terminal.json(batch)
-      else terminal.print(`${id} is ${statusText(batch)}: ${countsText(batch)}.`)
+      else terminal.print(`${id} is ${batchStatusText(batch)}: ${countsText(batch)}.`)
     })
   withExamples(cancel, [['infer batch cancel 7QK2M9XD', 'by the end of its id']])
 }
@@ -161,9 +161,9 @@ function defineResults(command: Command, terminal: Terminal): void {
         if (file === null) {
           const none = errors ? 'No line has failed.' : 'No line has an answer. See: infer batch results --errors'
           const text = batch.status === 'in_progress' ? `Wait for its end: infer batch watch ${batch.id}` : none
-          throw refused('not_found', `The batch ${batch.id} is ${statusText(batch)}. ${text}`)
+          throw refused('not_found', `The batch ${batch.id} is ${batchStatusText(batch)}. ${text}`)
         }
-        for await (const piece of downloadFile(folder, file, signal))
+        for await (const piece of batchInputBytes(folder, file, signal))
           if (!terminal.stdout.write(piece)) await once(terminal.stdout, 'drain', { signal })
       })
     })

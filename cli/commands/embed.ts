@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client/client.ts'
 import { untilLoaded } from '../client/load-wait.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { readCount, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
@@ -47,7 +47,7 @@ export function define(command: Command, terminal: Terminal): void {
         const texts =
           given.length > 0 ? given : isPiped() ? await announceWait(terminal, readLines(terminal.stdin)) : []
         if (texts.length === 0)
-          throw usage('There is no text. Write: infer embed <model> "a text", or pipe in one text per line.')
+          throw usageFailure('There is no text. Write: infer embed <model> "a text", or pipe in one text per line.')
         const client = openClient(dataDirectory(dataDir))
         await interruptible(terminal, async signal => {
           const vectors: Vector[] = []

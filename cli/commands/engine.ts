@@ -10,7 +10,7 @@ import { define as defineEspeak } from '../engines/espeak.ts'
 import { define as defineList } from '../engines/list.ts'
 import { define as defineRemove } from '../engines/remove.ts'
 import { define as defineSetup } from '../engines/setup.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { readCount, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -68,7 +68,7 @@ export function define(command: Command, terminal: Terminal): void {
           { log },
         )
       } catch (thrown) {
-        throw thrown instanceof Failure && thrown.code === 'invalid_value' ? usage(thrown.message) : thrown
+        throw thrown instanceof Failure && thrown.code === 'invalid_value' ? usageFailure(thrown.message) : thrown
       }
     })
   command
@@ -128,7 +128,7 @@ function defineDemo(command: Command, terminal: Terminal): void {
       try {
         await runDemoEngine({ ...options, key }, { log: openLog('info') })
       } catch (thrown) {
-        throw thrown instanceof Failure && thrown.code === 'invalid_value' ? usage(thrown.message) : thrown
+        throw thrown instanceof Failure && thrown.code === 'invalid_value' ? usageFailure(thrown.message) : thrown
       }
     })
   withExamples(demo, [
@@ -139,7 +139,7 @@ function defineDemo(command: Command, terminal: Terminal): void {
 
 function collectTasks(text: string, before: TextTask[] | undefined): TextTask[] {
   const task = textTasks.find(one => one === text)
-  if (!task) throw usage(`There is no task '${text}'. Tasks: ${textTasks.join(', ')}.`)
+  if (!task) throw usageFailure(`There is no task '${text}'. Tasks: ${textTasks.join(', ')}.`)
   return [...(before ?? []), task]
 }
 

@@ -5,7 +5,7 @@ import { openClient } from '../client/client.ts'
 import { downloadFile } from '../files/download.ts'
 import { openFileClient, type StoredFile } from '../files/file-client.ts'
 import { uploadFile } from '../files/upload.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { readCount, readDuration, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
@@ -44,8 +44,9 @@ export function define(command: Command, terminal: Terminal): void {
         paths: string[],
         { json, dataDir, ...options }: Common & { purpose: ApiPurpose; name?: string; expires?: number },
       ) => {
-        if (paths.length > 1 && options.name !== undefined) throw usage('--name names one file. Upload one at a time.')
-        if (paths.filter(path => path === '-').length > 1) throw usage('Standard input can be uploaded once.')
+        if (paths.length > 1 && options.name !== undefined)
+          throw usageFailure('--name names one file. Upload one at a time.')
+        if (paths.filter(path => path === '-').length > 1) throw usageFailure('Standard input can be uploaded once.')
         const client = clientOf(dataDir)
         await interruptible(terminal, async signal => {
           for (const path of paths) {
@@ -95,7 +96,7 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('[out]', 'a file or folder, or - for standard output; default: its name, in this folder')
     .option('--force', 'replace an existing file')
     .action(async (id: string, out: string | undefined, { json, dataDir, force }: Common & { force?: boolean }) => {
-      if (out === '-' && json) throw usage('--json and - both write to standard output. Remove one.')
+      if (out === '-' && json) throw usageFailure('--json and - both write to standard output. Remove one.')
       await interruptible(terminal, async signal => {
         const saved = await downloadFile(clientOf(dataDir), id, { out, force: force === true, terminal, signal })
         if (saved === undefined) return

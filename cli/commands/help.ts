@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { stripAnsi } from 'consola/utils'
 import { nearest } from '../../core/nearest.ts'
 import { type Guide, guideText, readGuides } from '../../server/docs/guides.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { entries } from './program.ts'
@@ -50,5 +50,5 @@ function unknown(name: string, guides: readonly Guide[]) {
   const names = [...guides.map(({ topic }) => topic), ...entries.map(entry => entry.name)]
   const closest = nearest(name.slice(0, 64), names)
   const suggestion = closest === undefined ? '' : ` Did you mean '${closest}'?`
-  return usage(`There is no guide and no command '${name}'.${suggestion} See: infer help`)
+  return usageFailure(`There is no guide and no command '${name}'.${suggestion} See: infer help`)
 }

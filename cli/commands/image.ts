@@ -5,12 +5,12 @@ import { promptOf } from '../chat/prompt.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
 import { generateAll } from '../generation/generate-all.ts'
-import { checkReadable, mediaOf, uploadFile } from '../generation/media.ts'
-import { readPriority, readSize, type Size } from '../generation/options.ts'
+import { checkReadable, mediaOf, uploadMedia } from '../generation/media.ts'
+import { readPriority, readSize, type SizeFlag } from '../generation/options.ts'
 import { formatOf, type OutputTarget, outputTargetOf } from '../generation/output-target.ts'
 import { submitJob } from '../jobs/submit.ts'
 import { chooseModel } from '../models/choose-model.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { collect, readCount, readNumber, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -19,7 +19,7 @@ interface Options {
   model?: string
   from?: string[]
   mask?: string
-  size?: Size
+  size?: SizeFlag
   count?: number
   seed?: number
   quality?: Quality
@@ -62,15 +62,17 @@ export function define(command: Command, terminal: Terminal): void {
       for (const image of from) checkReadable('image', image)
       if (mask !== undefined) checkReadable('mask', mask)
       if (from.length === 0 && (mask !== undefined || options.strength !== undefined))
-        throw usage(`${mask === undefined ? '--strength' : '--mask'} is for an image to edit. Name it with --from.`)
+        throw usageFailure(
+          `${mask === undefined ? '--strength' : '--mask'} is for an image to edit. Name it with --from.`,
+        )
       const typed = words.join(' ')
       const isMissing = typed.trim() === '' && isPiped()
       const prompt = promptOf([typed], isMissing ? await announceWait(terminal, readAll(terminal.stdin)) : '')
       if (prompt === '' && from.length === 0)
-        throw usage('There is no prompt. Write: infer image "a cat on a mat", or pipe it in.')
+        throw usageFailure('There is no prompt. Write: infer image "a cat on a mat", or pipe it in.')
       const target = outputTargetOf(options.out)
       if (target.kind === 'stdout' && (json || count > 1))
-        throw usage(`--out - takes one image. Remove ${json ? '--json' : '--count'}, or name a folder.`)
+        throw usageFailure(`--out - takes one image. Remove ${json ? '--json' : '--count'}, or name a folder.`)
       const format = formatFor(target, options.format)
 
       const connect = (): Client => openClient(dataDirectory(options.dataDir))
@@ -79,7 +81,7 @@ export function define(command: Command, terminal: Terminal): void {
       const model = await chooseModel(terminal, connect(), { task, requested: options.model, does })
       const address = async (what: 'image' | 'mask', value: string) => {
         const media = mediaOf(what, value, { flag: what === 'image' ? '--from' : '--mask', webp: true })
-        return typeof media === 'string' ? media : uploadFile(connect(), media, terminal)
+        return typeof media === 'string' ? media : uploadMedia(connect(), media, terminal)
       }
       const images: string[] = []
       for (const image of from) images.push(await address('image', image))
@@ -123,8 +125,8 @@ function formatFor(target: OutputTarget, flag: string | undefined): string | und
   if (target.kind !== 'file') return flag
   const named = formatOf(target.path)
   if (named === 'mp4')
-    throw usage(`${target.path} is the name of a video. Use a name with .png, .jpg or .webp, or infer video.`)
+    throw usageFailure(`${target.path} is the name of a video. Use a name with .png, .jpg or .webp, or infer video.`)
   if (named !== undefined && flag !== undefined && named !== flag)
-    throw usage(`--out ${target.path} means ${named}, but --format is ${flag}. Remove one of them.`)
+    throw usageFailure(`--out ${target.path} means ${named}, but --format is ${flag}. Remove one of them.`)
   return flag ?? named
 }

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
 import { type Client, openClient } from '../client/client.ts'
-import { refusal } from '../client/refusal.ts'
+import { serverRefusal } from '../client/refusal.ts'
 import { entryJson, entryText, LogEntry } from '../logs/entry.ts'
 import { refused } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
@@ -71,7 +71,7 @@ async function followLogs(
   query.set('follow', 'true')
   for await (const { event, data } of client.stream(`/api/system/logs?${query.toString()}`, undefined, signal)) {
     if (event === 'end') return terminal.remark('The server is stopping, so there are no more lines.')
-    if (event === 'error') throw refusal(client.url, data)
+    if (event === 'error') throw serverRefusal(client.url, data)
     if (event === 'missed')
       terminal.warn(`${Missed.parse(JSON.parse(data)).lines} lines arrived too fast and were skipped.`)
     else if (event === 'message') show(LogEntry.parse(JSON.parse(data)))

@@ -2,7 +2,7 @@ import { Command, CommanderError } from 'commander'
 import { version } from '../../core/assets.ts'
 import type { Failure } from '../../core/failure.ts'
 import { addManual, addOwn } from '../help/manual.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 interface CommandFile {
@@ -301,7 +301,9 @@ export function checkHelp(program: Command, args: readonly string[]): void {
     const below = command.commands.find(one => one.name() === word)
     path.push(word)
     if (!below)
-      throw usage(`There is no command '${path.join(' ')}'. See: ${['infer', ...path.slice(0, -1)].join(' ')} --help`)
+      throw usageFailure(
+        `There is no command '${path.join(' ')}'. See: ${['infer', ...path.slice(0, -1)].join(' ')} --help`,
+      )
     command = below
   }
 }
@@ -325,7 +327,7 @@ function helpOf(program: Command, args: readonly string[]): string {
 export function failureOfUsage(thrown: unknown, args: readonly string[], program: Command): Failure | undefined {
   if (!(thrown instanceof CommanderError)) return undefined
   const help = helpOf(program, args)
-  if (thrown.code === 'commander.help') return usage(`The subcommand is missing. See: ${help}`)
+  if (thrown.code === 'commander.help') return usageFailure(`The subcommand is missing. See: ${help}`)
   const messageText = thrown.message
     .replace(/^error: /, '')
     .replace(/^option '[^']*?(--[\w-]+)[^']*' argument '(.*?)' is invalid\. /s, "'$2' is not a valid value of $1. ")
@@ -334,7 +336,7 @@ export function failureOfUsage(thrown: unknown, args: readonly string[], program
     .replace(/Allowed choices are (.*)\.$/s, 'Write one of $1.')
     .replace(/\s*\(Did you mean one of (.+)\?\)$/s, '. Did you mean one of $1?')
     .replace(/\s*\(Did you mean (.+)\?\)$/s, ". Did you mean '$1'?")
-  return usage(`${sentence(messageText)}${/[.?!]$/.test(messageText) ? '' : '.'} See: ${help}`)
+  return usageFailure(`${sentence(messageText)}${/[.?!]$/.test(messageText) ? '' : '.'} See: ${help}`)
 }
 
 const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

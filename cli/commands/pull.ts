@@ -4,7 +4,7 @@ import { didYouMean } from '../../core/nearest.ts'
 import { localDirectory } from '../client/local-only.ts'
 import { addByName } from '../models/add.ts'
 import { withTokenFile } from '../models/pull.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -51,8 +51,8 @@ export function hubReference(text: string): string {
   const bare = text.replace(/^(www\.)?(hf\.co|huggingface\.co)\//i, '')
   if (/^[\w.-]*\w[\w.-]*\/[\w.-]+(@[^:]+)?(:.+)?$/.test(bare) && !bare.startsWith('.')) return `hf:${bare}`
   if (/[/\\]|\.gguf$/.test(text))
-    throw usage(`'${text}' is a file on this machine. Add it with: infer model add ${text}`)
-  throw usage(
+    throw usageFailure(`'${text}' is a file on this machine. Add it with: infer model add ${text}`)
+  throw usageFailure(
     `'${text}' names no repository and no model of the catalog.${didYouMean(nearestCatalogNames(text))} See infer model catalog, or name a repository: infer pull hf:owner/name, such as hf:Qwen/Qwen3-8B-GGUF.`,
   )
 }

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client/client.ts'
 import { untilLoaded } from '../client/load-wait.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { readCount, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
@@ -35,11 +35,13 @@ export function define(command: Command, terminal: Terminal): void {
         const documents =
           given.length > 0 ? given : isPiped() ? await announceWait(terminal, readLines(terminal.stdin)) : []
         if (documents.length === 0)
-          throw usage(
+          throw usageFailure(
             'There are no documents. Write: infer rerank <model> "query" "one" "another", or pipe in one per line.',
           )
         if (documents.length > maxDocuments)
-          throw usage(`There are ${documents.length} documents; at most ${maxDocuments} can be compared at once.`)
+          throw usageFailure(
+            `There are ${documents.length} documents; at most ${maxDocuments} can be compared at once.`,
+          )
         const client = openClient(dataDirectory(dataDir))
         await interruptible(terminal, async signal => {
           const body = { model, query, documents, ...(top === undefined ? {} : { top_n: top }) }

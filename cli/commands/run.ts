@@ -1,16 +1,16 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
-import { streamAnswer, wholeAnswer } from '../chat/ask.ts'
-import { contentOf, promptOf } from '../chat/prompt.ts'
+import { askOnce, streamAnswer } from '../chat/ask.ts'
+import { promptContent, promptOf } from '../chat/prompt.ts'
 import { showAnswer } from '../chat/show-answer.ts'
 import { openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
 import { generate } from '../generation/generate.ts'
 import { checkReadable } from '../generation/media.ts'
-import { type GenerationOptions, withEverything, withPrompt } from '../generation/options.ts'
-import { namesOf, nearestTarget, type OfferedModel, targetOf } from '../generation/target.ts'
+import { type GenerationFlags, withEverything, withPrompt } from '../generation/options.ts'
+import { type GenerationModel, generationTarget, modelNames, nearestTarget } from '../generation/target.ts'
 import { fetchOfferedModels } from '../models/offered-models.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { collect, readCount, readNumber, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
@@ -24,7 +24,7 @@ interface ChatOptions {
   hideReasoning?: boolean
   figures?: boolean
 }
-interface Options extends ChatOptions, GenerationOptions {
+interface Options extends ChatOptions, GenerationFlags {
   image?: string[]
   json?: boolean
   dataDir?: string
@@ -59,13 +59,13 @@ export function define(command: Command, terminal: Terminal): void {
     for (const what of ['mask', 'video', 'audio'] as const)
       if (options[what] !== undefined) checkReadable(what, options[what])
     if (options.prompt !== undefined && words.length > 0)
-      throw usage('The prompt is given twice: with --prompt and as words. Remove one.')
+      throw usageFailure('The prompt is given twice: with --prompt and as words. Remove one.')
     const promptText = options.prompt ?? words.join(' ')
     const piped = () => (isPiped() ? announceWait(terminal, readAll(terminal.stdin)) : '')
     const pipedPrompt = promptText.trim() === '' ? await piped() : undefined
     const generating = Object.keys(generationFlags).find(name => isGiven(options, name))
     if (promptOf([promptText], pipedPrompt ?? '') === '' && images.length === 0 && generating === undefined)
-      throw usage('There is no prompt. Write: infer run <model> "your question", or pipe it in.')
+      throw usageFailure('There is no prompt. Write: infer run <model> "your question", or pipe it in.')
 
     const client = openClient(dataDirectory(options.dataDir))
     const models = await fetchOfferedModels(client)
@@ -78,7 +78,7 @@ export function define(command: Command, terminal: Terminal): void {
     }
     const isChatModel = models.some(one => one.model_id === model && one.tasks.includes(commandTasks.run))
     const target =
-      isChatModel && generating === undefined ? undefined : targetOf(models, model, given, { requested: task })
+      isChatModel && generating === undefined ? undefined : generationTarget(models, model, given, { requested: task })
     if (!target) {
       if (generating !== undefined) throw notForGeneration(model, generationFlags[generating]!, models)
       const closest = models.some(one => one.model_id === model) ? undefined : nearestTarget(model, models)
@@ -92,8 +92,8 @@ export function define(command: Command, terminal: Terminal): void {
     }
     const chatting = Object.keys(chatFlags).find(name => isGiven(options, name))
     if (chatting !== undefined)
-      throw usage(`'${printable(model)}' makes images or videos; ${chatFlags[chatting]!} is for chat models.`)
-    if (images.length > 1) throw usage('This model takes one --image. Remove the others.')
+      throw usageFailure(`'${printable(model)}' makes images or videos; ${chatFlags[chatting]!} is for chat models.`)
+    if (images.length > 1) throw usageFailure('This model takes one --image. Remove the others.')
     await generate(terminal, {
       target,
       prompt: promptOf([promptText], pipedPrompt ?? ''),
@@ -115,7 +115,7 @@ export function define(command: Command, terminal: Terminal): void {
 
 async function chat(terminal: Terminal, model: string, prompt: string, options: Options): Promise<void> {
   const { system, temperature, maxTokens, seed, json, hideReasoning, figures, image = [], dataDir } = options
-  const content = contentOf(prompt, image)
+  const content = promptContent(prompt, image)
   const client = openClient(dataDirectory(dataDir))
   const body = {
     model,
@@ -126,7 +126,7 @@ async function chat(terminal: Terminal, model: string, prompt: string, options: 
   }
   await interruptible(terminal, async signal => {
     const askOptions = { client, signal, onWait: () => terminal.waiting(`Loading ${model}…`) }
-    if (json) terminal.json(await wholeAnswer(body, askOptions))
+    if (json) terminal.json(await askOnce(body, askOptions))
     else
       await showAnswer(terminal, streamAnswer(body, askOptions), {
         reasoning: hideReasoning !== true,
@@ -172,13 +172,15 @@ const isGiven = (options: Options, name: string): boolean => {
 }
 
 /** The error for a generation flag with a model that generates nothing. */
-function notForGeneration(model: string, flag: string, models: readonly OfferedModel[]) {
-  const names = models.flatMap(model => namesOf(model))
+function notForGeneration(model: string, flag: string, models: readonly GenerationModel[]) {
+  const names = models.flatMap(model => modelNames(model))
   const closest = nearestTarget(model, models, () => true)
   const available =
     names.length === 0 ? 'No model here does. See: infer model list' : `Available: ${names.slice(0, 8).join(', ')}.`
   if (models.some(one => one.model_id === model))
-    return usage(`'${printable(model)}' does not make images or videos, and ${flag} is only for those. ${available}`)
+    return usageFailure(
+      `'${printable(model)}' does not make images or videos, and ${flag} is only for those. ${available}`,
+    )
   return refused(
     'model_not_found',
     `There is no model and no slug '${printable(model)}' that makes images or videos. ${closest === undefined ? '' : `Did you mean '${closest}'? `}${available}`,

@@ -14,7 +14,7 @@ import { logLine } from '../serve/log-line.ts'
 import { ownCommand } from '../serve/own-command.ts'
 import type { App } from '../server/app.ts'
 import type { AppOptions } from '../server/startup.ts'
-import { exitCodes, usage } from '../terminal/exit-codes.ts'
+import { exitCodes, usageFailure } from '../terminal/exit-codes.ts'
 import { readDuration, readListen, withDataDir, withExamples } from '../terminal/options.ts'
 import { paintFor } from '../terminal/paint.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -180,7 +180,7 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
 function httpsOf({ https, cert, key }: Options): AppOptions['https'] {
   if (cert === undefined && key === undefined) return https ? { files: undefined } : undefined
   if (cert === undefined || key === undefined)
-    throw usage('--cert and --key belong together. Give both, or only --https for a self-signed certificate.')
+    throw usageFailure('--cert and --key belong together. Give both, or only --https for a self-signed certificate.')
   return { files: { cert: resolve(cert), key: resolve(key) } }
 }
 

@@ -3,8 +3,8 @@ import { type Command, Option } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { serveCommand } from '../service/serve-command.ts'
 import { openSystemd, unitPathOf } from '../service/systemd.ts'
-import { type Scope, systemDataDir, unitOf } from '../service/unit.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { systemDataDir, type UnitScope, unitOf } from '../service/unit.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { readDuration, readListen, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -26,7 +26,7 @@ const withScope = (command: Command): Command =>
     .addOption(new Option('--system', 'a system service; the default for root').conflicts('user'))
     .addOption(new Option('--user', 'a user service; the default for other users'))
 
-const scopeOf = ({ user, system }: ScopeOptions): Scope =>
+const scopeOf = ({ user, system }: ScopeOptions): UnitScope =>
   system || (!user && process.getuid?.() === 0) ? 'system' : 'user'
 
 /** `infer service install|uninstall`: the server as a systemd system service or user service. */
@@ -45,9 +45,9 @@ export function define(command: Command, terminal: Terminal): void {
     .action((options: InstallOptions) => {
       const scope = scopeOf(options)
       const dataDir = dataDirOf(options.dataDir, scope)
-      if (scope === 'user' && options.runAs !== undefined) throw usage('--run-as is only for a system service.')
+      if (scope === 'user' && options.runAs !== undefined) throw usageFailure('--run-as is only for a system service.')
       if (scope === 'system' && dataDir !== systemDataDir && options.runAs === undefined)
-        throw usage(`Give the owner of ${dataDir} with --run-as, or remove --data-dir.`)
+        throw usageFailure(`Give the owner of ${dataDir} with --run-as, or remove --data-dir.`)
       const unit = unitOf({
         scope,
         command: serveCommand(options, scope),
@@ -88,7 +88,7 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-const dataDirOf = (flag: string | undefined, scope: Scope): string =>
+const dataDirOf = (flag: string | undefined, scope: UnitScope): string =>
   scope === 'user' ? dataDirectory(flag) : flag === undefined ? systemDataDir : resolve(flag)
 
 function checkedDuration(text: string): string {
@@ -96,7 +96,7 @@ function checkedDuration(text: string): string {
   return text
 }
 
-function nextSteps(scope: Scope, isNew: boolean): string {
+function nextSteps(scope: UnitScope, isNew: boolean): string {
   const [systemctl, journal, infer] =
     scope === 'system'
       ? ['sudo systemctl', 'journalctl --unit infer', `sudo infer status --data-dir ${systemDataDir}`]

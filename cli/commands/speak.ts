@@ -6,11 +6,11 @@ import { promptOf } from '../chat/prompt.ts'
 import { openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
 import { untilLoaded } from '../client/load-wait.ts'
-import { checkReadable, mediaOf, uploadFile } from '../generation/media.ts'
+import { checkReadable, mediaOf, uploadMedia } from '../generation/media.ts'
 import { type OutputTarget, outputTargetOf } from '../generation/output-target.ts'
 import { saveStream } from '../generation/save-stream.ts'
 import { chooseModel } from '../models/choose-model.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { readNumber, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
@@ -51,21 +51,22 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async (words: string[], options: Options) => {
       const { out, json, reference, referenceText } = options
       if (reference !== undefined) checkReadable('recording', reference)
-      else if (referenceText !== undefined) throw usage('--reference-text is for --reference <file>. Add it.')
+      else if (referenceText !== undefined) throw usageFailure('--reference-text is for --reference <file>. Add it.')
       const input = promptOf(
         words,
         words.join(' ').trim() === '' && isPiped() ? await announceWait(terminal, readAll(terminal.stdin)) : '',
       )
-      if (input === '') throw usage('There is no text. Write: infer speak "Hello!", or pipe it in.')
+      if (input === '') throw usageFailure('There is no text. Write: infer speak "Hello!", or pipe it in.')
       const target: OutputTarget =
         out === undefined && !terminal.isTerminal && !json ? { kind: 'stdout' } : outputTargetOf(out)
-      if (target.kind === 'stdout' && json) throw usage('--out - writes the audio. Remove --json, or name a file.')
+      if (target.kind === 'stdout' && json)
+        throw usageFailure('--out - writes the audio. Remove --json, or name a file.')
       const format = formatFor(target, options.format)
       const client = openClient(dataDirectory(options.dataDir))
       const does = 'synthesizes speech'
       const model = await chooseModel(terminal, client, { task: commandTasks.speak, requested: options.model, does })
       const media = reference === undefined ? undefined : mediaOf('audio', reference, { flag: '--reference' })
-      const reference_audio = typeof media === 'object' ? await uploadFile(client, media, terminal) : media
+      const reference_audio = typeof media === 'object' ? await uploadMedia(client, media, terminal) : media
       const { voice, speed, language, instructions } = options
       const body = {
         model,
@@ -122,6 +123,6 @@ function formatFor(target: OutputTarget, flag: SpeechFormat | undefined): Speech
   const ending = target.kind === 'file' ? extname(target.path).toLowerCase() : ''
   const named = endings[ending]
   if (named !== undefined && flag !== undefined && named !== flag)
-    throw usage(`--out *${ending} means ${named}, but --format is ${flag}. Remove one of them.`)
+    throw usageFailure(`--out *${ending} means ${named}, but --format is ${flag}. Remove one of them.`)
   return flag ?? named ?? 'mp3'
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { unloadModel } from '../models/unload.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -13,7 +13,7 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('[id]', 'the model')
     .action((id: string | undefined, options: { dataDir?: string; json?: boolean }) => {
       if (id === undefined)
-        throw usage(
+        throw usageFailure(
           'Name the model to unload. To stop the server, press Ctrl-C in its terminal, or run systemctl stop infer if it is a service. See: infer ps',
         )
       return unloadModel(id, options, terminal)

@@ -3,7 +3,7 @@ import { maxOverlapMs } from '../../core/accounts/accounts.ts'
 import type { TokenView } from '../../core/accounts/token-view.ts'
 import { dataDirectory } from '../../core/config.ts'
 import type { Scope, TokenStatus } from '../../core/store/store.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import {
   readDuration,
   readExpiry,
@@ -16,7 +16,7 @@ import {
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { withTokenClient } from '../tokens/token-client.ts'
-import { type CommonOptions, common, fieldsOf, type LimitOptions, withLimits } from './token/options.ts'
+import { type CommonOptions, common, type LimitOptions, tokenFields, withLimits } from './token/options.ts'
 import { define as defineUpdate } from './token/update.ts'
 
 /** Options of `infer token create`. */
@@ -49,7 +49,7 @@ export function define(command: Command, terminal: Terminal): void {
     { removable: false },
   ).action(
     async ({ org, json, dataDir, name, scopes, expires, models, user, ...limits }: CommonOptions & CreateOptions) => {
-      if (name.trim() === '' || name.length > 128) throw usage('The name of a token has 1 to 128 characters.')
+      if (name.trim() === '' || name.length > 128) throw usageFailure('The name of a token has 1 to 128 characters.')
       await withTokenClient(dataDir, async client => {
         const expiresAt = expires === 'never' ? null : expires
         const created = await client.create({
@@ -59,7 +59,7 @@ export function define(command: Command, terminal: Terminal): void {
           expiresAt,
           models,
           user,
-          ...fieldsOf(limits),
+          ...tokenFields(limits),
         })
         if (json) terminal.json(created)
         else {
@@ -118,7 +118,7 @@ export function define(command: Command, terminal: Terminal): void {
         .default(0, '0s'),
     )
     .action(async (id: string, { org, json, dataDir, overlap }: CommonOptions & { overlap: number }) => {
-      if (overlap > maxOverlapMs) throw usage('--overlap is at most 24h.')
+      if (overlap > maxOverlapMs) throw usageFailure('--overlap is at most 24h.')
       await withTokenClient(dataDir, async client => {
         const rotated = await client.rotate(id, { organization: org, overlapMs: overlap })
         if (json) terminal.json(rotated)

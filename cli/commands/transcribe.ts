@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
-import { audioFile, audioForm, audioInput } from '../audio/audio-form.ts'
+import { audioFile, audioInput, audioUpload } from '../audio/audio-form.ts'
 import {
   openElapsed,
   printablePieces,
   streamedTranscription,
-  textOf,
+  transcriptText,
   wholeTranscription,
 } from '../audio/transcription.ts'
 import { openClient } from '../client/client.ts'
@@ -13,7 +13,7 @@ import { commandTasks } from '../client/command-tasks.ts'
 import { outputTargetOf } from '../generation/output-target.ts'
 import { saveStream } from '../generation/save-stream.ts'
 import { chooseModel } from '../models/choose-model.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { announceWait } from '../terminal/standard-input.ts'
@@ -56,11 +56,12 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async (file: string, options: Options) => {
       const { language, prompt, words, translate, out, json } = options
       const format = options.format ?? (json ? 'verbose' : 'text')
-      if (json && !jsonFormats.has(format)) throw usage(`--json prints JSON. Remove --format ${format}.`)
-      if (words && format !== 'verbose') throw usage('--words is for --format verbose, or --json.')
-      if (translate && language !== undefined) throw usage('--translate detects the language. Remove --language.')
+      if (json && !jsonFormats.has(format)) throw usageFailure(`--json prints JSON. Remove --format ${format}.`)
+      if (words && format !== 'verbose') throw usageFailure('--words is for --format verbose, or --json.')
+      if (translate && language !== undefined)
+        throw usageFailure('--translate detects the language. Remove --language.')
       const target = outputTargetOf(out ?? '-')
-      if (target.kind === 'folder') throw usage(`--out ${out} is a folder. Name a file.`)
+      if (target.kind === 'folder') throw usageFailure(`--out ${out} is a folder. Name a file.`)
       const isUrl = /^(https?:|data:)/i.test(file)
       const audio =
         file === '-' ? await announceWait(terminal, audioInput(terminal.stdin)) : isUrl ? undefined : audioFile(file)
@@ -80,7 +81,7 @@ export function define(command: Command, terminal: Terminal): void {
         'timestamp_granularities[]': words ? 'word' : undefined,
         url: isUrl ? file : undefined,
       }).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
-      const form = audio ? audioForm(fields, audio) : undefined
+      const form = audio ? audioUpload(fields, audio) : undefined
       await interruptible(terminal, async signal => {
         const request = () => ({
           method: 'POST' as const,
@@ -92,7 +93,7 @@ export function define(command: Command, terminal: Terminal): void {
         const waitOptions = { signal, onWait: () => terminal.waiting(`Loading ${model}…`) }
         const ask = streams ? streamedTranscription : wholeTranscription
         const pieces = elapsed.until(await ask(client, request, waitOptions))
-        if (json && target.kind === 'stdout') return terminal.json(JSON.parse(await textOf(pieces)))
+        if (json && target.kind === 'stdout') return terminal.json(JSON.parse(await transcriptText(pieces)))
         const shown = target.kind === 'stdout' && terminal.isTerminal ? printablePieces(pieces) : pieces
         const path = await saveStream(terminal, shown, target, { topic: '', extension: '', signal })
         if (path !== undefined) terminal.print(path)

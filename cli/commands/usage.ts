@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { type BucketWidth, bucketWidths, type UsageGroup } from '../../core/store/store.ts'
 import { withClient } from '../accounts/with-client.ts'
-import { usage as wrongUsage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { readPast, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -47,10 +47,10 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--org <organization>', 'id or name; needed when there are several')
     .option('--csv', 'print a CSV file: a row for each bucket and group')
     .action(async ({ by, since, until, width, org, csv, json, dataDir }: Options) => {
-      if (csv && json) throw wrongUsage('Choose --csv or --json.')
+      if (csv && json) throw usageFailure('Choose --csv or --json.')
       const end = until ?? Date.now()
       const start = since ?? end - 30 * day
-      if (start >= end) throw wrongUsage('--since must be earlier than --until.')
+      if (start >= end) throw usageFailure('--since must be earlier than --until.')
       const groupBy = groups[by]
       const options = {
         organization: org,

@@ -3,7 +3,7 @@ import type { UserView } from '../../core/accounts/user-view.ts'
 import type { Role } from '../../core/store/store.ts'
 import { organizationFor, userFor, withAccountClient } from '../accounts/account-client.ts'
 import { confirmDestructive } from '../terminal/confirm.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
@@ -74,7 +74,7 @@ export function define(command: Command, terminal: Terminal): void {
         }: CommonOptions & { name?: string; email?: string; role?: Role; force?: boolean },
       ) => {
         if (name === undefined && email === undefined && role === undefined)
-          throw usage('Nothing to change. Give at least one of --name, --email and --role.')
+          throw usageFailure('Nothing to change. Give at least one of --name, --email and --role.')
         await withAccountClient(dataDir, async client => {
           const { id } = await organizationFor(client, org)
           const found = await userFor(client, id, text)

@@ -6,16 +6,16 @@ import { promptOf } from '../chat/prompt.ts'
 import { openClient } from '../client/client.ts'
 import { generate } from '../generation/generate.ts'
 import { checkReadable } from '../generation/media.ts'
-import { type GenerationOptions, readTask, withGeneration, withPrompt } from '../generation/options.ts'
-import { isVideo, nameOf, namesOf, nearestTarget, targetOf } from '../generation/target.ts'
+import { type GenerationFlags, readTask, withGeneration, withPrompt } from '../generation/options.ts'
+import { generationTarget, isVideo, modelNames, nearestTarget, taskName } from '../generation/target.ts'
 import { fetchOfferedModels } from '../models/offered-models.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
 import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options extends GenerationOptions {
+interface Options extends GenerationFlags {
   image?: string
   allFormats?: boolean
   json?: boolean
@@ -48,24 +48,24 @@ export function define(command: Command, terminal: Terminal): void {
       ] as const)
         if (path !== undefined) checkReadable(what, path)
       if (options.prompt !== undefined && words.length > 0)
-        throw usage('The prompt is given twice: with --prompt and as words. Remove one.')
+        throw usageFailure('The prompt is given twice: with --prompt and as words. Remove one.')
       if (allFormats && options.aspect !== undefined)
-        throw usage('--all-formats makes every aspect ratio, --aspect makes one. Remove one of the options.')
+        throw usageFailure('--all-formats makes every aspect ratio, --aspect makes one. Remove one of the options.')
       const promptText = options.prompt ?? words.join(' ')
       const piped = promptText.trim() === '' && isPiped() ? await announceWait(terminal, readAll(terminal.stdin)) : ''
       const models = await fetchOfferedModels(openClient(dataDirectory(options.dataDir)))
       const given = { image: image !== undefined, mask: false, video: video !== undefined, audio: audio !== undefined }
-      const target = targetOf(models, model, given, { requested: task, only: isVideo })
+      const target = generationTarget(models, model, given, { requested: task, only: isVideo })
       if (!target) {
         const closest = nearestTarget(model, models, isVideo)
-        const names = models.flatMap(model => namesOf(model, isVideo))
+        const names = models.flatMap(model => modelNames(model, isVideo))
         throw refused(
           'model_not_found',
           `There is no model and no slug '${printable(model)}' that makes videos. ${closest === undefined ? '' : `Did you mean '${closest}'? `}${names.length > 0 ? `Available: ${names.slice(0, 8).join(', ')}.` : 'No model here does. See: infer model list'}`,
         )
       }
       if (allFormats && !Object.hasOwn(generationRequests[operationOf(target.task)].shape, 'aspect_ratio'))
-        throw usage(`${nameOf(target.task)} keeps the aspect ratio of its input. Remove --all-formats.`)
+        throw usageFailure(`${taskName(target.task)} keeps the aspect ratio of its input. Remove --all-formats.`)
       await generate(terminal, {
         target,
         prompt: promptOf([promptText], piped),

@@ -4,7 +4,7 @@ import type { DeliveryStatus } from '../../core/store/store.ts'
 import { maxSecretOverlapMs } from '../../core/webhooks/endpoints.ts'
 import type { DeliveryView, WebhookView } from '../../core/webhooks/webhook-view.ts'
 import { withClient } from '../accounts/with-client.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { readCount, readDuration, readList, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
@@ -74,10 +74,10 @@ export function define(command: Command, terminal: Terminal): void {
         options: Common & { name?: string; url?: string; events?: string[]; enable?: boolean; disable?: boolean },
       ) => {
         const { org, json, dataDir, name, url, events: event_types, enable, disable } = options
-        if (enable && disable) throw usage('--enable and --disable exclude each other.')
+        if (enable && disable) throw usageFailure('--enable and --disable exclude each other.')
         const enabled = enable ? true : disable ? false : undefined
         if ([name, url, event_types, enabled].every(one => one === undefined))
-          throw usage('Nothing is to be changed. See: infer webhook update --help')
+          throw usageFailure('Nothing is to be changed. See: infer webhook update --help')
         await withWebhooks(dataDir, org, async client => {
           const webhook = await client.update(id, { name, url, event_types, enabled })
           if (json) terminal.json({ webhook })
@@ -108,7 +108,7 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('[id]', 'whe_…')
     .addOption(overlapOption())
     .action(async (id: string | undefined, { org, json, dataDir, overlap }: Common & { overlap: number }) => {
-      if (overlap > maxSecretOverlapMs) throw usage('--overlap is at most 7d.')
+      if (overlap > maxSecretOverlapMs) throw usageFailure('--overlap is at most 7d.')
       await withWebhooks(dataDir, org, async client => {
         const rotated = id === undefined ? await client.rotateSecret(overlap) : await client.rotate(id, overlap)
         if (json) return terminal.json(rotated)
@@ -197,7 +197,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--json', 'print one JSON object per line')
     .action(async ({ forwardTo, events, json, dataDir }: Common & { forwardTo?: string; events?: string[] }) => {
       if (forwardTo !== undefined && !/^https?:\/\/\S+$/.test(forwardTo))
-        throw usage('--forward-to is a URL such as http://127.0.0.1:3000/hooks.')
+        throw usageFailure('--forward-to is a URL such as http://127.0.0.1:3000/hooks.')
       const [{ listen }, { openClient }] = [await import('../webhooks/listen.ts'), await import('../client/client.ts')]
       const client = openClient(dataDirectory(dataDir))
       await interruptible(terminal, signal =>

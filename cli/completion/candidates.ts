@@ -8,12 +8,12 @@ import { recentJobs } from './job-ids.ts'
 import { type KnownModel, knownModels, knownSlugs } from './model-ids.ts'
 import { knownWorkflows, nodesOfExecution, recentExecutions } from './workflow-ids.ts'
 
-export interface Candidate {
+export interface CompletionCandidate {
   value: string
   description: string
 }
 export interface Candidates {
-  all: Candidate[]
+  all: CompletionCandidate[]
   /** Paths that the shell adds. */
   paths: 'none' | 'files' | 'directories'
 }
@@ -93,13 +93,13 @@ async function valuesAt(context: CursorContext): Promise<Candidates> {
   return nothing
 }
 
-async function catalogNames(): Promise<Candidate[]> {
+async function catalogNames(): Promise<CompletionCandidate[]> {
   const { modelCatalog } = await import('../../core/models/model-catalog/model-catalog.ts')
   return modelCatalog().map(model => ({ value: model.name, description: `${model.kind}: ${model.summary}` }))
 }
 
 /** Returns the values of `--from`: `failed`, `start`, and the nodes of the execution named before. */
-async function nodesOf({ given, positionals }: CursorContext): Promise<Candidate[]> {
+async function nodesOf({ given, positionals }: CursorContext): Promise<CompletionCandidate[]> {
   const [id] = positionals
   const nodes = id === undefined ? [] : await nodesOfExecution(given.get('--data-dir'), id)
   const keywords = [
@@ -124,7 +124,7 @@ const named = (values: readonly string[]): Candidates => ({
 })
 
 /** Returns slugs of models for images or videos; for `run`, chat models come first. */
-async function generationModels({ path, given }: CursorContext): Promise<Candidate[]> {
+async function generationModels({ path, given }: CursorContext): Promise<CompletionCandidate[]> {
   const dataDir = given.get('--data-dir')
   const [models, slugs] = await Promise.all([path[0] === 'run' ? knownModels(dataDir) : [], knownSlugs(dataDir)])
   const fitting = slugs.filter(({ tasks: [task = ''] }) => path[0] === 'run' || task.includes('video'))
@@ -140,7 +140,7 @@ const commandsOf = ({ command }: CursorContext): Candidates => ({
 })
 
 /** Returns options that were not given yet, and those whose description calls them repeatable. */
-function optionsOf(command: Command, given: ReadonlyMap<string, string>): Candidate[] {
+function optionsOf(command: Command, given: ReadonlyMap<string, string>): CompletionCandidate[] {
   return command
     .createHelp()
     .visibleOptions(command)
@@ -148,7 +148,7 @@ function optionsOf(command: Command, given: ReadonlyMap<string, string>): Candid
     .map(({ long, description }) => ({ value: long!, description }))
 }
 
-function modelsFor(models: readonly KnownModel[], task: string | undefined): Candidate[] {
+function modelsFor(models: readonly KnownModel[], task: string | undefined): CompletionCandidate[] {
   const fitting = models.filter(({ tasks }) => task === undefined || tasks.length === 0 || tasks.includes(task))
   return fitting.map(({ id, tasks }) => ({ value: id, description: tasks.join(' ') }))
 }

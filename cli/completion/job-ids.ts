@@ -1,10 +1,10 @@
 import { isOver, JobPage, listPath } from '../jobs/job.ts'
 import { lengthText } from '../terminal/quantities-text.ts'
 import { askServer, isApplicable, maxOffered } from './ask-server.ts'
-import type { Candidate } from './candidates.ts'
+import type { CompletionCandidate } from './candidates.ts'
 
 /** Returns ids of the newest jobs that the command applies to. */
-export const recentJobs = (dataDirFlag: string | undefined, command = ''): Promise<Candidate[]> =>
+export const recentJobs = (dataDirFlag: string | undefined, command = ''): Promise<CompletionCandidate[]> =>
   askServer(dataDirFlag, async (client, signal) => {
     const path = listPath({ limit: maxOffered })
     const { jobs } = await client.ask({ method: 'GET', path, answer: JobPage, signal })

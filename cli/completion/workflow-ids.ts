@@ -3,10 +3,10 @@ import { findExecution, listPath } from '../executions/find.ts'
 import { lengthText } from '../terminal/quantities-text.ts'
 import { WorkflowPage } from '../workflows/workflow.ts'
 import { askServer, isApplicable, maxOffered } from './ask-server.ts'
-import type { Candidate } from './candidates.ts'
+import type { CompletionCandidate } from './candidates.ts'
 
 /** Returns ids of the workflows that were changed last. */
-export const knownWorkflows = (dataDirFlag: string | undefined): Promise<Candidate[]> =>
+export const knownWorkflows = (dataDirFlag: string | undefined): Promise<CompletionCandidate[]> =>
   askServer(dataDirFlag, async (client, signal) => {
     const path = `/api/workflows?limit=${maxOffered}`
     const { workflows } = await client.ask({ method: 'GET', path, answer: WorkflowPage, signal })
@@ -14,7 +14,7 @@ export const knownWorkflows = (dataDirFlag: string | undefined): Promise<Candida
   })
 
 /** Returns ids of the newest executions that the command applies to. */
-export const recentExecutions = (dataDirFlag: string | undefined, command = ''): Promise<Candidate[]> =>
+export const recentExecutions = (dataDirFlag: string | undefined, command = ''): Promise<CompletionCandidate[]> =>
   askServer(dataDirFlag, async (client, signal) => {
     const path = listPath({ limit: maxOffered })
     const { executions } = await client.ask({ method: 'GET', path, answer: ExecutionPage, signal })
@@ -27,7 +27,7 @@ export const recentExecutions = (dataDirFlag: string | undefined, command = ''):
   })
 
 /** Returns the nodes of an execution. */
-export const nodesOfExecution = (dataDirFlag: string | undefined, text: string): Promise<Candidate[]> =>
+export const nodesOfExecution = (dataDirFlag: string | undefined, text: string): Promise<CompletionCandidate[]> =>
   askServer(dataDirFlag, async (client, signal) => {
     const path = executionPath(await findExecution(client, text, signal))
     const { execution } = await client.ask({ method: 'GET', path, answer: ExecutionAnswer, signal })

@@ -10,11 +10,11 @@ import {
 } from '../../core/models/config-keys.ts'
 import { nearest } from '../../core/nearest.ts'
 import { drawRows } from '../help/manual.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { wrapped } from '../terminal/wrap.ts'
+import { wrapText } from '../terminal/wrap.ts'
 
 const variables: Readonly<Record<string, EnvironmentVariable>> = { ...environmentVariables, ...engineVariables }
 
@@ -103,7 +103,7 @@ function keyText(about: ConfigKey, terminal: Terminal): string {
   const { key, meaning, type, unit, applies, example } = about
   return [
     terminal.paint.strong(key),
-    ...wrapped(meaning, widthOf(terminal)),
+    ...wrapText(meaning, widthOf(terminal)),
     '',
     ...drawRows(
       [
@@ -131,7 +131,7 @@ function variableText(name: string, { meaning, default: value, example }: Enviro
   const sentence = `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`
   return [
     `${paint.strong(name)}  environment variable`,
-    ...wrapped(sentence, widthOf(terminal)),
+    ...wrapText(sentence, widthOf(terminal)),
     '',
     ...drawRows([['Default', value]], widthOf(terminal)),
     '',
@@ -145,5 +145,7 @@ function unknownKey(name: string, keys: readonly ConfigKey[]) {
   const variable = near.length > 0 ? undefined : nearest(name.toUpperCase(), Object.keys(variables))
   const suggestions = [...near, ...(variable === undefined ? [] : [variable])].map(one => `'${one}'`)
   const question = suggestions.length === 0 ? '' : ` Did you mean ${suggestions.join(' or ')}?`
-  return usage(`There is no key '${printable(name.slice(0, 80))}' in infer.yaml.${question} See: infer config explain`)
+  return usageFailure(
+    `There is no key '${printable(name.slice(0, 80))}' in infer.yaml.${question} See: infer config explain`,
+  )
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import { packaged, version } from '../../core/assets.ts'
-import { remote } from '../../core/config.ts'
+import { remoteServer } from '../../core/config.ts'
 import { openCpu } from '../../core/cpu/cpu.ts'
 import { openFfmpeg } from '../../core/media/ffmpeg.ts'
 import { type Config, readConfig } from '../../core/models/config.ts'
@@ -20,7 +20,7 @@ import { missingSandboxPaths } from '../../gpu/sandbox/missing-paths.ts'
 import { probeSandbox } from '../../gpu/sandbox/probe.ts'
 import { probeWrapper } from '../../gpu/sandbox/probe-wrapper.ts'
 import { findEngines } from '../models/engine-programs.ts'
-import { failureOf } from '../terminal/exit-codes.ts'
+import { failureOfThrown } from '../terminal/exit-codes.ts'
 import { checkBackend } from './backends.ts'
 import { broken, type Finding, fine } from './finding.ts'
 import { checkAddress, checkConfiguration, checkDirectory, checkDisk, checkModelFiles } from './installation.ts'
@@ -40,7 +40,7 @@ import { checkEngines, checkModelEngines, modelEngines } from './model-engines.t
 import { checkRemoteServer, remoteServerFacts } from './remote-server.ts'
 import { checkSandbox, checkSandboxPaths, type SandboxedModel } from './sandbox.ts'
 
-export interface CheckOptions {
+export interface DoctorOptions {
   dataDir: string
   configPath: string | undefined
   environment: Record<string, string | undefined>
@@ -54,7 +54,7 @@ export async function* runChecks({
   configPath,
   environment,
   retest,
-}: CheckOptions): AsyncGenerator<Finding, void, void> {
+}: DoctorOptions): AsyncGenerator<Finding, void, void> {
   const { config, facts } = readConfiguration(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined)
   const enginePaths = { dataDir, path: environment.PATH ?? '' }
   const checks: [name: string, check: () => Finding | Promise<Finding>][] = [
@@ -81,7 +81,7 @@ export async function* runChecks({
     ['ffmpeg', async () => checkFfmpegFound(await openFfmpeg({ ...config.media, environment }).found())],
     ['GPUs', async () => checkCards(await discover({ environment }))],
   ]
-  const server = remote()
+  const server = remoteServer()
   if (server) checks.unshift(['INFER_URL', async () => checkRemoteServer(await remoteServerFacts(server.url))])
   for (const [name, check] of checks) {
     try {
@@ -98,14 +98,14 @@ export async function* runChecks({
 }
 
 const checkFailed = (name: string, thrown: unknown): Finding =>
-  broken(name, failureOf(thrown).message, 'The check itself failed. Read the message.')
+  broken(name, failureOfThrown(thrown).message, 'The check itself failed. Read the message.')
 
 /** Tests the backends of the built-in engine, each in its own process. The first test can take minutes. */
 async function* examineBackends({
   dataDir,
   environment,
   retest,
-}: Omit<CheckOptions, 'configPath'>): AsyncGenerator<Finding, void, void> {
+}: Omit<DoctorOptions, 'configPath'>): AsyncGenerator<Finding, void, void> {
   const [{ devices }, { wrapper }] = [await discover({ environment }), await probeWrapper(environment)]
   const folder = backendsFolder(dataDir, environment)
   const reports: BackendReport[] = []
@@ -126,7 +126,7 @@ function readConfiguration(
     const config = readConfig(path, required, traitsOf)
     return { config, facts: { path, exists, fault: undefined, models: config.models.length } }
   } catch (thrown) {
-    return { config: readConfig('', false), facts: { path, exists, fault: failureOf(thrown).message, models: 0 } }
+    return { config: readConfig('', false), facts: { path, exists, fault: failureOfThrown(thrown).message, models: 0 } }
   }
 }
 
@@ -172,7 +172,7 @@ async function imageFault(): Promise<string | undefined> {
     await cpu.image(pixel, { formats: ['png'], maxBytes: 1024, maxPixels: 1, maxSide: 1 })
     return undefined
   } catch (thrown) {
-    return failureOf(thrown).message
+    return failureOfThrown(thrown).message
   } finally {
     await cpu.close()
   }

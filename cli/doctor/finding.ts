@@ -1,18 +1,18 @@
-import type { Finding, FindingState } from '../../core/inspection.ts'
+import type { FindingState, InspectionFinding } from '../../core/inspection.ts'
 import type { Paint } from '../terminal/paint.ts'
-import { wrapped } from '../terminal/wrap.ts'
+import { wrapText } from '../terminal/wrap.ts'
 
-export type { Finding }
+export type { InspectionFinding as Finding }
 export type State = FindingState
 
-export const fine = (name: string, detail: string): Finding => ({ name, state: 'fine', detail, advice: null })
-export const warning = (name: string, detail: string, advice: string): Finding => ({
+export const fine = (name: string, detail: string): InspectionFinding => ({ name, state: 'fine', detail, advice: null })
+export const warning = (name: string, detail: string, advice: string): InspectionFinding => ({
   name,
   state: 'warning',
   detail,
   advice,
 })
-export const broken = (name: string, detail: string, advice: string): Finding => ({
+export const broken = (name: string, detail: string, advice: string): InspectionFinding => ({
   name,
   state: 'broken',
   detail,
@@ -23,10 +23,10 @@ export const broken = (name: string, detail: string, advice: string): Finding =>
 const detailAt = 27
 
 /** Draws a finding in lines of at most `width` columns (0: no limit): state, name and detail; below, the advice. */
-export function drawFinding({ name, state, detail, advice }: Finding, paint: Paint, width = 0): string {
+export function drawFinding({ name, state, detail, advice }: InspectionFinding, paint: Paint, width = 0): string {
   const colour = state === 'fine' ? paint.good : state === 'warning' ? paint.warning : paint.bad
   const below = (text: string, indent: number) =>
-    (width > 0 ? wrapped(text, Math.max(30, width - indent)) : [text]).join(`\n${' '.repeat(indent)}`)
+    (width > 0 ? wrapText(text, Math.max(30, width - indent)) : [text]).join(`\n${' '.repeat(indent)}`)
   const line = `${colour(state.padEnd(7))}  ${name.padEnd(16)}  ${below(detail, detailAt)}`
   return advice === null
     ? line
@@ -34,7 +34,7 @@ export function drawFinding({ name, state, detail, advice }: Finding, paint: Pai
 }
 
 /** Returns the last line of the report. */
-export function drawVerdict(findings: readonly Finding[]): string {
+export function drawVerdict(findings: readonly InspectionFinding[]): string {
   const count = (state: State) => findings.filter(finding => finding.state === state).length
   const [warnings, faults] = [count('warning'), count('broken')]
   const counted = (n: number, word: string) => `${n} ${word}${n === 1 ? '' : 's'}`

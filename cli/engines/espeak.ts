@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { Failure } from '../../core/failure.ts'
 import { openLog } from '../../core/log.ts'
 import type { EspeakEngineSettings } from '../../gpu/engines/espeak/engine.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { readCount, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -24,7 +24,7 @@ export function define(command: Command, terminal: Terminal): void {
       try {
         await runEspeakEngine({ ...options, key }, { log: openLog('info') })
       } catch (thrown) {
-        throw thrown instanceof Failure && thrown.code === 'invalid_value' ? usage(thrown.message) : thrown
+        throw thrown instanceof Failure && thrown.code === 'invalid_value' ? usageFailure(thrown.message) : thrown
       }
     })
   withExamples(command, [['infer engine espeak --port 9003', 'on port 9003']])

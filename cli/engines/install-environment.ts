@@ -174,7 +174,7 @@ function write(path: string, text: string, mode: number): void {
 
 /** Rejects with Failure `disk_full`, which names both sizes, where the rest of the environment does not fit. */
 async function requireSpace(folder: string, bytes: number): Promise<void> {
-  const present = await sizeOf(folder)
+  const present = await folderBytes(folder)
   const { bavail, bsize } = await statfs(dirname(folder))
   const [needed, free] = [Math.max(0, bytes - present), bavail * bsize]
   if (needed + reserve <= free) return
@@ -185,7 +185,7 @@ async function requireSpace(folder: string, bytes: number): Promise<void> {
 }
 
 /** Bytes of the files in a folder; 0 for one that does not exist. */
-export async function sizeOf(folder: string): Promise<number> {
+export async function folderBytes(folder: string): Promise<number> {
   const entries = await readdir(folder, { withFileTypes: true, recursive: true }).catch(() => [])
   let bytes = 0
   for (const entry of entries)

@@ -18,7 +18,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .action(async ({ dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const folder = environmentsFolder(localDirectory(command, dataDir))
-      const { sizeOf } = await import('./install-environment.ts')
+      const { folderBytes } = await import('./install-environment.ts')
       const names = existsSync(folder)
         ? readdirSync(folder, { withFileTypes: true })
             .filter(entry => entry.isDirectory())
@@ -29,7 +29,7 @@ export function define(command: Command, terminal: Terminal): void {
         names.map(async name => ({
           name,
           state: await stateOf(join(folder, name), name),
-          bytes: await sizeOf(join(folder, name)),
+          bytes: await folderBytes(join(folder, name)),
           path: join(folder, name),
         })),
       )

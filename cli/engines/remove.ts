@@ -8,7 +8,7 @@ import { environmentsFolder } from '../../gpu/launcher/engine-path.ts'
 import { presetOf } from '../../gpu/presets/presets.ts'
 import { localDirectory } from '../client/local-only.ts'
 import { confirm } from '../terminal/confirm.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
@@ -52,7 +52,7 @@ async function run(
     ? readdirSync(folder, { withFileTypes: true }).flatMap(entry => (entry.isDirectory() ? [entry.name] : []))
     : []
   if (!names.includes(name))
-    throw usage(
+    throw usageFailure(
       `There is no environment '${name}'.${didYouMean([nearest(name, names) ?? []].flat())} See: infer engine list`,
     )
   const path = join(folder, name)
@@ -67,9 +67,9 @@ async function run(
       `${users.map(({ id }) => `'${id}'`).join(', ')} in infer.yaml ${users.length === 1 ? 'uses' : 'use'} the environment '${name}'. Remove ${users.length === 1 ? 'this model' : 'these models'} first: infer model remove ${users[0]!.id}`,
     )
   if (!yes && (json || !terminal.interactive))
-    throw usage('This command asks for confirmation, which needs a terminal. Add --yes to confirm.')
-  const { sizeOf } = await import('./install-environment.ts')
-  const bytes = await sizeOf(path)
+    throw usageFailure('This command asks for confirmation, which needs a terminal. Add --yes to confirm.')
+  const { folderBytes } = await import('./install-environment.ts')
+  const bytes = await folderBytes(path)
   if (!yes && !(await confirm(`Delete ${path} (${sizeText(bytes)})?`, false, terminal, signal)))
     return terminal.remark('Nothing was changed.')
   // Renamed first, so that an interruption leaves no half of an environment under its name.

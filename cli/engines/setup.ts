@@ -8,7 +8,7 @@ import { withoutLogin } from '../../core/models/hub/without-login.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { localDirectory } from '../client/local-only.ts'
 import { isOffered } from '../models/is-offered.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
@@ -83,7 +83,7 @@ const withCommon = (command: Command): Command =>
 async function run(kind: EnvironmentKind, options: Options, command: Command, terminal: Terminal): Promise<void> {
   const dataDir = localDirectory(command, options.dataDir)
   if (options.torchIndexUrl !== undefined && options.cuda === undefined && !options.cpu)
-    throw usage('--torch-index-url is for --cuda and --cpu. For all packages, use --index-url.')
+    throw usageFailure('--torch-index-url is for --cuda and --cpu. For all packages, use --index-url.')
   const config = options.config ?? join(dataDir, 'infer.yaml')
   // A wrong file is reported before the download.
   readConfig(config, options.config !== undefined)

@@ -38,7 +38,7 @@ const unknownNode: NodeSnapshot = {
 }
 
 /** Returns the snapshot of a record; keeps the times at which `before` first saw each state. */
-export const snapshotOf = (before: ExecutionSnapshot, execution: Execution, now: number): ExecutionSnapshot => ({
+export const executionSnapshot = (before: ExecutionSnapshot, execution: Execution, now: number): ExecutionSnapshot => ({
   status: execution.status,
   nodes: execution.nodes
     ? new Map(execution.nodes.map(node => [node.node_id, ofNode(before.nodes.get(node.node_id), node, now)]))
@@ -107,7 +107,7 @@ export function afterEvent(
   const body = parsed(data)
   if (event === 'snapshot') {
     const read = Snapshot.safeParse(body)
-    return read.success ? snapshotOf(before, read.data.data.execution, now) : undefined
+    return read.success ? executionSnapshot(before, read.data.data.execution, now) : undefined
   }
   const read = Envelope.safeParse(body)
   if (!read.success) return undefined

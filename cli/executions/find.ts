@@ -1,6 +1,6 @@
 import { isId } from '../../core/ids.ts'
 import type { Client } from '../client/client.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { printable } from '../terminal/paint.ts'
 import { ExecutionPage } from './execution.ts'
 
@@ -22,7 +22,7 @@ export async function findExecution(client: Client, text: string, signal?: Abort
   if (text.startsWith('exec_') && isId(text)) return text
   const end = text.replace(/^exec_/i, '').toUpperCase()
   if (end.length < minIdPart || !/^[0-9A-Z]+$/.test(end))
-    throw usage(
+    throw usageFailure(
       `'${printable(text)}' is not an execution id. Give the whole id, or ${minIdPart} or more characters of its end.`,
     )
   const path = listPath({ limit: maxSearched })
@@ -33,7 +33,7 @@ export async function findExecution(client: Client, text: string, signal?: Abort
     ...(signal ? { signal } : {}),
   })
   const found = executions.map(({ id }) => id).filter(id => id.endsWith(end))
-  if (found.length > 1) throw usage(`'${printable(text)}' matches ${found.join(' and ')}. Give more of the id.`)
+  if (found.length > 1) throw usageFailure(`'${printable(text)}' matches ${found.join(' and ')}. Give more of the id.`)
   if (found[0]) return found[0]
   throw refused(
     'not_found',

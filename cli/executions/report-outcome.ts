@@ -1,12 +1,12 @@
 import { existsSync, statSync } from 'node:fs'
 import { type FailureCode, failures } from '../../core/failure.ts'
-import { edgesOf, type Graph } from '../../core/workflows/graph.ts'
+import { type Graph, graphEdges } from '../../core/workflows/graph.ts'
 import type { Client } from '../client/client.ts'
 import { storedSentence } from '../client/command-hints.ts'
 import { saveFiles } from '../generation/save-files.ts'
 import type { Interrupts } from '../jobs/interrupt.ts'
 import { cancel } from '../jobs/submit.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { printable } from '../terminal/paint.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { RunDisplay } from './display.ts'
@@ -16,8 +16,9 @@ import { outputsOf } from './outputs.ts'
 
 /** Throws usage when files cannot be saved there. Called before anything runs. */
 export function checkOutputFolder(out: string | undefined): void {
-  if (out === '') throw usage('--out is empty. Name a folder.')
-  if (out !== undefined && existsSync(out) && !statSync(out).isDirectory()) throw usage(`--out ${out} is not a folder.`)
+  if (out === '') throw usageFailure('--out is empty. Name a folder.')
+  if (out !== undefined && existsSync(out) && !statSync(out).isDirectory())
+    throw usageFailure(`--out ${out} is not a folder.`)
 }
 
 /**
@@ -82,7 +83,7 @@ export async function reportOutcome(
   if (status !== 'completed') throw failureOfExecution(execution)
   // With --json files are saved only if --out names a folder: the record contains their URLs.
   if (json && out === undefined) return
-  const withSuccessor = new Set(edgesOf(graph).map(({ from }) => from))
+  const withSuccessor = new Set(graphEdges(graph).map(({ from }) => from))
   const outputs = outputsOf(execution, graph.nodes, new Set(graph.nodes.filter(node => !withSuccessor.has(node))))
   for (const { node, texts, files, seed } of outputs) {
     if (terminal.isTerminal && !json && outputs.length > 1) terminal.print(terminal.paint.strong(printable(node)))

@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { CommandFailure, exitCodes, usage } from '../terminal/exit-codes.ts'
+import { CommandFailure, exitCodes, usageFailure } from '../terminal/exit-codes.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { FileClient } from './file-client.ts'
@@ -33,7 +33,7 @@ export async function downloadFile(
   const name = basename(file.filename) || id
   const path = out === undefined ? name : isFolder(out) ? join(out, name) : out
   if (!force && existsSync(path))
-    throw usage(`The file ${path} exists already. Choose another name, or replace it with --force.`)
+    throw usageFailure(`The file ${path} exists already. Choose another name, or replace it with --force.`)
   const partial = `${path}.partial`
   try {
     await using handle = await open(partial, 'w')

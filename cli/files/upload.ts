@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createReadStream, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { Readable } from 'node:stream'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { unreadable } from '../terminal/unreadable.ts'
@@ -25,7 +25,7 @@ export async function uploadFile(client: FileClient, path: string, options: Uplo
   const name = options.name ?? (path === '-' ? 'stdin' : basename(path))
   const facts: NewUpload = { name, purpose: options.purpose, expiresMs: options.expires }
   if (path === '-') {
-    if (terminal.stdin.isTTY) throw usage('Standard input is a terminal. Pipe the file in, or name its path.')
+    if (terminal.stdin.isTTY) throw usageFailure('Standard input is a terminal. Pipe the file in, or name its path.')
     const form = formOf(facts, terminal.stdin)
     return await client.upload(form.body, form.headers, signal)
   }

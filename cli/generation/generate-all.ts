@@ -6,7 +6,7 @@ import { followJob } from '../jobs/follow.ts'
 import { type Interrupts, withInterrupts } from '../jobs/interrupt.ts'
 import { filesOfJob, isOver, type Job, tookOf } from '../jobs/job.ts'
 import { type Created, cancelJob, type SubmitOptions } from '../jobs/submit.ts'
-import { exitCodeOf, failureOf, refused } from '../terminal/exit-codes.ts'
+import { exitCodeOf, failureOfThrown, refused } from '../terminal/exit-codes.ts'
 import { lengthText, sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { OutputTarget } from './output-target.ts'
@@ -92,7 +92,7 @@ async function submitOnly(
   reportFailures(
     terminal,
     items,
-    settled.map(one => (one.status === 'rejected' ? failureOf(one.reason) : undefined)),
+    settled.map(one => (one.status === 'rejected' ? failureOfThrown(one.reason) : undefined)),
     json,
   )
 }
@@ -138,7 +138,7 @@ async function generateOne(
     if (job.status !== 'completed') throw failureOfJob(job)
     const saved = await saveFiles(job, target, connect, terminal, { signal: leave, topic, suffix, onTrouble })
     if (!json) {
-      display.say(suffix === '' ? summaryOf(job) : `${label}: ${summaryOf(job)}`)
+      display.say(suffix === '' ? jobSummary(job) : `${label}: ${jobSummary(job)}`)
       display.aside(() => {
         for (const path of saved) terminal.print(path)
       })
@@ -148,7 +148,7 @@ async function generateOne(
     display.end(at)
     if (leave.aborted && id !== undefined && !(job && isOver(job.status)))
       display.say(`${id} continues. Follow it: infer job watch ${id}`)
-    return { ...(job ? { job } : {}), saved: [], failure: failureOf(thrown) }
+    return { ...(job ? { job } : {}), saved: [], failure: failureOfThrown(thrown) }
   }
 }
 
@@ -196,7 +196,7 @@ export function failureOfJob(job: Job): Failure {
 }
 
 /** Describes the files of a job: `832×480, 5.1 s long, 1.2 MiB, seed 42, made in 12 s`. */
-export function summaryOf(job: Job): string {
+export function jobSummary(job: Job): string {
   const { files, seed, durationSeconds } = filesOfJob(job)
   const [first] = files
   const took = tookOf(job)

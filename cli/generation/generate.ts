@@ -2,20 +2,20 @@ import { dataDirectory } from '../../core/config.ts'
 import type { GenerationTask } from '../../core/schemas/task.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { submitJob } from '../jobs/submit.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type GenerationItem, generateAll } from './generate-all.ts'
 import { inputsOf } from './inputs.ts'
-import { mediaOf, uploadFile } from './media.ts'
-import type { GenerationOptions } from './options.ts'
+import { mediaOf, uploadMedia } from './media.ts'
+import type { GenerationFlags } from './options.ts'
 import { formatOf, outputTargetOf } from './output-target.ts'
 import { submitTogether } from './submit-together.ts'
-import { isVideo, type Medium, type Target } from './target.ts'
+import { type GenerationTarget, isVideo, type Medium } from './target.ts'
 
 export interface GenerateOptions {
-  target: Target
+  target: GenerationTarget
   prompt: string
-  options: GenerationOptions
+  options: GenerationFlags
   /** A file or a URL. */
   image: string | undefined
   json: boolean
@@ -31,9 +31,9 @@ export async function generate(terminal: Terminal, task: GenerateOptions): Promi
   const { target, prompt, options, image, json, dataDir, aspects } = task
   const output = outputTargetOf(options.out)
   if (output.kind === 'stdout' && (json || aspects))
-    throw usage(`--out - takes one file. Remove ${json ? '--json' : '--all-formats'}, or name a folder.`)
+    throw usageFailure(`--out - takes one file. Remove ${json ? '--json' : '--all-formats'}, or name a folder.`)
   if (aspects && output.kind === 'file')
-    throw usage(`--all-formats makes ${aspects.length} files. Name a folder: --out ${options.out}/`)
+    throw usageFailure(`--all-formats makes ${aspects.length} files. Name a folder: --out ${options.out}/`)
   const format = output.kind === 'file' ? formatFor(output.path, target.task, options.format) : options.format
   const connect = (): Client => openClient(dataDirectory(dataDir))
   const media = { image, mask: options.mask, video: options.video, audio: options.audio }
@@ -44,7 +44,7 @@ export async function generate(terminal: Terminal, task: GenerateOptions): Promi
   inputsOf(target.task, prompt, options, media)
   const urls: Partial<Record<Medium, string>> = {}
   for (const [name, one] of given)
-    urls[name] = typeof one === 'string' ? one : await uploadFile(connect(), one, terminal)
+    urls[name] = typeof one === 'string' ? one : await uploadMedia(connect(), one, terminal)
   const baseInputs = inputsOf(target.task, prompt, { ...options, ...(format === undefined ? {} : { format }) }, urls)
   const topic = prompt || nameOfFile(image ?? options.video ?? options.audio ?? '')
   const { priority } = options
@@ -82,9 +82,9 @@ function formatFor(path: string, task: GenerationTask, flag: string | undefined)
   const named = formatOf(path)
   if (named === undefined) return flag
   if (flag !== undefined && flag !== named)
-    throw usage(`--out ${path} means ${named}, but --format is ${flag}. Remove one of them.`)
+    throw usageFailure(`--out ${path} means ${named}, but --format is ${flag}. Remove one of them.`)
   if (isVideo(task) !== (named === 'mp4'))
-    throw usage(
+    throw usageFailure(
       `${path} is the name of ${named === 'mp4' ? 'a video' : 'an image'}, but this makes ${isVideo(task) ? 'a video: use a name with .mp4' : 'an image: use a name with .png, .jpg or .webp'}.`,
     )
   return isVideo(task) ? flag : named

@@ -1,11 +1,11 @@
 import { type GenerationTask, operationOf } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
-import { usage } from '../terminal/exit-codes.ts'
-import type { GenerationOptions } from './options.ts'
-import { nameOf } from './target.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
+import type { GenerationFlags } from './options.ts'
+import { taskName } from './target.ts'
 
 /** Media as the server takes them: http(s) URLs, data: URLs or file ids. */
-export interface Media {
+export interface MediaFlags {
   image?: string | undefined
   mask?: string | undefined
   video?: string | undefined
@@ -42,8 +42,8 @@ const flags: Record<string, string> = {
 export function inputsOf(
   task: GenerationTask,
   prompt: string,
-  options: GenerationOptions,
-  media: Media,
+  options: GenerationFlags,
+  media: MediaFlags,
 ): Record<string, unknown> {
   const named: Record<string, unknown> = {
     prompt: prompt === '' ? undefined : prompt,
@@ -72,12 +72,12 @@ export function inputsOf(
     { safeParse(value: unknown): { success: boolean } }
   >
   const unknown = Object.keys(inputs).find(field => !Object.hasOwn(known, field))
-  if (unknown !== undefined) throw usage(`${nameOf(task)} takes no ${flags[unknown]!}.`)
+  if (unknown !== undefined) throw usageFailure(`${taskName(task)} takes no ${flags[unknown]!}.`)
   if (prompt === '' && !known.prompt!.safeParse(undefined).success)
-    throw usage(`There is no prompt. Describe the result: --prompt "…"`)
+    throw usageFailure(`There is no prompt. Describe the result: --prompt "…"`)
   for (const { name, value } of options.set ?? []) {
     if (Object.hasOwn(inputs, name))
-      throw usage(`'${name}' is given twice: with ${flags[name]!} and with --set. Remove one.`)
+      throw usageFailure(`'${name}' is given twice: with ${flags[name]!} and with --set. Remove one.`)
     inputs[name] = value
   }
   return inputs

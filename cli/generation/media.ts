@@ -2,7 +2,7 @@ import { closeSync, createReadStream, openSync, readFileSync, readSync, statSync
 import { basename, extname } from 'node:path'
 import { z } from 'zod'
 import type { Client } from '../client/client.ts'
-import { CommandFailure, usage } from '../terminal/exit-codes.ts'
+import { CommandFailure, usageFailure } from '../terminal/exit-codes.ts'
 import { printable } from '../terminal/paint.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -61,13 +61,13 @@ export function mediaOf(
   try {
     const { size } = statSync(value)
     if (size > maxBytes[what])
-      throw usage(
+      throw usageFailure(
         `${basename(value)} has ${sizeText(size)}; ${flag} takes at most ${sizeText(maxBytes[what])}. Make it smaller.`,
       )
     const type = mediaType(headOf(value), value)
     const isFitting = type && (fits(what, type) || (webp && type === 'image/webp'))
     if (!isFitting)
-      throw usage(`${value} is not ${webp ? 'a PNG, JPEG or WebP image' : kinds[what]}, which ${flag} needs.`)
+      throw usageFailure(`${value} is not ${webp ? 'a PNG, JPEG or WebP image' : kinds[what]}, which ${flag} needs.`)
     if (size > maxInlineBytes) return { path: value, type, size }
     return `data:${type};base64,${readFileSync(value, 'base64')}`
   } catch (cause) {
@@ -91,7 +91,7 @@ const Upload = z.looseObject({ upload_url: z.string(), file_url: z.string() })
 const keptSeconds = 3_600
 
 /** Uploads a file, and resolves with its URL on the server. */
-export async function uploadFile(
+export async function uploadMedia(
   client: Client,
   { path, type, size }: PendingUpload,
   terminal: Terminal,

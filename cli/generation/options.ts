@@ -4,10 +4,10 @@ import { type GenerationTask, generationTasks } from '../../core/schemas/task.ts
 import { presetNames } from '../../core/tasks/generation/request.ts'
 import { aspectRatios } from '../../core/tasks/generation/size.ts'
 import { readCount, readNumber } from '../terminal/options.ts'
-import { generationTask, nameOf } from './target.ts'
+import { generationTask, taskName } from './target.ts'
 
 /** Options for making images and videos, named after the flags. */
-export interface GenerationOptions {
+export interface GenerationFlags {
   prompt?: string
   negativePrompt?: string
   expandPrompt?: boolean
@@ -22,35 +22,35 @@ export interface GenerationOptions {
   strength?: number
   resolution?: string
   aspect?: string
-  size?: Size
+  size?: SizeFlag
   count?: number
   preset?: string
   format?: string
   task?: GenerationTask
-  set?: Setting[]
+  set?: GivenSetting[]
   out?: string
   priority?: number | string
   /** `--no-wait` makes it false. */
   wait: boolean
 }
-export interface Size {
+export interface SizeFlag {
   width: number
   height: number
 }
-export interface Setting {
+export interface GivenSetting {
   name: string
   value: unknown
 }
 
 /** Reads `1024x768` as a size in pixels. */
-export function readSize(text: string): Size {
+export function readSize(text: string): SizeFlag {
   const match = /^(\d{1,5})[x×](\d{1,5})$/i.exec(text)
   if (!match) throw new InvalidArgumentError('Write it as width x height in pixels, for example 1024x768.')
   return { width: Number(match[1]), height: Number(match[2]) }
 }
 
 /** Reads `name=value`. A value that is not JSON is text. */
-export function readSetting(text: string, before: Setting[] = []): Setting[] {
+export function readSetting(text: string, before: GivenSetting[] = []): GivenSetting[] {
   const at = text.indexOf('=')
   if (at <= 0) throw new InvalidArgumentError('Write it as name=value.')
   const valueText = text.slice(at + 1)
@@ -73,7 +73,7 @@ export function readPriority(text: string): number | string {
 
 export function readTask(text: string): GenerationTask {
   const task = generationTask(text)
-  if (!task) throw new InvalidArgumentError(`The tasks are ${generationTasks.map(nameOf).join(', ')}.`)
+  if (!task) throw new InvalidArgumentError(`The tasks are ${generationTasks.map(taskName).join(', ')}.`)
   return task
 }
 

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { basename, dirname, extname, join } from 'node:path'
-import { CommandFailure, exitCodes, usage } from '../terminal/exit-codes.ts'
+import { CommandFailure, exitCodes, usageFailure } from '../terminal/exit-codes.ts'
 
 /** Where to save the result. */
 export type OutputTarget =
@@ -16,10 +16,10 @@ const statOf = (path: string) => statSync(path, { throwIfNoEntry: false })
 export function outputTargetOf(out: string | undefined): OutputTarget {
   if (out === '-') return { kind: 'stdout' }
   if (out === undefined) return { kind: 'folder', path: '.' }
-  if (out === '') throw usage('--out is empty. Name a file or a folder.')
+  if (out === '') throw usageFailure('--out is empty. Name a file or a folder.')
   if (statOf(out)?.isDirectory()) return { kind: 'folder', path: out }
   if (/[/\\]$/.test(out)) {
-    if (statOf(out.replace(/[/\\]+$/, ''))) throw usage(`--out ${out} is not a folder.`)
+    if (statOf(out.replace(/[/\\]+$/, ''))) throw usageFailure(`--out ${out} is not a folder.`)
     return { kind: 'folder', path: out }
   }
   const parent = dirname(out)

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure } from '../../core/failure.ts'
 import type { Client } from '../client/client.ts'
 import { filesOfJob, type Job, type JobFile } from '../jobs/job.ts'
-import { CommandFailure, exitCodes, usage } from '../terminal/exit-codes.ts'
+import { CommandFailure, exitCodes, usageFailure } from '../terminal/exit-codes.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { extensionFor, nameFor, numbered, numberedPaths, type OutputTarget } from './output-target.ts'
 
@@ -37,7 +37,8 @@ export async function saveFiles(
   const { files, seed } = filesOfJob(job)
   if (files.length === 0) throw new Failure('worker_error', `The job ${job.id} has ended without a file.`)
   if (target.kind === 'stdout') {
-    if (files.length > 1) throw usage(`There are ${files.length} files; standard output takes one. Use --out folder/.`)
+    if (files.length > 1)
+      throw usageFailure(`There are ${files.length} files; standard output takes one. Use --out folder/.`)
     await withRetries(saving, () => writeToStdout(connect(), files[0]!, terminal, saving.signal))
     return []
   }

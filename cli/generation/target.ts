@@ -1,11 +1,11 @@
 import { nearest } from '../../core/nearest.ts'
 import { type GenerationTask, generationTasks, isSlugTask, operationOf, type Task } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { printable } from '../terminal/paint.ts'
 
 /** The fields of `GET /api/model-status` that decide which task is meant. */
-export interface OfferedModel {
+export interface GenerationModel {
   model_id: string
   tasks: readonly string[]
   enabled?: boolean | undefined
@@ -26,37 +26,37 @@ const needs = (task: GenerationTask, medium: Medium): boolean =>
   Object.hasOwn(generationRequests[operationOf(task)].shape, `${medium}_url`)
 
 export const isVideo = (task: GenerationTask): boolean => /video/.test(task)
-export const nameOf = (task: string): string => task.replace(/^slug\//, '')
+export const taskName = (task: string): string => task.replace(/^slug\//, '')
 
 /** Finds a task by its name, with or without `slug/`. */
 export function generationTask(name: string): GenerationTask | undefined {
-  return generationTasks.find(task => task === name || nameOf(task) === name)
+  return generationTasks.find(task => task === name || taskName(task) === name)
 }
 
-export interface Target {
+export interface GenerationTarget {
   modelId: string
   task: GenerationTask
   /** The slug of the model and task; undefined where the server names none. */
   slug: string | undefined
 }
 
-const generationTasksOf = (model: OfferedModel): GenerationTask[] =>
+const generationTasksOf = (model: GenerationModel): GenerationTask[] =>
   model.tasks.filter(task => isSlugTask(task as Task)) as GenerationTask[]
 
 /** Returns every slug of a model: its configured slugs, and its id followed by the name of the task. */
-function slugsOf(model: OfferedModel): Map<string, GenerationTask> {
+function slugsOf(model: GenerationModel): Map<string, GenerationTask> {
   const all = new Map<string, GenerationTask>()
   for (const task of generationTasksOf(model)) {
     const shown = model.slugs?.[task] ?? model.model_id
     for (const base of [shown, model.model_id])
-      if (!base.endsWith(`/${nameOf(task)}`)) all.set(`${base}/${nameOf(task)}`, task)
+      if (!base.endsWith(`/${taskName(task)}`)) all.set(`${base}/${taskName(task)}`, task)
     if (model.slugs?.[task] !== undefined) all.set(shown, task)
   }
   return all
 }
 
 /** Returns the id and slugs of a generation model for messages and completion; `only` restricts the tasks. */
-export function namesOf(model: OfferedModel, only: (task: GenerationTask) => boolean = () => true): string[] {
+export function modelNames(model: GenerationModel, only: (task: GenerationTask) => boolean = () => true): string[] {
   const modelTasks = generationTasksOf(model).filter(only)
   return modelTasks.length === 0
     ? []
@@ -64,8 +64,12 @@ export function namesOf(model: OfferedModel, only: (task: GenerationTask) => boo
 }
 
 /** Returns the id or slug closest to an unknown name; undefined when none is close. */
-export function nearestTarget(name: string, models: readonly OfferedModel[], only?: (task: GenerationTask) => boolean) {
-  const names = models.flatMap(model => [...(only ? [] : [model.model_id]), ...namesOf(model, only)])
+export function nearestTarget(
+  name: string,
+  models: readonly GenerationModel[],
+  only?: (task: GenerationTask) => boolean,
+) {
+  const names = models.flatMap(model => [...(only ? [] : [model.model_id]), ...modelNames(model, only)])
   const bases = names.map(one => one.split('/')[0]!)
   return nearest(name, new Set([...names, ...bases]))
 }
@@ -74,14 +78,14 @@ export function nearestTarget(name: string, models: readonly OfferedModel[], onl
  * Finds the model and task for a model id or slug. Undefined when no model for images or videos has this name. Throws
  * usage when the task is ambiguous or does not fit the given media, and `model_not_found` for a disabled model.
  */
-export function targetOf(
-  models: readonly OfferedModel[],
+export function generationTarget(
+  models: readonly GenerationModel[],
   name: string,
   given: GivenMedia,
   { requested, only }: { requested?: GenerationTask | undefined; only?: (task: GenerationTask) => boolean } = {},
-): Target | undefined {
-  const hasName = (one: OfferedModel) =>
-    one.model_id === name || generationTasksOf(one).some(task => one.slugs?.[task] === `${name}/${nameOf(task)}`)
+): GenerationTarget | undefined {
+  const hasName = (one: GenerationModel) =>
+    one.model_id === name || generationTasksOf(one).some(task => one.slugs?.[task] === `${name}/${taskName(task)}`)
   // A slug of one task selects that task.
   const model = models.find(one => slugsOf(one).has(name)) ?? models.find(hasName)
   if (!model || generationTasksOf(model).length === 0) return undefined
@@ -91,16 +95,21 @@ export function targetOf(
   const possible = bySlug ? [bySlug] : generationTasksOf(model).filter(task => only?.(task) ?? true)
   const shown = `'${printable(name)}'`
   if (bySlug && only && !only(bySlug)) {
-    const others = namesOf(model, only)
+    const others = modelNames(model, only)
     const instead = others.length > 0 ? ` Give one of ${others.join(', ')}.` : ''
-    throw usage(`${shown} does not make that: it is only for ${nameOf(bySlug)}.${instead}`)
+    throw usageFailure(`${shown} does not make that: it is only for ${taskName(bySlug)}.${instead}`)
   }
   if (possible.length === 0)
-    throw usage(`${shown} does not make that: its tasks are ${generationTasksOf(model).map(nameOf).join(', ')}.`)
+    throw usageFailure(
+      `${shown} does not make that: its tasks are ${generationTasksOf(model).map(taskName).join(', ')}.`,
+    )
   if (requested && !possible.includes(requested))
-    throw usage(`${shown} does not do ${nameOf(requested)}: its tasks are ${possible.map(nameOf).join(', ')}.`)
+    throw usageFailure(
+      `${shown} does not do ${taskName(requested)}: its tasks are ${possible.map(taskName).join(', ')}.`,
+    )
   const task = requested ?? (possible.length === 1 ? possible[0]! : taskFor(possible, given))
-  if (!task) throw usage(`${shown} has several tasks. Choose one with --task: ${possible.map(nameOf).join(', ')}.`)
+  if (!task)
+    throw usageFailure(`${shown} has several tasks. Choose one with --task: ${possible.map(taskName).join(', ')}.`)
   check(task, given)
   return { modelId: model.model_id, task, slug: model.slugs?.[task] }
 }
@@ -114,10 +123,10 @@ function taskFor(possible: readonly GenerationTask[], given: GivenMedia): Genera
 function mismatches(task: GenerationTask, given: GivenMedia): string[] {
   return (Object.keys(given) as Medium[])
     .filter(medium => given[medium] !== needs(task, medium))
-    .map(medium => `${nameOf(task)} ${given[medium] ? `takes no --${medium}` : `needs --${medium} <file>`}`)
+    .map(medium => `${taskName(task)} ${given[medium] ? `takes no --${medium}` : `needs --${medium} <file>`}`)
 }
 
 function check(task: GenerationTask, given: GivenMedia): void {
   const [wrong] = mismatches(task, given)
-  if (wrong !== undefined) throw usage(`${wrong.charAt(0).toUpperCase()}${wrong.slice(1)}.`)
+  if (wrong !== undefined) throw usageFailure(`${wrong.charAt(0).toUpperCase()}${wrong.slice(1)}.`)
 }

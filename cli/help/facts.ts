@@ -28,37 +28,37 @@ export const exits = {
 
 export type Variable = keyof typeof environmentVariables
 export type KnownFile = keyof typeof files
-export type Exit = keyof typeof exits
+export type ExitName = keyof typeof exits
 
 /** The last sections of a command's help. */
-export interface Facts {
+export interface CommandFacts {
   environment: readonly Variable[]
   files: readonly KnownFile[]
-  exits: Partial<Record<Exit, string>>
+  exits: Partial<Record<ExitName, string>>
 }
 
 const remote = ['INFER_URL', 'INFER_TOKEN', 'INFER_DATA_DIR'] as const
-const client: Facts = {
+const client: CommandFacts = {
   environment: [...remote, 'NO_COLOR'],
   files: ['server.json', 'root-token'],
   exits: { 0: exits[0], 1: exits[1], 64: exits[64], 70: exits[70], 130: exits[130] },
 }
-const generation: Facts = {
+const generation: CommandFacts = {
   ...client,
   exits: { ...client.exits, 1: `${exits[1]}; a job failed or was cancelled`, 74: exits[74], 75: exits[75] },
 }
-const local: Facts = {
+const local: CommandFacts = {
   environment: ['INFER_URL', 'INFER_DATA_DIR', 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
   files: ['infer.db', 'master-key', 'root-token'],
   exits: { 0: exits[0], 1: 'the command was refused', 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
 }
 /** Commands that work on the data directory, or on the server at INFER_URL. */
-const administration: Facts = {
+const administration: CommandFacts = {
   ...local,
   environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
   files: [...local.files, 'server.json'],
 }
-const model: Facts = {
+const model: CommandFacts = {
   environment: [
     ...remote,
     'HF_TOKEN',
@@ -74,10 +74,14 @@ const model: Facts = {
   files: ['infer.yaml', 'server.json', 'root-token'],
   exits: { ...client.exits, 1: `${exits[1]}; for test: a model failed`, 65: exits[65], 74: exits[74] },
 }
-const nothing: Facts = { environment: ['NO_COLOR'], files: [], exits: { 0: exits[0], 64: exits[64], 70: exits[70] } }
+const nothing: CommandFacts = {
+  environment: ['NO_COLOR'],
+  files: [],
+  exits: { 0: exits[0], 64: exits[64], 70: exits[70] },
+}
 
 /** By the name of the command; subcommands have the facts of their command. */
-export const factsOf: Record<string, Facts> = {
+export const commandFacts: Record<string, CommandFacts> = {
   infer: {
     environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'INFER_CACHE_DIR', 'NO_COLOR'],
     files: ['infer.yaml', 'server.json', 'root-token', 'master-key', 'infer.db'],

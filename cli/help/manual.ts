@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { environmentVariables } from '../../core/environment-variables.ts'
-import { wrapped } from '../terminal/wrap.ts'
-import { exits, type Facts, factsOf, files, guideOf } from './facts.ts'
+import { wrapText } from '../terminal/wrap.ts'
+import { type CommandFacts, commandFacts, exits, files, guideOf } from './facts.ts'
 
 /**
  * Adds environment, files and exit codes to the end of the help of a command and its subcommands, after the examples.
@@ -14,14 +14,14 @@ export function addManual(command: Command, width: number, name = command.name()
 
 /** Adds the same to one command, without its subcommands. */
 export function addOwn(command: Command, width: number, name = command.name()): void {
-  const facts = factsOf[name]
+  const facts = commandFacts[name]
   if (!facts) throw new Error(`cli/help/facts.ts has no entry for '${name}'`)
   const guide = guideOf[name] === undefined ? '' : `\n\nGuide: infer help ${guideOf[name]}`
   command.addHelpText('after', `\n${manualOf(facts, width)}${guide}`)
 }
 
 /** Formats the sections as text. */
-function manualOf({ environment, files: known, exits: codes }: Facts, width: number): string {
+function manualOf({ environment, files: known, exits: codes }: CommandFacts, width: number): string {
   const inDirectory = known.some(name => !/^[/~]/.test(name))
   const sections: [title: string, rows: [term: string, text: string][]][] = [
     ['Environment:', environment.map(name => [name, environmentVariables[name].meaning])],
@@ -44,6 +44,6 @@ export function drawRows(rows: readonly (readonly [term: string, text: string])[
   const left = Math.max(...rows.map(([term]) => term.length)) + 4
   const room = Math.max(30, width - left)
   return rows.flatMap(([term, text]) =>
-    wrapped(text, room).map((line, at) => `${(at === 0 ? `  ${term}` : '').padEnd(left)}${line}`),
+    wrapText(text, room).map((line, at) => `${(at === 0 ? `  ${term}` : '').padEnd(left)}${line}`),
   )
 }

@@ -2,11 +2,11 @@ import { storedSentence } from '../client/command-hints.ts'
 import { type Paint, printable } from '../terminal/paint.ts'
 import { lengthText, tookText as preciseText, timeText } from '../terminal/quantities-text.ts'
 import { type Job, tookOf } from './job.ts'
-import { snapshotOf } from './job-snapshot.ts'
+import { jobSnapshot } from './job-snapshot.ts'
 import { joinFacts, percentOf, reasonText } from './progress-line.ts'
 
 /** Colors a status by its meaning. */
-export function statusText(status: string, paint: Paint): string {
+export function jobStatusText(status: string, paint: Paint): string {
   const colours: Record<string, (text: string) => string> = {
     completed: paint.good,
     processing: paint.warning,
@@ -17,7 +17,7 @@ export function statusText(status: string, paint: Paint): string {
 
 /** Describes the progress or the error of a job in a few words. */
 export function noteOf(job: Job): string {
-  const snapshot = snapshotOf(job)
+  const snapshot = jobSnapshot(job)
   if (job.status === 'pending') {
     const reason = reasonText(snapshot)
     const before = snapshot.queuePosition ?? 0
@@ -32,7 +32,7 @@ export function noteOf(job: Job): string {
 }
 
 /** Returns how long the job ran; a dash if it never started. */
-export function tookText(job: Job): string {
+export function jobDurationText(job: Job): string {
   const took = tookOf(job)
   if (took === undefined) return '-'
   // Without `run_ms` there are only start and end in whole seconds.
@@ -51,14 +51,14 @@ const isNarrow = (width: number): boolean => width > 0 && width < wideColumns
 export const idText = (id: string, width: number): string => (isNarrow(width) ? id.slice(-8) : id)
 
 /** Returns table rows for a terminal of this width; 0 is a pipe, which gets full values. `now` in epoch seconds. */
-export const rowsOf = (jobs: readonly Job[], now: number, width: number, paint: Paint): string[][] =>
+export const jobRows = (jobs: readonly Job[], now: number, width: number, paint: Paint): string[][] =>
   jobs.map(job => [
     idText(job.id, width),
-    statusText(job.status, paint),
+    jobStatusText(job.status, paint),
     isNarrow(width) ? job.task.replace(/^(slug|std)\//, '') : job.task,
     printable(job.model_id),
     lengthText(now - job.created_at),
-    tookText(job),
+    jobDurationText(job),
     noteOf(job).replaceAll(/\s+/g, ' '),
   ])
 
@@ -69,7 +69,7 @@ export function factsOf(job: Job, paint: Paint): [name: string, value: string][]
   const rows: [string, string | undefined][] = [
     ['id', job.id],
     ['request', job.queue_id ?? undefined],
-    ['status', `${statusText(job.status, paint)}${job.error ? '' : noteOf(job) && `  ${noteOf(job)}`}`],
+    ['status', `${jobStatusText(job.status, paint)}${job.error ? '' : noteOf(job) && `  ${noteOf(job)}`}`],
     ['error', job.error ? `${printable(job.error.code)}: ${storedSentence(job.error.message)}` : undefined],
     ['task', job.task],
     ['model', printable(job.model_id)],
@@ -78,14 +78,14 @@ export function factsOf(job: Job, paint: Paint): [name: string, value: string][]
     ['submitted', at(job.created_at)],
     ['started', job.started_at == null ? undefined : at(job.started_at)],
     ['ended', job.finished_at == null ? undefined : at(job.finished_at)],
-    ['took', tookOf(job) === undefined ? undefined : tookText(job)],
+    ['took', tookOf(job) === undefined ? undefined : jobDurationText(job)],
     ['metadata', job.metadata == null ? undefined : text(job.metadata)],
   ]
   return rows.filter((row): row is [string, string] => row[1] !== undefined)
 }
 
 /** Returns the inputs or the result of a job as rows. Long values are cut, nested values are JSON. */
-export function valuesOf(value: unknown, width: number): [name: string, value: string][] {
+export function valueRows(value: unknown, width: number): [name: string, value: string][] {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return []
   return Object.entries(value)
     .filter(([, one]) => one !== null && one !== undefined)

@@ -1,6 +1,6 @@
 import { isId, jobIdOf } from '../../core/ids.ts'
 import type { Client } from '../client/client.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { printable } from '../terminal/paint.ts'
 import { jobPages } from './job-pages.ts'
 
@@ -30,7 +30,7 @@ export async function findIds(client: Client, texts: readonly string[], signal?:
   const parts = texts.filter(text => wholeId(text) === undefined)
   const short = parts.find(part => core(part).length < minIdPart || !/^[0-9A-Z]+$/.test(core(part)))
   if (short !== undefined)
-    throw usage(
+    throw usageFailure(
       `'${printable(short)}' is not a job id. Give the whole id, or ${minIdPart} or more characters of its end.`,
     )
   const recent: string[] = []
@@ -49,7 +49,7 @@ export async function findIds(client: Client, texts: readonly string[], signal?:
         `None of the ${recent.length === 0 ? '' : `newest ${recent.length} `}jobs has an id that begins or ends with '${printable(text)}'. See: infer job list`,
       )
     if (found.length > 1)
-      throw usage(
+      throw usageFailure(
         `'${printable(text)}' matches ${found.length > 5 ? `${found.length} jobs` : found.join(' and ')}. Give more of the id.`,
       )
     return found[0]!

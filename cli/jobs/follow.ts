@@ -1,7 +1,7 @@
 import type { Client } from '../client/client.ts'
 import { type FollowOptions, followToEnd } from './follow-to-end.ts'
 import { isOver, Job, jobPath } from './job.ts'
-import { afterEvent, type JobSnapshot, snapshotOf, unknownSnapshot } from './job-snapshot.ts'
+import { afterEvent, type JobSnapshot, jobSnapshot, unknownSnapshot } from './job-snapshot.ts'
 
 /** Follows a job until it ends in any state, and resolves with its record. */
 export const followJob = (connect: () => Client, id: string, following: FollowOptions<JobSnapshot>): Promise<Job> =>
@@ -12,7 +12,7 @@ export const followJob = (connect: () => Client, id: string, following: FollowOp
       answer: Job,
       before: unknownSnapshot,
       afterEvent,
-      snapshotOf,
+      snapshotOf: jobSnapshot,
       isOver: ({ status }) => isOver(status),
       timeoutMessage: `The job ${id} has not ended after 30 minutes of polling and is still running. Follow it again: infer job watch ${id}`,
     },

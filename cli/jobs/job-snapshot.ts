@@ -21,7 +21,7 @@ export const unknownSnapshot: JobSnapshot = {
   waitingFor: null,
 }
 
-export const snapshotOf = (job: Job): JobSnapshot => ({
+export const jobSnapshot = (job: Job): JobSnapshot => ({
   status: job.status,
   progress: job.progress ?? null,
   queuePosition: job.queue_position ?? null,

@@ -1,7 +1,7 @@
 import { storedSentence } from '../client/command-hints.ts'
 import { printable } from '../terminal/paint.ts'
 import { lengthText } from '../terminal/quantities-text.ts'
-import { cut, padded, widthOf } from '../terminal/styled-line.ts'
+import { cutLine, lineWidth, padded } from '../terminal/styled-line.ts'
 import type { JobSnapshot } from './job-snapshot.ts'
 
 const barWidth = 24
@@ -62,8 +62,8 @@ export function progressLine(
   const over = status !== 'pending' && status !== 'processing'
   const facts = [state, ...(over ? [] : [...factsOf(snapshot, eta), lengthText(sinceMs / 1000)])].join('  ')
   // The label is cut first, because the facts after it matter more.
-  const room = Math.min(widthOf(label), Math.max(8, width - widthOf(facts) - 2))
-  return cut(label === '' ? facts : `${padded(label, room)}  ${facts}`, width)
+  const room = Math.min(lineWidth(label), Math.max(8, width - lineWidth(facts) - 2))
+  return cutLine(label === '' ? facts : `${padded(label, room)}  ${facts}`, width)
 }
 
 /** The state of a job at its last printed line. */

@@ -7,7 +7,7 @@ import { starterName } from '../../core/models/model-catalog/model-catalog.ts'
 import { packageIndex } from '../../core/models/package-index/package-index.ts'
 import { weightBytes } from '../../gpu/estimate/catalog-shape.ts'
 import { confirm } from '../terminal/confirm.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { printable } from '../terminal/paint.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -43,7 +43,7 @@ export async function addFromCatalog(
   const machine = await machineFacts(dataDir)
   terminal.progress('')
   const choice = chooseBuild(model, machine, options)
-  if (!choice) throw usage(noBuild(model, options.engine!))
+  if (!choice) throw usageFailure(noBuild(model, options.engine!))
   const { build, fit } = choice
   if (fit.grade === 'external')
     throw refused(

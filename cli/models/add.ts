@@ -13,7 +13,7 @@ import { type Task, tasks } from '../../core/schemas/task.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { localDirectory } from '../client/local-only.ts'
 import { confirm } from '../terminal/confirm.ts'
-import { failureOf, refused, usage } from '../terminal/exit-codes.ts'
+import { failureOfThrown, refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { readCount, readList, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
@@ -22,7 +22,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 import { isOffered } from './is-offered.ts'
 import type { Located } from './locate.ts'
 import type { GivenSettings, Proposal } from './proposal.ts'
-import { download, withTokenFile } from './pull.ts'
+import { withDownload, withTokenFile } from './pull.ts'
 import { openPullDisplay } from './pull-progress.ts'
 import { showDryRun, showProposal } from './show-proposal.ts'
 import { tryCommand } from './try-command.ts'
@@ -126,7 +126,7 @@ export function requireInteractive(
   terminal: Terminal,
 ): void {
   if (!yes && !dryRun && !withoutQuestion && (json || !terminal.interactive))
-    throw usage('This command asks for confirmation, which needs a terminal. Add --yes to accept the proposal.')
+    throw usageFailure('This command asks for confirmation, which needs a terminal. Add --yes to accept the proposal.')
 }
 
 /** Thrown to end a pull of a model that infer.yaml already lists. */
@@ -166,7 +166,7 @@ export async function addOne(
   const { yes, json, tokenFile, dataDir, withoutQuestion } = options
   const path = options.config ?? join(dataDir, 'infer.yaml')
   const hub = hubSettings(hostEnvironment(), { tokenFile })
-  const { checkLocal, locate } = await import('./locate.ts')
+  const { checkLocal, locateModel } = await import('./locate.ts')
   // Everything that can be checked without the file is checked before the download.
   if (!chosen) checkLocal(what, hub)
   requireInteractive(options, terminal)
@@ -218,8 +218,8 @@ export async function addOne(
   try {
     const tools = { dataDir, hub, signal, onEvent, preview }
     const withProjector = usesLlamaServer(options, dataDir)
-    const located = await download(terminal, signal, () =>
-      chosen ? chosen.locate(tools) : locate(what, { ...tools, withProjector }),
+    const located = await withDownload(terminal, signal, () =>
+      chosen ? chosen.locate(tools) : locateModel(what, { ...tools, withProjector }),
     )
     // Checked again on the downloaded file, because the preview read only its header over the network.
     proposal = await consider(located, `Add it to ${path}?`)
@@ -238,7 +238,7 @@ export async function addOne(
 
   const offered = await isOffered(entry.id, dataDir, signal).catch((thrown: unknown) => {
     signal.throwIfAborted()
-    return failureOf(thrown)
+    return failureOfThrown(thrown)
   })
   if (json)
     return terminal.json({
@@ -276,11 +276,11 @@ function isOurs(dataDir: string): boolean {
 function readTasks(text: string): Task[] {
   const names = readList(text).map(name => (name.includes('/') ? name : `std/${name}`))
   const unknown = names.find(name => !(tasks as readonly string[]).includes(name))
-  if (unknown !== undefined) throw usage(`There is no task '${unknown}'. The tasks are ${tasks.join(', ')}.`)
+  if (unknown !== undefined) throw usageFailure(`There is no task '${unknown}'. The tasks are ${tasks.join(', ')}.`)
   return names as Task[]
 }
 
 function readSize(text: string): string {
-  if (!Bytes.safeParse(text).success) throw usage('Write a size as 512MiB or 24GB.')
+  if (!Bytes.safeParse(text).success) throw usageFailure('Write a size as 512MiB or 24GB.')
   return text
 }

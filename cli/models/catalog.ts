@@ -8,7 +8,7 @@ import { type CatalogKind, type CatalogModel, catalogKinds } from '../../core/mo
 import { findCatalogModel, modelCatalog, nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
 import { didYouMean } from '../../core/nearest.ts'
 import { weightBytes } from '../../gpu/estimate/catalog-shape.ts'
-import { exitCodes, usage } from '../terminal/exit-codes.ts'
+import { exitCodes, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
@@ -77,7 +77,7 @@ function chosenModels(names: readonly string[], kind: CatalogKind | undefined): 
       : names.map(name => {
           const model = findCatalogModel(name)
           if (!model)
-            throw usage(
+            throw usageFailure(
               `The catalog has no model '${name}'.${didYouMean(nearestCatalogNames(name))} See: infer model catalog`,
             )
           return model

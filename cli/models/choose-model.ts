@@ -1,6 +1,6 @@
 import type { Task } from '../../core/schemas/task.ts'
 import type { Client } from '../client/client.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { printable } from '../terminal/paint.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { fetchOfferedModels } from './offered-models.ts'
@@ -20,7 +20,7 @@ export async function chooseModel(
   if (requested !== undefined) {
     const isOther = models.some(one => one.model_id === requested) && !able.includes(requested)
     if (!isOther) return requested
-    throw usage(
+    throw usageFailure(
       `'${printable(requested)}' is not a model that ${does}. ${able.length > 0 ? `Available: ${shown}.` : 'No model here does. See: infer model list'}`,
     )
   }

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
-import { remote } from '../../core/config.ts'
+import { remoteServer } from '../../core/config.ts'
 import { openClient } from '../client/client.ts'
 import { runningServer } from '../client/server-file.ts'
 
@@ -9,7 +9,7 @@ const reloadWithinMs = 5_000
 
 /** Whether the server offers the model now; undefined when no local server runs. Waits for it to read infer.yaml. */
 export async function isOffered(id: string, dataDir: string, signal: AbortSignal): Promise<boolean | undefined> {
-  if (remote() || !runningServer(dataDir)) return undefined
+  if (remoteServer() || !runningServer(dataDir)) return undefined
   const answer = z.looseObject({ models: z.array(z.looseObject({ model_id: z.string() })) })
   const deadline = performance.now() + reloadWithinMs
   for (;;) {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { dataDirectory, remote } from '../../core/config.ts'
+import { dataDirectory, remoteServer } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { hasPrice } from '../../core/models/price.ts'
@@ -8,7 +8,7 @@ import { openRegistry } from '../../core/models/registry.ts'
 import { openClient } from '../client/client.ts'
 import { storedSentence } from '../client/command-hints.ts'
 import { runningServer } from '../client/server-file.ts'
-import { nameOf, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { commandName, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { type Paint, printable } from '../terminal/paint.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { showPrices } from './prices.ts'
@@ -23,7 +23,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--config <path>', 'the configuration to read when no server runs')
     .action(async ({ dataDir, config, json, prices }: ListOptions) => {
       const folder = dataDirectory(dataDir)
-      const live = remote() !== undefined || runningServer(folder) !== undefined
+      const live = remoteServer() !== undefined || runningServer(folder) !== undefined
       const answer = live
         ? await openClient(folder).ask({ method: 'GET', path: '/api/model-status', answer: ModelStatusList })
         : { models: await configured(config, folder) }
@@ -50,9 +50,9 @@ export function define(command: Command, terminal: Terminal): void {
         terminal.remark(`Changes that take effect at the next start of the server: ${restart_for.join(', ')}`)
     })
   withExamples(list, [
-    [nameOf(command), 'as a table'],
-    [`${nameOf(command)} --prices`, 'what the use of each model costs'],
-    [`${nameOf(command)} --json`, 'the response of the API'],
+    [commandName(command), 'as a table'],
+    [`${commandName(command)} --prices`, 'what the use of each model costs'],
+    [`${commandName(command)} --json`, 'the response of the API'],
   ])
 }
 
@@ -88,7 +88,7 @@ function rowOf(model: ModelStatus, hasRegions: boolean, { paint, isTerminal }: T
   const eta = model.eta_seconds ? `ready in about ${model.eta_seconds} s` : ''
   return [
     printable(model.model_id),
-    statusText(model.status, paint),
+    modelStatusText(model.status, paint),
     model.engine ?? '-',
     ...(hasRegions ? [model.region ?? '-'] : []),
     model.queue_depth === undefined ? '-' : String(model.queue_depth),
@@ -105,7 +105,7 @@ function tasksText(tasks: readonly string[]): string {
 }
 
 /** Colors the status of a model by its meaning. */
-export function statusText(status: string, paint: Paint): string {
+export function modelStatusText(status: string, paint: Paint): string {
   const colours: Record<string, (text: string) => string> = {
     warm: paint.good,
     loading: paint.warning,

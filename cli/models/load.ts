@@ -7,7 +7,7 @@ import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
 import { lengthText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { ModelStatus, pathOf } from './status.ts'
+import { ModelStatus, modelPath } from './status.ts'
 
 /** `infer model load <id>`: loads a model, and shows the progress until it is warm. */
 export function define(command: Command, terminal: Terminal): void {
@@ -45,7 +45,7 @@ export async function loadModel(
   try {
     for (;;) {
       // The server answers when the load has ended, or after `wait` seconds: one for a live line.
-      const path = `${pathOf(id)}/load?wait=${live ? 1 : 15}`
+      const path = `${modelPath(id)}/load?wait=${live ? 1 : 15}`
       const status = await client.ask({ method: 'POST', path, answer: ModelStatus, signal })
       if (status.status === 'warm') return { status, seconds: Math.round(seconds() * 1_000) / 1_000 }
       terminal.waiting(waitingText(status, live ? seconds() : undefined))

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { Failure, type FailureCode } from '../../core/failure.ts'
 import { engineFacts } from '../../core/models/engine-facts.ts'
-import { type Preview, type PullEvent, pullModel } from '../../core/models/hub/pull.ts'
+import { type PullEvent, type PullPreview, pullModel } from '../../core/models/hub/pull.ts'
 import type { HubSettings } from '../../core/models/hub/settings.ts'
 import type { CatalogBuild, CatalogModel } from '../../core/models/model-catalog/catalog-model.ts'
 import { pullPackage } from '../../core/models/package-index/pull-package.ts'
@@ -63,7 +63,7 @@ async function fromHub(
         onEvent,
         ...(first
           ? {
-              preview: async ({ header, path, bytes }: Preview) =>
+              preview: async ({ header, path, bytes }: PullPreview) =>
                 header && preview?.({ kind: 'gguf', path, names: [name], header }, bytes),
             }
           : {}),

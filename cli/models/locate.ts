@@ -3,8 +3,8 @@ import { join, resolve } from 'node:path'
 import { Failure } from '../../core/failure.ts'
 import type { GgufHeader } from '../../core/models/gguf-header.ts'
 import { pullAddress } from '../../core/models/hub/address.ts'
-import { type Preview, type PullEvent, pullModel } from '../../core/models/hub/pull.ts'
-import { parseReference } from '../../core/models/hub/reference.ts'
+import { type PullEvent, type PullPreview, pullModel } from '../../core/models/hub/pull.ts'
+import { parseHubReference } from '../../core/models/hub/reference.ts'
 import type { HubSettings } from '../../core/models/hub/settings.ts'
 import { nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
 import { readLocal } from '../../core/models/recognition/read-local.ts'
@@ -34,7 +34,7 @@ export interface Located {
  * Locates a model by file, folder, URL or hub reference. Downloads from a hub go into the shared cache, downloads from
  * a URL into `models` of the data directory. Throws Failure, and the reason of an aborted `signal`.
  */
-export async function locate(
+export async function locateModel(
   text: string,
   {
     dataDir,
@@ -54,12 +54,12 @@ export async function locate(
     withProjector?: boolean
   },
 ): Promise<Located> {
-  const reference = parseReference(text, hub.endpoint)
+  const reference = parseHubReference(text, hub.endpoint)
   const tools = {
     hub,
     signal,
     onEvent,
-    preview: async ({ header, recognition, path, repository, bytes, totalBytes }: Preview) => {
+    preview: async ({ header, recognition, path, repository, bytes, totalBytes }: PullPreview) => {
       const names = repository === null ? [path] : [repository, path]
       if (header) return preview?.({ kind: 'gguf', path, names, header }, bytes)
       return preview?.({ kind: 'other', path, names, recognition: recognition!, bytes: totalBytes }, bytes)
@@ -94,7 +94,7 @@ export async function locateLocal(path: string, names: readonly string[]): Promi
 
 /** Throws Failure `invalid_value` when the text names a local file or folder that does not exist. */
 export function checkLocal(text: string, hub: HubSettings): void {
-  if (parseReference(text, hub.endpoint) || isAddress(text) || existsSync(resolve(text))) return
+  if (parseHubReference(text, hub.endpoint) || isAddress(text) || existsSync(resolve(text))) return
   throw new Failure('invalid_value', `There is no file '${resolve(text)}'.${hintFor(text)}`)
 }
 

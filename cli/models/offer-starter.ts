@@ -9,7 +9,7 @@ import { packageIndex } from '../../core/models/package-index/package-index.ts'
 import { runningServer } from '../client/server-file.ts'
 import type { OwnCommand } from '../serve/own-command.ts'
 import { confirm } from '../terminal/confirm.ts'
-import { failureOf } from '../terminal/exit-codes.ts'
+import { failureOfThrown } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -98,7 +98,7 @@ async function offer(
   } catch (thrown) {
     signal.throwIfAborted()
     terminal.progress('')
-    terminal.warn(`${failureOf(thrown).message}\nThe server starts with its toy models. Try again with: ${later}`)
+    terminal.warn(`${failureOfThrown(thrown).message}\nThe server starts with its toy models. Try again with: ${later}`)
   }
 }
 

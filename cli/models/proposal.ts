@@ -82,7 +82,7 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
     ...(engine === undefined ? {} : { engine }),
     source: path,
     tasks: given.task ?? purpose.tasks,
-    ...limitsOf(given),
+    ...proposalLimits(given),
     ...(args === undefined ? {} : { args: [...args] }),
   }
   const model = Model.parse(entry)
@@ -138,7 +138,7 @@ async function proposeUnknown(
     engine,
     source: path,
     tasks: task,
-    ...limitsOf(given),
+    ...proposalLimits(given),
   }
   const model = Model.parse(entry)
   const memory = await estimate(model, await openPlacementTargets(dataDir).targetFor(model))
@@ -157,7 +157,7 @@ async function proposeUnknown(
 }
 
 /** Settings that are written as they are given. */
-export const limitsOf = ({ context, concurrency, memory, devices }: GivenSettings) => ({
+export const proposalLimits = ({ context, concurrency, memory, devices }: GivenSettings) => ({
   ...(context === undefined ? {} : { context_length: context }),
   ...(concurrency === undefined ? {} : { concurrency }),
   ...(memory === undefined ? {} : { memory }),

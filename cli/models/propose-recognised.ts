@@ -19,7 +19,7 @@ import { sizeText } from '../terminal/quantities-text.ts'
 import { installAdvice, isInstalled } from './engine-programs.ts'
 import type { Located } from './locate.ts'
 import { openPlacementTargets } from './placement-targets.ts'
-import { type GivenSettings, limitsOf, type Proposal, type ProposalContext } from './proposal.ts'
+import { type GivenSettings, type Proposal, type ProposalContext, proposalLimits } from './proposal.ts'
 
 /**
  * Proposes an entry for a model that is not a text model in a GGUF file. The engine is one that is installed, if any
@@ -43,7 +43,7 @@ export async function proposeRecognised(
     engine,
     source: path,
     tasks: given.task ?? tasksOn(engine, recognition),
-    ...limitsOf(given),
+    ...proposalLimits(given),
     ...(defaults === undefined ? {} : { generation_defaults: withinBounds(defaults) }),
     ...(recognition.inputImages === undefined ? {} : { input_images: recognition.inputImages }),
     ...(further.args.length > 0 ? { args: further.args } : {}),

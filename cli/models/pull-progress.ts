@@ -22,7 +22,7 @@ export interface Progress {
 }
 
 /** Draws one line: `m.gguf ━━━━━━━━────── 45 %  1.2 GiB of 2.6 GiB  34 MiB/s  42 s left`. */
-export function progressLine({ file, bytes, total, rate }: Progress, width: number): string {
+export function pullProgressLine({ file, bytes, total, rate }: Progress, width: number): string {
   const part = total === 0 ? 1 : bytes / total
   const filled = Math.floor(part * barWidth)
   const bar = '━'.repeat(filled) + '─'.repeat(barWidth - filled)
@@ -71,7 +71,7 @@ export function openPullDisplay(terminal: Terminal, asJson: boolean, now: () => 
       })
     } else if (isLive) {
       if (at - shownAt < drawEveryMs && !last) return
-      terminal.progress(progressLine({ file, bytes, total, rate }, terminal.stderr.columns || 80))
+      terminal.progress(pullProgressLine({ file, bytes, total, rate }, terminal.stderr.columns || 80))
     } else {
       const part = total === 0 ? parts : Math.floor((bytes / total) * parts)
       if (part <= shownPart) return

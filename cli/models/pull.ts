@@ -2,10 +2,10 @@ import type { Command } from 'commander'
 import { hostEnvironment } from '../../core/config.ts'
 import { behindProxy } from '../../core/models/hub/proxy.ts'
 import type { Pulled } from '../../core/models/hub/pull.ts'
-import { parseReference } from '../../core/models/hub/reference.ts'
+import { parseHubReference } from '../../core/models/hub/reference.ts'
 import { hubSettings } from '../../core/models/hub/settings.ts'
 import { refuseRemote } from '../client/local-only.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
@@ -30,15 +30,15 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async (text: string, { tokenFile, json = false }: { tokenFile?: string; json?: boolean }) => {
       refuseRemote(command, 'downloads to this machine')
       const hub = hubSettings(hostEnvironment(), { tokenFile })
-      const reference = parseReference(text, hub.endpoint)
+      const reference = parseHubReference(text, hub.endpoint)
       if (!reference)
-        throw usage(
+        throw usageFailure(
           `'${text}' is not a hub reference. Write hf:owner/name, or add it directly: infer model add ${text}`,
         )
       const { pullModel } = await import('../../core/models/hub/pull.ts')
       await interruptible(terminal, async signal => {
         const onEvent = openPullDisplay(terminal, json)
-        const pulled = await download(terminal, signal, () => pullModel(reference, { hub, signal, onEvent }))
+        const pulled = await withDownload(terminal, signal, () => pullModel(reference, { hub, signal, onEvent }))
         if (json) terminal.stdout.write(`${JSON.stringify({ event: 'done', ...jsonOf(pulled) })}\n`)
         else {
           const fetched = pulled.files.filter(({ present }) => !present)
@@ -58,7 +58,7 @@ export function define(command: Command, terminal: Terminal): void {
 }
 
 /** Runs a download, through a proxy if one is configured. When it is stopped, prints that it can be resumed. */
-export async function download<T>(terminal: Terminal, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+export async function withDownload<T>(terminal: Terminal, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
   try {
     return await behindProxy(hostEnvironment(), run)
   } catch (thrown) {

@@ -6,9 +6,9 @@ import { defaultModels } from '../../core/models/defaults.ts'
 import { removeModel } from '../../core/models/edit.ts'
 import { localDirectory } from '../client/local-only.ts'
 import { confirm } from '../terminal/confirm.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { nameOf, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { commandName, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { deleteFiles, ownFiles } from './files.ts'
@@ -39,8 +39,8 @@ export function define(command: Command, terminal: Terminal): void {
       return interruptible(terminal, signal => run(id, { ...options, dataDir }, terminal, signal))
     })
   withExamples(remove, [
-    [`${nameOf(command)} qwen3-8b`, 'ask before changing anything'],
-    [`${nameOf(command)} qwen3-8b --yes --delete-files`, 'without a question, with its files'],
+    [`${commandName(command)} qwen3-8b`, 'ask before changing anything'],
+    [`${commandName(command)} qwen3-8b --yes --delete-files`, 'without a question, with its files'],
   ])
 }
 
@@ -53,7 +53,7 @@ async function run(
   const { dataDir } = options
   const path = options.config ?? join(dataDir, 'infer.yaml')
   if (!options.yes && !options.dryRun && (options.json || !terminal.interactive))
-    throw usage('This command asks for confirmation, which needs a terminal. Add --yes to confirm.')
+    throw usageFailure('This command asks for confirmation, which needs a terminal. Add --yes to confirm.')
   const { models, toys } = readConfig(path, options.config !== undefined)
   const model = models.find(one => one.id === id)
   if (!model && (toys ?? models.length === 0) && defaultModels().some(one => one.id === id))

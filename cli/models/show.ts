@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { dataDirectory, remote } from '../../core/config.ts'
+import { dataDirectory, remoteServer } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { offeredModels } from '../../core/models/defaults.ts'
@@ -12,7 +12,7 @@ import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { type Paint, printable } from '../terminal/paint.ts'
 import { lengthText, sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { statusText } from './list.ts'
+import { modelStatusText } from './list.ts'
 import { detailOf, type ModelDetail } from './status.ts'
 
 /** `infer model show <id>`: shows a model with all its settings and, if a server runs, its engines. */
@@ -24,10 +24,10 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--config <path>', 'the configuration to read when no server runs')
     .action(async (id: string, { dataDir, config, json }: { dataDir?: string; config?: string; json?: boolean }) => {
       const folder = dataDirectory(dataDir)
-      const live = remote() !== undefined || runningServer(folder) !== undefined
+      const live = remoteServer() !== undefined || runningServer(folder) !== undefined
       const detail = live ? await detailOf(openClient(folder), id) : configured(id, config, folder)
       if (json) return terminal.json(detail)
-      terminal.print(linesOf(detail, terminal.paint, Date.now()).join('\n'))
+      terminal.print(modelLines(detail, terminal.paint, Date.now()).join('\n'))
       if (!live) terminal.remark('No server is running; this is the configuration. Start it with: infer serve')
     })
   withExamples(show, [
@@ -55,8 +55,8 @@ function configured(id: string, path: string | undefined, dataDir: string): Mode
 }
 
 /** Returns the text for a terminal. `now` is in epoch milliseconds. */
-export function linesOf({ id, settings, status, engines }: ModelDetail, paint: Paint, now: number): string[] {
-  const lines = [`${paint.strong(printable(id))}  ${statusText(status.status, paint)}`]
+export function modelLines({ id, settings, status, engines }: ModelDetail, paint: Paint, now: number): string[] {
+  const lines = [`${paint.strong(printable(id))}  ${modelStatusText(status.status, paint)}`]
   if (status.reason) lines.push(storedSentence(status.reason))
   for (const engine of engines) {
     const age = lengthText(Math.max(0, now / 1_000 - engine.started_at))

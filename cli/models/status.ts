@@ -55,7 +55,7 @@ export const ModelDetail = z.looseObject({
 export type ModelDetail = z.output<typeof ModelDetail>
 
 /** Returns the path of a model in the API; slashes in its id stay in the path. */
-export const pathOf = (id: string): string => `/api/models/${id.split('/').map(encodeURIComponent).join('/')}`
+export const modelPath = (id: string): string => `/api/models/${id.split('/').map(encodeURIComponent).join('/')}`
 
 export const detailOf = (client: Client, id: string, signal?: AbortSignal): Promise<ModelDetail> =>
-  client.ask({ method: 'GET', path: pathOf(id), answer: ModelDetail, ...(signal ? { signal } : {}) })
+  client.ask({ method: 'GET', path: modelPath(id), answer: ModelDetail, ...(signal ? { signal } : {}) })

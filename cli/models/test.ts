@@ -6,7 +6,7 @@ import type { Streamed, TaskTest } from '../../core/tasks/task-test.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { storedSentence, withCommands } from '../client/command-hints.ts'
 import { loadDeadline, waitOrThrow } from '../client/load-wait.ts'
-import { exitCodes, failureOf, refused } from '../terminal/exit-codes.ts'
+import { exitCodes, failureOfThrown, refused } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
@@ -77,7 +77,7 @@ async function testModel(model: Model, client: Client, terminal: Terminal, signa
     tested.load_seconds = (await loadModel(client, model.id, terminal, signal)).seconds
   } catch (thrown) {
     signal.throwIfAborted()
-    const reason = failureOf(thrown).message
+    const reason = failureOfThrown(thrown).message
     tested.tests = model.tasks.map(task => ({ ...unmeasured(task), result: 'failed', reason }))
     return tested
   }
@@ -131,7 +131,7 @@ async function testTask(task: string, model: string, client: Client, signal: Abo
         // It may have been evicted for another model since it was loaded.
         await waitOrThrow(thrown, giveUpAt, { signal })
       } catch {
-        return { ...unmeasured(task), result: 'failed', reason: failureOf(thrown).message, latency_ms: passed() }
+        return { ...unmeasured(task), result: 'failed', reason: failureOfThrown(thrown).message, latency_ms: passed() }
       }
     }
   }

@@ -4,7 +4,7 @@ import { openClient } from '../client/client.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { detailOf, ModelStatus, pathOf } from './status.ts'
+import { detailOf, ModelStatus, modelPath } from './status.ts'
 
 /** `infer model unload <id>`: unloads a model when its requests have ended. */
 export function define(command: Command, terminal: Terminal): void {
@@ -29,7 +29,7 @@ export const unloadModel = (
     // A new request may load the model again at once, so only the current engines count.
     const leaving = new Set((await detailOf(client, id, signal)).engines.map(engine => engine.id))
     for (;;) {
-      const path = `${pathOf(id)}/unload?wait=15`
+      const path = `${modelPath(id)}/unload?wait=15`
       const status = await client.ask({ method: 'POST', path, answer: ModelStatus, signal })
       const left = (await detailOf(client, id, signal)).engines.filter(engine => leaving.has(engine.id))
       if (left.length === 0) {

@@ -1,5 +1,5 @@
 import type { Paint } from '../terminal/paint.ts'
-import { wrapped } from '../terminal/wrap.ts'
+import { wrapText } from '../terminal/wrap.ts'
 import { lanAddress } from './lan-address.ts'
 import type { OwnCommand } from './own-command.ts'
 import { tryNext } from './try-next.ts'
@@ -34,7 +34,7 @@ export function greeting(
 ): string {
   const width = Math.max(0, ...models.map(({ id }) => id.length))
   const indent = width + 4
-  const beside = (text: string) => wrapped(text, Math.max(30, columns - indent))
+  const beside = (text: string) => wrapText(text, Math.max(30, columns - indent))
   const lines = ['', `${paint.strong(`infer ${version}`)} is ready at ${paint.name(url)}`]
   for (const other of urls.slice(1)) lines.push(`  from other machines  ${paint.name(other)}`)
   if (trust !== undefined) lines.push(`  self-signed certificate, for clients to trust  ${trust}`)

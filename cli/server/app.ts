@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openAccounts } from '../../core/accounts/accounts.ts'
-import { openKeys } from '../../core/accounts/keys.ts'
+import { openStoredKeys } from '../../core/accounts/keys.ts'
 import { openLimiter } from '../../core/accounts/limiter.ts'
 import { openOrganizations } from '../../core/accounts/organizations.ts'
 import { openPlans } from '../../core/accounts/plans.ts'
@@ -51,7 +51,7 @@ import { openFleet } from '../../gpu/fleet.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { probeMachine } from '../../gpu/probe-machine.ts'
 import { openStreams } from '../../server/http/streams/streams.ts'
-import { openHistory } from '../../server/metrics/history.ts'
+import { openLoadHistory } from '../../server/metrics/history.ts'
 import { openMetrics } from '../../server/metrics/metrics.ts'
 import { openThroughput } from '../../server/metrics/throughput.ts'
 import { openTimings } from '../../server/metrics/timings.ts'
@@ -59,7 +59,7 @@ import { openServer } from '../../server/server.ts'
 import { openBatchEndpoints } from '../../server/surfaces/openai/batch-endpoints.ts'
 import { openWebhookBodies } from '../../server/webhook-bodies.ts'
 import { removeServerFile, writeServerFile } from '../client/server-file.ts'
-import { linkOf } from './console-link.ts'
+import { consoleLink } from './console-link.ts'
 import { openModelCommand } from './model-command.ts'
 import { openInspection } from './open-inspection.ts'
 import { openServerModels } from './server-models.ts'
@@ -108,7 +108,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     await server.drain(0)
     throw thrown
   })
-  const keys = openKeys(dataDir, masterKey())
+  const keys = openStoredKeys(dataDir, masterKey())
   const steady = openSteadyTime(dataDir)
   const plans = openPlans({ configured: config.plans, changed: () => void limitPlans(), log })
   const limitPlans = () =>
@@ -250,7 +250,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const webhooks = openWebhooks({ store, keys, config: config.webhooks, render, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks })
-  const history = openHistory({ used: () => store.stats().used, throughput })
+  const history = openLoadHistory({ used: () => store.stats().used, throughput })
   const inspection = openInspection({ dataDir, configPath: path, config, file, reload })
   const runModelCommand = openModelCommand({ dataDir, configPath: path })
   const models = openServerModels({ run: runModelCommand, log })
@@ -329,7 +329,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     url: server.url,
     urls: server.urls,
     firstStart,
-    consoleLink: () => linkOf(dataDir, server.url, { accounts, config, sessions }),
+    consoleLink: () => consoleLink(dataDir, server.url, { accounts, config, sessions }),
     models: registry.all().map(({ id, tasks, description }) => ({ id, tasks, description })),
     stopped: ended.promise,
     async reload() {

@@ -8,7 +8,7 @@ import type { Config } from '../../core/models/config.ts'
  * Returns the address that opens the console signed in as the root token of the data directory, once and within two
  * minutes. Undefined if the console is switched off, or the token is no longer there or not active.
  */
-export function linkOf(
+export function consoleLink(
   dataDir: string,
   url: string,
   { accounts, config, sessions }: { accounts: Accounts; config: Pick<Config, 'console'>; sessions: Sessions },

@@ -5,7 +5,7 @@ import { parseDocument } from 'yaml'
 import { selfCommand } from '../../core/assets.ts'
 import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
-import type { DoctorReport, Finding, Inspection } from '../../core/inspection.ts'
+import type { DoctorReport, Inspection, InspectionFinding } from '../../core/inspection.ts'
 import type { Config } from '../../core/models/config.ts'
 import { type ConfigKey, configKeys } from '../../core/models/config-keys.ts'
 import { configValues, variableValues } from '../../core/models/config-values.ts'
@@ -108,7 +108,7 @@ async function runDoctor(
     throw signal.aborted ? tooLong(cause) : notRun(cause)
   })
   try {
-    const { findings } = JSON.parse(output) as { findings: Finding[] }
+    const { findings } = JSON.parse(output) as { findings: InspectionFinding[] }
     return { at: Date.now(), findings }
   } catch {
     throw notRun(errors)

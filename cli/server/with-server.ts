@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { remote } from '../../core/config.ts'
+import { remoteServer } from '../../core/config.ts'
 import { openLog } from '../../core/log.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { runningServer } from '../client/server-file.ts'
@@ -21,7 +21,8 @@ const pollEveryMs = 500
 const fetchingMs = 3_000
 
 /** Whether there is a server: at INFER_URL, or running on the data directory. */
-export const hasServer = (dataDir: string): boolean => remote() !== undefined || runningServer(dataDir) !== undefined
+export const hasServer = (dataDir: string): boolean =>
+  remoteServer() !== undefined || runningServer(dataDir) !== undefined
 
 /**
  * Runs work with a server. If none runs, starts one in this process on the same data directory until the work has

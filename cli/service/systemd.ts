@@ -3,11 +3,11 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, wri
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { refused } from '../terminal/exit-codes.ts'
-import type { Scope } from './unit.ts'
+import type { UnitScope } from './unit.ts'
 
 /** The system's or the user's systemd. */
 export interface Systemd {
-  scope: Scope
+  scope: UnitScope
   unitPath: string
   /** Writes the unit and makes systemd read it. Returns whether the unit existed and differed. */
   put(unit: string): 'new' | 'changed' | 'same'
@@ -16,7 +16,7 @@ export interface Systemd {
 }
 
 /** Returns the path of the unit. */
-export const unitPathOf = (scope: Scope, environment: Record<string, string | undefined>): string =>
+export const unitPathOf = (scope: UnitScope, environment: Record<string, string | undefined>): string =>
   scope === 'system'
     ? '/etc/systemd/system/infer.service'
     : join(environment.XDG_CONFIG_HOME ?? join(environment.HOME ?? homedir(), '.config'), 'systemd/user/infer.service')
@@ -31,7 +31,7 @@ export function openSystemd({
   booted = '/run/systemd/system',
   unitPath = unitPathOf(scope, environment),
 }: {
-  scope: Scope
+  scope: UnitScope
   environment: Record<string, string | undefined>
   booted?: string
   unitPath?: string

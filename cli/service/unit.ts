@@ -1,8 +1,8 @@
 /** A system service or a user service. */
-export type Scope = 'system' | 'user'
+export type UnitScope = 'system' | 'user'
 
 export interface UnitFacts {
-  scope: Scope
+  scope: UnitScope
   /** Program and arguments that run the server, not quoted. */
   command: readonly string[]
   dataDir: string

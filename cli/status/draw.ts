@@ -1,7 +1,7 @@
 import type { Paint } from '../terminal/paint.ts'
 import { lengthText, rateText, sizeText } from '../terminal/quantities-text.ts'
 import { readingsText } from '../terminal/readings-text.ts'
-import { drawLine, padded, type StyledLine, widthOf } from '../terminal/styled-line.ts'
+import { drawLine, lineWidth, padded, type StyledLine } from '../terminal/styled-line.ts'
 import { memoryBar } from './bar.ts'
 import { limitLines } from './limits.ts'
 import { modelLines } from './models.ts'
@@ -76,7 +76,7 @@ function deviceLines(device: StatusDevice, { engines, time }: StatusSnapshot, wi
     `of ${sizeText(total_bytes)}`,
   ].join(', ')
   const own = engines.filter(engine => engine.devices.includes(id)).map(engine => engineLine(engine, time, width))
-  const side = 2 + widthOf(figures)
+  const side = 2 + lineWidth(figures)
   const cells = Math.min(40, width - 24 - side)
   const readings = readingsText({
     utilization: device.utilization,
@@ -87,7 +87,7 @@ function deviceLines(device: StatusDevice, { engines, time }: StatusSnapshot, wi
   const below: StyledLine[] = readings === '' ? [] : [[{ text: `  ${readings}`, look: 'faint' }]]
   // On a narrow terminal the bar is below the title.
   if (cells < 12) {
-    const beside = below.length > 0 && widthOf(title) + 2 + widthOf(readings) <= width
+    const beside = below.length > 0 && lineWidth(title) + 2 + lineWidth(readings) <= width
     return [
       [{ text: title, look: 'name' }, ...(beside ? below.flat() : [])],
       [{ text: '  ' }, ...memoryBar(device, Math.max(4, Math.min(40, width - 4)))],

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Client } from '../client/client.ts'
-import { failureOf } from '../terminal/exit-codes.ts'
+import { failureOfThrown } from '../terminal/exit-codes.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { drawStatus } from './draw.ts'
 import { openScreen } from './screen.ts'
@@ -43,7 +43,7 @@ export async function watchStatus(terminal: Terminal, connect: () => Client, eve
         snapshot = await fetchStatus(client, AbortSignal.any([leave.signal, AbortSignal.timeout(10_000)]))
         trouble = undefined
       } catch (thrown) {
-        trouble = failureOf(thrown).message
+        trouble = failureOfThrown(thrown).message
         client = reconnect(connect, client)
       }
     }

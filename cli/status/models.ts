@@ -1,6 +1,6 @@
 import type { Paint } from '../terminal/paint.ts'
 import { rateText } from '../terminal/quantities-text.ts'
-import { cut, padded, type Span, type StyledLine, widthOf } from '../terminal/styled-line.ts'
+import { cutLine, lineWidth, padded, type Span, type StyledLine } from '../terminal/styled-line.ts'
 import type { StatusModel } from './status-snapshot.ts'
 
 interface Column {
@@ -70,7 +70,7 @@ export function modelLines(models: readonly StatusModel[], width: number): Style
   for (const name of importance) {
     const column: Column = columns[name]
     if ((column.side === 'right' || name === 'region') && sorted.every(model => column.of(model) === none)) continue
-    const longest = Math.max(widthOf(column.head), ...sorted.map(model => widthOf(column.of(model))))
+    const longest = Math.max(lineWidth(column.head), ...sorted.map(model => lineWidth(column.of(model))))
     const desired = name === 'model' ? Math.min(longest, Math.max(12, Math.floor(width / 2))) : longest
     const gap = chosen.length > 0 ? 2 : 0
     // Text may be cut, numbers not. An empty note column is left out.
@@ -85,7 +85,7 @@ export function modelLines(models: readonly StatusModel[], width: number): Style
     chosen.flatMap(({ column, width: cells }, at) => {
       const span = cell(column)
       const last = at === chosen.length - 1 && column.side === 'left'
-      const shown = last ? cut(span.text, cells) : padded(span.text, cells, column.side)
+      const shown = last ? cutLine(span.text, cells) : padded(span.text, cells, column.side)
       return [...(at > 0 ? [{ text: '  ' }] : []), { ...span, text: shown }]
     })
   return [

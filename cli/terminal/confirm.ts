@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises'
-import { usage } from './exit-codes.ts'
+import { usageFailure } from './exit-codes.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Asks the user at the terminal a question; Enter means `defaultAnswer`. Rejects when the signal is aborted. */
@@ -32,6 +32,6 @@ export async function confirmDestructive(
 ): Promise<boolean> {
   if (yes) return true
   if (!terminal.interactive)
-    throw usage('This command asks for confirmation, which needs a terminal. Add --yes to confirm.')
+    throw usageFailure('This command asks for confirmation, which needs a terminal. Add --yes to confirm.')
   return confirm(question, false, terminal, signal)
 }

@@ -29,14 +29,15 @@ export class CommandFailure extends Failure {
 }
 
 /** Returns the failure for a wrong command line. */
-export const usage = (message: string): CommandFailure => new CommandFailure(exitCodes.usage, 'invalid_value', message)
+export const usageFailure = (message: string): CommandFailure =>
+  new CommandFailure(exitCodes.usage, 'invalid_value', message)
 
 /** Returns the failure for a correct command that could not be carried out. */
 export const refused = (code: FailureCode, message: string, more: FailureMore = {}): CommandFailure =>
   new CommandFailure(exitCodes.failed, code, message, more)
 
 /** Converts any thrown value to a Failure with a message for the operator. System errors keep their message. */
-export function failureOf(thrown: unknown): Failure {
+export function failureOfThrown(thrown: unknown): Failure {
   if (thrown instanceof Failure) return thrown
   const code = systemCode(thrown)
   if (code === undefined) {

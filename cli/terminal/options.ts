@@ -9,8 +9,8 @@ export const withDataDir = (command: Command): Command =>
 export const withJson = (command: Command): Command => command.option('--json', 'print one JSON document')
 
 /** Returns a command as the user types it, such as `infer model list`. */
-export const nameOf = (command: Command): string =>
-  command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name()
+export const commandName = (command: Command): string =>
+  command.parent ? `${commandName(command.parent)} ${command.name()}` : command.name()
 
 /**
  * Adds examples to the end of a command's help. The meaning stands beside the example, or below it on a narrow

@@ -11,7 +11,7 @@ export interface Paint {
 }
 
 const same = (text: string): string => text
-export const plain: Paint = { strong: same, faint: same, good: same, warning: same, bad: same, name: same }
+export const plainPaint: Paint = { strong: same, faint: same, good: same, warning: same, bad: same, name: same }
 
 const coloured: Paint = {
   strong: colors.bold,
@@ -26,7 +26,7 @@ const coloured: Paint = {
  * Returns the styles for one stream. consola respects NO_COLOR and TERM=dumb, but enables colors in pipes when CI or
  * FORCE_COLOR is set; infer never writes colors to a pipe.
  */
-export const paintFor = (isTerminal: boolean): Paint => (isTerminal ? coloured : plain)
+export const paintFor = (isTerminal: boolean): Paint => (isTerminal ? coloured : plainPaint)
 
 // oxlint-disable-next-line no-control-regex -- matches control characters
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g

@@ -1,5 +1,5 @@
 import { fstatSync } from 'node:fs'
-import { usage } from './exit-codes.ts'
+import { usageFailure } from './exit-codes.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Maximum bytes: the server's limit for a chat body. */
@@ -25,7 +25,7 @@ export async function readAll(stream: NodeJS.ReadStream): Promise<string> {
     const bytes = Buffer.from(piece as Buffer | string)
     size += bytes.length
     if (size > maxTextBytes)
-      throw usage(`Standard input is longer than ${maxTextBytes >> 20} MiB. Send less, or in parts.`)
+      throw usageFailure(`Standard input is longer than ${maxTextBytes >> 20} MiB. Send less, or in parts.`)
     pieces.push(bytes)
   }
   // The last newline comes from echo, not from the user.

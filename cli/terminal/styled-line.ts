@@ -24,12 +24,12 @@ const isWide = (character: string): boolean =>
 const columnsOf = (character: string): number => (isWide(character) ? 2 : 1)
 
 /** Returns the columns that the text needs in a terminal. */
-export const widthOf = (text: string): number =>
+export const lineWidth = (text: string): number =>
   isPlain(text) ? text.length : charactersOf(text).reduce((sum, character) => sum + columnsOf(character), 0)
 
 /** Cuts text to at most `width` columns, with an ellipsis if it was cut. */
-export function cut(text: string, width: number): string {
-  if (widthOf(text) <= width) return text
+export function cutLine(text: string, width: number): string {
+  if (lineWidth(text) <= width) return text
   if (width <= 0) return ''
   if (isPlain(text)) return `${text.slice(0, width - 1)}…`
   let kept = ''
@@ -44,8 +44,8 @@ export function cut(text: string, width: number): string {
 
 /** Cuts or pads text to exactly `width` columns. */
 export const padded = (text: string, width: number, side: 'left' | 'right' = 'left'): string => {
-  const shown = cut(text, width)
-  const blank = ' '.repeat(Math.max(0, width - widthOf(shown)))
+  const shown = cutLine(text, width)
+  const blank = ' '.repeat(Math.max(0, width - lineWidth(shown)))
   return side === 'left' ? shown + blank : blank + shown
 }
 
@@ -55,8 +55,8 @@ export function drawLine(line: StyledLine, width: number, paint: Paint): string 
   let drawn = ''
   for (const { text, look } of line) {
     if (room <= 0) break
-    const shown = cut(printable(text), room)
-    room -= widthOf(shown)
+    const shown = cutLine(printable(text), room)
+    room -= lineWidth(shown)
     drawn += look ? paint[look](shown) : shown
   }
   return drawn

@@ -1,9 +1,9 @@
 import { stripAnsi } from 'consola/utils'
 import type { Paint } from './paint.ts'
-import { cut, widthOf as signs } from './styled-line.ts'
-import { wrapped } from './wrap.ts'
+import { cutLine, lineWidth } from './styled-line.ts'
+import { wrapText } from './wrap.ts'
 
-const widthOf = (text: string): number => signs(stripAnsi(text))
+const widthOf = (text: string): number => lineWidth(stripAnsi(text))
 
 /** Minimum columns for the last column; with less space the table is folded. */
 const minRoom = 8
@@ -42,7 +42,7 @@ function linesOf(cell: string, width: number): string[] {
   const text = stripAnsi(cell)
   if (widthOf(text) <= width) return [cell]
   const [before, after] = cell.split(text)
-  return wrapped(text, width).map(line => `${before ?? ''}${line}${after ?? ''}`)
+  return wrapText(text, width).map(line => `${before ?? ''}${line}${after ?? ''}`)
 }
 
 /**
@@ -79,7 +79,7 @@ export function drawTable(
     .join('\n')
 }
 
-const fitted = (cell: string, width: number): string => (widthOf(cell) > width ? cut(stripAnsi(cell), width) : cell)
+const fitted = (cell: string, width: number): string => (widthOf(cell) > width ? cutLine(stripAnsi(cell), width) : cell)
 
 /**
  * Draws rows that are wider than the terminal over several lines, with as many columns per line as fit. Cuts nothing.
@@ -111,7 +111,7 @@ function foldedTable(
           const before = line === 0 ? '' : indent
           const [only] = columns
           if (columns.length === 1 && line > 0)
-            return wrapped(row[only!] ?? '', width - indent.length).map(text => before + text)
+            return wrapText(row[only!] ?? '', width - indent.length).map(text => before + text)
           const cells = columns.map(column => {
             const cell = row[column] ?? ''
             return cell + ' '.repeat(widths[column]! - widthOf(cell))

@@ -1,11 +1,12 @@
-import { widthOf } from './styled-line.ts'
+import { lineWidth } from './styled-line.ts'
 
 /** Breaks a text between words into lines of at most `width` columns; a longer word gets its own line. */
-export function wrapped(text: string, width: number): string[] {
+export function wrapText(text: string, width: number): string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {
     const last = lines.at(-1)
-    if (last !== undefined && widthOf(last) + 1 + widthOf(word) <= width) lines[lines.length - 1] = `${last} ${word}`
+    if (last !== undefined && lineWidth(last) + 1 + lineWidth(word) <= width)
+      lines[lines.length - 1] = `${last} ${word}`
     else lines.push(word)
   }
   return lines

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Accounts, statusAt } from '../../core/accounts/accounts.ts'
-import { remote } from '../../core/config.ts'
+import { remoteServer } from '../../core/config.ts'
 import type { VerifiableToken } from '../../core/store/store.ts'
 import { exitCodes } from '../terminal/exit-codes.ts'
 import { printable } from '../terminal/paint.ts'
@@ -114,7 +114,7 @@ function summary({
 
 /** Opens the local installation if there is one. A scan must also work on a machine without a server. */
 async function openLocalInstallation(dataDir: string) {
-  if (remote() || !existsSync(join(dataDir, 'infer.db'))) return undefined
+  if (remoteServer() || !existsSync(join(dataDir, 'infer.db'))) return undefined
   const { openInstallation } = await import('../accounts/installation.ts')
   return openInstallation(dataDir)
 }

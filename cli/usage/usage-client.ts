@@ -13,7 +13,7 @@ export interface UsageOptions {
 }
 
 export type UsageResult = Record<UsageGroup, string | null> & UsageSums
-export interface Bucket {
+export interface UsageBucket {
   start_time: number
   end_time: number
   results: UsageResult[]
@@ -27,7 +27,7 @@ export interface Usage {
   currency: string
   totals: UsageSums
   spend_limit: { monthly_limit: number | null; spent: number }
-  buckets: Bucket[]
+  buckets: UsageBucket[]
 }
 type Page = Usage & { next_page: string | null }
 

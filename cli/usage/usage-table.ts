@@ -2,7 +2,7 @@ import type { UsageGroup, UsageSums } from '../../core/store/store.ts'
 import { sumsOf } from '../../core/store/usage-text.ts'
 import { type Paint, printable } from '../terminal/paint.ts'
 import { lengthText } from '../terminal/quantities-text.ts'
-import { widthOf } from '../terminal/styled-line.ts'
+import { lineWidth } from '../terminal/styled-line.ts'
 import type { Usage } from './usage-client.ts'
 
 /** A group of the table and its sums over the whole time. */
@@ -20,7 +20,7 @@ const plus = (one: UsageSums, other: UsageSums): UsageSums =>
   ) as never
 
 /** Adds up the results of each group. The largest come first, days in their order. */
-export function rowsOf({ buckets }: Pick<Usage, 'buckets'>, by: UsageGroup): Row[] {
+export function usageRows({ buckets }: Pick<Usage, 'buckets'>, by: UsageGroup): Row[] {
   const rows = new Map<string, UsageSums>()
   for (const { results } of buckets)
     for (const result of results) {
@@ -100,7 +100,7 @@ export function usageTable(
   by: UsageGroup,
   { width, paint }: { width: number; paint: Paint },
 ): { head: string[]; rows: string[][] } {
-  const rows = rowsOf(usage, by)
+  const rows = usageRows(usage, by)
   const columns = columnsOf(usage.currency).filter(({ value, always }) => always || value(usage.totals) > 0)
   const nameHead = by.replace(/_id$/, '')
   const head = [nameHead, ...columns.map(column => column.head)]
@@ -108,10 +108,10 @@ export function usageTable(
     at === rows.length ? 'total' : printable(name) || unnamed[by] || '(none)',
     ...columns.map(({ text }) => text(sums)),
   ])
-  const widths = head.map((title, at) => Math.max(widthOf(title), ...lines.map(line => widthOf(line[at]!))))
+  const widths = head.map((title, at) => Math.max(lineWidth(title), ...lines.map(line => lineWidth(line[at]!))))
   // Numbers are read from their right end.
   const aligned = (line: readonly string[]) =>
-    line.map((cell, at) => (at === 0 ? cell : ' '.repeat(widths[at]! - widthOf(cell)) + cell))
+    line.map((cell, at) => (at === 0 ? cell : ' '.repeat(widths[at]! - lineWidth(cell)) + cell))
   const measure = measureOf(rows)
   const room = Math.min(bars.most, width - widths.reduce((sum, one) => sum + one + 2, 0))
   if (room < bars.least) return { head: aligned(head), rows: lines.map(aligned) }

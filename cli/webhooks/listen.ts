@@ -5,7 +5,7 @@ import { boundedData, messageText } from '../../core/webhooks/message.ts'
 import { activeSecrets, secretText, standardHeaders } from '../../core/webhooks/signature.ts'
 import type { Client } from '../client/client.ts'
 import { readText, send } from '../client/http.ts'
-import { refusal } from '../client/refusal.ts'
+import { serverRefusal } from '../client/refusal.ts'
 import { refused } from '../terminal/exit-codes.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -118,7 +118,7 @@ export async function listen(
 
   const query = types === undefined ? '' : `?types=${encodeURIComponent(types.join(','))}`
   for await (const { event, data } of client.stream(`/api/events${query}`, undefined, signal)) {
-    if (event === 'error') throw refusal(client.url, data)
+    if (event === 'error') throw serverRefusal(client.url, data)
     if (event === 'snapshot') continue
     const parsed = Event.parse(JSON.parse(data))
     // Progress is not sent to webhooks.

@@ -4,7 +4,7 @@ import type { DeliveryView, WebhookView } from '../../core/webhooks/webhook-view
 import { openAccountClient, organizationFor } from '../accounts/account-client.ts'
 import { allPages } from '../accounts/pages.ts'
 import { type Client, dataOf } from '../client/client.ts'
-import { refused, usage } from '../terminal/exit-codes.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 
 export interface WebhookChange {
   name?: string | undefined
@@ -95,5 +95,5 @@ const orAbsent = <T>(call: Promise<T>, sentence: string): Promise<T> =>
 async function ownOrganization({ api }: Client, idOrName: string | undefined): Promise<string> {
   const { id, name } = (await dataOf(api.GET('/api/me'))).organization
   if (idOrName === undefined || idOrName === id || idOrName === name) return id
-  throw usage(`INFER_TOKEN belongs to the organization '${name}' (${id}), not to '${idOrName}'.`)
+  throw usageFailure(`INFER_TOKEN belongs to the organization '${name}' (${id}), not to '${idOrName}'.`)
 }

@@ -4,7 +4,7 @@ import { parse, parseDocument } from 'yaml'
 import type { z } from 'zod'
 import { positionIn } from '../../core/models/config-fault.ts'
 import { nearest } from '../../core/nearest.ts'
-import { failureOf } from '../../core/schemas/issues.ts'
+import { failureOfIssues } from '../../core/schemas/issues.ts'
 import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import { CommandFailure, exitCodes } from '../terminal/exit-codes.ts'
 import { unreadable } from '../terminal/unreadable.ts'
@@ -26,7 +26,7 @@ export const isFile = (text: string): boolean => /\.(json|ya?ml)$/i.test(text) |
  * Reads a workflow from JSON or YAML: a complete one, or only a graph (`nodes`, `edges`), which is named after the
  * file. Throws with exit code 74 when the file cannot be read, and with 65 and the position when it is not a workflow.
  */
-export function readDocument(path: string): { document: WorkflowDocument; positionOf: PositionOf } {
+export function readWorkflowFile(path: string): { document: WorkflowDocument; positionOf: PositionOf } {
   const text = readText(path)
   const content = parsed(path, text)
   if (!isObject(content) || !('dag' in content || 'nodes' in content))
@@ -36,7 +36,7 @@ export function readDocument(path: string): { document: WorkflowDocument; positi
   const whole = isWhole ? content : wholeOf(content)
   const read = WorkflowDocument.safeParse(whole)
   if (!read.success) {
-    const { code, message, param = '', details } = failureOf(read.error, whole, WorkflowDocument)
+    const { code, message, param = '', details } = failureOfIssues(read.error, whole, WorkflowDocument)
     const found = (details ?? [{ code, message, path: param }]).map(one => {
       const position = positionOf(pathParts(one.path))
       return { ...one, path: position ? `${path}:${position.line}:${position.column}` : path }

@@ -1,7 +1,7 @@
 import { type Graph, ranksOf } from '../../core/workflows/graph.ts'
-import { cut, padded, type Span, type StyledLine, widthOf } from '../terminal/styled-line.ts'
-import { type Layout, layOut } from './layout.ts'
-import { listed } from './listed.ts'
+import { cutLine, lineWidth, padded, type Span, type StyledLine } from '../terminal/styled-line.ts'
+import { type GraphLayout, layOut } from './layout.ts'
+import { listLayers } from './list-layers.ts'
 
 /** Text and style of the box of a node, or of several nodes that share one. Texts that are too wide are cut. */
 export interface Label {
@@ -36,7 +36,7 @@ export function drawGraph({ graph, label, live = new Set() }: GraphView, size: S
   const textLines = Math.max(1, ...graph.nodes.map(node => label([node]).lines.length))
   for (let lines = textLines; lines >= 1; lines--) {
     const textWidth = (nodes: readonly string[]) => {
-      const each = label(nodes).lines.slice(0, lines).map(widthOf)
+      const each = label(nodes).lines.slice(0, lines).map(lineWidth)
       return Math.max(1, Math.min(Math.max(...each), maxTextWidth, size.width - 4))
     }
     // Skips the layout of a graph that is too high anyway: live graphs are drawn ten times per second.
@@ -49,7 +49,7 @@ export function drawGraph({ graph, label, live = new Set() }: GraphView, size: S
       width -= layout.width - size.width
     }
   }
-  return listed({ graph, label, live }, size)
+  return listLayers({ graph, label, live }, size)
 }
 
 /** Number for passages; bundles in a channel have numbers from 1. */
@@ -61,7 +61,7 @@ const right = 8
 /** Characters by the directions of their lines. Corners are round, so that lines do not look like boxes. */
 const signs = [' ', '╵', '╷', '│', '╴', '╯', '╮', '┤', '╶', '╰', '╭', '├', '─', '┴', '┬', '┼'] as const
 
-function drawLayout(layout: Layout, label: GraphView['label'], lines: number): StyledLine[] {
+function drawLayout(layout: GraphLayout, label: GraphView['label'], lines: number): StyledLine[] {
   const ports = portsOf(layout)
   const rows: { at: number; span: Span }[][] = Array.from({ length: layout.height }, () => [])
   for (const { nodes, left: x, top, width, height } of layout.boxes) {
@@ -75,7 +75,7 @@ function drawLayout(layout: Layout, label: GraphView['label'], lines: number): S
     for (let line = 0; line < lines; line++)
       rows[top + 1 + line]!.push({
         at: x,
-        span: styled(`│ ${padded(cut(texts[line] ?? '', width - 4), width - 4)} │`),
+        span: styled(`│ ${padded(cutLine(texts[line] ?? '', width - 4), width - 4)} │`),
       })
     border(top + height - 1, '└', '┘', '┬')
   }
@@ -85,7 +85,7 @@ function drawLayout(layout: Layout, label: GraphView['label'], lines: number): S
     let end = 0
     for (const { at, span } of row.sort((a, b) => a.at - b.at)) {
       line.push(...linesOf(y, end, at), span)
-      end = at + widthOf(span.text)
+      end = at + lineWidth(span.text)
     }
     const rest = linesOf(y, end, layout.width)
     return rest.at(-1)?.look ? [...line, ...rest] : [...line, ...rest.slice(0, -1)]
@@ -96,7 +96,12 @@ function drawLayout(layout: Layout, label: GraphView['label'], lines: number): S
  * Draws the lines between boxes. A line crosses the lines of other bundles and joins those of its own bundle. A large
  * drawing has a million cells, so each cell is a few bytes in typed arrays instead of an object.
  */
-function betweenBoxes({ width, height, channels, passages }: Layout): (y: number, from: number, to: number) => Span[] {
+function betweenBoxes({
+  width,
+  height,
+  channels,
+  passages,
+}: GraphLayout): (y: number, from: number, to: number) => Span[] {
   const across = new Uint8Array(width * height)
   const along = new Uint8Array(width * height)
   const acrossBundle = new Uint32Array(width * height)
@@ -146,7 +151,7 @@ function betweenBoxes({ width, height, channels, passages }: Layout): (y: number
 }
 
 /** Returns the cells where lines leave and reach boxes. */
-function portsOf({ channels }: Layout): Set<string> {
+function portsOf({ channels }: GraphLayout): Set<string> {
   const ports = new Set<string>()
   for (const { top, height, bundles } of channels)
     for (const { sources, targets } of bundles) {

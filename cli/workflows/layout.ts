@@ -1,8 +1,8 @@
 import { type Edge, type Graph, ranksOf } from '../../core/workflows/graph.ts'
-import { ordered, sourcesOf, targetsOf } from './order.ts'
+import { ordered, sourcesOf, successorsById } from './order.ts'
 
 /** The box of a node, or of several nodes that share one because not all fit. Columns and lines count from 0. */
-export interface Box {
+export interface NodeBox {
   id: string
   /** The nodes in the box: one, or several of which only the number is shown. */
   nodes: readonly string[]
@@ -13,7 +13,7 @@ export interface Box {
 }
 
 /** A line from the bottom of an item to the top of an item in the next rank. */
-export interface Link {
+export interface Connector {
   from: { x: number; y: number }
   to: { x: number; y: number }
   /** Ids of the items at both ends; a passage is an item too. */
@@ -21,11 +21,11 @@ export interface Link {
   target: string
 }
 
-export interface Layout {
+export interface GraphLayout {
   width: number
   height: number
-  boxes: Box[]
-  links: Link[]
+  boxes: NodeBox[]
+  links: Connector[]
   /** Lines that pass a rank on the way from an earlier rank to a later one. */
   passages: { x: number; top: number; bottom: number }[]
   /** The space between two ranks with its lines. */
@@ -67,7 +67,7 @@ const isPassage = ({ nodes }: Item): boolean => nodes.length === 0
  * Arranges the nodes of a graph in ranks from top to bottom, each node below its predecessors, and reduces line
  * crossings. Nodes that do not fit in their rank share one box. Pure. Undefined for a graph with a cycle.
  */
-export function layOut(graph: Graph, measures: LayoutOptions): Layout | undefined {
+export function layOut(graph: Graph, measures: LayoutOptions): GraphLayout | undefined {
   const ranks = ranksOf(graph)
   if (!ranks) return undefined
   const { items, edges } = folded(ranks, graph, measures)
@@ -172,9 +172,9 @@ function assembled(
   edges: readonly Edge[],
   centres: ReadonlyMap<string, number>,
   boxHeight: number,
-): Layout {
-  const after = targetsOf(edges)
-  const layout: Layout = { width: 0, height: 0, boxes: [], links: [], passages: [], channels: [] }
+): GraphLayout {
+  const after = successorsById(edges)
+  const layout: GraphLayout = { width: 0, height: 0, boxes: [], links: [], passages: [], channels: [] }
   let top = 0
   for (const [at, row] of rows.entries()) {
     for (const item of row) {

@@ -8,7 +8,7 @@ const sweeps = 4
  * always has the same drawing.
  */
 export function ordered(ranks: readonly string[][], edges: readonly Edge[]): string[][] {
-  const [above, below] = [sourcesOf(edges), targetsOf(edges)]
+  const [above, below] = [sourcesOf(edges), successorsById(edges)]
   let best = ranks.map(rank => [...rank])
   let minCrossings = crossings(best, below)
   const now = ranks.map(rank => [...rank])
@@ -32,7 +32,7 @@ export function ordered(ranks: readonly string[][], edges: readonly Edge[]): str
 /** Sources by target, and targets by source, in the order of the edges. */
 export const sourcesOf = (edges: readonly Edge[]): ReadonlyMap<string, readonly string[]> =>
   new Map([...Map.groupBy(edges, ({ to }) => to)].map(([id, own]) => [id, own.map(({ from }) => from)]))
-export const targetsOf = (edges: readonly Edge[]): ReadonlyMap<string, readonly string[]> =>
+export const successorsById = (edges: readonly Edge[]): ReadonlyMap<string, readonly string[]> =>
   new Map([...Map.groupBy(edges, ({ from }) => from)].map(([id, own]) => [id, own.map(({ to }) => to)]))
 
 function byMiddle(

@@ -5,8 +5,8 @@ import { fillParameters } from '../../core/workflows/parameters.ts'
 import { usedParameters } from '../../core/workflows/plan.ts'
 import { ReferenceFault } from '../../core/workflows/references.ts'
 import type { Client } from '../client/client.ts'
-import { uploadFile } from '../generation/media.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { uploadMedia } from '../generation/media.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { printable } from '../terminal/paint.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { isPendingUpload } from './values.ts'
@@ -35,7 +35,7 @@ export function checkNames(
       ? 'It takes no parameters.'
       : `Its ${known.size === 1 ? 'parameter is' : 'parameters are'} ${[...known].map(name => `'${name}'`).join(', ')}.`
   const [wrong] = unknownNames(given.options)
-  if (wrong !== undefined) throw usage(printable(`The workflow has no parameter ${wrong}. ${has}`))
+  if (wrong !== undefined) throw usageFailure(printable(`The workflow has no parameter ${wrong}. ${has}`))
   const unused = unknownNames(given.file)
   if (unused.length === 0) return undefined
   return printable(`The workflow does not use ${unused.join(', ')} of the parameter file. ${has}`)
@@ -57,7 +57,7 @@ export function checkValues(values: Readonly<Record<string, unknown>>, dag: Dag,
       .filter(one => one.code === 'missing_required_parameter')
       .map(({ path }) => path.replace('input_params.', ''))
     const [first] = missing
-    throw usage(
+    throw usageFailure(
       first === undefined
         ? message.replace(/^'input_params\.([^']*)'/, "The parameter '$1'")
         : `The workflow needs ${missing.length === 1 ? `the parameter '${first}'` : `the parameters ${missing.map(one => `'${one}'`).join(', ')}`}. Give it: ${missing.map(one => `--param ${one}=…`).join(' ')}`,
@@ -79,6 +79,6 @@ export async function uploadFiles(
 ): Promise<Record<string, unknown>> {
   const sent: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(values))
-    sent[name] = isPendingUpload(value) ? idIn(await uploadFile(client, value, terminal, keptSeconds)) : value
+    sent[name] = isPendingUpload(value) ? idIn(await uploadMedia(client, value, terminal, keptSeconds)) : value
   return sent
 }

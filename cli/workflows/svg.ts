@@ -1,7 +1,7 @@
 import type { Dag } from '../../core/dag/definition.ts'
 import { dependencies } from '../../core/workflows/plan.ts'
 import { printable } from '../terminal/paint.ts'
-import { cut, widthOf } from '../terminal/styled-line.ts'
+import { cutLine, lineWidth } from '../terminal/styled-line.ts'
 import { layOut } from './layout.ts'
 
 /** Pixels of a column and of a line of the layout. */
@@ -31,11 +31,11 @@ const style = `
 export function svgOf(name: string, dag: Dag): string {
   const graph = dependencies(dag)
   const texts = (id: string): [string, string] =>
-    [id, dag.nodes[id]!.task].map(text => cut(text, maxTextWidth)) as never
+    [id, dag.nodes[id]!.task].map(text => cutLine(text, maxTextWidth)) as never
   const measures = {
     lines,
     width: Number.POSITIVE_INFINITY,
-    textWidth: (nodes: readonly string[]) => Math.max(...texts(nodes[0]!).map(widthOf)),
+    textWidth: (nodes: readonly string[]) => Math.max(...texts(nodes[0]!).map(lineWidth)),
   }
   const layout =
     layOut(graph, measures) ??

@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander'
 import type { Parameter, Parameters, ParameterType } from '../../core/dag/definition.ts'
 import { misfit } from '../../core/workflows/parameters.ts'
 import { isAddress, mediaOf, type PendingUpload } from '../generation/media.ts'
-import { usage } from '../terminal/exit-codes.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 import { unreadable } from '../terminal/unreadable.ts'
 
 /** `name=value` as typed. */
@@ -34,7 +34,7 @@ export function valueOf({ name, text }: GivenParameter, declared: Parameter | un
   if (isMedium(type)) {
     if (text.startsWith('@')) return mediaOf(media[type], text.slice(1), { flag: `--param ${name}` })
     if (isAddress(text)) return text
-    throw usage(`'${name}' is of type ${type}. Give a file as --param ${name}=@path, or a URL.`)
+    throw usageFailure(`'${name}' is of type ${type}. Give a file as --param ${name}=@path, or a URL.`)
   }
   const content = text.startsWith('@') ? fileText(name, text.slice(1)) : text
   if (type === 'string' || type === 'file') return content
@@ -43,7 +43,7 @@ export function valueOf({ name, text }: GivenParameter, declared: Parameter | un
 }
 
 /** Returns all parameter values: those of `--params`, overridden by each `--param`. */
-export const valuesOf = (
+export const parameterValues = (
   fromFile: Readonly<Record<string, unknown>>,
   given: readonly GivenParameter[],
   declared: Parameters | null,

@@ -3,7 +3,7 @@ import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { isId } from '../../core/ids.ts'
 import { blockingOf, type Diagnostic, type Diagnostics } from '../../core/workflows/diagnostics.ts'
 import type { Client } from '../client/client.ts'
-import { CommandFailure, exitCodes, refused, usage } from '../terminal/exit-codes.ts'
+import { CommandFailure, exitCodes, refused, usageFailure } from '../terminal/exit-codes.ts'
 import { printable } from '../terminal/paint.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -68,7 +68,7 @@ async function idOf(client: Client, name: string, { signal, orFile }: FindOption
   const { workflows } = await searchWorkflows(client, name, signal)
   const found = workflows.filter(one => one.name === name)
   if (found.length > 1)
-    throw usage(
+    throw usageFailure(
       `Several workflows have the name '${printable(name)}'. Give the id of one: ${found.map(({ id }) => id).join(', ')}.`,
     )
   if (found[0]) return found[0].id

@@ -32,7 +32,7 @@ const deriveEd25519 = (master: Uint8Array, use: string): KeyObject =>
  * environment), or the file `master-key` in the data directory, which is created with mode 0600 if missing. Without the
  * key no token works, so a backup of the data directory must include it.
  */
-export function openKeys(dataDir: string, given?: string): Keys {
+export function openStoredKeys(dataDir: string, given?: string): Keys {
   const master = Buffer.from(given ?? readOrCreate(join(dataDir, 'master-key')), 'base64')
   if (master.length !== 32)
     throw new Failure(

@@ -1,6 +1,6 @@
 import { Failure } from '../failure.ts'
 import type { Caller } from './accounts.ts'
-import type { Bucket, EffectiveLimits } from './plan.ts'
+import type { EffectiveLimits, RateBucket } from './plan.ts'
 import { type Allowance, allowanceOf, isEnough, type Level, refilled, take, unlimited } from './token-bucket.ts'
 
 /** Milliseconds before a request that was refused because others are open should be sent again. */
@@ -27,7 +27,7 @@ export interface LimitedCaller extends Pick<Caller, 'organizationId' | 'tokenId'
 
 const nothing = (): void => {}
 const fieldOf = { api: 'requestsPerMinute', jobs: 'jobsPerMinute' } as const satisfies Record<
-  Bucket,
+  RateBucket,
   keyof EffectiveLimits
 >
 
@@ -42,7 +42,7 @@ export const ownerName = (owner: LimitOwner, { token }: LimitedCaller): string =
  * minutes; full buckets are removed, so memory is bounded.
  */
 export function openLimiter(now: () => number = () => performance.now()) {
-  const levels: Record<Bucket, Map<string, Level>> = { api: new Map(), jobs: new Map() }
+  const levels: Record<RateBucket, Map<string, Level>> = { api: new Map(), jobs: new Map() }
   /** Open submissions by organization and token, where there is a limit. */
   const open = new Map<string, number>()
   let lastSweep = now()
@@ -67,7 +67,7 @@ export function openLimiter(now: () => number = () => performance.now()) {
     )
   }
 
-  function tooFast(owner: LimitOwner, bucket: Bucket, { limit, retryAfterMs }: Allowance, caller: LimitedCaller) {
+  function tooFast(owner: LimitOwner, bucket: RateBucket, { limit, retryAfterMs }: Allowance, caller: LimitedCaller) {
     const what = bucket === 'jobs' ? 'job submissions' : 'requests'
     return new Failure(
       'rate_limit',
@@ -80,7 +80,7 @@ export function openLimiter(now: () => number = () => performance.now()) {
   }
 
   /** Counts a request, unless `onlyLook`. One function for both owners, so that a refusal by one costs the other nothing. */
-  function check(caller: LimitedCaller, bucket: Bucket, onlyLook: boolean): Entry {
+  function check(caller: LimitedCaller, bucket: RateBucket, onlyLook: boolean): Entry {
     const { organizationId, token, limits } = caller
     const { originId } = token
     const at = now()
@@ -128,9 +128,9 @@ export function openLimiter(now: () => number = () => performance.now()) {
 
   return {
     /** Counts a request of the caller against its limits, or says why it is refused. Call `leave` when it has ended. */
-    enter: (caller: LimitedCaller, bucket: Bucket): Entry => check(caller, bucket, false),
+    enter: (caller: LimitedCaller, bucket: RateBucket): Entry => check(caller, bucket, false),
     /** The same limits without counting a request. */
-    look: (caller: LimitedCaller, bucket: Bucket): Entry => check(caller, bucket, true),
+    look: (caller: LimitedCaller, bucket: RateBucket): Entry => check(caller, bucket, true),
     /** How many submissions of an organization or a token are open. Counted only where there is a limit. */
     openRequests: (id: string): number => open.get(id) ?? 0,
   }

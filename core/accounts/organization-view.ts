@@ -48,7 +48,7 @@ export const OrganizationView = z
   .meta({ id: 'Organization', description: 'An organization.' })
 export type OrganizationView = z.output<typeof OrganizationView>
 
-export const limitsView = (limits: OrganizationLimits): OrganizationLimitsView => ({
+export const organizationLimitsView = (limits: OrganizationLimits): OrganizationLimitsView => ({
   api_requests_per_minute: limits.requestsPerMinute,
   job_submissions_per_minute: limits.jobsPerMinute,
   concurrent_requests: limits.concurrentRequests,
@@ -65,7 +65,7 @@ export const organizationView = (it: Organization): OrganizationView => ({
   status: it.status,
   region: it.region,
   share: it.share,
-  limits: limitsView(it),
+  limits: organizationLimitsView(it),
   created_at: Math.floor(it.createdAt / 1000),
   updated_at: Math.floor(it.updatedAt / 1000),
 })

@@ -106,7 +106,7 @@ export const builtInPlans: Readonly<Record<string, PlanFigures>> = {
 }
 
 /** The plan of these settings; a built-in plan of the same name has the figures that the settings lack. */
-export function planOf(name: string, settings: PlanSettings): PlanFigures {
+export function planFigures(name: string, settings: PlanSettings): PlanFigures {
   const base = builtInPlans[name] ?? none
   const { monthly_spend_limit: spend } = settings
   return {
@@ -139,4 +139,4 @@ export const effectiveLimits = (plan: EffectiveLimits, own: OrganizationLimits):
  * endpoint; every other request is an API request. Taken literally from the specification; a retry counts as a
  * submission. Each route names its bucket.
  */
-export type Bucket = 'api' | 'jobs'
+export type RateBucket = 'api' | 'jobs'

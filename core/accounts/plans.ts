@@ -6,7 +6,7 @@ import {
   effectiveLimits,
   type PlanFigures,
   type PlanSettings,
-  planOf,
+  planFigures,
 } from './plan.ts'
 
 /**
@@ -73,5 +73,5 @@ export type Plans = ReturnType<typeof openPlans>
 const read = (configured: Readonly<Record<string, PlanSettings>>): Map<string, PlanFigures> =>
   new Map([
     ...Object.entries(builtInPlans),
-    ...Object.entries(configured).map(([name, settings]) => [name, planOf(name, settings)] as const),
+    ...Object.entries(configured).map(([name, settings]) => [name, planFigures(name, settings)] as const),
   ])

@@ -73,7 +73,7 @@ export const tokenFields = {
 type TokenFields = { [Name in keyof typeof tokenFields]?: z.output<(typeof tokenFields)[Name]> }
 
 /** Converts the limits of a request to those of the store. Absent ones stay absent. */
-export function tokenLimitsOf(body: TokenFields): Partial<TokenLimits> {
+export function givenTokenLimits(body: TokenFields): Partial<TokenLimits> {
   const { rate_limit: rate, monthly_spend_limit: spend } = body
   return {
     ...(rate === undefined ? {} : { requestsPerMinute: rate?.api ?? null, jobsPerMinute: rate?.jobs ?? null }),

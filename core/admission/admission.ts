@@ -2,7 +2,7 @@ import type { Caller } from '../accounts/accounts.ts'
 import { modelAllowed } from '../accounts/model-allowed.ts'
 import type { TokenLimiter } from '../accounts/token-limiter.ts'
 import { Failure } from '../failure.ts'
-import type { CatalogEntry } from '../models/catalog.ts'
+import type { ModelSetEntry } from '../models/catalog.ts'
 import type { Model } from '../models/model.ts'
 import { costOf, hasPrice } from '../models/price.ts'
 import type { Registry } from '../models/registry.ts'
@@ -27,7 +27,7 @@ type RequestingToken = Pick<
 >
 
 /** The requested work. */
-export interface WorkRequest {
+export interface AdmissionRequest {
   /**
    * `call`: a synchronous caller waits for it. `job`: it is stored. `node`: it is a node of a new execution. `line`: it is
    * a line of a batch.
@@ -65,7 +65,7 @@ export interface Admitted {
 }
 
 /** The most that a request can cost. Work of a model without a price is not estimated. */
-function holdOf(model: Model, estimate: WorkRequest['estimate']): number {
+function holdOf(model: Model, estimate: AdmissionRequest['estimate']): number {
   if (!estimate || !hasPrice(model.price)) return 0
   const { usage, image } = estimate(model)
   return costOf(model.price, usage, image)
@@ -133,7 +133,7 @@ export function openAdmission({
   }
 
   /** The region in which work must run; null if any will do. Throws Failure `region_restricted`, `no_capacity`. */
-  function regionFor(requester: Requester, entry: CatalogEntry, ofWorkflow: Region | undefined): RegionLabel | null {
+  function regionFor(requester: Requester, entry: ModelSetEntry, ofWorkflow: Region | undefined): RegionLabel | null {
     const { organizationName: name, region: restricted } = requester.token
     if (restricted === null && requester.region === undefined && ofWorkflow === undefined) return null
     return requireRegion(
@@ -183,7 +183,7 @@ export function openAdmission({
     allowed,
 
     /** Admits work of a requester, or throws the Failure that says why not. */
-    admit(requester: Requester, request: WorkRequest): Admitted {
+    admit(requester: Requester, request: AdmissionRequest): Admitted {
       const { kind, task, modelId, param = 'model', region: ofWorkflow, estimate } = request
       const record = taskRecord(task)
       const entry = modelFor(record, modelId, registry.catalog())
@@ -230,7 +230,7 @@ export function openAdmission({
      */
     async admitForJob(
       { id, organizationId, tokenId, region }: Pick<JobRecord, 'id' | 'organizationId' | 'tokenId' | 'region'>,
-      { task, modelId, estimate }: Pick<WorkRequest, 'task' | 'modelId' | 'estimate'>,
+      { task, modelId, estimate }: Pick<AdmissionRequest, 'task' | 'modelId' | 'estimate'>,
     ): Promise<Admitted> {
       const model = readmit({ task, modelId, region })
       const limited = await spend.spenderOf(organizationId, tokenId)

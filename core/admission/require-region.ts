@@ -1,5 +1,5 @@
 import { Failure } from '../failure.ts'
-import type { CatalogEntry } from '../models/catalog.ts'
+import type { ModelSetEntry } from '../models/catalog.ts'
 import { type Region, type RegionLabel, requiredLabel } from '../schemas/region.ts'
 
 /** What limits the region of a piece of work. */
@@ -16,9 +16,9 @@ export interface RegionDemands {
  * helps against either. `offered`: the models that the caller may use.
  */
 export function requireRegion(
-  { id, region }: Pick<CatalogEntry, 'id' | 'region'>,
+  { id, region }: Pick<ModelSetEntry, 'id' | 'region'>,
   { asked, organization }: RegionDemands,
-  offered: () => Iterable<Pick<CatalogEntry, 'region'>>,
+  offered: () => Iterable<Pick<ModelSetEntry, 'region'>>,
 ): RegionLabel | null {
   const restricted = requiredLabel(organization.region as Region | null)
   if (restricted !== null && region !== restricted)
@@ -35,9 +35,9 @@ export function requireRegion(
 
 /** The failure of a model that is not in a region that is asked for. */
 export function outside(
-  { id, region }: Pick<CatalogEntry, 'id' | 'region'>,
+  { id, region }: Pick<ModelSetEntry, 'id' | 'region'>,
   label: RegionLabel,
-  offered: Iterable<Pick<CatalogEntry, 'region'>>,
+  offered: Iterable<Pick<ModelSetEntry, 'region'>>,
 ): Failure {
   const labels = [...new Set([...offered].flatMap(one => one.region ?? []))].toSorted()
   const there =

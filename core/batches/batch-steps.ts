@@ -1,10 +1,10 @@
 import { Failure } from '../failure.ts'
 import type { Region } from '../schemas/region.ts'
 import type { BatchRecord } from '../store/store.ts'
-import { windowOf } from './batch-limits.ts'
+import { batchWindow } from './batch-limits.ts'
 import { slugIn } from './batch-line.ts'
 import type { BatchesOptions } from './batches.ts'
-import { type Fed, firstHalf, lineError, openLineAdmission, storeFed } from './feed-lines.ts'
+import { firstHalf, lineError, openLineAdmission, type PageJobs, storePageJobs } from './feed-lines.ts'
 import { openInputFiles } from './input-files.ts'
 import { openOutputLines } from './output-lines.ts'
 import { openValidation } from './validate-file.ts'
@@ -65,7 +65,7 @@ export function openBatchSteps(
     if (impossible) return refuseRest(batch, impossible)
     // Its model may be enabled again.
     if (!endpoint) return retryMs
-    const window = windowOf(ofOrganization(batch.organizationId), admits!.limits.pendingJobs)
+    const window = batchWindow(ofOrganization(batch.organizationId), admits!.limits.pendingJobs)
     if (open > Math.floor(window / 2)) return Infinity
     const { nextOffset: offset, nextLine: line } = batch
     const page = await input.page({
@@ -81,9 +81,9 @@ export function openBatchSteps(
   }
 
   /** Stores lines as jobs. */
-  async function keep(batch: BatchRecord, fed: Fed): Promise<number> {
+  async function keep(batch: BatchRecord, fed: PageJobs): Promise<number> {
     try {
-      await storeFed(batch, fed, options)
+      await storePageJobs(batch, fed, options)
     } catch (thrown) {
       const { code } = Failure.from(thrown)
       if (code !== 'quota_exceeded' && code !== 'queue_full' && code !== 'storage_full' && code !== 'disk_full')

@@ -88,7 +88,7 @@ export interface CheckedFile {
   models: { id: string; lines: number[] }[]
 }
 
-export interface CheckOptions extends BatchTarget {
+export interface DatabaseCheckOptions extends BatchTarget {
   path: string
   /** The longest line, bytes. */
   maxBytes: number
@@ -101,7 +101,7 @@ const maxModels = 1_000
 export type LineSummary = { customId: string; model: string | null } | { fault: Omit<BatchFault, 'line'> }
 
 /** Parses a line. Pure. */
-export function summaryOf(text: string, target: BatchTarget): LineSummary {
+export function lineSummary(text: string, target: BatchTarget): LineSummary {
   const read = readLine(text, target)
   if ('fault' in read) return read
   const { model } = read.body
@@ -112,13 +112,13 @@ export function summaryOf(text: string, target: BatchTarget): LineSummary {
 interface CheckTurns {
   /** Lets other work run when it is time. */
   pause: () => Promise<void> | undefined
-  /** `summaryOf`, elsewhere for a long line. */
+  /** `summary`, elsewhere for a long line. */
   summary: (text: string, target: BatchTarget) => LineSummary | Promise<LineSummary>
 }
 
 /** Checks the lines of an input file. Its memory does not depend on the size of the file, only on the number of lines. */
 export async function checkFile(
-  { path, maxBytes, ...target }: CheckOptions,
+  { path, maxBytes, ...target }: DatabaseCheckOptions,
   { pause, summary }: CheckTurns,
 ): Promise<CheckedFile> {
   const faults: BatchFault[] = []
@@ -214,7 +214,7 @@ export async function readPage(
 /** Thread work on the input files of batches. */
 export const batchWork = {
   checkBatchLine: ({ text, target }: { text: string; target: BatchTarget }): Done<LineSummary> => ({
-    value: summaryOf(text, target),
+    value: lineSummary(text, target),
   }),
   readBatch: async (options: PageOptions): Promise<Done<InputLine[]>> => ({ value: (await readPage(options)) ?? [] }),
 } satisfies ThreadWork

@@ -13,7 +13,7 @@ import type { InputLine } from './batch-work.ts'
 import type { BatchesOptions } from './batches.ts'
 
 /** What a page of lines becomes. */
-export interface Fed {
+export interface PageJobs {
   jobs: AdmittedJob[]
   refused: { line: number; error: LineError }[]
   /** The lines that become these, in the order of the file; none if the first of them must wait. */
@@ -79,8 +79,8 @@ export function openLineAdmission({
     endpoint: BatchEndpoint,
     page: readonly InputLine[],
     requester: Requester,
-  ): Promise<Fed> => {
-    const fed: Fed = { jobs: [], refused: [], lines: [], stopped: undefined }
+  ): Promise<PageJobs> => {
+    const fed: PageJobs = { jobs: [], refused: [], lines: [], stopped: undefined }
     const now = Date.now()
     let began = performance.now()
     for (const line of page) {
@@ -130,9 +130,9 @@ export function openLineAdmission({
 export type LineAdmission = ReturnType<typeof openLineAdmission>
 
 /** Stores fed lines as jobs. False: the batch has changed meanwhile. Throws the Failures of a submission. */
-export async function storeFed(
+export async function storePageJobs(
   batch: BatchRecord,
-  { jobs: wanted, refused, lines }: Fed,
+  { jobs: wanted, refused, lines }: PageJobs,
   { jobs, store }: { jobs: Pick<Jobs, 'submitWith'>; store: BatchesOptions['store'] },
 ): Promise<boolean> {
   const last = lines.at(-1)
@@ -153,7 +153,7 @@ export async function storeFed(
 }
 
 /** The first half of the lines that become jobs, with the refused lines between them. */
-export function firstHalf({ jobs, refused, lines }: Fed): Fed {
+export function firstHalf({ jobs, refused, lines }: PageJobs): PageJobs {
   const kept = jobs.slice(0, Math.ceil(jobs.length / 2))
   const last = kept.at(-1)!.batch!.line
   const isKept = ({ line }: { line: number }) => line <= last

@@ -3,12 +3,12 @@ import type { Cpu } from '../cpu/cpu.ts'
 import {
   type batchWork,
   type CheckedFile,
-  type CheckOptions,
   checkFile,
+  type DatabaseCheckOptions,
   type InputLine,
+  lineSummary,
   type PageOptions,
   readPage,
-  summaryOf,
 } from './batch-work.ts'
 
 /** Longer lines are parsed in a thread. Parsing 64 KiB takes half a millisecond. */
@@ -19,7 +19,7 @@ export function openInputFiles({ calling }: Pick<Cpu, 'calling'>) {
   const call = calling<typeof batchWork>()
   return {
     /** Checks all lines, a millisecond at a time: a thread for it would need more memory than all other work of a batch. */
-    check(options: CheckOptions, signal: AbortSignal): Promise<CheckedFile> {
+    check(options: DatabaseCheckOptions, signal: AbortSignal): Promise<CheckedFile> {
       let began = performance.now()
       async function turn(): Promise<void> {
         await nextTurn()
@@ -31,7 +31,7 @@ export function openInputFiles({ calling }: Pick<Cpu, 'calling'>) {
         summary: (text, target) =>
           text.length > largestInline
             ? call('batches', 'checkBatchLine', { text, target }, { signal })
-            : summaryOf(text, target),
+            : lineSummary(text, target),
       })
     },
     /** Reads the next lines, at most about 64 KiB of them or one larger line. Empty at the end of the file. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { canonicalHash } from '../canonical.ts'
 import { Failure } from '../failure.ts'
-import { type JsonBounds, parseJson } from '../json.ts'
+import { type JsonBounds, parseBoundedJson } from '../json.ts'
 
 export interface BodyOptions {
   /** Whether to compute the hash of the body, for an idempotency key. */
@@ -9,11 +9,11 @@ export interface BodyOptions {
   /** Whether to extract the files inside the body. */
   files: boolean
   /** Which members to return as text, because they are only passed on. */
-  asText?: TextOptions | undefined
+  asText?: BodyTextOptions | undefined
 }
 
 /** Members of the body that are objects, and which of their own members to remove. */
-export interface TextOptions {
+export interface BodyTextOptions {
   members: readonly string[]
   without: readonly string[]
 }
@@ -39,7 +39,7 @@ const minLength = 16 << 10
  * file that is not base64.
  */
 export function readBodyValue(body: Buffer, bounds: JsonBounds, { hash, files, asText }: BodyOptions): ReadBody {
-  const value = parseJson(body, bounds)
+  const value = parseBoundedJson(body, bounds)
   // The hash covers the body as it was sent, with its files.
   const hashed = hash ? canonicalHash(value) : undefined
   const inline = new Map<string, Uint8Array<ArrayBuffer>>()
@@ -50,7 +50,7 @@ export function readBodyValue(body: Buffer, bounds: JsonBounds, { hash, files, a
 const isObject = (value: unknown): value is Record<string, unknown> =>
   value !== null && typeof value === 'object' && !Array.isArray(value)
 
-function textsIn(value: unknown, { members, without }: TextOptions): Map<string, string> {
+function textsIn(value: unknown, { members, without }: BodyTextOptions): Map<string, string> {
   const texts = new Map<string, string>()
   for (const name of isObject(value) ? members : []) {
     const member = (value as Record<string, unknown>)[name]

@@ -27,7 +27,7 @@ const storedRules: ImageRules = {
 }
 
 /** Options of one call of a thread. */
-export interface CallOptions {
+export interface ThreadCallOptions {
   /** Buffers of the request to transfer instead of copying, where that is possible; unusable afterwards. */
   give?: readonly Buffer[]
   /** Message ports of the request, which are always transferred. */
@@ -44,14 +44,19 @@ export type CallThread<Work extends ThreadWork> = <Name extends keyof Work & str
   pool: PoolName,
   name: Name,
   request: Parameters<Work[Name]>[0],
-  options?: CallOptions,
+  options?: ThreadCallOptions,
 ) => Promise<Awaited<ReturnType<Work[Name]>>['value']>
 
 /** Opens the thread pools for work that would block the event loop for too long. */
 export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsOptions> = {}) {
   const pools = openPools({ threads, maxQueue })
 
-  async function call(pool: PoolName, work: string, request: unknown, options: CallOptions = {}): Promise<unknown> {
+  async function call(
+    pool: PoolName,
+    work: string,
+    request: unknown,
+    options: ThreadCallOptions = {},
+  ): Promise<unknown> {
     const { give = [], ports = [], signal } = options
     const transfers = [...give.filter(ownsItsBytes).map(({ buffer }) => buffer), ...ports]
     const answer = (await pools.run(pool, { work, request }, transfers, signal)) as WorkAnswer<unknown>

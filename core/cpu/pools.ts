@@ -2,7 +2,7 @@ import type { Transferable } from 'node:worker_threads'
 import type { Piscina } from 'piscina'
 import { workerPath } from '../assets.ts'
 import { Failure } from '../failure.ts'
-import type { WorkRequest } from './thread-work.ts'
+import type { ThreadRequest } from './thread-work.ts'
 
 /** The kinds of work, each with its own threads. */
 export type PoolName = 'requests' | 'bodies' | 'images' | 'results' | 'audio' | 'encoders' | 'batches'
@@ -56,7 +56,7 @@ export function openPools({ threads, maxQueue }: PoolsOptions) {
      */
     async run(
       kind: PoolName,
-      request: WorkRequest,
+      request: ThreadRequest,
       transferList: Transferable[],
       signal?: AbortSignal,
     ): Promise<unknown> {

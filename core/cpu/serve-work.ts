@@ -1,12 +1,12 @@
 import { move, transferableSymbol, valueSymbol } from 'piscina'
 import { Failure, type FailureCode, type FailureMore } from '../failure.ts'
-import type { Done, ThreadWork, WorkRequest } from './thread-work.ts'
+import type { Done, ThreadRequest, ThreadWork } from './thread-work.ts'
 
 /** The answer of a thread: a value, or the parts of a failure, because errors lose their class between threads. */
 export type WorkAnswer<T> = { value: T } | { failure: { code: FailureCode; message: string; more: FailureMore } }
 
 /** Returns the function that a thread exports for the pool. Throws if two records have a function of the same name. */
-export function serveWork(...records: readonly ThreadWork[]): (call: WorkRequest) => Promise<WorkAnswer<unknown>> {
+export function serveWork(...records: readonly ThreadWork[]): (call: ThreadRequest) => Promise<WorkAnswer<unknown>> {
   const functions = new Map<string, (request: never) => Done<unknown> | Promise<Done<unknown>>>()
   for (const [name, run] of records.flatMap(record => Object.entries(record))) {
     if (functions.has(name)) throw new Error(`Two records of thread work have a function '${name}'.`)

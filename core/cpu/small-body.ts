@@ -15,10 +15,10 @@ export const poolOfBody = (body: Buffer): 'requests' | 'bodies' => (body.length 
 
 /** Whether a JSON body can be checked in the event loop. */
 export const isSmallBody = (body: Buffer): boolean =>
-  body.length <= inlineBytes && (body.length <= 2 * inlineValues || !hasMore(body, 0x2c, inlineValues))
+  body.length <= inlineBytes && (body.length <= 2 * inlineValues || !hasMoreThan(body, 0x2c, inlineValues))
 
 /** Whether a byte occurs more than `max` times. */
-export function hasMore(body: Buffer, byte: number, max: number): boolean {
+export function hasMoreThan(body: Buffer, byte: number, max: number): boolean {
   let count = 0
   for (let at = body.indexOf(byte); at >= 0; at = body.indexOf(byte, at + 1)) if (++count > max) return true
   return false

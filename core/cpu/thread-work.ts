@@ -11,7 +11,7 @@ export interface Done<T> {
 export type ThreadWork = Readonly<Record<string, (request: never) => Done<unknown> | Promise<Done<unknown>>>>
 
 /** One call: the name of a function and its argument. */
-export interface WorkRequest {
+export interface ThreadRequest {
   work: string
   request: unknown
 }

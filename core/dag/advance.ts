@@ -23,7 +23,7 @@ export type ExecutionStatus = (typeof executionStatuses)[number]
 export type EndStatus = Exclude<ExecutionStatus, 'pending' | 'running'>
 
 /** The part of an execution that never changes. */
-export interface Plan {
+export interface ExecutionPlan {
   nodes: readonly PlannedNode[]
   /** Whether the first failure skips all nodes that have not started, or only those that come after it. */
   onFailure: 'fail_fast' | 'continue'
@@ -113,7 +113,7 @@ export const isOver = (status: NodeStatus): boolean => endedStatuses.has(status)
  * Returns what follows from an event, in the order of the writes. Does not change the state; a repeated end has no
  * effect.
  */
-export function advance(plan: Plan, state: ExecutionState, input: ExecutionInput): ExecutionWrite[] {
+export function advance(plan: ExecutionPlan, state: ExecutionState, input: ExecutionInput): ExecutionWrite[] {
   switch (input.type) {
     case 'created':
       return created(plan, state, input.at)
@@ -144,7 +144,7 @@ export function advance(plan: Plan, state: ExecutionState, input: ExecutionInput
   }
 }
 
-function created(plan: Plan, state: ExecutionState, at: number): ExecutionWrite[] {
+function created(plan: ExecutionPlan, state: ExecutionState, at: number): ExecutionWrite[] {
   const jobs = [...plan.nodes.keys()].filter(node => state.nodes[node] === 'pending' && state.missing[node] === 0)
   const first = jobs.map((node): ExecutionWrite => ({ write: 'create_job', node, takesSlotOf: null }))
   if (state.open > 0) return [event('created'), ...first, announce()]
@@ -154,7 +154,7 @@ function created(plan: Plan, state: ExecutionState, at: number): ExecutionWrite[
 }
 
 function jobEnded(
-  plan: Plan,
+  plan: ExecutionPlan,
   state: ExecutionState,
   { node, status, ran, spent, slotOf, at }: Extract<ExecutionInput, { type: 'job_ended' }>,
 ): ExecutionWrite[] {
@@ -171,7 +171,7 @@ function jobEnded(
  * What follows from the end of a node: jobs of its successors, or skipped nodes, and perhaps the end of the execution.
  */
 function following(
-  plan: Plan,
+  plan: ExecutionPlan,
   state: ExecutionState,
   { node, how, at, slotOf }: { node: number; how: 'completed' | 'failed'; at: number; slotOf?: string | undefined },
   start: readonly ExecutionWrite[] = [],
@@ -219,7 +219,7 @@ function stopped(state: ExecutionState, how: 'cancelled' | 'timed_out'): Executi
 }
 
 /** The start of the execution, if this is its first node. */
-const started = ({ timeoutMs }: Plan, { status }: ExecutionState, at: number): ExecutionWrite[] =>
+const started = ({ timeoutMs }: ExecutionPlan, { status }: ExecutionState, at: number): ExecutionWrite[] =>
   status === 'pending' ? [{ write: 'start', timeoutAt: at + timeoutMs }, event('started')] : []
 
 const count = (by: CountChange): ExecutionWrite => ({ write: 'count', by })
@@ -266,7 +266,7 @@ const notStarted = ({ nodes }: ExecutionState, except: number): number[] =>
   [...nodes.keys()].filter(node => node !== except && (nodes[node] === 'pending' || nodes[node] === 'ready'))
 
 /** The nodes that can only run after the node: none of them has started. */
-function descendants(plan: Plan, { nodes }: ExecutionState, from: number): number[] {
+function descendants(plan: ExecutionPlan, { nodes }: ExecutionState, from: number): number[] {
   const found = new Set<number>()
   const open = [from]
   for (let node = open.pop(); node !== undefined; node = open.pop())

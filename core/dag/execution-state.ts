@@ -1,14 +1,14 @@
 import {
+  type ExecutionPlan,
   type ExecutionState,
   type ExecutionWrite,
   earlierFailure,
   isOver,
   type NodeStatus,
-  type Plan,
 } from './advance.ts'
 
 /** The initial state of an execution. `reused`: nodes that reuse the results of another execution. */
-export function newState(plan: Plan, reused: ReadonlySet<number> = new Set()): ExecutionState {
+export function newState(plan: ExecutionPlan, reused: ReadonlySet<number> = new Set()): ExecutionState {
   return restoredState(plan, {
     status: 'pending',
     nodes: plan.nodes.map((_, node) => ({ status: reused.has(node) ? 'completed' : 'pending', at: 0 })),
@@ -17,7 +17,7 @@ export function newState(plan: Plan, reused: ReadonlySet<number> = new Set()): E
 
 /** The state of an execution from stored rows: the status of each node and when it was set. */
 export function restoredState(
-  plan: Plan,
+  plan: ExecutionPlan,
   stored: { status: ExecutionState['status']; nodes: readonly { status: NodeStatus; at: number }[] },
 ): ExecutionState {
   const state: ExecutionState = {
@@ -34,7 +34,12 @@ export function restoredState(
 }
 
 /** Applies the writes of `advance` to the state, so that it equals what the store now holds. */
-export function applyWrites(plan: Plan, state: ExecutionState, writes: readonly ExecutionWrite[], at: number): void {
+export function applyWrites(
+  plan: ExecutionPlan,
+  state: ExecutionState,
+  writes: readonly ExecutionWrite[],
+  at: number,
+): void {
   for (const one of writes)
     if (one.write === 'start') state.status = 'running'
     else if (one.write === 'end') state.status = one.status
@@ -48,7 +53,7 @@ export function applyWrites(plan: Plan, state: ExecutionState, writes: readonly 
 }
 
 /** Counts the end of a node for its successors. */
-function ended(plan: Plan, state: ExecutionState, node: number, at: number): void {
+function ended(plan: ExecutionPlan, state: ExecutionState, node: number, at: number): void {
   const status = state.nodes[node]
   const { onError, successors } = plan.nodes[node]!
   if (status === 'completed' || (status === 'failed' && onError === 'continue'))

@@ -47,7 +47,7 @@ export function expiryOf(now: number, lifetimeMs: number): number {
 }
 
 /** Makes and checks signed URLs, with which a client reads or uploads a file without a token. */
-export const openAddresses = (key: KeyObject) => ({
+export const openFileUrls = (key: KeyObject) => ({
   /** Returns the URL with which anybody can read the file until it expires. */
   read(file: { id: string; name: string }, origin: string, lifetimeMs: number, now = Date.now()): string {
     const expires = expiryOf(now, lifetimeMs)
@@ -95,4 +95,4 @@ export const openAddresses = (key: KeyObject) => ({
       : undefined
   },
 })
-export type Addresses = ReturnType<typeof openAddresses>
+export type Addresses = ReturnType<typeof openFileUrls>

@@ -7,18 +7,18 @@ import { Failure } from '../failure.ts'
 import { isId, newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { FileRecord, LibraryItem, NewFile, StorageLimits, Store } from '../store/store.ts'
-import { longestLifetimeMs, openAddresses, type Upload } from './address.ts'
+import { longestLifetimeMs, openFileUrls, type Upload } from './address.ts'
 import { openApiFiles } from './api-files.ts'
 import { chunksOf } from './chunks-of.ts'
 import { workFolder } from './engine-folders.ts'
 import { type FileFacts, newFileOf } from './file-facts.ts'
 import { filePathOf, safeFileName } from './file-path.ts'
 import { openJanitor, orphanAgeMs } from './janitor.ts'
-import { openParts, type Part } from './parts.ts'
+import { openParts, type UploadPart } from './parts.ts'
 import { openStorageLimits, type StorageLimitsOf } from './storage-limits.ts'
 import { openUploads } from './uploads.ts'
 import { openWorkspaces } from './workspaces.ts'
-import { commitFile, syncFile, type TooLarge, type Written, write } from './write.ts'
+import { commitFile, type SizeFailure, syncFile, type Written, write } from './write.ts'
 
 interface FilesOptions {
   dataDir: string
@@ -30,9 +30,9 @@ interface FilesOptions {
   log: Log
 }
 
-const tooLarge: TooLarge = maxBytes =>
+const tooLarge: SizeFailure = maxBytes =>
   new Failure('payload_too_large', `The file is larger than ${Math.floor(maxBytes / 1024)} KiB, the maximum.`)
-const outputTooLarge: TooLarge = maxBytes =>
+const outputTooLarge: SizeFailure = maxBytes =>
   new Failure('worker_error', `The engine wrote a file of more than ${maxBytes} bytes, the maximum of a job.`)
 
 /**
@@ -47,7 +47,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
   await chmod(folder, 0o700)
   for (const name of await readdir(incoming)) await rm(join(incoming, name), { recursive: true, force: true })
   const workspaces = await openWorkspaces(workFolder(dataDir), log)
-  const addresses = openAddresses(linkKey)
+  const addresses = openFileUrls(linkKey)
   const storageLimits = openStorageLimits({ store: store.files, limitsOf })
   const parts = openParts({ folder: incoming, tooLarge })
   /** When this process wrote each file, on the monotonic clock. Its row may not exist yet. */
@@ -175,7 +175,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
     /** Stores the file that consists of these parts. Rejects as `receive` does, and with `invalid_value`. */
     async join(
       organizationId: string,
-      listed: readonly Part[],
+      listed: readonly UploadPart[],
       facts: FileFacts & { maxBytes: number; id: string },
     ): Promise<FileRecord> {
       const file = await receive(organizationId, parts.joined(facts.id, listed), facts)

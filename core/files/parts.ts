@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Failure } from '../failure.ts'
-import { type TooLarge, type Written, write } from './write.ts'
+import { type SizeFailure, type Written, write } from './write.ts'
 
 /** The lifetime of an upload URL. */
 const abandonedMs = 3_600_000
@@ -11,7 +11,7 @@ const checkMs = 300_000
 const maxParts = 10_000
 
 /** A stored part in the list that completes an upload. */
-export interface Part {
+export interface UploadPart {
   number: number
   /** The SHA-256 that the client got for the part. If given, it must match the stored part. */
   etag?: string | undefined
@@ -29,7 +29,7 @@ const invalidParts = (message: string) => new Failure('invalid_value', message, 
  * Stores the parts of large files, each sent in its own request, until they are joined. Parts do not survive a restart of
  * the server: the client must send them again. Parts of an upload that gets no new part for an hour are removed.
  */
-export function openParts({ folder, tooLarge }: { folder: string; tooLarge: TooLarge }) {
+export function openParts({ folder, tooLarge }: { folder: string; tooLarge: SizeFailure }) {
   const uploads = new Map<string, Upload>()
 
   async function remove(id: string): Promise<void> {
@@ -78,7 +78,7 @@ export function openParts({ folder, tooLarge }: { folder: string; tooLarge: TooL
       await add(id, number, { ...written, path }, maxBytes)
     },
     /** Returns the bytes of these parts in order. Throws Failure `invalid_value` for a part that is not stored. */
-    joined(id: string, listed: readonly Part[]): AsyncIterable<Uint8Array> {
+    joined(id: string, listed: readonly UploadPart[]): AsyncIterable<Uint8Array> {
       const parts = uploads.get(id)?.parts
       const found = listed.map(({ number, etag }) => {
         const part = parts?.get(number)

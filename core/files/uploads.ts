@@ -2,7 +2,7 @@ import { Failure } from '../failure.ts'
 import { isId, newId } from '../ids.ts'
 import type { ApiPurpose, FileRecord } from '../store/store.ts'
 import type { FileFacts } from './file-facts.ts'
-import { type Part, type Parts, verified } from './parts.ts'
+import { type Parts, type UploadPart, verified } from './parts.ts'
 import type { Written } from './write.ts'
 
 /** Maximum size of a file that is uploaded in parts. */
@@ -64,7 +64,11 @@ const conflict = (id: string, message: string) => new Failure('conflict', `The u
 export function openUploads({ parts, requireRoom, receive }: UploadsOptions) {
   const entries = new Map<string, Entry>()
 
-  async function join({ organizationId, fileId, record }: Entry, listed: readonly Part[], md5: string | undefined) {
+  async function join(
+    { organizationId, fileId, record }: Entry,
+    listed: readonly UploadPart[],
+    md5: string | undefined,
+  ) {
     const { name, contentType, purpose, bytes, keptMs } = record
     const file = await receive(organizationId, verified(parts.joined(fileId, listed), { bytes, md5 }), {
       id: fileId,

@@ -20,7 +20,7 @@ export function diskFailure(cause: unknown): unknown {
 }
 
 /** Makes the failure of a file above the limit. It depends on whether a client or an engine sent the file. */
-export type TooLarge = (maxBytes: number) => Failure
+export type SizeFailure = (maxBytes: number) => Failure
 
 /**
  * Writes a stream to a new file in `folder` and hashes it; `durable` fsyncs it. The file is removed if the source fails or
@@ -30,7 +30,7 @@ export async function write(
   folder: string,
   source: AsyncIterable<Uint8Array>,
   maxBytes: number,
-  tooLarge: TooLarge,
+  tooLarge: SizeFailure,
   { durable = true }: { durable?: boolean } = {},
 ): Promise<Written> {
   const path = join(folder, randomUUID())

@@ -28,7 +28,7 @@ const seconds = (ms: number): string => String(Math.round(ms / 100) / 10)
  * Runs one attempt within its time limit. Never rejects, and resolves at the latest `graceMs` after it was stopped: a
  * run that does not stop is abandoned, and its result will be late.
  */
-export async function attempt(
+export async function attemptJob(
   job: JobRecord,
   lease: Lease,
   { run, abort, report, graceMs }: { run: RunJob; abort: AbortController; report: RunReport; graceMs: number },

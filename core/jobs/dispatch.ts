@@ -15,7 +15,7 @@ export interface Pause {
 
 /** The dispatch state of one model. */
 interface ModelDispatch {
-  /** Slots that jobs hold. */
+  /** Slots that jobs occupy. */
   held: number
   /** Whether the next jobs are being read from the store. */
   reading: boolean
@@ -34,7 +34,7 @@ export interface DispatchOptions {
   begin: (entry: RunningEntry, lease: Lease | undefined) => void
   /** How many jobs have run whose end is not written yet. */
   unwritten: () => number
-  /** How many slots jobs may hold at once, in total and of one model. Calls are not limited by these. */
+  /** How many slots jobs may occupy at once, in total and of one model. Calls are not limited by these. */
   slots: number
   slotsPerModel: number
 }
@@ -58,7 +58,7 @@ export function openDispatch(options: DispatchOptions) {
     return state
   }
 
-  /** How many more slots jobs of the model may hold. */
+  /** How many more slots jobs of the model may occupy. */
   const room = (modelId: string): number => {
     const of = models.get(modelId)
     return unwritten() >= slots ? 0 : Math.max(0, Math.min(slotsPerModel - (of?.held ?? 0), slots - held))

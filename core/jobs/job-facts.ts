@@ -4,7 +4,7 @@ import type { JobRecord } from '../store/store.ts'
 import { workOf } from '../tasks/registry.ts'
 import type { Dispatch } from './dispatch.ts'
 import { type JobDurations, untilBegun } from './job-durations.ts'
-import type { Facts } from './job-progress.ts'
+import type { ProgressFacts } from './job-progress.ts'
 import type { LiveRuns } from './live-runs.ts'
 import { type Queue, waitingOf } from './queue.ts'
 
@@ -56,7 +56,7 @@ export function openJobFacts({
   }
 
   return {
-    ofJob(job: JobRecord): Facts {
+    ofJob(job: JobRecord): ProgressFacts {
       const { modelId } = job
       return {
         now: clock.now(),
@@ -67,7 +67,7 @@ export function openJobFacts({
       }
     },
     /** Of the first entry in the queue of the model. */
-    ofFirst: (modelId: string): Facts => ({
+    ofFirst: (modelId: string): ProgressFacts => ({
       now: clock.now(),
       run: undefined,
       position: 0,

@@ -40,7 +40,7 @@ export interface WaitingFor {
 }
 
 /** What is known about a job besides its record. */
-export interface Facts {
+export interface ProgressFacts {
   now: number
   /** Its run, if it is running. */
   run: { progress: number | null; ranMs: number } | undefined
@@ -57,7 +57,7 @@ export interface Facts {
 }
 
 /** Pure: computes the progress from the record and the facts. */
-export function progressOf(job: JobRecord, facts: Facts): JobProgress {
+export function progressOf(job: JobRecord, facts: ProgressFacts): JobProgress {
   const none: JobProgress = { progress: null, queuePosition: null, etaMs: null, waitingFor: null }
   if (job.status === 'completed') return { ...none, progress: 1 }
   if (job.status === 'processing')
@@ -74,13 +74,13 @@ export function progressOf(job: JobRecord, facts: Facts): JobProgress {
 }
 
 /** Pure: why the first request in the queue of a model has not begun. `facts` are those of the model. */
-export const firstWaitsFor = (modelId: string, facts: Facts): WaitingFor =>
+export const firstWaitsFor = (modelId: string, facts: ProgressFacts): WaitingFor =>
   waiting({ modelId, notBefore: 0, error: null, maxAttempts: 1 }, facts, '')
 
 /** `next` begins the sentence about busy slots. */
 function waiting(
   job: Pick<JobRecord, 'modelId' | 'notBefore' | 'error' | 'maxAttempts'>,
-  facts: Facts,
+  facts: ProgressFacts,
   next = 'It is next: ',
 ): WaitingFor {
   const { now, model, activity, pause, typicalMs, slots, freeSlots, position: ahead = 0 } = facts

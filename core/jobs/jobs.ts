@@ -20,7 +20,7 @@ import { openQueue, waitingOf } from './queue.ts'
 import { openRecorder } from './recorder.ts'
 import { openRefill } from './refill.ts'
 import { openRuns } from './runs.ts'
-import { openSubmissions, shuttingDown } from './submissions.ts'
+import { openSubmissions, submissionsClosed } from './submissions.ts'
 import { openSweep } from './sweep.ts'
 import { openWaiters } from './waiters.ts'
 import { openWaitingCalls } from './waiting-calls.ts'
@@ -57,7 +57,7 @@ export interface JobsOptions {
   clock?: { now(): number }
   /** The clock by which idempotency keys expire; `clock` if absent. */
   steady?: { now(): number }
-  /** How many slots jobs may hold at once, in total and of one model. */
+  /** How many slots jobs may occupy at once, in total and of one model. */
   slots?: number
   slotsPerModel?: number
   /** How often to look for work that no wake-up has announced, milliseconds. */
@@ -163,7 +163,7 @@ export function openJobs(options: JobsOptions) {
     ended,
     async ready() {
       await counted
-      if (draining) throw shuttingDown()
+      if (draining) throw submissionsClosed()
     },
   })
 
@@ -280,7 +280,7 @@ export function openJobs(options: JobsOptions) {
       await close()
       await Promise.race([runs.done(), delay(deadlineMs, undefined, { ref: false })])
       const released = runs.size
-      runs.stopAll(shuttingDown())
+      runs.stopAll(submissionsClosed())
       await Promise.race([runs.done(), delay(interruptGraceMs, undefined, { ref: false })])
       await runs.giveBackAll()
       waiters.releaseAll()

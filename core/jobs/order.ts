@@ -3,7 +3,7 @@ import { hasMore, type Lane, waitingIn } from './lane.ts'
 import { accountOf, type ModelQueue } from './windows.ts'
 
 /** The lane that is served next. */
-export interface Choice {
+export interface NextLane {
   lane: Lane
   /** The higher class in which it competes because it is sparse, and is charged too. */
   promotedTo: JobClass | undefined
@@ -42,7 +42,7 @@ const agedEvery = 4
  * - A lane that has waited longer than `ageingMs`, and twice as long as a fair round of all lanes takes, is served next,
  *   in at most one of four choices.
  */
-export function nextLane(queue: ModelQueue, options: OrderOptions): Choice | undefined {
+export function nextLane(queue: ModelQueue, options: OrderOptions): NextLane | undefined {
   const best: Partial<Record<JobClass, Lane>> = {}
   let oldest: Lane | undefined
   let weights = 0
@@ -62,7 +62,7 @@ export function nextLane(queue: ModelQueue, options: OrderOptions): Choice | und
 }
 
 /** The best lane of the highest waiting class, or a sparse one of a lower class with less usage there. */
-function highest(queue: ModelQueue, best: Partial<Record<JobClass, Lane>>): Choice {
+function highest(queue: ModelQueue, best: Partial<Record<JobClass, Lane>>): NextLane {
   const top = jobClasses.find(jobClass => best[jobClass])!
   let lane = best[top]!
   for (const jobClass of jobClasses) {

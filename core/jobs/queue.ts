@@ -1,7 +1,7 @@
 import { movingAverage } from '../moving-average.ts'
 import type { JobClass, WaitingJob } from '../store/store.ts'
 import { type Account, hasMore, insert, type Lane, waitingIn, withdraw } from './lane.ts'
-import { type Choice, classesAbove, nextLane } from './order.ts'
+import { classesAbove, type NextLane, nextLane } from './order.ts'
 import { entriesAhead, positionInLane } from './position.ts'
 import { accountOf, type ModelQueue, openWindows, type QueuedLane, type StoreRead } from './windows.ts'
 
@@ -15,7 +15,7 @@ export interface RunningEntry {
 }
 
 /** The next entry, with the choice that `take` needs; or the store read that is needed to know it. */
-export type NextEntry = { job: WaitingJob; choice: Choice } | { read: StoreRead } | { reading: true }
+export type NextEntry = { job: WaitingJob; choice: NextLane } | { read: StoreRead } | { reading: true }
 
 export interface QueueOptions {
   /** The share of an organization, 1 or more. */

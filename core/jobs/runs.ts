@@ -4,7 +4,7 @@ import type { Lease } from '../models/fleet.ts'
 import type { JobRecord, Store, Usage } from '../store/store.ts'
 import { workOf } from '../tasks/registry.ts'
 import type { RunJob, RunReport, RunResult } from '../tasks/run-job.ts'
-import { AttemptTimeout, attempt } from './attempt.ts'
+import { AttemptTimeout, attemptJob } from './attempt.ts'
 import { type EndFacts, type KeptSlot, openAttemptEnds } from './attempt-ends.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { JobDurations } from './job-durations.ts'
@@ -106,7 +106,7 @@ export function openRuns(options: RunsOptions) {
   async function runOn({ entry, abort }: Run, job: JobRecord, lease: Lease | undefined, report: RunReport) {
     const since = performance.now()
     const outcome = lease
-      ? await attempt(job, lease, { run, abort, report, graceMs })
+      ? await attemptJob(job, lease, { run, abort, report, graceMs })
       : { end: modelRemoved(job.modelId), unresponsive: undefined }
     const { end, unresponsive } = outcome
     const ranMs = performance.now() - since
@@ -125,7 +125,7 @@ export function openRuns(options: RunsOptions) {
     return { end, engineId: lease?.engineId ?? null, used: slotUse }
   }
 
-  /** A stopped run that does not end holds its slot until it does. */
+  /** A stopped run that does not end occupies its slot until it does. */
   async function settleLate(job: JobRecord, lease: Lease, work: Promise<RunResult>): Promise<void> {
     try {
       await ends.late(job, await work, { engineId: lease.engineId, used: undefined, at: clock.now(), logs: null })

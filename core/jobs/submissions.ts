@@ -43,7 +43,7 @@ interface SubmissionsOptions {
   ready: () => Promise<void>
 }
 
-export const shuttingDown = () =>
+export const submissionsClosed = () =>
   new Failure('shutting_down', 'This server is shutting down. Retry later.', { retryAfterMs: 5_000 })
 
 /** Stores jobs and queues them once they are stored. */

@@ -1,5 +1,5 @@
 import { Failure } from '../failure.ts'
-import type { Probe } from './probe.ts'
+import type { MediaProbe } from './probe.ts'
 
 const maxVideoMs = 600_000
 const maxSide = 8192
@@ -10,7 +10,7 @@ const maxFps = 240
  * it has an audio track. Pure. Throws Failure `invalid_video` or `invalid_audio`.
  */
 export function checkProbe(
-  probe: Probe,
+  probe: MediaProbe,
   expected: 'video' | 'audio',
   maxAudioMs = 3_600_000,
 ): { contentType: string; ending: string } {

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import type { Config } from '../models/config.ts'
-import { isPublic, isWithin, type Network, networkOf } from '../network-address.ts'
+import { isInNetworks, isPublic, type Network, networkOf } from '../network-address.ts'
 
 /** Why a URL was not fetched. For the log only: callers must not learn anything about our network. */
 export class UrlRefused extends Error {}
@@ -32,7 +32,7 @@ export function checkedUrl(text: string, from: URL | undefined, rules: UrlRules)
 
 /** Whether a connection is allowed: to public addresses on `ports`, to addresses in `allowed` on any port. */
 export const mayReach = (address: string, port: number, { allowed, ports }: UrlRules): boolean =>
-  isWithin(address, allowed) || (isPublic(address) && ports.includes(port))
+  isInNetworks(address, allowed) || (isPublic(address) && ports.includes(port))
 
 export const portOf = (url: URL): number => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 

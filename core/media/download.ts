@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Config } from '../models/config.ts'
-import { type FetchOptions, fetchRefusal, openFetcher, TooLarge } from './fetch.ts'
+import { type FetchOptions, fetchRefusal, MediaTooLarge, openFetcher } from './fetch.ts'
 
 interface DownloadOptions {
   media: Pick<Config['media'], 'allowed_hosts' | 'allowed_addresses'>
@@ -28,7 +28,7 @@ export function openDownload({ media, log }: DownloadOptions) {
     try {
       await fetcher.fetch(options, piece => file.appendFile(piece))
     } catch (thrown) {
-      throw thrown instanceof TooLarge ? new Failure('url_fetch_failed', fetchRefusal) : thrown
+      throw thrown instanceof MediaTooLarge ? new Failure('url_fetch_failed', fetchRefusal) : thrown
     }
   }
 }

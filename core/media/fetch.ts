@@ -24,7 +24,7 @@ interface FetcherOptions {
 }
 
 /** The body is larger than `maxBytes`. A separate error, because the caller can send a smaller file. */
-export class TooLarge extends Error {}
+export class MediaTooLarge extends Error {}
 
 const redirects = 3
 
@@ -103,7 +103,7 @@ export function openFetcher({
   return {
     /**
      * Fetches a URL and calls `onPiece` with each piece of the body; a promise that it returns is awaited. Rejects with
-     * Failure `url_fetch_failed`, with TooLarge, or with the reason of the signal in `options`.
+     * Failure `url_fetch_failed`, with MediaTooLarge, or with the reason of the signal in `options`.
      */
     async fetch(options: FetchOptions, onPiece: (piece: Uint8Array) => unknown): Promise<void> {
       const deadline = AbortSignal.timeout(totalMs)
@@ -112,7 +112,7 @@ export function openFetcher({
         await follow(options, signal, onPiece)
       } catch (cause) {
         options.signal?.throwIfAborted()
-        if (cause instanceof TooLarge || cause instanceof Failure) throw cause
+        if (cause instanceof MediaTooLarge || cause instanceof Failure) throw cause
         log.info('The URL of a caller was not fetched', {
           organization_id: options.organizationId,
           host: hostOf(options.url),
@@ -134,11 +134,11 @@ async function read(
   maxBytes: number,
   onPiece: (piece: Uint8Array) => unknown,
 ): Promise<void> {
-  if (announced > maxBytes) throw new TooLarge()
+  if (announced > maxBytes) throw new MediaTooLarge()
   let bytes = 0
   for await (const piece of body as AsyncIterable<Uint8Array>) {
     bytes += piece.byteLength
-    if (bytes > maxBytes) throw new TooLarge()
+    if (bytes > maxBytes) throw new MediaTooLarge()
     await onPiece(piece)
   }
   if (bytes === 0) throw new UrlRefused('empty')

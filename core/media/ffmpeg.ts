@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { Failure } from '../failure.ts'
 import { ffmpegVersion } from './ffmpeg-version.ts'
-import { type Probe, readProbe } from './probe.ts'
+import { type MediaProbe, readProbe } from './probe.ts'
 import { type Program, runProgram } from './program.ts'
 import { openSemaphore } from './semaphore.ts'
 
@@ -87,7 +87,7 @@ export function openFfmpeg({ environment, ...options }: FfmpegOptions) {
     found,
     required,
     /** Examines the content of a video or audio file. Rejects with Failure `invalid_video` when it is neither. */
-    async probe(path: string, signal?: AbortSignal): Promise<Probe> {
+    async probe(path: string, signal?: AbortSignal): Promise<MediaProbe> {
       const { ffprobe } = await required()
       const about = ['-v', 'error', ...guarded, '-print_format', 'json', '-show_format', '-show_streams']
       const probeWith = (...more: string[]) => run({ file: ffprobe, args: [...about, ...more, `file:${path}`], signal })

@@ -12,7 +12,7 @@ import type { FileRecord, Store } from '../store/store.ts'
 import { type DecodedAudio, openAudioDecoder } from './audio-decoder.ts'
 import { checkProbe } from './check-probe.ts'
 import type { Resolve } from './checked-lookup.ts'
-import { fetchRefusal, openFetcher, TooLarge } from './fetch.ts'
+import { fetchRefusal, MediaTooLarge, openFetcher } from './fetch.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
 import { imageRules, webpRules } from './image-rules.ts'
 import { type FetchedKind, failureOfField, missingContent, tooLargeFailure, writeFailed } from './media-failure.ts'
@@ -97,7 +97,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
       const options = { organizationId, url: source.url, maxBytes: maxBytes[kind], ...(signal ? { signal } : {}) }
       await fetcher.fetch(options, onPiece)
     } catch (thrown) {
-      throw thrown instanceof TooLarge ? tooLarge(field, kind) : thrown
+      throw thrown instanceof MediaTooLarge ? tooLarge(field, kind) : thrown
     }
   }
 

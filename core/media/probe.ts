@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Failure } from '../failure.ts'
 
 /** Properties of a video or audio file. */
-export interface Probe {
+export interface MediaProbe {
   kind: 'video' | 'audio'
   /** Pixels after rotation; null for audio. */
   width: number | null
@@ -45,7 +45,7 @@ const Report = z.object({
 })
 
 /** Parses the JSON output of ffprobe. Pure. Throws Failure `invalid_video` for a file without video and audio. */
-export function readProbe(text: Buffer): Probe {
+export function readProbe(text: Buffer): MediaProbe {
   const report = Report.safeParse(JSON.parse(text.toString('utf8')))
   const { streams, format } = report.success ? report.data : { streams: [], format: { duration: 0, format_name: '' } }
   const video = streams.find(one => one.codec_type === 'video' && one.disposition?.attached_pic !== 1)

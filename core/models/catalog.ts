@@ -4,7 +4,7 @@ import type { EngineTraits } from './engine-traits.ts'
 import type { Model } from './model.ts'
 
 /** An enabled model as the checks of requests need it. Plain data, so that it can be sent to a thread. */
-export interface CatalogEntry {
+export interface ModelSetEntry {
   id: string
   engine: string
   tasks: readonly Task[]
@@ -17,4 +17,4 @@ export interface CatalogEntry {
   /** The most tokens of a request and its answer together; null or absent if unknown. */
   contextLength?: number | null
 }
-export type Catalog = ReadonlyMap<string, CatalogEntry>
+export type ModelSet = ReadonlyMap<string, ModelSetEntry>

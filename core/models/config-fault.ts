@@ -2,7 +2,7 @@ import { type Document, isMap, isPair, isScalar, isSeq, type YAMLParseError } fr
 import { z } from 'zod'
 import { Failure, type FailureDetail } from '../failure.ts'
 import { nearest } from '../nearest.ts'
-import { failureOf, placeOf } from '../schemas/issues.ts'
+import { failureOfIssues, placeOf } from '../schemas/issues.ts'
 
 /** Messages about errors in infer.yaml begin with the position: `infer.yaml:12:5: 'models[2].memory': …`. */
 
@@ -50,7 +50,7 @@ function findings(
     })
   if (issue.path.length === 0 && !isMap(document.contents))
     return [{ at: [], message: "The file must consist of settings, such as 'models:' with a list below it." }]
-  const failure = failureOf(new z.ZodError([issue]), value)
+  const failure = failureOfIssues(new z.ZodError([issue]), value)
   return [{ at: issue.path, message: failure.message.replace(/^Missing required parameter: /, 'Missing: ') }]
 }
 

@@ -10,7 +10,7 @@ import { modelFields } from './model.ts'
 export interface ConfigKey {
   /** Path in the file: `limits.json_body`, `models[].memory`. */
   key: string
-  section: Section
+  section: ConfigSection
   meaning: string
   /** Such as `size`, `duration`, `whole number from 1`, `one of local, token`. */
   type: string
@@ -51,7 +51,7 @@ export const sections = {
   webhooks: { title: 'Sending webhooks', about: 'Where webhooks may be sent, and when they are sent again.' },
   limits: { title: 'Limits and timeouts', about: 'Limits of the whole server.' },
 } as const
-export type Section = keyof typeof sections
+export type ConfigSection = keyof typeof sections
 
 /** The model in the example of a key that needs no other model. */
 const usualModel = { id: 'qwen3-8b', source: '/models/qwen3-8b-q4_k_m.gguf' }
@@ -114,13 +114,14 @@ function describe(
   }
 }
 
-function sectionOf(key: string, field: string | undefined): Section {
+function sectionOf(key: string, field: string | undefined): ConfigSection {
   const found = Object.entries(modelFields).find(([, fields]) => field !== undefined && field in fields)
-  if (found) return found[0] as Section
+  if (found) return found[0] as ConfigSection
   if (key === 'models') return 'own'
   const [first] = key.split('.')
   return (
-    (['media', 'webhooks', 'plans', 'limits'].find(section => section === first) as Section | undefined) ?? 'server'
+    (['media', 'webhooks', 'plans', 'limits'].find(section => section === first) as ConfigSection | undefined) ??
+    'server'
   )
 }
 

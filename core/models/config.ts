@@ -9,11 +9,11 @@ import { conversationTask } from '../schemas/task.ts'
 import { graphFault } from './comfyui/graph-fault.ts'
 import { faultOf, placeIn, syntaxFault } from './config-fault.ts'
 import { offeredModels } from './defaults.ts'
-import { type DescribedSchema, published } from './described-schema.ts'
+import { type DescribedSchema, standardSchema } from './described-schema.ts'
 import { Model } from './model.ts'
 import { loopbackTokenFault, OllamaSettings } from './ollama-settings.ts'
 import { slugFault } from './slugs.ts'
-import { Network, Webhooks } from './webhooks-config.ts'
+import { NetworkText, WebhooksConfig } from './webhooks-config.ts'
 
 const Host = z.string().regex(/^[A-Za-z0-9._-]+(?::\d{1,5})?$/, 'must be a host name, or name:port')
 const Origin = z
@@ -55,7 +55,7 @@ export const Config = z
         example: ['gpu.lan'],
       }),
     trusted_proxies: z
-      .array(Network)
+      .array(NetworkText)
       .default([])
       .meta({
         description:
@@ -166,7 +166,7 @@ export const Config = z
             absent: 'every public host',
           }),
         allowed_addresses: z
-          .array(Network)
+          .array(NetworkText)
           .default([])
           .meta({
             description: 'Private addresses or networks (CIDR) from which media may be fetched too, on any port.',
@@ -180,7 +180,7 @@ export const Config = z
         example: { allowed_hosts: ['images.example.com'] },
         absent: 'the defaults of its keys',
       }),
-    webhooks: Webhooks,
+    webhooks: WebhooksConfig,
     ollama: OllamaSettings,
     plans: z
       .record(z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be a name such as team-large'), PlanSettings)
@@ -267,7 +267,7 @@ function rewritingFault({ models, toys, prompt_rewriting: configured }: Config):
 }
 
 /** Returns the JSON Schema (2020-12) of infer.yaml, for editors and for checks without infer. */
-export const configSchema = (): object => published(describedSchema())
+export const configSchema = (): object => standardSchema(describedSchema())
 
 /** Returns the same schema with the metadata of each key from the zod schema. */
 export const describedSchema = (): DescribedSchema =>

@@ -38,10 +38,10 @@ const unitTexts: Record<string, string> = {
 }
 
 /** Returns the schema with keywords of the standard only, so that editors show unit, example and default of a key. */
-export function published(schema: DescribedSchema): object {
+export function standardSchema(schema: DescribedSchema): object {
   const { $defs, properties, items, anyOf, description, unit, example, absent, with: _with, ...rest } = schema
   const each = (of: Record<string, DescribedSchema>) =>
-    Object.fromEntries(Object.entries(of).map(([name, one]) => [name, published(one)]))
+    Object.fromEntries(Object.entries(of).map(([name, one]) => [name, standardSchema(one)]))
   const { additionalProperties } = rest
   const text = [
     description,
@@ -54,9 +54,9 @@ export function published(schema: DescribedSchema): object {
     ...(rest.default === undefined ? {} : { default: writtenDefault(schema) }),
     ...(example === undefined ? {} : { examples: [example] }),
     ...(properties ? { properties: each(properties) } : {}),
-    ...(typeof additionalProperties === 'object' ? { additionalProperties: published(additionalProperties) } : {}),
-    ...(items ? { items: published(items) } : {}),
-    ...(anyOf ? { anyOf: anyOf.map(published) } : {}),
+    ...(typeof additionalProperties === 'object' ? { additionalProperties: standardSchema(additionalProperties) } : {}),
+    ...(items ? { items: standardSchema(items) } : {}),
+    ...(anyOf ? { anyOf: anyOf.map(standardSchema) } : {}),
     ...($defs ? { $defs: each($defs) } : {}),
   }
 }

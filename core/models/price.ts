@@ -6,7 +6,7 @@ const imageSize = /^[1-9]\d{0,4}x[1-9]\d{0,4}$/
 export const imageQualities = ['low', 'medium', 'high'] as const
 
 /** The size and quality of the images of one job, on which their price may depend. */
-export interface ImageKind {
+export interface PricedImage {
   /** `<width>x<height>` in pixels. */
   size: string
   /** Undefined if the request named none. */
@@ -141,7 +141,7 @@ export function hasPrice(price: Price): boolean {
   return perMillion.length > 0 || cached > 0 || images.some(image => image.rate > 0)
 }
 
-function imageRate({ images }: Rates, { size, quality }: Partial<ImageKind>): number {
+function imageRate({ images }: Rates, { size, quality }: Partial<PricedImage>): number {
   const found = images.find(image => (image.size ?? size) === size && (image.quality ?? quality) === quality)
   return found?.rate ?? 0
 }
@@ -150,7 +150,7 @@ function imageRate({ images }: Rates, { size, quality }: Partial<ImageKind>): nu
  * Returns the cost of a usage in millionths of the currency unit. Computed in whole numbers and rounded up once, so that
  * single tokens do not round to nothing and large sums are exact.
  */
-export function costOf(price: Price, usage: Usage, image: Partial<ImageKind> = {}): number {
+export function costOf(price: Price, usage: Usage, image: Partial<PricedImage> = {}): number {
   const rates = ratesOf(price)
   const cachedTokens = Math.min(usage.cachedTokens ?? 0, usage.inputTokens)
   const amounts: [count: number, rate: number][] = rates.perMillion.map(([measure, each]) => [

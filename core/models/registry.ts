@@ -1,6 +1,6 @@
 import type { RegionLabel } from '../schemas/region.ts'
 import type { GenerationTask } from '../schemas/task.ts'
-import type { Catalog } from './catalog.ts'
+import type { ModelSet } from './catalog.ts'
 import { compareModels, type ModelChanges } from './change.ts'
 import { offeredModels } from './defaults.ts'
 import type { EngineTraits } from './engine-traits.ts'
@@ -10,7 +10,7 @@ import { slugTable } from './slugs.ts'
 interface Offer {
   models: readonly Model[]
   byId: ReadonlyMap<string, Model>
-  catalog: Catalog
+  catalog: ModelSet
   slugs: ReadonlyMap<string, { model: Model; task: GenerationTask }>
   readAt: number
 }
@@ -76,7 +76,7 @@ export function openRegistry({
     all: (): readonly Model[] => current.models,
     find: (id: string): Model | undefined => current.byId.get(id),
     /** Returns the enabled models in the form that checks of requests need. */
-    catalog: (): Catalog => current.catalog,
+    catalog: (): ModelSet => current.catalog,
     /** Returns the enabled model and the task of a path below /slug. */
     bySlug: (slug: string): { model: Model; task: GenerationTask } | undefined => current.slugs.get(slug),
     /** Returns every slug of the enabled models. */

@@ -2,13 +2,13 @@ import { z } from 'zod'
 import { isNetwork } from '../network-address.ts'
 import { Duration } from '../quantities.ts'
 
-export const Network = z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16')
+export const NetworkText = z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16')
 
 const minute = 60_000
 const hour = 3_600_000
 
 /** The section `webhooks` of infer.yaml. */
-export const Webhooks = z
+export const WebhooksConfig = z
   .strictObject({
     allowed_hosts: z
       .array(z.string())
@@ -19,7 +19,7 @@ export const Webhooks = z
         absent: 'every public host',
       }),
     allowed_addresses: z
-      .array(Network)
+      .array(NetworkText)
       .default([])
       .meta({
         description: 'Private addresses or networks (CIDR) to which webhooks may be sent too, on any port.',

@@ -8,7 +8,7 @@ import {
   responseObject,
 } from '../dialects/responses/response-object.ts'
 import type { ResponseItem, ResponseObject } from '../dialects/responses/response-schemas.ts'
-import { chunkOf, errorOf, responseStream } from '../dialects/responses/response-stream.ts'
+import { chunkOf, responseError, responseStream } from '../dialects/responses/response-stream.ts'
 import { Failure } from '../failure.ts'
 import { isId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
@@ -193,7 +193,7 @@ async function backgroundResponse(record: ResponseRecord, job: JobRecord): Promi
     case 'cancelled':
       return shown('cancelled')
     case 'failed':
-      return shown('failed', { error: errorOf(job.error!) })
+      return shown('failed', { error: responseError(job.error!) })
     case 'completed': {
       const stream = streamOf(record, job)
       stream.chunk(chunkOf(await completionOf(job)))

@@ -11,7 +11,7 @@ type Issue = z.core.$ZodIssue
  * lists all of them when there are several. With the `schema` that was checked, unknown members are reported with the
  * most similar known name.
  */
-export function failureOf(error: { issues: Issue[] }, input: unknown, schema?: z.core.$ZodType): Failure {
+export function failureOfIssues(error: { issues: Issue[] }, input: unknown, schema?: z.core.$ZodType): Failure {
   const issues = error.issues
     .slice(0, 20)
     .map(issue => deepest(issue))

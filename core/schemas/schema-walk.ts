@@ -14,11 +14,11 @@ type Def = z.core.$ZodTypes['_zod']['def']
 export type Kinds = ReadonlySet<string> | 'anything'
 
 /** Result of `walk`: schemas of which one applies; `unknown` if the schema does not tell; `missing` if there is no such path. */
-export type Found = readonly Schema[] | 'unknown' | 'missing'
+export type SchemasAtPath = readonly Schema[] | 'unknown' | 'missing'
 
 /** Follows a path into the values that a schema allows. The path exists if one of several alternatives has it. */
-export function walk(root: Schema, path: readonly Segment[]): Found {
-  let found: Found = alternatives(root)
+export function walk(root: Schema, path: readonly Segment[]): SchemasAtPath {
+  let found: SchemasAtPath = alternatives(root)
   for (const step of path) {
     if (found === 'unknown' || found === 'missing') return found
     found = found.length === 1 ? within(found[0]!, step) : merge(found.map(schema => within(schema, step)))
@@ -26,12 +26,12 @@ export function walk(root: Schema, path: readonly Segment[]): Found {
   return found
 }
 
-function within(schema: Schema, step: Segment): Found {
+function within(schema: Schema, step: Segment): SchemasAtPath {
   const inner = member(defOf(schema), step)
   return typeof inner === 'string' ? inner : alternatives(inner)
 }
 
-function merge(found: readonly Found[]): Found {
+function merge(found: readonly SchemasAtPath[]): SchemasAtPath {
   if (found.includes('unknown')) return 'unknown'
   const schemas = found.flatMap(one => (typeof one === 'string' ? [] : one))
   return schemas.length > 0 ? schemas : 'missing'
@@ -43,7 +43,7 @@ const defOf = (schema: Schema): Def => (schema as z.core.$ZodTypes)._zod.def
 const knownKinds = new WeakMap<object, Kinds>()
 
 /** Returns the JSON types that the found schemas allow. */
-export function kindsOf(found: Found): Kinds {
+export function kindsOf(found: SchemasAtPath): Kinds {
   if (found === 'unknown' || found === 'missing') return 'anything'
   const cached = knownKinds.get(found)
   if (cached) return cached

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { notImplemented } from './not-implemented.ts'
 
 /** The wire shapes of embeddings, rerank and score. Sources: OpenAI, Voyage, Jina and Cohere, vLLM's score API. */
-export const text = z.string().min(1)
+export const NonEmptyText = z.string().min(1)
 const tokenIds = z.array(z.int().min(0)).min(1)
 export const model = z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.')
 export const extras = {
@@ -48,12 +48,12 @@ export const EmbeddingsRequest = z
     model,
     input: z
       .union([
-        text,
-        z.array(text).min(1).max(2048),
+        NonEmptyText,
+        z.array(NonEmptyText).min(1).max(2048),
         tokenIds,
         z.array(tokenIds).min(1).max(2048),
         z
-          .array(z.union([text, InputObject]))
+          .array(z.union([NonEmptyText, InputObject]))
           .min(1)
           .max(2048),
       ])
@@ -195,7 +195,7 @@ export const RerankResponse = z
   .meta({ id: 'RerankResponse', description: 'Documents ordered by relevance.' })
 export type RerankResponse = z.output<typeof RerankResponse>
 
-const side = z.union([text, z.array(text).min(1).max(1000)])
+const side = z.union([NonEmptyText, z.array(NonEmptyText).min(1).max(1000)])
 
 export const ScoreRequest = z
   .object({

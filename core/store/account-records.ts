@@ -17,7 +17,7 @@ export interface OrganizationLimits {
 export interface Organization extends OrganizationLimits {
   id: string
   name: string
-  plan: Plan
+  plan: PlanName
   status: OrganizationStatus
   /** Its share of GPU time, 1 to 100; null takes the share of its plan. */
   share: number | null
@@ -49,7 +49,7 @@ export type OrganizationStatus = (typeof organizationStatuses)[number]
 
 /** The plans of the specification; the configuration may name others. */
 export const plans = ['free', 'pro', 'enterprise'] as const
-export type Plan = string
+export type PlanName = string
 
 export const roles = ['owner', 'admin', 'member', 'viewer'] as const
 export type Role = (typeof roles)[number]
@@ -164,7 +164,7 @@ export interface VerifiableToken {
   organizationId: string
   organizationName: string
   organizationStatus: OrganizationStatus
-  plan: Plan
+  plan: PlanName
   /** Of the organization. */
   organizationLimits: OrganizationLimits
   /** The region to which the organization is restricted; null without a restriction. */

@@ -1,11 +1,11 @@
 import { Failure } from '../failure.ts'
-import type { Catalog, CatalogEntry } from '../models/catalog.ts'
+import type { ModelSet, ModelSetEntry } from '../models/catalog.ts'
 import type { Feature } from '../models/model.ts'
 import { didYouMean, nearestModels } from '../nearest.ts'
 import type { TaskName } from './task.ts'
 
 /** Returns the model for the task. Throws Failure `model_not_found` or `unsupported_task`, which names suitable models. */
-export function modelFor({ id: task, title }: TaskName, id: string, catalog: Catalog): CatalogEntry {
+export function modelFor({ id: task, title }: TaskName, id: string, catalog: ModelSet): ModelSetEntry {
   const entry = catalog.get(id)
   if (entry?.tasks.includes(task)) return entry
   const able = [...catalog.values()].filter(other => other.tasks.includes(task)).map(other => other.id)
@@ -24,7 +24,7 @@ export function modelFor({ id: task, title }: TaskName, id: string, catalog: Cat
 /** Throws Failure `unsupported_parameter` for the first feature that the engine lacks. */
 export function checkFeatures(
   used: readonly [Feature, param: string][],
-  entry: Pick<CatalogEntry, 'id' | 'engine' | 'traits'>,
+  entry: Pick<ModelSetEntry, 'id' | 'engine' | 'traits'>,
 ): void {
   const lacking = used.find(([feature]) => !entry.traits.features.has(feature))
   if (!lacking) return
@@ -37,7 +37,7 @@ export function checkFeatures(
 }
 
 /** Returns the fields of the raw body that the model's `extra_params` allow in addition to the known fields. */
-export function extraFields(raw: unknown, entry: Pick<CatalogEntry, 'extraParams'>): Record<string, unknown> {
+export function extraFields(raw: unknown, entry: Pick<ModelSetEntry, 'extraParams'>): Record<string, unknown> {
   if (entry.extraParams.length === 0) return {}
   const body = raw as Record<string, unknown>
   return Object.fromEntries(entry.extraParams.filter(name => Object.hasOwn(body, name)).map(name => [name, body[name]]))

@@ -21,7 +21,7 @@ export interface ImageReference {
 }
 
 /** A request that was checked and translated for the engine. */
-export interface Prepared {
+export interface PreparedRequest {
   modelId: string
   /** Path of the engine's route. */
   path: string
@@ -63,7 +63,7 @@ export type AnswerFormat =
   | TranscriptionAnswerFormat
 
 /** An answer for the caller: JSON, and its usage. */
-export interface Shaped {
+export interface CallerAnswer {
   body: string | Uint8Array
   usage: Usage
 }

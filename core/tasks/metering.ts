@@ -1,4 +1,4 @@
-import type { ImageKind } from '../models/price.ts'
+import type { PricedImage } from '../models/price.ts'
 import type { Measure, Usage } from '../usage.ts'
 
 /** What is known of a request before it runs. */
@@ -16,7 +16,7 @@ export interface EstimateInput {
 /** The most that a request can use, and what its images are. */
 export interface Estimate {
   usage: Usage
-  image?: ImageKind | undefined
+  image?: PricedImage | undefined
 }
 
 /** What a task measures, and how much of it a request can use. */
@@ -44,7 +44,7 @@ const noWork = () => 1
 const countOf = (value: unknown, otherwise: number): number =>
   typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.ceil(value) : otherwise
 const lengthOf = (value: unknown): number => (Array.isArray(value) ? value.length : 1)
-const estimated = (usage: Usage, image?: ImageKind): Estimate => ({
+const estimated = (usage: Usage, image?: PricedImage): Estimate => ({
   usage: { ...usage, gpuMs: expectedGpuMs },
   image,
 })

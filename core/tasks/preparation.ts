@@ -1,10 +1,10 @@
 import type { Cpu } from '../cpu/cpu.ts'
-import { hasMore, inlineBytes, isSmallBody, poolOfBody } from '../cpu/small-body.ts'
+import { hasMoreThan, inlineBytes, isSmallBody, poolOfBody } from '../cpu/small-body.ts'
 import { type InputPageQuery, inputPage } from '../dialects/responses/input-page.ts'
 import type { JsonBounds } from '../json.ts'
-import type { Catalog } from '../models/catalog.ts'
+import type { ModelSet } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
-import type { AnswerFormat, Prepared, Shaped } from './engine-request.ts'
+import type { AnswerFormat, CallerAnswer, PreparedRequest } from './engine-request.ts'
 import { type AnswerForm, type PrepareOptions, prepare, shape } from './prepare.ts'
 import type { taskWork } from './task-work.ts'
 import { showsCompression } from './transcription/transcription.ts'
@@ -13,7 +13,7 @@ import { showsCompression } from './transcription/transcription.ts'
 const inlineSegments = 32
 const fewSegments = (answers: readonly Buffer[], answerFormat: AnswerFormat): boolean =>
   !('words' in answerFormat && showsCompression(answerFormat)) ||
-  !answers.some(answer => hasMore(answer, 0x7b, inlineSegments))
+  !answers.some(answer => hasMoreThan(answer, 0x7b, inlineSegments))
 
 /**
  * Runs `prepare` and `shape` in the event loop if the work is small, else in a thread. Both return a value in the first
@@ -27,10 +27,10 @@ export function openPreparation({ calling }: Pick<Cpu, 'calling'>) {
     prepare(
       task: TextTask,
       body: Buffer,
-      catalog: Catalog,
+      catalog: ModelSet,
       bounds: JsonBounds,
       options: PrepareOptions = {},
-    ): Prepared | Promise<Prepared> {
+    ): PreparedRequest | Promise<PreparedRequest> {
       return isSmallBody(body) && (options.contextLength ?? 0) <= inlineBytes
         ? prepare(task, body, catalog, bounds, options)
         : call(poolOfBody(body), 'prepare', { task, body, catalog, bounds, options }, { give: [body] })
@@ -40,7 +40,7 @@ export function openPreparation({ calling }: Pick<Cpu, 'calling'>) {
       return input.length <= inlineBytes ? inputPage(input, query) : call('requests', 'inputPage', { input, query })
     },
     /** Shapes the answers of an engine, in another form if one is given. */
-    shape(answers: Buffer[], answerFormat: AnswerFormat, form?: AnswerForm): Shaped | Promise<Shaped> {
+    shape(answers: Buffer[], answerFormat: AnswerFormat, form?: AnswerForm): CallerAnswer | Promise<CallerAnswer> {
       const size = answers.reduce((sum, answer) => sum + answer.length, 0)
       return size <= inlineBytes && fewSegments(answers, answerFormat)
         ? shape(answers, answerFormat, form)

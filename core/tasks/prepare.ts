@@ -2,10 +2,10 @@ import { canonicalHash } from '../canonical.ts'
 import type { ChatAnswerFacts } from '../dialects/chat-form.ts'
 import { type ChatFormName, chatBodyOf, formedAnswer } from '../dialects/chat-forms.ts'
 import type { JsonBounds } from '../json.ts'
-import { parseJson } from '../json.ts'
-import type { Catalog } from '../models/catalog.ts'
+import { parseBoundedJson } from '../json.ts'
+import type { ModelSet } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
-import type { AnswerFormat, FormedRequest, Prepared, Shaped } from './engine-request.ts'
+import type { AnswerFormat, CallerAnswer, FormedRequest, PreparedRequest } from './engine-request.ts'
 import { taskRecord } from './registry.ts'
 import { checkRequestFields } from './request-fields.ts'
 
@@ -34,11 +34,11 @@ export interface AnswerForm extends FormedRequest {
 export const prepare = (
   task: TextTask,
   body: Buffer,
-  catalog: Catalog,
+  catalog: ModelSet,
   bounds: JsonBounds,
   { hash = false, strict = false, form, context }: PrepareOptions = {},
-): Prepared => {
-  const sent = parseJson(body, bounds)
+): PreparedRequest => {
+  const sent = parseBoundedJson(body, bounds)
   const formed = form && chatBodyOf(form, sent, context)
   const raw = formed ? formed.body : sent
   const model = strict ? catalog.get(String((raw as { model?: unknown } | null)?.model)) : undefined
@@ -58,14 +58,14 @@ export const prepare = (
 }
 
 /** The same for inputs that are parsed already, such as those of a durable job. */
-export const prepareInputs = (task: TextTask, inputs: unknown, catalog: Catalog): Prepared =>
+export const prepareInputs = (task: TextTask, inputs: unknown, catalog: ModelSet): PreparedRequest =>
   taskRecord(task).prepare(inputs, catalog)
 
 /**
  * Turns the engine's whole answers into the caller's answer, in another form if one is given. Pure; runs inline or in a
  * worker thread like `prepare`.
  */
-export function shape(answers: Uint8Array[], answerFormat: AnswerFormat, form?: AnswerForm): Shaped {
+export function shape(answers: Uint8Array[], answerFormat: AnswerFormat, form?: AnswerForm): CallerAnswer {
   const shaped = taskRecord(answerFormat.task).shape(answers, answerFormat)
   if (!form) return shaped
   const text = typeof shaped.body === 'string' ? shaped.body : Buffer.from(shaped.body).toString('utf8')

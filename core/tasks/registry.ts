@@ -3,14 +3,14 @@ import type { Task } from '../schemas/task.ts'
 import { chatTask } from './chat/chat-task.ts'
 import { completionTask } from './completion/completion-task.ts'
 import { embeddingsTask } from './embeddings/embeddings-task.ts'
-import { imageTasks } from './image/image-tasks.ts'
+import { imageTaskRecords } from './image/image-tasks.ts'
 import type { Estimate } from './metering.ts'
 import { moderationTask } from './moderation/moderation-task.ts'
 import { rerankTask } from './rerank/rerank-task.ts'
 import { scoreTask } from './score/score-task.ts'
 import { speechTask } from './speech/speech-task.ts'
-import type { Link, RecordOf, TaskRecord } from './task.ts'
-import { transcriptionTasks } from './transcription/transcription-tasks.ts'
+import type { FileUrl, RecordOf, TaskRecord } from './task.ts'
+import { transcriptionTaskRecords } from './transcription/transcription-tasks.ts'
 import { videoTasks } from './video/video-tasks.ts'
 
 /** The records of all tasks. */
@@ -22,8 +22,8 @@ export const taskRecords: readonly TaskRecord[] = [
   scoreTask,
   moderationTask,
   speechTask,
-  ...transcriptionTasks,
-  ...imageTasks,
+  ...transcriptionTaskRecords,
+  ...imageTaskRecords,
   ...videoTasks,
 ]
 
@@ -48,7 +48,7 @@ export const estimateOf = (task: Task, inputs: object, audioBytes = 0): Estimate
 export const hasFiles = (task: string): boolean => taskNamed(task)?.files !== undefined
 
 /** Returns a stored result as readers get it, with the URLs of its files. A result without files is returned unchanged. */
-export function shownResult(task: string, stored: unknown, link: Link): unknown {
+export function shownResult(task: string, stored: unknown, link: FileUrl): unknown {
   const files = taskNamed(task)?.files
   return files && stored !== null ? files.shown(stored as never, link) : stored
 }

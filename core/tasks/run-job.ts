@@ -1,5 +1,5 @@
 import type { Lease } from '../models/fleet.ts'
-import type { ImageKind, Price } from '../models/price.ts'
+import type { Price, PricedImage } from '../models/price.ts'
 import type { JobRecord, LogLine, NewFile, NewLibraryItem, Usage } from '../store/store.ts'
 
 /** The result of one attempt of a job. The files are stored already; their rows are written when the job ends. */
@@ -23,7 +23,7 @@ export interface RunResult {
  */
 export interface TaskResult extends Omit<RunResult, 'cost'> {
   price: Price
-  image?: ImageKind
+  image?: PricedImage
 }
 
 /** Runs one attempt of the tasks of a family; otherwise like `RunJob`. */

@@ -1,15 +1,15 @@
 import type { Failure } from '../failure.ts'
 import { ulid } from '../ids.ts'
 import type { Usage } from '../store/store.ts'
-import { type ChoiceState, newChoice, type Piece, shapeDelta } from './chat/chat-chunk.ts'
+import { type ChoiceState, type ChunkPiece, newChoice, shapeDelta } from './chat/chat-chunk.ts'
 import { chatCompletion } from './chat/chat-completion.ts'
 import { completion } from './completion/completion.ts'
 import { shapeCompletionText } from './completion/completion-chunk.ts'
 import type { AnswerFormat } from './engine-request.ts'
-import { engineFault, secondOf, tokenCount, usageBody, usageObject, usageOf } from './protocols/answer.ts'
+import { answerUsage, answerUsageObject, engineFault, secondOf, tokenCount, usageBody } from './protocols/answer.ts'
 import { errorIn } from './protocols/engine-error.ts'
 import { finishReason } from './protocols/finish-reason.ts'
-import { dataOf, eventOf, latin1, type Template, template } from './stream-text.ts'
+import { dataOf, type EventTemplate, eventOf, latin1, template } from './stream-text.ts'
 
 /** What the answer to a streamed request must look like. */
 export interface StreamAnswerFormat {
@@ -28,7 +28,7 @@ const kinds = {
   [completion.id]: { object: 'text_completion', prefix: 'cmpl', piece: shapeCompletionText },
 } satisfies Record<
   StreamAnswerFormat['task'],
-  { object: string; prefix: string; piece: (choice: Record<string, unknown>, state: ChoiceState) => Piece }
+  { object: string; prefix: string; piece: (choice: Record<string, unknown>, state: ChoiceState) => ChunkPiece }
 >
 
 /** The byte order mark, with which some servers begin a text. */
@@ -47,7 +47,7 @@ export class StreamShape {
   /** Events so far that contained a part of the answer. */
   pieces = 0
   readonly #answerFormat: StreamAnswerFormat
-  #template: Template | undefined
+  #template: EventTemplate | undefined
   #head: { id: string; object: string; created: number; model: string; system_fingerprint?: string } | undefined
   #choices = new Map<number, ChoiceState>()
   #usage: unknown
@@ -62,7 +62,7 @@ export class StreamShape {
 
   /** The usage that the engine reported. Without a report, each piece of the answer counts as one token. */
   get usage(): Usage {
-    const reportedUsage = usageOf(this.#reportedUsage())
+    const reportedUsage = answerUsage(this.#reportedUsage())
     if (reportedUsage.inputTokens > 0 || reportedUsage.outputTokens > 0) return reportedUsage
     return { inputTokens: this.#promptTokens, outputTokens: this.pieces }
   }
@@ -125,7 +125,7 @@ export class StreamShape {
       throw engineFault('an event that is not an object')
     const wrong: Failure | undefined = errorIn(value, eventOf(event))
     if (wrong) throw wrong
-    const usage = usageObject(value)
+    const usage = answerUsageObject(value)
     if (usage !== null && usage !== undefined) {
       this.#usage = usage
       this.#usageText = undefined
@@ -160,7 +160,7 @@ export class StreamShape {
     return count
   }
 
-  #shapeChoice(sentChoice: Record<string, unknown>, at: number): Piece | undefined {
+  #shapeChoice(sentChoice: Record<string, unknown>, at: number): ChunkPiece | undefined {
     const given = sentChoice.index
     const index = typeof given === 'number' && Number.isInteger(given) && given >= 0 && given < maxChoices ? given : at
     let state = this.#choices.get(index)

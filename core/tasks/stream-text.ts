@@ -28,7 +28,7 @@ export interface Applied {
   /** The JSON text of the usage in the event. */
   usage: string | undefined
 }
-export interface Template {
+export interface EventTemplate {
   /** Returns undefined if the event differs in more than its text. */
   apply(event: string): Applied | undefined
 }
@@ -44,7 +44,7 @@ const plainUsage = /^\{(?:"\w+":(?:\d+|null|\{(?:"\w+":(?:\d+|null),?)*\}),?)*\}
  * Makes a template for events like `came` from one event that was rewritten as `went`: the parts before and after its only
  * text, original and rewritten. Undefined if the event has several texts or the texts cannot be matched.
  */
-export function template(came: string, went: string): Template | undefined {
+export function template(came: string, went: string): EventTemplate | undefined {
   const [before, after, usage] = around(came) ?? []
   const [newBefore, newAfter] = around(went.slice(0, -2)) ?? []
   if (before === undefined || after === undefined || newBefore === undefined || newAfter === undefined) return undefined

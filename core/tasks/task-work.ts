@@ -1,9 +1,9 @@
 import { bufferOf, type Done, type ThreadWork } from '../cpu/thread-work.ts'
 import { type InputPageQuery, inputPage } from '../dialects/responses/input-page.ts'
 import type { JsonBounds } from '../json.ts'
-import type { Catalog } from '../models/catalog.ts'
+import type { ModelSet } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
-import type { AnswerFormat, Prepared, Shaped } from './engine-request.ts'
+import type { AnswerFormat, CallerAnswer, PreparedRequest } from './engine-request.ts'
 import { type AnswerForm, type PrepareOptions, prepare, shape } from './prepare.ts'
 
 const encoded = (text: string | Uint8Array): Uint8Array =>
@@ -20,10 +20,10 @@ export const taskWork = {
   }: {
     task: TextTask
     body: Uint8Array
-    catalog: Catalog
+    catalog: ModelSet
     bounds: JsonBounds
     options: PrepareOptions
-  }): Done<Prepared> {
+  }): Done<PreparedRequest> {
     const prepared = prepare(task, bufferOf(body), catalog, bounds, options)
     const bodies = prepared.bodies.map(encoded)
     return { value: { ...prepared, bodies }, give: bodies }
@@ -39,7 +39,7 @@ export const taskWork = {
     answers: Uint8Array[]
     answerFormat: AnswerFormat
     form?: AnswerForm | undefined
-  }): Done<Shaped> {
+  }): Done<CallerAnswer> {
     const shaped = shape(answers, answerFormat, form)
     const body = encoded(shaped.body)
     return { value: { ...shaped, body }, give: [body] }

@@ -1,11 +1,11 @@
 import type { z } from 'zod'
 import type { FailureDetail } from '../failure.ts'
 import type { MediaKind, TakeOptions } from '../media/media.ts'
-import type { Catalog } from '../models/catalog.ts'
+import type { ModelSet } from '../models/catalog.ts'
 import type { Feature, Model } from '../models/model.ts'
 import type { GenerationTask, ImageTask, SpeechTask, Task, TextTask, TranscriptionTask } from '../schemas/task.ts'
 import type { FileRecord } from '../store/store.ts'
-import type { AnswerFormat, Prepared, Shaped } from './engine-request.ts'
+import type { AnswerFormat, CallerAnswer, PreparedRequest } from './engine-request.ts'
 import type { PreparedGeneration } from './generation/prepare.ts'
 import type { ResultFile } from './generation/result.ts'
 import type { Metering } from './metering.ts'
@@ -37,18 +37,18 @@ export interface TaskName<Id extends Task = Task> {
 }
 
 /** Returns the URL of a file. */
-export type Link = (file: { id: string; name: string }) => string
+export type FileUrl = (file: { id: string; name: string }) => string
 
 /** Finds the files of a stored result. Stored results name files by id, because URLs expire. */
 export interface ResultFiles {
   /** Returns the result as readers get it, with URLs. */
-  shown(stored: never, link: Link): object
+  shown(stored: never, link: FileUrl): object
   /** Returns the ids of the files without which the result is useless. */
   ids(stored: never): string[]
 }
 
 /** A path in a JSON value: names of members and indexes of lists. */
-export type Path = readonly (string | number)[]
+export type ValuePath = readonly (string | number)[]
 
 /** What `fill` needs besides the inputs. */
 export interface FillContext {
@@ -126,7 +126,7 @@ interface TaskFacts<Id extends Task> extends TaskName<Id> {
   /** Whether its requests name media, which become files of the organization before a job is stored. */
   takesFiles: boolean
   /** Whether a media URL belongs at this path of a request: there, a reference to an object is read as its URL. */
-  isMediaPath: (path: Path) => boolean
+  isMediaPath: (path: ValuePath) => boolean
   /** Absent if Replicate's clients cannot run it. */
   prediction?: TaskPrediction
   /** Absent if results have no files. */
@@ -143,22 +143,22 @@ interface TaskFacts<Id extends Task> extends TaskName<Id> {
 export interface TextTaskRecord extends TaskFacts<TextTask> {
   runner: 'text'
   /** Checks a request and translates it for the engine. Pure. Throws Failure for an invalid request. */
-  prepare(request: unknown, catalog: Catalog): Prepared
+  prepare(request: unknown, catalog: ModelSet): PreparedRequest
   /** Translates the engine's answers for the caller. Pure. Throws Failure `worker_error`. */
-  shape(answers: Uint8Array[], answerFormat: AnswerFormat): Shaped
+  shape(answers: Uint8Array[], answerFormat: AnswerFormat): CallerAnswer
 }
 
 /** A task that turns text into audio. */
 export interface SpeechTaskRecord extends TaskFacts<SpeechTask> {
   runner: 'speech'
-  prepare(request: unknown, catalog: Catalog): PreparedSpeech
+  prepare(request: unknown, catalog: ModelSet): PreparedSpeech
 }
 
 /** A task that turns audio into text. */
 export interface TranscriptionTaskRecord extends TaskFacts<TranscriptionTask> {
   runner: 'transcription'
-  prepare(request: unknown, catalog: Catalog): PreparedTranscription
-  shape(answers: Uint8Array[], answerFormat: AnswerFormat): Shaped
+  prepare(request: unknown, catalog: ModelSet): PreparedTranscription
+  shape(answers: Uint8Array[], answerFormat: AnswerFormat): CallerAnswer
 }
 
 /** A task that writes image or video files: always a job. */

@@ -1,7 +1,7 @@
 import { Transform } from 'node:stream'
 import { engineFault } from './protocols/answer.ts'
 
-export interface WavFacts {
+export interface EngineWavFacts {
   channels: number
   /** Samples a second. */
   rate: number
@@ -32,11 +32,11 @@ const longestHead = 64 << 10
  * Returns the position and format of the samples; undefined while more bytes are needed. Writers of streams leave the
  * length of the samples open (0, or all ones); then the samples are the rest of the file. Throws Failure `worker_error`.
  */
-export function readWavHead(bytes: Buffer): (WavFacts & { from: number; bytes: number }) | undefined {
+export function engineWavSamples(bytes: Buffer): (EngineWavFacts & { from: number; bytes: number }) | undefined {
   if (bytes.length >= 12 && (tag(bytes, 0) !== 'RIFF' || tag(bytes, 8) !== 'WAVE'))
     throw engineFault('something that is not a WAV file, although WAV was requested')
   if (bytes.length > longestHead) throw engineFault('a WAV file without samples')
-  let facts: WavFacts | undefined
+  let facts: EngineWavFacts | undefined
   for (let at = 12; at + 8 <= bytes.length; ) {
     const [name, length] = [tag(bytes, at), bytes.readUInt32LE(at + 4)]
     if (name === 'data') {
@@ -55,7 +55,7 @@ export function readWavHead(bytes: Buffer): (WavFacts & { from: number; bytes: n
 
 const tag = (bytes: Buffer, at: number): string => bytes.toString('latin1', at, at + 4)
 
-function formatAt(bytes: Buffer, at: number, length: number): WavFacts {
+function formatAt(bytes: Buffer, at: number, length: number): EngineWavFacts {
   const [kind, channels, rate, bits] = [
     bytes.readUInt16LE(at),
     bytes.readUInt16LE(at + 2),
@@ -74,7 +74,7 @@ function formatAt(bytes: Buffer, at: number, length: number): WavFacts {
 /** Passes a WAV file on unchanged and measures its duration. */
 export class WavLength extends Transform {
   #head: Buffer | undefined = Buffer.alloc(0)
-  #facts: (WavFacts & { from: number; bytes: number }) | undefined
+  #facts: (EngineWavFacts & { from: number; bytes: number }) | undefined
   #bytes = 0
 
   /** Seconds that have passed through; undefined if the format of the samples is not known. */
@@ -89,7 +89,7 @@ export class WavLength extends Transform {
     if (this.#head) {
       this.#head = Buffer.concat([this.#head, chunk])
       try {
-        this.#facts = readWavHead(this.#head)
+        this.#facts = engineWavSamples(this.#head)
         if (this.#facts) this.#head = undefined
       } catch {
         // The converter supports more formats, or reports the error.
@@ -102,7 +102,7 @@ export class WavLength extends Transform {
 
 /** Removes the header of a WAV file and outputs its samples in mono, 16 bits, little-endian. */
 export class WavSamples extends Transform {
-  facts: WavFacts | undefined
+  facts: EngineWavFacts | undefined
   #head = Buffer.alloc(0)
   #left = 0
   #odd = Buffer.alloc(0)
@@ -118,7 +118,7 @@ export class WavSamples extends Transform {
       if (this.facts) this.#pass(chunk)
       else {
         this.#head = Buffer.concat([this.#head, chunk])
-        const head = readWavHead(this.#head)
+        const head = engineWavSamples(this.#head)
         if (head) {
           this.facts = { channels: head.channels, rate: head.rate }
           this.#left = head.bytes

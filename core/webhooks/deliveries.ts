@@ -3,14 +3,14 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { DueDelivery, NewDelivery, Store } from '../store/store.ts'
 import { messageText } from './message.ts'
-import { decide, type Reply } from './retry.ts'
+import { type AttemptReply, decide } from './retry.ts'
 
 export interface DeliveriesOptions {
   store: Pick<Store, 'webhooks' | 'onCommitted'>
   /** Makes the body of a delivery: the whole message. */
   render: (delivery: NewDelivery) => Promise<string>
   /** Signs and sends one message. Never rejects. */
-  send: (delivery: DueDelivery, signal: AbortSignal) => Promise<Reply>
+  send: (delivery: DueDelivery, signal: AbortSignal) => Promise<AttemptReply>
   /** Milliseconds between the attempts: one attempt more than delays. */
   delays: readonly number[]
   /** Requests at a time: in total, and to one endpoint or host. */

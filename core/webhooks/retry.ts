@@ -1,10 +1,10 @@
 /** What came back from one attempt. */
-export type Reply =
+export type AttemptReply =
   | { statusCode: number; retryAfter: string | undefined; body: string; durationMs: number }
   | { statusCode: null; why: string; durationMs: number }
 
 /** What follows from an attempt. `error` is a sentence for the owner of the endpoint. */
-export type Decision =
+export type RetryDecision =
   | { outcome: 'delivered' }
   | { outcome: 'retry'; nextAt: number; error: string }
   | { outcome: 'dead'; error: string; gone: boolean }
@@ -19,9 +19,9 @@ const maxRetryAfterMs = 86_400_000
  * endpoint that fails for an hour must not use up its attempts in a minute.
  */
 export function decide(
-  reply: Reply,
+  reply: AttemptReply,
   { attempts, delays, now, random }: { attempts: number; delays: readonly number[]; now: number; random: number },
-): Decision {
+): RetryDecision {
   const { statusCode } = reply
   if (statusCode !== null && statusCode >= 200 && statusCode < 300) return { outcome: 'delivered' }
   if (statusCode === 410)
@@ -30,7 +30,7 @@ export function decide(
   const delay = delays[attempts - 1]
   if (delay === undefined) return { outcome: 'dead', error, gone: false }
   const drawn = delay * (1 + jitter * (2 * random - 1))
-  const requested = statusCode === null ? 0 : retryAfterMs(reply.retryAfter, now)
+  const requested = statusCode === null ? 0 : parseRetryAfter(reply.retryAfter, now)
   return { outcome: 'retry', nextAt: now + Math.round(Math.max(drawn, requested)), error }
 }
 
@@ -38,7 +38,7 @@ const redirectNote = (status: number): string =>
   status >= 300 && status < 400 ? ', and redirects are not followed: register the URL to which it leads' : ''
 
 /** Reads `Retry-After`: seconds, or a date. 0 if it is absent or not understood; a day at most. */
-export function retryAfterMs(header: string | undefined, now: number): number {
+export function parseRetryAfter(header: string | undefined, now: number): number {
   if (header === undefined) return 0
   const ms = /^\s*\d{1,9}\s*$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now
   return Number.isFinite(ms) ? Math.min(Math.max(0, ms), maxRetryAfterMs) : 0

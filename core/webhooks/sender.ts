@@ -1,7 +1,7 @@
 import type { Agent, Dispatcher } from 'undici'
 import { checkedLookup, type Resolve, resolveAll } from '../media/checked-lookup.ts'
 import { checkedUrl, UrlRefused, type UrlRules } from '../media/checked-url.ts'
-import type { Reply } from './retry.ts'
+import type { AttemptReply } from './retry.ts'
 
 export interface SenderOptions {
   rules: UrlRules
@@ -79,7 +79,7 @@ export function openSender({ rules, timeoutMs, connections, resolve = resolveAll
     async send(
       { url, headers, body }: { url: string; headers: Record<string, string>; body: string },
       signal: AbortSignal,
-    ): Promise<Reply> {
+    ): Promise<AttemptReply> {
       const began = performance.now()
       const deadline = AbortSignal.timeout(timeoutMs)
       const duration = () => Math.round(performance.now() - began)

@@ -8,7 +8,7 @@ import { openDeliveries } from './deliveries.ts'
 import { requireEventTypes, requireUrl, webhookRules } from './endpoint-rules.ts'
 import { openEndpoints } from './endpoints.ts'
 import { messageText } from './message.ts'
-import { decide, type Reply } from './retry.ts'
+import { type AttemptReply, decide } from './retry.ts'
 import { openSender } from './sender.ts'
 import { activeSecrets, falHeaders, publicJwk, standardHeaders } from './signature.ts'
 
@@ -56,7 +56,7 @@ export function openMessages({
 
   return {
     /** Signs and sends a delivery. Never rejects. */
-    send: (delivery: DueDelivery, signal: AbortSignal): Promise<Reply> =>
+    send: (delivery: DueDelivery, signal: AbortSignal): Promise<AttemptReply> =>
       sender.send({ url: delivery.url, headers: headersOf(delivery), body: delivery.body }, signal),
 
     /** Sends a message of this type to the endpoint at once, without a retry. It is not kept. */

@@ -1,5 +1,5 @@
 import { placeOf } from '../schemas/issues.ts'
-import { parseTemplate, type Reference, ReferenceFault, type Segment } from './references.ts'
+import { parseTemplate, type Reference, ReferenceFault, type ReferenceStep } from './references.ts'
 
 /** The values that replace references. */
 export interface Bindings {
@@ -46,7 +46,7 @@ export function bind(inputs: unknown, bindings: Bindings): unknown {
     }
     return parts
       .map(part => {
-        const partText = typeof part === 'string' ? part : textOf(resolve(part, bindings))
+        const partText = typeof part === 'string' ? part : insertedText(resolve(part, bindings))
         length += partText.length
         if (length > maxText) throw new ReferenceFault('The references of this node make more than 1 MiB of text.')
         return partText
@@ -56,7 +56,7 @@ export function bind(inputs: unknown, bindings: Bindings): unknown {
   return fill(inputs)
 }
 
-export const textOf = (value: unknown): string =>
+export const insertedText = (value: unknown): string =>
   typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value)
 
 /**
@@ -68,24 +68,24 @@ export function resolve({ source, root, path }: Reference, bindings: Bindings): 
   if (large && 'missing' in large) throw new Unresolved(large.missing)
   if (large) return large.value
   let value: unknown = bindings[root]
-  let before: Segment = root
+  let before: ReferenceStep = root
   // Its failure is tolerated, so a reference to it gives null instead of failing as well.
   if (root === 'nodes' && Object.hasOwn(bindings.nodes, path[0]!) && bindings.nodes[path[0]!] === null) return null
   if (root === 'input' && bindings.absent?.has(String(path[0]))) return undefined
   for (const step of path) {
     const missing = absence(value, step, before)
     if (missing !== undefined) throw new Unresolved(`\${${source}}: ${missing}`)
-    value = (value as Record<Segment, unknown>)[step]
+    value = (value as Record<ReferenceStep, unknown>)[step]
     before = step
   }
   return value
 }
 
 /** Never read, even as own members, because they would be dangerous in a prototype. */
-const unsafeNames: ReadonlySet<Segment> = new Set(['__proto__', 'constructor', 'prototype'])
+const unsafeNames: ReadonlySet<ReferenceStep> = new Set(['__proto__', 'constructor', 'prototype'])
 
 /** Why the member does not exist, or undefined if it does. */
-function absence(value: unknown, step: Segment, before: Segment): string | undefined {
+function absence(value: unknown, step: ReferenceStep, before: ReferenceStep): string | undefined {
   if (value === null || typeof value !== 'object') return `'${before}' is ${kindOf(value)}, so it has no '${step}'.`
   if (Array.isArray(value)) {
     if (typeof step !== 'number') return `'${before}' is a list, so it has no '${step}', only [0] and so on.`
@@ -107,7 +107,7 @@ function known(value: object): string {
 
 /** A reference or its fault, and its position in the inputs. */
 export interface FoundReference {
-  at: readonly Segment[]
+  at: readonly ReferenceStep[]
   /** The position as text: `inputs.messages[0].content`. */
   path: string
   /** Whether it is the whole text, so that the value keeps its type. */
@@ -134,7 +134,7 @@ function findReferences(inputs: unknown): FoundReference[] {
 }
 
 /** `at` is the position of the value; it is restored before returning. */
-function visit(value: unknown, at: Segment[], found: FoundReference[]): void {
+function visit(value: unknown, at: ReferenceStep[], found: FoundReference[]): void {
   if (typeof value === 'string') {
     if (value.includes('${')) for (const one of referencesOf(value, [...at])) found.push(one)
   } else if (Array.isArray(value))
@@ -152,7 +152,7 @@ function visit(value: unknown, at: Segment[], found: FoundReference[]): void {
 }
 
 /** The references of one text, each once however often it occurs, or the first fault in it. */
-function referencesOf(text: string, at: readonly Segment[]): FoundReference[] {
+function referencesOf(text: string, at: readonly ReferenceStep[]): FoundReference[] {
   const path = placeOf(['inputs', ...at])
   try {
     const parts = parseTemplate(text)

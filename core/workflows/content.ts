@@ -8,7 +8,7 @@ export interface InputsOwner {
   origin: string
 }
 
-export interface Content {
+export interface InputContent {
   /** The inputs with every file replaced by the hash of its content. */
   inputs: unknown
   /** Whether a URL of another server is named: its content may change. */
@@ -28,7 +28,7 @@ export function openContent({
   store: Pick<Store['files'], 'find'>
   publicUrl: string | undefined
 }) {
-  return async (inputs: unknown, { organizationId, origin }: InputsOwner): Promise<Content> => {
+  return async (inputs: unknown, { organizationId, origin }: InputsOwner): Promise<InputContent> => {
     let foreign = false
 
     async function named(text: string, isMedia: boolean): Promise<string> {

@@ -1,13 +1,13 @@
 import type { WorkflowNode } from '../dag/definition.ts'
 import type { FailureDetail } from '../failure.ts'
-import { failureOf } from '../schemas/issues.ts'
-import { type Found, jsonType, type Kinds, kindsOf, kindsText, mayFit, walk } from '../schemas/schema-walk.ts'
+import { failureOfIssues } from '../schemas/issues.ts'
+import { jsonType, type Kinds, kindsOf, kindsText, mayFit, type SchemasAtPath, walk } from '../schemas/schema-walk.ts'
 import { requestFields } from '../tasks/request-fields.ts'
 import type { NodeContext, TaskType } from './diagnose-node.ts'
 import type { TypeIssue } from './diagnostics.ts'
 import { suggested } from './diagnostics.ts'
 import { outputPath } from './output-path.ts'
-import type { Segment } from './references.ts'
+import type { ReferenceStep } from './references.ts'
 import { checkRequest } from './request-check.ts'
 
 /** How many references or fields one step of the generator handles: each takes microseconds, and so does a step. */
@@ -15,7 +15,7 @@ export const stepSize = 16
 
 /** The types of a reference that is a whole text, and its position. */
 export interface Given {
-  at: readonly Segment[]
+  at: readonly ReferenceStep[]
   path: string
   kinds: Kinds
   /** The reference as text. */
@@ -99,7 +99,7 @@ export function* diagnoseInputs(
   const whole = { ...node.inputs, model: node.model_id || 'any' }
   const wrong = checkRequest(type.request, whole)
   if (wrong) {
-    const { code, message, param = '', details } = failureOf(wrong, whole)
+    const { code, message, param = '', details } = failureOfIssues(wrong, whole)
     found.push(...(details ?? [{ code, message, path: param }]))
   }
   if (model) {
@@ -130,7 +130,10 @@ function typesAt(path: string, { inputs }: WorkflowNode, type: TaskType): { expe
   const at = outputPath(path)
   const kinds = at && kindsOf(walk(type.request, at))
   if (!at || !kinds || kinds === 'anything') return {}
-  const value = at.reduce<unknown>((now, step) => (now as Record<Segment, unknown> | null | undefined)?.[step], inputs)
+  const value = at.reduce<unknown>(
+    (now, step) => (now as Record<ReferenceStep, unknown> | null | undefined)?.[step],
+    inputs,
+  )
   return { expected: kindsText(kinds), actual: jsonType(value) }
 }
 
@@ -143,5 +146,5 @@ const isWithin = (place: string, outer: string): boolean =>
   place === outer || place.startsWith(`${outer}.`) || place.startsWith(`${outer}[`)
 
 /** Whether an object or a list is given where the URL of a file is expected. */
-const isCoerced = (given: Kinds, expected: Found): boolean =>
+const isCoerced = (given: Kinds, expected: SchemasAtPath): boolean =>
   given !== 'anything' && (given.has('object') || given.has('array')) && !mayFit(given, kindsOf(expected))

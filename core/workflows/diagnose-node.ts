@@ -5,11 +5,11 @@ import { type Kinds, kindsOf, membersAt, walk } from '../schemas/schema-walk.ts'
 import type { ModelFacts, TaskRecord } from '../tasks/task.ts'
 import { referencesIn } from './bind.ts'
 import { diagnoseInputs, type Given, stepSize } from './diagnose-inputs.ts'
-import type { Finding, TypeIssue, Warning } from './diagnostics.ts'
+import type { DiagnosticFinding, TypeIssue, Warning } from './diagnostics.ts'
 import { suggested } from './diagnostics.ts'
 import { outputPath } from './output-path.ts'
 import { kindsOfParameter } from './parameters.ts'
-import { type Reference, ReferenceFault, type Segment } from './references.ts'
+import { type Reference, ReferenceFault, type ReferenceStep } from './references.ts'
 
 /** The part of a task record that the validation uses. */
 export type TaskType = Pick<TaskRecord, 'request' | 'result' | 'isMediaPath' | 'otherFields' | 'modelFaults'>
@@ -54,8 +54,8 @@ export interface NodeContext {
   parameters: Parameters | undefined
   offer: Offer
   used: Set<string>
-  warn: (warning: Finding<Warning>) => void
-  issue: (issue: Finding<TypeIssue>) => void
+  warn: (warning: DiagnosticFinding<Warning>) => void
+  issue: (issue: DiagnosticFinding<TypeIssue>) => void
 }
 
 /** Validates one node. Yields after every few references or fields. */
@@ -144,7 +144,7 @@ function diagnoseModel(
 }
 
 /** Suggests a name for the first member of the path that the schema does not have. */
-function memberMeant(schema: z.ZodType, path: readonly Segment[]): { suggestion?: string } {
+function memberMeant(schema: z.ZodType, path: readonly ReferenceStep[]): { suggestion?: string } {
   const wrong = path.findIndex((_, at) => walk(schema, path.slice(0, at + 1)) === 'missing')
   return wrong < 0 ? {} : suggested(String(path[wrong]), membersAt(schema, path.slice(0, wrong)))
 }

@@ -2,7 +2,14 @@ import type { Dag, Parameters } from '../dag/definition.ts'
 import { inTimeSlices, runSteps } from '../time-slice.ts'
 import { referencesIn } from './bind.ts'
 import { diagnoseNode, type Offer } from './diagnose-node.ts'
-import { type Diagnostics, type Finding, severityOf, suggested, type TypeIssue, type Warning } from './diagnostics.ts'
+import {
+  type DiagnosticFinding,
+  type Diagnostics,
+  severityOf,
+  suggested,
+  type TypeIssue,
+  type Warning,
+} from './diagnostics.ts'
 import { graphOf, impliedEdges, nodeReferences, ranksOf, shortestCycle } from './graph.ts'
 import { declarationFaults } from './parameters.ts'
 
@@ -30,9 +37,9 @@ export const surveyInTimeSlices = (dag: Dag, parameters: Parameters | undefined,
 
 function* diagnosis(dag: Dag, parameters: Parameters | undefined, offer: Offer): Generator<void, Survey> {
   const found: Diagnostics = { type_issues: [], warnings: [] }
-  const warn = ({ code, ...more }: Finding<Warning>) =>
+  const warn = ({ code, ...more }: DiagnosticFinding<Warning>) =>
     void found.warnings.push({ code, severity: severityOf(code), ...withSuggestion(more) })
-  const issue = ({ code, ...more }: Finding<TypeIssue>) =>
+  const issue = ({ code, ...more }: DiagnosticFinding<TypeIssue>) =>
     void found.type_issues.push({ code, severity: severityOf(code), ...withSuggestion(more) })
   if (Object.keys(dag.nodes).length === 0) warn({ code: 'empty_graph', message: 'The workflow has no nodes.' })
   const order = yield* diagnoseGraph(dag, warn)
@@ -57,7 +64,10 @@ function* diagnosis(dag: Dag, parameters: Parameters | undefined, offer: Offer):
 const withSuggestion = <F extends { message: string; suggestion?: string }>(found: F): F =>
   found.suggestion === undefined ? found : { ...found, message: `${found.message} Did you mean '${found.suggestion}'?` }
 
-function* diagnoseGraph(dag: Dag, warn: (warning: Finding<Warning>) => void): Generator<void, Survey['order']> {
+function* diagnoseGraph(
+  dag: Dag,
+  warn: (warning: DiagnosticFinding<Warning>) => void,
+): Generator<void, Survey['order']> {
   const drawn = graphOf(Object.keys(dag.nodes), dag.edges)
   yield
   // If the graph has all edges, no edge is wrong.
@@ -88,7 +98,7 @@ function* diagnoseGraph(dag: Dag, warn: (warning: Finding<Warning>) => void): Ge
   return order
 }
 
-function diagnoseEdges(dag: Dag, warn: (warning: Finding<Warning>) => void): void {
+function diagnoseEdges(dag: Dag, warn: (warning: DiagnosticFinding<Warning>) => void): void {
   const seen = new Set<string>()
   for (const edge of dag.edges) {
     const { from, to } = edge

@@ -50,7 +50,7 @@ export interface Diagnostic<Code extends string = string> {
 export type TypeIssue = Diagnostic<(typeof typeIssueCodes)[number]>
 export type Warning = Diagnostic<(typeof warningCodes)[number]>
 /** A diagnostic without its severity, which follows from its code. */
-export type Finding<Of extends Diagnostic> = Omit<Of, 'severity'>
+export type DiagnosticFinding<Of extends Diagnostic> = Omit<Of, 'severity'>
 
 export interface Diagnostics {
   type_issues: TypeIssue[]

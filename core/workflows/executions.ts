@@ -12,10 +12,10 @@ import { diagnoseInTimeSlices } from './diagnose.ts'
 import type { Offer } from './diagnose-node.ts'
 import { blockingOf, type Diagnostic } from './diagnostics.ts'
 import { openExecutionReads } from './execution-reads.ts'
-import { openNodeQueueing } from './node-queueing.ts'
+import { openNodeQueueing } from './node-queue.ts'
 import type { NodeWorks } from './node-run.ts'
 import { fillParameters } from './parameters.ts'
-import { planOf, reusable, usedParameters } from './plan.ts'
+import { planNodes, reusable, usedParameters } from './plan.ts'
 import type { SingleFlight } from './single-flight.ts'
 import { openTimeouts } from './timeouts.ts'
 
@@ -108,7 +108,7 @@ export function openExecutions({
     const references = Object.values(given.dag.nodes).flatMap(({ inputs }) =>
       referencesIn(inputs).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
     )
-    const nodes = planOf(given.dag, more.reuse)
+    const nodes = planNodes(given.dag, more.reuse)
     const limits: JobLimits[] = []
     let { region } = given
     for (const { task, modelId, reuses } of nodes)

@@ -151,7 +151,7 @@ export function impliedEdges(
   }
   if (!reach || candidates.size === 0) return { implied: [], circular: [], whole: drawn }
   const all = [...candidates.values()]
-  const own = edgesOf(drawn)
+  const own = graphEdges(drawn)
   const whole = graphOf(drawn.nodes, [...own, ...all])
   if (ranksOf(whole)) return { implied: all, circular: [], whole }
   const implied: typeof all = []
@@ -178,5 +178,5 @@ function directly({ successors }: Graph): (from: string, to: string) => boolean 
   }
 }
 
-export const edgesOf = ({ successors }: Graph): Edge[] =>
+export const graphEdges = ({ successors }: Graph): Edge[] =>
   [...successors].flatMap(([from, targets]) => targets.map(to => ({ from, to })))

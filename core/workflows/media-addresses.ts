@@ -1,10 +1,10 @@
-import type { Segment } from './references.ts'
+import type { ReferenceStep } from './references.ts'
 
 /** Returns inputs in which an object at a media path, or a list of such objects, is replaced by its URL. */
 export function withMediaAddresses(
   value: unknown,
-  isMediaPath: (path: readonly Segment[]) => boolean,
-  at: readonly Segment[] = [],
+  isMediaPath: (path: readonly ReferenceStep[]) => boolean,
+  at: readonly ReferenceStep[] = [],
 ): unknown {
   if (value === null || typeof value !== 'object') return value
   const address = isMediaPath(at) ? addressOf(value) : undefined

@@ -24,7 +24,7 @@ export interface BoundNode {
  * URL expires and begins with the host name of its reader. Throws Failure `unresolved_reference` for a reference to
  * something that does not exist, `invalid_value` for one with wrong syntax.
  */
-export async function boundInputs(
+export async function bindNodeInputs(
   snapshot: DefinitionSnapshot,
   nodeId: string,
   { snapshots, cpu }: { snapshots: Pick<DefinitionSnapshots, 'results'>; cpu: Pick<ResultLookup, 'referred'> },

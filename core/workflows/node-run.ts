@@ -10,7 +10,7 @@ import { taskRecord } from '../tasks/registry.ts'
 import type { RunJob, RunResult } from '../tasks/run-job.ts'
 import type { ContentOf } from './content.ts'
 import { type DefinitionSnapshots, lengthOf } from './definition-snapshots.ts'
-import { type BoundNode, boundInputs, cacheKeyOf, cacheUse } from './node-inputs.ts'
+import { type BoundNode, bindNodeInputs, cacheKeyOf, cacheUse } from './node-inputs.ts'
 import { oversize } from './result-cap.ts'
 import type { ResultLookup } from './result-lookup.ts'
 import type { SingleFlight } from './single-flight.ts'
@@ -48,7 +48,7 @@ export function openNodeWorks({
     const execution = await snapshots.of(organizationId, parent!.executionId)
     if (!execution) throw new Failure('not_found', `The execution ${parent!.executionId} no longer exists.`)
     admission.readmit({ task, modelId, region: requiredLabel(execution.definition.region) })
-    const node = await boundInputs(execution, parent!.nodeId, { snapshots, cpu })
+    const node = await bindNodeInputs(execution, parent!.nodeId, { snapshots, cpu })
     const { read, write } = cacheUse(node.node, task, node.inputs)
     const { origin } = execution
     const own = { ...node, model, read: false, key: null, origin }

@@ -1,14 +1,14 @@
-import type { Catalog } from '../models/catalog.ts'
+import type { ModelSet } from '../models/catalog.ts'
 import type { Model } from '../models/model.ts'
 import type { RegionLabel } from '../schemas/region.ts'
 import { taskNamed, taskRecords } from '../tasks/registry.ts'
 import type { Offer } from './diagnose-node.ts'
 
 /** The models of a server, or of a configuration file. */
-export interface Models {
+export interface ModelOffer {
   all(): readonly Model[]
   find(id: string): Model | undefined
-  catalog(): Catalog
+  catalog(): ModelSet
 }
 
 /**
@@ -16,7 +16,7 @@ export interface Models {
  * the models of the workflow must be.
  */
 export const offerOf = (
-  models: Models,
+  models: ModelOffer,
   allowed: (modelId: string) => boolean,
   region: RegionLabel | null = null,
 ): Offer => ({

@@ -1,7 +1,7 @@
 import type { Parameter, Parameters, ParameterType } from '../dag/definition.ts'
 import { Failure, type FailureCode, type FailureDetail } from '../failure.ts'
 import { jsonType, type Kinds, mayFit } from '../schemas/schema-walk.ts'
-import type { Finding, TypeIssue } from './diagnostics.ts'
+import type { DiagnosticFinding, TypeIssue } from './diagnostics.ts'
 
 const media: ReadonlySet<ParameterType> = new Set(['image', 'audio', 'video', 'file'])
 /** The JSON types of a parameter type: media are URLs or file ids. */
@@ -49,10 +49,10 @@ export const absentParameters = (given: Readonly<Record<string, unknown>>, decla
   new Set(Object.keys(declared ?? {}).filter(name => !Object.hasOwn(given, name)))
 
 /** What is wrong in the declaration of a parameter. */
-export function declarationFaults(name: string, parameter: Parameter): Finding<TypeIssue>[] {
+export function declarationFaults(name: string, parameter: Parameter): DiagnosticFinding<TypeIssue>[] {
   const { type, default: value, enum: values, minimum, maximum } = parameter
   const path = `parameters.${name}`
-  const found: Finding<TypeIssue>[] = []
+  const found: DiagnosticFinding<TypeIssue>[] = []
   const mistyped = (what: string, at: string, one: unknown): boolean => {
     const actual = misfit(one, type)
     if (actual === undefined) return false

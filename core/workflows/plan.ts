@@ -22,7 +22,7 @@ const defaultRetries = 2
  * The nodes of an execution, in the order of the definition. `reuse` has the job whose result a node reuses. The
  * definition must have no blocking diagnostics.
  */
-export function planOf(dag: Dag, reuse: ReadonlyMap<string, string> = new Map()): NewExecutionNode[] {
+export function planNodes(dag: Dag, reuse: ReadonlyMap<string, string> = new Map()): NewExecutionNode[] {
   const { successors, predecessors, nodes } = dependencies(dag)
   const numbers = new Map(nodes.map((node, at) => [node, at]))
   return nodes.map(nodeId => {

@@ -1,5 +1,5 @@
 import { outputPath } from './output-path.ts'
-import type { Segment } from './references.ts'
+import type { ReferenceStep } from './references.ts'
 
 /**
  * The part of a result that a node keeps: the members that its `outputs` name, in their positions, and each by its
@@ -27,21 +27,21 @@ export function prune(result: unknown, outputs: readonly string[]): KeptResult {
   return { result: kept ?? null, values }
 }
 
-function reach(value: unknown, path: readonly Segment[]): unknown {
+function reach(value: unknown, path: readonly ReferenceStep[]): unknown {
   let now = value
   for (const step of path) {
     if (now === null || typeof now !== 'object' || !Object.hasOwn(now, step)) return undefined
     if (Array.isArray(now) && typeof step !== 'number') return undefined
-    now = (now as Record<Segment, unknown>)[step]
+    now = (now as Record<ReferenceStep, unknown>)[step]
   }
   return now
 }
 
 /** Adds one more value to the kept part, at its position in the result. */
-function graft(kept: unknown, result: unknown, path: readonly Segment[], value: unknown): unknown {
+function graft(kept: unknown, result: unknown, path: readonly ReferenceStep[], value: unknown): unknown {
   const [step, ...rest] = path
   if (step === undefined) return value
-  const inner = (result as Record<Segment, unknown>)[step]
+  const inner = (result as Record<ReferenceStep, unknown>)[step]
   if (Array.isArray(result)) {
     const list = Array.isArray(kept) ? kept : []
     while (list.length <= Number(step)) list.push(null)

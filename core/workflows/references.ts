@@ -8,9 +8,9 @@ export interface Reference {
   source: string
   root: (typeof roots)[number]
   /** What follows the root: member names, and numbers for list positions. */
-  path: readonly Segment[]
+  path: readonly ReferenceStep[]
 }
-export type Segment = string | number
+export type ReferenceStep = string | number
 
 /** Literal text and references, in order. */
 export type Template = readonly (string | Reference)[]
@@ -136,7 +136,7 @@ export function parseReference(source: string): Reference {
 
 function readReference(source: string): Reference {
   if (source === '') throw fault(source, 'it names nothing. Write ${input.name} or ${nodes.id.result.…}.')
-  const path: Segment[] = []
+  const path: ReferenceStep[] = []
   let at = 0
   const match = (pattern: RegExp): RegExpExecArray | null => {
     pattern.lastIndex = at
@@ -176,7 +176,7 @@ function readReference(source: string): Reference {
 }
 
 /** The text of a path, such as `.choices[0]["a name"]`, as parseReference reads it after a root. */
-export const pathText = (path: readonly Segment[]): string =>
+export const pathText = (path: readonly ReferenceStep[]): string =>
   path
     .map(step =>
       typeof step === 'number'
@@ -188,5 +188,5 @@ export const pathText = (path: readonly Segment[]): string =>
     .join('')
 
 /** The text of a reference. */
-export const referenceText = (root: Reference['root'], path: readonly Segment[]): string =>
+export const referenceText = (root: Reference['root'], path: readonly ReferenceStep[]): string =>
   `\${${root}${pathText(path)}}`

@@ -3,7 +3,7 @@ import type { Done, ThreadWork } from '../cpu/thread-work.ts'
 import type { Task } from '../schemas/task.ts'
 import { resultExpired } from '../store/large-result.ts'
 import { shownResult } from '../tasks/registry.ts'
-import { type LargeValue, maxText, resolve, textOf, Unresolved } from './bind.ts'
+import { insertedText, type LargeValue, maxText, resolve, Unresolved } from './bind.ts'
 import { prune } from './prune.ts'
 import { parseReference } from './references.ts'
 
@@ -42,7 +42,7 @@ export const resultWork = {
       try {
         const value = resolve(parseReference(source), { input: {}, nodes: { [nodeId]: node }, execution: {} })
         // A text over the limit is cut: it only needs to be found too long.
-        const text = textOf(value).slice(0, whole ? undefined : maxText + 1)
+        const text = insertedText(value).slice(0, whole ? undefined : maxText + 1)
         bytes += text.length
         found.set(source, { value: whole ? value : text })
       } catch (thrown) {

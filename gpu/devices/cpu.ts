@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
 import { type Device, noReadings } from './device.ts'
 
-export interface Machine {
+export interface CpuMachine {
   /** The text of a file; undefined when it cannot be read. */
   read(path: string): string | undefined
   totalBytes: number
@@ -14,7 +14,7 @@ export interface Machine {
  * The processor as a device. Memory and cores are those that this process may use: in a container the limits of its
  * control groups. A model server with one thread for every core of the host would be very slow there.
  */
-export function cpuDevice(machine: Machine = thisMachine()): Device {
+export function cpuDevice(machine: CpuMachine = thisMachine()): Device {
   const groups = controlGroups(machine.read('/proc/self/cgroup') ?? '')
   const lowestLimit = (limit: (read: (name: string) => string | undefined, version: 1 | 2) => number | undefined) =>
     Math.min(
@@ -68,7 +68,7 @@ function controlGroups(listing: string): { path: string; version: 1 | 2 }[] {
   })
 }
 
-function thisMachine(): Machine {
+function thisMachine(): CpuMachine {
   return {
     read: path => {
       try {

@@ -1,7 +1,7 @@
 import { execa } from 'execa'
 
 /** The result of one run of nvidia-smi. */
-export interface Run {
+export interface ProgramRun {
   exitCode: number | undefined
   /** For example `ENOENT` or `EACCES`, when it did not start. */
   errorCode?: string
@@ -20,7 +20,7 @@ export interface RunOptions {
 export async function nvidiaSmi(
   args: readonly string[],
   { environment = {}, timeoutMs = 10_000 }: RunOptions,
-): Promise<Run> {
+): Promise<ProgramRun> {
   const env: Record<string, string> = { LC_ALL: 'C', PATH: environment.PATH ?? '/usr/local/bin:/usr/bin:/bin' }
   if (environment.LD_LIBRARY_PATH) env.LD_LIBRARY_PATH = environment.LD_LIBRARY_PATH
   try {

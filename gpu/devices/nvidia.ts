@@ -1,7 +1,7 @@
 import type { DeviceReadings } from '../../core/models/fleet.ts'
 import { type Device, noReadings } from './device.ts'
 import type { Slice } from './mig.ts'
-import type { Run } from './nvidia-smi.ts'
+import type { ProgramRun } from './nvidia-smi.ts'
 
 /**
  * The queried fields, in this order. An old driver that does not know one of them exits with 2; `fewFields` are known
@@ -133,7 +133,7 @@ export function devicesOf(cards: readonly Card[], slices: readonly Slice[]): Dev
 }
 
 /** Why a run of nvidia-smi failed, as a sentence; null when it succeeded. */
-export function problemOf(run: Run): { retryWithFewFields: boolean; broken: boolean; reason: string } | null {
+export function problemOf(run: ProgramRun): { retryWithFewFields: boolean; broken: boolean; reason: string } | null {
   const message = (run.stderr.trim() || run.stdout.trim()).split('\n')[0]!.slice(0, 200)
   const problem = (reason: string, broken: boolean, retryWithFewFields = false) => ({
     retryWithFewFields,

@@ -4,12 +4,12 @@ import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Failure } from '../../core/failure.ts'
-import { parseJson } from '../../core/json.ts'
+import { parseBoundedJson } from '../../core/json.ts'
 import type { Log } from '../../core/log.ts'
-import { eventStream, openReply, type Reply, type StreamForm, send, sendFailure } from './reply.ts'
+import { type EngineReply, eventStream, openEngineReply, type StreamForm, sendFailure, sendReply } from './reply.ts'
 
 /** A multipart form body, not yet parsed. */
-export class FormBody {
+export class ReceivedForm {
   readonly bytes: Buffer<ArrayBuffer>
   readonly contentType: string
   constructor(bytes: Buffer<ArrayBuffer>, contentType: string) {
@@ -19,12 +19,12 @@ export class FormBody {
 }
 
 /** `body` is the parsed JSON value or a FormBody. */
-export type Handler = (body: unknown, reply: Reply) => void | Promise<void>
+export type Handler = (body: unknown, reply: EngineReply) => void | Promise<void>
 /** By method and path: `POST /v1/embeddings`. */
 export type Handlers = Record<string, Handler>
 
 /** `running`: requests still being computed, including those of disconnected callers. */
-export type Health = { status: 'loading'; progress: number } | { status: 'ok'; running?: number }
+export type EngineHealth = { status: 'loading'; progress: number } | { status: 'ok'; running?: number }
 
 /** Where an engine listens: either a Unix socket with mode 0600, or a port on 127.0.0.1. */
 export interface ListenAddress {
@@ -36,7 +36,7 @@ export interface HttpOptions extends ListenAddress {
   key?: string
   /** Maximum bytes of a request body. */
   bodyLimit?: number
-  health: () => Health
+  health: () => EngineHealth
   /** The routes; undefined until the model is ready. */
   handlers: () => Handlers | undefined
   /** The format of streamed responses. */
@@ -101,11 +101,11 @@ export async function openHttp(options: HttpOptions) {
     response.once('finish', () => {
       if (stopping) request.socket.end()
     })
-    const reply = openReply(response, controller.signal, stream)
+    const reply = openEngineReply(response, controller.signal, stream)
     try {
       if (request.method === 'GET' && request.url === '/health') {
         const now = health()
-        return send(response, now.status === 'ok' ? 200 : 503, now)
+        return sendReply(response, now.status === 'ok' ? 200 : 503, now)
       }
       const handler = handlerFor(request, response)
       const bytes = await readBody(request, bodyLimit, reply.signal)
@@ -141,7 +141,7 @@ export async function openHttp(options: HttpOptions) {
 
 function bodyOf({ headers }: IncomingMessage, bytes: Buffer<ArrayBuffer>): unknown {
   const type = headers['content-type'] ?? ''
-  return /^multipart\/form-data\b/i.test(type) ? new FormBody(bytes, type) : parseJson(bytes, bounds)
+  return /^multipart\/form-data\b/i.test(type) ? new ReceivedForm(bytes, type) : parseBoundedJson(bytes, bounds)
 }
 
 const digest = (text: string) => createHash('sha256').update(text).digest()

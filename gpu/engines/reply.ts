@@ -14,7 +14,7 @@ export const eventStream: StreamForm = {
 }
 
 /** One response. Call `json` once, or `write` any number of times and then `end`, or `binary`. */
-export interface Reply {
+export interface EngineReply {
   json(body: unknown): void
   /** The format of this stream, if it differs from that of the engine's other streams. Set it before `write`. */
   form: StreamForm
@@ -36,7 +36,11 @@ export interface BinaryReply {
 }
 
 /** Opens a reply on an HTTP response. */
-export function openReply(response: ServerResponse, signal: AbortSignal, form: StreamForm = eventStream): Reply {
+export function openEngineReply(
+  response: ServerResponse,
+  signal: AbortSignal,
+  form: StreamForm = eventStream,
+): EngineReply {
   const begin = () => {
     if (!response.headersSent)
       response.writeHead(200, { 'content-type': reply.form.contentType, 'cache-control': 'no-cache' })
@@ -60,10 +64,10 @@ export function openReply(response: ServerResponse, signal: AbortSignal, form: S
     full.catch(() => {})
   }
 
-  const reply: Reply = {
+  const reply: EngineReply = {
     signal,
     form,
-    json: body => send(response, 200, body),
+    json: body => sendReply(response, 200, body),
     write(frames) {
       begin()
       buffered += frames
@@ -111,7 +115,7 @@ function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
 }
 
 /** Sends a complete JSON response. */
-export function send(response: ServerResponse, status: number, body: unknown): void {
+export function sendReply(response: ServerResponse, status: number, body: unknown): void {
   const bytes = Buffer.from(JSON.stringify(body))
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length })
   response.end(bytes)
@@ -128,7 +132,7 @@ export function sendFailure(response: ServerResponse, failure: Failure, form: St
   }
   const { retryAfterMs } = failure
   if (retryAfterMs !== undefined) response.setHeader('retry-after', Math.ceil(retryAfterMs / 1000))
-  send(response, failure.status, bodyOf(failure))
+  sendReply(response, failure.status, bodyOf(failure))
 }
 
 const bodyOf = ({ code, message, type, param }: Failure) => ({ error: { code, message, type, param: param ?? null } })

@@ -1,5 +1,5 @@
 import type { CatalogBuild, CatalogModel } from '../../core/models/model-catalog/catalog-model.ts'
-import type { Shape } from '../engines/gguf/sizing-need.ts'
+import type { ModelShape } from '../engines/gguf/sizing-need.ts'
 
 /** Bits per weight of a whole file. Source: tools/quantize/README.md of llama.cpp, Llama 3.1 8B; MXFP4: gpt-oss. */
 const bitsPerWeight: Readonly<Record<string, number>> = {
@@ -32,7 +32,7 @@ export function weightBytes({ parameters }: CatalogModel, build: CatalogBuild): 
 }
 
 /** Predicts the fields of a build's GGUF header that decide its memory; null when the catalog does not know them. */
-export function catalogShape(model: CatalogModel, build: CatalogBuild): Shape | null {
+export function catalogShape(model: CatalogModel, build: CatalogBuild): ModelShape | null {
   const figures = model.architecture
   const tensorBytes = weightBytes(model, build)
   if (figures === null || tensorBytes === null) return null

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { readGgufHeader } from '../../core/models/gguf-header.ts'
 import type { Model } from '../../core/models/model.ts'
 import { type Sizing, sizing } from '../engines/gguf/sizing.ts'
-import type { Shape } from '../engines/gguf/sizing-need.ts'
+import type { ModelShape } from '../engines/gguf/sizing-need.ts'
 import { SizingRefusal } from '../engines/gguf/sizing-text.ts'
 
 /** Bytes that an engine uses besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
@@ -26,9 +26,9 @@ export interface PlacementTarget {
 }
 
 /** The fields of a model that decide its memory. */
-export type Sized = Pick<Model, 'memory' | 'source'> & Partial<Pick<Model, 'comfyui'>> & Layout
+export type Sized = Pick<Model, 'memory' | 'source'> & Partial<Pick<Model, 'comfyui'>> & EstimatedModel
 /** The fields that decide the memory layout of a GGUF model. */
-export type Layout = Pick<Model, 'tasks' | 'context_length'> &
+export type EstimatedModel = Pick<Model, 'tasks' | 'context_length'> &
   Partial<Pick<Model, 'gpu_layers' | 'flash_attention' | 'kv_type' | 'batch_size'>>
 
 /**
@@ -59,8 +59,8 @@ export const filesNeed = (bytes: number, kind: PlacementTarget['kind']): number 
  * does not fit in any layout, `sizing` is null and `bytes` is the minimum that it needs.
  */
 export function ggufNeed(
-  header: Shape,
-  layout: Layout,
+  header: ModelShape,
+  layout: EstimatedModel,
   { kind, devices, capacity, slots }: PlacementTarget,
 ): { bytes: number; sizing: Sizing | null } {
   const own = overhead[kind] * devices

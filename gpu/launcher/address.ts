@@ -13,7 +13,7 @@ const longestSocketPath = 104
  * In a sandbox an engine sees its own socket directory only.
  * Another process may take a free port before the engine binds it; the caller then retries the start.
  */
-export function openAddresses(runDirectory: string) {
+export function openEngineAddresses(runDirectory: string) {
   const taken = new Set<number>()
   let sockets: string | undefined
   let temporary: string | undefined

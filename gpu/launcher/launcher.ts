@@ -48,7 +48,7 @@ export interface Launched {
   pid(): number | null
   endpoint: Endpoint
   /** Resolves when the engine and all its descendants have exited. */
-  exited: Promise<Exit>
+  exited: Promise<ProcessExit>
   /** Time of the last distinct output line, or of the start: milliseconds on the monotonic clock. */
   lastOutputAt: () => number
 }
@@ -59,7 +59,7 @@ export interface Endpoint {
   socketPath?: string
 }
 
-export interface Exit {
+export interface ProcessExit {
   /** Exit code or signal: `3`, `SIGSEGV`. */
   status: string
   /** The output line that best explains the exit, or an empty string. */

@@ -6,22 +6,22 @@ import { Failure } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
 import { findProgram } from '../sandbox/program.ts'
 import { openSandbox, type SandboxOptions, sandboxHint } from '../sandbox/sandbox.ts'
-import { statusOf, type Wrapper, wrapped } from '../sandbox/wrapper.ts'
-import { openAddresses } from './address.ts'
+import { exitStatus, type Wrapper, wrapCommand } from '../sandbox/wrapper.ts'
+import { openEngineAddresses } from './address.ts'
 import { spawnChild } from './child.ts'
 import { enginePath } from './engine-path.ts'
 import { engineEnvironment } from './environment.ts'
 import { openLaunchFolders } from './launch-folders.ts'
-import type { Exit, Launch, Launched, Launcher, LaunchOptions } from './launcher.ts'
-import { locate } from './locate.ts'
+import type { Launch, Launched, Launcher, LaunchOptions, ProcessExit } from './launcher.ts'
+import { locateProgram } from './locate.ts'
 import { lastError } from './output.ts'
-import { type Outputs, openOutputs } from './outputs.ts'
-import { descendantsOf, identityOf, send } from './processes.ts'
+import { type EngineOutputs, openOutputs } from './outputs.ts'
+import { descendantsOf, identityOf, sendSignal } from './processes.ts'
 import { endAll, openRecord, type Sweep, sweep } from './reap.ts'
 
 interface Child extends Launch {
   pid: number
-  exited: Promise<Exit> | undefined
+  exited: Promise<ProcessExit> | undefined
   /** Set after `stop` was called. */
   stopping: Promise<void> | undefined
   /** Set when the launcher kills it: wrappers report a kill with different exit statuses. */
@@ -48,7 +48,7 @@ export async function openLocalLauncher({
   wrapper: Wrapper
   log: Log
 } & Pick<SandboxOptions, 'support' | 'secrets'>): Promise<
-  Launcher & { swept: Sweep; outputs: Outputs; close(): void }
+  Launcher & { swept: Sweep; outputs: EngineOutputs; close(): void }
 > {
   for (const name of ['run', 'home']) mkdirSync(join(dataDir, name), { recursive: true, mode: 0o700 })
   // Engines get paths in it, and a sandbox may not contain the symbolic links on the way.
@@ -57,7 +57,7 @@ export async function openLocalLauncher({
   const sandbox = openSandbox({ ...sandboxing, dataDir: data, host })
   const folders = openLaunchFolders(data)
   const record = openRecord(join(run, 'launches.json'))
-  const addresses = openAddresses(run)
+  const addresses = openEngineAddresses(run)
   const children = new Map<string, Child>()
   const outputs = openOutputs()
   const swept = await sweep(record, bootId)
@@ -106,7 +106,7 @@ export async function openLocalLauncher({
       return fail(`Cannot create the sandbox of '${modelId}': ${(cause as Error).message}.`)
     }
     const used = confined?.wrapper ?? wrapper
-    const spawned = await spawnChild({ ...wrapped(used, argv), env, cwd: shared.home, output })
+    const spawned = await spawnChild({ ...wrapCommand(used, argv), env, cwd: shared.home, output })
     if (typeof spawned === 'string') return fail(spawned)
     const { pid, lastOutputAt } = spawned
     const child: Child = {
@@ -120,19 +120,19 @@ export async function openLocalLauncher({
       exited: undefined,
     }
     children.set(launchId, child)
-    const exited = spawned.ended.then(async ({ code, signal }): Promise<Exit> => {
+    const exited = spawned.ended.then(async ({ code, signal }): Promise<ProcessExit> => {
       await endLeftovers(child)
       children.delete(launchId)
       addresses.release(endpoint, port)
       forget(launchId)
       folders.release(options)
-      const status = child.killed ? 'SIGKILL' : statusOf(used, code, signal, constants.signals)
+      const status = child.killed ? 'SIGKILL' : exitStatus(used, code, signal, constants.signals)
       const words = lastError(output.lines())
       return { status, lastError: words, hint: sandboxHint(confined?.level ?? 'none', status, words) }
     })
     child.exited = exited
     let engine = pid
-    void locate(pid, used, found => {
+    void locateProgram(pid, used, found => {
       engine = found
     })
     const identity = await identityOf(pid)
@@ -162,8 +162,8 @@ export async function openLocalLauncher({
 
   async function end(child: Child, graceMs: number): Promise<void> {
     if (graceMs > 0) {
-      if (child.wrapper.signals === 'group') send(-child.pid, 'SIGTERM')
-      else for (const pid of await descendantsOf(child.pid)) send(pid, 'SIGTERM')
+      if (child.wrapper.signals === 'group') sendSignal(-child.pid, 'SIGTERM')
+      else for (const pid of await descendantsOf(child.pid)) sendSignal(pid, 'SIGTERM')
       if (await within(child.exited!, graceMs)) return
     }
     await kill(child)
@@ -176,10 +176,10 @@ export async function openLocalLauncher({
   async function kill(child: Child): Promise<void> {
     child.killed = true
     const inside = child.wrapper.depth > 0 ? await descendantsOf(child.pid) : []
-    for (const pid of inside) send(pid, 'SIGKILL')
+    for (const pid of inside) sendSignal(pid, 'SIGKILL')
     if (inside.length > 0 && (await within(child.exited!, 2_000))) return
-    send(-child.pid, 'SIGKILL')
-    send(child.pid, 'SIGKILL')
+    sendSignal(-child.pid, 'SIGKILL')
+    sendSignal(child.pid, 'SIGKILL')
   }
 
   return {

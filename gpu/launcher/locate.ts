@@ -10,7 +10,7 @@ const firstCommand = first.slice(0, 3).join('\0')
  * Finds the engine's process below the wrapper, for display. It appears some milliseconds after the wrapper; until
  * then the children are tools that build the sandbox.
  */
-export async function locate(
+export async function locateProgram(
   pid: number,
   { name, depth }: Pick<Wrapper, 'name' | 'depth'>,
   found: (pid: number) => void,

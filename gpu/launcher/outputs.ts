@@ -1,7 +1,7 @@
 import type { EngineLine, EngineOutput } from '../../core/models/fleet.ts'
 import { type Output, openOutput } from './output.ts'
 
-export interface Outputs extends EngineOutput {
+export interface EngineOutputs extends EngineOutput {
   /** Starts recording the output of a launch. */
   open(launch: { launchId: string; modelId: string; secrets: readonly string[] }): Output
   /** Marks the launch as ended. Its output is kept until `keptAfterEnd` later launches have ended. */
@@ -18,7 +18,7 @@ export interface Outputs extends EngineOutput {
 const keptAfterEnd = 8
 
 /** Records the output of each launch and passes every line to the followers. */
-export function openOutputs(): Outputs {
+export function openOutputs(): EngineOutputs {
   const launches = new Map<string, { modelId: string; engineId: string; output: Output; ended: boolean }>()
   const followers = new Set<(line: EngineLine) => void>()
   const watchers = new Set<{ engineId: string; listener: (text: string) => void }>()

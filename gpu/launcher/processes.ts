@@ -69,11 +69,11 @@ export async function processesWith(wanted: Record<string, ReadonlySet<string>>)
 /** Sends the signal if the id still belongs to the same process. */
 export async function signal(process_: ProcessIdentity, name: NodeJS.Signals): Promise<void> {
   const now = await identityOf(process_.pid)
-  if (now?.startTime === process_.startTime) send(process_.pid, name)
+  if (now?.startTime === process_.startTime) sendSignal(process_.pid, name)
 }
 
 /** Sends a signal to a process, or to a process group by its negative id. A missing process is not an error. */
-export function send(pid: number, name: NodeJS.Signals): void {
+export function sendSignal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch {

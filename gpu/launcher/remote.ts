@@ -1,11 +1,11 @@
-import type { Exit, Launcher } from './launcher.ts'
+import type { Launcher, ProcessExit } from './launcher.ts'
 
 /** Launcher for engines that run elsewhere: it uses their address, stops no process and has no logs. */
 export function openRemoteLauncher(): Launcher {
-  const open = new Map<string, { modelId: string; startedAt: number; exited: PromiseWithResolvers<Exit> }>()
+  const open = new Map<string, { modelId: string; startedAt: number; exited: PromiseWithResolvers<ProcessExit> }>()
   return {
     async start({ launchId, modelId, address }) {
-      const exited = Promise.withResolvers<Exit>()
+      const exited = Promise.withResolvers<ProcessExit>()
       const startedAt = performance.now()
       open.set(launchId, { modelId, startedAt: Date.now(), exited })
       return {

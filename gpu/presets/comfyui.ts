@@ -1,7 +1,7 @@
 import { dirname, isAbsolute } from 'node:path'
 import { imageCount } from '../../core/models/comfyui/settings.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
-import { refusal } from './refusal.ts'
+import { engineRefusal } from './refusal.ts'
 import { comfyuiRoutes } from './routes.ts'
 
 /**
@@ -55,5 +55,5 @@ export const comfyui: Preset = {
       features: [],
       inputImages: model.comfyui ? imageCount(model.comfyui) : 1,
     }),
-  failureOf: (status, body) => refusal(status, body),
+  failureOf: (status, body) => engineRefusal(status, body),
 }

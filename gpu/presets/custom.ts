@@ -2,7 +2,7 @@ import { imageCount } from '../../core/models/comfyui/settings.ts'
 import { operationOf } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { allFeatures, type Preset, traitsFor } from './preset.ts'
-import { refusal } from './refusal.ts'
+import { engineRefusal } from './refusal.ts'
 import { comfyuiRoutes, everyRoute } from './routes.ts'
 
 /**
@@ -53,5 +53,5 @@ export const custom: Preset = {
       namedTool: true,
       promptLists: true,
     }),
-  failureOf: (status, body) => refusal(status, body),
+  failureOf: (status, body) => engineRefusal(status, body),
 }

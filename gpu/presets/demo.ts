@@ -5,7 +5,7 @@ import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openAiVoices, voices } from '../engines/demo/chords.ts'
 import { ffmpegProgram } from './ffmpeg-program.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
-import { refusal } from './refusal.ts'
+import { engineRefusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -53,7 +53,7 @@ export const demo: Preset = {
       features: ['segments', 'words', 'transcription_stream', 'voice_cloning', 'variations', 'transparent_background'],
       inputImages: 16,
     }),
-  failureOf: (status, body) => refusal(status, body),
+  failureOf: (status, body) => engineRefusal(status, body),
 }
 
 /** The value of the last `--ffmpeg` option. */

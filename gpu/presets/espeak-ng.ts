@@ -1,7 +1,7 @@
 import { selfCommand } from '../../core/assets.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
-import { refusal } from './refusal.ts'
+import { engineRefusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -36,5 +36,5 @@ export const espeakNg: Preset = {
       speech: { formats: ['wav', 'pcm'] },
       features: [],
     }),
-  failureOf: (status, body) => refusal(status, body),
+  failureOf: (status, body) => engineRefusal(status, body),
 }

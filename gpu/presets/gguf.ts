@@ -5,7 +5,7 @@ import { translatedCode } from '../engines/gguf/backend-search.ts'
 import { maxParallel } from '../engines/gguf/options.ts'
 import { overhead } from '../estimate/estimate.ts'
 import { ggufSettings, type Preset, traitsFor } from './preset.ts'
-import { refusal } from './refusal.ts'
+import { engineRefusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -90,5 +90,5 @@ export const gguf: Preset = {
       namedTool: true,
       promptLists: true,
     }),
-  failureOf: (status, body) => refusal(status, body),
+  failureOf: (status, body) => engineRefusal(status, body),
 }

@@ -1,7 +1,7 @@
 import { isFor } from '../../core/schemas/task.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
-import { refusal } from './refusal.ts'
+import { engineRefusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /** Infinity, one model per process. It opens its port after the warm-up. Tried with 0.0.78 and transformers 4.57 on the processor. */
@@ -39,5 +39,5 @@ export const infinity: Preset = {
       features: [],
       scoreBy: isFor(model.tasks, 'rerank') ? 'rerank' : 'embeddings',
     }),
-  failureOf: (status, body) => refusal(status, body),
+  failureOf: (status, body) => engineRefusal(status, body),
 }

@@ -1,6 +1,6 @@
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
-import { refusal } from './refusal.ts'
+import { engineRefusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -41,5 +41,5 @@ export const kokoroFastapi: Preset = {
     // It knows its model by this name only.
     upstreamId: model.upstream_id ?? 'kokoro',
   }),
-  failureOf: (status, body) => refusal(status, body),
+  failureOf: (status, body) => engineRefusal(status, body),
 }

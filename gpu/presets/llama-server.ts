@@ -4,7 +4,7 @@ import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { toolAdapter } from './llama-tools.ts'
 import { generates, type Preset, traitsFor } from './preset.ts'
-import { type Quirk, refusal } from './refusal.ts'
+import { engineRefusal, type Quirk } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /** The server answers these caller mistakes with 500 and 501. Source: tried with the server of llama.cpp v0.5.0. */
@@ -82,5 +82,5 @@ export const llamaServer: Preset = {
       promptLists: false,
       jsonObject: 'schema',
     }),
-  failureOf: (status, body) => refusal(status, body, quirks),
+  failureOf: (status, body) => engineRefusal(status, body, quirks),
 }

@@ -3,10 +3,10 @@ import type { EngineCall } from '../../core/models/fleet.ts'
 import type { ChatRequest } from '../../core/schemas/chat.ts'
 import { openConstraints } from '../engines/gguf/chat-constraint.ts'
 import { hermes } from '../engines/gguf/tools/call-form.ts'
-import { callingOf } from '../engines/gguf/tools/calling.ts'
 import { inProse, introduced, toolIntroduction, withoutFunctions } from '../engines/gguf/tools/conversation.ts'
+import { callingOf } from '../engines/gguf/tools/tool-choice.ts'
 import type { Adapter } from './adapter.ts'
-import { textIn } from './body-text.ts'
+import { bodyText } from './body-text.ts'
 import { callListener } from './llama-calls.ts'
 import { openMediaParts } from './media-parts.ts'
 
@@ -30,7 +30,7 @@ export function toolAdapter(props: unknown): Adapter | undefined {
   const hasSystem = caps.supports_system_role !== false
 
   return (call, listener) => {
-    const text = call.path === path ? textIn(call.body) : undefined
+    const text = call.path === path ? bodyText(call.body) : undefined
     if (text === undefined || !/"(tools|tool_calls|tool_call_id)"/.test(text)) return undefined
     const body = JSON.parse(text) as Record<string, unknown>
     return adapted(body).then(({ body, names }) => ({

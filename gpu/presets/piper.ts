@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { piper as protocol } from '../../core/tasks/protocols/piper.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
-import { refusal } from './refusal.ts'
+import { engineRefusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -42,5 +42,5 @@ export const piper: Preset = {
   keepAliveMs: 1_000,
   traits: model =>
     traitsFor(model, { ...noText, routes: routesOf([protocol]), speech: { formats: ['wav'] }, features: [] }),
-  failureOf: (status, body) => refusal(status, body),
+  failureOf: (status, body) => engineRefusal(status, body),
 }

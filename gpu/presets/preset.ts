@@ -46,7 +46,7 @@ export interface NeededProgram {
 }
 
 /** How an engine that is a program of its own comes to a machine. */
-export interface Installation {
+export interface EngineInstallation {
   /** The program that must be found; absent for an engine that a configured command starts. */
   program?: string
   /** Environments below `engines` of the data directory that can have it, besides one with the name of the engine. */
@@ -82,7 +82,7 @@ export interface Preset {
    * How it is installed for models with these tasks; absent for an engine that is built in, that a configured command
    * starts, or that infer does not start.
    */
-  installation?(tasks: readonly Task[]): Installation
+  installation?(tasks: readonly Task[]): EngineInstallation
   /** Programs that must be installed for the task. */
   programs?(model: Model, task: Task): readonly NeededProgram[]
   /** Python environments in which its program is looked for before the PATH: see `enginePath`. */

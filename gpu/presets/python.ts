@@ -5,7 +5,7 @@ import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { ffmpegProgram } from './ffmpeg-program.ts'
 import { generates, noText, type Preset, pythonSettings, traitsFor } from './preset.ts'
-import { refusal } from './refusal.ts'
+import { engineRefusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /** The program of the worker in its environment. */
@@ -82,7 +82,7 @@ export const python: Preset = {
       speech: { formats: ['wav', 'pcm'] },
       features: featuresOf(model),
     }),
-  failureOf: (status, body) => refusal(status, body),
+  failureOf: (status, body) => engineRefusal(status, body),
 }
 
 /** Whether a model with these tasks synthesizes or transcribes speech. */

@@ -12,7 +12,7 @@ export interface Quirk {
 /**
  * Converts an engine's answer that is not 2xx to a Failure: for a graph by what ComfyUI says of its nodes, else by the first matching quirk, else by its status and text.
  */
-export function refusal(status: number, body: string, quirks: readonly Quirk[] = []): Failure {
+export function engineRefusal(status: number, body: string, quirks: readonly Quirk[] = []): Failure {
   const refused = promptRefusal(body)
   if (refused) return refused
   const error = engineErrorIn(body)

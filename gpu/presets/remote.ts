@@ -1,6 +1,6 @@
 import { imageCount } from '../../core/models/comfyui/settings.ts'
 import { allFeatures, type Preset, traitsFor } from './preset.ts'
-import { refusal } from './refusal.ts'
+import { engineRefusal } from './refusal.ts'
 import { comfyuiRoutes, everyRoute } from './routes.ts'
 
 /** The path of the URL, which replaces `/v1` of every route; without a path `/v1` stays. */
@@ -42,5 +42,5 @@ export const remote: Preset = {
       ...(model.comfyui ? { inputImages: imageCount(model.comfyui) } : {}),
     })
   },
-  failureOf: (status, body) => refusal(status, body),
+  failureOf: (status, body) => engineRefusal(status, body),
 }

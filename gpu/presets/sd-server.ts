@@ -3,7 +3,7 @@ import { isVideoTask } from '../../core/schemas/task.ts'
 import { sdServer as protocol } from '../../core/tasks/protocols/sd-server.ts'
 import { ffmpegProgram } from './ffmpeg-program.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
-import { type Quirk, refusal } from './refusal.ts'
+import { engineRefusal, type Quirk } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -74,5 +74,5 @@ export const sdServer: Preset = {
     if ((model.input_images ?? 1) > 1) routes['edit-image'] = { ...routes['edit-image']!, images: 'reference' }
     return traitsFor(model, { ...noText, routes, features: [] })
   },
-  failureOf: (status, body) => refusal(status, body, quirks),
+  failureOf: (status, body) => engineRefusal(status, body, quirks),
 }

@@ -3,7 +3,7 @@ import { isFor } from '../../core/schemas/task.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { allFeatures, generates, type Preset, traitsFor } from './preset.ts'
-import { refusal } from './refusal.ts'
+import { engineRefusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 import { shareOfMainMemory } from './share-of-main-memory.ts'
 
@@ -63,5 +63,5 @@ export const sglang: Preset = {
       namedTool: true,
       promptLists: true,
     }),
-  failureOf: (status, body) => refusal(status, body),
+  failureOf: (status, body) => engineRefusal(status, body),
 }

@@ -1,7 +1,7 @@
 import type { Model } from '../../core/models/model.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
-import { refusal } from './refusal.ts'
+import { engineRefusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /** It knows models by their name on the model hub. */
@@ -62,5 +62,5 @@ export const speaches: Preset = {
     }),
     upstreamId: upstreamId(model),
   }),
-  failureOf: (status, body) => refusal(status, body),
+  failureOf: (status, body) => engineRefusal(status, body),
 }

@@ -1,7 +1,7 @@
 import { isFor } from '../../core/schemas/task.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
-import { type Quirk, refusal } from './refusal.ts'
+import { engineRefusal, type Quirk } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /** 424 is an error of its backend; 413 and 422 name the mistake in the request. Source: router/src/http/server.rs of 1.9.3. */
@@ -64,5 +64,5 @@ export const tei: Preset = {
       rerankField: 'texts',
       base64: true,
     }),
-  failureOf: (status, body) => refusal(status, body, quirks),
+  failureOf: (status, body) => engineRefusal(status, body, quirks),
 }

@@ -3,7 +3,7 @@ import { isFor } from '../../core/schemas/task.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { classification, openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { allFeatures, generates, type Preset, traitsFor } from './preset.ts'
-import { refusal } from './refusal.ts'
+import { engineRefusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 import { shareOfMainMemory } from './share-of-main-memory.ts'
 
@@ -53,7 +53,7 @@ export const vllm: Preset = {
       promptLists: true,
       speech: { reference: { audio: 'ref_audio', text: 'ref_text' } },
     }),
-  failureOf: (status, body) => refusal(status, body),
+  failureOf: (status, body) => engineRefusal(status, body),
 }
 
 /** Speech is synthesized by vLLM-Omni, which needs the option `--omni`. */

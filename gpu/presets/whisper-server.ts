@@ -1,7 +1,7 @@
 import type { Model } from '../../core/models/model.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
-import { type Quirk, refusal } from './refusal.ts'
+import { engineRefusal, type Quirk } from './refusal.ts'
 
 /**
  * The server answers every refusal with `Invalid request` or `File Not Found`. infer wrote the audio and chose the
@@ -55,5 +55,5 @@ export const whisperServer: Preset = {
       translateField: true,
       features: ['segments', 'words'],
     }),
-  failureOf: (status, body) => refusal(status, body, quirks),
+  failureOf: (status, body) => engineRefusal(status, body, quirks),
 }

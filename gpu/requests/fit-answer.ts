@@ -1,6 +1,6 @@
 import type { Failure } from '../../core/failure.ts'
 import type { EngineCall } from '../../core/models/fleet.ts'
-import { textIn } from '../presets/body-text.ts'
+import { bodyText } from '../presets/body-text.ts'
 
 const limitFields = ['max_tokens', 'max_completion_tokens'] as const
 
@@ -10,7 +10,7 @@ const limitFields = ['max_tokens', 'max_completion_tokens'] as const
  * built-in engine reduce the limit themselves; with this, clients see the same behaviour from all of them.
  */
 export function fitAnswer(body: EngineCall['body'], { code, facts }: Failure): string | undefined {
-  const text = code === 'context_length_exceeded' ? textIn(body) : undefined
+  const text = code === 'context_length_exceeded' ? bodyText(body) : undefined
   if (text === undefined) return undefined
   const { prompt_tokens: prompt, context_length: context } = facts ?? {}
   if (typeof prompt !== 'number' || typeof context !== 'number' || prompt >= context) return undefined

@@ -4,7 +4,7 @@ import type { Endpoint } from '../launcher/launcher.ts'
 /**
  * An engine's health: `ready`, `loading` (it does not listen yet, or answers 503), or the status of any other answer.
  */
-export type Health = 'ready' | 'loading' | { status: number }
+export type HealthAnswer = 'ready' | 'loading' | { status: number }
 
 /** How an engine reports its running requests: our own protocol, or the queue of a ComfyUI. */
 interface RunningStatus {
@@ -63,7 +63,7 @@ export async function fetchHealth(
   headers: readonly string[],
   timeoutMs: number,
   maxBytes = 1 << 20,
-): Promise<{ health: Health; body: string }> {
+): Promise<{ health: HealthAnswer; body: string }> {
   const client = new Client(endpoint.origin, {
     socketPath: endpoint.socketPath,
     connectTimeout: timeoutMs,

@@ -1,5 +1,5 @@
 import type { EngineProgress } from '../../core/models/engine-progress.ts'
-import type { Outputs } from '../launcher/outputs.ts'
+import type { EngineOutputs } from '../launcher/outputs.ts'
 import type { ProgressLines } from '../presets/preset.ts'
 import { presetOf } from '../presets/presets.ts'
 import type { Resident } from '../residency/model-state.ts'
@@ -24,7 +24,7 @@ export function progressReader({ begins, bar, ends }: ProgressLines): (line: str
 }
 
 /** Returns how to follow the progress that an engine prints; undefined if its preset cannot read it. */
-export function progressFollower(outputs: Pick<Outputs, 'watch'>, { engineId, serves }: Resident) {
+export function progressFollower(outputs: Pick<EngineOutputs, 'watch'>, { engineId, serves }: Resident) {
   const { progress } = presetOf(serves.model)
   if (!progress) return undefined
   return (listener: (progress: EngineProgress) => void): (() => void) => {

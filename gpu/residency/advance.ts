@@ -3,7 +3,7 @@ import { type BackoffRules, circuitState } from './backoff.ts'
 import { liveResidents, type ModelState, type Resident, shortage } from './model-state.ts'
 import { type DeviceCapacity, type Occupant, place } from './place.ts'
 
-export interface Rules {
+export interface ResidencyRules {
   backoff: BackoffRules
   /**
    * Milliseconds for which a busy engine serves while another model waits for its memory, from the moment it was ready
@@ -47,7 +47,7 @@ export function nextStep(
   now: number,
   occupants: readonly Occupant[],
   capacities: readonly DeviceCapacity[],
-  rules: Rules,
+  rules: ResidencyRules,
 ): Step {
   const missing = shortage(state)
   const since = waitingSince(state, demand, now)
@@ -83,11 +83,7 @@ export function nextStep(
  * Start time of the longest wait for the model, for a slot or for a load; null when nothing waits for it. An eviction
  * starts the wait anew, so that models with long queues take turns with all others.
  */
-function waitingSince(
-  { loadWaiters, evictedAt }: ModelState,
-  demand: Demand | undefined,
-  now: number,
-): number | null {
+function waitingSince({ loadWaiters, evictedAt }: ModelState, demand: Demand | undefined, now: number): number | null {
   const load = loadWaiters[0]?.since
   if (load === undefined && !demand) return null
   const queued = demand ? now - demand.oldestWaitMs : Number.POSITIVE_INFINITY
@@ -122,7 +118,7 @@ export function byUrgency(
   states: Iterable<ModelState>,
   demandOf: (state: ModelState) => Demand | undefined,
   now: number,
-  { promoteAfterMs }: Pick<Rules, 'promoteAfterMs'>,
+  { promoteAfterMs }: Pick<ResidencyRules, 'promoteAfterMs'>,
 ): ModelState[] {
   const ordered = Array.from(states, state => {
     const demand = demandOf(state)

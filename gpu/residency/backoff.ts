@@ -10,7 +10,7 @@ export interface BackoffRules {
 export const defaultBackoff: BackoffRules = { firstMs: 1_000, maxMs: 300_000, openAfter: 5 }
 
 /** The failures of one model's engine since it last completed a request. */
-export interface Failures {
+export interface StartFailures {
   count: number
   /** Earliest time of the next attempt, on the caller's clock. */
   retryAt: number
@@ -19,7 +19,12 @@ export interface Failures {
 }
 
 /** Counts one more failure and computes when the next attempt may be made. */
-export function addFailure(before: Failures | null, reason: string, now: number, rules: BackoffRules): Failures {
+export function addFailure(
+  before: StartFailures | null,
+  reason: string,
+  now: number,
+  rules: BackoffRules,
+): StartFailures {
   const count = (before?.count ?? 0) + 1
   const delayMs = Math.min(rules.maxMs, rules.firstMs * 2 ** Math.min(count - 1, 30))
   return { count, retryAt: now + delayMs, reason }
@@ -31,7 +36,7 @@ export function addFailure(before: Failures | null, reason: string, now: number,
  * decides.
  */
 export function circuitState(
-  failures: Failures | null,
+  failures: StartFailures | null,
   now: number,
   rules: BackoffRules,
 ): 'closed' | 'waiting' | 'open' {

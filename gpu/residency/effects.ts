@@ -1,4 +1,4 @@
-import type { Rules } from './advance.ts'
+import type { ResidencyRules } from './advance.ts'
 import { defaultBackoff } from './backoff.ts'
 import type { Resident } from './model-state.ts'
 
@@ -22,7 +22,7 @@ export interface Effects {
 }
 
 /** The default rules. */
-export const defaultRules: Rules = {
+export const defaultRules: ResidencyRules = {
   backoff: defaultBackoff,
   turnMs: 10_000,
   provenMs: 60_000,

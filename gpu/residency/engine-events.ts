@@ -1,5 +1,5 @@
 import { movingAverage } from '../../core/moving-average.ts'
-import type { Rules } from './advance.ts'
+import type { ResidencyRules } from './advance.ts'
 import { addFailure } from './backoff.ts'
 import type { Effects } from './effects.ts'
 import type { Resident } from './model-state.ts'
@@ -15,7 +15,7 @@ export function engineEvents({
   reconciler,
 }: {
   effects: Pick<Effects, 'now' | 'loaded'>
-  rules: Rules
+  rules: ResidencyRules
   residents: Residents
   reconciler: Reconciler
 }) {

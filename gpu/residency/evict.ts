@@ -1,7 +1,7 @@
 import type { Occupant } from './place.ts'
 
 /** An engine that may be evicted, and the bytes that evicting it frees on one device. */
-export interface Candidate {
+export interface EvictionCandidate {
   occupant: Occupant
   frees: number
 }
@@ -22,7 +22,7 @@ const maxCompared = 8
 /** A busy engine is ranked by its turn: ranked by its requests, two would be drained in alternation and none end. */
 const lastUseOf = (one: Occupant): number => (one.busy ? (one.turnSince ?? Number.POSITIVE_INFINITY) : one.lastUsedAt)
 
-export const costOf = (occupants: readonly Occupant[]): Cost => ({
+export const evictionCost = (occupants: readonly Occupant[]): Cost => ({
   busy: occupants.filter(({ busy }) => busy).length,
   bytes: occupants.reduce((sum, { bytes }) => sum + bytes, 0),
   lastUsedAt: occupants.reduce((latest, one) => Math.max(latest, lastUseOf(one)), Number.NEGATIVE_INFINITY),
@@ -53,12 +53,12 @@ export function cheapest<Option>(options: readonly Option[], cost: (option: Opti
  * unnecessary members, least recently used first. Returns undefined when all of them together do not suffice. Up to
  * `maxCompared` candidates are compared exactly; of more, only the idle and least recently used ones.
  */
-export function evictionFor(bytes: number, candidates: readonly Candidate[]): Occupant[] | undefined {
+export function evictionFor(bytes: number, candidates: readonly EvictionCandidate[]): Occupant[] | undefined {
   if (bytes <= 0) return []
   const ordered = [...candidates].sort(
     (a, b) => Number(a.occupant.busy) - Number(b.occupant.busy) || lastUseOf(a.occupant) - lastUseOf(b.occupant),
   )
-  const suffices = (chosen: readonly Candidate[]) => chosen.reduce((sum, { frees }) => sum + frees, 0) >= bytes
+  const suffices = (chosen: readonly EvictionCandidate[]) => chosen.reduce((sum, { frees }) => sum + frees, 0) >= bytes
   if (!suffices(ordered)) return undefined
   let count = 1
   while (!suffices(ordered.slice(0, count))) count++
@@ -68,7 +68,9 @@ export function evictionFor(bytes: number, candidates: readonly Candidate[]): Oc
     const chosen = compared.filter((_, at) => (set >> at) & 1)
     if (suffices(chosen)) options.push(minimalChoice(chosen, suffices))
   }
-  return cheapest(options, chosen => costOf(chosen.map(({ occupant }) => occupant)))!.map(({ occupant }) => occupant)
+  return cheapest(options, chosen => evictionCost(chosen.map(({ occupant }) => occupant)))!.map(
+    ({ occupant }) => occupant,
+  )
 }
 
 /** Removes unnecessary members, from the end: busy and most recently used engines come last and are removed first. */

@@ -2,7 +2,7 @@ import { Failure } from '../../core/failure.ts'
 import type { Demand, ModelActivity, ResidentState } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { retryAfter } from '../../core/retry-after.ts'
-import type { BackoffRules, Failures } from './backoff.ts'
+import type { BackoffRules, StartFailures } from './backoff.ts'
 import { circuitState } from './backoff.ts'
 import type { PlacementRequest } from './place.ts'
 
@@ -64,7 +64,7 @@ export interface ModelState {
   residents: Resident[]
   /** Callers that wait for a load. Requests that wait for a slot are in the queue, which reports their demand. */
   loadWaiters: LoadWaiter[]
-  failures: Failures | null
+  failures: StartFailures | null
   durations: ExpectedDurations
   /** Why it has no engine although one is needed, as a sentence. */
   reason: string | null
@@ -206,7 +206,7 @@ export const loadCancelled = (modelId: string): Failure =>
   new Failure('conflict', `The model '${modelId}' was unloaded before it was loaded. Load it again if you need it.`)
 
 /** Failure of a request whose model failed to start. */
-export const notStarted = (state: ModelState, failures: Failures, now: number): Failure =>
+export const notStarted = (state: ModelState, failures: StartFailures, now: number): Failure =>
   new Failure('no_capacity', `Model '${state.model.id}' cannot be started: ${failures.reason}`, {
     retryAfterMs: retryAfter(failures.retryAt - now),
     facts: { failed_starts: failures.count },
@@ -218,7 +218,7 @@ export const notStarted = (state: ModelState, failures: Failures, now: number): 
 export const unplaceable = (reason: string): Failure =>
   new Failure('no_capacity', reason, { retryAfterMs: 60_000, final: true })
 
-export const shuttingDown = (): Failure =>
+export const modelsClosed = (): Failure =>
   new Failure('shutting_down', 'The server is shutting down.', { retryAfterMs: 5_000 })
 
 /** Milliseconds of the wait from `from` to `now` in which this resident was loading. */

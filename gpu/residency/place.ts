@@ -1,4 +1,4 @@
-import { cheapest, costOf, evictionFor, minimalChoice } from './evict.ts'
+import { cheapest, evictionCost, evictionFor, minimalChoice } from './evict.ts'
 
 /** How much memory of a device may be booked. */
 export interface DeviceCapacity {
@@ -37,7 +37,7 @@ export interface PlacementRequest {
   mayEvict: boolean
 }
 
-export type Decision =
+export type PlacementDecision =
   | { do: 'load'; devices: readonly string[]; evict: readonly string[] }
   /** `for`: the busy engines among those that will be evicted. */
   | { do: 'wait'; for: readonly string[]; evict: readonly string[]; reason: string }
@@ -59,7 +59,7 @@ export function place(
   request: PlacementRequest,
   occupants: readonly Occupant[],
   capacities: readonly DeviceCapacity[],
-): Decision {
+): PlacementDecision {
   if (request.impossible !== undefined) return { do: 'refuse', reason: request.impossible }
   if (request.kind === 'none') return { do: 'load', devices: [], evict: [] }
   const candidates = capacities.filter(device => device.kind === request.kind)
@@ -123,7 +123,7 @@ function optionOn(
 function choose(options: readonly Option[], devices: number): Option[] {
   const remaining = options.toSorted((a, b) => a.spare - b.spare)
   return Array.from({ length: devices }, () => {
-    const best = cheapest(remaining, ({ evict }) => costOf(evict))!
+    const best = cheapest(remaining, ({ evict }) => evictionCost(evict))!
     remaining.splice(remaining.indexOf(best), 1)
     return best
   })

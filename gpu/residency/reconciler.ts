@@ -1,6 +1,6 @@
 import type { Failure } from '../../core/failure.ts'
 import type { Demand, SlotQueue } from '../../core/models/fleet.ts'
-import { byUrgency, nextStep, occupantsOf, type Rules } from './advance.ts'
+import { byUrgency, nextStep, occupantsOf, type ResidencyRules } from './advance.ts'
 import type { Effects } from './effects.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
@@ -18,7 +18,7 @@ export function openReconciler({
   effects: Pick<Effects, 'now' | 'wake'>
   capacities: () => readonly DeviceCapacity[]
   queue: SlotQueue
-  rules: Rules
+  rules: ResidencyRules
   residents: Residents
 }) {
   /** Models with waiting requests or missing engines: the only ones that an event can advance. */

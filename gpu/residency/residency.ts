@@ -1,6 +1,6 @@
 import type { SlotQueue } from '../../core/models/fleet.ts'
 import { movingAverage } from '../../core/moving-average.ts'
-import type { Rules } from './advance.ts'
+import type { ResidencyRules } from './advance.ts'
 import { defaultRules, type Effects } from './effects.ts'
 import { engineEvents } from './engine-events.ts'
 import type { LoadWaiter, ModelState, Resident } from './model-state.ts'
@@ -20,7 +20,7 @@ export function openResidency(
   effects: Effects,
   capacities: () => readonly DeviceCapacity[],
   queue: SlotQueue,
-  rules: Rules = defaultRules,
+  rules: ResidencyRules = defaultRules,
 ) {
   const residents = openResidents(effects)
   const reconciler = openReconciler({ effects, capacities, queue, rules, residents })
@@ -51,7 +51,7 @@ export function openResidency(
 
   /** More or fewer requests wait for the model than before. */
   function demandChanged(state: ModelState): void {
-    if (reconciler.isClosed()) return queue.refuse(state.model.id, states.shuttingDown, Number.POSITIVE_INFINITY)
+    if (reconciler.isClosed()) return queue.refuse(state.model.id, states.modelsClosed, Number.POSITIVE_INFINITY)
     if (state.retired) return
     if (queue.demand(state.model.id)) state.unloaded = false
     reconciler.add(state)
@@ -62,7 +62,7 @@ export function openResidency(
   function load(requested: ModelState, waiter: Omit<LoadWaiter, 'since'>): () => void {
     const state = requested.retired ? all.get(requested.model.id) : requested
     if (reconciler.isClosed() || !state) {
-      waiter.refuse(reconciler.isClosed() ? states.shuttingDown() : states.notOffered(requested.model.id))
+      waiter.refuse(reconciler.isClosed() ? states.modelsClosed() : states.notOffered(requested.model.id))
       return () => {}
     }
     const one: LoadWaiter = { ...waiter, since: effects.now() }
@@ -139,7 +139,7 @@ export function openResidency(
     /** Refuses all waiting and all further requests; engines keep running. */
     close(): void {
       reconciler.close()
-      for (const state of all.values()) reconciler.refuse(state, states.shuttingDown)
+      for (const state of all.values()) reconciler.refuse(state, states.modelsClosed)
     },
     /** Ends every engine now. */
     stopAll(reason: string): void {

@@ -1,6 +1,6 @@
 import { keptCapabilities, type SandboxTool } from './level.ts'
 import { coverOf, type Mount } from './mount.ts'
-import { type MountEntry, mountAt, optionsOf } from './mount-table.ts'
+import { type MountEntry, mountAt, mountOptions } from './mount-table.ts'
 import { first, type Wrapper } from './wrapper.ts'
 
 /**
@@ -154,7 +154,7 @@ function linesOf(mount: Mount, root: string, table: readonly MountEntry[]): stri
       return [mount.own ? line('proc', to, 'proc', 'nosuid,nodev,noexec') : line('/proc', to, 'none', 'rbind')]
     case 'bind': {
       if (mount.mode !== 'read') return [line(mount.from, to, 'none', 'rbind')]
-      const readOnly = (entry: MountEntry | undefined) => ['ro,nosuid,nodev', ...optionsOf(entry)].join(',')
+      const readOnly = (entry: MountEntry | undefined) => ['ro,nosuid,nodev', ...mountOptions(entry)].join(',')
       // A read-only remount does not affect the mounts below it.
       const below = table.filter(({ path, type }) => path.startsWith(`${mount.from}/`) && !unreachable.test(type))
       return [

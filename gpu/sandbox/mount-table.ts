@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { isWithin } from './mount.ts'
+import { isInFolder } from './mount.ts'
 
 /** One line of /proc/self/mountinfo. */
 export interface MountEntry {
@@ -24,14 +24,14 @@ export function mountTable(text: string): MountEntry[] {
 /** The mount that contains a path. Of several mounts at the same path, the last one is visible. */
 export const mountAt = (path: string, table: readonly MountEntry[]): MountEntry | undefined =>
   table
-    .filter(entry => isWithin(path, entry.path))
+    .filter(entry => isInFolder(path, entry.path))
     .reduce<MountEntry | undefined>(
       (best, entry) => (best && best.path.length > entry.path.length ? best : entry),
       undefined,
     )
 
 /** The options that a read-only remount must keep: in a user namespace the kernel refuses to remove them. */
-export function optionsOf(entry: MountEntry | undefined): string[] {
+export function mountOptions(entry: MountEntry | undefined): string[] {
   if (!entry) return []
   const has = entry.options.filter(option => /^(noexec|relatime|noatime|nodiratime)$/.test(option))
   return has.some(option => option === 'relatime' || option === 'noatime') ? has : [...has, 'strictatime']

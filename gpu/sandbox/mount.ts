@@ -17,9 +17,9 @@ export type Mount =
   /** The devices that every program expects, with a separate /dev/shm. */
   | { kind: 'dev'; to: '/dev' }
 
-export const isWithin = (path: string, folder: string): boolean =>
+export const isInFolder = (path: string, folder: string): boolean =>
   folder === '/' || path === folder || path.startsWith(`${folder}/`)
 
 /** The mount that determines the content of this path: the last one at the path or at a parent. */
 export const coverOf = (path: string, mounts: readonly Mount[]): Mount | undefined =>
-  mounts.findLast(({ to }) => isWithin(path, to))
+  mounts.findLast(({ to }) => isInFolder(path, to))

@@ -1,6 +1,6 @@
 import { execa } from 'execa'
 import { findProgram } from './program.ts'
-import { candidates, plain, type Wrapper, wrapped } from './wrapper.ts'
+import { candidates, noWrapper, type Wrapper, wrapCommand } from './wrapper.ts'
 
 export interface Probe {
   wrapper: Wrapper
@@ -21,7 +21,7 @@ export async function probeWrapper(environment: { PATH?: string | undefined }): 
     tried.push({ command: candidate.prefix.slice(0, candidate.prefix.lastIndexOf('--')).join(' '), why })
     if (why === null && typeof wrapper !== 'string') return { wrapper, tried }
   }
-  return { wrapper: plain, tried }
+  return { wrapper: noWrapper, tried }
 }
 
 /** The wrapper with absolute program paths, because a model may set its own PATH; or which program is missing. */
@@ -35,7 +35,7 @@ function resolvedWrapper(wrapper: Wrapper, path: string): Wrapper | string {
 
 /** Runs a shell through the wrapper. Returns null if it exits with 42, else the reason. Waits at most 5 s. */
 export async function tryShell(wrapper: Wrapper, script: string, path: string): Promise<string | null> {
-  const { file, args } = wrapped(wrapper, ['/bin/sh', '-c', script])
+  const { file, args } = wrapCommand(wrapper, ['/bin/sh', '-c', script])
   try {
     const done = await execa(file, args, {
       env: { PATH: path, LC_ALL: 'C' },

@@ -1,5 +1,5 @@
 import { dirname, isAbsolute } from 'node:path'
-import { isWithin } from './mount.ts'
+import { isInFolder } from './mount.ts'
 
 /** Folders that no engine may see merely because its command refers to them. */
 export interface Guarded {
@@ -18,8 +18,8 @@ const sharedFolders = ['/', '/tmp', '/var', '/var/tmp', '/var/lib', '/etc', '/ho
 export const isSafeToShow = (path: string, { dataDir, homes }: Guarded): boolean =>
   isAbsolute(path) &&
   !sharedFolders.includes(path) &&
-  !['/proc', '/sys', '/dev', dataDir].some(folder => isWithin(path, folder)) &&
-  ![dataDir, ...homes].some(hidden => isWithin(hidden, path))
+  !['/proc', '/sys', '/dev', dataDir].some(folder => isInFolder(path, folder)) &&
+  ![dataDir, ...homes].some(hidden => isInFolder(hidden, path))
 
 /** The same for the folder of such a file, which additionally must not be another user's home. Pure. */
 export const isSafeFolder = (folder: string, guarded: Guarded): boolean =>

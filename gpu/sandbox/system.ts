@@ -4,7 +4,7 @@ import type { ResolvedPath } from './mount.ts'
 import { resolvedPathAt } from './resolved-paths.ts'
 
 /** Paths of this machine that engines may need, read at each launch. */
-export interface System {
+export interface SandboxSystem {
   /** Folders in `/`. */
   roots: readonly ResolvedPath[]
   /** Files of /etc that programs need. */
@@ -49,7 +49,7 @@ const device = /^(nvidia.*|dri|kfd|dxg|nvhost-.*|nvmap|nvgpu|mali\d*|accel|davin
 const controls = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', '/proc/acpi', '/proc/scsi']
 
 /** Takes less than a millisecond. `dev` is the folder of devices. */
-export function readSystem({ dev = '/dev' }: { dev?: string } = {}): System {
+export function readSystem({ dev = '/dev' }: { dev?: string } = {}): SandboxSystem {
   const present = (paths: string[]) => paths.flatMap(path => resolvedPathAt(path) ?? [])
   return {
     roots: present(namesIn('/').map(name => `/${name}`)).filter(({ file }) => !file),

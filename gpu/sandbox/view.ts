@@ -1,5 +1,5 @@
-import { coverOf, isWithin, type Mount, type ResolvedPath } from './mount.ts'
-import { inEveryView, onlyInFiles, type System } from './system.ts'
+import { coverOf, isInFolder, type Mount, type ResolvedPath } from './mount.ts'
+import { inEveryView, onlyInFiles, type SandboxSystem } from './system.ts'
 
 type Mode = 'read' | 'write' | 'device'
 type Hidden = Pick<ResolvedPath, 'real' | 'file'>
@@ -9,7 +9,7 @@ export interface ViewFacts {
   /** Whether the engine gets a separate /proc. */
   ownProc: boolean
   /** Paths of this machine. */
-  system: System
+  system: SandboxSystem
   /** Paths that are always hidden, even below `read` and `write`: the data directory, files with secrets. */
   secret: readonly Hidden[]
   /** Real paths of homes, hidden except for paths in `read` and `write`. */
@@ -39,7 +39,7 @@ export function viewOf(facts: ViewFacts): Mount[] {
     // Root could change the machine through these, even without capabilities.
     ...system.controls.map(resolved => bind(0, 'read', resolved, resolved.path)),
     ...facts.read.flatMap(resolved => named(2, 'read', resolved)),
-    ...facts.write.flatMap(resolved => named(3, isWithin(resolved.real, '/dev') ? 'device' : 'write', resolved)),
+    ...facts.write.flatMap(resolved => named(3, isInFolder(resolved.real, '/dev') ? 'device' : 'write', resolved)),
   ]
   const steps = [
     ...mounts,
@@ -68,7 +68,7 @@ const named = (rank: 2 | 3, mode: Mode, resolved: ResolvedPath): Step[] =>
 /** Hides a path at every mount that contains it: a parent folder may be shown at several paths. */
 function hidden(rank: 1 | 4, { real, file }: Hidden, mounts: readonly Step[]): Step[] {
   const found = mounts.flatMap(step => {
-    if ('hide' in step || step.mount.kind !== 'bind' || !isWithin(real, step.mount.from)) return []
+    if ('hide' in step || step.mount.kind !== 'bind' || !isInFolder(real, step.mount.from)) return []
     return [step.mount.to + real.slice(step.mount.from.length)]
   })
   return [...new Set(found)].map(path => ({ rank, hide: path, file }))

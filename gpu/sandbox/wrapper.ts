@@ -53,7 +53,7 @@ const bubblewrap: Wrapper = {
 }
 
 /** The fallback, which always works. */
-export const plain: Wrapper = {
+export const noWrapper: Wrapper = {
   name: 'plain',
   programs: [],
   prefix: [],
@@ -76,13 +76,18 @@ export const candidates: readonly Wrapper[] = [
 ]
 
 /** Returns the program and arguments that start `argv` through the wrapper. */
-export function wrapped(wrapper: Wrapper, argv: readonly string[]): { file: string; args: string[] } {
+export function wrapCommand(wrapper: Wrapper, argv: readonly string[]): { file: string; args: string[] } {
   const [file, ...args] = [...wrapper.prefix, ...argv]
   return { file: file!, args }
 }
 
 /** Returns the engine's exit code or signal: a shell wrapper reports 128 + n for signal n. */
-export function statusOf(wrapper: Wrapper, code: number | null, signal: string | null, names: Record<string, number>) {
+export function exitStatus(
+  wrapper: Wrapper,
+  code: number | null,
+  signal: string | null,
+  names: Record<string, number>,
+) {
   if (signal !== null) return signal
   if (wrapper.name === 'plain' || code === null || code <= 128) return String(code ?? 'unknown')
   return Object.entries(names).find(([, number]) => number === code - 128)?.[0] ?? String(code)

@@ -5,7 +5,7 @@ import { nearest } from '../../core/nearest.ts'
 import { ownPage } from '../http/answer/own-page.ts'
 import type { Call } from '../http/request/call.ts'
 import { type Route, route } from '../http/request/route.ts'
-import { guideHtml, readGuides, textOf } from './guides.ts'
+import { assetText, guideHtml, readGuides } from './guides.ts'
 
 const tag = 'System'
 
@@ -21,7 +21,7 @@ export function guideRoutes(): Route[] {
       scope: 'public',
       tag,
       summary: 'List guides',
-      answer: ownPage(call => sendPage(call, textOf('docs/guides.html'))),
+      answer: ownPage(call => sendPage(call, assetText('docs/guides.html'))),
     }),
     route({
       method: 'GET',
@@ -50,7 +50,7 @@ export function guideRoutes(): Route[] {
       scope: 'public',
       tag,
       summary: 'Get configuration reference',
-      answer: ownPage(call => sendPage(call, textOf('docs/configuration.html'))),
+      answer: ownPage(call => sendPage(call, assetText('docs/configuration.html'))),
     }),
     route({
       method: 'GET',
@@ -71,7 +71,7 @@ export function guideRoutes(): Route[] {
       scope: 'public',
       tag,
       summary: 'Get stylesheet of the guides',
-      answer: ownPage(call => call.send(200, textOf('docs/style.css'), 'text/css; charset=utf-8', noCache)),
+      answer: ownPage(call => call.send(200, assetText('docs/style.css'), 'text/css; charset=utf-8', noCache)),
     }),
   ]
 }

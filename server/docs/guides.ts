@@ -12,13 +12,13 @@ export interface Guide {
 }
 
 /** All guides, in the order of the lists. They are rendered by the build (`bin/guides/`). */
-export const readGuides = (): Guide[] => JSON.parse(textOf('docs/guides.json')) as Guide[]
+export const readGuides = (): Guide[] => JSON.parse(assetText('docs/guides.json')) as Guide[]
 
 /** The page of a guide, as HTML. The topic must be one of the list. */
-export const guideHtml = (topic: string): string => textOf(`docs/guides/${topic}.html`)
+export const guideHtml = (topic: string): string => assetText(`docs/guides/${topic}.html`)
 
 /** A guide as text of 80 columns with ANSI colours. The topic must be one of the list. */
-export const guideText = (topic: string): string => textOf(`docs/guides/${topic}.txt`)
+export const guideText = (topic: string): string => assetText(`docs/guides/${topic}.txt`)
 
 /** A text asset. */
-export const textOf = (name: string): string => Buffer.from(readAsset(name)).toString('utf8')
+export const assetText = (name: string): string => Buffer.from(readAsset(name)).toString('utf8')

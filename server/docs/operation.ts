@@ -2,10 +2,10 @@ import { z } from 'zod'
 import type { FailureCode } from '../../core/failure.ts'
 import type { RouteAnswer } from '../http/request/endpoint.ts'
 import type { Route } from '../http/request/route.ts'
-import { emitted, reference } from '../views/json-schema.ts'
+import { emitted, schemaReference } from '../views/json-schema.ts'
 import { errorCodes } from './error-codes.ts'
 import { errorSchemaOf } from './error-schemas.ts'
-import { commonCodes, errorCodesOf, statusOf } from './route-errors.ts'
+import { commonCodes, errorCodesOf, errorStatus } from './route-errors.ts'
 
 /** Recorded answers to the example requests, by operation id. */
 export type AnswerExamples = Readonly<Record<string, unknown>>
@@ -65,9 +65,9 @@ function requestBody({ body, form, rawBody, example }: Route) {
     required: json || form ? !(json ?? form!).safeParse({}).success : true,
     content: {
       ...(json
-        ? { 'application/json': { schema: reference(json), ...(example ? { example: example as unknown } : {}) } }
+        ? { 'application/json': { schema: schemaReference(json), ...(example ? { example: example as unknown } : {}) } }
         : {}),
-      ...(form ? { 'multipart/form-data': { schema: reference(form) } } : {}),
+      ...(form ? { 'multipart/form-data': { schema: schemaReference(form) } } : {}),
       ...(rawBody ? { [rawBody]: { schema: { type: 'string', format: 'binary', description: 'The bytes.' } } } : {}),
     },
   }
@@ -118,7 +118,7 @@ function textOf({ response, events, media }: RouteAnswer): string {
 function answerOf({ description, response, events, media = [] }: RouteAnswer, example?: unknown): AnswerObject {
   const content = {
     ...(response
-      ? { 'application/json': { schema: reference(response), ...(example === undefined ? {} : { example }) } }
+      ? { 'application/json': { schema: schemaReference(response), ...(example === undefined ? {} : { example }) } }
       : {}),
     ...(events ? { 'text/event-stream': { schema: { $ref: `#/components/schemas/${events}` } } } : {}),
     ...Object.fromEntries(media.map(type => [type, { schema: fileSchema(type) }])),
@@ -138,7 +138,7 @@ function errorAnswers(route: Route): Record<string, AnswerObject> {
   const byStatus = new Map<number, FailureCode[]>()
   for (const code of Object.keys(errorCodes) as FailureCode[])
     if (errorCodesOf(route).has(code)) {
-      const status = statusOf(code, route)
+      const status = errorStatus(code, route)
       byStatus.set(status, [...(byStatus.get(status) ?? []), code])
     }
   const schema = errorSchemaOf(route)

@@ -4,7 +4,7 @@ import { ownPage } from '../http/answer/own-page.ts'
 import { type Route, route } from '../http/request/route.ts'
 import { openapi } from './openapi.ts'
 import type { AnswerExamples } from './operation.ts'
-import { reference, start } from './reference.ts'
+import { referencePage, start } from './reference.ts'
 
 const tag = 'System'
 
@@ -40,7 +40,7 @@ export function referenceRoutes(all: () => readonly Route[]): Route[] {
       scope: 'public',
       tag,
       summary: 'Show reference',
-      answer: ownPage(call => call.send(200, reference, 'text/html; charset=utf-8', referenceHeaders)),
+      answer: ownPage(call => call.send(200, referencePage, 'text/html; charset=utf-8', referenceHeaders)),
     }),
     route({
       method: 'GET',

@@ -3,7 +3,7 @@
  * all requests to other hosts (fonts, proxy, telemetry), and the response's content security policy forbids them. The
  * bar at the top links to the guides.
  */
-export const reference = `<!doctype html>
+export const referencePage = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">

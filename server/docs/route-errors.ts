@@ -41,7 +41,7 @@ export function errorCodesOf(route: AnyEndpoint): ReadonlySet<FailureCode> {
  * Returns the status of a failure as the route answers it: fal's clients expect 422 for a wrong body, and Anthropic's 529
  * where others answer 503.
  */
-export function statusOf(code: FailureCode, { path, body }: AnyEndpoint): number {
+export function errorStatus(code: FailureCode, { path, body }: AnyEndpoint): number {
   const { status } = failures[code]
   if (status === 503 && path.startsWith('/anthropic/')) return 529
   return status === 400 && body && path.startsWith('/fal/') ? 422 : status

@@ -3,7 +3,7 @@ import type { Caller } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
 import type { Log } from '../../core/log.ts'
-import { failureOf } from '../../core/schemas/issues.ts'
+import { failureOfIssues } from '../../core/schemas/issues.ts'
 import type { SwapSet } from '../../core/swap-set.ts'
 import { authenticate, credentialOf, scopeRefusal } from './access/auth.ts'
 import { rateHeaders } from './access/rate-headers.ts'
@@ -44,7 +44,7 @@ interface DispatchOptions {
 }
 
 /** A request of the app, with its call once it has matched a route. */
-export interface CallEvent extends RequestEvent {
+export interface HttpEvent extends RequestEvent {
   call: Call | undefined
 }
 
@@ -52,7 +52,7 @@ export interface CallEvent extends RequestEvent {
  * Runs a matched route: authenticates, checks the scope, counts against the rate limit, validates the input and calls
  * the handler. Throws the failure of any step; `answerFailure` answers it and `endCall` ends the call.
  */
-export async function dispatch(route: Route, event: CallEvent, { owners, calls }: DispatchOptions): Promise<void> {
+export async function dispatch(route: Route, event: HttpEvent, { owners, calls }: DispatchOptions): Promise<void> {
   const { req, res, params } = event
   // An unknown token is refused at once, as on every other route: its request takes no turn of the streams.
   const credential = credentialOf(req.headers) ?? sessionCredentialOf(req, owners.config)
@@ -116,7 +116,7 @@ function enter(call: Call, caller: Caller, { limiter, tokenLimiter }: Pick<Owner
 /** Answers a failed request in the error format of its route, or that of `errorsBelow` if it has matched no route. */
 export function answerFailure(
   thrown: unknown,
-  { call, req, res }: CallEvent,
+  { call, req, res }: HttpEvent,
   { log, errorsBelow }: { log: Log; errorsBelow: (url: string | undefined) => RouteErrors | undefined },
 ): void {
   const failure = Failure.from(thrown)
@@ -125,7 +125,7 @@ export function answerFailure(
 }
 
 /** Ends the call of a request that has been answered: releases what it holds and records it. */
-export function endCall({ call, res }: CallEvent, { owners, calls }: DispatchOptions): void {
+export function endCall({ call, res }: HttpEvent, { owners, calls }: DispatchOptions): void {
   if (!call) return
   call.releaseBody()
   call.keyLock?.release()
@@ -151,7 +151,7 @@ function check(schema: z.ZodType | undefined, value: unknown): unknown {
   if (!schema) return undefined
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  throw failureOf(result.error, value, schema)
+  throw failureOfIssues(result.error, value, schema)
 }
 
 /** Schema of routes without query parameters. */
@@ -161,7 +161,7 @@ const noParameters = z.strictObject({})
 function refuseUnknownQuery({ path, query: declared }: Route, query: Query): void {
   const schema: z.ZodType | undefined = declared ?? (refusesUnknown(path) ? noParameters : undefined)
   const issues = schema?.safeParse(query).error?.issues.filter(({ code }) => code === 'unrecognized_keys') ?? []
-  if (issues.length > 0) throw failureOf({ issues }, query, schema)
+  if (issues.length > 0) throw failureOfIssues({ issues }, query, schema)
 }
 
 function fail(call: Call, failure: Failure, log: Log): void {

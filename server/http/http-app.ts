@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { H3, type H3Event } from 'h3'
 import { Failure } from '../../core/failure.ts'
-import { decoded, pathOf } from './path.ts'
+import { decoded, requestPath } from './path.ts'
 import type { Route } from './request/route.ts'
 
 /** One request: the node request and response, and the parameters of the path. */
@@ -76,7 +76,7 @@ export function openHttpApp<E extends RequestEvent>({
   return {
     /** Answers a request by its route. Never throws. */
     answer(req: IncomingMessage, res: ServerResponse): void {
-      const pathname = pathOf(req.url ?? '/')
+      const pathname = requestPath(req.url ?? '/')
       const event = eventOf(app, begin(req, res), pathname)
       if (pathname !== undefined) void answer(event)
       else void fail(new Failure('invalid_value', 'The URL is malformed.'), event)

@@ -7,7 +7,7 @@ const needlessEscape = /%(?:2[de]|3\d|4[1-9a-f]|5[\daf]|6[1-9a-f]|7[\dae])/gi
  * Returns the path of a request in the form of route paths, parsed by the URL standard: without an origin or dot
  * segments, and with no letter, digit or `-._~` escaped. Undefined if it is no path, or an escape is not UTF-8.
  */
-export function pathOf(url: string): string | undefined {
+export function requestPath(url: string): string | undefined {
   const end = url.indexOf('?')
   const raw = end < 0 ? url : url.slice(0, end)
   if (plain.test(raw)) return raw

@@ -36,7 +36,7 @@ interface Totals {
  * Keeps what models did in the last hour, in intervals of 10 s. It compares counters that exist anyway, so requests pay
  * nothing for it; an interval in which a model did nothing costs no memory for this model.
  */
-export function openHistory({
+export function openLoadHistory({
   used: usedByModel,
   throughput,
   now = Date.now,
@@ -90,4 +90,4 @@ export function openHistory({
     close: () => clearInterval(timer),
   }
 }
-export type History = ReturnType<typeof openHistory>
+export type History = ReturnType<typeof openLoadHistory>

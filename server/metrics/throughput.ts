@@ -1,7 +1,7 @@
 import type { Usage } from '../../core/store/store.ts'
 
 /** Tokens of one model since the start. A plain object, because relays increment it on the hot path. */
-export interface Meter {
+export interface ThroughputMeter {
   input: number
   output: number
 }
@@ -19,8 +19,8 @@ const everyMs = 1_000
  * rate is that of the last `windowMs`.
  */
 export function openThroughput({ windowMs = 5_000, now = () => performance.now() } = {}) {
-  const meters = new Map<string, Meter>()
-  let samples: { at: number; totals: Map<string, Meter> }[] = [{ at: now(), totals: new Map() }]
+  const meters = new Map<string, ThroughputMeter>()
+  let samples: { at: number; totals: Map<string, ThroughputMeter> }[] = [{ at: now(), totals: new Map() }]
   const timer = setInterval(sample, everyMs).unref()
 
   function sample(): void {
@@ -31,7 +31,7 @@ export function openThroughput({ windowMs = 5_000, now = () => performance.now()
     if (from > 0) samples = samples.slice(from)
   }
 
-  function meter(modelId: string): Meter {
+  function meter(modelId: string): ThroughputMeter {
     let one = meters.get(modelId)
     if (!one) meters.set(modelId, (one = { input: 0, output: 0 }))
     return one
@@ -55,7 +55,7 @@ export function openThroughput({ windowMs = 5_000, now = () => performance.now()
       return { input: (total.input - before.input) / seconds, output: (total.output - before.output) / seconds }
     },
     /** Tokens since the start, by model. */
-    totals: (): ReadonlyMap<string, Readonly<Meter>> => meters,
+    totals: (): ReadonlyMap<string, Readonly<ThroughputMeter>> => meters,
     sample,
     close: () => clearInterval(timer),
   }

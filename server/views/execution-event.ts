@@ -15,7 +15,7 @@ const last = /^workflow_execution\.(completed|failed|cancelled|timed_out)$/
 export const isLastOfExecution = (type: string): boolean => last.test(type)
 
 /** Returns the type of an event in streams of executions; undefined if those do not have the event. */
-export const nameOf = ({ type, nodeId }: Pick<ExecutionEvent, 'type' | 'nodeId'>): string | undefined =>
+export const eventName = ({ type, nodeId }: Pick<ExecutionEvent, 'type' | 'nodeId'>): string | undefined =>
   type.startsWith('job.') ? (nodeId === null ? undefined : nodeTypeOf(type)) : type
 
 /**
@@ -30,7 +30,7 @@ export async function recordOf(
 ): Promise<SseRecord | undefined> {
   const { executions } = owners
   const { nodeId, sequence, at } = event
-  const type = nameOf(event)
+  const type = eventName(event)
   if (type === undefined) return undefined
   const { executionId: id } = event
   const { organizationId } = viewer.caller

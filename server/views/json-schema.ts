@@ -17,7 +17,7 @@ export const emitted = {
 } as const
 
 /** Returns a reference to a schema with a name. */
-export function reference(schema: z.ZodType): { $ref: string } {
+export function schemaReference(schema: z.ZodType): { $ref: string } {
   const id = z.globalRegistry.get(schema)?.id
   if (!id) throw new Error('A body or response schema needs .meta({ id })')
   return { $ref: `#/components/schemas/${id}` }

@@ -69,7 +69,7 @@ export const spendUse = (
 })
 
 /** The effective limits of the organization of a caller, as readers get them. */
-export const limitsView = ({ limits }: Pick<Caller, 'limits'>): z.input<typeof OrganizationLimitsView> => ({
+export const callerLimitsView = ({ limits }: Pick<Caller, 'limits'>): z.input<typeof OrganizationLimitsView> => ({
   api_requests_per_minute: limits.requestsPerMinute || null,
   job_submissions_per_minute: limits.jobsPerMinute || null,
   tokens_per_minute: limits.tokensPerMinute || null,

@@ -58,7 +58,7 @@ export const ModelStatus = z
   .meta({ id: 'ModelStatus', description: 'The state of a model.' })
 
 /** Returns the status of a model that its users may see. */
-export function statusOf(
+export function modelStatusView(
   model: Model,
   { models, residents }: FleetSnapshot,
   { config, jobs, registry }: Pick<Owners, 'config' | 'jobs' | 'registry'>,

@@ -1,6 +1,6 @@
 import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { Failure } from '../../core/failure.ts'
-import type { CatalogEntry } from '../../core/models/catalog.ts'
+import type { ModelSetEntry } from '../../core/models/catalog.ts'
 import { conversationTask, type Task } from '../../core/schemas/task.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { taskRecord } from '../../core/tasks/registry.ts'
@@ -11,7 +11,7 @@ import type { Owners } from '../http/request/owners.ts'
  * Returns the chat model that the request names, for requests that do not run it. Throws Failure `model_not_found`,
  * `unsupported_task`, `model_not_allowed`.
  */
-export function allowedChatModel(call: Call, id: string, { registry }: Pick<Owners, 'registry'>): CatalogEntry {
+export function allowedChatModel(call: Call, id: string, { registry }: Pick<Owners, 'registry'>): ModelSetEntry {
   const entry = modelFor(taskRecord(conversationTask), id, registry.catalog())
   const { token } = call.caller
   if (modelAllowed(token.models, entry.id)) return entry

@@ -8,9 +8,9 @@ import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'
 import { AnswerCollector } from '../../core/tasks/answer-collector.ts'
 import { fetchFrom, withImages } from '../../core/tasks/chat/images.ts'
-import type { Prepared } from '../../core/tasks/engine-request.ts'
+import type { PreparedRequest } from '../../core/tasks/engine-request.ts'
 import { ask } from '../../core/tasks/protocols/ask.ts'
-import { openShortened } from '../../core/tasks/protocols/open-shortened.ts'
+import { openShortened } from '../../core/tasks/protocols/shortened-stream.ts'
 import { withMembers } from '../../core/tasks/protocols/stream-options.ts'
 import { isStreamable } from '../../core/tasks/stream-shape.ts'
 import { heldAfterReading, heldBytes, readBody } from '../http/body/body.ts'
@@ -117,7 +117,7 @@ interface AdmittedCall {
 /** Runs the admitted request. From here on its outcome is recorded. */
 async function answer(
   call: Call,
-  checked: Prepared,
+  checked: PreparedRequest,
   admittedCall: AdmittedCall,
   owners: InferenceOwners,
 ): Promise<void> {
@@ -148,14 +148,18 @@ async function respondLater(
 }
 
 /** Fetches images that the request names by URL, before it takes a slot that others could use. */
-function withImagesOf(call: Call, checked: Prepared, { media }: Pick<Owners, 'media'>): Promise<Prepared> {
+function withImagesOf(
+  call: Call,
+  checked: PreparedRequest,
+  { media }: Pick<Owners, 'media'>,
+): Promise<PreparedRequest> {
   const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
   return withImages(checked, fetchFrom(media, sender))
 }
 
 function relay(
   call: Call,
-  prepared: Prepared,
+  prepared: PreparedRequest,
   { createdAt, queuedMs }: RunningCall,
   lease: Lease,
   { keep }: AdmittedCall,
@@ -188,7 +192,7 @@ function relay(
 
 async function collect(
   call: Call,
-  prepared: Prepared,
+  prepared: PreparedRequest,
   { id, createdAt, queuedMs }: RunningCall,
   lease: Lease,
   { keep }: AdmittedCall,

@@ -10,7 +10,7 @@ import { pingComment } from '../http/answer/sse.ts'
 import type { Call } from '../http/request/call.ts'
 import { errorFrame } from '../http/request/errors.ts'
 import type { Streams, WatchedStream } from '../http/streams/streams.ts'
-import type { Meter } from '../metrics/throughput.ts'
+import type { ThroughputMeter } from '../metrics/throughput.ts'
 import type { Timings } from '../metrics/timings.ts'
 
 interface RelayOptions {
@@ -22,7 +22,7 @@ interface RelayOptions {
   keep?: ((ended: object) => Promise<void>) | undefined
   maxFrameBytes: number
   streams: Streams
-  meter: Meter
+  meter: ThroughputMeter
   timings: Pick<Timings, 'record'>
   /** Called when the engine has accepted the request and begins to answer. */
   begun(): void

@@ -4,7 +4,7 @@ import { estimateOf } from '../../core/tasks/registry.ts'
 import { prepareSpeech, speechInputs } from '../../core/tasks/speech/speech.ts'
 import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { boundInputs, type JobTerms, submitJob, submittedBefore } from './submit.ts'
+import { checkInputSize, type JobTerms, submitJob, submittedBefore } from './submit.ts'
 import { forget } from './submit-generation.ts'
 
 export interface SpeechJobOptions {
@@ -40,7 +40,7 @@ export async function submitSpeech(
   await conversion.check(engineFormat, format)
   const kept = speechInputs(inputs, registry.catalog().get(modelId)!)
   const files = reference && call.inline.has(reference.value) ? 1 : 0
-  boundInputs(call, task, JSON.stringify(kept), owners, files)
+  checkInputSize(call, task, JSON.stringify(kept), owners, files)
   const options = { admitted, inputs: kept, ...(terms ? { terms } : {}) }
   if (!reference) return (await submitJob(call, body, options, owners)).job
   admission.requireBudget(admitted)

@@ -18,10 +18,10 @@ import { deferForPrompt } from './defer-for-prompt.ts'
 import { type JobTerms, submitJob, submittedBefore } from './submit.ts'
 
 /** The target of a request: a slug, or a model and one of its tasks. */
-export type Target = { slug: string } | { modelId: string; task: GenerationTask | ImageTask }
+export type SlugTarget = { slug: string } | { modelId: string; task: GenerationTask | ImageTask }
 
-export interface GenerationOptions {
-  target: Target
+export interface SlugOptions {
+  target: SlugTarget
   /** The inputs as they were sent. */
   body: unknown
   terms?: JobTerms
@@ -50,7 +50,7 @@ export type SubmitOwners = Pick<
  */
 export async function submitGeneration(
   call: Call,
-  { target, body, terms, strict = false }: GenerationOptions,
+  { target, body, terms, strict = false }: SlugOptions,
   owners: SubmitOwners,
 ): Promise<SubmittedGeneration> {
   const { admission } = owners
@@ -110,7 +110,7 @@ function refuseSeveralShapes(body: unknown): void {
 /** Finds what the target names. Throws Failure `model_not_found` or `unsupported_task`, which names alternatives. */
 export function offered(
   call: Call,
-  target: Target,
+  target: SlugTarget,
   { registry }: Pick<Owners, 'registry'>,
 ): { model: Model; task: GenerationTask | ImageTask; slug: string | null } {
   if ('slug' in target) {

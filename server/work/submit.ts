@@ -44,7 +44,7 @@ export interface JobTerms {
  * Checks the size of a job's inputs, given as JSON text without the files that they contained. `files` is how many of them
  * may be files. Throws Failure `payload_too_large`, so that larger inputs are neither parsed on the event loop nor stored.
  */
-export function boundInputs(
+export function checkInputSize(
   call: Call,
   of: string,
   text: string,

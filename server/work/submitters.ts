@@ -6,7 +6,7 @@ import type { RunnerName } from '../../core/tasks/task.ts'
 import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { type SpeechJobOwners, submitSpeech } from './speech-job.ts'
-import { boundInputs, type JobTerms } from './submit.ts'
+import { checkInputSize, type JobTerms } from './submit.ts'
 import { type SubmitOwners, submitGeneration } from './submit-generation.ts'
 import { submitText, type TextJobOwners } from './text-job.ts'
 import { submitTranscription, type TranscriptionJobOwners } from './transcription-job.ts'
@@ -88,7 +88,7 @@ export const submitters: Record<RunnerName, Submitter> = { text, speech, transcr
 /** Returns inputs as a value. Throws Failure `payload_too_large` for text that is too long even without its files. */
 export function parsedInputs(call: Call, of: string, inputs: object | string, owners: Pick<Owners, 'config'>): object {
   if (typeof inputs !== 'string') return inputs
-  boundInputs(call, of, inputs, owners)
+  checkInputSize(call, of, inputs, owners)
   return JSON.parse(inputs) as object
 }
 

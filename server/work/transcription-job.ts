@@ -13,7 +13,7 @@ import {
 import type { TranscriptionRequest } from '../../core/tasks/transcription/transcription-request.ts'
 import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { boundInputs, type JobTerms, submitJob, submittedBefore } from './submit.ts'
+import { checkInputSize, type JobTerms, submitJob, submittedBefore } from './submit.ts'
 import { forget } from './submit-generation.ts'
 
 export interface TranscriptionJobOptions {
@@ -58,7 +58,7 @@ export async function submitTranscription(
   if (before) return before
   admission.requireBudget(admitted)
   const kept = transcriptionInputs(task, request, registry.catalog().get(modelId)!)
-  boundInputs(call, task, JSON.stringify(kept), owners)
+  checkInputSize(call, task, JSON.stringify(kept), owners)
   const id = newId('job')
   const { field, value } = prepared.sound
   const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId: id, signal: call.signal }

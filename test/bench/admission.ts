@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openAccounts } from '../../core/accounts/accounts.ts'
-import { openKeys } from '../../core/accounts/keys.ts'
+import { openStoredKeys } from '../../core/accounts/keys.ts'
 import { openLimiter } from '../../core/accounts/limiter.ts'
 import { openPlans } from '../../core/accounts/plans.ts'
 import { openTokenLimiter } from '../../core/accounts/token-limiter.ts'
@@ -39,7 +39,7 @@ const store = await openSqliteStore({
   onFatal: failure => log.error(failure.message),
 })
 const plans = openPlans({ configured: {}, log })
-const accounts = openAccounts({ store, keys: openKeys(dataDir), plans, log })
+const accounts = openAccounts({ store, keys: openStoredKeys(dataDir), plans, log })
 const limiter = openLimiter()
 const tokenLimiter = openTokenLimiter()
 const registry = openRegistry({ models: [], toys: true, defaults: defaultModels, traits: traitsOf })

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { openAccounts } from '../../core/accounts/accounts.ts'
-import { openKeys } from '../../core/accounts/keys.ts'
+import { openStoredKeys } from '../../core/accounts/keys.ts'
 import { newId } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
 import { openAdminStore } from '../../core/store/sqlite/admin.ts'
@@ -15,7 +15,7 @@ export async function storePendingJobs(dataDir: string, count: number): Promise<
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const store = await openAdminStore(dataDir, log)
   try {
-    const accounts = openAccounts({ store, keys: openKeys(dataDir), log })
+    const accounts = openAccounts({ store, keys: openStoredKeys(dataDir), log })
     const { id } = await accounts.createOrganization({ name: 'bench', requestsPerMinute: 0, jobsPerMinute: 0 })
     const { token, secret } = await accounts.issue({ organizationId: id, name: 'bench', scopes: [...scopes] })
     const inputs = JSON.stringify({ input: 'x'.repeat(300) })

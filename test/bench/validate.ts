@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { loadavg } from 'node:os'
 import { z } from 'zod'
 import { Dag, maxMembers, Parameter } from '../../core/dag/definition.ts'
-import { parseJson } from '../../core/json.ts'
+import { parseBoundedJson } from '../../core/json.ts'
 import { surveyInTimeSlices } from '../../core/workflows/diagnose.ts'
 import { blockingOf } from '../../core/workflows/diagnostics.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
@@ -68,7 +68,7 @@ const offer = {
   }),
 }
 
-const shape = (): z.output<typeof Body> => Body.parse(parseJson(text, { depth: 64, keys: maxMembers }))
+const shape = (): z.output<typeof Body> => Body.parse(parseBoundedJson(text, { depth: 64, keys: maxMembers }))
 async function validate(): Promise<void> {
   const { dag, parameters } = shape()
   const { diagnostics, order } = await surveyInTimeSlices(dag, parameters ?? undefined, offer)

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { sbom } from '../../bin/sbom.ts'
-import type { Work } from '../../bin/works.ts'
+import type { LicensedWork } from '../../bin/works.ts'
 
 interface Component {
   'bom-ref': string
@@ -22,7 +22,7 @@ interface Bom {
   dependencies: { ref: string; dependsOn: string[] }[]
 }
 
-const works = JSON.parse(readFileSync(join('dist', 'works.json'), 'utf8')) as Work[]
+const works = JSON.parse(readFileSync(join('dist', 'works.json'), 'utf8')) as LicensedWork[]
 const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
   packages: Record<string, { integrity?: string }>
 }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { architectures, nativePackages, nodeVersion, targetOf, targets } from '../../bin/target.ts'
+import { architectures, buildTarget, nativePackages, nodeVersion, targets } from '../../bin/target.ts'
 
 interface Locked {
   version?: string
@@ -25,7 +25,7 @@ test.each(architectures)(
 )
 
 test('x64 is the default target; an unknown architecture is refused with the known ones', () => {
-  expect(targetOf(undefined)).toBe(targets.x64)
-  expect(targetOf('arm64')).toBe(targets.arm64)
-  expect(() => targetOf('riscv64')).toThrow("'riscv64' is not an architecture of infer. Write one of: x64, arm64")
+  expect(buildTarget(undefined)).toBe(targets.x64)
+  expect(buildTarget('arm64')).toBe(targets.arm64)
+  expect(() => buildTarget('riscv64')).toThrow("'riscv64' is not an architecture of infer. Write one of: x64, arm64")
 })

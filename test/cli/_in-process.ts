@@ -2,7 +2,7 @@ import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { vi } from 'vitest'
 import { failureOfUsage, openProgram } from '../../cli/commands/program.ts'
-import { exitCodeOf, failureOf } from '../../cli/terminal/exit-codes.ts'
+import { exitCodeOf, failureOfThrown } from '../../cli/terminal/exit-codes.ts'
 import { openTerminal } from '../../cli/terminal/terminal.ts'
 import type { Failure } from '../../core/failure.ts'
 
@@ -35,7 +35,7 @@ export async function runInProcess(
     program = await openProgram(args, terminal)
     await program.parseAsync([...args], { from: 'user' })
   } catch (thrown) {
-    failure = (program && failureOfUsage(thrown, args, program)) ?? failureOf(thrown)
+    failure = (program && failureOfUsage(thrown, args, program)) ?? failureOfThrown(thrown)
     terminal.setExitCode(exitCodeOf(failure))
   } finally {
     vi.unstubAllEnvs()

@@ -15,9 +15,9 @@ import {
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Content, cacheDirectory, extractFile, extractTree, type TreeFile } from '../../core/extraction.ts'
+import { cacheDirectory, extractFile, extractTree, type FileContent, type TreeFile } from '../../core/extraction.ts'
 
-const contentOf = (bytes: Uint8Array): Content => ({
+const contentOf = (bytes: Uint8Array): FileContent => ({
   size: bytes.length,
   read: (into, at) => into.set(bytes.subarray(at, at + into.length)),
 })

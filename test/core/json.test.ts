@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Failure } from '../../core/failure.ts'
-import { parseJson } from '../../core/json.ts'
+import { parseBoundedJson } from '../../core/json.ts'
 
 const bounds = { depth: 8, keys: 20 }
-const parse = (text: string | Buffer) => parseJson(Buffer.from(text), bounds)
+const parse = (text: string | Buffer) => parseBoundedJson(Buffer.from(text), bounds)
 const refusal = (text: string | Buffer) => {
   try {
     parse(text)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isNetwork, isPublic, isWithin, networkOf } from '../../core/network-address.ts'
+import { isInNetworks, isNetwork, isPublic, networkOf } from '../../core/network-address.ts'
 
 test.each(['1.1.1.1', '93.184.216.34', '8.8.8.8', '2606:4700::1111', '2a00:1450::1', '::ffff:1.1.1.1'])(
   '%s is public',
@@ -22,8 +22,8 @@ test.each(
 test('networks are addresses and ranges of one kind', () => {
   const networks = ['10.1.0.0/16', '192.168.7.7', 'fd00:1::/32'].map(networkOf)
   for (const address of ['10.1.2.3', '192.168.7.7', '::ffff:10.1.2.3', 'fd00:1::5'])
-    expect([address, isWithin(address, networks)]).toEqual([address, true])
+    expect([address, isInNetworks(address, networks)]).toEqual([address, true])
   for (const address of ['10.2.0.1', '192.168.7.8', 'fd00:2::5', '127.1', 'localhost', ''])
-    expect([address, isWithin(address, networks)]).toEqual([address, false])
+    expect([address, isInNetworks(address, networks)]).toEqual([address, false])
   for (const text of ['10.0.0.0/33', '10.0.0/8', 'localhost', '', '10.0.0.0/']) expect(isNetwork(text)).toBe(false)
 })

@@ -4,7 +4,7 @@ import type { EngineCall, Exchange, Lease } from '../../core/models/fleet.ts'
 import { Model } from '../../core/models/model.ts'
 import { type Device, noReadings } from '../../gpu/devices/device.ts'
 import { type FleetOptions, openFleet } from '../../gpu/fleet.ts'
-import type { Machine } from '../../gpu/probe-machine.ts'
+import type { ProbedMachine } from '../../gpu/probe-machine.ts'
 import { type LeasingFleet, leasing } from './_leasing.ts'
 import { fakeEngine, keptLog, noSandbox, temporary, wrappersHere } from './launcher/_launch.ts'
 
@@ -35,7 +35,7 @@ export const cpu: Device = {
 /** A separate fleet that ends with the test. */
 export async function fleetOf(
   models: Model[],
-  { wrapper, sandbox, devices, ...of }: Partial<FleetOptions & Machine> = {},
+  { wrapper, sandbox, devices, ...of }: Partial<FleetOptions & ProbedMachine> = {},
 ) {
   const log = keptLog()
   const dataDir = temporary()

@@ -5,7 +5,7 @@ import { Failure } from '../../core/failure.ts'
 import { Model } from '../../core/models/model.ts'
 import { cardProcesses } from '../../gpu/devices/card-processes.ts'
 import { discover } from '../../gpu/devices/discover.ts'
-import { plain } from '../../gpu/sandbox/wrapper.ts'
+import { noWrapper } from '../../gpu/sandbox/wrapper.ts'
 import { cardLine, installNvidiaSmi } from '../fixtures/nvidia-smi.ts'
 import { chat, cpu, fake, fleetOf, send, statsOf } from './_fleet.ts'
 import { survivors, temporary, until } from './launcher/_launch.ts'
@@ -412,7 +412,7 @@ echo "${cardLine({ ...l4, 'memory.used': '$used' })}"`
 
 test('without any wrapper the fleet works and warns', async () => {
   const model = fake('a')
-  const { fleet, log } = await fleetOf([model], { wrapper: plain })
+  const { fleet, log } = await fleetOf([model], { wrapper: noWrapper })
   expect((await chat(fleet, model)).failure).toBeUndefined()
   expect(log.lines[0]).toMatch(/^warn Engines end when this process stops them/)
 })

@@ -1,5 +1,5 @@
 import { openAccounts } from '../../core/accounts/accounts.ts'
-import { openKeys } from '../../core/accounts/keys.ts'
+import { openStoredKeys } from '../../core/accounts/keys.ts'
 import type { TokenOptions } from '../../core/accounts/token-options.ts'
 import { newId } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
@@ -26,7 +26,7 @@ export async function makeOrganization(
   const log = openLog('error')
   const store = await openAdminStore(app.dataDir, log)
   try {
-    const accounts = openAccounts({ store, keys: openKeys(app.dataDir), log })
+    const accounts = openAccounts({ store, keys: openStoredKeys(app.dataDir), log })
     const name = newId('org')
     const figures = { requestsPerMinute, jobsPerMinute, monthlySpendLimit, ...organization }
     const { id } = await accounts.createOrganization({ name, ...figures })

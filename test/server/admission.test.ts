@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import type { WorkRequest } from '../../core/admission/admission.ts'
+import type { AdmissionRequest } from '../../core/admission/admission.ts'
 import { Failure } from '../../core/failure.ts'
 import { routeTable } from '../../server/routes.ts'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
@@ -60,7 +60,7 @@ beforeAll(async () => {
 afterAll(() => app[Symbol.asyncDispose]())
 
 /** A request for every route that begins work, and what admission must be called with. */
-const requests: Record<string, { path: () => string; body?: unknown; work: WorkRequest }> = {
+const requests: Record<string, { path: () => string; body?: unknown; work: AdmissionRequest }> = {
   'POST /std/v1/chat/completions': work('/std/v1/chat/completions', { model: 'fake', ...chat }, 'std/chat-completion'),
   'POST /std/v1/completions': work('/std/v1/completions', { model: 'fake', prompt: 'Hello' }, 'std/completion'),
   'POST /std/v1/responses': work('/std/v1/responses', { model: 'fake', input: 'Hello' }, 'std/chat-completion'),
@@ -164,11 +164,11 @@ const beginNothing = [
   'PUT /fal/queue/**:path',
 ]
 
-function work(path: string, body: object, task: WorkRequest['task'], modelId = 'fake') {
+function work(path: string, body: object, task: AdmissionRequest['task'], modelId = 'fake') {
   return { path: () => path, body, work: { kind: 'call' as const, task, modelId } }
 }
 function generation(path: string) {
-  const asked: WorkRequest = { kind: 'job', task: 'slug/text-to-image', modelId: 'draws' }
+  const asked: AdmissionRequest = { kind: 'job', task: 'slug/text-to-image', modelId: 'draws' }
   return { path: () => path, body: { prompt: 'A cat' }, work: asked }
 }
 function execution(path: () => string, body: object) {

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { openAccounts } from '../../core/accounts/accounts.ts'
-import { openKeys } from '../../core/accounts/keys.ts'
+import { openStoredKeys } from '../../core/accounts/keys.ts'
 import { openLog } from '../../core/log.ts'
 import { openAdminStore } from '../../core/store/sqlite/admin.ts'
 import { type AllowedHours, weekdays } from '../../core/store/store.ts'
@@ -306,7 +306,7 @@ async function addToken(organizationId: string, limits: object): Promise<string>
   const log = openLog('error')
   const store = await openAdminStore(app.dataDir, log)
   try {
-    const accounts = openAccounts({ store, keys: openKeys(app.dataDir), log })
+    const accounts = openAccounts({ store, keys: openStoredKeys(app.dataDir), log })
     return (await accounts.issue({ name: 'other', scopes: ['user:read', 'user:write'], organizationId, limits })).secret
   } finally {
     await store.close()

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { versionOf } from '../../server/surfaces/replicate/target.ts'
+import { replicateVersion } from '../../server/surfaces/replicate/target.ts'
 import { startApp, type TestApp } from '../_app.ts'
 import { testWithFfmpeg } from '../_ffmpeg.ts'
 import { exampleOf, examplesPath, formOf, openExampleRun, storedExamples } from './_example-run.ts'
@@ -201,7 +201,7 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('POST /replicate/v1/predictions/{id}/cancel', { path: { id } })
     for (const what of ['', '/{owner}/{name}', '/{owner}/{name}/versions'])
       await run.send(`GET /replicate/v1/models${what}`, { path })
-    const version = versionOf({ id: 'infer/tiny-chat' })
+    const version = replicateVersion({ id: 'infer/tiny-chat' })
     await run.send('GET /replicate/v1/models/{owner}/{name}/versions/{id}', { path: { ...path, id: version } })
     await run.send('GET /replicate/v1/account')
     await run.send('GET /replicate/v1/webhooks/default/secret')

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openAccounts } from '../../core/accounts/accounts.ts'
-import { openKeys } from '../../core/accounts/keys.ts'
+import { openStoredKeys } from '../../core/accounts/keys.ts'
 import { newId } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
 import { openAdminStore } from '../../core/store/sqlite/admin.ts'
@@ -493,7 +493,7 @@ async function otherOrganization(): Promise<{ organizationId: string; secret: st
   const log = openLog('error')
   const store = await openAdminStore(app.dataDir, log)
   try {
-    const accounts = openAccounts({ store, keys: openKeys(app.dataDir), log })
+    const accounts = openAccounts({ store, keys: openStoredKeys(app.dataDir), log })
     const organization = await accounts.createOrganization({
       name: newId('org'),
       requestsPerMinute: 0,

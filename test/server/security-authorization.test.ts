@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openAccounts } from '../../core/accounts/accounts.ts'
-import { openKeys } from '../../core/accounts/keys.ts'
+import { openStoredKeys } from '../../core/accounts/keys.ts'
 import { mintSecret, parseSecret } from '../../core/accounts/secret.ts'
 import { Failure } from '../../core/failure.ts'
 import { openLog } from '../../core/log.ts'
@@ -117,7 +117,7 @@ test('T-SEC-3: 3,000 mutated headers of a token: each is refused, and none break
 test('T-SEC-3: 50,000 malformed secrets cost no query, and a well-formed one costs one', () => {
   let queries = 0
   const store = { tokens: { verify: () => void queries++ } } as unknown as Store
-  const accounts = openAccounts({ store, keys: openKeys(app.dataDir), log: openLog('error') })
+  const accounts = openAccounts({ store, keys: openStoredKeys(app.dataDir), log: openLog('error') })
   const refusalOf = (secret: string): string => {
     try {
       accounts.authenticate(secret)

@@ -1,5 +1,5 @@
 import { openAccounts } from '../../core/accounts/accounts.ts'
-import { openKeys } from '../../core/accounts/keys.ts'
+import { openStoredKeys } from '../../core/accounts/keys.ts'
 import type { TokenOptions } from '../../core/accounts/token-options.ts'
 import { newId } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
@@ -33,7 +33,7 @@ export async function organizationWith(
   const log = openLog('error')
   const store = await openAdminStore(app.dataDir, log)
   try {
-    const accounts = openAccounts({ store, keys: openKeys(app.dataDir), log })
+    const accounts = openAccounts({ store, keys: openStoredKeys(app.dataDir), log })
     const { id } = await accounts.createOrganization({ name: newId('org'), ...organization })
     const { secret } = await accounts.issue({ name: 'first', scopes: [...scopes], ...token, organizationId: id })
     return { organizationId: id, secret }

@@ -5,7 +5,7 @@ import { type Client, openClient } from '../../client/client.ts'
 import { storedSentence } from '../../client/command-hints.ts'
 import { type Execution, ExecutionPage } from '../../executions/execution.ts'
 import { listPath } from '../../executions/find.ts'
-import { idText, statusText } from '../../jobs/draw.ts'
+import { idText, jobStatusText } from '../../jobs/draw.ts'
 import { readCount, withDataDir, withExamples, withJson } from '../../terminal/options.ts'
 import { type Paint, printable } from '../../terminal/paint.ts'
 import { lengthText, tookText } from '../../terminal/quantities-text.ts'
@@ -76,7 +76,7 @@ const rowOf = (
   paint: Paint,
 ): string[] => [
   idText(id, width),
-  statusText(status, paint),
+  jobStatusText(status, paint),
   workflow_id ? printable(names.get(workflow_id) ?? idText(workflow_id, width)) : 'a file',
   progress ? `${progress.completed} of ${progress.total}` : '-',
   lengthText(now - created_at),

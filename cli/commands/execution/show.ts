@@ -5,11 +5,11 @@ import { Failure } from '../../../core/failure.ts'
 import { type Client, openClient } from '../../client/client.ts'
 import { storedSentence } from '../../client/command-hints.ts'
 import { type Execution, ExecutionAnswer, type ExecutionNode, executionPath } from '../../executions/execution.ts'
-import { snapshotOf, unknownExecution } from '../../executions/execution-snapshot.ts'
+import { executionSnapshot, unknownExecution } from '../../executions/execution-snapshot.ts'
 import { findExecution } from '../../executions/find.ts'
 import { asJob, stateText } from '../../executions/label.ts'
 import { drawRows } from '../../help/manual.ts'
-import { idText, statusText, valuesOf } from '../../jobs/draw.ts'
+import { idText, jobStatusText, valueRows } from '../../jobs/draw.ts'
 import { joinFacts, reasonText } from '../../jobs/progress-line.ts'
 import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
 import { type Paint, printable } from '../../terminal/paint.ts'
@@ -32,11 +32,11 @@ export function define(command: Command, terminal: Terminal): void {
       const name = await nameOfWorkflow(client, execution)
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
       const facts = factsOf(execution, name, paint).map(([fact, value]) => `${paint.faint(fact.padEnd(11))}${value}`)
-      const given = valuesOf(execution.input_params, width > 0 ? Math.max(40, width - 26) : 0)
+      const given = valueRows(execution.input_params, width > 0 ? Math.max(40, width - 26) : 0)
       const parameters =
         given.length === 0 ? [] : ['', paint.strong('parameters'), ...drawRows(given, Number.MAX_SAFE_INTEGER)]
       terminal.print([...facts, ...parameters, ''].join('\n'))
-      const run = snapshotOf(unknownExecution, execution, 0)
+      const run = executionSnapshot(unknownExecution, execution, 0)
       terminal.table(
         ['node', 'status', 'model', 'took', 'job', 'note'],
         (execution.nodes ?? []).map(node => {
@@ -46,7 +46,7 @@ export function define(command: Command, terminal: Terminal): void {
           const note = noteOf(node, reasonText(asJob(snapshot)))
           return [
             printable(name),
-            statusText(status, paint),
+            jobStatusText(status, paint),
             printable(model),
             took,
             job ? idText(job, width) : '-',
@@ -83,7 +83,7 @@ function factsOf(execution: Execution, workflow: string | undefined, paint: Pain
   const { id, status, error, workflow_id, workflow_version, created_at, duration_ms, parent_execution_id } = execution
   const rows: [string, string | undefined][] = [
     ['id', id],
-    ['status', statusText(status, paint)],
+    ['status', jobStatusText(status, paint)],
     ['error', error ? storedSentence(error.message) : undefined],
     [
       'workflow',

@@ -3,7 +3,7 @@ import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
 import { findIds } from '../../jobs/find.ts'
 import { Job, jobPath } from '../../jobs/job.ts'
-import { exitCodeOf, failureOf } from '../../terminal/exit-codes.ts'
+import { exitCodeOf, failureOfThrown } from '../../terminal/exit-codes.ts'
 import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
@@ -24,7 +24,7 @@ export function define(command: Command, terminal: Terminal): void {
           jobs.push(await client.ask({ method: 'POST', path: `${jobPath(id)}/cancel`, answer: Job }))
           if (!json) terminal.print(`${id} is cancelled.`)
         } catch (thrown) {
-          const failure = failureOf(thrown)
+          const failure = failureOfThrown(thrown)
           terminal.failed(failure, json === true)
           terminal.setExitCode(exitCodeOf(failure))
         }

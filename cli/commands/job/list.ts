@@ -5,7 +5,7 @@ import { Duration } from '../../../core/quantities.ts'
 import { tasks } from '../../../core/schemas/task.ts'
 import { jobStatuses } from '../../../core/store/store.ts'
 import { openClient } from '../../client/client.ts'
-import { rowsOf, tableHead } from '../../jobs/draw.ts'
+import { jobRows, tableHead } from '../../jobs/draw.ts'
 import type { Job } from '../../jobs/job.ts'
 import { jobPages } from '../../jobs/job-pages.ts'
 import { readCount, withDataDir, withExamples, withJson } from '../../terminal/options.ts'
@@ -63,7 +63,7 @@ export function define(command: Command, terminal: Terminal): void {
           (status ?? task ?? model ?? since) ? 'No job matches.' : 'There are no jobs yet. See: infer run --help',
         )
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
-      terminal.table(tableHead, rowsOf(jobs, Date.now() / 1000, width, terminal.paint))
+      terminal.table(tableHead, jobRows(jobs, Date.now() / 1000, width, terminal.paint))
       if (more) terminal.remark(`There are more. Show them: --limit ${limit * 5}`)
     })
   withExamples(list, [

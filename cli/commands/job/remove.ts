@@ -5,7 +5,7 @@ import { openClient } from '../../client/client.ts'
 import { findIds } from '../../jobs/find.ts'
 import { jobPath } from '../../jobs/job.ts'
 import { confirmDestructive } from '../../terminal/confirm.ts'
-import { exitCodeOf, failureOf } from '../../terminal/exit-codes.ts'
+import { exitCodeOf, failureOfThrown } from '../../terminal/exit-codes.ts'
 import { interruptible } from '../../terminal/interruption.ts'
 import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
@@ -39,7 +39,7 @@ export function define(command: Command, terminal: Terminal): void {
             if (!json) terminal.print(`${id} is deleted.`)
           } catch (thrown) {
             signal.throwIfAborted()
-            const failure = failureOf(thrown)
+            const failure = failureOfThrown(thrown)
             terminal.failed(failure, json === true)
             terminal.setExitCode(exitCodeOf(failure))
           }

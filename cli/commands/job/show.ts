@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
 import { drawRows } from '../../help/manual.ts'
-import { factsOf, valuesOf } from '../../jobs/draw.ts'
+import { factsOf, valueRows } from '../../jobs/draw.ts'
 import { findIds } from '../../jobs/find.ts'
 import { filesOfJob, Job, jobPath } from '../../jobs/job.ts'
 import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
@@ -23,7 +23,7 @@ export function define(command: Command, terminal: Terminal): void {
       const width = terminal.isTerminal ? Math.max(40, (terminal.stdout.columns || 80) - 26) : 0
       const { paint } = terminal
       const section = (title: string, value: unknown) => {
-        const rows = valuesOf(value, width)
+        const rows = valueRows(value, width)
         return rows.length === 0 ? [] : ['', paint.strong(title), ...drawRows(rows, Number.MAX_SAFE_INTEGER)]
       }
       const facts = factsOf(job, paint).map(([name, value]) => `${paint.faint(name.padEnd(11))}${value}`)

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../../core/config.ts'
 import { type Client, openClient } from '../../client/client.ts'
-import { failureOfJob, summaryOf } from '../../generation/generate-all.ts'
+import { failureOfJob, jobSummary } from '../../generation/generate-all.ts'
 import { type OutputTarget, outputTargetOf } from '../../generation/output-target.ts'
 import { saveFiles } from '../../generation/save-files.ts'
 import { type Display, openDisplay } from '../../jobs/display.ts'
@@ -9,9 +9,9 @@ import { findIds } from '../../jobs/find.ts'
 import { followJob } from '../../jobs/follow.ts'
 import { filesOfJob, Job, jobPath } from '../../jobs/job.ts'
 import { jobPages } from '../../jobs/job-pages.ts'
-import { snapshotOf } from '../../jobs/job-snapshot.ts'
+import { jobSnapshot } from '../../jobs/job-snapshot.ts'
 import { openLogReader } from '../../jobs/log-reader.ts'
-import { exitCodeOf, failureOf, usage } from '../../terminal/exit-codes.ts'
+import { exitCodeOf, failureOfThrown, usageFailure } from '../../terminal/exit-codes.ts'
 import { interruptible } from '../../terminal/interruption.ts'
 import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
@@ -43,7 +43,7 @@ export function define(command: Command, terminal: Terminal): void {
         const target = out === undefined ? undefined : outputTargetOf(out)
         const jobs = await recordsOf(connect(), texts, signal)
         if (jobs.length > 1 && target && target.kind !== 'folder')
-          throw usage(`There are ${jobs.length} jobs. Name a folder: --out ${out}/`)
+          throw usageFailure(`There are ${jobs.length} jobs. Name a folder: --out ${out}/`)
         if (jobs.length === 0) return terminal.remark('No job is pending or running.')
         const display = openDisplay(
           terminal,
@@ -103,7 +103,7 @@ async function watchOne(
     if (!json) display.say(text)
   }
   try {
-    display.change(at, snapshotOf({ id, model_id, ...first }))
+    display.change(at, jobSnapshot({ id, model_id, ...first }))
     const job = await (async () => {
       await using reader = logs
         ? openLogReader(connect, id, signal, line => say(`${id.slice(-8)} ${printable(line.message)}`))
@@ -127,20 +127,20 @@ async function watchOne(
     if (target && filesOfJob(job).files.length > 0) {
       const topic = filesOfJob(job).prompt ?? model_id
       const saved = await saveFiles(job, target, connect, terminal, { signal, topic, suffix: '', onTrouble: say })
-      say(summaryOf(job))
+      say(jobSummary(job))
       if (!json)
         display.aside(() => {
           for (const path of saved) terminal.print(path)
         })
       return { ...job, saved }
     }
-    const line = [`${id} ${job.status}`, summaryOf(job)].filter(text => text !== '').join('  ')
+    const line = [`${id} ${job.status}`, jobSummary(job)].filter(text => text !== '').join('  ')
     if (!json) display.aside(() => terminal.print(line))
     return job
   } catch (thrown) {
     signal.throwIfAborted()
     display.end(at)
-    const failure = failureOf(thrown)
+    const failure = failureOfThrown(thrown)
     display.aside(() => terminal.failed(failure, json))
     terminal.setExitCode(exitCodeOf(failure))
     return undefined

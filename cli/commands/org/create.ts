@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander'
 import { withAccountClient } from '../../accounts/account-client.ts'
 import { readCount, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { type CommonOptions, common, type LimitOptions, limitsOf, withLimits } from './options.ts'
+import { type CommonOptions, common, type LimitOptions, organizationLimitsChange, withLimits } from './options.ts'
 
 interface Options extends CommonOptions, LimitOptions {
   name?: string
@@ -24,7 +24,7 @@ export function define(command: Command, terminal: Terminal): void {
       .option('--share <count>', "its share of GPU time while others wait; default: its plan's", readCount(1, 100)),
   ).action(async (argument: string | undefined, { name, plan, region, share, json, dataDir, ...limits }: Options) => {
     await withAccountClient(dataDir, async client => {
-      const fields = { name: argument ?? name, plan, region, share, limits: limitsOf(limits) }
+      const fields = { name: argument ?? name, plan, region, share, limits: organizationLimitsChange(limits) }
       const organization = await client.create(fields)
       if (json) return terminal.json({ organization })
       terminal.print(`Created the organization ${organization.name} (${organization.id}).`)

@@ -3,7 +3,7 @@ import { organizationFor, withAccountClient } from '../../accounts/account-clien
 import { withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { type CommonOptions, common, type LimitOptions, limitsOf, withLimits } from './options.ts'
+import { type CommonOptions, common, type LimitOptions, organizationLimitsChange, withLimits } from './options.ts'
 import { limitRows } from './show.ts'
 
 /** `infer org limits <organization>`: shows the limits, or changes those that are given. */
@@ -18,7 +18,7 @@ export function define(command: Command, terminal: Terminal): void {
   ).action(async (text: string, { json, dataDir, ...options }: CommonOptions & LimitOptions) => {
     await withAccountClient(dataDir, async client => {
       const found = await organizationFor(client, text)
-      const change = limitsOf(options)
+      const change = organizationLimitsChange(options)
       const organization = change ? await client.update(found.id, { limits: change }) : found
       const { plan, limits: now } = organization
       if (json) terminal.json({ plan, limits: now })

@@ -64,7 +64,7 @@ export const withLimits = (command: Command): Command =>
     )
 
 /** Converts the options to the limits of the API; undefined if none was given. */
-export function limitsOf(options: LimitOptions): OrganizationLimitsChange | undefined {
+export function organizationLimitsChange(options: LimitOptions): OrganizationLimitsChange | undefined {
   const limits = {
     api_requests_per_minute: orNull(options.requestsPerMinute),
     job_submissions_per_minute: orNull(options.jobsPerMinute),

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { organizationFor, withAccountClient } from '../../accounts/account-client.ts'
-import { usage } from '../../terminal/exit-codes.ts'
+import { usageFailure } from '../../terminal/exit-codes.ts'
 import { withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { type CommonOptions, common, orNull, readOrNone } from './options.ts'
@@ -24,7 +24,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--share <count>', "its share of GPU time while others wait; none for its plan's", readOrNone(1, 100))
     .action(async (text: string, { name, plan, region, share, json, dataDir }: Options) => {
       if ([name, plan, region, share].every(one => one === undefined))
-        throw usage('Nothing to change. Give at least one of --name, --plan, --region and --share.')
+        throw usageFailure('Nothing to change. Give at least one of --name, --plan, --region and --share.')
       await withAccountClient(dataDir, async client => {
         const { id } = await organizationFor(client, text)
         const organization = await client.update(id, { name, plan, region: orNull(region), share: orNull(share) })

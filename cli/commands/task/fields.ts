@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { typeText } from '../../../core/schemas/type-text.ts'
 
 /** A field of a request or a result. */
-export interface Field {
+export interface TaskField {
   /** Such as `choices[].message.content`. */
   path: string
   /** Such as `text`, `whole number 1 to 50`, `"png" or "webp"`. */
@@ -32,7 +32,7 @@ export const schemaOf = (schema: z.ZodType, io: 'input' | 'output'): object =>
   z.toJSONSchema(schema, { io, unrepresentable: 'any' })
 
 /** Returns the fields of an object schema in order; with `deep` also those of nested objects and lists. */
-export function fieldsOf(root: object, { deep }: { deep: boolean }): Field[] {
+export function fieldsOf(root: object, { deep }: { deep: boolean }): TaskField[] {
   const definitions = (root as Schema).$defs ?? {}
   const follow = (schema: Schema): Schema => {
     const { $ref: reference, ...rest } = schema
@@ -40,7 +40,7 @@ export function fieldsOf(root: object, { deep }: { deep: boolean }): Field[] {
     return target ? follow({ ...target, ...rest }) : schema
   }
 
-  function walk(schema: Schema, before: string, depth: number): Field[] {
+  function walk(schema: Schema, before: string, depth: number): TaskField[] {
     const { properties = {}, required = [] } = schema
     return Object.entries(properties).flatMap(([name, value]) => {
       const property = withoutNull(follow(value))

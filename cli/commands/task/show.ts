@@ -3,11 +3,11 @@ import { nearest } from '../../../core/nearest.ts'
 import { taskRecords } from '../../../core/tasks/registry.ts'
 import type { TaskRecord } from '../../../core/tasks/task.ts'
 import { drawRows } from '../../help/manual.ts'
-import { usage } from '../../terminal/exit-codes.ts'
+import { usageFailure } from '../../terminal/exit-codes.ts'
 import { withExamples, withJson } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { type Field, fieldsOf, schemaOf } from './fields.ts'
+import { fieldsOf, schemaOf, type TaskField } from './fields.ts'
 
 /** `infer task show <task>`: shows the request and result fields of a task. */
 export function define(show: Command, terminal: Terminal): void {
@@ -24,7 +24,7 @@ export function define(show: Command, terminal: Terminal): void {
       const result = schemaOf(task.result, 'output')
       if (json) return terminal.json({ task: id, title, category, inputs, result })
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : Number.MAX_SAFE_INTEGER
-      const rows = (fields: readonly Field[], marks: boolean) =>
+      const rows = (fields: readonly TaskField[], marks: boolean) =>
         drawRows(
           fields.map(field => [field.path, describe(field, marks)]),
           width,
@@ -57,10 +57,10 @@ function taskOf(name: string): TaskRecord {
     name,
     taskRecords.flatMap(({ id }) => [id, id.split('/')[1]!]),
   )
-  throw usage(
+  throw usageFailure(
     `There is no task '${printable(name)}'. ${closest === undefined ? '' : `Did you mean '${closest}'? `}See: infer task list`,
   )
 }
 
-const describe = ({ type, isRequired, description }: Field, marks: boolean): string =>
+const describe = ({ type, isRequired, description }: TaskField, marks: boolean): string =>
   [`${type}${marks && isRequired ? ', required' : ''}`, description].filter(Boolean).join('. ')

@@ -110,7 +110,7 @@ export function withLimits(command: Command, { removable }: { removable: boolean
 }
 
 /** Converts the limits that were given to fields of the API; `rates` has those of requests and of jobs. */
-export function fieldsOf(options: LimitOptions): {
+export function tokenFields(options: LimitOptions): {
   rates: { api?: number | null; jobs?: number | null }
   fields: TokenFieldsOption
 } {

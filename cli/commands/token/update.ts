@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander'
 import type { Scope } from '../../../core/store/store.ts'
-import { usage } from '../../terminal/exit-codes.ts'
+import { usageFailure } from '../../terminal/exit-codes.ts'
 import { readExpiry, readList, readScopes, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { withTokenClient } from '../../tokens/token-client.ts'
 import { nothing, orNull } from '../org/options.ts'
-import { type CommonOptions, common, fieldsOf, type LimitOptions, withLimits } from './options.ts'
+import { type CommonOptions, common, type LimitOptions, tokenFields, withLimits } from './options.ts'
 
 interface Options extends CommonOptions, LimitOptions {
   name?: string
@@ -39,9 +39,10 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--force', 'also if it is the last token that can manage tokens')
     .action(async (id: string, { org, json, dataDir, force, ...options }: Options) => {
       const { name, scopes, models, user, expires, status, ...limits } = options
-      if (Object.keys(options).length === 0) throw usage('Nothing to change. Give at least one option, such as --name.')
+      if (Object.keys(options).length === 0)
+        throw usageFailure('Nothing to change. Give at least one option, such as --name.')
       if (name !== undefined && (name.trim() === '' || name.length > 128))
-        throw usage('The name of a token has 1 to 128 characters.')
+        throw usageFailure('The name of a token has 1 to 128 characters.')
       await withTokenClient(dataDir, async client => {
         const token = await client.update(id, {
           organization: org,
@@ -52,7 +53,7 @@ export function define(command: Command, terminal: Terminal): void {
           user: orNull(user),
           expiresAt: expires === 'never' ? null : expires,
           status,
-          ...fieldsOf(limits),
+          ...tokenFields(limits),
         })
         if (json) terminal.json({ token })
         else terminal.print(`Updated the token ${token.name} (${token.id}).`)

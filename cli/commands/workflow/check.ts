@@ -13,7 +13,7 @@ import { hasServer } from '../../server/with-server.ts'
 import { exitCodes } from '../../terminal/exit-codes.ts'
 import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { readDocument, type WorkflowDocument } from '../../workflows/document.ts'
+import { readWorkflowFile, type WorkflowDocument } from '../../workflows/document.ts'
 import { positionOfFinding, positionsIn } from '../../workflows/finding-position.ts'
 import { refuseErrors, Validation } from '../../workflows/workflow.ts'
 
@@ -26,7 +26,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .argument('<file>', 'the workflow, JSON or YAML')
     .action(async (path: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
-      const { document, positionOf } = readDocument(path)
+      const { document, positionOf } = readWorkflowFile(path)
       const diagnostics = await diagnosed(document, dataDirectory(dataDir))
       if (json) {
         const valid = blockingOf(diagnostics).length === 0

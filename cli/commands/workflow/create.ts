@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
-import { usage } from '../../terminal/exit-codes.ts'
+import { usageFailure } from '../../terminal/exit-codes.ts'
 import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { readDocument } from '../../workflows/document.ts'
+import { readWorkflowFile } from '../../workflows/document.ts'
 import { Diagnosed, workflowPath, workflowsNamed } from '../../workflows/workflow.ts'
 
 interface Options {
@@ -26,12 +26,12 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--name <name>', 'name; default: the name in the file')
     .option('--replace', 'create a new version of the workflow with this name, if it exists')
     .action(async (path: string, { name, replace, dataDir, json }: Options) => {
-      const { document } = readDocument(path)
+      const { document } = readWorkflowFile(path)
       const body = { ...document, name: name ?? document.name }
       const client = openClient(dataDirectory(dataDir))
       const [same, ...others] = await workflowsNamed(client, body.name)
       if (replace && others.length > 0)
-        throw usage(
+        throw usageFailure(
           `${others.length + 1} workflows have the name '${printable(body.name)}'. Delete all but one: infer workflow delete ${others[0]!.id}`,
         )
       const stored =

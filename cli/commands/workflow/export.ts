@@ -1,5 +1,5 @@
 import type { Dag } from '../../../core/dag/definition.ts'
-import { edgesOf } from '../../../core/workflows/graph.ts'
+import { graphEdges } from '../../../core/workflows/graph.ts'
 import { dependencies } from '../../../core/workflows/plan.ts'
 import { printable } from '../../terminal/paint.ts'
 
@@ -18,7 +18,7 @@ export function mermaidOf(dag: Dag): string {
   const nodes = graph.nodes.map(
     id => `  ${number.get(id)!}["${mermaidText(id)}<br/>${mermaidText(dag.nodes[id]!.task)}"]`,
   )
-  const edges = edgesOf(graph).map(({ from, to }) => `  ${number.get(from)!} --> ${number.get(to)!}`)
+  const edges = graphEdges(graph).map(({ from, to }) => `  ${number.get(from)!} --> ${number.get(to)!}`)
   return ['flowchart TD', ...nodes, ...edges].join('\n')
 }
 
@@ -31,6 +31,6 @@ export function dotOf(name: string, dag: Dag): string {
   const nodes = graph.nodes.map(
     id => `  ${dotText(id)} [label=${dotText(id).slice(0, -1)}\\n${dotText(dag.nodes[id]!.task).slice(1)}];`,
   )
-  const edges = edgesOf(graph).map(({ from, to }) => `  ${dotText(from)} -> ${dotText(to)};`)
+  const edges = graphEdges(graph).map(({ from, to }) => `  ${dotText(from)} -> ${dotText(to)};`)
   return [`digraph ${dotText(name)} {`, '  node [shape=box];', ...nodes, ...edges, '}'].join('\n')
 }

@@ -4,12 +4,12 @@ import type { Dag } from '../../../core/dag/definition.ts'
 import { ranksOf } from '../../../core/workflows/graph.ts'
 import { dependencies } from '../../../core/workflows/plan.ts'
 import { openClient } from '../../client/client.ts'
-import { usage } from '../../terminal/exit-codes.ts'
+import { usageFailure } from '../../terminal/exit-codes.ts'
 import { withDataDir, withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import { drawLine } from '../../terminal/styled-line.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { isFile, readDocument } from '../../workflows/document.ts'
+import { isFile, readWorkflowFile } from '../../workflows/document.ts'
 import { drawGraph } from '../../workflows/draw.ts'
 import { svgOf } from '../../workflows/svg.ts'
 import { findWorkflow } from '../../workflows/workflow.ts'
@@ -37,9 +37,10 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--mermaid', 'as a Mermaid flowchart')
     .option('--dot', 'as Graphviz DOT')
     .action(async (text: string, { svg, mermaid, dot, dataDir }: Options) => {
-      if ([svg, mermaid, dot].filter(Boolean).length > 1) throw usage('Choose one of --svg, --mermaid and --dot.')
+      if ([svg, mermaid, dot].filter(Boolean).length > 1)
+        throw usageFailure('Choose one of --svg, --mermaid and --dot.')
       const { name, dag } = isFile(text)
-        ? readDocument(text).document
+        ? readWorkflowFile(text).document
         : (await findWorkflow(openClient(dataDirectory(dataDir)), text, { orFile: true })).workflow
       if (mermaid) return terminal.print(mermaidOf(dag))
       if (dot) return terminal.print(dotOf(name, dag))

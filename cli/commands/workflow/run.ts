@@ -10,13 +10,13 @@ import { readPriority } from '../../generation/options.ts'
 import { withInterrupts } from '../../jobs/interrupt.ts'
 import { submit } from '../../jobs/submit.ts'
 import { hasServer, withServer } from '../../server/with-server.ts'
-import { usage } from '../../terminal/exit-codes.ts'
+import { usageFailure } from '../../terminal/exit-codes.ts'
 import { readDuration, withDataDir, withExamples, withJson } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { isFile, readDocument, readParameters } from '../../workflows/document.ts'
+import { isFile, readParameters, readWorkflowFile } from '../../workflows/document.ts'
 import { positionsIn } from '../../workflows/finding-position.ts'
 import { checkNames, checkValues, uploadFiles } from '../../workflows/parameters.ts'
-import { type GivenParameter, readParameter, valuesOf } from '../../workflows/values.ts'
+import { type GivenParameter, parameterValues, readParameter } from '../../workflows/values.ts'
 import { findWorkflow, refuseErrors, Validation, workflowPath } from '../../workflows/workflow.ts'
 
 interface Options {
@@ -73,10 +73,10 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
   const dataDir = dataDirectory(options.dataDir)
   checkOutputFolder(out)
   const fromFile = params === undefined ? {} : readParameters(params)
-  const file = isFile(workflow) ? { path: workflow, ...readDocument(workflow) } : undefined
+  const file = isFile(workflow) ? { path: workflow, ...readWorkflowFile(workflow) } : undefined
   const document = file?.document
   const valuesFor = (dag: Dag, declared: Parameters | null) => {
-    const values = valuesOf(fromFile, param, declared)
+    const values = parameterValues(fromFile, param, declared)
     checkValues(values, dag, declared)
     return values
   }
@@ -91,7 +91,7 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
     valuesFor(document.dag, document.parameters ?? null)
   }
   if (!wait && !hasServer(dataDir))
-    throw usage('--no-wait needs a running server. Start one with infer serve, or remove --no-wait.')
+    throw usageFailure('--no-wait needs a running server. Start one with infer serve, or remove --no-wait.')
 
   await withServer(terminal, dataDir, connect =>
     withInterrupts(terminal, async interrupts => {
@@ -133,7 +133,7 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
 async function checkedFile(
   terminal: Terminal,
   client: Client,
-  { path: file, document, positionOf }: { path: string } & ReturnType<typeof readDocument>,
+  { path: file, document, positionOf }: { path: string } & ReturnType<typeof readWorkflowFile>,
   quiet: boolean,
   signal: AbortSignal,
 ): Promise<WorkflowRun> {

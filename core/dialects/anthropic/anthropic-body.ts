@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { presentMembers } from '../../present-members.ts'
 import { effortOfBudget } from '../effort-of-budget.ts'
-import { type ChatPart, joined, needed, partsOf, partsOfBlock } from './anthropic-content.ts'
+import { type ChatPart, joinParts, needed, partsOf, partsOfBlock } from './anthropic-content.ts'
 import type { AnthropicBlock, AnthropicRequest } from './anthropic-schemas.ts'
 
 type Message = Record<string, unknown>
@@ -42,13 +42,13 @@ export function anthropicBody(request: AnthropicConversation): Record<string, un
 }
 
 function messagesOf({ system, messages }: AnthropicConversation): Message[] {
-  const first = system?.length ? [{ role: 'system', content: joined(partsOf(system, 'system')) }] : []
+  const first = system?.length ? [{ role: 'system', content: joinParts(partsOf(system, 'system')) }] : []
   return [
     ...first,
     ...messages.flatMap(({ role, content }, at) => {
       const param = `messages[${at}].content`
       if (role === 'assistant') return [answered(content, param)]
-      if (role === 'system') return [{ role, content: joined(partsOf(content, param)) }]
+      if (role === 'system') return [{ role, content: joinParts(partsOf(content, param)) }]
       return requested(content, param)
     }),
   ]
@@ -74,7 +74,7 @@ function requested(content: string | AnthropicBlock[], param: string): Message[]
     const text = texts.join('\n') || (others.length > 0 ? 'The result follows as files.' : '')
     results.push({ role: 'tool', tool_call_id: id, content: block.is_error ? `Error: ${text}` : text })
   })
-  return rest.length > 0 ? [...results, { role: 'user', content: joined(rest) }] : results
+  return rest.length > 0 ? [...results, { role: 'user', content: joinParts(rest) }] : results
 }
 
 function answered(content: string | AnthropicBlock[], param: string): Message {
@@ -94,7 +94,7 @@ function answered(content: string | AnthropicBlock[], param: string): Message {
     // Redacted reasoning is encrypted by the server that wrote it: nobody else can read it.
     else if (block.type !== 'redacted_thinking') parts.push(...partsOfBlock(block, place))
   })
-  const text = joined(parts, '')
+  const text = joinParts(parts, '')
   return {
     role: 'assistant',
     content: text.length > 0 ? text : calls.length > 0 ? null : '',

@@ -26,7 +26,7 @@ const unknownBlock = (type: string, param: string): Failure =>
   )
 
 /** Returns parts of one text if no part is something else: some chat templates only read texts. */
-export const joined = (parts: ChatPart[], separator = '\n\n'): string | ChatPart[] =>
+export const joinParts = (parts: ChatPart[], separator = '\n\n'): string | ChatPart[] =>
   parts.every(part => part.type === 'text') ? parts.map(part => part.text).join(separator) : parts
 
 /** Translates the blocks of texts, images and documents. Throws Failure for other blocks. */

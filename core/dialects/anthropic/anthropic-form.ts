@@ -3,7 +3,7 @@ import type { ChatForm } from '../chat-form.ts'
 import { anthropicBody } from './anthropic-body.ts'
 import { AnthropicRequest } from './anthropic-schemas.ts'
 import { anthropicStream } from './anthropic-stream.ts'
-import { messageId, signature, stopReasonOf, usageOf } from './anthropic-terms.ts'
+import { anthropicUsage, messageId, signature, stopReasonOf } from './anthropic-terms.ts'
 
 function answer(_: AnthropicRequest, completion: ChatResponse): object {
   const { message, finish_reason } = completion.choices[0]!
@@ -26,7 +26,7 @@ function answer(_: AnthropicRequest, completion: ChatResponse): object {
     content,
     stop_reason: message.refusal ? 'refusal' : stopReasonOf(finish_reason),
     stop_sequence: null,
-    usage: usageOf(completion.usage),
+    usage: anthropicUsage(completion.usage),
   }
 }
 

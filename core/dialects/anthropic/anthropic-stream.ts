@@ -1,7 +1,7 @@
 import type { Failure } from '../../failure.ts'
 import type { ChatChunk, ChatStreamForm } from '../chat-form.ts'
 import { anthropicError } from './anthropic-error.ts'
-import { messageId, signature, stopReasonOf, usageOf } from './anthropic-terms.ts'
+import { anthropicUsage, messageId, signature, stopReasonOf } from './anthropic-terms.ts'
 
 const event = (type: string, members: object): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
@@ -45,7 +45,7 @@ export function anthropicStream(): ChatStreamForm {
       stop_reason: null,
       stop_sequence: null,
       // The engine counts at the end: `message_delta` has the counts.
-      usage: usageOf(undefined),
+      usage: anthropicUsage(undefined),
     }
     return event('message_start', { message }) + event('ping', {})
   }
@@ -84,7 +84,7 @@ export function anthropicStream(): ChatStreamForm {
       close() +
       event('message_delta', {
         delta: { stop_reason: refused ? 'refusal' : stopReasonOf(finish), stop_sequence: null },
-        usage: usageOf(usage),
+        usage: anthropicUsage(usage),
       }) +
       event('message_stop', {}),
     failure: (failure: Failure, requestId: string) =>

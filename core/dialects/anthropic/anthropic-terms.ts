@@ -18,7 +18,7 @@ export const signature = 'unsigned'
 
 type Usage = ChatResponse['usage'] | null | undefined
 /** Returns token counts: Anthropic's count of input tokens leaves out the cached ones. */
-export function usageOf(usage: Usage): Record<string, unknown> {
+export function anthropicUsage(usage: Usage): Record<string, unknown> {
   const cached = usage?.prompt_tokens_details?.cached_tokens ?? 0
   return {
     input_tokens: Math.max(0, (usage?.prompt_tokens ?? 0) - cached),

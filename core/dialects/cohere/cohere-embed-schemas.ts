@@ -1,5 +1,13 @@
 import { z } from 'zod'
-import { dimensions, extras, inputType, model, text, vectorTypes, vectorTypeText } from '../../schemas/vectors.ts'
+import {
+  dimensions,
+  extras,
+  inputType,
+  model,
+  NonEmptyText,
+  vectorTypes,
+  vectorTypeText,
+} from '../../schemas/vectors.ts'
 
 /** The wire shapes of Cohere's embeddings. Source: the types of its official client. */
 export const cohereVectorTypes = [...vectorTypes, 'base64'] as const
@@ -13,7 +21,7 @@ const noImages = z
 export const CohereEmbedRequest = z
   .object({
     model,
-    texts: z.array(text).max(maxTexts).nullish().describe('Up to 2048 texts. Send these or `inputs`.'),
+    texts: z.array(NonEmptyText).max(maxTexts).nullish().describe('Up to 2048 texts. Send these or `inputs`.'),
     inputs: z
       .array(
         z.object({

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
-import { failureOf } from '../../schemas/issues.ts'
+import { failureOfIssues } from '../../schemas/issues.ts'
 import { base64Of, typedVector } from '../../schemas/typed-vector.ts'
 import type { ChatForm } from '../chat-form.ts'
 import { CohereEmbedRequest, type cohereVectorTypes } from './cohere-embed-schemas.ts'
@@ -23,7 +23,7 @@ export const isCohere = (raw: unknown): raw is Record<string, unknown> =>
 /** Checks a body in Cohere's form. Throws Failure for an invalid one. */
 export function wantedByCohere(raw: Record<string, unknown>) {
   const checked = CohereEmbedRequest.safeParse(raw)
-  if (!checked.success) throw failureOf(checked.error, raw)
+  if (!checked.success) throw failureOfIssues(checked.error, raw)
   const { model, texts, inputs, embedding_types, truncate, max_tokens, ...more } = checked.data
   if (texts?.length && inputs?.length) throw wrong('inputs', "Send 'texts' or 'inputs', not both.")
   const input = texts?.length

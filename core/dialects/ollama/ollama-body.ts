@@ -24,7 +24,7 @@ function imagePart(image: string, param: string): object {
 }
 
 /** Returns the content of a message: text, with its images if it has any. `path` names them in failures. */
-export function contentOf(
+export function ollamaContent(
   text: string | null | undefined,
   images: readonly string[] | null | undefined,
   path: string,

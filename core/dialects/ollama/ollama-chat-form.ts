@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import type { ChatForm } from '../chat-form.ts'
 import { ollamaAnswer, ollamaStream, type ShowPart } from './ollama-answer.ts'
-import { contentOf, sharedBody } from './ollama-body.ts'
+import { ollamaContent, sharedBody } from './ollama-body.ts'
 import { onlyLoads } from './ollama-load.ts'
 import { OllamaChatRequest } from './ollama-schemas.ts'
 
@@ -40,7 +40,7 @@ function chatMessages(messages: Messages): object[] {
   let waiting: Waiting = []
   return messages.map((one, at) => {
     const path = `messages[${at}]`
-    const content = contentOf(one.content, one.images, `${path}.`)
+    const content = ollamaContent(one.content, one.images, `${path}.`)
     if (one.role === 'tool') return { role: 'tool', content, tool_call_id: takeCall(waiting, one, path) }
     if (one.role !== 'assistant') return { role: one.role, content }
     const calls = (one.tool_calls ?? []).map((call, n) => ({

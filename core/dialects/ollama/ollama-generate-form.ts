@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import type { ChatForm } from '../chat-form.ts'
 import { ollamaAnswer, ollamaStream, type ShowPart } from './ollama-answer.ts'
-import { contentOf, sharedBody } from './ollama-body.ts'
+import { ollamaContent, sharedBody } from './ollama-body.ts'
 import { onlyLoads } from './ollama-load.ts'
 import { OllamaGenerateRequest } from './ollama-schemas.ts'
 
@@ -41,7 +41,7 @@ export const ollamaGenerateForm = (now: () => number = Date.now): ChatForm<Ollam
       ...sharedBody(request),
       messages: [
         ...(system ? [{ role: 'system', content: system }] : []),
-        { role: 'user', content: contentOf(prompt, images, '') },
+        { role: 'user', content: ollamaContent(prompt, images, '') },
       ],
     }
   },

@@ -90,7 +90,7 @@ export function responseStream(
       begin()
       output.close('incomplete')
       const status = failure.code === 'cancelled' ? 'cancelled' : 'failed'
-      ended = shown({ status, error: errorOf(failure) })
+      ended = shown({ status, error: responseError(failure) })
       emit('response.failed', { response: ended })
       return taken()
     },
@@ -103,7 +103,7 @@ const incompleteReasons: Record<string, 'max_output_tokens' | 'content_filter' |
 }
 
 /** OpenAI's clients know few codes. */
-export const errorOf = ({ code, message }: Pick<Failure, 'code' | 'message'>) => ({
+export const responseError = ({ code, message }: Pick<Failure, 'code' | 'message'>) => ({
   code: code === 'rate_limit' || code === 'quota_exceeded' ? 'rate_limit_exceeded' : 'server_error',
   message,
 })

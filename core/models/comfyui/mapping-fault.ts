@@ -2,7 +2,7 @@ import { nearest } from '../../nearest.ts'
 import { isSlugTask, mediaFor, type Task } from '../../schemas/task.ts'
 import type { Model } from '../model.ts'
 import { type Graph, isLink, nodeText } from './graph.ts'
-import { graphInputs, isFurtherImage, type Target, targetsOf, targetText } from './settings.ts'
+import { graphInputs, type InputTarget, inputTargets, isFurtherImage, targetText } from './settings.ts'
 
 /** Returns the parameters that a graph must take for a task, because every request has them. */
 const required = (task: Task): readonly string[] =>
@@ -20,7 +20,7 @@ export function mappingFault(
       const near = nearest(name, [...graphInputs, ...extra_params])
       return `'comfyui.inputs' names the parameter '${name}', which does not exist.${near ? ` Did you mean '${near}'?` : ''} A parameter of your own must be listed in 'extra_params'.`
     }
-    for (const target of targetsOf(comfyui, name)) {
+    for (const target of inputTargets(comfyui, name)) {
       const fault = targetFault(graph, target)
       if (fault) return `'comfyui.inputs.${name}' is '${targetText(target)}', but ${fault}`
     }
@@ -35,7 +35,7 @@ export function mappingFault(
   return undefined
 }
 
-function targetFault(graph: Graph, { node, input }: Target): string | undefined {
+function targetFault(graph: Graph, { node, input }: InputTarget): string | undefined {
   const found = Object.hasOwn(graph, node) ? graph[node]! : undefined
   if (!found) return `the graph has no node '${node}'. Its nodes: ${list(nodesOf(graph))}.`
   if (!Object.hasOwn(found.inputs, input))

@@ -1,6 +1,6 @@
 import { generationTaskOf, type InputMedium, type Task } from '../../schemas/task.ts'
 import { type Graph, isLink } from './graph.ts'
-import { type Target, targetText } from './settings.ts'
+import { type InputTarget, targetText } from './settings.ts'
 
 /** A mapping that is proposed for a graph. */
 export interface MappingProposal {
@@ -20,7 +20,7 @@ const videoSaver = /video|webm|webp.*anim|vhs_videocombine/i
 /** Proposes how requests are written into a graph, by the usual nodes and the names of their inputs. Pure. */
 export function proposeMapping(graph: Graph): MappingProposal {
   const nodes = Object.entries(graph)
-  const literals = (names: readonly string[], type: 'number' | 'string', of = /./): Target[] =>
+  const literals = (names: readonly string[], type: 'number' | 'string', of = /./): InputTarget[] =>
     nodes.flatMap(([node, { class_type, inputs }]) =>
       of.test(class_type)
         ? names.flatMap(input => (typeof inputs[input] === type ? [{ node, input }] : literalBehind(node, input, type)))
@@ -28,7 +28,7 @@ export function proposeMapping(graph: Graph): MappingProposal {
     )
 
   /** The value of a linked input is set in another node. */
-  function literalBehind(node: string, input: string, type: 'number' | 'string'): Target[] {
+  function literalBehind(node: string, input: string, type: 'number' | 'string'): InputTarget[] {
     const value = graph[node]?.inputs[input]
     const from = isLink(value) ? graph[value[0]] : undefined
     const name = from && [input, 'value', 'int', 'float', 'seed'].find(one => typeof from.inputs[one] === type)
@@ -36,7 +36,7 @@ export function proposeMapping(graph: Graph): MappingProposal {
   }
 
   /** Follows links upstream until a node with a text of its own. */
-  function textsBehind(node: string, input: string): Target[] {
+  function textsBehind(node: string, input: string): InputTarget[] {
     let level = [graph[node]?.inputs[input]]
     for (let depth = 0; depth < maxDepth && level.length > 0; depth++) {
       const ids = level.flatMap(value => (isLink(value) && graph[value[0]] ? [value[0]] : []))
@@ -53,7 +53,7 @@ export function proposeMapping(graph: Graph): MappingProposal {
     return []
   }
 
-  function conditioning(input: 'positive' | 'negative' | 'conditioning'): Target[] {
+  function conditioning(input: 'positive' | 'negative' | 'conditioning'): InputTarget[] {
     for (const [id, { inputs }] of nodes) if (isLink(inputs[input])) return textsBehind(id, input)
     return []
   }
@@ -81,10 +81,10 @@ export function proposeMapping(graph: Graph): MappingProposal {
   )
   const prompts = new Set(positive?.map(targetText))
   const canvas = /^Empty|Latent|ToVideo|TextToVideo|ImageToVideo/i
-  const sides = (name: string): Target[] =>
+  const sides = (name: string): InputTarget[] =>
     [literals([name], 'number', canvas), literals([name], 'number', /Scale|Resize/i)].find(one => one.length > 0) ?? []
   const guidance = literals(['guidance'], 'number')
-  const found: [name: string, targets: readonly Target[]][] = [
+  const found: [name: string, targets: readonly InputTarget[]][] = [
     ['prompt', positive ?? []],
     // A negative conditioning that is made from the positive one has no text of its own.
     ['negative_prompt', conditioning('negative').filter(target => !prompts.has(targetText(target)))],
@@ -101,7 +101,9 @@ export function proposeMapping(graph: Graph): MappingProposal {
           ['fps', literals(['fps', 'frame_rate'], 'number')],
         ] as typeof found)
       : []),
-    ...images.slice(0, 16).map((target, at): [string, Target[]] => [at === 0 ? 'image' : `image_${at + 1}`, [target]]),
+    ...images
+      .slice(0, 16)
+      .map((target, at): [string, InputTarget[]] => [at === 0 ? 'image' : `image_${at + 1}`, [target]]),
     ...(isMasked ? ([['mask', mask]] as typeof found) : []),
     ...(isInterpolated ? ([['video', video]] as typeof found) : []),
     ...(speaks ? ([['audio', audio]] as typeof found) : []),
@@ -116,7 +118,7 @@ export function proposeMapping(graph: Graph): MappingProposal {
   }
 }
 
-function write(targets: readonly Target[]): string | string[] {
+function write(targets: readonly InputTarget[]): string | string[] {
   const texts = [...new Set(targets.map(targetText))].slice(0, 32)
   return texts.length === 1 ? texts[0]! : texts
 }

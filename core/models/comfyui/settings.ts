@@ -67,13 +67,13 @@ export const ComfyuiSettings = z
 export type ComfyuiSettings = NonNullable<z.output<typeof ComfyuiSettings>>
 
 /** One input of one node. */
-export interface Target {
+export interface InputTarget {
   node: string
   input: string
 }
 
 /** Returns the node inputs that get the value of a parameter; empty if it is not mapped. */
-export function targetsOf({ inputs }: Pick<ComfyuiSettings, 'inputs'>, name: string): Target[] {
+export function inputTargets({ inputs }: Pick<ComfyuiSettings, 'inputs'>, name: string): InputTarget[] {
   const written = Object.hasOwn(inputs, name) ? inputs[name]! : []
   return (typeof written === 'string' ? [written] : written).map(text => {
     const [, node, input] = targetPattern.exec(text)!
@@ -81,7 +81,7 @@ export function targetsOf({ inputs }: Pick<ComfyuiSettings, 'inputs'>, name: str
   })
 }
 
-export const targetText = ({ node, input }: Target): string => `${node}.inputs.${input}`
+export const targetText = ({ node, input }: InputTarget): string => `${node}.inputs.${input}`
 
 /** Returns how many images one request may have: `image`, `image_2` and so on without a gap. */
 export function imageCount({ inputs }: Pick<ComfyuiSettings, 'inputs'>): number {

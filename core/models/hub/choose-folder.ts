@@ -1,15 +1,15 @@
 import { Failure } from '../../failure.ts'
-import type { Choice, HubFile } from './choose.ts'
-import { listed } from './listed.ts'
+import type { DownloadChoice, HubFile } from './choose.ts'
+import { pathList } from './path-list.ts'
 
 /**
  * Chooses the files of a model that is not GGUF: a pipeline of diffusers, a model of transformers, Whisper for
  * CTranslate2, a voice, or the only safetensors file. `index` is the parsed model_index.json. Throws Failure
  * `model_not_found` if there is no model, and `invalid_value` if a file must be named.
  */
-export function chooseFolder(repository: string, files: readonly HubFile[], index: unknown): Choice {
+export function chooseFolder(repository: string, files: readonly HubFile[], index: unknown): DownloadChoice {
   const paths = files.map(({ path }) => path)
-  const folder = (chosen: HubFile[]): Choice => ({ kind: 'snapshot', files: chosen, main: null, others: [] })
+  const folder = (chosen: HubFile[]): DownloadChoice => ({ kind: 'snapshot', files: chosen, main: null, others: [] })
   if (paths.includes('model_index.json')) return folder(pipelineFiles(repository, files, index))
   const weights = paths.filter(path => path.endsWith('.safetensors'))
   if (paths.includes('model.bin') && paths.some(path => /^vocabulary\.(json|txt)$/.test(path)))
@@ -21,7 +21,7 @@ export function chooseFolder(repository: string, files: readonly HubFile[], inde
   if (weights.length === 0 && voices.length > 1)
     throw new Failure(
       'invalid_value',
-      `The repository ${repository} has ${voices.length} voices. Name one, such as hf:${repository}:${voices[0]}. It has: ${listed(voices)}.`,
+      `The repository ${repository} has ${voices.length} voices. Name one, such as hf:${repository}:${voices[0]}. It has: ${pathList(voices)}.`,
     )
   if (weights.length > 0 && paths.some(path => /^(config|params|adapter_config|modules)\.json$/.test(path)))
     return folder(snapshotOf(files))
@@ -29,7 +29,7 @@ export function chooseFolder(repository: string, files: readonly HubFile[], inde
   if (weights.length > 1)
     throw new Failure(
       'invalid_value',
-      `The repository ${repository} has several safetensors files and no configuration. Name one, such as hf:${repository}:${weights[0]}. It has: ${listed(weights)}.`,
+      `The repository ${repository} has several safetensors files and no configuration. Name one, such as hf:${repository}:${weights[0]}. It has: ${pathList(weights)}.`,
     )
   throw new Failure(
     'model_not_found',
@@ -37,7 +37,7 @@ export function chooseFolder(repository: string, files: readonly HubFile[], inde
   )
 }
 
-const oneFile = (files: readonly HubFile[], main: string): Choice => ({
+const oneFile = (files: readonly HubFile[], main: string): DownloadChoice => ({
   kind: 'file',
   files: files.filter(({ path }) => path === main || path === `${main}.json`),
   main,

@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
 import { chooseFolder } from './choose-folder.ts'
-import { listed } from './listed.ts'
+import { pathList } from './path-list.ts'
 
 /** A file of a repository. */
 export interface HubFile {
@@ -12,7 +12,7 @@ export interface HubFile {
 }
 
 /** The files to download, and the other models of the repository. */
-export interface Choice {
+export interface DownloadChoice {
   /** One GGUF model, in one or several files, or the files of a safetensors model. */
   kind: 'gguf' | 'snapshot' | 'file'
   files: readonly HubFile[]
@@ -72,7 +72,7 @@ export function chooseFiles(
   requested: string | null,
   /** The parsed model_index.json of the repository, if it has one. */
   index?: unknown,
-): Choice {
+): DownloadChoice {
   const models = modelsIn(files)
   if (requested !== null) {
     const found = named(repository, files, models, requested)
@@ -134,12 +134,12 @@ function named(repository: string, files: readonly HubFile[], models: readonly M
     if (found.length > 1)
       throw new Failure(
         'invalid_value',
-        `'${requested}' matches several files of ${repository}: ${listed(found.map(({ path }) => path))}. Name one with its whole path.`,
+        `'${requested}' matches several files of ${repository}: ${pathList(found.map(({ path }) => path))}. Name one with its whole path.`,
       )
   }
   const available = models.length > 0 ? models.map(({ main }) => main) : files.map(({ path }) => path)
   throw new Failure(
     'model_not_found',
-    `The repository ${repository} has no file '${requested}'. It has: ${listed(available)}.`,
+    `The repository ${repository} has no file '${requested}'. It has: ${pathList(available)}.`,
   )
 }

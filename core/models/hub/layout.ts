@@ -23,7 +23,7 @@ export function layoutOf(cache: string, repository: string) {
     ref: (revision: string) => posix.join(root, 'refs', revision),
   }
 }
-export type Layout = ReturnType<typeof layoutOf>
+export type HubLayout = ReturnType<typeof layoutOf>
 
 /**
  * Returns the path of a file from the hub, checked to stay inside the folder to which it is joined.

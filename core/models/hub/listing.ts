@@ -3,7 +3,7 @@ import { Failure } from '../../failure.ts'
 import type { HubFile } from './choose.ts'
 import { insidePath } from './layout.ts'
 import type { HubReference } from './reference.ts'
-import { type HubFetch, unreachable } from './requests.ts'
+import { type HubFetch, hubUnreachable } from './requests.ts'
 
 /** A repository with more files than this is not a model. */
 const maxFiles = 20_000
@@ -25,7 +25,7 @@ export async function listRepository(
       // Read before `done`, which stops the timer.
       return new Response(await response.arrayBuffer(), { status, headers })
     } catch (thrown) {
-      throw thrown instanceof Failure ? thrown : unreachable(new URL(url), thrown)
+      throw thrown instanceof Failure ? thrown : hubUnreachable(new URL(url), thrown)
     } finally {
       done()
     }

@@ -4,9 +4,9 @@ import { mkdir, readlink, rename, stat, symlink, writeFile } from 'node:fs/promi
 import { dirname } from 'node:path'
 import type { GgufHeader } from '../gguf-header.ts'
 import type { Recognition } from '../recognition/recognition.ts'
-import { type Choice, chooseFiles, type HubFile } from './choose.ts'
+import { chooseFiles, type DownloadChoice, type HubFile } from './choose.ts'
 import { firstRequest } from './first-request.ts'
-import { type Layout, layoutOf } from './layout.ts'
+import { type HubLayout, layoutOf } from './layout.ts'
 import { listRepository } from './listing.ts'
 import { withLock } from './lock.ts'
 import type { HubReference } from './reference.ts'
@@ -34,7 +34,7 @@ export type PullEvent =
   | { event: 'file'; file: string; path: string; bytes: number; present: boolean }
 
 export interface Pulled {
-  kind: Choice['kind']
+  kind: DownloadChoice['kind']
   /** The file to load, the first part of a model in parts, or the folder of a safetensors model. */
   path: string
   /** `present`: the file was not downloaded because it existed. */
@@ -52,10 +52,10 @@ export interface PullTools {
   onEvent: (event: PullEvent) => void
   retryRules?: RetryRules
   /** Called with what the model is before the download, if the server supports ranges. If it throws, the download ends. */
-  preview?: (preview: Preview) => Promise<void>
+  preview?: (preview: PullPreview) => Promise<void>
 }
 
-export interface Preview {
+export interface PullPreview {
   /** The header of a GGUF model. */
   header?: GgufHeader
   /** What any other model is. */
@@ -167,7 +167,7 @@ export async function pullModel(
 const bytesOf = (files: readonly HubFile[]): number => files.reduce((sum, { size }) => sum + size, 0)
 
 /** Blobs get their names after they are verified, so it is enough to check the size. */
-async function hasBlob(layout: Layout, { size, hash }: HubFile): Promise<boolean> {
+async function hasBlob(layout: HubLayout, { size, hash }: HubFile): Promise<boolean> {
   return (await stat(layout.blob(hash.hex)).catch(() => null))?.size === size
 }
 

@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
 import type { ReadRequest } from '../gguf-format.ts'
-import { type HubFetch, type RetryRules, unreachable, withRetries } from './requests.ts'
+import { type HubFetch, hubUnreachable, type RetryRules, withRetries } from './requests.ts'
 
 export interface RangeTools {
   ask: HubFetch
@@ -55,7 +55,7 @@ async function readRange(url: string, at: number, end: number, ask: HubFetch): P
     }
     return Buffer.concat(pieces)
   } catch (thrown) {
-    throw thrown instanceof Failure ? thrown : unreachable(new URL(url), thrown)
+    throw thrown instanceof Failure ? thrown : hubUnreachable(new URL(url), thrown)
   } finally {
     done()
   }

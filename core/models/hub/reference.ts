@@ -18,7 +18,7 @@ const hubHosts = ['huggingface.co', 'www.huggingface.co', 'hf.co']
  * hub. Undefined for anything else.
  * Throws Failure `invalid_value` for a text that begins like a reference and is not valid.
  */
-export function parseReference(text: string, endpoint: string): HubReference | undefined {
+export function parseHubReference(text: string, endpoint: string): HubReference | undefined {
   if (text.startsWith('hf:')) {
     const [, repository, revision, file] = /^hf:([^:@]*)(?:@([^:]*))?(?::(.*))?$/s.exec(text)!
     return checked({ repository: repository!, revision: revision ?? 'main', file: file ?? null }, text)

@@ -1,10 +1,10 @@
 import { Failure } from '../../failure.ts'
-import { parseJson } from '../recognition/read-local.ts'
+import { parseJsonFile } from '../recognition/read-local.ts'
 import { recogniseSafetensors } from '../recognition/recognise-file.ts'
 import { decidingFiles, recogniseFolder, recogniseVoiceFile } from '../recognition/recognise-folder.ts'
 import type { Recognition } from '../recognition/recognition.ts'
 import { parseSafetensors } from '../recognition/safetensors-header.ts'
-import type { Choice, HubFile } from './choose.ts'
+import type { DownloadChoice, HubFile } from './choose.ts'
 import { type RangeTools, readRanges, readSmallFile } from './read-ranges.ts'
 
 /** Larger configuration files are not read before the download. */
@@ -24,14 +24,17 @@ export async function readRemoteJson(
   const file = files.find(({ path }) => path === name)
   if (!file || file.size === 0 || file.size > maxJson) return undefined
   const bytes = await readSmallFile({ url: urlOf(name), size: file.size }, tools)
-  return bytes === null ? undefined : parseJson(`${repository}/${name}`, Buffer.from(bytes).toString('utf8'))
+  return bytes === null ? undefined : parseJsonFile(`${repository}/${name}`, Buffer.from(bytes).toString('utf8'))
 }
 
 /**
  * Returns what the chosen files of a repository are, from configuration files and headers only. Null if that cannot be
  * known before the download. Rejects with Failure if they are not a model, and for network errors.
  */
-export async function recogniseRemote({ kind, main, files }: Choice, remote: RemoteFiles): Promise<Recognition | null> {
+export async function recogniseRemote(
+  { kind, main, files }: DownloadChoice,
+  remote: RemoteFiles,
+): Promise<Recognition | null> {
   const { repository, urlOf } = remote
   const paths = files.map(({ path }) => path)
   if (kind === 'snapshot') {

@@ -70,7 +70,7 @@ export function openRequests({
     } catch (cause) {
       clearTimeout(timer)
       signal.throwIfAborted()
-      throw cause === timeout ? timeout : unreachable(target, cause)
+      throw cause === timeout ? timeout : hubUnreachable(target, cause)
     }
     const done = () => clearTimeout(timer)
     if (target.protocol === 'https:' && response.url.startsWith('http:')) {
@@ -193,7 +193,7 @@ export class ConnectionFailure extends Failure {
 }
 
 /** Turns an error below HTTP into a Failure. */
-export function unreachable(target: URL, thrown: unknown): Failure {
+export function hubUnreachable(target: URL, thrown: unknown): Failure {
   let cause = thrown
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause
   const errorText = cause instanceof Error ? cause.message : String(cause)

@@ -3,7 +3,14 @@ import { constants } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { Failure } from '../../failure.ts'
 import type { HubFile } from './choose.ts'
-import { type HubFetch, isTransient, type RetryRules, retryDelayMs, unreachable, waitBeforeRetry } from './requests.ts'
+import {
+  type HubFetch,
+  hubUnreachable,
+  isTransient,
+  type RetryRules,
+  retryDelayMs,
+  waitBeforeRetry,
+} from './requests.ts'
 
 export interface Transfer {
   /** Name of the file in messages. */
@@ -80,7 +87,7 @@ export async function transfer(
         }
       } catch (thrown) {
         signal.throwIfAborted()
-        const failure = thrown instanceof Failure ? thrown : unreachable(new URL(url), thrown)
+        const failure = thrown instanceof Failure ? thrown : hubUnreachable(new URL(url), thrown)
         failedAttempts = have > before ? 1 : failedAttempts + 1
         if (!isTransient(failure) || failedAttempts >= retryRules.attempts) throw failure
         onEvent({ event: 'retry', reason: failure.message, waitMs: retryDelayMs(failure, failedAttempts, retryRules) })

@@ -6,9 +6,9 @@ import { listRepository } from '../hub/listing.ts'
 import {
   defaultRetryRules,
   type HubFetch,
+  hubUnreachable,
   openRequests,
   type RetryRules,
-  unreachable,
   withRetries,
 } from '../hub/requests.ts'
 import type { HubSettings } from '../hub/settings.ts'
@@ -84,7 +84,7 @@ async function readRepository(repository: string, endpoint: string, ask: HubFetc
   } catch (thrown) {
     throw thrown instanceof SyntaxError
       ? new Failure('invalid_value', `${endpoint} does not answer like a hub. Check HF_ENDPOINT.`)
-      : unreachable(new URL(url), thrown)
+      : hubUnreachable(new URL(url), thrown)
   } finally {
     done()
   }

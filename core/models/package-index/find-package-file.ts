@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import { type HubFetch, unreachable } from '../hub/requests.ts'
+import { type HubFetch, hubUnreachable } from '../hub/requests.ts'
 
 /** Both forms of the simple repository API, the machine-readable one first. Source: PEP 503 and PEP 691. */
 const accepted = 'application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1'
@@ -22,7 +22,7 @@ export async function findPackageFile(
   try {
     text = await readText(response, host, received)
   } catch (thrown) {
-    throw thrown instanceof Failure ? thrown : unreachable(new URL(page), thrown)
+    throw thrown instanceof Failure ? thrown : hubUnreachable(new URL(page), thrown)
   } finally {
     done()
   }

@@ -52,7 +52,7 @@ async function readFolder(path: string): Promise<Recognition> {
   const json = new Map<string, unknown>()
   for (const name of decidingFiles) {
     const text = await readSmall(join(path, name))
-    if (text !== null) json.set(name, parseJson(join(path, name), text))
+    if (text !== null) json.set(name, parseJsonFile(join(path, name), text))
   }
   return recogniseFolder({ name: path, files: await listFiles(path, '', { left: maxEntries }), json })
 }
@@ -79,7 +79,7 @@ async function readSmall(path: string): Promise<string | null> {
 }
 
 /** Parses a configuration file. Throws Failure `invalid_value` that names it. */
-export function parseJson(path: string, text: string): unknown {
+export function parseJsonFile(path: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {

@@ -4,7 +4,7 @@ import type { LogFields } from '../../log.ts'
 import type { Store } from '../store.ts'
 import { damaged, refusalFor } from './damage.ts'
 import { type Connection, meaningOf, openAsIs, openDatabase, structuralFault } from './database.ts'
-import { createPrivate, pathsIn, syncDirectory } from './directory.ts'
+import { createPrivate, pathsIn, syncDirectoryNow } from './directory.ts'
 import { type Migration, migrate, migrations, refuseForeign } from './migrations.ts'
 import { recoverJobs } from './recovery.ts'
 import { importResultFiles } from './result-files.ts'
@@ -91,7 +91,7 @@ function backupBefore(connection: Connection, dataDir: string, from: number, say
   const missing = importResultFiles(to, pathsIn(dataDir).results)
   if (missing > 0) say('warn', 'Results are missing in the backup before the upgrade', { results: missing })
   syncFile(to)
-  syncDirectory(backups)
+  syncDirectoryNow(backups)
   say('info', 'Made a backup before the upgrade of the database', { file: to, schema: from })
 }
 

@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSyn
 import { dirname, resolve } from 'node:path'
 import { StoreRefusal } from '../refusal.ts'
 import { openAsIs, openDatabase, sqliteCode } from './database.ts'
-import { createPrivate, pathsIn, syncDirectory } from './directory.ts'
+import { createPrivate, pathsIn, syncDirectoryNow } from './directory.ts'
 import { brokenLinks } from './ledger.ts'
 import { refuseForeign } from './migrations.ts'
 import { bytesOfResults, holdResults, importResultFiles } from './result-files.ts'
@@ -45,7 +45,7 @@ export async function copyDatabase(
     fsyncSync(file)
     closeSync(file)
     renameSync(partial, to)
-    syncDirectory(dirname(resolve(to)))
+    syncDirectoryNow(dirname(resolve(to)))
     return { bytes: statSync(to).size }
   } catch (thrown) {
     rmSync(partial, { force: true })

@@ -33,7 +33,7 @@ export function prepareDirectory(dataDir: string): void {
     createPrivate(pathsIn(dataDir).lock)
     createPrivate(pathsIn(dataDir).database)
     createPrivate(pathsIn(dataDir).resultsLock)
-    if (mkdirSync(pathsIn(dataDir).results, { recursive: true, mode: 0o700 }) !== undefined) syncDirectory(dataDir)
+    if (mkdirSync(pathsIn(dataDir).results, { recursive: true, mode: 0o700 }) !== undefined) syncDirectoryNow(dataDir)
   } catch (cause) {
     if (cause instanceof StoreRefusal) throw cause
     throw new StoreRefusal(
@@ -61,7 +61,7 @@ export function createPrivate(path: string): void {
 }
 
 /** Makes a rename or a new file in the directory survive power loss. */
-export function syncDirectory(path: string): void {
+export function syncDirectoryNow(path: string): void {
   const directory = openSync(path, 'r')
   try {
     fsyncSync(directory)

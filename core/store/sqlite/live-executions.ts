@@ -1,4 +1,4 @@
-import type { ExecutionState, ExecutionStatus, NodeStatus, Plan } from '../../dag/advance.ts'
+import type { ExecutionPlan, ExecutionState, ExecutionStatus, NodeStatus } from '../../dag/advance.ts'
 import { restoredState } from '../../dag/execution-state.ts'
 import type { NewExecutionNode } from '../workflows.ts'
 import type { Connection } from './database.ts'
@@ -13,7 +13,7 @@ export interface LiveExecution {
   id: string
   tokenId: string
   priority: number
-  plan: Plan & { nodes: readonly StoredPlanNode[] }
+  plan: ExecutionPlan & { nodes: readonly StoredPlanNode[] }
   state: ExecutionState
 }
 
@@ -25,7 +25,7 @@ interface ExecutionRow {
   priority: number
   status: ExecutionStatus
   timeout_ms: number
-  on_failure: Plan['onFailure']
+  on_failure: ExecutionPlan['onFailure']
   plan: string
 }
 

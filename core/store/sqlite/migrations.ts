@@ -6,10 +6,10 @@ import { accountsAndUsage } from './migrations/003-accounts-and-usage.ts'
 import { spend } from './migrations/004-spend.ts'
 import { webhooks } from './migrations/005-webhooks.ts'
 import { jobRegion } from './migrations/006-job-region.ts'
-import { usage } from './migrations/007-usage.ts'
+import { usageMigration } from './migrations/007-usage.ts'
 import { organizationEnds } from './migrations/008-organization-ends.ts'
 import { organizationUse } from './migrations/009-organization-use.ts'
-import { filePurposes } from './migrations/010-file-purposes.ts'
+import { filePurposesMigration } from './migrations/010-file-purposes.ts'
 import { batches } from './migrations/011-batches.ts'
 import { responses } from './migrations/012-responses.ts'
 import { sessions } from './migrations/013-sessions.ts'
@@ -27,10 +27,10 @@ export const migrations: readonly Migration[] = [
   { version: 4, sql: spend },
   { version: 5, sql: webhooks },
   { version: 6, sql: jobRegion },
-  { version: 7, sql: usage },
+  { version: 7, sql: usageMigration },
   { version: 8, sql: organizationEnds },
   { version: 9, sql: organizationUse },
-  { version: 10, sql: filePurposes },
+  { version: 10, sql: filePurposesMigration },
   { version: 11, sql: batches },
   { version: 12, sql: responses },
   { version: 13, sql: sessions },

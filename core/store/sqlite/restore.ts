@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { StoreRefusal } from '../refusal.ts'
 import { copyDatabase, verifyCopy } from './copy.ts'
 import { type Connection, openDatabase, structuralFault } from './database.ts'
-import { createPrivate, pathsIn, prepareDirectory, syncDirectory, takeInstanceLock } from './directory.ts'
+import { createPrivate, pathsIn, prepareDirectory, syncDirectoryNow, takeInstanceLock } from './directory.ts'
 import { exportResultFiles, keepResultsBeside, resultsIn } from './result-files.ts'
 
 /**
@@ -64,7 +64,7 @@ export async function restoreDatabase(
     keepResultsBeside(results, old, resultsBeside(aside))
     const previous = moveAside(database, aside)
     renameSync(incoming, database)
-    syncDirectory(dataDir)
+    syncDirectoryNow(dataDir)
     lock.markCreated()
     return { bytes: statSync(database).size, previous }
   } catch (cause) {

@@ -20,7 +20,7 @@ import type { Log } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
 import { largeResultBytes } from '../store.ts'
 import { type Connection, openAsIs, openLockFile, sqliteCode } from './database.ts'
-import { pathsIn, syncDirectory } from './directory.ts'
+import { pathsIn, syncDirectoryNow } from './directory.ts'
 import type { Reader } from './reader.ts'
 import { isResultName, resultPath } from './results.ts'
 import type { WriterThread } from './writer-thread.ts'
@@ -254,7 +254,7 @@ export function exportResultFiles(connection: Connection, folder: string, beside
     write(file, to => writeFileSync(to, bytes, { flag: 'wx', mode: 0o600 }))
     name.run(file, bytes.byteLength, number)
   }
-  for (const one of touched) syncDirectory(one)
+  for (const one of touched) syncDirectoryNow(one)
   return missing
 }
 

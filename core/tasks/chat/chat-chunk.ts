@@ -1,5 +1,5 @@
 import { ulid } from '../../ids.ts'
-import { engineFault, textOf } from '../protocols/answer.ts'
+import { answerText, engineFault } from '../protocols/answer.ts'
 import { chatLogprobs } from '../protocols/logprobs.ts'
 
 /** The state of a streamed choice on which its next piece depends. */
@@ -18,7 +18,7 @@ interface BegunCall {
 export const newChoice = (): ChoiceState => ({ begun: false, ended: false, length: 0, calls: [] })
 
 /** A piece of a choice for the caller, and whether it has content. */
-export interface Piece {
+export interface ChunkPiece {
   choice: Record<string, unknown>
   says: boolean
 }
@@ -35,15 +35,15 @@ interface Delta {
  * Shapes a piece of a chat choice, without its index and finish reason: only the first delta has the role, reasoning has
  * one name, tool calls have an index, and at their beginning an id, a type and a name. Throws Failure `worker_error`.
  */
-export function shapeDelta(choice: Record<string, unknown>, state: ChoiceState): Piece {
+export function shapeDelta(choice: Record<string, unknown>, state: ChoiceState): ChunkPiece {
   const sentMessage = (choice.delta ?? choice.message ?? {}) as Record<string, unknown>
   const delta: Delta = {}
   if (!state.begun) delta.role = 'assistant'
-  const content = textOf(sentMessage.content)
+  const content = answerText(sentMessage.content)
   if (content) delta.content = content
   else if (!state.begun) delta.content = Array.isArray(sentMessage.tool_calls) ? null : ''
   if (typeof sentMessage.refusal === 'string' && sentMessage.refusal) delta.refusal = sentMessage.refusal
-  const reasoning = textOf(sentMessage.reasoning_content) ?? textOf(sentMessage.reasoning)
+  const reasoning = answerText(sentMessage.reasoning_content) ?? answerText(sentMessage.reasoning)
   if (reasoning) delta.reasoning_content = reasoning
   if (Array.isArray(sentMessage.tool_calls) && sentMessage.tool_calls.length > 0)
     delta.tool_calls = sentMessage.tool_calls.map(call => shapeCall(call, state.calls))

@@ -1,21 +1,21 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
-import type { Catalog } from '../../models/catalog.ts'
+import type { ModelSet } from '../../models/catalog.ts'
 import type { EngineTraits } from '../../models/engine-traits.ts'
 import type { Feature } from '../../models/model.ts'
 import { ChatRequest, type ChatResponse } from '../../schemas/chat.ts'
-import { failureOf } from '../../schemas/issues.ts'
+import { failureOfIssues } from '../../schemas/issues.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
-import type { Prepared, Shaped } from '../engine-request.ts'
+import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
 import {
+  answerText,
+  answerUsage,
+  answerUsageObject,
   engineFault,
   parseAnswer,
   secondOf,
-  textOf,
   tokenCount,
   usageBody,
-  usageObject,
-  usageOf,
 } from '../protocols/answer.ts'
 import { finishReason } from '../protocols/finish-reason.ts'
 import { chatLogprobs } from '../protocols/logprobs.ts'
@@ -51,9 +51,9 @@ const kept = new Set([
 ])
 
 /** Checks a chat body and translates it for the engine. Throws Failure for an invalid body. */
-export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
+export function prepareChat(raw: unknown, catalog: ModelSet): PreparedRequest {
   const checked = ChatRequest.safeParse(raw)
-  if (!checked.success) throw failureOf(checked.error, raw)
+  if (!checked.success) throw failureOfIssues(checked.error, raw)
   const entry = modelFor(chatCompletion, checked.data.model, catalog)
   const readable = inlineTextFiles(checked.data.messages, entry.traits.features.has('files'))
   const request = { ...checked.data, messages: readable }
@@ -189,11 +189,11 @@ function formatFor(format: NonNullable<ChatRequest['response_format']>, { jsonOb
 }
 
 /** Shapes an engine's whole answer for the caller: complete, with valid counts and the public name of the model. */
-export function shapeChat(bytes: Uint8Array, answerFormat: ChatAnswerFormat): Shaped {
+export function shapeChat(bytes: Uint8Array, answerFormat: ChatAnswerFormat): CallerAnswer {
   const answer = parseAnswer(bytes)
   if (!Array.isArray(answer.choices) || answer.choices.length === 0) throw engineFault('without choices')
-  const reportedUsage = usageObject(answer)
-  const usage = usageOf(reportedUsage)
+  const reportedUsage = answerUsageObject(answer)
+  const usage = answerUsage(reportedUsage)
   const response: ChatResponse = {
     id: typeof answer.id === 'string' && answer.id ? answer.id : `chatcmpl-${ulid()}`,
     object: 'chat.completion',
@@ -213,9 +213,9 @@ function shapeChoice(value: unknown, at: number, answerFormat: ChatAnswerFormat)
   const choice = (value ?? {}) as Record<string, unknown>
   const sentMessage = (choice.message ?? {}) as Record<string, unknown>
   const calls = Array.isArray(sentMessage.tool_calls) ? sentMessage.tool_calls.map(shapeCall) : []
-  const content = textOf(sentMessage.content)
+  const content = answerText(sentMessage.content)
   const refusal = typeof sentMessage.refusal === 'string' ? sentMessage.refusal : null
-  const reasoning = textOf(sentMessage.reasoning_content) ?? textOf(sentMessage.reasoning)
+  const reasoning = answerText(sentMessage.reasoning_content) ?? answerText(sentMessage.reasoning)
   // Null is an answer without text; an absent content is invalid.
   if (
     content === undefined &&

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import type { Media, MediaSender } from '../../media/media.ts'
 import type { ChatRequest } from '../../schemas/chat.ts'
-import type { ImageReference, Prepared } from '../engine-request.ts'
+import type { ImageReference, PreparedRequest } from '../engine-request.ts'
 import { afterReplacement } from './truncation.ts'
 
 /** Maximum images of one request that are fetched; more can be sent as data: URLs. */
@@ -56,9 +56,9 @@ export const fetchFrom =
 
 /** Replaces the marks in a request by what `fetch` resolves with, which must need no escaping in a JSON text. */
 export async function withImages(
-  prepared: Prepared,
+  prepared: PreparedRequest,
   fetch: (image: ImageReference) => Promise<string>,
-): Promise<Prepared> {
+): Promise<PreparedRequest> {
   const { images, bodies } = prepared
   if (!images) return prepared
   const fetched = await Promise.all(images.map(async image => [image.mark, await fetch(image)] as const))

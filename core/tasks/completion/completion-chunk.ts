@@ -1,8 +1,8 @@
-import type { ChoiceState, Piece } from '../chat/chat-chunk.ts'
+import type { ChoiceState, ChunkPiece } from '../chat/chat-chunk.ts'
 import { completionLogprobs } from '../protocols/logprobs.ts'
 
 /** Shapes a piece of a completion choice, without its index and finish reason. */
-export function shapeCompletionText(choice: Record<string, unknown>, state: ChoiceState): Piece {
+export function shapeCompletionText(choice: Record<string, unknown>, state: ChoiceState): ChunkPiece {
   const text = typeof choice.text === 'string' ? choice.text : ''
   const logprobs = completionLogprobs(choice.logprobs, state.length)
   state.begun = true

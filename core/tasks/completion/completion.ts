@@ -1,12 +1,20 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
-import type { Catalog } from '../../models/catalog.ts'
+import type { ModelSet } from '../../models/catalog.ts'
 import type { Feature } from '../../models/model.ts'
 import { CompletionRequest, type CompletionResponse } from '../../schemas/completion.ts'
-import { failureOf } from '../../schemas/issues.ts'
+import { failureOfIssues } from '../../schemas/issues.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
-import type { Prepared, Shaped } from '../engine-request.ts'
-import { engineFault, parseAnswer, secondOf, tokenCount, usageBody, usageObject, usageOf } from '../protocols/answer.ts'
+import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
+import {
+  answerUsage,
+  answerUsageObject,
+  engineFault,
+  parseAnswer,
+  secondOf,
+  tokenCount,
+  usageBody,
+} from '../protocols/answer.ts'
 import { finishReason } from '../protocols/finish-reason.ts'
 import { completionLogprobs } from '../protocols/logprobs.ts'
 import { streamedMembers, streamOptions } from '../protocols/stream-options.ts'
@@ -30,9 +38,9 @@ const kept = new Set(['user', 'stream_options', 'model', 'prompt', 'n', 'best_of
 const defaultTokens = 16
 
 /** Checks a completion body and translates it for the engine. Throws Failure for an invalid body. */
-export function prepareCompletion(raw: unknown, catalog: Catalog): Prepared {
+export function prepareCompletion(raw: unknown, catalog: ModelSet): PreparedRequest {
   const checked = CompletionRequest.safeParse(raw)
-  if (!checked.success) throw failureOf(checked.error, raw)
+  if (!checked.success) throw failureOfIssues(checked.error, raw)
   const request = checked.data
   const entry = modelFor(completion, request.model, catalog)
   checkTogether(request)
@@ -117,11 +125,11 @@ function usedFeatures(request: CompletionRequest): [Feature, string][] {
 }
 
 /** Shapes the engine's answers, one for each request to it, for the caller. */
-export function shapeCompletion(bytes: Uint8Array[], answerFormat: CompletionAnswerFormat): Shaped {
+export function shapeCompletion(bytes: Uint8Array[], answerFormat: CompletionAnswerFormat): CallerAnswer {
   const answers = bytes.map(parseAnswer)
   const [first] = answers
-  const usages = answers.map(answer => usageOf(usageObject(answer)))
-  const sumOf = (measure: keyof ReturnType<typeof usageOf>) => usages.reduce((sum, one) => sum + one[measure], 0)
+  const usages = answers.map(answer => answerUsage(answerUsageObject(answer)))
+  const sumOf = (measure: keyof ReturnType<typeof answerUsage>) => usages.reduce((sum, one) => sum + one[measure], 0)
   const usage = {
     inputTokens: sumOf('inputTokens'),
     cachedTokens: sumOf('cachedTokens'),

@@ -1,12 +1,12 @@
 import { type CohereFormat, cohereAnswer, isCohere, wantedByCohere } from '../../dialects/cohere/cohere-embed.ts'
 import { Failure } from '../../failure.ts'
-import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
-import { failureOf } from '../../schemas/issues.ts'
+import type { ModelSet, ModelSetEntry } from '../../models/catalog.ts'
+import { failureOfIssues } from '../../schemas/issues.ts'
 import { base64Of, normalize, typedVector } from '../../schemas/typed-vector.ts'
 import { EmbeddingsRequest, type VectorType } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
-import type { Prepared, Shaped } from '../engine-request.ts'
-import { engineFault, parseAnswer, usageOf } from '../protocols/answer.ts'
+import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
+import { answerUsage, engineFault, parseAnswer } from '../protocols/answer.ts'
 import type { TaskName } from '../task.ts'
 
 /** A request in any dialect, as far as the engine and the answer depend on it. */
@@ -42,7 +42,7 @@ export interface EmbeddingsAnswerFormat {
 }
 
 /** Checks an embeddings body and translates it for the engine. */
-export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
+export function prepareEmbeddings(raw: unknown, catalog: ModelSet): PreparedRequest {
   const wanted: WantedVectors = isCohere(raw) ? wantedByCohere(raw) : wantedOf(raw)
   const { dimensions } = wanted
   const entry = modelFor(embeddings, wanted.model, catalog)
@@ -79,7 +79,7 @@ export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
 /** Reads the dialects of OpenAI, Voyage, Jina and Together, whose fields do not contradict each other. */
 function wantedOf(raw: unknown): WantedVectors {
   const checked = EmbeddingsRequest.safeParse(raw)
-  if (!checked.success) throw imageFailure(raw) ?? failureOf(checked.error, raw)
+  if (!checked.success) throw imageFailure(raw) ?? failureOfIssues(checked.error, raw)
   const { model, input, encoding_format, embedding_type, output_dtype, normalized, ...more } = checked.data
   const isBase64 = encoding_format === 'base64' || (encoding_format == null && embedding_type === 'base64')
   return {
@@ -102,7 +102,7 @@ const isDocument = /(^|[._])(document|passage)$/
 /** Returns the texts after the prefix that the model has for their kind. Tokens are not changed. */
 function withPrefix(
   { input, kind }: WantedVectors,
-  prefixes: CatalogEntry['embeddingPrefixes'] = {},
+  prefixes: ModelSetEntry['embeddingPrefixes'] = {},
 ): WantedVectors['input'] {
   const name = kind ?? ''
   const prefix = isQuery.test(name) ? prefixes.query : isDocument.test(name) ? prefixes.document : undefined
@@ -129,7 +129,7 @@ function imageFailure(raw: unknown): Failure | undefined {
 }
 
 /** Parses vectors in either encoding as 32-bit floats, in the order of the input. */
-export function vectorsOf(answer: Record<string, unknown>, count: number): Float32Array[] {
+export function answerVectors(answer: Record<string, unknown>, count: number): Float32Array[] {
   if (!Array.isArray(answer.data) || answer.data.length !== count)
     throw engineFault(`with another number of embeddings than the ${count} inputs`)
   const vectors: Float32Array[] = []
@@ -166,10 +166,10 @@ function cut(vector: Float32Array, size: number, modelId: string): Float32Array 
 }
 
 /** Shapes an engine's embeddings for the caller. */
-export function shapeEmbeddings(bytes: Uint8Array, answerFormat: EmbeddingsAnswerFormat): Shaped {
+export function shapeEmbeddings(bytes: Uint8Array, answerFormat: EmbeddingsAnswerFormat): CallerAnswer {
   const answer = parseAnswer(bytes)
-  const { inputTokens } = usageOf(answer.usage)
-  const vectors = vectorsOf(answer, answerFormat.count).map(whole => {
+  const { inputTokens } = answerUsage(answer.usage)
+  const vectors = answerVectors(answer, answerFormat.count).map(whole => {
     const vector = answerFormat.cutTo === null ? whole : cut(whole, answerFormat.cutTo, answerFormat.modelId)
     return answerFormat.normalized ? normalize(vector) : vector
   })

@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { CatalogEntry } from '../../models/catalog.ts'
+import type { ModelSetEntry } from '../../models/catalog.ts'
 import type { Feature } from '../../models/model.ts'
 import { checkFeatures } from '../catalog.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
@@ -17,7 +17,7 @@ export interface SpecialInputs extends Pick<GenerationInputs, 'background' | 'pr
  */
 export function checkAbilities(
   { images, imageField, background, prompt }: SpecialInputs,
-  entry: Pick<CatalogEntry, 'id' | 'engine' | 'traits'>,
+  entry: Pick<ModelSetEntry, 'id' | 'engine' | 'traits'>,
 ): void {
   const max = entry.traits.inputImages ?? 1
   if (images > max)

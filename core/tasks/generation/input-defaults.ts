@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import { type ComfyuiSettings, targetsOf } from '../../models/comfyui/settings.ts'
+import { type ComfyuiSettings, inputTargets } from '../../models/comfyui/settings.ts'
 import type { EngineInputs } from '../protocols/generation-call.ts'
 
 /** Inputs that a graph sets itself if the request does not. */
@@ -28,7 +28,7 @@ export function defaultedInputs(
   fromMedia: readonly (keyof EngineInputs)[] = [],
 ): Pick<EngineInputs, 'defaulted'> {
   if (!settings) return {}
-  const takes = (name: string) => targetsOf(settings, name).length > 0
+  const takes = (name: string) => inputTargets(settings, name).length > 0
   for (const [name, param] of Object.entries(set))
     if (param !== undefined && !takes(name))
       throw new Failure(
@@ -41,7 +41,7 @@ export function defaultedInputs(
 }
 
 /** Returns each name with the field that sets it, where its value is set. */
-export const fieldsOf = (values: Record<string, unknown>, sent: Readonly<Record<string, string>> = {}): SetInputs =>
+export const setFields = (values: Record<string, unknown>, sent: Readonly<Record<string, string>> = {}): SetInputs =>
   Object.fromEntries(
     Object.entries(values).flatMap(([name, value]) => (value == null ? [] : [[name, sent[name] ?? name]])),
   )

@@ -1,12 +1,12 @@
-import type { ImageKind } from '../../models/price.ts'
+import type { PricedImage } from '../../models/price.ts'
 import { noUsage, type Usage } from '../../usage.ts'
 import { expectedGpuMs, type Metering } from '../metering.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { ResultFile } from './result.ts'
 
 /** The size and the quality that the request asked for: engines may round the size. */
-export const imageKindOf = ({ width, height, quality }: Pick<GenerationInputs, 'width' | 'height' | 'quality'>) =>
-  ({ size: `${width}x${height}`, quality }) satisfies ImageKind
+export const pricedImage = ({ width, height, quality }: Pick<GenerationInputs, 'width' | 'height' | 'quality'>) =>
+  ({ size: `${width}x${height}`, quality }) satisfies PricedImage
 
 /** Meters images by their number, size and quality. */
 export const imageMetering: Metering = {
@@ -15,7 +15,7 @@ export const imageMetering: Metering = {
     const { num_images } = inputs as Partial<GenerationInputs>
     return {
       usage: { ...noUsage, images: num_images ?? 1, gpuMs: expectedGpuMs },
-      image: imageKindOf(inputs as unknown as GenerationInputs),
+      image: pricedImage(inputs as unknown as GenerationInputs),
     }
   },
   work: workOfInputs,

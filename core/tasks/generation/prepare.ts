@@ -4,13 +4,13 @@ import { Failure, type FailureDetail } from '../../failure.ts'
 import type { MediaKind } from '../../media/media.ts'
 import type { GenerationDefaults } from '../../models/generation-defaults.ts'
 import type { Model } from '../../models/model.ts'
-import { failureOf } from '../../schemas/issues.ts'
+import { failureOfIssues } from '../../schemas/issues.ts'
 import type { Resolution } from '../../schemas/resolution.ts'
 import { type GenerationTask, isVideoTask, mediaFor, operationOf } from '../../schemas/task.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { ModelFacts } from '../task.ts'
-import { defaultedInputs, fieldsOf, type SetInputs } from './input-defaults.ts'
-import { type GenerationRequest, generationRequests, maxFrames, otherNames, presets } from './request.ts'
+import { defaultedInputs, type SetInputs, setFields } from './input-defaults.ts'
+import { type GenerationRequest, generationRequests, maxFrames, otherNames, sizePresets } from './request.ts'
 import { defaultResolutions, imageSize, rounded, type Size, sizeOf } from './size.ts'
 
 /** An image, mask, video or audio file that the request names and that has not been loaded yet. */
@@ -80,7 +80,7 @@ export function prepareGeneration(
   }
   const request: GenerationRequest = parsed.data ?? {}
   const defaults = model.generation_defaults ?? {}
-  const chosen = request.preset == null ? { ...presets.balanced, ...defaults } : presets[request.preset]
+  const chosen = request.preset == null ? { ...sizePresets.balanced, ...defaults } : sizePresets[request.preset]
   const length = lengthOf(task, request, chosen)
   if (length.frames > maxFrames && !length.fromMedia)
     wrong.push({
@@ -93,7 +93,7 @@ export function prepareGeneration(
       ...issue,
       path: issue.path.map((part, at) => (at ? part : (sent[part] ?? part))),
     }))
-    throw failureOf({ issues }, body)
+    throw failureOfIssues({ issues }, body)
   }
   const { size, fromMedia } = sizeFor(task, request, { resolution: allowed[0] ?? '480p', size: defaultSize(defaults) })
   const isImage = makesImages(task)
@@ -119,7 +119,7 @@ export function prepareGeneration(
       video: null,
       audio: null,
       extra,
-      ...defaultedInputs({ ...setInputs(request, sent), ...fieldsOf(extra) }, model.comfyui, [
+      ...defaultedInputs({ ...setInputs(request, sent), ...setFields(extra) }, model.comfyui, [
         ...(fromMedia ? (['width', 'height'] as const) : []),
         ...(length.fromMedia ? (['num_frames'] as const) : []),
       ]),
@@ -140,12 +140,12 @@ function setInputs(request: GenerationRequest, sent: Readonly<Record<PropertyKey
   const { negative_prompt, seed, num_inference_steps, guidance_scale, strength, num_frames, fps, preset } = request
   const { image_size, width, height, resolution, num_images, duration } = request
   const aspect_ratio = request.aspect_ratio === 'auto' ? undefined : request.aspect_ratio
-  const [size] = Object.values(fieldsOf({ image_size, width, height, resolution, aspect_ratio }, sent))
-  const [steps] = Object.values(fieldsOf({ num_inference_steps, preset }, sent))
-  const [frames] = Object.values(fieldsOf({ num_frames, duration }, sent))
+  const [size] = Object.values(setFields({ image_size, width, height, resolution, aspect_ratio }, sent))
+  const [steps] = Object.values(setFields({ num_inference_steps, preset }, sent))
+  const [frames] = Object.values(setFields({ num_frames, duration }, sent))
   return {
-    ...fieldsOf({ negative_prompt, seed, guidance_scale, strength, fps }, sent),
-    ...fieldsOf({ num_images: num_images === 1 ? undefined : num_images }, sent),
+    ...setFields({ negative_prompt, seed, guidance_scale, strength, fps }, sent),
+    ...setFields({ num_images: num_images === 1 ? undefined : num_images }, sent),
     ...(size === undefined ? {} : { width: size, height: size }),
     num_inference_steps: steps,
     num_frames: frames,

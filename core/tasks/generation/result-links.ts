@@ -1,4 +1,4 @@
-import type { Link } from '../task.ts'
+import type { FileUrl } from '../task.ts'
 import type { GenerationResult, ResultFile } from './result.ts'
 
 /** A file in a result, as API clients read it. */
@@ -19,7 +19,7 @@ export interface LinkedResult extends Omit<GenerationResult, 'images' | 'video'>
 const thumbnail = 'thumbnail.webp'
 
 /** Returns a file with its address instead of its id. */
-export function linkedFile({ file_id, thumbnail_id, ...facts }: ResultFile, link: Link): LinkedFile {
+export function linkedFile({ file_id, thumbnail_id, ...facts }: ResultFile, link: FileUrl): LinkedFile {
   return {
     url: link({ id: file_id, name: facts.file_name }),
     ...facts,
@@ -28,7 +28,7 @@ export function linkedFile({ file_id, thumbnail_id, ...facts }: ResultFile, link
 }
 
 /** Returns a stored result as API clients read it: files by address instead of by id. */
-export function linked({ images, video, ...facts }: GenerationResult, link: Link): LinkedResult {
+export function resultWithUrls({ images, video, ...facts }: GenerationResult, link: FileUrl): LinkedResult {
   const linkedVideo = video && linkedFile(video, link)
   return {
     ...(images ? { images: images.map(image => linkedFile(image, link)) } : {}),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { GeneratedFile } from './generated-file.ts'
+import { GeneratedFile } from './output-file.ts'
 
 const made = {
   width: z.int().describe('Pixels.'),

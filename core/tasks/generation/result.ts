@@ -44,7 +44,7 @@ export interface GenerationResult {
 }
 
 /** Returns the result to store for a generation; `inference` is in seconds. */
-export function resultOf(
+export function generationResult(
   kind: 'images' | 'video',
   inputs: GenerationInputs,
   { seed_used, prompt }: Completed,

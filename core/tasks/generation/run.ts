@@ -17,7 +17,7 @@ import { generationProtocol } from '../protocols/protocols.ts'
 import { taskRecord } from '../registry.ts'
 import type { RunJob, RunReport, RunTask, TaskResult } from '../run-job.ts'
 import { checkAbilities } from './abilities.ts'
-import { imageKindOf, usageOfFiles } from './metering.ts'
+import { pricedImage, usageOfFiles } from './metering.ts'
 import { type OutputOwners, type Outputs, takeOutputs } from './outputs.ts'
 import { makesImages } from './prepare.ts'
 
@@ -113,7 +113,7 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
         ),
         usage: usageOfFiles(makesImages(task) ? 'images' : 'video', stored, outputs.results),
         price: model.price,
-        ...(makesImages(task) ? { image: imageKindOf(stored) } : {}),
+        ...(makesImages(task) ? { image: pricedImage(stored) } : {}),
         files: outputs.files,
         library: libraryItems(job, stored, completed, outputs),
       }

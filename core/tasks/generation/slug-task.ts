@@ -3,20 +3,20 @@ import { type GenerationTask, isVideoTask, operationOf } from '../../schemas/tas
 import type { PredictionInput } from '../prediction.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import { isSeeded } from '../sampling.ts'
-import type { GenerationTaskRecord, Path } from '../task.ts'
+import type { GenerationTaskRecord, ValuePath } from '../task.ts'
 import { expansionFaults, fillInputs } from './fill-inputs.ts'
 import { withoutDefaulted } from './input-defaults.ts'
 import { imageMetering, videoMetering } from './metering.ts'
 import { prepareGeneration, sizeFaults } from './prepare.ts'
 import { generationRequests, otherNames } from './request.ts'
-import { type GenerationResult, resultOf } from './result.ts'
-import { linked } from './result-links.ts'
+import { type GenerationResult, generationResult } from './result.ts'
+import { resultWithUrls } from './result-links.ts'
 import { GeneratedImages, GeneratedVideo } from './result-schema.ts'
 
 const mediaField = /^(image|mask|video|audio)(_url)?$/
 
 /** Whether a value at this path names media: the path is a media field, or the `url` of an object in one. */
-const isMediaPath = (path: Path): boolean =>
+const isMediaPath = (path: ValuePath): boolean =>
   path.length === 1 ? mediaField.test(String(path[0])) : path.at(-1) === 'url' && mediaField.test(String(path.at(-2)))
 
 const mediaKinds = ['image', 'mask', 'video', 'audio'] as const
@@ -58,7 +58,7 @@ export function slugTask(
     takesFiles: true,
     isMediaPath,
     files: {
-      shown: linked,
+      shown: resultWithUrls,
       ids: ({ images = [], video }: GenerationResult) =>
         [...images, ...(video ? [video] : [])].map(file => file.file_id),
     },
@@ -77,6 +77,6 @@ export function slugTask(
     },
     prepare,
     engineTask: () => id,
-    resultOf: (inputs, completed, files, { inference }) => resultOf(makes, inputs, completed, files, inference),
+    resultOf: (inputs, completed, files, { inference }) => generationResult(makes, inputs, completed, files, inference),
   }
 }

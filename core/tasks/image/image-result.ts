@@ -2,7 +2,7 @@ import type { ResultFile } from '../generation/result.ts'
 import { linkedFile } from '../generation/result-links.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { Completed } from '../protocols/infer-generation.ts'
-import type { Link } from '../task.ts'
+import type { FileUrl } from '../task.ts'
 
 /** The stored result of a job of the OpenAI-compatible image tasks: files without addresses. */
 export interface ImageResult {
@@ -48,7 +48,7 @@ export const imageUsage = (images: number) => ({
 })
 
 /** Returns a stored result as API clients read it: files by address, under `data` as in OpenAI's API and `images`. */
-export function linkedImages({ created, images, revised_prompt, ...facts }: ImageResult, link: Link) {
+export function linkedImages({ created, images, revised_prompt, ...facts }: ImageResult, link: FileUrl) {
   const linkedFiles = images.map(image => linkedFile(image, link))
   const revised = revised_prompt === undefined ? {} : { revised_prompt }
   const data = linkedFiles.map(({ url }) => ({ url, ...revised, seed: facts.seed_used }))

@@ -3,14 +3,14 @@ import { fillInputs } from '../generation/fill-inputs.ts'
 import { imageMetering } from '../generation/metering.ts'
 import { slugTask } from '../generation/slug-task.ts'
 import { isRepeatableSample } from '../sampling.ts'
-import type { GenerationTaskRecord, Path } from '../task.ts'
+import type { GenerationTaskRecord, ValuePath } from '../task.ts'
 import { sampleImage } from '../task-test.ts'
 import { ImagesResponse, imageRequests } from './image-request.ts'
 import { type ImageResult, imageResultOf, linkedImages } from './image-result.ts'
 import { engineTaskOf, imageRequestOf, prepareImage } from './prepare-image.ts'
 
 /** Whether a value at this path names an image, such as `image`, `images[0]`, `mask` or `images[0].image_url`. */
-function isMediaPath(path: Path): boolean {
+function isMediaPath(path: ValuePath): boolean {
   const [first] = path
   if (path.length === 1) return first === 'image' || first === 'mask'
   if (path.length === 2 && typeof path[1] === 'number') return first === 'image' || first === 'images'
@@ -50,7 +50,7 @@ function openAiImageTask(id: ImageTask, differences: Differences): GenerationTas
 }
 
 /** The records of the tasks that create images. */
-export const imageTasks: readonly GenerationTaskRecord[] = [
+export const imageTaskRecords: readonly GenerationTaskRecord[] = [
   openAiImageTask('std/image-generation', {
     title: 'image generation',
     aliases: ['std/image-generations', 'std/images-generations'],

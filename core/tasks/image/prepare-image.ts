@@ -1,6 +1,6 @@
-import { failureOf } from '../../schemas/issues.ts'
+import { failureOfIssues } from '../../schemas/issues.ts'
 import { type GenerationTask, generationTaskOf, type ImageTask, operationOf } from '../../schemas/task.ts'
-import { defaultedInputs, fieldsOf, type SetInputs } from '../generation/input-defaults.ts'
+import { defaultedInputs, type SetInputs, setFields } from '../generation/input-defaults.ts'
 import {
   defaultSize,
   drawnSeed,
@@ -8,7 +8,7 @@ import {
   type MediaReference,
   type PreparedGeneration,
 } from '../generation/prepare.ts'
-import { presets } from '../generation/request.ts'
+import { sizePresets } from '../generation/request.ts'
 import { imageSize, rounded } from '../generation/size.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import { type ImageInput, type ImageRequest, imageRequests, qualities, requestedSize } from './image-request.ts'
@@ -31,7 +31,7 @@ export function prepareImage(
   drawSeed = drawnSeed,
 ): PreparedGeneration {
   const read = imageRequests[operationOf(task)].safeParse(withoutModel(body))
-  if (!read.success) throw failureOf(read.error, body)
+  if (!read.success) throw failureOfIssues(read.error, body)
   const request: ImageRequest = read.data
   const media = mediaOf(request)
   const masked = media.some(({ kind }) => kind === 'mask')
@@ -49,7 +49,7 @@ export function prepareImage(
       ...(size ? rounded(size) : (defaultSize(defaults) ?? imageSize('square_hd'))),
       num_images: request.n ?? 1,
       num_frames: 1,
-      fps: presets.balanced.fps,
+      fps: sizePresets.balanced.fps,
       num_inference_steps:
         num_inference_steps ??
         steps ??
@@ -68,7 +68,7 @@ export function prepareImage(
       audio: null,
       extra,
       ...defaultedInputs(
-        { ...setInputs(request), ...fieldsOf(extra) },
+        { ...setInputs(request), ...setFields(extra) },
         model.comfyui,
         edits(task) && size === undefined ? ['width', 'height'] : [],
       ),
@@ -86,10 +86,10 @@ function setInputs(request: ImageRequest): SetInputs {
   const { negative_prompt, seed, guidance_scale, strength, size, width, height, num_inference_steps, steps, n } =
     request
   const quality = request.quality === 'auto' ? undefined : request.quality
-  const [sides] = Object.values(fieldsOf({ size, width, height }))
-  const [number] = Object.values(fieldsOf({ num_inference_steps, steps, quality }))
+  const [sides] = Object.values(setFields({ size, width, height }))
+  const [number] = Object.values(setFields({ num_inference_steps, steps, quality }))
   return {
-    ...fieldsOf({ negative_prompt, seed, guidance_scale, strength }),
+    ...setFields({ negative_prompt, seed, guidance_scale, strength }),
     ...(n == null || n === 1 ? {} : { num_images: 'n' }),
     ...(sides === undefined ? {} : { width: sides, height: sides }),
     num_inference_steps: number,

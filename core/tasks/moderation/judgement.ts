@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
-import type { CatalogEntry } from '../../models/catalog.ts'
+import type { ModelSetEntry } from '../../models/catalog.ts'
 import { type ModerationCategory, type ModerationPart, moderationCategories } from '../../schemas/moderation.ts'
-import { type ModerationResult, resultOf } from './result.ts'
+import { type ModerationResult, moderationResult } from './result.ts'
 
 const meanings: Record<ModerationCategory, string> = {
   harassment: 'insults or harasses someone',
@@ -38,7 +38,7 @@ export const judgementTokens = 2_048
 export const judgementLength = instructions.length
 
 /** Returns the chat request that lets a model judge content. `readJudgement` reads its answer. */
-export function judgementRequest(parts: ModerationPart[], { id, traits }: CatalogEntry): object {
+export function judgementRequest(parts: ModerationPart[], { id, traits }: ModelSetEntry): object {
   const [only] = parts
   return {
     model: id,
@@ -65,7 +65,7 @@ export function readJudgement(
 ): ModerationResult {
   const text = typeof content === 'string' ? content.slice(content.lastIndexOf('</think>') + 1) : ''
   const scores = scoresIn(text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1))
-  if (Object.keys(scores).length > 0) return resultOf(scores, kinds)
+  if (Object.keys(scores).length > 0) return moderationResult(scores, kinds)
   throw new Failure(
     'worker_error',
     `The model '${modelId}' did not answer with scores. Send the request again, or let another model moderate.`,

@@ -1,6 +1,6 @@
 import type { ModerationCategory } from '../../schemas/moderation.ts'
 import { engineFault } from '../protocols/answer.ts'
-import { type ModerationResult, resultOf } from './result.ts'
+import { type ModerationResult, moderationResult } from './result.ts'
 
 /** Labels of common classifiers for harmless content, in lower case with hyphens. */
 const harmless = new Set(
@@ -67,7 +67,7 @@ export function judgementOfLabel(value: unknown, kinds: readonly ('text' | 'imag
     .replaceAll(/[\s_]+/g, '-')
   const isHarmless = harmless.has(name)
   const category = isHarmless ? undefined : (categories[name] ?? categories[name.replace(/^.*[/:]/, '')])
-  const result = resultOf(category ? { [category]: score } : {}, kinds)
+  const result = moderationResult(category ? { [category]: score } : {}, kinds)
   return {
     ...result,
     flagged: result.flagged || (!isHarmless && category === undefined),

@@ -1,14 +1,14 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
-import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
-import { failureOf } from '../../schemas/issues.ts'
+import type { ModelSet, ModelSetEntry } from '../../models/catalog.ts'
+import { failureOfIssues } from '../../schemas/issues.ts'
 import { type ModerationPart, ModerationRequest, type ModerationResponse } from '../../schemas/moderation.ts'
 import { isFor } from '../../schemas/task.ts'
 import type { Usage } from '../../store/store.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
 import { prepareChat } from '../chat/chat-completion.ts'
-import type { Prepared, Shaped } from '../engine-request.ts'
-import { engineFault, parseAnswer, usageObject, usageOf } from '../protocols/answer.ts'
+import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
+import { answerUsage, answerUsageObject, engineFault, parseAnswer } from '../protocols/answer.ts'
 import type { TaskName } from '../task.ts'
 import { judgementRequest, readJudgement } from './judgement.ts'
 import { judgementOfLabel } from './label.ts'
@@ -28,9 +28,9 @@ export interface ModerationAnswerFormat {
 }
 
 /** Checks a moderation body and translates it for a classifier or, if the model does chats, for a chat model. */
-export function prepareModeration(raw: unknown, catalog: Catalog): Prepared {
+export function prepareModeration(raw: unknown, catalog: ModelSet): PreparedRequest {
   const checked = ModerationRequest.safeParse(raw)
-  if (!checked.success) throw failureOf(checked.error, raw)
+  if (!checked.success) throw failureOfIssues(checked.error, raw)
   const entry = moderator(checked.data.model, catalog)
   const inputs = inputsOf(checked.data.input)
   const byChat = isFor(entry.tasks, 'chat')
@@ -46,7 +46,7 @@ export function prepareModeration(raw: unknown, catalog: Catalog): Prepared {
 /** OpenAI's names of models, which its clients send unless they are told another. */
 const openAiModel = /^(omni|text)-moderation-/
 
-function moderator(model: string | null | undefined, catalog: Catalog): CatalogEntry {
+function moderator(model: string | null | undefined, catalog: ModelSet): ModelSetEntry {
   if (model && (catalog.has(model) || !openAiModel.test(model))) return modelFor(moderation, model, catalog)
   const first = [...catalog.values()].find(({ tasks }) => tasks.includes(moderation.id))
   if (first) return first
@@ -65,14 +65,14 @@ function inputsOf(input: ModerationRequest['input']): ModerationPart[][] {
     : [input.filter(one => typeof one !== 'string')]
 }
 
-type Asked = Omit<Prepared, 'stream' | 'answerFormat'>
+type Asked = Omit<PreparedRequest, 'stream' | 'answerFormat'>
 
 /** Lets a chat model judge: one request for each input. */
-function askChat(inputs: ModerationPart[][], entry: CatalogEntry): Asked {
+function askChat(inputs: ModerationPart[][], entry: ModelSetEntry): Asked {
   const [first] = inputs
   const image = first!.findIndex(({ type }) => type === 'image_url')
   if (image >= 0) checkFeatures([['images', `input[${image}]`]], entry)
-  const own: Catalog = new Map([[entry.id, entry]])
+  const own: ModelSet = new Map([[entry.id, entry]])
   const asked = inputs.map(parts => prepareChat(judgementRequest(parts, entry), own))
   const places = first!.flatMap((part, at) =>
     part.type === 'image_url' && !part.image_url.url.startsWith('data:') ? [`input[${at}].image_url.url`] : [],
@@ -87,7 +87,7 @@ function askChat(inputs: ModerationPart[][], entry: CatalogEntry): Asked {
 }
 
 /** Asks a classifier for the label of each text. */
-function askClassifier(inputs: ModerationPart[][], entry: CatalogEntry, raw: unknown): Asked {
+function askClassifier(inputs: ModerationPart[][], entry: ModelSetEntry, raw: unknown): Asked {
   const texts = inputs.map(parts =>
     parts
       .map((part, at) => {
@@ -105,7 +105,7 @@ function askClassifier(inputs: ModerationPart[][], entry: CatalogEntry, raw: unk
 }
 
 /** Turns the answers of an engine into the caller's. */
-export function shapeModeration(answers: Uint8Array[], answerFormat: ModerationAnswerFormat): Shaped {
+export function shapeModeration(answers: Uint8Array[], answerFormat: ModerationAnswerFormat): CallerAnswer {
   const parsed = answers.map(parseAnswer)
   const { byChat, inputs, modelId } = answerFormat
   const labels = byChat ? [] : Array.isArray(parsed[0]?.data) ? parsed[0].data : []
@@ -129,7 +129,7 @@ function contentOf({ choices }: Record<string, unknown>): unknown {
 function sumOf(answers: Record<string, unknown>[]): Usage {
   const sum = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 }
   for (const answer of answers) {
-    const usage = usageOf(usageObject(answer))
+    const usage = answerUsage(answerUsageObject(answer))
     for (const measure of Object.keys(sum) as (keyof typeof sum)[]) sum[measure] += usage[measure]
   }
   return sum

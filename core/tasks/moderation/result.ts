@@ -22,7 +22,7 @@ const each = <Value>(value: (category: ModerationCategory) => Value): Record<Mod
   >
 
 /** Returns a result with these scores; categories without one have 0. */
-export function resultOf(
+export function moderationResult(
   scores: Partial<Record<ModerationCategory, number>>,
   kinds: readonly ('text' | 'image')[],
 ): ModerationResult {

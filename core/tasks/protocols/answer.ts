@@ -22,7 +22,7 @@ export function parseAnswer(bytes: Uint8Array): Record<string, unknown> {
 }
 
 /** Returns the text of a string or of a list of parts of type `text`; undefined for other values. */
-export function textOf(value: unknown): string | undefined {
+export function answerText(value: unknown): string | undefined {
   if (typeof value === 'string') return value
   if (!Array.isArray(value)) return undefined
   return value
@@ -35,7 +35,7 @@ export const secondOf = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
 
 /** Returns the usage of an answer: beside the choices, in one of them (Moonshot), or in `x_groq` (Groq). */
-export function usageObject(answer: Record<string, unknown>): unknown {
+export function answerUsageObject(answer: Record<string, unknown>): unknown {
   const choices = Array.isArray(answer.choices) ? (answer.choices as ({ usage?: unknown } | null)[]) : []
   return (
     answer.usage ??
@@ -67,7 +67,7 @@ export const tokenCount = (value: unknown): number =>
   typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.min(Math.floor(value), maxTokens) : 0
 
 /** Parses the usage object of an answer; absent or invalid members count as 0. */
-export function usageOf(
+export function answerUsage(
   value: unknown,
 ): Required<Pick<Usage, 'inputTokens' | 'cachedTokens' | 'outputTokens' | 'reasoningTokens'>> {
   const usage = (value ?? {}) as {
@@ -86,7 +86,7 @@ export function usageOf(
 }
 
 /** Returns a finite number. Throws Failure `worker_error` for other values. */
-export function score(value: unknown): number {
+export function scoreNumber(value: unknown): number {
   if (typeof value !== 'number' || !Number.isFinite(value)) throw engineFault('a score that is not a number')
   return value
 }

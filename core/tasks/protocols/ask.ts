@@ -1,7 +1,7 @@
 import type { CallerSignal } from '../../abort-source.ts'
 import type { EngineCall, EngineListener, Lease } from '../../models/fleet.ts'
 import type { Droppable } from '../chat/truncation.ts'
-import { openShortened } from './open-shortened.ts'
+import { openShortened } from './shortened-stream.ts'
 
 interface AskOptions extends Pick<EngineCall, 'method' | 'contentType' | 'patienceMs' | 'workPath' | 'isAnswer'> {
   /** What is left out of a body whose prompt is too long. */

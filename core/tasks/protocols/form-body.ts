@@ -14,7 +14,7 @@ export interface FormBody {
 const headBytes = 64
 
 /** Makes a form with text fields and images. The images are read from the disk while the form is sent. */
-export async function formBody(
+export async function formUpload(
   fields: readonly [name: string, value: string][],
   images: readonly [name: string, path: string][],
 ): Promise<FormBody> {

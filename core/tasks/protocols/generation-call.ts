@@ -54,13 +54,13 @@ export interface GenerationInputs extends EngineInputs {
   /** Quality from 0 to 99 with which infer itself writes JPEG and WebP files; the engine then writes PNG. */
   output_compression?: number
   /** Set until the prompt has been rewritten; the job is deferred until then. */
-  prompt_expansion?: PromptExpansion
+  prompt_expansion?: ExpandedPrompt
   /** The prompt of the request, once `prompt` is a rewritten one. */
   original_prompt?: string
 }
 
 /** How the prompt of a job is rewritten before it runs. */
-export interface PromptExpansion {
+export interface ExpandedPrompt {
   /** Jobs of one group, which one request created, get the same prompt. */
   group: string
   /** When the job may start, epoch milliseconds. */

@@ -31,7 +31,7 @@ export function furtherFields(
   return Object.fromEntries([...known, ...extra]) as Record<string, FieldValue>
 }
 
-export const sizeOf = ({ width, height }: Pick<EngineInputs, 'width' | 'height'>): string => `${width}x${height}`
+export const openaiSize = ({ width, height }: Pick<EngineInputs, 'width' | 'height'>): string => `${width}x${height}`
 
 /** Returns the fields as texts of a form. */
 export const formFields = (fields: Record<string, FieldValue>): [name: string, value: string][] =>

@@ -9,10 +9,10 @@ import { parseAnswer } from './answer.ts'
 import { ask } from './ask.ts'
 import { engineErrorOf, failureOfEngine } from './engine-error.ts'
 import { faultClass } from './engine-text.ts'
-import { formBody } from './form-body.ts'
+import { formUpload } from './form-body.ts'
 import type { EngineFile, GenerationCall } from './generation-call.ts'
 import { workerError } from './infer-generation.ts'
-import { checkFields, formFields, furtherFields, sizeOf } from './openai-fields.ts'
+import { checkFields, formFields, furtherFields, openaiSize } from './openai-fields.ts'
 import type { GenerationProtocol } from './protocol.ts'
 import { takeContent } from './take-url.ts'
 
@@ -58,11 +58,11 @@ async function createVideo(lease: Lease, route: EngineRoute, call: GenerationCal
   const fields = {
     model: call.model,
     prompt: inputs.prompt,
-    size: sizeOf(inputs),
+    size: openaiSize(inputs),
     ...('num_frames' in more ? {} : { seconds: Math.max(1, Math.round(inputs.num_frames / inputs.fps)) }),
     ...more,
   }
-  const { body, contentType } = await formBody(
+  const { body, contentType } = await formUpload(
     formFields(fields),
     inputs.image === null ? [] : [['input_reference', inputs.image]],
   )

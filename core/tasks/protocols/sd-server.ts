@@ -48,7 +48,7 @@ export const sdServer: GenerationProtocol = {
     if (isVideoTask(task) && frames !== inputs.num_frames)
       report.log('INFO', `The engine makes 4n+1 frames: ${frames} instead of ${inputs.num_frames}.`)
     signal.throwIfAborted()
-    lease.followProgress(progressOf(inputs, report))
+    lease.followProgress(sdServerProgress(inputs, report))
     const id = await createJob(lease, route, call)
     if (id === undefined) return sdServerWithoutJobs(lease, call, sdFields(call, route), signal, report)
     try {
@@ -63,7 +63,7 @@ export const sdServer: GenerationProtocol = {
 }
 
 /** Turns steps into a fraction of all images, or of a video, whose steps may be divided among two models. */
-export function progressOf(
+export function sdServerProgress(
   {
     num_images,
     num_frames,

@@ -46,7 +46,7 @@ const List = z.array(One).max(2000)
 const Answer = z.union([List, z.object({ voices: List }), z.object({ data: List })])
 
 /** Parses the voices in an engine's answer; none if the answer is invalid. */
-export function voicesIn(answer: string): Voice[] {
+export function parseVoices(answer: string): Voice[] {
   try {
     const read = Answer.safeParse(JSON.parse(answer))
     if (!read.success) return []
@@ -60,5 +60,5 @@ export function voicesIn(answer: string): Voice[] {
 /** Requests the voices of a running engine, beside its synthesis route `path`. Rejects as `ask` does. */
 export async function askForVoices(lease: Lease, path: string, signal: CallerSignal): Promise<Voice[]> {
   const list = path.replace(/\/speech$/, '/voices')
-  return voicesIn((await ask(lease, list, '', 1 << 20, signal, { method: 'GET' })).toString('utf8'))
+  return parseVoices((await ask(lease, list, '', 1 << 20, signal, { method: 'GET' })).toString('utf8'))
 }

@@ -1,12 +1,12 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
-import type { Catalog } from '../../models/catalog.ts'
+import type { ModelSet } from '../../models/catalog.ts'
 import type { EngineTraits } from '../../models/engine-traits.ts'
-import { failureOf } from '../../schemas/issues.ts'
+import { failureOfIssues } from '../../schemas/issues.ts'
 import { RerankRequest, type RerankResponse } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
-import type { Prepared, Shaped } from '../engine-request.ts'
-import { engineFault, parseAnswer, score, sigmoid, usageOf } from '../protocols/answer.ts'
+import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
+import { answerUsage, engineFault, parseAnswer, scoreNumber, sigmoid } from '../protocols/answer.ts'
 import type { TaskName } from '../task.ts'
 
 /** Names the task. */
@@ -25,9 +25,9 @@ export interface RerankAnswerFormat {
 }
 
 /** Checks a rerank body and translates it for the engine. */
-export function prepareRerank(raw: unknown, catalog: Catalog): Prepared {
+export function prepareRerank(raw: unknown, catalog: ModelSet): PreparedRequest {
   const checked = RerankRequest.safeParse(raw)
-  if (!checked.success) throw failureOf(checked.error, raw)
+  if (!checked.success) throw failureOfIssues(checked.error, raw)
   const request = checked.data
   const entry = modelFor(rerank, request.model, catalog)
   const documents = request.documents.map((document, at) => textOf(document, request.rank_fields, at))
@@ -85,7 +85,7 @@ function textOf(
 }
 
 /** Returns one score for each document, in the order of the request. */
-export function scoresOf(answer: Record<string, unknown>, count: number): number[] {
+export function rerankScores(answer: Record<string, unknown>, count: number): number[] {
   const items = Array.isArray(answer.results) ? answer.results : answer.data
   if (!Array.isArray(items) || items.length !== count)
     throw engineFault(`with another number of scores than the ${count} documents`)
@@ -100,7 +100,7 @@ export function scoresOf(answer: Record<string, unknown>, count: number): number
       scores[place] !== undefined
     )
       throw engineFault('scores with impossible indexes')
-    scores[place] = score(item.relevance_score ?? item.score)
+    scores[place] = scoreNumber(item.relevance_score ?? item.score)
   }
   return scores
 }
@@ -122,10 +122,10 @@ const converted = (value: number, how: RerankAnswerFormat['convert']): number =>
       : value
 
 /** Shapes an engine's scores for the caller: by score, ties by position, under `data` and under `results`. */
-export function shapeRerank(bytes: Uint8Array, answerFormat: RerankAnswerFormat): Shaped {
+export function shapeRerank(bytes: Uint8Array, answerFormat: RerankAnswerFormat): CallerAnswer {
   const answer = parseAnswer(bytes)
-  const { inputTokens } = usageOf(answer.usage)
-  const ranked = scoresOf(answer, answerFormat.count)
+  const { inputTokens } = answerUsage(answer.usage)
+  const ranked = rerankScores(answer, answerFormat.count)
     .map(value => (answerFormat.logits ? value : probability(value, answerFormat.modelId)))
     .map((value, index) => ({ index, relevance_score: converted(value, answerFormat.convert) }))
     .sort((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)

@@ -1,4 +1,4 @@
-import type { CatalogEntry } from '../../models/catalog.ts'
+import type { ModelSetEntry } from '../../models/catalog.ts'
 import { type Estimate, textMetering } from '../metering.ts'
 import type { TaskRecord } from '../task.ts'
 
@@ -42,7 +42,7 @@ const answerSchema = (count: number) => ({
 })
 
 /** Returns the chat request that lets a model rewrite a prompt. `readRewrite` reads its answer. */
-export function rewriteRequest(options: RewriteOptions, model: Pick<CatalogEntry, 'id' | 'traits'>): object {
+export function rewriteRequest(options: RewriteOptions, model: Pick<ModelSetEntry, 'id' | 'traits'>): object {
   const { prompt, count, maxLength, imageUrl, seed } = options
   const asJson = model.traits.features.has('json_schema')
   const text = { type: 'text', text: prompt }

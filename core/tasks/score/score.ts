@@ -1,13 +1,13 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
-import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
-import { failureOf } from '../../schemas/issues.ts'
+import type { ModelSet, ModelSetEntry } from '../../models/catalog.ts'
+import { failureOfIssues } from '../../schemas/issues.ts'
 import { ScoreRequest, type ScoreResponse } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
-import { vectorsOf } from '../embeddings/embeddings.ts'
-import type { Prepared, Shaped } from '../engine-request.ts'
-import { engineFault, parseAnswer, score as scoreOf, sigmoid, usageOf } from '../protocols/answer.ts'
-import { documentFields, probability, scoresOf } from '../rerank/rerank.ts'
+import { answerVectors } from '../embeddings/embeddings.ts'
+import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
+import { answerUsage, engineFault, parseAnswer, scoreNumber, sigmoid } from '../protocols/answer.ts'
+import { documentFields, probability, rerankScores } from '../rerank/rerank.ts'
 import type { TaskName } from '../task.ts'
 
 /** Names the task. */
@@ -28,9 +28,9 @@ export interface ScoreAnswerFormat {
 }
 
 /** Checks a score body and translates it for the engine's score route, its rerank route, or embeddings. */
-export function prepareScore(raw: unknown, catalog: Catalog): Prepared {
+export function prepareScore(raw: unknown, catalog: ModelSet): PreparedRequest {
   const checked = ScoreRequest.safeParse(raw)
-  if (!checked.success) throw failureOf(checked.error, raw)
+  if (!checked.success) throw failureOfIssues(checked.error, raw)
   const request = checked.data
   const entry = modelFor(score, request.model, catalog)
   const [left, right] = sides(request)
@@ -72,7 +72,7 @@ export function prepareScore(raw: unknown, catalog: Catalog): Prepared {
   }
 }
 
-function pathFor({ id, traits }: CatalogEntry): string {
+function pathFor({ id, traits }: ModelSetEntry): string {
   const path = traits.routes[traits.scoreBy === 'embeddings' ? 'embed' : traits.scoreBy]?.path
   if (!path)
     throw new Failure('unsupported_task', `The engine of '${id}' has no way to score pairs.`, { param: 'model' })
@@ -134,12 +134,12 @@ function scoresBy(answers: Record<string, unknown>[], answerFormat: ScoreAnswerF
   if (answerFormat.by === 'rerank') {
     const each = answerFormat.pairs / answers.length
     return answers
-      .flatMap(answer => scoresOf(answer, each))
+      .flatMap(answer => rerankScores(answer, each))
       .map(value => (answerFormat.logits ? sigmoid(value) : probability(value, answerFormat.modelId)))
   }
   const [answer] = answers
   if (answerFormat.by === 'embeddings') {
-    const vectors = vectorsOf(answer!, answerFormat.left + answerFormat.right)
+    const vectors = answerVectors(answer!, answerFormat.left + answerFormat.right)
     const at = (side: number, from: number, pair: number) => vectors[from + (side === 1 ? 0 : pair)]!
     return Array.from({ length: answerFormat.pairs }, (_, pair) =>
       cosine(at(answerFormat.left, 0, pair), at(answerFormat.right, answerFormat.left, pair)),
@@ -148,13 +148,13 @@ function scoresBy(answers: Record<string, unknown>[], answerFormat: ScoreAnswerF
   const data = answer?.data
   if (!Array.isArray(data) || data.length !== answerFormat.pairs)
     throw engineFault(`with another number of scores than the ${answerFormat.pairs} pairs`)
-  return (data as { score?: unknown }[]).map(item => scoreOf(item?.score))
+  return (data as { score?: unknown }[]).map(item => scoreNumber(item?.score))
 }
 
 /** Scores in the order of the pairs. */
-export function shapeScore(bytes: Uint8Array[], answerFormat: ScoreAnswerFormat): Shaped {
+export function shapeScore(bytes: Uint8Array[], answerFormat: ScoreAnswerFormat): CallerAnswer {
   const answers = bytes.map(parseAnswer)
-  const inputTokens = answers.reduce((sum, answer) => sum + usageOf(answer.usage).inputTokens, 0)
+  const inputTokens = answers.reduce((sum, answer) => sum + answerUsage(answer.usage).inputTokens, 0)
   const response: ScoreResponse = {
     id: `score-${ulid()}`,
     object: 'list',

@@ -14,7 +14,7 @@ import { audioProtocol } from '../protocols/protocols.ts'
 import { audioFailure } from '../protocols/synthesize.ts'
 import { taskRecord } from '../registry.ts'
 import type { RunJob, RunTask, TaskResult } from '../run-job.ts'
-import { readWavHead } from '../wav.ts'
+import { engineWavSamples } from '../wav.ts'
 import type { Conversion } from './conversion.ts'
 import { speechBody, speechUsage } from './speech.ts'
 import type { SpeechResult } from './speech-result.ts'
@@ -142,7 +142,7 @@ async function lengthOf(
 /** Returns undefined for WAV with other samples: a valid answer, whose duration only ffprobe can measure. */
 function plainWav(begin: Buffer) {
   try {
-    return readWavHead(begin)
+    return engineWavSamples(begin)
   } catch {
     return undefined
   }

@@ -1,5 +1,5 @@
 import type { SpeechFormat } from '../../schemas/speech-format.ts'
-import type { Link } from '../task.ts'
+import type { FileUrl } from '../task.ts'
 
 /** The stored result of a speech job. Its file gets an address when the result is read. */
 export interface SpeechResult {
@@ -12,7 +12,7 @@ export interface SpeechResult {
 }
 
 /** Returns the result as API clients read it: its file by address and by id. */
-export const linkedSpeech = ({ file_id, file_name, ...facts }: SpeechResult, link: Link) => ({
+export const linkedSpeech = ({ file_id, file_name, ...facts }: SpeechResult, link: FileUrl) => ({
   audio_url: link({ id: file_id, name: file_name }),
   ...facts,
   file_id,

@@ -1,9 +1,9 @@
 import { Failure, type FailureDetail } from '../../failure.ts'
 import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
-import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
+import type { ModelSet, ModelSetEntry } from '../../models/catalog.ts'
 import type { EngineRoute, SpeechTraits } from '../../models/engine-traits.ts'
 import { nearest } from '../../nearest.ts'
-import { failureOf } from '../../schemas/issues.ts'
+import { failureOfIssues } from '../../schemas/issues.ts'
 import { pcmRate, type SpeechFormat } from '../../schemas/speech-format.ts'
 import { defaultSpeechInput, longestSpeechInput } from '../../schemas/speech-input.ts'
 import type { Usage } from '../../store/store.ts'
@@ -39,9 +39,9 @@ export interface PreparedSpeech {
  * Checks the body of a text-to-speech request and translates it for the engine. Pure. Throws Failure for an invalid
  * body.
  */
-export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
+export function prepareSpeech(raw: unknown, catalog: ModelSet): PreparedSpeech {
   const checked = SpeechRequest.safeParse(raw)
-  if (!checked.success) throw failureOf(checked.error, raw)
+  if (!checked.success) throw failureOfIssues(checked.error, raw)
   const { model, input, voice, response_format, speed, instructions, stream_format, language, seed } = checked.data
   const { sample_rate, reference_audio, reference_text } = checked.data
   const entry = modelFor(speech, model, catalog)
@@ -102,7 +102,7 @@ export async function speechBody(
  * Returns the inputs to store for a job, from a validated request: its known fields and the extra fields that the
  * model's configuration allows. `stream_format` is omitted, because only synchronous callers can read a stream.
  */
-export function speechInputs(raw: unknown, entry: Pick<CatalogEntry, 'extraParams'>): Record<string, unknown> {
+export function speechInputs(raw: unknown, entry: Pick<ModelSetEntry, 'extraParams'>): Record<string, unknown> {
   const { stream_format: _, ...known } = SpeechRequest.parse(raw)
   return { ...extraFields(raw, entry), ...known }
 }
@@ -117,7 +117,7 @@ function lengthOf(input: string, max: number): number {
   return length
 }
 
-function voiceFor(entry: CatalogEntry, { voices, aliases }: SpeechTraits, voice: SpeechRequest['voice']): unknown {
+function voiceFor(entry: ModelSetEntry, { voices, aliases }: SpeechTraits, voice: SpeechRequest['voice']): unknown {
   if (voice == null) return voices?.[0]
   const name = typeof voice === 'string' ? voice : voice.id
   const known = knownVoice(name, voices, aliases)
@@ -157,7 +157,7 @@ export function voiceFaults(
 }
 
 /** Returns the format to request from the engine: the same, or WAV, from which infer converts. */
-function engineFormat(entry: CatalogEntry, { formats }: SpeechTraits, format: SpeechFormat): SpeechFormat {
+function engineFormat(entry: ModelSetEntry, { formats }: SpeechTraits, format: SpeechFormat): SpeechFormat {
   if (formats.includes(format)) return format
   if (formats.includes('wav')) return 'wav'
   throw new Failure(

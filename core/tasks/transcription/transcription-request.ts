@@ -144,7 +144,7 @@ export const transcriptionRequests: Record<TranscriptionTask, z.ZodType<Transcri
   'std/audio-translation': TranslationRequest,
 }
 
-export const Segment = z.object({
+export const TranscriptionSegment = z.object({
   id: z.int().describe('Position of the segment, from 0.'),
   seek: z.int().describe('Where the engine began to read, as it reports it; else 0.'),
   start: z.number().describe('Seconds from the beginning.'),
@@ -159,7 +159,7 @@ export const Segment = z.object({
   no_speech_prob: z.number().describe('Probability that nobody speaks, 0 to 1; 0 if the engine does not report it.'),
   speaker: z.string().optional().describe('Who speaks, if the engine distinguishes speakers.'),
 })
-export type Segment = z.output<typeof Segment>
+export type TranscriptionSegment = z.output<typeof TranscriptionSegment>
 
 export const Word = z.object({
   word: z.string().describe('The word.'),
@@ -177,7 +177,7 @@ export const Transcription = z
       .describe('English name of the language in lower case; `unknown` if the engine does not report it.'),
     duration: z.number().describe('Length of the audio in seconds.'),
     text: z.string().describe('The whole text.'),
-    segments: z.array(Segment).describe('The text in parts with their times.'),
+    segments: z.array(TranscriptionSegment).describe('The text in parts with their times.'),
     words: z
       .array(Word)
       .optional()

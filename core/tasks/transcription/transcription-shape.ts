@@ -2,23 +2,23 @@ import { deflateSync } from 'node:zlib'
 import { Failure } from '../../failure.ts'
 import { operationOf } from '../../schemas/task.ts'
 import type { Usage } from '../../store/store.ts'
-import type { Shaped } from '../engine-request.ts'
+import type { CallerAnswer } from '../engine-request.ts'
 import { engineFault, parseAnswer, tokenCount } from '../protocols/answer.ts'
 import { languageName } from './languages.ts'
 import { showsCompression, type TranscriptionAnswerFormat } from './transcription.ts'
-import type { Segment, Transcription, Word } from './transcription-request.ts'
+import type { Transcription, TranscriptionSegment, Word } from './transcription-request.ts'
 import { writeTranscription } from './transcription-text.ts'
 
 type Answer = Record<string, unknown>
 
 /** Converts an engine's answer to the response format of the caller. */
-export function shapeTranscription(bytes: Uint8Array, answerFormat: TranscriptionAnswerFormat): Shaped {
+export function shapeTranscription(bytes: Uint8Array, answerFormat: TranscriptionAnswerFormat): CallerAnswer {
   const answer = parseAnswer(bytes)
   const transcription = transcriptionOf(answer, answerFormat)
   const body = answerFormat.result
     ? JSON.stringify(transcription)
     : writeTranscription(transcription, answerFormat, answerFormat.logprobs ? answer.logprobs : undefined)
-  return { body, usage: { ...usageOf(answer), audioMs: Math.round(answerFormat.seconds * 1000) } }
+  return { body, usage: { ...transcriptionUsage(answer), audioMs: Math.round(answerFormat.seconds * 1000) } }
 }
 
 /**
@@ -87,7 +87,7 @@ export function spanOf({ start, end }: Answer, duration: number): { start: numbe
 }
 
 /** The compression ratio is computed only if it is `shown`; otherwise it may be 0. */
-function segmentOf(engineSegment: Answer, duration: number, shown: boolean): Segment[] {
+function segmentOf(engineSegment: Answer, duration: number, shown: boolean): TranscriptionSegment[] {
   if (typeof engineSegment.text !== 'string') return []
   const text = engineSegment.text.replaceAll(/[\r\n]+/g, ' ').trimEnd()
   if (text === '') return []
@@ -159,7 +159,7 @@ function joined(pieces: readonly Answer[]): Answer[][] {
 }
 
 /** Returns the token counts that the engine reports. */
-export function usageOf({ usage }: Answer): Usage {
+export function transcriptionUsage({ usage }: Answer): Usage {
   const counts = (usage ?? {}) as Answer
   return {
     inputTokens: tokenCount(counts.input_tokens ?? counts.prompt_tokens),

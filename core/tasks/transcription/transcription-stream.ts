@@ -1,14 +1,14 @@
 import type { Usage } from '../../store/store.ts'
 import { engineFault } from '../protocols/answer.ts'
 import { errorIn } from '../protocols/engine-error.ts'
-import type { Segment } from './transcription-request.ts'
-import { spanOf, usageOf } from './transcription-shape.ts'
+import type { TranscriptionSegment } from './transcription-request.ts'
+import { spanOf, transcriptionUsage } from './transcription-shape.ts'
 import { logprobsOf } from './transcription-text.ts'
 
 /** A part of a streamed transcription, in one form for all engines. */
 export type TranscriptionPart =
   | { kind: 'delta'; text: string; logprobs?: object[] }
-  | { kind: 'segment'; segment: Pick<Segment, 'start' | 'end' | 'text' | 'speaker'> }
+  | { kind: 'segment'; segment: Pick<TranscriptionSegment, 'start' | 'end' | 'text' | 'speaker'> }
   | { kind: 'done'; text?: string; logprobs?: object[]; usage?: Usage }
 
 type Value = Record<string, unknown>
@@ -70,7 +70,7 @@ export function transcriptionPart(data: string, seconds: number): TranscriptionP
         kind: 'done',
         ...(typeof event.text === 'string' ? { text: event.text } : {}),
         ...logprobsIn(event),
-        usage: usageOf(event),
+        usage: transcriptionUsage(event),
       }
     default:
   }
@@ -78,7 +78,7 @@ export function transcriptionPart(data: string, seconds: number): TranscriptionP
   const [choice] = Array.isArray(event.choices) ? (event.choices as ({ delta?: Value | null } | null)[]) : []
   const text = choice?.delta?.content ?? (event.choices === undefined ? event.text : undefined)
   if (typeof text === 'string' && text !== '') return { kind: 'delta', text }
-  return event.usage ? { kind: 'done', usage: usageOf(event) } : undefined
+  return event.usage ? { kind: 'done', usage: transcriptionUsage(event) } : undefined
 }
 
 const logprobsIn = ({ logprobs }: Value): { logprobs?: object[] } => {

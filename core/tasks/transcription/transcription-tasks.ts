@@ -31,7 +31,7 @@ const prediction: TaskPrediction = {
 }
 
 /** The records of the tasks that turn audio into text. */
-export const transcriptionTasks: readonly TranscriptionTaskRecord[] = ids.map(task => ({
+export const transcriptionTaskRecords: readonly TranscriptionTaskRecord[] = ids.map(task => ({
   ...transcriptions[task],
   family: 'transcription',
   runner: 'transcription',

@@ -1,5 +1,5 @@
 import type { TranscriptionAnswerFormat } from './transcription.ts'
-import type { Segment, Transcription, TranscriptionFormat } from './transcription-request.ts'
+import type { Transcription, TranscriptionFormat, TranscriptionSegment } from './transcription-request.ts'
 
 /** Returns the content type of an answer. */
 export const transcriptionType = (format: TranscriptionFormat): string =>
@@ -31,7 +31,7 @@ export function writeTranscription(
 
 /** Returns a segment with its speaker, in the form of `diarized_json` and of streams. */
 export const spoken = (
-  { start, end, text, speaker }: Pick<Segment, 'start' | 'end' | 'text' | 'speaker'>,
+  { start, end, text, speaker }: Pick<TranscriptionSegment, 'start' | 'end' | 'text' | 'speaker'>,
   at: number,
 ) => ({
   type: 'transcript.text.segment',
@@ -43,7 +43,7 @@ export const spoken = (
 })
 
 /** Returns subtitles: one block per segment, each followed by an empty line. */
-function linesOf(segments: readonly Segment[], point: string, head: (at: number) => string[]): string {
+function linesOf(segments: readonly TranscriptionSegment[], point: string, head: (at: number) => string[]): string {
   if (segments.length === 0) return ''
   return segments
     .map(({ start, end, text }, at) => {

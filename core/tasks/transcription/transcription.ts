@@ -1,9 +1,9 @@
 import { Failure } from '../../failure.ts'
 import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
-import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
+import type { ModelSet, ModelSetEntry } from '../../models/catalog.ts'
 import type { EngineRoute } from '../../models/engine-traits.ts'
 import type { Feature } from '../../models/model.ts'
-import { failureOf } from '../../schemas/issues.ts'
+import { failureOfIssues } from '../../schemas/issues.ts'
 import { operationOf, type TranscriptionTask } from '../../schemas/task.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
 import { shortAudioUrl } from '../short-audio.ts'
@@ -87,7 +87,7 @@ export function audioIn(
   raw: unknown,
 ): Pick<PreparedTranscription, 'sound'> & { request: TranscriptionRequest } {
   const checked = transcriptionRequests[task].safeParse(raw)
-  if (!checked.success) throw failureOf(checked.error, raw)
+  if (!checked.success) throw failureOfIssues(checked.error, raw)
   const request = checked.data
   const field = audioFields.find(name => request[name] != null)!
   return { request, sound: { field, value: request[field]! } }
@@ -103,7 +103,7 @@ const streamedFormats: ReadonlySet<TranscriptionFormat> = new Set(['json', 'text
 const timedFormats: ReadonlySet<TranscriptionFormat> = new Set(['verbose_json', 'srt', 'vtt'])
 
 /** Checks a request, except its audio, and translates it for the engine. Pure. Throws Failure. */
-export function prepareTranscription(task: TranscriptionTask, raw: unknown, catalog: Catalog): PreparedTranscription {
+export function prepareTranscription(task: TranscriptionTask, raw: unknown, catalog: ModelSet): PreparedTranscription {
   const { request, sound } = audioIn(task, raw)
   const entry = modelFor(transcriptions[task], request.model, catalog)
   const format = request.response_format ?? 'json'
@@ -171,7 +171,7 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
 export function transcriptionInputs(
   task: TranscriptionTask,
   raw: TranscriptionRequest,
-  entry: Pick<CatalogEntry, 'extraParams'>,
+  entry: Pick<ModelSetEntry, 'extraParams'>,
 ): Record<string, unknown> {
   const { request } = audioIn(task, jobRequest(raw))
   const inputs: Record<string, unknown> = {

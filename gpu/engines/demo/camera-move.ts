@@ -1,5 +1,5 @@
 import { byRows, type Canvas } from './canvas.ts'
-import { readImage, type Size } from './images.ts'
+import { type ImageSize, readImage } from './images.ts'
 import { openSeeded } from './seeded.ts'
 
 /** Zoom factor at the end. */
@@ -11,7 +11,7 @@ const zoom = 1.3
  */
 export async function openCameraMove(
   path: string,
-  size: Size,
+  size: ImageSize,
   seed: number,
 ): Promise<(canvas: Canvas, time: number, signal: AbortSignal) => Promise<void>> {
   const { width, height } = size

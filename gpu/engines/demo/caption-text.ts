@@ -6,7 +6,7 @@ const longMarkSequences = /(\p{M}{3})\p{M}+/gu
  * Makes a text renderable: one paragraph of at most `limit` characters without unprintable ones. Long texts are
  * truncated first, to bound the cost.
  */
-export function printable(text: string, limit: number): string {
+export function captionText(text: string, limit: number): string {
   const start = text.slice(0, limit * 8).toWellFormed()
   const words = start.replace(unprintable, ' ').replace(longMarkSequences, '$1').replace(/\s+/g, ' ').trim()
   const characters = Array.from(words)

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { assetPath, font } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
 import { type Canvas, darken, drawStamp, type Stamp } from './canvas.ts'
-import { escaped, printable } from './caption-text.ts'
-import { type Size, sharp } from './images.ts'
+import { captionText, escaped } from './caption-text.ts'
+import { type ImageSize, sharp } from './images.ts'
 
 /** Maximum rendered characters of a prompt. */
 const maxLetters = 400
@@ -12,7 +12,7 @@ const maxLetters = 400
 export type Caption = (canvas: Canvas) => void
 
 /** A rectangle on a canvas. */
-export interface Box extends Size {
+export interface CaptionBox extends ImageSize {
   left: number
   top: number
 }
@@ -23,18 +23,18 @@ export interface Box extends Size {
  */
 export async function openCaption(
   text: { prompt: string; print: string },
-  box: Box,
+  box: CaptionBox,
   position: 'middle' | 'foot',
   warn: (message: string) => Promise<void>,
 ): Promise<Caption> {
-  const words = printable(text.prompt, maxLetters)
+  const words = captionText(text.prompt, maxLetters)
   const lines = Math.ceil(words.length / 30)
   const high = Math.min(position === 'middle' ? 0.6 : 0.3, 0.07 + 0.07 * lines)
   const prompt = await render(words, { width: box.width * 0.86, height: box.height * high }, warn)
   const small = Math.max(8, Math.round(box.height / 36))
-  const print = await render(printable(text.print, 160), { width: box.width * 0.96, height: small }, warn)
+  const print = await render(captionText(text.print, 160), { width: box.width * 0.96, height: small }, warn)
   const stamps: Stamp[] = []
-  const shades: Box[] = []
+  const shades: CaptionBox[] = []
   const margin = Math.max(2, Math.round(small / 2))
   const foot = box.top + box.height - margin
   if (print) stamps.push({ ...print, left: box.left + margin, top: foot - print.height })
@@ -55,9 +55,9 @@ export async function openCaption(
 /** Renders white text that fits the size; undefined if it is empty or the size is too small. */
 async function render(
   words: string,
-  size: Size,
+  size: ImageSize,
   warn: (message: string) => Promise<void>,
-): Promise<(Canvas & Size) | undefined> {
+): Promise<(Canvas & ImageSize) | undefined> {
   const width = Math.floor(size.width)
   const height = Math.floor(size.height)
   if (words === '' || width < 8 || height < 4) return undefined

@@ -1,6 +1,6 @@
 /** The encoding of text as tones, shared by the encoder and the decoder. */
 
-export interface Voice {
+export interface ChordVoice {
   id: string
   name: string
   /** Frequency of the lowest tone and distance between tones, in Hz. */
@@ -10,7 +10,7 @@ export interface Voice {
   overtone: number
 }
 
-export const voices: readonly [Voice, ...Voice[]] = [
+export const voices: readonly [ChordVoice, ...ChordVoice[]] = [
   { id: 'alto', name: 'Alto', base: 550, step: 150, overtone: 0 },
   { id: 'bass', name: 'Bass', base: 400, step: 120, overtone: 0.15 },
   { id: 'soprano', name: 'Soprano', base: 700, step: 190, overtone: 0.08 },
@@ -26,7 +26,7 @@ export const openAiVoices: Readonly<Record<string, string>> = Object.fromEntries
 )
 
 /** Samples per second of `encode`. */
-export const sampleRate = 24_000
+export const demoSampleRate = 24_000
 
 /** Speed limits: faster tones would be too short to distinguish. */
 const speeds = { min: 0.5, max: 2 }
@@ -47,7 +47,7 @@ export const markChords = { first: 4, second: 8, end: 4 }
 /** Silence before and after a text, in chords. */
 export const restChords = 2
 
-export const frequencyOf = ({ base, step }: Voice, tone: number): number => base + tone * step
+export const frequencyOf = ({ base, step }: ChordVoice, tone: number): number => base + tone * step
 
 /** The tones of a half of a byte: `half` is 0 for the upper four bits and 1 for the lower. */
 export const tonesOf = (half: 0 | 1, bits: number): [low: number, high: number] => [
@@ -57,4 +57,4 @@ export const tonesOf = (half: 0 | 1, bits: number): [low: number, high: number] 
 
 /** Samples per chord. A chord lasts whole milliseconds, so that the decoder can determine the speed exactly. */
 export const chordSamples = (speed: number): number =>
-  (Math.round(chordMs / Math.min(speeds.max, Math.max(speeds.min, speed))) * sampleRate) / 1000
+  (Math.round(chordMs / Math.min(speeds.max, Math.max(speeds.min, speed))) * demoSampleRate) / 1000

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { type Canvas, openCanvas } from './canvas.ts'
 import { asMp4, startFfmpeg } from './ffmpeg.ts'
-import type { Size } from './images.ts'
-import type { Work } from './work.ts'
+import type { ImageSize } from './images.ts'
+import type { DemoWork } from './work.ts'
 
 export const videoFileName = 'video.mp4'
 
 /** Rounds the size down to even sides, which h264 with 4:2:0 chroma subsampling requires. */
-export async function evenSize({ inputs, log }: Work): Promise<Size> {
+export async function evenSize({ inputs, log }: DemoWork): Promise<ImageSize> {
   const even = { width: inputs.width & ~1, height: inputs.height & ~1 }
   if (even.width !== inputs.width || even.height !== inputs.height)
     await log(
@@ -22,8 +22,8 @@ export async function evenSize({ inputs, log }: Work): Promise<Size> {
  * The canvas passed to `draw` still contains an earlier frame.
  */
 export async function encodeVideo(
-  work: Work,
-  size: Size,
+  work: DemoWork,
+  size: ImageSize,
   draw: (canvas: Canvas, index: number) => Promise<void>,
   sound: readonly string[] = [],
 ) {

@@ -6,8 +6,8 @@ import type { StreamForm } from '../reply.ts'
 import { openStopSignal } from '../stop-signal.ts'
 import { openGenerate } from './generate.ts'
 import { sharp } from './images.ts'
-import { listVoices, synthesize } from './synthesize.ts'
-import { transcribe } from './transcribe.ts'
+import { listVoices, synthesizeHandler } from './synthesize.ts'
+import { transcribeHandler } from './transcribe.ts'
 
 /** Options of `infer engine demo`. */
 export interface DemoEngineSettings extends ListenAddress {
@@ -61,8 +61,8 @@ export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log
       'GET /v1/models': (_body, reply) =>
         reply.json({ object: 'list', data: [{ id, object: 'model', created, owned_by: 'infer' }] }),
       'GET /v1/audio/voices': listVoices,
-      'POST /v1/audio/speech': synthesize,
-      'POST /v1/audio/transcriptions': transcribe,
+      'POST /v1/audio/speech': synthesizeHandler,
+      'POST /v1/audio/transcriptions': transcribeHandler,
       ...(soundOnly ? {} : { [`POST ${generatePath}`]: generate.handle }),
     }),
   })

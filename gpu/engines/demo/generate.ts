@@ -6,7 +6,7 @@ import { checkFfmpeg } from './ffmpeg.ts'
 import { imageToImage, inpainting, textToImage } from './image-tasks.ts'
 import { videoInterpolation } from './interpolation.ts'
 import { imageToVideo, speechToVideo, textToVideo } from './video-tasks.ts'
-import { type Draw, openSteps, type Work } from './work.ts'
+import { type DemoWork, type Draw, openSteps } from './work.ts'
 
 const draws: Partial<Record<Operation, Draw>> = {
   'create-image': textToImage,
@@ -31,7 +31,7 @@ export function openGenerate({ stepMs, ffmpeg }: { stepMs: number; ffmpeg: strin
       signal.throwIfAborted()
       await reply.write(lineOf(message))
     }
-    const work: Work = {
+    const work: DemoWork = {
       inputs,
       folder,
       ffmpeg,

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { blend, byRows, type Canvas, openCanvas } from './canvas.ts'
 import { type Caption, openCaption } from './caption.ts'
-import { encodeImage, readImage, readMask, type Size, writeImage } from './images.ts'
+import { encodeImage, type ImageSize, readImage, readMask, writeImage } from './images.ts'
 import { openPattern } from './pattern.ts'
-import type { Draw, Work } from './work.ts'
+import type { DemoWork, Draw } from './work.ts'
 
 /** Draws the prompt over a pattern derived from the seed. */
 export const textToImage: Draw = async work => {
@@ -33,7 +33,7 @@ export const imageToImage: Draw = async work => {
 }
 
 /** Reads images as columns of equal width of one canvas. */
-async function readImages(paths: readonly string[], size: Size): Promise<Canvas> {
+async function readImages(paths: readonly string[], size: ImageSize): Promise<Canvas> {
   if (paths.length === 1) return readImage(paths[0]!, size, 'cover')
   const canvas = openCanvas(size.width, size.height)
   for (const [at, path] of paths.entries()) {
@@ -47,7 +47,7 @@ async function readImages(paths: readonly string[], size: Size): Promise<Canvas>
 }
 
 /** Makes everything outside an ellipse transparent, if the request asks for a transparent background. */
-async function cutOut({ inputs, signal }: Work, { width, height, data }: Canvas): Promise<void> {
+async function cutOut({ inputs, signal }: DemoWork, { width, height, data }: Canvas): Promise<void> {
   if (inputs.background !== 'transparent') return
   await byRows(height, signal, y => {
     const down = (2 * y + 1) / height - 1
@@ -90,10 +90,10 @@ export const inpainting: Draw = async work => {
   })
 }
 
-const sizeOf = ({ inputs: { width, height } }: Work) => ({ width, height })
+const sizeOf = ({ inputs: { width, height } }: DemoWork) => ({ width, height })
 
 export function captionOf(
-  { inputs, log }: Work,
+  { inputs, log }: DemoWork,
   box: { left: number; top: number; width: number; height: number },
   place: 'middle' | 'foot',
 ): Promise<Caption> {
@@ -103,10 +103,10 @@ export function captionOf(
 }
 
 /** With a `stage` below 1 the pattern has the waves of the steps until then. */
-export const patternOf = ({ inputs }: Work, seed: number, { width, height }: Size = inputs, stage = 1) =>
+export const patternOf = ({ inputs }: DemoWork, seed: number, { width, height }: ImageSize = inputs, stage = 1) =>
   openPattern({ seed, width, height, steps: inputs.num_inference_steps * stage, guidance: inputs.guidance_scale })
 
-async function drawPattern(work: Work, seed: number, stage: number): Promise<Canvas> {
+async function drawPattern(work: DemoWork, seed: number, stage: number): Promise<Canvas> {
   const canvas = openCanvas(work.inputs.width, work.inputs.height)
   await patternOf(work, seed, work.inputs, stage)(canvas, 0, work.signal)
   return canvas
@@ -131,7 +131,7 @@ async function overlay(canvas: Canvas, over: Canvas, amount: number, signal: Abo
  * Writes `num_images` images, each with the next seed. `draw` gets the stage of the image, from 0 to 1: before that the
  * image is unfinished, which is sent as a preview where previews were requested.
  */
-async function drawSeries(work: Work, draw: (seed: number, stage: number) => Promise<Canvas>) {
+async function drawSeries(work: DemoWork, draw: (seed: number, stage: number) => Promise<Canvas>) {
   const { num_images: total, seed, output_format: format, previews = 0 } = work.inputs
   const files = []
   await work.reach(0)

@@ -17,7 +17,7 @@ export function sharp(): ReturnType<typeof loadSharp> {
   return loaded
 }
 
-export interface Size {
+export interface ImageSize {
   width: number
   height: number
 }
@@ -26,7 +26,7 @@ export interface Size {
  * Reads an image and resizes it: `cover` crops, `fill` changes the proportions. Keeps transparency; an image that
  * already has the size is unchanged. Throws Failure `invalid_image`.
  */
-export async function readImage(path: string, size: Size, fit: 'cover' | 'fill'): Promise<Canvas> {
+export async function readImage(path: string, size: ImageSize, fit: 'cover' | 'fill'): Promise<Canvas> {
   return decoded(size, async () => {
     const upright = sharp()(path, { failOn: 'error' }).autoOrient()
     return upright
@@ -39,7 +39,7 @@ export async function readImage(path: string, size: Size, fit: 'cover' | 'fill')
 }
 
 /** Reads a mask as one byte per pixel, 0 (black) to 255 (white). Transparent pixels count as black. */
-export async function readMask(path: string, size: Size): Promise<Uint8Array> {
+export async function readMask(path: string, size: ImageSize): Promise<Uint8Array> {
   const grey = sharp()(path, { failOn: 'error' }).autoOrient().flatten({ background: 'black' })
   const { data } = await decoded(size, () =>
     grey
@@ -52,7 +52,7 @@ export async function readMask(path: string, size: Size): Promise<Uint8Array> {
   return data
 }
 
-async function decoded(size: Size, read: () => Promise<Buffer>): Promise<Canvas> {
+async function decoded(size: ImageSize, read: () => Promise<Buffer>): Promise<Canvas> {
   try {
     const { buffer, byteOffset, byteLength } = await read()
     return { ...size, data: new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength) }

@@ -1,7 +1,7 @@
 import { Failure } from '../../../core/failure.ts'
 import { type Canvas, darken } from './canvas.ts'
 import { fromFile, startFfmpeg } from './ffmpeg.ts'
-import type { Work } from './work.ts'
+import type { DemoWork } from './work.ts'
 
 /** Samples per second, enough for drawing. */
 const rate = 4000
@@ -9,7 +9,7 @@ const rate = 4000
 const visibleSeconds = 2
 
 /** Reads the audio samples for the duration of the video. Throws Failure `invalid_audio`. */
-export async function readSound({ inputs, ffmpeg, signal }: Work, path: string): Promise<Int16Array> {
+export async function readSound({ inputs, ffmpeg, signal }: DemoWork, path: string): Promise<Int16Array> {
   const seconds = String(inputs.num_frames / inputs.fps + visibleSeconds)
   const { child, ended } = startFfmpeg(
     ffmpeg,

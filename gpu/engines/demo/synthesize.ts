@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { wavHead } from '../../../core/tasks/wav.ts'
 import type { Handler } from '../http.ts'
-import { sampleRate, type Voice, voices } from './chords.ts'
+import { type ChordVoice, demoSampleRate, voices } from './chords.ts'
 import { encoding, sampleCount } from './tones.ts'
 import { decodeInSlices, samplesOf } from './transcribe.ts'
 
@@ -23,7 +23,7 @@ const Call = z.object({
 const chunkSamples = 16 << 10
 
 /** Handles POST /v1/audio/speech: encodes the text as tones. */
-export const synthesize: Handler = async (body, reply) => {
+export const synthesizeHandler: Handler = async (body, reply) => {
   const read = Call.safeParse(body)
   if (!read.success) {
     const [issue] = read.error.issues
@@ -40,7 +40,7 @@ export const synthesize: Handler = async (body, reply) => {
       param: 'voice',
     })
   const bytes = 2 * sampleCount(Buffer.byteLength(input), speed)
-  const head = response_format === 'wav' ? wavHead(sampleRate, bytes) : Buffer.alloc(0)
+  const head = response_format === 'wav' ? wavHead(demoSampleRate, bytes) : Buffer.alloc(0)
   const answer = reply.binary(`audio/${response_format}`, head.length + bytes)
   if (head.length > 0) await answer.write(head)
   let buffered = new Int16Array(chunkSamples)
@@ -62,7 +62,7 @@ export const synthesize: Handler = async (body, reply) => {
 }
 
 /** Resolves with the voice of a recording. */
-async function voiceIn(url: string, signal: AbortSignal): Promise<Voice> {
+async function voiceIn(url: string, signal: AbortSignal): Promise<ChordVoice> {
   const sound = samplesOf(Buffer.from(url.slice(url.indexOf(',') + 1), 'base64'), 'reference_audio')
   const { voice } = await decodeInSlices(sound, signal)
   if (voice) return voice

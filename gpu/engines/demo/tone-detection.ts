@@ -1,17 +1,26 @@
-import { frequencyOf, longestMs, markChords, marks, shortestMs, tonesOfHalf, type Voice, voices } from './chords.ts'
+import {
+  type ChordVoice,
+  frequencyOf,
+  longestMs,
+  markChords,
+  marks,
+  shortestMs,
+  tonesOfHalf,
+  voices,
+} from './chords.ts'
 
 /** Samples of any scale, mono. */
-export type Samples = ArrayLike<number>
+export type SampleList = ArrayLike<number>
 
 export interface Recording {
-  samples: Samples
+  samples: SampleList
   rate: number
   /** Power below which the audio counts as silence. */
   floor: number
 }
 
 export interface DetectedStart {
-  voice: Voice
+  voice: ChordVoice
   /** Position in samples, as everywhere in this file; may be fractional. */
   at: number
   chord: number
@@ -28,7 +37,7 @@ export interface DecodedBytes {
 
 const pieceSamples = 200_000
 
-export function* silenceLevel(samples: Samples): Generator<void, number> {
+export function* silenceLevel(samples: SampleList): Generator<void, number> {
   let peak = 0
   for (let at = 0; at < samples.length; at++) {
     peak = Math.max(peak, Math.abs(samples[at]!))
@@ -83,7 +92,7 @@ export function* findStart(sound: Recording, from: number): Generator<void, Dete
 }
 
 /** Measures the second mark, which starts between `from` and `to`: returns its end and the duration of a chord. */
-function measure(sound: Recording, voice: Voice, from: number, to: number): DetectedStart | undefined {
+function measure(sound: Recording, voice: ChordVoice, from: number, to: number): DetectedStart | undefined {
   const ms = sound.rate / 1000
   const window = windowMs * ms
   const [first, second] = [frequencyOf(voice, marks.first), frequencyOf(voice, marks.second)]

@@ -1,5 +1,14 @@
-import { chordSamples, frequencyOf, markChords, marks, restChords, sampleRate, tonesOf, type Voice } from './chords.ts'
-import { type DecodedBytes, findStart, readBytes, type Samples, silenceLevel } from './tone-detection.ts'
+import {
+  type ChordVoice,
+  chordSamples,
+  demoSampleRate,
+  frequencyOf,
+  markChords,
+  marks,
+  restChords,
+  tonesOf,
+} from './chords.ts'
+import { type DecodedBytes, findStart, readBytes, type SampleList, silenceLevel } from './tone-detection.ts'
 
 /**
  * Encodes text as tones and decodes it, as a stand-in for speech. Each byte of the UTF-8 text is two chords, one per
@@ -12,7 +21,7 @@ export const sampleCount = (bytes: number, speed: number): number =>
   chordSamples(speed) * (2 * bytes + markChords.first + markChords.second + markChords.end + 2 * restChords)
 
 /** Encodes a text in pieces of a few milliseconds, in order: 16-bit samples, mono, 24 000 per second. */
-export function* encoding(text: string, voice: Voice, speed = 1): Generator<Int16Array<ArrayBuffer>, void> {
+export function* encoding(text: string, voice: ChordVoice, speed = 1): Generator<Int16Array<ArrayBuffer>, void> {
   const length = chordSamples(speed)
   const rest = new Int16Array(length * restChords)
   const cache = new Map<number, Int16Array<ArrayBuffer>>()
@@ -34,7 +43,7 @@ export function* encoding(text: string, voice: Voice, speed = 1): Generator<Int1
 }
 
 /** Encodes a text at once. */
-export function encode(text: string, voice: Voice, speed = 1): Int16Array<ArrayBuffer> {
+export function encode(text: string, voice: ChordVoice, speed = 1): Int16Array<ArrayBuffer> {
   const samples = new Int16Array(sampleCount(Buffer.byteLength(text), speed))
   let at = 0
   for (const piece of encoding(text, voice, speed)) {
@@ -45,14 +54,14 @@ export function encode(text: string, voice: Voice, speed = 1): Int16Array<ArrayB
 }
 
 /** Mixes tones, faded in and out over two milliseconds to avoid clicks. */
-function sound(voice: Voice, tones: readonly number[], length: number): Int16Array<ArrayBuffer> {
+function sound(voice: ChordVoice, tones: readonly number[], length: number): Int16Array<ArrayBuffer> {
   const samples = new Int16Array(length)
-  const fade = (2 * sampleRate) / 1000
+  const fade = (2 * demoSampleRate) / 1000
   const loudness = 14_000 / (1 + voice.overtone)
   for (let at = 0; at < length; at++) {
     let sum = 0
     for (const tone of tones) {
-      const angle = (2 * Math.PI * frequencyOf(voice, tone) * at) / sampleRate
+      const angle = (2 * Math.PI * frequencyOf(voice, tone) * at) / demoSampleRate
       sum += Math.sin(angle) + voice.overtone * Math.sin(2 * angle)
     }
     const edge = Math.min(1, at / fade, (length - 1 - at) / fade)
@@ -74,11 +83,11 @@ export interface DecodedText {
   segments: DecodedPart[]
   words: DecodedPart[]
   /** The voice of the first text. */
-  voice?: Voice
+  voice?: ChordVoice
 }
 
 /** Decodes the output of `encode`, which may be quieter, resampled, compressed, and have silence around it. */
-export function decode(samples: Samples, sampleRate: number): DecodedText {
+export function decode(samples: SampleList, sampleRate: number): DecodedText {
   const steps = decoding(samples, sampleRate)
   for (;;) {
     const { done, value } = steps.next()
@@ -87,7 +96,7 @@ export function decode(samples: Samples, sampleRate: number): DecodedText {
 }
 
 /** Decodes in steps of a few milliseconds, so that the caller can do other work in between. Yields a function that returns the text so far. */
-export function* decoding(samples: Samples, sampleRate: number): Generator<(() => string) | undefined, DecodedText> {
+export function* decoding(samples: SampleList, sampleRate: number): Generator<(() => string) | undefined, DecodedText> {
   const decoded: DecodedText = { text: '', segments: [], words: [] }
   const sound = { samples, rate: sampleRate, floor: yield* silently(silenceLevel(samples)) }
   let from = 0

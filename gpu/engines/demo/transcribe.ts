@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { Failure } from '../../../core/failure.ts'
-import { FormBody, type Handler } from '../http.ts'
-import { eventStream, type Reply } from '../reply.ts'
+import { type Handler, ReceivedForm } from '../http.ts'
+import { type EngineReply, eventStream } from '../reply.ts'
 import { type DecodedText, decoding } from './tones.ts'
 
 const invalid = (param: string, message: string) => new Failure('invalid_value', message, { param })
@@ -18,8 +18,8 @@ const sliceMs = 10
  * Handles POST /v1/audio/transcriptions: transcribes the tones that `synthesize` writes. The text of any other audio is
  * empty.
  */
-export const transcribe: Handler = async (body, reply) => {
-  if (!(body instanceof FormBody)) throw invalid('file', 'Send a multipart form with the audio file.')
+export const transcribeHandler: Handler = async (body, reply) => {
+  if (!(body instanceof ReceivedForm)) throw invalid('file', 'Send a multipart form with the audio file.')
   const form = await formOf(body)
   const file = form.get('file')
   if (!(file instanceof Blob)) throw invalid('file', "The form has no file field 'file'.")
@@ -41,7 +41,7 @@ export const transcribe: Handler = async (body, reply) => {
   )
 }
 
-async function formOf({ bytes, contentType }: FormBody): Promise<FormData> {
+async function formOf({ bytes, contentType }: ReceivedForm): Promise<FormData> {
   try {
     return await new Response(bytes, { headers: { 'content-type': contentType } }).formData()
   } catch (cause) {
@@ -50,7 +50,7 @@ async function formOf({ bytes, contentType }: FormBody): Promise<FormData> {
 }
 
 /** Sends the text in OpenAI's events while it is decoded. */
-async function streamText(sound: Sound, reply: Reply): Promise<void> {
+async function streamText(sound: Sound, reply: EngineReply): Promise<void> {
   const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`
   const delta = (text: string) => event({ type: 'transcript.text.delta', delta: text })
   reply.form = eventStream

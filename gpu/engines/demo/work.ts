@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { EngineFile, EngineMessage, GenerationInputs } from '../../../core/tasks/protocols/generation-call.ts'
 
 /** A running call, as seen by the drawing functions. */
-export interface Work {
+export interface DemoWork {
   inputs: GenerationInputs
   folder: string
   /** The ffmpeg program. */
@@ -20,7 +20,7 @@ export interface Work {
 }
 
 /** Draws the requested files and returns their names. */
-export type Draw = (work: Work) => Promise<EngineFile[]>
+export type Draw = (work: DemoWork) => Promise<EngineFile[]>
 
 /** Interval between progress messages within one step, in milliseconds. */
 const silenceMs = 500
@@ -39,7 +39,7 @@ export function openSteps({
   stepMs: number
   signal: AbortSignal
   send: (message: EngineMessage) => Promise<void>
-}): Work['reach'] {
+}): DemoWork['reach'] {
   let done = 0
   let reportedAt = performance.now()
   return async fraction => {

@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import { longestSpeechInput } from '../../../core/schemas/speech-input.ts'
-import { readWavHead, wavHead } from '../../../core/tasks/wav.ts'
+import { engineWavSamples, wavHead } from '../../../core/tasks/wav.ts'
 import { checkListenAddress, type Handler, type ListenAddress, openHttp } from '../http.ts'
 import { openStopSignal } from '../stop-signal.ts'
 import { runEspeak } from './espeak.ts'
-import { chooseVoice, variantsIn, voicesIn } from './voices.ts'
+import { chooseVoice, parseEspeakVoices, variantsIn } from './voices.ts'
 
 /** Options of `infer engine espeak`. */
 export interface EspeakEngineSettings extends ListenAddress {
@@ -40,7 +40,7 @@ export async function runEspeakEngine(settings: EspeakEngineSettings, { log }: {
   checkListenAddress(settings)
   using stop = openStopSignal()
   const list = async (option: string) => (await runEspeak(program, [option], '', stop.signal)).toString('utf8')
-  const voices = voicesIn(await list('--voices'))
+  const voices = parseEspeakVoices(await list('--voices'))
   const variants = variantsIn(await list('--voices=variant'))
   const created = Math.floor(Date.now() / 1000)
 
@@ -58,7 +58,7 @@ export async function runEspeakEngine(settings: EspeakEngineSettings, { log }: {
     const options = ['--stdin', '--stdout', '-b', '1', '-v', chosen.voice, '-s', wordRate]
     const wav = await runEspeak(program, options, input, reply.signal)
     // Its header leaves the length of the samples open.
-    const facts = readWavHead(wav.subarray(0, 4096))
+    const facts = engineWavSamples(wav.subarray(0, 4096))
     if (!facts || wav.length === facts.from)
       throw new Failure('invalid_value', "'input' has nothing that can be spoken.", { param: 'input' })
     const samples = wav.subarray(facts.from)

@@ -8,7 +8,7 @@ export interface EspeakVoice {
 }
 
 /** Parses the table that `espeak-ng --voices` prints. The first voice of a language is its best one. Pure. */
-export function voicesIn(table: string): EspeakVoice[] {
+export function parseEspeakVoices(table: string): EspeakVoice[] {
   const voices = new Map<string, EspeakVoice>()
   for (const line of table.split('\n').slice(1)) {
     // Priority, language, age and gender, name, file, other languages.

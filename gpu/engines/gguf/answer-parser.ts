@@ -1,6 +1,6 @@
 import { type Beginning, openReasoning, type ThinkMarks } from './reasoning.ts'
 import { type AnswerEvent, append, openCallParser } from './tools/call-parser.ts'
-import type { Calling } from './tools/calling.ts'
+import type { Calling } from './tools/tool-choice.ts'
 
 export interface AnswerOptions {
   marks: ThinkMarks | undefined

@@ -17,7 +17,7 @@ import { type BackendName, packagesOf } from './backend.ts'
  * `why` is the reason why the builds cannot be used, as a sentence without full stop. `instead` is advice for machines
  * without an installable build.
  */
-export type Found = { ok: true } | { ok: false; why: string; instead?: string }
+export type BackendFound = { ok: true } | { ok: false; why: string; instead?: string }
 
 /**
  * Checks that the builds of a backend are installed by npm below the folder, in the required version. Other users must
@@ -28,7 +28,7 @@ export function findBuilds(
   folder: string,
   version: string,
   architecture: string = process.arch,
-): Found {
+): BackendFound {
   if (architecture !== 'x64' && packagesOf[name].length > 0)
     return {
       ok: false,

@@ -1,6 +1,6 @@
 import { constants } from 'node:os'
 import { execa } from 'execa'
-import { plain, statusOf, type Wrapper, wrapped } from '../../sandbox/wrapper.ts'
+import { exitStatus, noWrapper, type Wrapper, wrapCommand } from '../../sandbox/wrapper.ts'
 import type { TrialRun } from './backend.ts'
 
 export interface TrialOptions {
@@ -13,8 +13,8 @@ export interface TrialOptions {
 }
 
 /** Runs a trial in a process that may crash or hang, and ends that process. Never throws. */
-export async function runTrial({ argv, env, deadlineMs, wrapper = plain }: TrialOptions): Promise<TrialRun> {
-  const { file, args } = wrapped(wrapper, argv)
+export async function runTrial({ argv, env, deadlineMs, wrapper = noWrapper }: TrialOptions): Promise<TrialRun> {
+  const { file, args } = wrapCommand(wrapper, argv)
   const started = performance.now()
   const child = execa(file, args, {
     env,
@@ -38,7 +38,7 @@ export async function runTrial({ argv, env, deadlineMs, wrapper = plain }: Trial
     status:
       exitCode === undefined && !signal
         ? String(code)
-        : statusOf(wrapper, exitCode ?? null, signal ?? null, constants.signals),
+        : exitStatus(wrapper, exitCode ?? null, signal ?? null, constants.signals),
     timedOut,
     stdout,
     stderr,

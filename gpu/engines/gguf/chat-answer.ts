@@ -6,7 +6,7 @@ import { progressFrame } from './progress.ts'
 import type { AnswerEvent } from './tools/call-parser.ts'
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls'
-export interface ChatUsage {
+export interface GenerationUsage {
   promptTokens: number
   completionTokens: number
   cachedTokens: number
@@ -24,7 +24,7 @@ export interface AnswerHead {
   logprobs: boolean
 }
 
-const usageOf = ({ promptTokens, completionTokens, cachedTokens, reasoningTokens }: ChatUsage) => ({
+const usageOf = ({ promptTokens, completionTokens, cachedTokens, reasoningTokens }: GenerationUsage) => ({
   prompt_tokens: promptTokens,
   completion_tokens: completionTokens,
   total_tokens: promptTokens + completionTokens,
@@ -42,7 +42,7 @@ export const callId = (family: string): string =>
   family.startsWith('mistral') ? randomBytes(5).toString('hex').slice(0, 9) : `call_${ulid()}`
 
 /** One choice being generated. */
-export interface Choice {
+export interface ChatChoice {
   events: AnswerEvent[]
   tokens: TokenLogprob[]
   reason: FinishReason
@@ -53,9 +53,9 @@ type Message = ChatResponse['choices'][number]['message']
 /** A complete response. Source: OpenAI's CreateChatCompletionResponse. */
 export const wholeAnswer = (
   head: AnswerHead,
-  choices: readonly Choice[],
+  choices: readonly ChatChoice[],
   newCallId: () => string,
-  usage: ChatUsage,
+  usage: GenerationUsage,
 ): ChatResponse => ({
   id: head.id,
   object: 'chat.completion',
@@ -154,7 +154,7 @@ export function streamFrames(head: AnswerHead, newCallId: () => string, includeU
       }
     },
     /** The usage frame if requested, and the end marker. */
-    last: (counts: ChatUsage): string =>
+    last: (counts: GenerationUsage): string =>
       (includeUsage ? `data: ${common},"choices":[],"usage":${JSON.stringify(usageOf(counts))}}\n\n` : '') +
       'data: [DONE]\n\n',
   }

@@ -4,7 +4,7 @@ import { type Grammar, literal, openGrammar } from './grammar/grammar.ts'
 import type { Beginning, ThinkMarks } from './reasoning.ts'
 import { rulesOf, untilMarker } from './tools/automaton.ts'
 import { callRules } from './tools/call-grammar.ts'
-import type { Calling } from './tools/calling.ts'
+import type { Calling } from './tools/tool-choice.ts'
 
 export interface Constrained {
   calling: Calling | undefined

@@ -3,19 +3,19 @@ import type { LlamaModel } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 import { ulid } from '../../../core/ids.ts'
 import { ChatRequest } from '../../../core/schemas/chat.ts'
-import { failureOf } from '../../../core/schemas/issues.ts'
-import type { Reply } from '../reply.ts'
+import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import type { EngineReply } from '../reply.ts'
 import { type AnswerOptions, openAnswerParser } from './answer-parser.ts'
-import { type Choice, callId, type FinishReason, streamFrames, wholeAnswer } from './chat-answer.ts'
+import { type ChatChoice, callId, type FinishReason, streamFrames, wholeAnswer } from './chat-answer.ts'
 import { openConstraints } from './chat-constraint.ts'
-import { type GenerateWork, type Generator, type Piece, tokensOf } from './generate.ts'
+import { type GeneratedPiece, type GenerateWork, type Generator, tokensOf } from './generate.ts'
 import { asksProgress } from './progress.ts'
 import { beginningOf, thinkingVariables } from './reasoning.ts'
 import { answerLimit, checkSupported, samplingOf, stopsOf } from './sampling.ts'
 import type { ChatTemplate, PromptPart } from './template.ts'
 import { marksOf } from './tools/call-form.ts'
 import type { AnswerEvent } from './tools/call-parser.ts'
-import { callingOf } from './tools/calling.ts'
+import { callingOf } from './tools/tool-choice.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
 export interface ChatParts {
@@ -53,9 +53,9 @@ export function openChat(parts: ChatParts) {
     return prompt
   }
 
-  return async function chat(body: unknown, reply: Reply): Promise<void> {
+  return async function chat(body: unknown, reply: EngineReply): Promise<void> {
     const checked = ChatRequest.safeParse(body)
-    if (!checked.success) throw failureOf(checked.error, body)
+    if (!checked.success) throw failureOfIssues(checked.error, body)
     const request = checked.data
     checkSupported(request)
     const stops = stopsOf(request.stop)
@@ -114,7 +114,7 @@ export function openChat(parts: ChatParts) {
       })
       reply.end(frames.last(usageOf(counts, readers)))
     } else {
-      const choices: Choice[] = readers.map(() => ({ events: [], tokens: [], reason: 'stop' }))
+      const choices: ChatChoice[] = readers.map(() => ({ events: [], tokens: [], reason: 'stop' }))
       const counts = await generator.generate(work, (piece, index) => {
         const { events, reason } = readers[index]!.read(piece)
         const choice = choices[index]!
@@ -134,7 +134,7 @@ function openReader(answer: AnswerOptions) {
   const parser = openAnswerParser(answer)
   let thoughts = ''
   return {
-    read({ text, reason }: Piece): { events: AnswerEvent[]; reason: FinishReason | null } {
+    read({ text, reason }: GeneratedPiece): { events: AnswerEvent[]; reason: FinishReason | null } {
       const events = parser.push(text)
       if (reason !== null) events.push(...parser.end())
       for (const event of events) if (event.kind === 'reasoning') thoughts += event.text

@@ -1,6 +1,6 @@
 import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
-import type { FinishReason, GenerateWork, GeneratorParts, Piece, PromptToken } from './generate.ts'
+import type { GeneratedPiece, GenerateWork, GenerationEnd, GeneratorParts, PromptToken } from './generate.ts'
 import type { Guard } from './grammar/guard.ts'
 import { type Logprobs, openLogprobs, type TokenLogprob } from './logprobs.ts'
 import type { SamplerConfig } from './native.ts'
@@ -27,7 +27,7 @@ export function openChoice(
   parts: GeneratorParts,
   work: ChoiceWork,
   slotChoice: SlotChoice,
-  hooks: { onPiece: (piece: Piece) => void | Promise<void>; wake: () => void },
+  hooks: { onPiece: (piece: GeneratedPiece) => void | Promise<void>; wake: () => void },
 ) {
   const { native, vocabulary, context } = parts
   const { prompt, sampling, limit, signal, showControls, onPrompt } = work
@@ -47,7 +47,7 @@ export function openChoice(
   let endDrawn = false
   let failed = false
   /** Generated but not yet delivered. */
-  let piece: Piece | undefined
+  let piece: GeneratedPiece | undefined
   /** Whether the caller has not accepted the last piece yet. */
   let blocked = false
   /** Log probabilities of tokens whose text is still held back, with the text length after each. */
@@ -70,7 +70,7 @@ export function openChoice(
     hooks.wake()
   }
 
-  function push(fresh: string, reason: FinishReason | null): void {
+  function push(fresh: string, reason: GenerationEnd | null): void {
     sure += fresh.length
     const isOut = ({ end }: { end: number }) => (reason === null ? end <= sure : end <= sure || !text.stopped)
     const tokens = held.filter(isOut).map(({ token }) => token)

@@ -1,5 +1,5 @@
 import type { CompletionResponse } from '../../../core/schemas/completion.ts'
-import type { FinishReason, PromptToken } from './generate.ts'
+import type { GenerationEnd, PromptToken } from './generate.ts'
 import { progressFrame } from './progress.ts'
 
 type Logprobs = NonNullable<CompletionResponse['choices'][number]['logprobs']>
@@ -75,7 +75,7 @@ function topOf({ token, logprob, top_logprobs }: PromptToken): Record<string, nu
 export interface CompletionChoice {
   text: string
   logprobs: Logprobs | null
-  reason: FinishReason
+  reason: GenerationEnd
 }
 
 export const wholeCompletion = (
@@ -100,7 +100,7 @@ export function completionFrames({ id, created, model, fingerprint }: Completion
   return {
     /** The total prompt length, sent before any text. */
     progress: (promptTokens: number): string => progressFrame(common, promptTokens),
-    piece: (index: number, text: string, logprobs: Logprobs | null, reason: FinishReason | null): string =>
+    piece: (index: number, text: string, logprobs: Logprobs | null, reason: GenerationEnd | null): string =>
       `data: ${common},"choices":[{"index":${index},"text":${JSON.stringify(text)},"logprobs":${JSON.stringify(logprobs)},"finish_reason":${JSON.stringify(reason)}}]${rest}`,
     last: (counts: CompletionCounts): string =>
       `${includeUsage ? `data: ${common},"choices":[],"usage":${JSON.stringify(usageOf(counts))}}\n\n` : ''}data: [DONE]\n\n`,
@@ -108,7 +108,7 @@ export function completionFrames({ id, created, model, fingerprint }: Completion
 }
 
 /** Concatenates the lists of two pieces. */
-export const joined = (a: Logprobs | null, b: Logprobs | null): Logprobs | null =>
+export const joinLogprobs = (a: Logprobs | null, b: Logprobs | null): Logprobs | null =>
   a && b
     ? {
         tokens: [...a.tokens, ...b.tokens],

@@ -3,17 +3,17 @@ import type { LlamaModel, Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 import { ulid } from '../../../core/ids.ts'
 import { CompletionRequest } from '../../../core/schemas/completion.ts'
-import { failureOf } from '../../../core/schemas/issues.ts'
-import type { Reply } from '../reply.ts'
+import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import type { EngineReply } from '../reply.ts'
 import {
   type CompletionChoice,
   completionFrames,
-  joined,
+  joinLogprobs,
   openTokenLists,
   wholeCompletion,
 } from './completion-answer.ts'
 import { boundedText } from './embeddings.ts'
-import { type GenerateWork, type Generator, type Piece, type PromptToken, tokensOf } from './generate.ts'
+import { type GeneratedPiece, type GenerateWork, type Generator, type PromptToken, tokensOf } from './generate.ts'
 import { asksProgress } from './progress.ts'
 import { answerLimit, samplingOf, stopsOf } from './sampling.ts'
 import type { Vocabulary } from './vocabulary.ts'
@@ -75,9 +75,9 @@ export function openCompletions(parts: CompletionParts) {
   const textOf = (tokens: readonly Token[]): string =>
     new TextDecoder('utf-8', { ignoreBOM: true }).decode(Buffer.concat(tokens.map(token => vocabulary.bytes(token))))
 
-  return async function completions(body: unknown, reply: Reply): Promise<void> {
+  return async function completions(body: unknown, reply: EngineReply): Promise<void> {
     const checked = CompletionRequest.safeParse(body)
-    if (!checked.success) throw failureOf(checked.error, body)
+    if (!checked.success) throw failureOfIssues(checked.error, body)
     const request = checked.data
     checkSupported(request)
     const { prompt, n, logprobs, echo = false, stream_options } = request
@@ -111,7 +111,7 @@ export function openCompletions(parts: CompletionParts) {
       let scored: readonly PromptToken[] = []
       const lists = Array.from({ length: choices }, () => openTokenLists(vocabulary.dropFirstSpace && added > 0))
       const begun = new Set<number>()
-      const say = (piece: Piece, choice: number): void | Promise<void> => {
+      const say = (piece: GeneratedPiece, choice: number): void | Promise<void> => {
         const first = !begun.has(choice) && echo === true
         begun.add(choice)
         const pieceText = first ? text + piece.text : piece.text
@@ -125,7 +125,7 @@ export function openCompletions(parts: CompletionParts) {
         }
         const answer = answers[from + choice]!
         answer.text += pieceText
-        answer.logprobs = joined(answer.logprobs, list)
+        answer.logprobs = joinLogprobs(answer.logprobs, list)
         if (piece.reason !== null) answer.reason = piece.reason
       }
       const work: GenerateWork = {

@@ -1,9 +1,9 @@
 import type { LlamaEmbeddingContext, LlamaModel, Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
-import { failureOf } from '../../../core/schemas/issues.ts'
+import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { tasksBy } from '../../../core/schemas/task.ts'
 import { EmbeddingsRequest } from '../../../core/schemas/vectors.ts'
-import type { Reply } from '../reply.ts'
+import type { EngineReply } from '../reply.ts'
 
 /** Scales a vector to length 1. A zero vector stays zero because it has no direction. */
 export function normalized(vector: readonly number[]): number[] {
@@ -111,9 +111,9 @@ export const truncation = (requested: number | null | undefined, context: number
 
 /** Answers POST /v1/embeddings. */
 export function openEmbeddings(parts: EmbeddingParts, { tokensOf, count, embed }: Embedder) {
-  return async function embeddings(body: unknown, reply: Reply): Promise<void> {
+  return async function embeddings(body: unknown, reply: EngineReply): Promise<void> {
     const checked = EmbeddingsRequest.safeParse(body)
-    if (!checked.success) throw failureOf(checked.error, body)
+    if (!checked.success) throw failureOfIssues(checked.error, body)
     const { input, dimensions, encoding_format, truncate_prompt_tokens } = checked.data
     const one = typeof input === 'string' || typeof input[0] === 'number'
     const inputs = (one ? [input] : input) as (string | number[])[]

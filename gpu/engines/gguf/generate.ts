@@ -10,16 +10,16 @@ import type { Slots } from './slots.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
 /** New text of a choice. Each choice ends with exactly one piece that has a reason. */
-export interface Piece {
+export interface GeneratedPiece {
   text: string
   /** The tokens of the text, if `logprobs` is set. */
   tokens: readonly TokenLogprob[]
-  reason: FinishReason | null
+  reason: GenerationEnd | null
 }
-export type FinishReason = 'stop' | 'length'
+export type GenerationEnd = 'stop' | 'length'
 
 /** `choice` counts from 0. While a returned promise is pending, no token is computed for that choice. */
-export type OnPiece = (piece: Piece, choice: number) => void | Promise<void>
+export type OnPiece = (piece: GeneratedPiece, choice: number) => void | Promise<void>
 
 export interface GenerateWork {
   prompt: readonly Token[]
@@ -86,7 +86,7 @@ export function openGenerator(parts: GeneratorParts) {
     const seed = seedOf(sampling.seed + index)
     const guard = work.grammar === undefined ? undefined : await guardFor(work.showControls)
     const slotChoice = await slots.take(work.prompt, work.signal, index > 0)
-    const hooks = { onPiece: (piece: Piece) => onPiece(piece, index), wake: rounds.wake }
+    const hooks = { onPiece: (piece: GeneratedPiece) => onPiece(piece, index), wake: rounds.wake }
     let choice: ReturnType<typeof openChoice>
     try {
       choice = openChoice(

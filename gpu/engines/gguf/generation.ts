@@ -1,7 +1,7 @@
 import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 import { type Generator, openGenerator } from './generate.ts'
-import { attempt, type LoadedModel } from './model.ts'
+import { attemptNative, type LoadedModel } from './model.ts'
 import type { Exclusive } from './mutex.ts'
 import { openNative } from './native.ts'
 import type { GgufEngineOptions } from './options.ts'
@@ -37,7 +37,7 @@ export async function openGeneration(
   // On a CPU longer pieces are not faster and delay the other streams; a GPU needs long ones.
   const piece = gpu === 'off' || llama.gpu === false ? 128 : 512
   const batchSize = Math.max(sizing.batch, parallel)
-  const memory = await attempt('The model cannot chat', () =>
+  const memory = await attemptNative('The model cannot chat', () =>
     model.createContext({ contextSize: context, sequences: parallel, threads, batchSize, failedCreationRemedy: false }),
   )
   const native = openNative(llama, model, memory)
@@ -47,7 +47,7 @@ export async function openGeneration(
   const prompt = [model.tokens.bos ?? model.tokens.eos ?? (0 as Token)]
   const { signal } = new AbortController()
   const trial = { prompt, sampling: samplingOf({ temperature: 0 }, vocabulary.size, 0), limit: 1, stops: [], signal }
-  await attempt('The model cannot chat', () => generator.generate(trial, () => {}))
+  await attemptNative('The model cannot chat', () => generator.generate(trial, () => {}))
   return { generator, context, parallel, idle: rounds.idle }
 }
 

@@ -6,7 +6,7 @@ import { openChat } from './chat.ts'
 import { openCompletions } from './completions.ts'
 import { checkPooling, type Embedder, openEmbedder, openEmbeddings } from './embeddings.ts'
 import { openGeneration } from './generation.ts'
-import { attempt, type LoadedModel } from './model.ts'
+import { attemptNative, type LoadedModel } from './model.ts'
 import { noMutex, openMutex } from './mutex.ts'
 import type { GgufEngineOptions } from './options.ts'
 import { openRanker, type Ranker } from './ranker.ts'
@@ -61,19 +61,21 @@ export async function openHandlers(
   }
   if (wants('embed') || (wants('score') && !ranks)) {
     checkPooling(model)
-    const embedding = await attempt('The model cannot make embeddings', () => model.createEmbeddingContext(encoder))
+    const embedding = await attemptNative('The model cannot make embeddings', () =>
+      model.createEmbeddingContext(encoder),
+    )
     const parts = { id, model, embedding, vocabularySize: vocabulary.size, context }
     const opened = openEmbedder(parts)
     const embedder: Embedder = { ...opened, embed: tokens => exclusive(() => opened.embed(tokens)) }
-    await attempt('The model cannot make embeddings', () => embedder.embed([firstToken(model)]))
+    await attemptNative('The model cannot make embeddings', () => embedder.embed([firstToken(model)]))
     if (wants('embed')) handlers.embed = openEmbeddings(parts, embedder)
     if (wants('score') && !ranks) handlers.score = openScore({ id, context, scorePairs: scoreByVectors(embedder) })
   }
   if (wants('rerank') || (wants('score') && ranks)) {
-    const ranking = await attempt('The model cannot rerank', () => model.createRankingContext(encoder))
+    const ranking = await attemptNative('The model cannot rerank', () => model.createRankingContext(encoder))
     const opened = openRanker({ model, ranking, context })
     const ranker: Ranker = { ...opened, score: pair => exclusive(() => opened.score(pair)) }
-    await attempt('The model cannot rerank', () => ranker.score(ranker.pair([firstToken(model)], 'a', 'a', null)))
+    await attemptNative('The model cannot rerank', () => ranker.score(ranker.pair([firstToken(model)], 'a', 'a', null)))
     if (wants('rerank')) handlers.rerank = openRerank({ id, context, ranker })
     if (wants('score') && ranks) handlers.score = openScore({ id, context, scorePairs: scoreByRanker(ranker) })
   }

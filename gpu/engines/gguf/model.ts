@@ -51,7 +51,11 @@ export async function loadModel(
       onLoadProgress: onProgress,
       loadSignal: signal,
     }
-    const model = await attempt(`The model file '${path}' cannot be loaded`, () => llama.loadModel(options), signal)
+    const model = await attemptNative(
+      `The model file '${path}' cannot be loaded`,
+      () => llama.loadModel(options),
+      signal,
+    )
     return {
       llama,
       model,
@@ -74,7 +78,7 @@ function startLlama(
   { gpu, threads }: { gpu: GpuUse; threads: number },
   log: Log,
 ): Promise<Llama> {
-  return attempt('llama.cpp cannot be started', () =>
+  return attemptNative('llama.cpp cannot be started', () =>
     library.getLlama({
       gpu: gpu === 'off' ? false : gpu,
       build: 'never',
@@ -95,7 +99,7 @@ const cacheOf = ({ kvType }: Sizing): Partial<LlamaModelOptions> => {
 }
 
 /** Runs a step of the start and converts errors to a Failure that names the step. */
-export async function attempt<T>(what: string, run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+export async function attemptNative<T>(what: string, run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
     return await run()
   } catch (cause) {

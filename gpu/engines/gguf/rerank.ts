@@ -1,8 +1,8 @@
 import { Failure } from '../../../core/failure.ts'
 import { ulid } from '../../../core/ids.ts'
-import { failureOf } from '../../../core/schemas/issues.ts'
+import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { RerankRequest, type RerankResponse } from '../../../core/schemas/vectors.ts'
-import type { Reply } from '../reply.ts'
+import type { EngineReply } from '../reply.ts'
 import { truncation } from './embeddings.ts'
 import type { Ranker } from './ranker.ts'
 
@@ -19,9 +19,9 @@ export const logit = (probability: number): number =>
 
 /** Answers POST /v1/rerank. */
 export function openRerank({ id, context, ranker }: { id: string; context: number; ranker: Ranker }) {
-  return async function rerank(body: unknown, reply: Reply): Promise<void> {
+  return async function rerank(body: unknown, reply: EngineReply): Promise<void> {
     const checked = RerankRequest.safeParse(body)
-    if (!checked.success) throw failureOf(checked.error, body)
+    if (!checked.success) throw failureOfIssues(checked.error, body)
     const request = checked.data
     const documents = request.documents.map((document, at) => {
       const text = typeof document === 'string' ? document : document.text

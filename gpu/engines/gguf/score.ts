@@ -1,8 +1,8 @@
 import { Failure } from '../../../core/failure.ts'
 import { ulid } from '../../../core/ids.ts'
-import { failureOf } from '../../../core/schemas/issues.ts'
+import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { ScoreRequest, type ScoreResponse } from '../../../core/schemas/vectors.ts'
-import type { Reply } from '../reply.ts'
+import type { EngineReply } from '../reply.ts'
 import { type Embedder, truncation } from './embeddings.ts'
 import type { Ranker } from './ranker.ts'
 
@@ -91,9 +91,9 @@ export const scoreByVectors =
 
 /** Answers POST /v1/score. */
 export function openScore({ id, context, scorePairs }: { id: string; context: number; scorePairs: ScorePairs }) {
-  return async function score(body: unknown, reply: Reply): Promise<void> {
+  return async function score(body: unknown, reply: EngineReply): Promise<void> {
     const checked = ScoreRequest.safeParse(body)
-    if (!checked.success) throw failureOf(checked.error, body)
+    if (!checked.success) throw failureOfIssues(checked.error, body)
     const pairs = pairsOf(checked.data)
     const most = truncation(checked.data.truncate_prompt_tokens, context)
     const { scores, promptTokens } = await scorePairs(pairs, most, reply.signal)

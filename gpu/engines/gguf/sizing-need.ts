@@ -1,7 +1,7 @@
 import type { GgufHeader } from '../../../core/models/gguf-header.ts'
 
 /** The fields of a model's header that determine its memory. */
-export type Shape = Pick<
+export type ModelShape = Pick<
   GgufHeader,
   | 'architecture'
   | 'contextLength'
@@ -39,7 +39,7 @@ export interface ContextShape {
   batch: number
 }
 
-export interface Layout {
+export interface MemoryLayout {
   /** Layers on the GPU, counted from the end: 1 is the output, 2 also the last block, and so on. */
   gpuLayers: number
   contexts: readonly ContextShape[]
@@ -65,7 +65,7 @@ const padded = (tokens: number): number => Math.ceil(tokens / 256) * 256
  * (dense, grouped heads, experts, sliding window): the cache is exact, the buffers are exact or up to a fifth too
  * large.
  */
-export function needOf(shape: Shape, { gpuLayers, contexts, kvType, flash, cards }: Layout): Need {
+export function needOf(shape: ModelShape, { gpuLayers, contexts, kvType, flash, cards }: MemoryLayout): Need {
   const { blockCount, blockBytes, tensorBytes } = shape
   const onGpu = (block: number) => block > blockCount - gpuLayers
   const outputOnGpu = gpuLayers > 0
@@ -102,7 +102,7 @@ export function needOf(shape: Shape, { gpuLayers, contexts, kvType, flash, cards
 }
 
 /** Bytes of one block's cache for all sequences of a context. Encoders have no cache. */
-function blockCache(shape: Shape, block: number, context: ContextShape, kvType: KvType): number {
+function blockCache(shape: ModelShape, block: number, context: ContextShape, kvType: KvType): number {
   if (!shape.causal) return 0
   const heads = shape.headCountKv[block] ?? shape.headCountKv[0] ?? 0
   const numbers = heads * ((shape.keyLength ?? 0) + (shape.valueLength ?? 0))
@@ -113,7 +113,7 @@ function blockCache(shape: Shape, block: number, context: ContextShape, kvType: 
 }
 
 /** Whether a block has a sliding window. If the file leaves it to the architecture, only Gemma 3 is known. */
-function slides({ architecture, slidingWindow, slidingBlocks }: Shape, block: number): boolean {
+function slides({ architecture, slidingWindow, slidingBlocks }: ModelShape, block: number): boolean {
   if (slidingWindow === null) return false
   if (slidingBlocks) return slidingBlocks[block] ?? false
   return architecture === 'gemma3' && (block + 1) % 6 !== 0
@@ -123,7 +123,7 @@ function slides({ architecture, slidingWindow, slidingBlocks }: Shape, block: nu
  * Bytes of temporary buffers for one batch in one block or in the output, whichever is larger: 32-bit activations, the
  * attention mask, and without flash attention the scores of every head for every pair of tokens.
  */
-function buffersOf(shape: Shape, context: ContextShape, flash: boolean): number {
+function buffersOf(shape: ModelShape, context: ContextShape, flash: boolean): number {
   const embedding = width(shape)
   const used = shape.expertUsedCount ?? 0
   const hidden = used > 0 ? used * (shape.expertFeedForwardLength ?? shape.feedForwardLength ?? 0) : 0
@@ -137,5 +137,5 @@ function buffersOf(shape: Shape, context: ContextShape, flash: boolean): number 
 }
 
 const cellsOf = (context: ContextShape): number => padded(context.tokens)
-const width = (shape: Shape): number => shape.embeddingLength ?? 0
+const width = (shape: ModelShape): number => shape.embeddingLength ?? 0
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0)

@@ -1,5 +1,5 @@
 import { Failure } from '../../../core/failure.ts'
-import type { AvailableMemory, Choice, Sizing } from './sizing.ts'
+import type { AvailableMemory, Sizing, SizingChoice } from './sizing.ts'
 import { kvTypes, type Need } from './sizing-need.ts'
 
 /** Describes the choice and its memory as a sentence. `layers` includes the output. */
@@ -22,13 +22,13 @@ export class SizingRefusal extends Failure {
   readonly need: Need
 
   /** `fits` checks another choice. */
-  constructor(least: Sizing, memory: AvailableMemory, fits: (change: Partial<Choice>) => boolean) {
+  constructor(least: Sizing, memory: AvailableMemory, fits: (change: Partial<SizingChoice>) => boolean) {
     super('invalid_value', sentence(least, memory, fits), { param: 'context_length' })
     this.need = least.need
   }
 }
 
-function sentence(least: Sizing, memory: AvailableMemory, fits: (change: Partial<Choice>) => boolean): string {
+function sentence(least: Sizing, memory: AvailableMemory, fits: (change: Partial<SizingChoice>) => boolean): string {
   const { need, gpuLayers, context, parallel } = least
   const cache = need.cache > 0 ? ` and ${bytesText(need.cache)} for ${parallel} × ${context} tokens` : ''
   const short =
@@ -45,7 +45,7 @@ function sentence(least: Sizing, memory: AvailableMemory, fits: (change: Partial
 }
 
 /** Single changes that would make it fit. */
-function waysOf(least: Sizing, fits: (change: Partial<Choice>) => boolean): string[] {
+function waysOf(least: Sizing, fits: (change: Partial<SizingChoice>) => boolean): string[] {
   const ways: string[] = []
   const context = greatest(1, Math.floor(least.context / 256) - 1, units => fits({ context: units * 256 })) * 256
   if (context > 0) ways.push(`context_length: ${context}`)

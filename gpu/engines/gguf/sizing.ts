@@ -1,6 +1,6 @@
 import { Failure } from '../../../core/failure.ts'
 import { isFor, type Task } from '../../../core/schemas/task.ts'
-import { type ContextShape, type KvType, type Need, needOf, type Shape } from './sizing-need.ts'
+import { type ContextShape, type KvType, type ModelShape, type Need, needOf } from './sizing-need.ts'
 import { reasonOf, SizingRefusal } from './sizing-text.ts'
 
 /** Bytes that the model may use, without the process itself. */
@@ -29,7 +29,7 @@ export interface SizingSettings {
 }
 
 /** The settings varied until the model fits. */
-export interface Choice {
+export interface SizingChoice {
   gpuLayers: number
   /** Tokens of one chat. */
   context: number
@@ -37,7 +37,7 @@ export interface Choice {
   kvType: KvType
 }
 
-export interface Sizing extends Choice {
+export interface Sizing extends SizingChoice {
   flashAttention: 'auto' | 'on' | 'off'
   /** Maximum tokens of one text to rank or embed. */
   encoderContext: number
@@ -66,7 +66,7 @@ const maxCacheShare = 0.25
  * requests, then for fewer, then as many layers as fit, then none, and a shorter context last. Settings are kept,
  * except for a context above the trained length. Throws SizingRefusal, with the numbers and what would fit.
  */
-export function sizing(shape: Shape, memory: AvailableMemory, settings: SizingSettings): Sizing {
+export function sizing(shape: ModelShape, memory: AvailableMemory, settings: SizingSettings): Sizing {
   const { flashAttention = 'auto', batch = defaultBatch } = settings
   const fault = cacheFault(shape, settings)
   if (fault) throw new Failure('invalid_value', `A cache of ${settings.kvType} ${fault.why}`, { param: fault.param })
@@ -74,7 +74,7 @@ export function sizing(shape: Shape, memory: AvailableMemory, settings: SizingSe
   const flash = flashAttention === 'on' || (flashAttention === 'auto' && hasFlash(shape))
   const total = shape.blockCount + 1
 
-  const plan = (choice: Choice): Sizing => {
+  const plan = (choice: SizingChoice): Sizing => {
     const { context, parallel } = choice
     const encoderContext = Math.min(settings.context ?? defaultEncoderContext, context)
     const contexts = contextsOf(shape, settings.tasks, { context, encoderContext, parallel, batch })
@@ -100,7 +100,7 @@ export function sizing(shape: Shape, memory: AvailableMemory, settings: SizingSe
 }
 
 /** The reason why llama.cpp would refuse a cache type, which it does not report, and the field to change; else null. */
-function cacheFault({ keyLength, valueLength }: Shape, { kvType = 'f16', flashAttention }: SizingSettings) {
+function cacheFault({ keyLength, valueLength }: ModelShape, { kvType = 'f16', flashAttention }: SizingSettings) {
   if (kvType === 'f16') return null
   if (flashAttention === 'off')
     return { param: 'flash_attention', why: 'needs flash attention, which is switched off.' }
@@ -109,7 +109,12 @@ function cacheFault({ keyLength, valueLength }: Shape, { kvType = 'f16', flashAt
 }
 
 /** Yields the choices in order of preference. */
-function* choices(shape: Shape, memory: AvailableMemory, settings: SizingSettings, chats: boolean): Generator<Choice> {
+function* choices(
+  shape: ModelShape,
+  memory: AvailableMemory,
+  settings: SizingSettings,
+  chats: boolean,
+): Generator<SizingChoice> {
   const { kvType = 'f16' } = settings
   const trained = shape.contextLength ?? Number.POSITIVE_INFINITY
   const most = Math.min(settings.context ?? (chats ? ladder[0]! : defaultEncoderContext), trained)
@@ -133,7 +138,7 @@ const writes = (tasks: readonly Task[]): boolean => isFor(tasks, 'chat', 'comple
 
 /** The contexts that the engine creates for its tasks. */
 function contextsOf(
-  { classifier }: Shape,
+  { classifier }: ModelShape,
   tasks: readonly Task[],
   { context, encoderContext, parallel, batch }: Pick<Sizing, 'context' | 'encoderContext' | 'parallel' | 'batch'>,
 ): ContextShape[] {
@@ -148,5 +153,5 @@ function contextsOf(
 }
 
 /** If flash attention is uncertain, memory is counted without it. Source: node-llama-cpp 3.22. */
-const hasFlash = ({ architecture, keyLength, valueLength }: Shape): boolean =>
+const hasFlash = ({ architecture, keyLength, valueLength }: ModelShape): boolean =>
   architecture !== 'grok' && architecture !== 'gemma2' && keyLength === valueLength

@@ -26,7 +26,7 @@ export function heldBack(text: string, stops: readonly string[]): number {
   return held
 }
 
-export interface TextOptions {
+export interface StopOptions {
   /** Non-empty, well-formed strings. */
   stops: readonly string[]
   /** Whether a space before the first word comes from the tokenizer and not from the model. */
@@ -37,7 +37,7 @@ export interface TextOptions {
  * Converts the bytes of tokens to text that may be sent. Holds back incomplete characters and possible prefixes of a
  * stop string; invalid UTF-8 becomes U+FFFD. The joined text does not depend on how the bytes were divided.
  */
-export function openText({ stops, dropFirstSpace = false }: TextOptions) {
+export function openText({ stops, dropFirstSpace = false }: StopOptions) {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let held = ''
   let stopped = false

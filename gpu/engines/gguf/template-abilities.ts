@@ -2,7 +2,7 @@ import type { CallForm } from './tools/call-form.ts'
 import { openCallParser } from './tools/call-parser.ts'
 
 /** The features of a chat template. Found by rendering probes, because templates do not declare them. */
-export interface Abilities {
+export interface TemplateAbilities {
   /** Tools, tool calls and their results. */
   tools: boolean
   /** Several calls in one message. */
@@ -47,7 +47,7 @@ const calls = (args: unknown, count: number, content: string | null) => {
 export function abilitiesOf(
   render: (variables: Record<string, unknown>) => string,
   form: CallForm | undefined,
-): Abilities {
+): TemplateAbilities {
   const attempt = (variables: Record<string, unknown>) => {
     try {
       return render(variables)

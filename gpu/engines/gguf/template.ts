@@ -3,10 +3,10 @@ import { Template } from '@huggingface/jinja'
 import { Failure } from '../../../core/failure.ts'
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
 import { type ThinkMarks, thinkMarksOf } from './reasoning.ts'
-import { type Abilities, abilitiesOf } from './template-abilities.ts'
+import { abilitiesOf, type TemplateAbilities } from './template-abilities.ts'
 import { type CallForm, callFormOf, hermes } from './tools/call-form.ts'
-import type { Calling } from './tools/calling.ts'
 import * as conversation from './tools/conversation.ts'
+import type { Calling } from './tools/tool-choice.ts'
 
 type Message = ChatRequest['messages'][number]
 
@@ -112,7 +112,7 @@ export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOp
 function adapted(
   messages: readonly conversation.Message[],
   form: CallForm,
-  abilities: Abilities,
+  abilities: TemplateAbilities,
   calling: Calling | undefined,
 ): conversation.Message[] {
   const whole = messages.map(({ tool_calls, ...message }) =>

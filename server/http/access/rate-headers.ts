@@ -1,11 +1,11 @@
 import type { Caller } from '../../../core/accounts/accounts.ts'
 import type { Entry } from '../../../core/accounts/limiter.ts'
-import type { Bucket } from '../../../core/accounts/plan.ts'
+import type { RateBucket } from '../../../core/accounts/plan.ts'
 import type { Allowance } from '../../../core/accounts/token-bucket.ts'
 
 /** The parts of the headers that are the same for all requests of a caller. */
 interface CallerHeaders {
-  policy: Record<Bucket, string>
+  policy: Record<RateBucket, string>
   /** Identifies the limits of the token: a byte sequence (RFC 9651). */
   partition: string
 }
@@ -18,7 +18,7 @@ function headersOf(caller: Caller): CallerHeaders {
   if (before) return before
   const { limits, token } = caller
   const partition = `;pk=:${Buffer.from(token.originId).toString('base64')}:`
-  const policies = (bucket: Bucket): string[] => {
+  const policies = (bucket: RateBucket): string[] => {
     const field = bucket === 'jobs' ? 'jobsPerMinute' : 'requestsPerMinute'
     const perToken = token.limits[field] ?? 0
     return [
@@ -57,7 +57,7 @@ function add(headers: string[], unit: 'requests' | 'tokens', { limit, remaining,
  * a caller without rate limits.
  */
 export function rateHeaders(
-  bucket: Bucket,
+  bucket: RateBucket,
   caller: Caller,
   { organization, token }: Pick<Entry, 'organization' | 'token'>,
   tokens: Record<'organization' | 'token', Allowance>,

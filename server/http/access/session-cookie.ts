@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { sessionCredential } from '../../../core/accounts/sessions.ts'
 import type { Config } from '../../../core/models/config.ts'
-import { originOf } from '../connection/forwarded.ts'
+import { requestOrigin } from '../connection/forwarded.ts'
 
 type Addresses = Pick<Config, 'public_url' | 'trusted_proxies'>
 
@@ -10,7 +10,7 @@ type Addresses = Pick<Config, 'public_url' | 'trusted_proxies'>
  * headers; then a page at the host of `public_url` has the scheme of `public_url`.
  */
 function pageOriginOf(req: IncomingMessage, { public_url, trusted_proxies }: Addresses): string {
-  const seen = originOf(req, trusted_proxies)
+  const seen = requestOrigin(req, trusted_proxies)
   if (public_url === undefined) return seen
   const known = new URL(public_url)
   return new URL(seen.replace(/^https?:/, known.protocol)).origin === known.origin ? known.origin : seen

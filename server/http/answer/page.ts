@@ -16,4 +16,4 @@ export const pageLimit = z.coerce
   .describe('Most entries of the page, 1 to 100.')
 
 /** Describes the query parameter `after` of a list. */
-export const cursorText = '`next_cursor` of the page before. Default: the first page.'
+export const cursorDescription = '`next_cursor` of the page before. Default: the first page.'

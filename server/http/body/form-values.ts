@@ -8,7 +8,7 @@ type Schemas = Readonly<Record<string, z.ZodType>>
  * its schema accepts: `null` as null, else as text, number or boolean; a repeated field as a list; and `name[key]` as a
  * member of an object. The schema refuses later what fits in no way. Fields without a schema stay text.
  */
-export function formBody(fields: Form['fields'], shape: Schemas): Record<string, unknown> {
+export function formValues(fields: Form['fields'], shape: Schemas): Record<string, unknown> {
   const body: Record<string, unknown> = Object.create(null) as Record<string, unknown>
   const objects = new Map<string, [key: string, text: string][]>()
   for (const [name, texts] of fields) {

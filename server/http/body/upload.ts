@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { Upload } from '../../../core/files/address.ts'
-import { parseJson } from '../../../core/json.ts'
-import { failureOf } from '../../../core/schemas/issues.ts'
+import { parseBoundedJson } from '../../../core/json.ts'
+import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
 import type { Call } from '../request/call.ts'
 import type { Owners } from '../request/owners.ts'
@@ -114,9 +114,9 @@ export async function joinParts(call: Call, owners: UploadOwners): Promise<void>
   const { files, config } = owners
   const { limits } = config
   const upload = allowed(call, owners)
-  const body = parseJson(await readBody(call.req, limits.json_body), limits)
+  const body = parseBoundedJson(await readBody(call.req, limits.json_body), limits)
   const read = UploadParts.safeParse(body)
-  if (!read.success) throw failureOf(read.error, body)
+  if (!read.success) throw failureOfIssues(read.error, body)
   // Clients that send parts concurrently list them in the order of completion.
   const named = read.data.parts.toSorted((a, b) => a.partNumber - b.partNumber)
   const parts = named.map(({ partNumber, etag }) => ({

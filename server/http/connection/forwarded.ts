@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import { isWithin, type Network, networkOf } from '../../../core/network-address.ts'
+import { isInNetworks, type Network, networkOf } from '../../../core/network-address.ts'
 
 /** Parsed once for each configuration. */
 const parsed = new WeakMap<readonly string[], Network[]>()
@@ -19,13 +19,13 @@ const lastOf = (value: string | string[] | undefined): string | undefined =>
   [value].flat().at(-1)?.split(',').at(-1)?.trim() || undefined
 
 const isTrusted = (req: IncomingMessage, proxies: readonly string[]): boolean =>
-  proxies.length > 0 && isWithin(req.socket.remoteAddress ?? '', networksOf(proxies))
+  proxies.length > 0 && isInNetworks(req.socket.remoteAddress ?? '', networksOf(proxies))
 
 /**
  * Returns the scheme and host that a request was sent to, such as `https://gpu.example.com`: as a trusted proxy reports
  * them in X-Forwarded-Proto and X-Forwarded-Host, else those of the connection and the Host header.
  */
-export function originOf(req: IncomingMessage, proxies: readonly string[]): string {
+export function requestOrigin(req: IncomingMessage, proxies: readonly string[]): string {
   const own = (req.socket as Partial<TLSSocket>).encrypted ? 'https' : 'http'
   const trusted = isTrusted(req, proxies)
   const scheme = trusted ? lastOf(req.headers['x-forwarded-proto'])?.toLowerCase() : undefined
@@ -46,6 +46,6 @@ export function clientAddress(req: IncomingMessage, proxies: readonly string[]):
     chain
       .map(one => one.trim())
       .filter(one => one !== '')
-      .findLast(one => !isWithin(one, networks)) ?? address
+      .findLast(one => !isInNetworks(one, networks)) ?? address
   )
 }

@@ -8,10 +8,10 @@ import type { Config } from '../../../core/models/config.ts'
 import type { SteadyTime } from '../../../core/steady-time.ts'
 import type { SwapSetMember } from '../../../core/swap-set.ts'
 import type { AccessWatch } from '../access/access-watch.ts'
-import { clientAddress, originOf } from '../connection/forwarded.ts'
+import { clientAddress, requestOrigin } from '../connection/forwarded.ts'
 import { commonHeaders } from '../connection/head.ts'
 import type { StreamLimits } from '../streams/stream-limits.ts'
-import { pieceBytes, type Streams } from '../streams/streams.ts'
+import { type Streams, streamPieceBytes } from '../streams/streams.ts'
 import type { AnyEndpoint } from './endpoint.ts'
 import type { KeyLock } from './idempotency-records.ts'
 
@@ -105,7 +105,7 @@ export class Call implements SwapSetMember {
    * hosts.
    */
   get origin(): string {
-    return this.#publicUrl?.replace(/\/+$/, '') ?? originOf(this.req, this.#proxies)
+    return this.#publicUrl?.replace(/\/+$/, '') ?? requestOrigin(this.req, this.#proxies)
   }
 
   /** The client's address, as a trusted proxy reports it. */
@@ -193,7 +193,7 @@ export class Call implements SwapSetMember {
     this.head(status, contentType, ['content-length', String(length), ...more])
     if (this.req.method === 'HEAD') this.res.end()
     else {
-      if (length <= pieceBytes) this.res.end(body, encoding)
+      if (length <= streamPieceBytes) this.res.end(body, encoding)
       else this.streams.sendLarge(this.res, typeof body === 'string' ? Buffer.from(body, encoding) : body)
     }
   }

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
 import type { Accounts, Caller } from '../../../core/accounts/accounts.ts'
-import type { Bucket } from '../../../core/accounts/plan.ts'
-import type { TextOptions } from '../../../core/cpu/body-work.ts'
+import type { RateBucket } from '../../../core/accounts/plan.ts'
+import type { BodyTextOptions } from '../../../core/cpu/body-work.ts'
 import type { Failure, FailureCode } from '../../../core/failure.ts'
 import type { Config } from '../../../core/models/config.ts'
 import type { Access } from '../access/auth.ts'
@@ -48,7 +48,7 @@ export interface Endpoint<P, Q, B, R> {
   aliases?: readonly `/${string}`[]
   scope: Access
   /** The rate limit that it counts against: `jobs` if it starts work. Default of GET, PATCH and DELETE: `api`. */
-  bucket?: Bucket
+  bucket?: RateBucket
   /** One of the headings of the reference. */
   tag: string
   /** An imperative verb and a noun: `Create workflow`. */
@@ -82,7 +82,7 @@ export interface Endpoint<P, Q, B, R> {
   /** Maximum number of members of the body, if more than the configured limit. */
   members?: number
   /** Members of a large body that are passed as JSON text in `call.texts`. */
-  bodyTexts?: TextOptions
+  bodyTexts?: BodyTextOptions
   /** Absent if the answer is not JSON. */
   response?: R
   /** Schema of server-sent events, if the route always or sometimes answers with them. */
@@ -106,7 +106,7 @@ export type RouteErrors = (
 ) => { status: number; body: object; headers?: readonly string[] }
 
 // oxlint-disable-next-line no-explicit-any -- a list of routes cannot keep the types of their schemas
-export type AnyEndpoint = Endpoint<any, any, any, any> & { bucket: Bucket }
+export type AnyEndpoint = Endpoint<any, any, any, any> & { bucket: RateBucket }
 
 /**
  * Whether routes with this path refuse fields and query parameters that they do not declare. The APIs of other vendors take

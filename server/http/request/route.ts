@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Bucket } from '../../../core/accounts/plan.ts'
+import type { RateBucket } from '../../../core/accounts/plan.ts'
 import type { Call } from './call.ts'
 import type { AnyEndpoint, Endpoint } from './endpoint.ts'
 import type { JsonText } from './json-text.ts'
@@ -23,7 +23,7 @@ export interface RawRoute<P = unknown, Q = unknown, B = unknown, R extends z.Zod
 
 // A list of routes cannot keep the types of their schemas; `route` has checked each handler.
 // oxlint-disable-next-line no-explicit-any
-export type Route = (ValueRoute<any, any, any, any> | RawRoute<any, any, any, any>) & { bucket: Bucket }
+export type Route = (ValueRoute<any, any, any, any> | RawRoute<any, any, any, any>) & { bucket: RateBucket }
 
 /** Types a route by its schemas. Throws if it has no scope, and for a POST or PUT without a rate limit bucket. */
 export function route<

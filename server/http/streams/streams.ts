@@ -21,7 +21,7 @@ export interface WatchedStream extends SwapSetMember {
 }
 
 /** Bytes that are written at once; longer bodies are written as they are read. */
-export const pieceBytes = 64 << 10
+export const streamPieceBytes = 64 << 10
 
 /** How many streams are pinged or cut in one iteration of the event loop. */
 const maxPerIteration = 32
@@ -101,7 +101,7 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
       const next = () => {
         watched.blockedSince = performance.now()
         while (at < body.length)
-          if (!res.write(body.subarray(at, (at += pieceBytes)))) return void res.once('drain', next)
+          if (!res.write(body.subarray(at, (at += streamPieceBytes)))) return void res.once('drain', next)
         res.end()
       }
       add(watched)

@@ -1,6 +1,6 @@
 import { version } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
-import { failureOf } from '../../../core/schemas/issues.ts'
+import { failureOfIssues } from '../../../core/schemas/issues.ts'
 
 import { scopeRefusal } from '../../http/access/auth.ts'
 import { readJson } from '../../http/body/json-body.ts'
@@ -9,7 +9,7 @@ import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { callTool, type ToolOwners } from './call-tool.ts'
 import { McpMessage, protocolVersions, type RequestId, RpcError, rpcCodes } from './message.ts'
-import { openReply } from './reply.ts'
+import { openMcpReply } from './reply.ts'
 import { listResources, readResource, resourceTemplates } from './resources.ts'
 import { taskTools } from './task-tools.ts'
 import { workflowTools } from './workflow-tools.ts'
@@ -39,7 +39,7 @@ export async function answerMcp(call: Call, running: RunningRequests, owners: Mc
   if (Array.isArray(body))
     throw new Failure('invalid_type', 'Batches of messages are not supported. Send one message in each request.')
   const read = McpMessage.safeParse(body)
-  if (!read.success) throw failureOf(read.error, body, McpMessage)
+  if (!read.success) throw failureOfIssues(read.error, body, McpMessage)
   const { id, method, params = {} } = read.data
   const session = String(headers['mcp-session-id'] ?? '').slice(0, 64)
   const keyOf = (of: unknown) => JSON.stringify([call.caller.tokenId, session, of])
@@ -64,7 +64,7 @@ async function answerRequest(
   owners: McpOwners,
 ): Promise<void> {
   const { progressToken } = (params._meta ?? {}) as { progressToken?: unknown }
-  const reply = openReply(call, id, progressToken)
+  const reply = openMcpReply(call, id, progressToken)
   let cancelled = false
   const cancel = () => {
     cancelled = true

@@ -13,7 +13,7 @@ import { type SubmitterOwners, submitters } from '../../work/submitters.ts'
 import { failedResult, jobResult, type ToolResult, valueResult } from './content.ts'
 import { followExecution, followJob } from './follow-work.ts'
 import { RpcError, rpcCodes } from './message.ts'
-import type { Reply } from './reply.ts'
+import type { McpReply } from './reply.ts'
 import { taskOfTool } from './task-tools.ts'
 import { runTextCall } from './text-call.ts'
 import { workflowOfTool } from './workflow-tools.ts'
@@ -22,10 +22,10 @@ export type ToolOwners = SubmitterOwners &
   InferenceOwners &
   Pick<Owners, 'executions' | 'files' | 'limiter' | 'workflows'>
 
-export interface ToolCall {
+export interface McpToolCall {
   name: string
   input: Record<string, unknown>
-  reply: Reply
+  reply: McpReply
   /** Whether the client has cancelled the request. */
   isCancelled: () => boolean
 }
@@ -37,7 +37,7 @@ const unknownTool = (name: string) =>
  * Runs a tool and resolves with its result. A request that is refused or fails is a result too, which the model of the
  * client can read. Rejects with RpcError for an unknown tool.
  */
-export async function callTool(call: Call, tool: ToolCall, owners: ToolOwners): Promise<ToolResult> {
+export async function callTool(call: Call, tool: McpToolCall, owners: ToolOwners): Promise<ToolResult> {
   const task = taskOfTool(tool.name)
   const workflowId = workflowOfTool(tool.name)
   if (task === undefined && workflowId === undefined) throw unknownTool(tool.name)
@@ -60,7 +60,7 @@ export async function callTool(call: Call, tool: ToolCall, owners: ToolOwners): 
   }
 }
 
-async function runTask(call: Call, task: Task, tool: ToolCall, owners: ToolOwners): Promise<ToolResult> {
+async function runTask(call: Call, task: Task, tool: McpToolCall, owners: ToolOwners): Promise<ToolResult> {
   const { model = modelsFor(task, call, owners)[0], stream: _, ...inputs } = tool.input
   if (typeof model !== 'string')
     throw new Failure('invalid_type', `'model' must be the id of a model. tools/list returns the possible ones.`, {
@@ -75,7 +75,7 @@ async function runTask(call: Call, task: Task, tool: ToolCall, owners: ToolOwner
   return jobResult(call, await followJob(call, job, tool.reply, tool.isCancelled, owners), owners)
 }
 
-async function runWorkflow(call: Call, id: string, tool: ToolCall, owners: ToolOwners): Promise<ToolResult> {
+async function runWorkflow(call: Call, id: string, tool: McpToolCall, owners: ToolOwners): Promise<ToolResult> {
   const workflow = await findWorkflow(id, call, owners).catch((thrown: unknown) => {
     // A foreign workflow is like one that does not exist.
     throw Failure.from(thrown).code === 'not_found' ? unknownTool(tool.name) : thrown

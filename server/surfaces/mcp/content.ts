@@ -40,7 +40,7 @@ export const failedResult = ({ code, message, param }: Failure): ToolResult => (
   isError: true,
 })
 
-export function linkOf(file: FileRecord, call: Call, { files }: Pick<Owners, 'files'>): Content {
+export function fileContent(file: FileRecord, call: Call, { files }: Pick<Owners, 'files'>): Content {
   const { name, contentType: mimeType, bytes: size } = file
   return { type: 'resource_link', uri: files.link(file, call.origin), name, mimeType, size }
 }
@@ -75,7 +75,7 @@ export async function jobResult(call: Call, job: JobRecord, owners: Pick<Owners,
       const data = (await bytesOf(file, owners)).toString('base64')
       result.content.push({ type: kind, data, mimeType: file.contentType })
     }
-    result.content.push(linkOf(file, call, owners))
+    result.content.push(fileContent(file, call, owners))
   }
   return result
 }

@@ -5,7 +5,7 @@ import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { hasEnded } from '../../views/job-record.ts'
 import { isRunning, waitForExecution } from '../../work/wait-for-execution.ts'
-import type { Reply } from './reply.ts'
+import type { McpReply } from './reply.ts'
 
 /** Whether the client has cancelled the request. A client that disconnected may come back for the result. */
 type IsCancelled = () => boolean
@@ -20,7 +20,7 @@ const stoppedBy = (what: string, id: string) =>
 export async function followJob(
   call: Call,
   job: JobRecord,
-  reply: Reply,
+  reply: McpReply,
   isCancelled: IsCancelled,
   { jobs }: Pick<Owners, 'jobs'>,
 ): Promise<JobRecord> {
@@ -66,7 +66,7 @@ const waitSeconds = 60
 export async function followExecution(
   call: Call,
   { organizationId, id }: ExecutionRecord,
-  reply: Reply,
+  reply: McpReply,
   isCancelled: IsCancelled,
   { executions, jobs }: Pick<Owners, 'executions' | 'jobs'>,
 ): Promise<ExecutionRecord> {

@@ -57,7 +57,7 @@ export class RpcError extends Error {
   }
 }
 
-export const resultText = (id: RequestId, result: object): string => JSON.stringify({ jsonrpc: '2.0', id, result })
+export const mcpResultText = (id: RequestId, result: object): string => JSON.stringify({ jsonrpc: '2.0', id, result })
 
 /** Returns the answer to a request that failed, as JSON text. */
 export function errorText(id: RequestId, thrown: unknown): string {

@@ -1,7 +1,7 @@
 import { Failure } from '../../../core/failure.ts'
 import { type EventStream, openEventStream } from '../../http/answer/sse.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorText, type RequestId, resultText } from './message.ts'
+import { errorText, mcpResultText, type RequestId } from './message.ts'
 
 /** Milliseconds between two notifications of one request. */
 const everyMs = 250
@@ -10,7 +10,7 @@ const everyMs = 250
  * The answer to one request: JSON, or a stream of server-sent events once `report` was called and if the client accepts
  * one. A stream is pinged while it is silent, and ends with an error when its token loses its rights.
  */
-export function openReply(call: Call, id: RequestId, progressToken: unknown) {
+export function openMcpReply(call: Call, id: RequestId, progressToken: unknown) {
   const streams = /text\/event-stream|\*\/\*/.test(call.req.headers.accept ?? '')
   const notifies = typeof progressToken === 'string' || typeof progressToken === 'number'
   let opening: Promise<EventStream> | undefined
@@ -45,8 +45,8 @@ export function openReply(call: Call, id: RequestId, progressToken: unknown) {
         data: JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params }),
       })
     },
-    result: (value: object): void => finish(resultText(id, value)),
+    result: (value: object): void => finish(mcpResultText(id, value)),
     error: (thrown: unknown): void => finish(errorText(id, thrown)),
   }
 }
-export type Reply = ReturnType<typeof openReply>
+export type McpReply = ReturnType<typeof openMcpReply>

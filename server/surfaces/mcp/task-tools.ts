@@ -7,7 +7,7 @@ import { schemasOfTask } from '../../views/task-schemas.ts'
 import { modelsFor } from '../../work/allowed-models.ts'
 
 /** A tool as `tools/list` shows it. */
-export interface Tool {
+export interface McpTool {
   name: string
   title: string
   description: string
@@ -25,7 +25,7 @@ const byName = new Map(toolTasks.map(task => [nameOf(task), task]))
 export const taskOfTool = (name: string): Task | undefined => byName.get(name)
 
 /** Returns one tool for each task that a model does which the token may use. */
-export function taskTools(call: Call, owners: Pick<Owners, 'registry'>): Tool[] {
+export function taskTools(call: Call, owners: Pick<Owners, 'registry'>): McpTool[] {
   return toolTasks.flatMap(task => {
     const models = modelsFor(task, call, owners)
     if (models.length === 0) return []

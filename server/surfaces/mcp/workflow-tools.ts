@@ -2,7 +2,7 @@ import type { Parameter, ParameterType } from '../../../core/dag/definition.ts'
 import type { WorkflowRecord } from '../../../core/store/workflows.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import type { Tool } from './task-tools.ts'
+import type { McpTool } from './task-tools.ts'
 
 /** How many workflows a page of tools has. */
 const pageSize = 50
@@ -45,7 +45,7 @@ export async function workflowTools(
   call: Call,
   after: string | undefined,
   { workflows }: Pick<Owners, 'workflows'>,
-): Promise<{ tools: Tool[]; next: string | null }> {
+): Promise<{ tools: McpTool[]; next: string | null }> {
   const page = await workflows.list(call.caller.organizationId, { limit: pageSize, ...(after ? { after } : {}) })
   const tools = page.workflows.map(({ id, name, description, parameters }) => ({
     name: prefix + id.slice('wf_'.length),

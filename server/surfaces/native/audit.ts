@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { AuditEntryView, auditEntryView, auditNumber } from '../../../core/accounts/audit-view.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
-import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
 
@@ -33,7 +33,7 @@ export const auditRoutes = (owners: Pick<Owners, 'organizations'>) => [
         .string()
         .refine(cursor => auditNumber(cursor) !== undefined, 'This is no cursor of the list.')
         .optional()
-        .describe(cursorText),
+        .describe(cursorDescription),
     }),
     response: Page,
     handle: async ({ params, query }, call) => {

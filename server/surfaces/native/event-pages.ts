@@ -10,8 +10,8 @@ import { pageSize } from '../../http/answer/follow.ts'
 import { type SseRecord, sseText } from '../../http/answer/sse.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { pieceBytes } from '../../http/streams/streams.ts'
-import { nameOf, recordOf } from '../../views/execution-event.ts'
+import { streamPieceBytes } from '../../http/streams/streams.ts'
+import { eventName, recordOf } from '../../views/execution-event.ts'
 import { eventId, eventRecord, record, typesWanted } from '../../views/job-event.ts'
 
 type EventOwners = Pick<Owners, 'executions' | 'files' | 'jobs'>
@@ -53,7 +53,7 @@ async function executionRecordOf(
   owners: EventOwners,
 ): Promise<SseRecord | undefined> {
   if (executionId === null || isOrganizationEvent(type)) return undefined
-  const name = nameOf({ ...event, type })
+  const name = eventName({ ...event, type })
   if (name === undefined || !wanted(name)) return undefined
   return recordOf({ ...event, type, executionId }, undefined, call, owners)
 }
@@ -101,7 +101,7 @@ export function openEventPages(owners: EventOwners) {
       text += await textOf(event, wanted, call, owners)
       ;({ sequence } = event)
       // A slow reader keeps at most one page in memory.
-      if (text.length >= pieceBytes) break
+      if (text.length >= streamPieceBytes) break
     }
     return sequence === after ? undefined : { sequence, bytes: Buffer.from(text) }
   }

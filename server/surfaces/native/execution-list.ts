@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { executionStatuses } from '../../../core/dag/advance.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
-import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
@@ -23,7 +23,7 @@ const Filter = z.strictObject({
     .optional()
     .describe('`?metadata[ref]=42`: only executions with exactly this value under this name.'),
   limit: pageLimit,
-  after: z.string().max(64).optional().describe(cursorText),
+  after: z.string().max(64).optional().describe(cursorDescription),
 })
 const Page = z
   .object({ executions: z.array(ExecutionSummary).describe('The executions, newest first.'), ...pageFields })

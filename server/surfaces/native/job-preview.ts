@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { failureOf } from '../../../core/schemas/issues.ts'
+import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { queryOf } from '../../http/request/query.ts'
 import { route } from '../../http/request/route.ts'
@@ -31,7 +31,7 @@ export const previewRoute = (owners: Pick<Owners, 'cpu' | 'files' | 'jobs' | 'lo
       const job = await findJob(call.params['id'] ?? '', call, owners)
       const given = queryOf(call)
       const { data: query, error } = Query.safeParse(given)
-      if (error) throw failureOf(error, given, Query)
+      if (error) throw failureOfIssues(error, given, Query)
       const preview = owners.jobs.previewsOf(job.id).findLast(({ image }) => image === query.image)
       const bytes = preview && (await unfinishedImage(job, preview, { format: 'webp', quality: 80 }, owners))
       // Not an error: a client that shows a job asks again and again, and browsers log every 404.

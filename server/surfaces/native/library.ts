@@ -3,7 +3,7 @@ import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { type LibraryItem, libraryKinds } from '../../../core/store/store.ts'
-import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
@@ -112,7 +112,7 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
       created_after: Time.describe('Only files created after this time, in Unix seconds.'),
       created_before: Time.describe('Only files created before this time, in Unix seconds.'),
       limit: pageLimit,
-      after: z.string().max(128).refine(isId, 'This is no cursor of the list.').optional().describe(cursorText),
+      after: z.string().max(128).refine(isId, 'This is no cursor of the list.').optional().describe(cursorDescription),
     }),
     response: Page,
     handle: async ({ query }, call) => {

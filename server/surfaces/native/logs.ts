@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { failureOf } from '../../../core/schemas/issues.ts'
+import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -59,7 +59,7 @@ function recent(query: Query, { fleet, journal, registry }: LogOwners): LogLine[
 function queryOf(call: Call): Query {
   const given = Object.fromEntries(call.query)
   const read = Query.safeParse(given)
-  if (!read.success) throw failureOf(read.error, given, Query)
+  if (!read.success) throw failureOfIssues(read.error, given, Query)
   return read.data
 }
 

@@ -2,7 +2,14 @@ import { z } from 'zod'
 import { TokenView, tokenView } from '../../../core/accounts/token-view.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
-import { LimitUse, limitsView, limitUse, OrganizationLimitsView, SpendUse, spendUse } from '../../views/limit-use.ts'
+import {
+  callerLimitsView,
+  LimitUse,
+  limitUse,
+  OrganizationLimitsView,
+  SpendUse,
+  spendUse,
+} from '../../views/limit-use.ts'
 
 const Me = z
   .object({
@@ -41,7 +48,7 @@ export const meRoutes = ({
         id: caller.organizationId,
         name: caller.token.organizationName,
         plan: caller.token.plan,
-        limits: limitsView(caller),
+        limits: callerLimitsView(caller),
       },
       limits: limitUse(caller, await accounts.use(caller.organizationId), { limiter, tokenLimiter }),
       spend: spendUse(caller, spend),

@@ -5,7 +5,7 @@ import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import type { User } from '../../../core/store/store.ts'
 import { actorOf, grantingOf, OrganizationPath, reachOrganization, reachToChange } from '../../http/access/reach.ts'
-import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
@@ -83,7 +83,7 @@ export const memberRoutes = (owners: MemberOwners) => [
         .string()
         .refine(id => isId(id) && id.startsWith('user_'), 'This is no cursor of the list.')
         .optional()
-        .describe(cursorText),
+        .describe(cursorDescription),
     }),
     response: Page,
     handle: async ({ params, query: { limit, after } }, call) => {

@@ -8,7 +8,7 @@ import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
-import { ModelStatus, statusOf } from '../../views/model-status.ts'
+import { ModelStatus, modelStatusView } from '../../views/model-status.ts'
 import { EngineStatus, engineOf } from './status.ts'
 
 const tag = 'Models'
@@ -107,7 +107,7 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
         id: model.id,
         object: 'model.detail' as const,
         settings: shown(model),
-        status: statusOf(model, now, owners),
+        status: modelStatusView(model, now, owners),
         engines: now.residents
           .filter(({ modelId }) => modelId === model.id)
           .map(resident => ({ ...engineOf(resident), command: [...resident.command] })),
@@ -142,7 +142,7 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
       if (!model.enabled)
         throw new Failure('conflict', `The model '${model.id}' is disabled. Set 'enabled: true' in infer.yaml first.`)
       await waitFor(query.wait, owners.fleet.load(model), call)
-      return statusOf(model, owners.fleet.snapshot(), owners)
+      return modelStatusView(model, owners.fleet.snapshot(), owners)
     },
   }),
   route({
@@ -161,7 +161,7 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
     handle: async ({ params, query }, call) => {
       const model = findModel(params.id, call, owners)
       await waitFor(query.wait, owners.fleet.unload(model.id), call)
-      return statusOf(model, owners.fleet.snapshot(), owners)
+      return modelStatusView(model, owners.fleet.snapshot(), owners)
     },
   }),
 ]

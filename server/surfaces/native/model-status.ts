@@ -4,7 +4,7 @@ import { ownsMachine } from '../../http/access/machine-owner.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
 
-import { ModelStatus, statusOf } from '../../views/model-status.ts'
+import { ModelStatus, modelStatusView } from '../../views/model-status.ts'
 
 const Configuration = z
   .object({
@@ -42,7 +42,7 @@ export const modelStatusRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'job
       const allowed = owners.registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
       const { readAt, fault, pending } = owners.reload.status()
       return {
-        models: allowed.map(model => statusOf(model, now, owners)),
+        models: allowed.map(model => modelStatusView(model, now, owners)),
         ...(call.caller.scopes.includes('admin:read') && ownsMachine(call)
           ? { configuration: { read_at: Math.floor(readAt / 1000), fault, restart_for: [...pending] } }
           : {}),

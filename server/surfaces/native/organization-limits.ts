@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import {
   limitsOfChange,
-  limitsView,
   OrganizationLimitsChange,
   OrganizationLimitsView,
+  organizationLimitsView,
 } from '../../../core/accounts/organization-view.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Organization } from '../../../core/store/store.ts'
@@ -11,10 +11,7 @@ import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import { actorOf, OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
-import {
-  OrganizationLimitsView as EffectiveLimitsView,
-  limitsView as effectiveLimitsView,
-} from '../../views/limit-use.ts'
+import { callerLimitsView, OrganizationLimitsView as EffectiveLimitsView } from '../../views/limit-use.ts'
 
 const tag = 'Organizations and tokens'
 const path = '/api/organizations/:organization/limits'
@@ -31,8 +28,8 @@ type LimitOwners = Pick<Owners, 'organizations' | 'plans'>
 
 const answer = (organization: Organization, { plans }: Pick<Owners, 'plans'>): z.input<typeof Limits> => ({
   plan: organization.plan,
-  limits: limitsView(organization),
-  effective: effectiveLimitsView({ limits: plans.limitsOf(organization) }),
+  limits: organizationLimitsView(organization),
+  effective: callerLimitsView({ limits: plans.limitsOf(organization) }),
 })
 
 /** The routes of the limits of an organization. */

@@ -5,7 +5,7 @@ import { isId } from '../../../core/ids.ts'
 import { type Organization, organizationStatuses } from '../../../core/store/store.ts'
 import { ownsMachine, requireMachineOwner } from '../../http/access/machine-owner.ts'
 import { actorOf, OrganizationPath, reachOrganization, reachToChange } from '../../http/access/reach.ts'
-import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
@@ -157,7 +157,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
         .string()
         .refine(id => isId(id) && id.startsWith('org_'), 'This is no cursor of the list.')
         .optional()
-        .describe(cursorText),
+        .describe(cursorDescription),
       status: z.enum(organizationStatuses).optional().describe('Only organizations with this status.'),
     }),
     response: Page,

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { grantModels, grantScopes } from '../../../core/accounts/grant.ts'
 import { grantLimits, grantRole } from '../../../core/accounts/grant-limits.ts'
-import { tokenLimitsOf } from '../../../core/accounts/token-fields.ts'
+import { givenTokenLimits } from '../../../core/accounts/token-fields.ts'
 import { type TokenView, tokenView } from '../../../core/accounts/token-view.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { TokenRecord } from '../../../core/store/store.ts'
@@ -82,7 +82,7 @@ export async function createToken(
       scopes: grantScopes(body.scopes, call.caller),
       expiresAt: expiry(body),
       models: grantModels(body.models === undefined ? call.caller.token.models : body.models, call.caller),
-      limits: grantLimits({ ...granting.limits, ...tokenLimitsOf(body) }, granting.limits),
+      limits: grantLimits({ ...granting.limits, ...givenTokenLimits(body) }, granting.limits),
       userId,
       metadata: metadataText(body.metadata),
       createdBy: actorOf(call).tokenId,
@@ -112,7 +112,7 @@ export async function updateToken(
     ...(body.models === undefined ? {} : { models: grantModels(body.models, call.caller) }),
     ...(body.user_id === undefined ? {} : { userId: body.user_id }),
     ...(body.metadata === undefined ? {} : { metadata: metadataText(body.metadata) }),
-    limits: grantLimits(tokenLimitsOf(body), granting.limits),
+    limits: grantLimits(givenTokenLimits(body), granting.limits),
   }
   const token = await owners.accounts.update(organization, params.id, change, forced(call), actorOf(call))
   if (!token) throw missingToken(params.id)

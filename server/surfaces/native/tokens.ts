@@ -4,7 +4,7 @@ import { TokenView, tokenView } from '../../../core/accounts/token-view.ts'
 import { isId } from '../../../core/ids.ts'
 import type { TokenRecord } from '../../../core/store/store.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
-import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import { once, type Unrepeatable } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
@@ -120,7 +120,7 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
         .string()
         .refine(id => isId(id) && id.startsWith('tok_'), 'This is no cursor of the list.')
         .optional()
-        .describe(cursorText),
+        .describe(cursorDescription),
       status: z.enum(['active', 'disabled', 'revoked', 'expired']).optional().describe('Only tokens with this status.'),
       user_id: z.string().max(64).optional().describe('Only tokens of this user.'),
     }),

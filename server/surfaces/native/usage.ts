@@ -4,7 +4,7 @@ import { SpendView } from '../../../core/accounts/spend-view.ts'
 import type { UsageRequest } from '../../../core/accounts/usage-report.ts'
 import { latestTime, pageBuckets } from '../../../core/accounts/usage-window.ts'
 import { Failure } from '../../../core/failure.ts'
-import { failureOf } from '../../../core/schemas/issues.ts'
+import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { bucketWidths, type Organization, type UsageGroup, usageGroups } from '../../../core/store/store.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import { sendCsv } from '../../http/answer/send-csv.ts'
@@ -125,7 +125,7 @@ function read(call: Call): z.output<typeof Query> {
     if (typeof value === 'string') given[name] = value.split(',')
   }
   const result = Query.safeParse(given)
-  if (!result.success) throw failureOf(result.error, given, Query)
+  if (!result.success) throw failureOfIssues(result.error, given, Query)
   return result.data
 }
 

@@ -3,7 +3,7 @@ import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { DeliveryView, deliveryView } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
-import { cursorText, pageFields } from '../../http/answer/page.ts'
+import { cursorDescription, pageFields } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import { route } from '../../http/request/route.ts'
 import { findEndpoint, isEndpointId, type WebhookOwners, webhookTag } from '../../work/webhook-endpoint.ts'
@@ -18,7 +18,7 @@ const One = z.object({ delivery: DeliveryView }).meta({ id: 'WebhookDeliveryAnsw
 
 const paging = {
   limit: z.coerce.number().int().min(1).max(50).default(20).describe('Most entries of the page, 1 to 50.'),
-  after: z.string().refine(isDeliveryId, 'This is no cursor of the list.').optional().describe(cursorText),
+  after: z.string().refine(isDeliveryId, 'This is no cursor of the list.').optional().describe(cursorDescription),
   status: z.enum(['pending', 'delivered', 'dead']).optional().describe('Only deliveries with this status.'),
 }
 const webhookId = z.string().describe('Id of the endpoint: `whe_…`.')

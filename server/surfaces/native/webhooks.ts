@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { WebhookView } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
-import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import { once } from '../../http/request/idempotency.ts'
 import { route } from '../../http/request/route.ts'
 import {
@@ -105,7 +105,7 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     description: 'Returns the webhook endpoints of the organization, newest first, without their secrets.',
     query: z.strictObject({
       limit: pageLimit,
-      after: z.string().refine(isEndpointId, 'This is no cursor of the list.').optional().describe(cursorText),
+      after: z.string().refine(isEndpointId, 'This is no cursor of the list.').optional().describe(cursorDescription),
     }),
     response: Page,
     handle: async ({ query: { limit, after } }, call) => {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
 import { seconds } from '../../views/job-record.ts'
@@ -30,7 +30,7 @@ export const workflowVersionRoutes = (owners: Pick<Owners, 'workflows'>) => [
     params: z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') }),
     query: z.strictObject({
       limit: pageLimit,
-      after: z.string().max(128).optional().describe(cursorText),
+      after: z.string().max(128).optional().describe(cursorDescription),
     }),
     response: Page,
     handle: async ({ params, query: { limit, after } }, call) => {

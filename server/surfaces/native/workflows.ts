@@ -4,7 +4,7 @@ import { Failure } from '../../../core/failure.ts'
 import { conversationTask, tasksBy } from '../../../core/schemas/task.ts'
 import { blockingOf } from '../../../core/workflows/diagnostics.ts'
 import { WorkflowFields } from '../../../core/workflows/workflow-fields.ts'
-import { cursorText, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
@@ -145,7 +145,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       q: z.string().max(256).optional().describe('Words that the name must contain.'),
       include: z.enum(['dag']).optional().describe('`dag`: return the nodes and edges too.'),
       limit: pageLimit,
-      after: z.string().max(128).optional().describe(cursorText),
+      after: z.string().max(128).optional().describe(cursorDescription),
     }),
     response: Page,
     handle: async ({ query }, call) => {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { ModelPullEvent } from '../../../core/models/model-pull.ts'
-import { failureOf } from '../../../core/schemas/issues.ts'
+import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import { readJson } from '../../http/body/json-body.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -41,7 +41,7 @@ async function pull(call: Call, owners: OllamaPullOwners): Promise<void> {
   requireMachineOwner(call, 'Downloading of models is')
   const body = await readJson(call, owners)
   const read = Pull.safeParse(body)
-  if (!read.success) throw failureOf(read.error, body)
+  if (!read.success) throw failureOfIssues(read.error, body)
   const { model, name = model, stream } = read.data
   if (name === undefined)
     throw new Failure('missing_required_parameter', "'model' is required: the name of a model.", { param: 'model' })

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { MediaInput } from '../../../core/media/media.ts'
 import { heldAfterReading, heldBytes, readBody } from '../../http/body/body.ts'
-import { formBody } from '../../http/body/form-values.ts'
+import { formValues } from '../../http/body/form-values.ts'
 import { isForm, readForm } from '../../http/body/multipart.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -22,7 +22,7 @@ export async function readAudioBody(
 ): Promise<AudioBody> {
   if (isForm(call.req)) {
     const form = await readForm(call, { files: { file: 1 }, maxBytes: owners.config.limits.audio_size }, owners)
-    const value = formBody(form.fields, shape)
+    const value = formValues(form.fields, shape)
     const [file] = form.files.get('file') ?? []
     // Placeholder for the file: the schema only requires the field.
     if (file) value.file = 'the file of the form'

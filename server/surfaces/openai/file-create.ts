@@ -1,9 +1,9 @@
 import { createReadStream } from 'node:fs'
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { failureOf } from '../../../core/schemas/issues.ts'
+import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
-import { formBody } from '../../http/body/form-values.ts'
+import { formValues } from '../../http/body/form-values.ts'
 import { readJson } from '../../http/body/json-body.ts'
 import { isForm, readForm } from '../../http/body/multipart.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -36,7 +36,7 @@ const formOverhead = 8192
 function checked<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
   const read = schema.safeParse(value)
   if (read.success) return read.data
-  throw failureOf(read.error, value, schema)
+  throw failureOfIssues(read.error, value, schema)
 }
 
 /** Stores the file of a form, or the one at a URL. Throws the failures of reading and storing it. */
@@ -46,7 +46,7 @@ export async function createFile(call: Call, owners: CreateOwners): Promise<File
   const { organizationId } = call.caller
   await files.requireRoom(organizationId, Math.max(1, Number(call.req.headers['content-length'] ?? 1) - formOverhead))
   await using form = await readForm(call, { files: { file: 1 }, maxBytes: config.limits.upload_size }, owners)
-  const body = formBody(form.fields, { ...FileFromUrl.shape })
+  const body = formValues(form.fields, { ...FileFromUrl.shape })
   const [file] = form.files.get('file') ?? []
   if (!file) {
     if (body.url !== undefined) return await fetchFile(call, checked(FileFromUrl, body), owners)

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { imageRules } from '../../../core/media/image-rules.ts'
 import type { MediaInput } from '../../../core/media/media.ts'
-import { failureOf } from '../../../core/schemas/issues.ts'
+import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { type ImageTask, operationOf } from '../../../core/schemas/task.ts'
 import { type ImageRequest, imageRequests, maxSources } from '../../../core/tasks/image/image-request.ts'
-import { formBody } from '../../http/body/form-values.ts'
+import { formValues } from '../../http/body/form-values.ts'
 import { readJson } from '../../http/body/json-body.ts'
 import { isForm, readForm } from '../../http/body/multipart.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -40,7 +40,7 @@ export async function readImageBody(
   if (!isForm(call.req)) return { ...check(await readJson(call, owners)), async [Symbol.asyncDispose]() {} }
   const form = await readForm(call, { files: { image: maxSources, mask: 1 }, maxBytes: imageRules.maxBytes }, owners)
   try {
-    const sent = formBody(form.fields, imageRequests[operationOf(task)].shape)
+    const sent = formValues(form.fields, imageRequests[operationOf(task)].shape)
     const inline = new Map<string, MediaInput>()
     for (const [name, files] of form.files) {
       const addresses = files.map(({ path, bytes }) => {
@@ -61,6 +61,6 @@ export async function readImageBody(
 
 function checked(task: ImageTask, sent: unknown): Pick<ImageBody, 'sent' | 'request'> {
   const read = imageRequests[operationOf(task)].safeParse(sent)
-  if (!read.success) throw failureOf(read.error, sent)
+  if (!read.success) throw failureOfIssues(read.error, sent)
   return { sent, request: read.data }
 }

@@ -6,7 +6,7 @@ import { errorGroups } from '../../http/request/error-groups.ts'
 import { route } from '../../http/request/route.ts'
 import { respondAsync } from '../../views/job-created.ts'
 import { speechModels, voicesOf } from '../../views/voices.ts'
-import { type SpeechOwners, speech } from './speech.ts'
+import { type SpeechOwners, speechHandler } from './speech.ts'
 
 const Voices = z
   .object({
@@ -46,7 +46,7 @@ export const speechRoutes = (owners: SpeechOwners) => [
     errorCodes: [...errorGroups.submit, ...errorGroups.wait, ...errorGroups.media],
     body: SpeechRequest,
     example: { model: 'infer/tiny-speech', input: 'Hello!', voice: 'alto', response_format: 'wav' },
-    answer: speech(owners),
+    answer: speechHandler(owners),
   }),
   route({
     method: 'GET',

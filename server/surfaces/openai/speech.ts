@@ -29,7 +29,7 @@ export type SpeechOwners = SpeechJobOwners & Pick<Owners, 'cpu' | 'idempotency' 
  * Returns the handler of a text-to-speech request: it validates the body and translates it for the engine, asks
  * admission, waits for a slot, relays or converts the engine's audio, and stores one record.
  */
-export function speech(owners: SpeechOwners): (call: Call) => Promise<void> {
+export function speechHandler(owners: SpeechOwners): (call: Call) => Promise<void> {
   return call => answerSpeech(call, owners)
 }
 

@@ -4,10 +4,10 @@ import { Failure } from '../../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
 import { imageRules } from '../../../core/media/image-rules.ts'
 import type { MediaInput } from '../../../core/media/media.ts'
-import { failureOf } from '../../../core/schemas/issues.ts'
+import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { pageLimit } from '../../http/answer/page.ts'
-import { formBody } from '../../http/body/form-values.ts'
+import { formValues } from '../../http/body/form-values.ts'
 import { readJson } from '../../http/body/json-body.ts'
 import { isForm, readForm } from '../../http/body/multipart.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -75,7 +75,7 @@ async function find(id: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Pro
 async function create(call: Call, owners: VideoOwners): Promise<void> {
   if (!isForm(call.req)) return submit(call, await readJson(call, owners), owners)
   await using form = await readForm(call, { files: { input_reference: 1 }, maxBytes: imageRules.maxBytes }, owners)
-  const body = formBody(form.fields, VideoCreate.shape)
+  const body = formValues(form.fields, VideoCreate.shape)
   const [file] = form.files.get('input_reference') ?? []
   if (file) {
     // No client can have sent this name.
@@ -88,7 +88,7 @@ async function create(call: Call, owners: VideoOwners): Promise<void> {
 
 async function submit(call: Call, sent: unknown, owners: VideoOwners): Promise<void> {
   const read = VideoCreate.safeParse(sent)
-  if (!read.success) throw failureOf(read.error, sent)
+  if (!read.success) throw failureOfIssues(read.error, sent)
   const { model, prompt, seconds: duration, size, input_reference: reference } = read.data
   const image = typeof reference === 'object' ? (reference?.image_url ?? reference?.file_id) : reference
   const [width, height] = (size ?? '').split('x').map(Number)

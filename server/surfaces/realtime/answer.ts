@@ -6,7 +6,7 @@ import { requireOrigin } from '../../http/connection/cors.ts'
 import type { Call } from '../../http/request/call.ts'
 import { modelsFor } from '../../work/allowed-models.ts'
 import { runConnection } from './connection.ts'
-import { maxSeconds, openSession } from './session.ts'
+import { maxSeconds, openRealtimeSession } from './session.ts'
 import type { RealtimeOwners } from './transcribe-samples.ts'
 import { chosenProtocol, takeSocket } from './upgrade.ts'
 
@@ -70,7 +70,7 @@ export async function answerRealtime(call: Call, owners: RealtimeOwners): Promis
   await new Promise<void>((resolve, reject) => {
     taken.socket.once('close', resolve)
     opened.handleUpgrade(call.req, taken.socket, taken.head, socket => {
-      void runConnection(call, socket, emit => openSession(call, model, emit, owners)).then(resolve, reject)
+      void runConnection(call, socket, emit => openRealtimeSession(call, model, emit, owners)).then(resolve, reject)
     })
   })
 }

@@ -2,7 +2,7 @@ import type { RawData, WebSocket } from 'ws'
 import { Failure } from '../../../core/failure.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { WatchedStream } from '../../http/streams/streams.ts'
-import type { Session } from './session.ts'
+import type { RealtimeSession } from './session.ts'
 
 /** Bytes that wait for a client from which on it counts as slow, and from which on it is cut at once. */
 const slowBytes = 64 << 10
@@ -26,7 +26,7 @@ const codes = { goingAway: 1001, policy: 1008 }
 export function runConnection(
   call: Call,
   socket: WebSocket,
-  open: (emit: (event: object) => void) => Session,
+  open: (emit: (event: object) => void) => RealtimeSession,
 ): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   let heardAt = performance.now()

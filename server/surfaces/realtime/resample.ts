@@ -23,7 +23,7 @@ function filterAt(phase: number): Float64Array {
 const filters = () => [filterAt(0), filterAt(0.5)] as const
 
 /** Converts samples of a client to 16,000 a second, piece by piece. */
-export function openResampler(rate: InputRate): (samples: Int16Array) => Int16Array {
+export function openPcmResampler(rate: InputRate): (samples: Int16Array) => Int16Array {
   if (rate === 16_000) return samples => samples
   const [whole, between] = filters()
   let held: Int16Array = new Int16Array(half - 1)

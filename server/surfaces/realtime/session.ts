@@ -4,7 +4,7 @@ import { Failure } from '../../../core/failure.ts'
 import { sampleRate } from '../../../core/media/audio-decoder.ts'
 import type { Call } from '../../http/request/call.ts'
 import { openAudioBuffer } from './audio-buffer.ts'
-import { openResampler } from './resample.ts'
+import { openPcmResampler } from './resample.ts'
 import { changedConfig, defaultTurnDetection, type SessionConfig, shownConfig } from './session-config.ts'
 import { preparedFor, type RealtimeOwners, transcribeSamples } from './transcribe-samples.ts'
 import { openUtterances, type Utterance } from './utterances.ts'
@@ -34,7 +34,7 @@ interface ClientEvent {
  * A transcription session of OpenAI's Realtime API: reads events of the client and sends events with `emit`. Calls of
  * `handle` must not overlap.
  */
-export function openSession(
+export function openRealtimeSession(
   call: Call,
   model: string | undefined,
   emit: (event: object) => void,
@@ -48,7 +48,7 @@ export function openSession(
     prompt: undefined,
     turnDetection: defaultTurnDetection,
   }
-  let resample = openResampler(config.rate)
+  let resample = openPcmResampler(config.rate)
   let voice = config.turnDetection && openVoiceActivity(config.turnDetection)
   /** Position at which `voice` began to listen. */
   let voiceFrom = 0
@@ -82,7 +82,7 @@ export function openSession(
     }
     const { rate, turnDetection } = config
     config = next
-    if (next.rate !== rate) resample = openResampler(next.rate)
+    if (next.rate !== rate) resample = openPcmResampler(next.rate)
     if (next.turnDetection !== turnDetection) {
       utterances.drop(current)
       current = undefined
@@ -212,7 +212,7 @@ export function openSession(
     close: (): void => utterances.close(current),
   }
 }
-export type Session = ReturnType<typeof openSession>
+export type RealtimeSession = ReturnType<typeof openRealtimeSession>
 
 function eventIn(text: string): ClientEvent {
   let event: unknown

@@ -8,7 +8,7 @@ import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
 import { replicateErrors } from './errors.ts'
 import { replicateTag } from './predictions.ts'
-import { findReplicateModel, replicateName, versionOf, visibleModels } from './target.ts'
+import { findReplicateModel, replicateName, replicateVersion, visibleModels } from './target.ts'
 
 const params = {
   owner: z.string().describe('First part of the id of the model, or `local` for an id of one part.'),
@@ -61,7 +61,7 @@ const Secret = z
   .meta({ id: 'ReplicateWebhookSecret', description: 'The secret that signs webhooks.' })
 
 const versionView = (model: Model, { registry }: Pick<Owners, 'registry'>): z.input<typeof Version> => ({
-  id: versionOf(model),
+  id: replicateVersion(model),
   created_at: new Date(registry.readAt).toISOString(),
   cog_version: '',
   openapi_schema: Object.fromEntries(

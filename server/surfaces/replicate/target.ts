@@ -10,7 +10,7 @@ import type { Owners } from '../../http/request/owners.ts'
 export const localOwner = 'local'
 
 /** The only version of a model: 64 hexadecimal digits, as Replicate's versions. */
-export const versionOf = ({ id }: Pick<Model, 'id'>): string =>
+export const replicateVersion = ({ id }: Pick<Model, 'id'>): string =>
   createHash('sha256').update(`infer model ${id}`).digest('hex')
 
 /** Returns `owner/name` of a model. Further parts of an id stay in the name. */
@@ -25,7 +25,7 @@ export function findReplicateModel(name: string, call: Call, owners: Pick<Owners
   // A version may come with the name of its model before it.
   const [plain, version] = name.split(':') as [string, string | undefined]
   const found = models.find(
-    model => model.id === name || replicateName(model) === plain || versionOf(model) === (version ?? name),
+    model => model.id === name || replicateName(model) === plain || replicateVersion(model) === (version ?? name),
   )
   if (found) return found
   const meant = nearestModels(plain, models.map(replicateName))

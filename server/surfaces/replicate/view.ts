@@ -8,7 +8,7 @@ import { readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { outputOf } from '../../views/generation-request.ts'
 import { inputsText, resultText } from '../../views/job-record.ts'
-import { localOwner, versionOf } from './target.ts'
+import { localOwner, replicateVersion } from './target.ts'
 
 const statuses = {
   pending: 'starting',
@@ -80,7 +80,7 @@ export async function predictionText(
   const head = {
     id,
     model: job.modelId.includes('/') ? job.modelId : `${localOwner}/${job.modelId}`,
-    version: versionOf({ id: job.modelId }),
+    version: replicateVersion({ id: job.modelId }),
     output,
     error: errorOfPrediction(job),
     logs: logs.map(({ message }) => `${message}\n`).join(''),

@@ -7,10 +7,10 @@ import { createInterface } from 'node:readline'
 import { Pool } from 'undici'
 import { stringify } from 'yaml'
 import { openAccounts } from '../../../core/accounts/accounts.ts'
-import { openKeys } from '../../../core/accounts/keys.ts'
+import { openStoredKeys } from '../../../core/accounts/keys.ts'
 import { openLog } from '../../../core/log.ts'
 import { openAdminStore } from '../../../core/store/sqlite/admin.ts'
-import { type Plan, scopes } from '../../../core/store/store.ts'
+import { type PlanName, scopes } from '../../../core/store/store.ts'
 import type { ServiceUse } from '../service.ts'
 
 /** An organization without rate limits, and a token of it. */
@@ -21,7 +21,7 @@ export interface Organization {
 
 export interface Platform extends AsyncDisposable {
   /** Makes an organization, as `infer org create` and `infer token create` do beside a running server. */
-  organization(name: string, plan?: Plan): Promise<Organization>
+  organization(name: string, plan?: PlanName): Promise<Organization>
   /** Posts JSON; anything but a 2xx is an error. */
   post(path: string, body: object, by: Organization, signal?: AbortSignal): Promise<unknown>
   get(path: string, by: Organization): Promise<unknown>
@@ -63,7 +63,7 @@ export async function openPlatform(models: string[]): Promise<Platform> {
   const log = openLog('error')
   const store = await openAdminStore(dataDir, log)
   opened.defer(() => store.close())
-  const accounts = openAccounts({ store, keys: openKeys(dataDir), log })
+  const accounts = openAccounts({ store, keys: openStoredKeys(dataDir), log })
 
   const pools = { infer: new Pool(server.found, { headersTimeout: 0 }), engine: new Pool(engineUrl) }
   for (const pool of Object.values(pools)) opened.defer(() => pool.destroy())

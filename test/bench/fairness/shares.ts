@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { builtInPlans } from '../../../core/accounts/plan.ts'
-import type { Plan } from '../../../core/store/store.ts'
+import type { PlanName } from '../../../core/store/store.ts'
 import type { Print } from './figures.ts'
 import type { Platform } from './platform.ts'
 import { type Kind, keepSending, send } from './requests.ts'
 
 const serviceMs = 20
 const outstanding = 16
-const plans: Plan[] = ['free', 'free', 'pro', 'pro', 'enterprise', 'enterprise', 'free', 'free']
+const plans: PlanName[] = ['free', 'free', 'pro', 'pro', 'enterprise', 'enterprise', 'free', 'free']
 const loads = { 'shares-of-chats': 'chats', 'shares-of-jobs': 'jobs', 'shares-of-both': 'both' } as const
 export const shareModels = Object.keys(loads) as (keyof typeof loads)[]
 

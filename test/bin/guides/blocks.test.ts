@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { topicGroups } from '../../../bin/guides/topics.ts'
-import { readDocument } from '../../../cli/workflows/document.ts'
+import { readWorkflowFile } from '../../../cli/workflows/document.ts'
 import { parseConfig } from '../../../core/models/config.ts'
 import { defaultModels } from '../../../core/models/defaults.ts'
 import { openRegistry } from '../../../core/models/registry.ts'
@@ -73,7 +73,7 @@ describe('YAML blocks', () => {
     ({ block }) => {
       const path = join(folder, 'workflow.yaml')
       writeFileSync(path, block.text)
-      const { dag, parameters = null } = readDocument(path).document
+      const { dag, parameters = null } = readWorkflowFile(path).document
       const offer = offerOf(openRegistry({ models: [], defaults: defaultModels, traits: traitsOf }), () => true)
       expect(blockingOf(diagnose(dag, parameters ?? undefined, offer))).toEqual([])
     },

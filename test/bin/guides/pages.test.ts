@@ -5,7 +5,7 @@ import { stripAnsi } from 'consola/utils'
 import { lexer, type Token, walkTokens } from 'marked'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bodyHtml, codeHtml, listHtml, pageHtml } from '../../../bin/guides/html.ts'
-import { anchorOf, targetOf } from '../../../bin/guides/links.ts'
+import { anchorOf, linkTarget } from '../../../bin/guides/links.ts'
 import { type Guide, pageOf, readGuides } from '../../../bin/guides/pages.ts'
 import { pageText } from '../../../bin/guides/text.ts'
 import { topicGroups } from '../../../bin/guides/topics.ts'
@@ -72,7 +72,7 @@ describe.each(guides)('$topic', guide => {
     const broken: string[] = []
     void walkTokens(lexer(guide.body), (token: Token) => {
       if (token.type !== 'link') return
-      const target = targetOf(token.href as string)
+      const target = linkTarget(token.href as string)
       if (target.kind === 'guide' && !topics.some(({ topic }) => topic === target.topic))
         broken.push(token.href as string)
       const page =

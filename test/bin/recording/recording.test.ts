@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { openScreen } from '../../../bin/recording/screen.ts'
+import { openRecordedScreen } from '../../../bin/recording/screen.ts'
 import { recordingSvg } from '../../../bin/recording/svg.ts'
 
 const shown = (...written: string[]) => {
-  const screen = openScreen(20)
+  const screen = openRecordedScreen(20)
   for (const text of written) screen.write(text)
   return screen
     .rows()

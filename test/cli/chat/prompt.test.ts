@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { contentOf, imageUrl, promptOf } from '../../../cli/chat/prompt.ts'
+import { imageUrl, promptContent, promptOf } from '../../../cli/chat/prompt.ts'
 import { temporaryFolder } from '../_infer.ts'
 
 test.each<[words: string[], piped: string, prompt: string]>([
@@ -33,12 +33,12 @@ test('a URL stays a URL', () => {
 
 test('with images the question has parts; without images it is text', () => {
   const url = 'data:image/png;base64,AA=='
-  expect(contentOf('What?', [])).toBe('What?')
-  expect(contentOf('What?', [url])).toEqual([
+  expect(promptContent('What?', [])).toBe('What?')
+  expect(promptContent('What?', [url])).toEqual([
     { type: 'text', text: 'What?' },
     { type: 'image_url', image_url: { url } },
   ])
-  expect(contentOf('', [url, url])).toHaveLength(2)
+  expect(promptContent('', [url, url])).toHaveLength(2)
 })
 
 test.each([

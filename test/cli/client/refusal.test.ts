@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { errorOf, refusal } from '../../../cli/client/refusal.ts'
+import { errorInBody, serverRefusal } from '../../../cli/client/refusal.ts'
 import { exitCodeOf } from '../../../cli/terminal/exit-codes.ts'
 
 const url = 'http://127.0.0.1:8787'
 const refuse = (status: number, body: unknown, headers: Record<string, string> = {}) =>
-  refusal(url, typeof body === 'string' ? body : JSON.stringify(body), { status, headers })
+  serverRefusal(url, typeof body === 'string' ? body : JSON.stringify(body), { status, headers })
 
 test('an API error keeps its code, message, parameter and invalid fields', () => {
   const details = [{ path: 'model', message: 'is missing', code: 'missing_required_parameter' }]
@@ -41,12 +41,15 @@ test.each(['', '<html>502</html>', 'null', '[]', '{"error":"text"}', '{"error":{
     expect(refuse(502, body).message).toBe(
       `${url} answered with status 502 and no error message. Is it an infer server?`,
     )
-    expect(errorOf(body)).toBeUndefined()
+    expect(errorInBody(body)).toBeUndefined()
   },
 )
 
 test('an error inside a stream has no status or headers', () => {
-  const failure = refusal(url, '{"error":{"code":"worker_error","message":"Engine exited.","request_id":"req_1"}}')
+  const failure = serverRefusal(
+    url,
+    '{"error":{"code":"worker_error","message":"Engine exited.","request_id":"req_1"}}',
+  )
   expect(failure).toMatchObject({
     code: 'worker_error',
     message: 'Engine exited.',

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, test, vi } from 'vitest'
 import { failureOfUsage, openProgram } from '../../../cli/commands/program.ts'
-import { exitCodeOf, failureOf } from '../../../cli/terminal/exit-codes.ts'
+import { exitCodeOf, failureOfThrown } from '../../../cli/terminal/exit-codes.ts'
 import { openTerminal } from '../../../cli/terminal/terminal.ts'
 import type { Failure } from '../../../core/failure.ts'
 import { type Ended, entry, infer, json, temporaryFolder } from '../_infer.ts'
@@ -268,7 +268,7 @@ async function refusalOf(args: readonly string[], env: Record<string, string>): 
   try {
     await program.parseAsync([...args], { from: 'user' })
   } catch (thrown) {
-    return failureOfUsage(thrown, args, program) ?? failureOf(thrown)
+    return failureOfUsage(thrown, args, program) ?? failureOfThrown(thrown)
   } finally {
     vi.unstubAllEnvs()
   }

@@ -5,7 +5,7 @@ import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { greeting } from '../../../cli/serve/greeting.ts'
 import { tryNext } from '../../../cli/serve/try-next.ts'
-import { plain } from '../../../cli/terminal/paint.ts'
+import { plainPaint } from '../../../cli/terminal/paint.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 import { prepare, serve } from '../_serve.ts'
 import { answer, fakeServer, streamWords } from '../_server.ts'
@@ -158,7 +158,7 @@ test('the commands of the greeting work when pasted', async () => {
   writeFileSync(tokenPath, 'sk-infer-pasted\n')
   const models = [{ id: 'org/far', tasks: ['std/chat-completion'] }]
   const facts = { own: { line: (args: string) => `infer ${args}`, folder: undefined }, url, tokenPath, models }
-  const shown = greeting({ ...facts, urls: [url], version: '1', firstStart: undefined }, plain)
+  const shown = greeting({ ...facts, urls: [url], version: '1', firstStart: undefined }, plainPaint)
   const [, curl, , javascript] = tryNext(facts)
   const hasCurl = spawnSync('curl', ['--version']).status === 0
   for (const { lines } of [javascript!, ...(hasCurl ? [curl!] : [])]) {

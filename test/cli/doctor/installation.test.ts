@@ -7,7 +7,7 @@ import {
   checkDisk,
   checkModelFiles,
 } from '../../../cli/doctor/installation.ts'
-import { plain } from '../../../cli/terminal/paint.ts'
+import { plainPaint } from '../../../cli/terminal/paint.ts'
 
 const directory = { path: '/data', mode: 0o700, owner: 1000, user: 1000, fileSystem: 0xef53, readable: [] }
 
@@ -82,10 +82,10 @@ test('a model whose file is missing is named', () => {
 })
 
 test('a finding is one line, and the advice is below it', () => {
-  expect(drawFinding({ name: 'disk', state: 'fine', detail: 'enough', advice: null }, plain)).toBe(
+  expect(drawFinding({ name: 'disk', state: 'fine', detail: 'enough', advice: null }, plainPaint)).toBe(
     'fine     disk              enough',
   )
-  expect(drawFinding({ name: 'disk', state: 'broken', detail: 'full', advice: 'Make room.' }, plain)).toBe(
+  expect(drawFinding({ name: 'disk', state: 'broken', detail: 'full', advice: 'Make room.' }, plainPaint)).toBe(
     'broken   disk              full\n                           → Make room.',
   )
 })

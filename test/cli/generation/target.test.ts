@@ -1,25 +1,25 @@
 import { expect, test } from 'vitest'
-import { type GivenMedia, namesOf, type OfferedModel, targetOf } from '../../../cli/generation/target.ts'
+import { type GenerationModel, type GivenMedia, generationTarget, modelNames } from '../../../cli/generation/target.ts'
 import { type GenerationTask, generationTasks } from '../../../core/schemas/task.ts'
 
 const short = (task: string) => task.slice('slug/'.length)
-const demo: OfferedModel = {
+const demo: GenerationModel = {
   model_id: 'infer/demo',
   tasks: [...generationTasks],
   slugs: Object.fromEntries(generationTasks.map(task => [task, `demo/${short(task)}`])),
 }
-const wan: OfferedModel = {
+const wan: GenerationModel = {
   model_id: 'wan',
   tasks: ['slug/text-to-video'],
   slugs: { 'slug/text-to-video': 'wan/v2.2/fast' },
 }
-const both: OfferedModel = { model_id: 'both', tasks: ['std/chat-completion', 'slug/text-to-image'], slugs: {} }
-const chat: OfferedModel = { model_id: 'chat', tasks: ['std/chat-completion'], slugs: {} }
+const both: GenerationModel = { model_id: 'both', tasks: ['std/chat-completion', 'slug/text-to-image'], slugs: {} }
+const chat: GenerationModel = { model_id: 'chat', tasks: ['std/chat-completion'], slugs: {} }
 const models = [chat, demo, wan, both]
 
 const nothing: GivenMedia = { image: false, mask: false, video: false, audio: false }
-const target = (name: string, given: Partial<GivenMedia> = {}, more: Parameters<typeof targetOf>[3] = {}) =>
-  targetOf(models, name, { ...nothing, ...given }, more)
+const target = (name: string, given: Partial<GivenMedia> = {}, more: Parameters<typeof generationTarget>[3] = {}) =>
+  generationTarget(models, name, { ...nothing, ...given }, more)
 const isVideo = (task: GenerationTask) => task.includes('video')
 
 test.each<[name: string, given: Partial<GivenMedia>, modelId: string, task: GenerationTask]>([
@@ -46,7 +46,7 @@ test('a command for videos and a requested task narrow the choice', () => {
   expect(target('demo', { image: true }, { requested: 'slug/image-to-image' })?.task).toBe('slug/image-to-image')
 })
 
-test.each<[name: string, given: Partial<GivenMedia>, more: Parameters<typeof targetOf>[3], said: string]>([
+test.each<[name: string, given: Partial<GivenMedia>, more: Parameters<typeof generationTarget>[3], said: string]>([
   ['demo', {}, {}, "'demo' has several tasks. Choose one with --task: text-to-image, image-to-image,"],
   ['demo', { image: true }, {}, 'Choose one with --task'],
   ['demo/inpainting', { image: true }, {}, 'Inpainting needs --mask <file>.'],
@@ -57,22 +57,22 @@ test.each<[name: string, given: Partial<GivenMedia>, more: Parameters<typeof tar
 ])('%s with %j is refused', (name, given, more, said) => expect(() => target(name, given, more)).toThrow(said))
 
 test('a model that is switched off is reported as disabled', () => {
-  expect(() => targetOf([{ ...wan, enabled: false }], 'wan', nothing)).toThrow("The model 'wan' is disabled.")
+  expect(() => generationTarget([{ ...wan, enabled: false }], 'wan', nothing)).toThrow("The model 'wan' is disabled.")
 })
 
 test('for videos no name is offered that generates images', () => {
-  expect(namesOf(demo, isVideo)).toEqual([
+  expect(modelNames(demo, isVideo)).toEqual([
     'infer/demo',
     ...generationTasks.filter(isVideo).map(task => `demo/${short(task)}`),
   ])
-  expect(namesOf(both, isVideo)).toEqual([])
+  expect(modelNames(both, isVideo)).toEqual([])
   expect(() => target('demo/text-to-image', {}, { only: isVideo })).toThrow(
     'Give one of infer/demo, demo/text-to-video',
   )
 })
 
 test('a chat model has no names to offer', () => {
-  expect(models.flatMap(model => namesOf(model))).toEqual([
+  expect(models.flatMap(model => modelNames(model))).toEqual([
     'infer/demo',
     ...generationTasks.map(task => `demo/${short(task)}`),
     'wan',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { entryText, type LogEntry } from '../../../cli/logs/entry.ts'
-import { plain } from '../../../cli/terminal/paint.ts'
+import { plainPaint } from '../../../cli/terminal/paint.ts'
 
 const entry: LogEntry = {
   time: '2026-11-21T10:20:30.400Z',
@@ -39,4 +39,4 @@ test.each<[name: string, of: Partial<LogEntry>, text: string]>([
     },
     '10:20:30 error Broken\n    Error: x\n     at y',
   ],
-])('%s', (_, of, text) => expect(entryText({ ...entry, ...of }, plain)).toBe(text))
+])('%s', (_, of, text) => expect(entryText({ ...entry, ...of }, plainPaint)).toBe(text))

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
 import { tinyChat } from '../../../bin/tiny-chat.ts'
 import { tinyEmbed } from '../../../bin/tiny-embed.ts'
-import { locate } from '../../../cli/models/locate.ts'
+import { locateModel } from '../../../cli/models/locate.ts'
 import { type GivenSettings, propose } from '../../../cli/models/proposal.ts'
 import { hubSettings } from '../../../core/models/hub/settings.ts'
 import { openHub } from '../../fixtures/hub.ts'
@@ -26,7 +26,7 @@ function setUp(config?: string) {
 }
 
 const look = (what: string) =>
-  locate(what, {
+  locateModel(what, {
     dataDir: '/nonexistent',
     hub: hubSettings({}),
     signal: new AbortController().signal,

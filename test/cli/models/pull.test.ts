@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
-import { progressLine } from '../../../cli/models/pull-progress.ts'
+import { pullProgressLine } from '../../../cli/models/pull-progress.ts'
 import { openHub, type Repository } from '../../fixtures/hub.ts'
 import { entry, infer, temporaryFolder } from '../_infer.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
@@ -109,12 +109,12 @@ test.runIf(hasTerminal)('on a terminal a bar moves', async () => {
 
 test('the progress line fits its terminal', () => {
   const progress = { file: 'sub/a-very-long-name-of-a-model-Q4_K_M.gguf', bytes: 45e8, total: 1e10, rate: 5e7 }
-  expect(progressLine(progress, 200)).toBe(
+  expect(pullProgressLine(progress, 200)).toBe(
     'a-very-long-name-of-a-model-Q4_K_M.gguf  ━━━━━━━━━━──────────────  45 %  4.2 GiB of 9.3 GiB  47.7 MiB/s  1 min left',
   )
   for (const width of [120, 80, 40, 20, 5])
-    expect(progressLine(progress, width).length).toBeLessThan(Math.max(width, 6))
-  expect(progressLine({ file: 'm', bytes: 0, total: 0, rate: undefined }, 80)).toContain('100 %')
+    expect(pullProgressLine(progress, width).length).toBeLessThan(Math.max(width, 6))
+  expect(pullProgressLine({ file: 'm', bytes: 0, total: 0, rate: undefined }, 80)).toContain('100 %')
 })
 
 test('a gated repository gets the token of the named file', async () => {

@@ -4,8 +4,8 @@ import { memoryBar } from '../../../cli/status/bar.ts'
 import { drawStatus } from '../../../cli/status/draw.ts'
 import { limitLines } from '../../../cli/status/limits.ts'
 import type { StatusSnapshot } from '../../../cli/status/status-snapshot.ts'
-import { plain } from '../../../cli/terminal/paint.ts'
-import { widthOf } from '../../../cli/terminal/styled-line.ts'
+import { plainPaint } from '../../../cli/terminal/paint.ts'
+import { lineWidth } from '../../../cli/terminal/styled-line.ts'
 
 const GiB = 2 ** 30
 const idle = {
@@ -91,13 +91,13 @@ const snapshot: StatusSnapshot = {
   waiting: [],
 }
 const lines = (width: number, height = 0, of = snapshot) =>
-  drawStatus(of, 'http://127.0.0.1:8787', { width, height }, plain)
+  drawStatus(of, 'http://127.0.0.1:8787', { width, height }, plainPaint)
 const text = (width: number) => lines(width).join('\n')
 
 test('durations are shown once one model has them', () => {
   const timed = { queue_wait_ms: 0.44, time_to_first_token_ms: 85.3, inter_token_latency_ms: 4.26, load_ms: 4_120 }
   const models = snapshot.models.map(model => (model.model_id === 'llama-70b' ? { ...model, ...timed } : model))
-  const drawn = drawStatus({ ...snapshot, models }, 'http://127.0.0.1:8787', { width: 140, height: 40 }, plain)
+  const drawn = drawStatus({ ...snapshot, models }, 'http://127.0.0.1:8787', { width: 140, height: 40 }, plainPaint)
   const table = drawn.slice(drawn.indexOf('Models') + 1).map(line => stripAnsi(line).trimEnd())
   expect(table.slice(0, 2)).toEqual([
     'model      status       busy  waiting  tokens/s  prompt/s  first token  a token  queued   load  note',
@@ -170,7 +170,7 @@ describe('sensor values of a GPU', () => {
   })
 
   test.each([20, 33, 52, 79, 80, 200])('make no line wider than %i columns', width => {
-    expect(lines(width, 0, of(card.name)).filter(line => widthOf(line) > width)).toEqual([])
+    expect(lines(width, 0, of(card.name)).filter(line => lineWidth(line) > width)).toEqual([])
   })
 })
 
@@ -178,7 +178,7 @@ test.each([20, 24, 33, 40, 52, 64, 80, 100, 200])(
   'at %i columns no line is wider, and the most important values are shown',
   width => {
     const drawn = lines(width)
-    expect(drawn.filter(line => widthOf(line) > width)).toEqual([])
+    expect(drawn.filter(line => lineWidth(line) > width)).toEqual([])
     expect(drawn.join('\n')).toMatch(/llama-70b +wa/)
     expect(drawn.some(line => line.includes('█') && line.includes('▒') && line.includes('░'))).toBe(true)
   },

@@ -1,13 +1,20 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { CommandFailure, exitCodeOf, exitCodes, failureOf, refused, usage } from '../../../cli/terminal/exit-codes.ts'
+import {
+  CommandFailure,
+  exitCodeOf,
+  exitCodes,
+  failureOfThrown,
+  refused,
+  usageFailure,
+} from '../../../cli/terminal/exit-codes.ts'
 import { Failure } from '../../../core/failure.ts'
 import { StoreRefusal } from '../../../core/store/refusal.ts'
 
 const system = (code: string, syscall?: string) => Object.assign(new Error(`${code}: it failed`), { code, syscall })
 
 const ends: [rule: string, thrown: unknown, exitCode: number][] = [
-  ['wrong usage is 64', usage('Write it so.'), 64],
+  ['wrong usage is 64', usageFailure('Write it so.'), 64],
   ['an error of the server is 1', refused('invalid_value', 'No.'), 1],
   ['a data directory in use is 64', new StoreRefusal(64, 'Another infer runs.'), 64],
   ['damaged data is 65', new StoreRefusal(65, 'Damaged.'), 65],
@@ -27,7 +34,7 @@ const ends: [rule: string, thrown: unknown, exitCode: number][] = [
 ]
 
 test.each(ends)('%s', (_, thrown, exitCode) => {
-  expect(exitCodeOf(failureOf(thrown))).toBe(exitCode)
+  expect(exitCodeOf(failureOfThrown(thrown))).toBe(exitCode)
 })
 
 test('an error of the operating system keeps its message and its code', () => {
@@ -37,13 +44,13 @@ test('an error of the operating system keeps its message and its code', () => {
   } catch (cause) {
     thrown = cause
   }
-  const failure = failureOf(thrown)
+  const failure = failureOfThrown(thrown)
   expect(failure).toBeInstanceOf(CommandFailure)
   expect(failure.message).toBe("No such file or directory, open '/nonexistent/file' (ENOENT).")
 })
 
 test('an unexpected error is shown with its message and its cause', () => {
-  const failure = failureOf(new TypeError('x is not a function'))
+  const failure = failureOfThrown(new TypeError('x is not a function'))
   expect(failure.message).toContain('x is not a function')
   expect(failure.cause).toBeInstanceOf(TypeError)
 })

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { failureOf, usage } from '../../../cli/terminal/exit-codes.ts'
+import { failureOfThrown, usageFailure } from '../../../cli/terminal/exit-codes.ts'
 import { failureJson, failureText } from '../../../cli/terminal/failure-text.ts'
-import { plain } from '../../../cli/terminal/paint.ts'
+import { plainPaint } from '../../../cli/terminal/paint.ts'
 import { Failure } from '../../../core/failure.ts'
 
 test('a failure is printed as its message', () => {
-  expect(failureText(usage('Write it so.'), plain)).toBe('Error: Write it so.\n')
+  expect(failureText(usageFailure('Write it so.'), plainPaint)).toBe('Error: Write it so.\n')
 })
 
 test('invalid fields, the time to wait and the request id are printed below', () => {
@@ -14,7 +14,7 @@ test('invalid fields, the time to wait and the request id are printed below', ()
     facts: { request_id: 'req_1' },
     details: [{ path: 'messages[0]', message: 'is missing', code: 'invalid_value' }],
   })
-  expect(failureText(failure, plain)).toBe(
+  expect(failureText(failure, plainPaint)).toBe(
     'Error: Too many.\n  messages[0]: is missing\nTry again in 2 seconds.\nRequest req_1\n',
   )
 })
@@ -25,7 +25,7 @@ test('text that is in the message already is not repeated, and a field is not na
     message: `'${path}' must be at least 64.`,
     code: 'invalid_value' as const,
   }))
-  expect(failureText(new Failure('invalid_value', details[0]!.message, { details }), plain)).toBe(
+  expect(failureText(new Failure('invalid_value', details[0]!.message, { details }), plainPaint)).toBe(
     "Error: 'width' must be at least 64.\n  'height' must be at least 64.\n",
   )
 })
@@ -36,15 +36,15 @@ test('the file and the line are not repeated either', () => {
     { path: '2:1', message: "'limits' must be an object.", code: 'invalid_value' as const },
   ]
   const failure = new Failure('invalid_value', "infer.yaml:1:1: 'models' must be an array.", { details })
-  expect(failureText(failure, plain)).toBe(
+  expect(failureText(failure, plainPaint)).toBe(
     "Error: infer.yaml:1:1: 'models' must be an array.\n  2:1: 'limits' must be an object.\n",
   )
 })
 
 test('the stack is printed for unexpected errors only', () => {
-  expect(failureText(failureOf(new TypeError('odd')), plain)).toContain('TypeError: odd\n    at ')
+  expect(failureText(failureOfThrown(new TypeError('odd')), plainPaint)).toContain('TypeError: odd\n    at ')
   const expected = Object.assign(new Error('ENOENT: no'), { code: 'ENOENT', syscall: 'open' })
-  expect(failureText(failureOf(expected), plain)).not.toContain('    at ')
+  expect(failureText(failureOfThrown(expected), plainPaint)).not.toContain('    at ')
 })
 
 test('for a program it is the error body of the API on one line', () => {

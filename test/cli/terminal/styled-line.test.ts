@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cut, padded, widthOf } from '../../../cli/terminal/styled-line.ts'
+import { cutLine, lineWidth, padded } from '../../../cli/terminal/styled-line.ts'
 
 test.each([
   ['plain', 5],
@@ -13,7 +13,7 @@ test.each([
   ['❤️', 2],
   ['', 0],
 ])('%j is %i columns wide in a terminal', (text, columns) => {
-  expect(widthOf(text)).toBe(columns)
+  expect(lineWidth(text)).toBe(columns)
 })
 
 test.each([
@@ -23,10 +23,10 @@ test.each([
   ['日本語', 4, '日…'],
   ['x', 0, ''],
 ])('%j cut to %i columns is %j', (text, width, shown) => {
-  expect(cut(text, width)).toBe(shown)
+  expect(cutLine(text, width)).toBe(shown)
 })
 
 test('padded text has the requested width, whatever its characters', () => {
   for (const text of ['a', 'grüße', '日本語日本語', '🚀'])
-    for (const width of [1, 4, 7]) expect(widthOf(padded(text, width))).toBe(width)
+    for (const width of [1, 4, 7]) expect(lineWidth(padded(text, width))).toBe(width)
 })

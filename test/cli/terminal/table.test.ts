@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { paintFor, plain, printable } from '../../../cli/terminal/paint.ts'
+import { paintFor, plainPaint, printable } from '../../../cli/terminal/paint.ts'
 import { sizeText, timeText, tookText } from '../../../cli/terminal/quantities-text.ts'
 import { drawTable, fittingColumns } from '../../../cli/terminal/table.ts'
 
@@ -11,18 +11,18 @@ test('columns are as wide as their longest cell, and no line ends in spaces', ()
         ['a', 'first'],
         ['long', ''],
       ],
-      plain,
+      plainPaint,
     ),
   ).toBe('id    name\na     first\nlong')
 })
 
 test('colours do not count toward the width', () => {
   const red = '\u001b[31mab\u001b[39m'
-  expect(drawTable(['x', 'y'], [[red, '1']], plain)).toBe(`x   y\n${red}  1`)
+  expect(drawTable(['x', 'y'], [[red, '1']], plainPaint)).toBe(`x   y\n${red}  1`)
 })
 
 test('only the last column is cut to the width of the terminal', () => {
-  expect(drawTable(['id', 'note'], [['tok_123', 'a long explanation']], plain, 20)).toBe(
+  expect(drawTable(['id', 'note'], [['tok_123', 'a long explanation']], plainPaint, 20)).toBe(
     'id       note\ntok_123  a long exp…',
   )
 })
@@ -32,7 +32,7 @@ test('a row that is wider than the terminal wraps, and no text is lost', () => {
     ['infer/demo', 'warm', 'text-to-image text-to-video', ''],
     ['mine', 'down', 'chat', 'it does not start', ''],
   ]
-  expect(drawTable(['model', 'status', 'tasks', 'note', 'empty'], rows, plain, 22)).toBe(
+  expect(drawTable(['model', 'status', 'tasks', 'note', 'empty'], rows, plainPaint, 22)).toBe(
     [
       'model       status',
       '  tasks',
@@ -70,17 +70,17 @@ test('the last column wraps below itself in its colour, if that is asked for', (
     ['a', 'up', red('no: needs 45 GiB of memory')],
     ['b', 'up', 'yes'],
   ]
-  expect(drawTable(['id', 'state', 'fits'], rows, plain, 26, true)).toBe(
+  expect(drawTable(['id', 'state', 'fits'], rows, plainPaint, 26, true)).toBe(
     `id  state  fits\na   up     ${red('no: needs 45')}\n           ${red('GiB of memory')}\nb   up     yes`,
   )
 })
 
 test('without rows there is only the header', () => {
-  expect(drawTable(['id'], [], plain)).toBe('id')
+  expect(drawTable(['id'], [], plainPaint)).toBe('id')
 })
 
 test('missing cells are empty', () => {
-  expect(drawTable(['a', 'b', 'c'], [['1']], plain)).toBe('a  b  c\n1')
+  expect(drawTable(['a', 'b', 'c'], [['1']], plainPaint)).toBe('a  b  c\n1')
 })
 
 test('a pipe gets no colours, whatever the environment', () => {

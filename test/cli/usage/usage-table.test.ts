@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { plain } from '../../../cli/terminal/paint.ts'
+import { plainPaint } from '../../../cli/terminal/paint.ts'
 import { drawTable } from '../../../cli/terminal/table.ts'
-import type { Bucket, Usage, UsageResult } from '../../../cli/usage/usage-client.ts'
+import type { Usage, UsageBucket, UsageResult } from '../../../cli/usage/usage-client.ts'
 import { bar, moneyText, usageTable } from '../../../cli/usage/usage-table.ts'
 import type { UsageGroup, UsageSums } from '../../../core/store/store.ts'
 import { usageSums } from '../../../core/store/usage-text.ts'
@@ -30,11 +30,13 @@ const usage = (results: UsageResult[][], totals: Partial<UsageSums>): Usage => (
   currency: 'USD',
   totals: sums(totals),
   spend_limit: { monthly_limit: null, spent: 0 },
-  buckets: results.map((of, at): Bucket => ({ start_time: at * 86_400, end_time: (at + 1) * 86_400, results: of })),
+  buckets: results.map(
+    (of, at): UsageBucket => ({ start_time: at * 86_400, end_time: (at + 1) * 86_400, results: of }),
+  ),
 })
 const draw = (of: Usage, by: UsageGroup, width: number) => {
-  const { head, rows } = usageTable(of, by, { width, paint: plain })
-  return drawTable(head, rows, plain, width).split('\n')
+  const { head, rows } = usageTable(of, by, { width, paint: plainPaint })
+  return drawTable(head, rows, plainPaint, width).split('\n')
 }
 
 test.each([

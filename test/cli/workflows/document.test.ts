@@ -2,7 +2,7 @@ import { truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { dotOf, mermaidOf } from '../../../cli/commands/workflow/export.ts'
-import { readDocument, readParameters } from '../../../cli/workflows/document.ts'
+import { readParameters, readWorkflowFile } from '../../../cli/workflows/document.ts'
 import { svgOf } from '../../../cli/workflows/svg.ts'
 import { Dag } from '../../../core/dag/definition.ts'
 import { temporaryFolder } from '../_infer.ts'
@@ -15,11 +15,11 @@ function written(name: string, text: string): string {
 const node = { task: 'std/completion', inputs: {} }
 
 test('a whole workflow is read, and a graph alone is named after its file', () => {
-  const { document: whole } = readDocument(
+  const { document: whole } = readWorkflowFile(
     written('a.json', JSON.stringify({ name: 'Story', timeout: 5, dag: { nodes: { a: node } } })),
   )
   expect([whole.name, whole.timeout, whole.dag.edges]).toEqual(['Story', 5, []])
-  const { document: alone } = readDocument(
+  const { document: alone } = readWorkflowFile(
     written('my flow.yaml', 'nodes: { a: { task: std/completion, inputs: {} } }'),
   )
   expect([alone.name, Object.keys(alone.dag.nodes)]).toEqual(['my flow', ['a']])
@@ -38,16 +38,16 @@ test.each<[name: string, text: string, message: RegExp, exitCode: number]>([
   ['a.json', '{"dag": {"nodes": {},\n "edge": []}}', /a\.json:2:2: .*'dag\.edge'\. Did you mean 'edges'\?/, 65],
 ])('%s with %j is refused', (name, text, message, exitCode) => {
   const path = written(name, text)
-  expect(() => readDocument(path)).toThrow(
+  expect(() => readWorkflowFile(path)).toThrow(
     expect.objectContaining({ message: expect.stringMatching(message), exitCode }),
   )
 })
 
 test('a missing file and invalid parameters are refused', () => {
-  expect(() => readDocument('/nonexistent/a.yaml')).toThrow(expect.objectContaining({ exitCode: 74 }))
+  expect(() => readWorkflowFile('/nonexistent/a.yaml')).toThrow(expect.objectContaining({ exitCode: 74 }))
   const long = written('long.json', '')
   truncateSync(long, 1 << 30)
-  expect(() => readDocument(long)).toThrow(/long\.json cannot be read: it is longer than 16 MiB\.$/)
+  expect(() => readWorkflowFile(long)).toThrow(/long\.json cannot be read: it is longer than 16 MiB\.$/)
   expect(() => readParameters(written('p.yaml', '- a'))).toThrow(/contains no parameters/)
   expect(readParameters(written('p.yaml', 'topic: cats\nn: 3'))).toEqual({ topic: 'cats', n: 3 })
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { crossings, ordered, targetsOf } from '../../../cli/workflows/order.ts'
+import { crossings, ordered, successorsById } from '../../../cli/workflows/order.ts'
 
 /** Two ranks, and the lines between them as pairs of positions. */
 const ranksOf = (lines: readonly (readonly [number, number])[]) => {
@@ -24,7 +24,7 @@ test('two lines cross when one starts before the other and ends after it', () =>
     fc.property(fc.uniqueArray(fc.tuple(place, place), { selector: String, maxLength: 40 }), lines => {
       const { ranks, edges } = ranksOf(lines)
       const pairs = lines.flatMap(([from, to]) => lines.filter(other => from < other[0] && to > other[1]))
-      expect(crossings(ranks, targetsOf(edges))).toBe(pairs.length)
+      expect(crossings(ranks, successorsById(edges))).toBe(pairs.length)
     }),
   )
 })

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { readParameter, valueOf, valuesOf } from '../../../cli/workflows/values.ts'
+import { parameterValues, readParameter, valueOf } from '../../../cli/workflows/values.ts'
 import type { Parameter } from '../../../core/dag/definition.ts'
 import { temporaryFolder } from '../_infer.ts'
 import { png } from '../_jobs.ts'
@@ -53,6 +53,6 @@ test('a file becomes its text, its JSON where that is the type, or an image as a
 
 test('values on the command line override those of a file', () => {
   const given = readParameter('b=2', readParameter('a=x'))
-  expect(valuesOf({ b: 1, c: 3 }, given, { a: { type: 'string' } })).toEqual({ a: 'x', b: 2, c: 3 })
+  expect(parameterValues({ b: 1, c: 3 }, given, { a: { type: 'string' } })).toEqual({ a: 'x', b: 2, c: 3 })
   expect(() => readParameter('b')).toThrow(/name=value/)
 })

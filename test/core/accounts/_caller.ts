@@ -1,5 +1,5 @@
 import type { LimitedCaller } from '../../../core/accounts/limiter.ts'
-import { type EffectiveLimits, effectiveLimits, planOf } from '../../../core/accounts/plan.ts'
+import { type EffectiveLimits, effectiveLimits, planFigures } from '../../../core/accounts/plan.ts'
 import type { OrganizationLimits, TokenLimits } from '../../../core/store/store.ts'
 
 const noTokenLimits: TokenLimits = {
@@ -23,7 +23,7 @@ export const noOwnLimits: OrganizationLimits = {
 }
 
 /** No limits at all. */
-export const noLimits: EffectiveLimits = effectiveLimits(planOf('unlimited', {}), noOwnLimits)
+export const noLimits: EffectiveLimits = effectiveLimits(planFigures('unlimited', {}), noOwnLimits)
 
 /** A caller with these limits of its organization and its token. */
 export const limitedCaller = (

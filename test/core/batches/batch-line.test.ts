@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { windowOf } from '../../../core/batches/batch-limits.ts'
+import { batchWindow } from '../../../core/batches/batch-limits.ts'
 import { readLine, shortEndpoint, slugIn } from '../../../core/batches/batch-line.ts'
 
 const target = { endpoint: '/v1/embeddings', namesModel: true }
@@ -59,4 +59,4 @@ test.each([
   ['four batches share the part of their organization', 4, 0, 32],
   ['half of a limit is left for other jobs', 1, 10, 5],
   ['each batch has at least one', 500, 4, 1],
-])('%s', (_, batches, pendingJobs, window) => expect(windowOf(batches, pendingJobs)).toBe(window))
+])('%s', (_, batches, pendingJobs, window) => expect(batchWindow(batches, pendingJobs)).toBe(window))

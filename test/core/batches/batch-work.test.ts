@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { checkFile, readPage, summaryOf } from '../../../core/batches/batch-work.ts'
+import { checkFile, lineSummary, readPage } from '../../../core/batches/batch-work.ts'
 
 let folder: string
 beforeAll(() => {
@@ -19,7 +19,7 @@ function file(...lines: string[]): string {
   return path
 }
 const check = (path: string, maxBytes = 1 << 20) =>
-  checkFile({ path, maxBytes, ...target }, { pause: () => undefined, summary: summaryOf })
+  checkFile({ path, maxBytes, ...target }, { pause: () => undefined, summary: lineSummary })
 
 test('a valid file has its lines and models; empty lines and line breaks of Windows do not count', async () => {
   const checked = await check(file(line('a'), '', `${line('b', 'n')}\r`, '  ', line('c'), ''))

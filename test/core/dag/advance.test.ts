@@ -3,20 +3,20 @@ import { describe, expect, test } from 'vitest'
 import {
   advance,
   type ExecutionInput,
+  type ExecutionPlan,
   type ExecutionState,
   type ExecutionWrite,
   isOver,
-  type Plan,
 } from '../../../core/dag/advance.ts'
 import { applyWrites, newState, restoredState } from '../../../core/dag/execution-state.ts'
 
 /** `a>b c>d`, with a question mark after nodes with on_error continue: `a?>b`. The model of a node is its letter. */
-function planOf(text: string, onFailure: Plan['onFailure'] = 'fail_fast') {
+function planOf(text: string, onFailure: ExecutionPlan['onFailure'] = 'fail_fast') {
   const pairs = text.split(' ').map(part => part.split('>'))
   const names = [...new Set(pairs.flat())]
   const at = (name: string) => names.indexOf(name)
   const edges = pairs.flatMap(([from, to]) => (to ? [[at(from!), at(to)] as const] : []))
-  const plan: Plan = {
+  const plan: ExecutionPlan = {
     onFailure,
     timeoutMs: 1_000,
     nodes: names.map((name, node) => ({
@@ -31,7 +31,7 @@ function planOf(text: string, onFailure: Plan['onFailure'] = 'fail_fast') {
 }
 
 /** Applies one input after another, each at the time of its index in the list; returns the writes of each. */
-function take(plan: Plan, inputs: readonly Untimed[], state = newState(plan)): ExecutionWrite[][] {
+function take(plan: ExecutionPlan, inputs: readonly Untimed[], state = newState(plan)): ExecutionWrite[][] {
   return inputs.map((input, at) => {
     const before = structuredClone(state)
     const writes = advance(plan, state, { ...input, at })
@@ -58,7 +58,7 @@ function inputOf(step: string, names: readonly string[]): Untimed {
 }
 
 /** Jobs that are created, nodes that are skipped and the end, of each step. */
-function play(graph: string, steps: string, onFailure?: Plan['onFailure']): string {
+function play(graph: string, steps: string, onFailure?: ExecutionPlan['onFailure']): string {
   const { plan, names } = planOf(graph, onFailure)
   const inputs = steps
     .split(' ')
@@ -259,7 +259,7 @@ describe('of any graph, with ends in any order', () => {
       borne: fc.array(fc.boolean(), { minLength: 12, maxLength: 12 }),
       onFailure: fc.constantFrom('fail_fast' as const, 'continue' as const),
     })
-    .map(({ size, edges, borne, onFailure }): Plan => {
+    .map(({ size, edges, borne, onFailure }): ExecutionPlan => {
       const own = [...new Set(edges.filter(([a, b]) => a < b && b < size).map(pair => pair.join('>')))].map(text =>
         text.split('>').map(Number),
       )

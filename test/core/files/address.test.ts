@@ -1,9 +1,9 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { expiryOf, longestLifetimeMs, openAddresses } from '../../../core/files/address.ts'
+import { expiryOf, longestLifetimeMs, openFileUrls } from '../../../core/files/address.ts'
 import { newId } from '../../../core/ids.ts'
 
-const addresses = openAddresses(createSecretKey(randomBytes(32)))
+const addresses = openFileUrls(createSecretKey(randomBytes(32)))
 const day = 86_400_000
 const now = Date.UTC(2026, 10, 21, 12, 34, 56)
 const origin = 'https://infer.example'
@@ -62,7 +62,7 @@ test.each([
 })
 
 test('an address of another installation is invalid', () => {
-  const { id, exp, sig } = partsOf(openAddresses(createSecretKey(randomBytes(32))).read(file, origin, day, now))
+  const { id, exp, sig } = partsOf(openFileUrls(createSecretKey(randomBytes(32))).read(file, origin, day, now))
   expect(addresses.mayRead(id, exp, sig, now)).toBe(false)
 })
 

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
-import { attempt } from '../../../core/jobs/attempt.ts'
+import { attemptJob } from '../../../core/jobs/attempt.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import type { RunJob, RunResult } from '../../../core/tasks/run-job.ts'
@@ -12,7 +12,7 @@ const lease = {} as Lease
 const job = (timeoutMs: number | null = null) => ({ id: 'job_x', timeoutMs }) as JobRecord
 const cancelled = new Failure('cancelled', 'The job job_x was cancelled.')
 const begin = (run: RunJob, more: { timeoutMs?: number; graceMs?: number; abort?: AbortController } = {}) =>
-  attempt(job(more.timeoutMs ?? null), lease, {
+  attemptJob(job(more.timeoutMs ?? null), lease, {
     run,
     abort: more.abort ?? new AbortController(),
     report,

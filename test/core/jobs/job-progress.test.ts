@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Failure, type FailureMore } from '../../../core/failure.ts'
-import { type Facts, type JobProgress, progressOf } from '../../../core/jobs/job-progress.ts'
+import { type JobProgress, type ProgressFacts, progressOf } from '../../../core/jobs/job-progress.ts'
 import type { ModelActivity } from '../../../core/models/fleet.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 
@@ -13,7 +13,7 @@ const activity = (more: Partial<ModelActivity> = {}): ModelActivity => ({
   engineFailures: 0,
   ...more,
 })
-const facts: Facts = {
+const facts: ProgressFacts = {
   now,
   run: undefined,
   position: 0,
@@ -41,7 +41,7 @@ const refused = (code: Failure['code'], message: string, more: FailureMore = {})
 })
 const nothing = { progress: null, queuePosition: null, etaMs: null, waitingFor: null }
 
-test.each<[rule: string, job: Partial<JobRecord>, facts: Partial<Facts>, expected: Partial<JobProgress>]>([
+test.each<[rule: string, job: Partial<JobRecord>, facts: Partial<ProgressFacts>, expected: Partial<JobProgress>]>([
   ['a job that has ended well is whole', { status: 'completed' }, {}, { ...nothing, progress: 1 }],
   ['of one that failed nothing is said', { status: 'failed' }, {}, nothing],
   ['of one that was cancelled neither', { status: 'cancelled' }, {}, nothing],

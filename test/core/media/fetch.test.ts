@@ -5,7 +5,7 @@ import { brotliCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openLog } from '../../../core/log.ts'
 import type { Answer, Resolve } from '../../../core/media/checked-lookup.ts'
-import { fetchRefusal, openFetcher, TooLarge } from '../../../core/media/fetch.ts'
+import { fetchRefusal, MediaTooLarge, openFetcher } from '../../../core/media/fetch.ts'
 
 /** Counts connections to 127.0.0.1: there must be none. The same port on another address may be fetched from. */
 let canary: SocketServer
@@ -302,7 +302,7 @@ describe('answers', () => {
     answer = listener
     let taken = 0
     const fetching = open().fetch({ organizationId, url: url(), maxBytes: 1000 }, piece => (taken += piece.byteLength))
-    await expect(fetching).rejects.toBeInstanceOf(TooLarge)
+    await expect(fetching).rejects.toBeInstanceOf(MediaTooLarge)
     expect(taken).toBeLessThanOrEqual(1000)
   })
 

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkProbe } from '../../../core/media/check-probe.ts'
 import { openFfmpeg } from '../../../core/media/ffmpeg.ts'
-import type { Probe } from '../../../core/media/probe.ts'
+import type { MediaProbe } from '../../../core/media/probe.ts'
 import { mediaHere, origin } from './_media.ts'
 
-const film: Probe = {
+const film: MediaProbe = {
   kind: 'video',
   width: 640,
   height: 480,
@@ -19,9 +19,17 @@ const film: Probe = {
   hasAudio: true,
   container: 'mov,mp4,m4a,3gp,3g2,mj2',
 }
-const sound: Probe = { ...film, kind: 'audio', width: null, height: null, fps: null, frames: null, container: 'mp3' }
+const sound: MediaProbe = {
+  ...film,
+  kind: 'audio',
+  width: null,
+  height: null,
+  fps: null,
+  frames: null,
+  container: 'mp3',
+}
 
-test.each<[Probe, 'video' | 'audio', string]>([
+test.each<[MediaProbe, 'video' | 'audio', string]>([
   [film, 'video', 'video/mp4'],
   [film, 'audio', 'audio/mp4'],
   [{ ...film, container: 'matroska,webm' }, 'video', 'video/webm'],
@@ -33,7 +41,7 @@ test.each<[Probe, 'video' | 'audio', string]>([
   expect(checkProbe(probe, wanted).contentType).toBe(contentType)
 })
 
-test.each<[Partial<Probe>, 'video' | 'audio', RegExp]>([
+test.each<[Partial<MediaProbe>, 'video' | 'audio', RegExp]>([
   [sound, 'video', /^The video has no video track/],
   [{ hasAudio: false }, 'audio', /^The audio has no audio track/],
   [{ width: 8193 }, 'video', /8193 × 480 pixels; no side may be longer than 8192/],

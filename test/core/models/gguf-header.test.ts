@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import { type GgufValue, tensor, writeGguf } from '../../../bin/gguf-writer.ts'
+import { tensor, type WritableGgufValue, writeGguf } from '../../../bin/gguf-writer.ts'
 import { tinyChat } from '../../../bin/tiny-chat.ts'
 import { tinyEmbed } from '../../../bin/tiny-embed.ts'
 import { tinyRerank } from '../../../bin/tiny-rerank.ts'
@@ -31,11 +31,11 @@ function parse(bytes: Buffer, more = 1 << 20, size = bytes.length): { contents: 
   }
 }
 
-const minimal: Record<string, GgufValue> = {
+const minimal: Record<string, WritableGgufValue> = {
   'general.architecture': ['string', 'llama'],
   'llama.block_count': ['u32', 2],
 }
-const small = (metadata: Record<string, GgufValue> = {}) =>
+const small = (metadata: Record<string, WritableGgufValue> = {}) =>
   writeGguf({ ...minimal, ...metadata }, [
     tensor('token_embd.weight', [8, 4], 0),
     tensor('blk.0.a', [16], 0),

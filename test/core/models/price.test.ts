@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { costOf, hasPrice, type ImageKind, Price } from '../../../core/models/price.ts'
+import { costOf, hasPrice, Price, type PricedImage } from '../../../core/models/price.ts'
 import { noUsage, type Usage } from '../../../core/usage.ts'
 
 const bySize: Price = {
@@ -11,7 +11,7 @@ const bySize: Price = {
   ],
 }
 
-test.each<[what: string, Price, Partial<Usage>, cost: number, ImageKind?]>([
+test.each<[what: string, Price, Partial<Usage>, cost: number, PricedImage?]>([
   ['nothing without a price', {}, { inputTokens: 1e6, images: 9, gpuMs: 9e9 }, 0],
   ['a million input tokens', { input_per_million_tokens: 0.5 }, { inputTokens: 1e6 }, 500_000],
   ['one token, rounded up', { input_per_million_tokens: 0.5 }, { inputTokens: 1 }, 1],

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { kindsOf, kindsText, membersAt, walk } from '../../../core/schemas/schema-walk.ts'
 import { taskRecords } from '../../../core/tasks/registry.ts'
-import type { Segment } from '../../../core/workflows/references.ts'
+import type { ReferenceStep } from '../../../core/workflows/references.ts'
 
 /** The types allowed at a path, in words; 'missing': there is no such path. */
-function at(schema: z.ZodType, path: readonly Segment[]): string {
+function at(schema: z.ZodType, path: readonly ReferenceStep[]): string {
   const found = walk(schema, path)
   return found === 'missing' ? found : kindsText(kindsOf(found))
 }
@@ -22,7 +22,7 @@ const kinds = z.discriminatedUnion('kind', [
 ])
 
 describe('a path', () => {
-  test.for<[about: string, schema: z.ZodType, path: Segment[], found: string]>([
+  test.for<[about: string, schema: z.ZodType, path: ReferenceStep[], found: string]>([
     ['the whole', z.object({}), [], 'object'],
     ['a text', z.string().min(1).regex(/a/).regex(/b/), [], 'string'],
     ['a number', z.number().min(1), [], 'number'],
@@ -92,7 +92,7 @@ interface Json {
 }
 
 /** Every path of the JSON Schema of the same type, and its types. */
-function* places(root: Json, of: Json[], path: Segment[] = []): Generator<[Segment[], string]> {
+function* places(root: Json, of: Json[], path: ReferenceStep[] = []): Generator<[ReferenceStep[], string]> {
   const open = (one: Json): Json[] => {
     const target = one.$ref === undefined ? one : root.$defs![one.$ref.replace('#/$defs/', '')]!
     return (target.anyOf ?? target.oneOf)?.flatMap(open) ?? [target]
@@ -100,8 +100,8 @@ function* places(root: Json, of: Json[], path: Segment[] = []): Generator<[Segme
   const here = of.flatMap(open)
   const types = here.flatMap(({ type }) => type)
   yield [path, types.includes(undefined) ? 'anything' : [...new Set(types)].join(' or ')]
-  const within = new Map<Segment, Json[]>()
-  const add = (step: Segment, one: Json) => void within.set(step, [...(within.get(step) ?? []), one])
+  const within = new Map<ReferenceStep, Json[]>()
+  const add = (step: ReferenceStep, one: Json) => void within.set(step, [...(within.get(step) ?? []), one])
   for (const { properties, items } of here) {
     for (const [name, one] of Object.entries(properties ?? {})) add(name, one)
     if (items) add(0, items)

@@ -1,4 +1,4 @@
-import type { Catalog, CatalogEntry } from '../../../core/models/catalog.ts'
+import type { ModelSet, ModelSetEntry } from '../../../core/models/catalog.ts'
 import type { EngineTraits } from '../../../core/models/engine-traits.ts'
 import { features } from '../../../core/models/model.ts'
 import { tasks } from '../../../core/schemas/task.ts'
@@ -6,8 +6,8 @@ import { openaiText } from '../../../core/tasks/protocols/openai-text.ts'
 import { routesOf } from '../../../gpu/presets/routes.ts'
 
 /** A catalog with one model `m` that supports everything, changed where a test says so. */
-export function catalogOf(traits: Partial<EngineTraits> = {}, entry: Partial<CatalogEntry> = {}): Catalog {
-  const full: CatalogEntry = {
+export function catalogOf(traits: Partial<EngineTraits> = {}, entry: Partial<ModelSetEntry> = {}): ModelSet {
+  const full: ModelSetEntry = {
     id: 'm',
     engine: 'custom',
     tasks: [...tasks],

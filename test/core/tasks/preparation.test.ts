@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'vitest'
 import { openCpu } from '../../../core/cpu/cpu.ts'
-import type { Prepared } from '../../../core/tasks/engine-request.ts'
+import type { PreparedRequest } from '../../../core/tasks/engine-request.ts'
 import { openPreparation } from '../../../core/tasks/preparation.ts'
 import { prepare } from '../../../core/tasks/prepare.ts'
 import { catalogOf } from './_catalog.ts'
@@ -38,7 +38,7 @@ test('small bodies are prepared at once, large ones in a thread, with the same r
   expect(small).not.toBeInstanceOf(Promise)
   const pending = cpu.prepare('std/chat-completion', chat(), catalog, bounds)
   expect(pending).toBeInstanceOf(Promise)
-  const inThread: Prepared = await pending
+  const inThread: PreparedRequest = await pending
   const here = prepare('std/chat-completion', chat(), catalog, bounds)
   expect({ ...inThread, bodies: inThread.bodies.map(text) }).toEqual({ ...here, bodies: here.bodies.map(text) })
 })

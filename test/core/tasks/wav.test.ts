@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { readWavHead, WavLength, WavSamples, wavHead } from '../../../core/tasks/wav.ts'
+import { engineWavSamples, WavLength, WavSamples, wavHead } from '../../../core/tasks/wav.ts'
 
 interface Kind {
   code?: number
@@ -47,7 +47,7 @@ async function through(stream: WavSamples | WavLength, file: Buffer, pieceBytes:
 
 describe('the header', () => {
   test('written here has the given values', () => {
-    expect(readWavHead(wavHead(16_000, 10))).toEqual({ channels: 1, rate: 16_000, from: 44, bytes: 10 })
+    expect(engineWavSamples(wavHead(16_000, 10))).toEqual({ channels: 1, rate: 16_000, from: 44, bytes: 10 })
   })
 
   test.each([
@@ -55,18 +55,18 @@ describe('the header', () => {
     ['all ones', 0xffffffff],
     ['as much as signed numbers hold', 0x7fffffff],
   ])('of a stream, with %s, has an open length', (_name, length) => {
-    expect(readWavHead(fileOf(samplesOf(1), { length }))?.bytes).toBe(Number.POSITIVE_INFINITY)
+    expect(engineWavSamples(fileOf(samplesOf(1), { length }))?.bytes).toBe(Number.POSITIVE_INFINITY)
   })
 
   test('may have other chunks before the samples, also of odd length', () => {
     const chunks: [string, Buffer][] = [['LIST', Buffer.from('abc')]]
-    expect(readWavHead(fileOf(samplesOf(1, 2), { chunks }))).toMatchObject({ from: 12 + 24 + 12 + 8, bytes: 4 })
+    expect(engineWavSamples(fileOf(samplesOf(1, 2), { chunks }))).toMatchObject({ from: 12 + 24 + 12 + 8, bytes: 4 })
   })
 
   test('is awaited until it is complete', () => {
     const file = fileOf(samplesOf(1, 2, 3))
-    for (let length = 0; length < 44; length++) expect(readWavHead(file.subarray(0, length))).toBeUndefined()
-    expect(readWavHead(file.subarray(0, 44))).toBeDefined()
+    for (let length = 0; length < 44; length++) expect(engineWavSamples(file.subarray(0, length))).toBeUndefined()
+    expect(engineWavSamples(file.subarray(0, 44))).toBeDefined()
   })
 
   test.each([
@@ -81,7 +81,7 @@ describe('the header', () => {
       /without samples/,
     ],
   ])('refuses %s', (_name, file, message) => {
-    expect(() => readWavHead(file)).toThrow(
+    expect(() => engineWavSamples(file)).toThrow(
       expect.objectContaining({ code: 'worker_error', message: expect.stringMatching(message) }),
     )
   })

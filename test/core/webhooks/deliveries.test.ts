@@ -3,10 +3,10 @@ import { Failure } from '../../../core/failure.ts'
 import { newId } from '../../../core/ids.ts'
 import type { DueDelivery, Store } from '../../../core/store/store.ts'
 import { type DeliveriesOptions, openDeliveries } from '../../../core/webhooks/deliveries.ts'
-import type { Reply } from '../../../core/webhooks/retry.ts'
+import type { AttemptReply } from '../../../core/webhooks/retry.ts'
 import { keptLog, newJob, openTestStore, organizationId } from '../store/_store.ts'
 
-const fine: Reply = { statusCode: 204, retryAfter: undefined, body: '', durationMs: 1 }
+const fine: AttemptReply = { statusCode: 204, retryAfter: undefined, body: '', durationMs: 1 }
 
 async function register(store: Store): Promise<string> {
   const id = newId('whe')
@@ -28,7 +28,7 @@ const submit = (store: Store, jobs: number) =>
 /** A loop whose requests the test answers. */
 function byHand(store: Store, more: Partial<DeliveriesOptions> = {}) {
   const { log, lines } = keptLog()
-  const running: { delivery: DueDelivery; answer: (reply?: Reply) => void; signal: AbortSignal }[] = []
+  const running: { delivery: DueDelivery; answer: (reply?: AttemptReply) => void; signal: AbortSignal }[] = []
   const deliveries = openDeliveries({
     store,
     render: async ({ type }) => `"${type}"`,
@@ -37,7 +37,7 @@ function byHand(store: Store, more: Partial<DeliveriesOptions> = {}) {
         const one = {
           delivery,
           signal,
-          answer(reply: Reply = fine) {
+          answer(reply: AttemptReply = fine) {
             running.splice(running.indexOf(one), 1)
             resolve(reply)
           },

@@ -1,12 +1,17 @@
 import { expect, test } from 'vitest'
-import { decide, type Reply, retryAfterMs } from '../../../core/webhooks/retry.ts'
+import { type AttemptReply, decide, parseRetryAfter } from '../../../core/webhooks/retry.ts'
 
 const now = Date.parse('2026-11-01T00:00:00Z')
 const delays = [5_000, 300_000]
-const reply = (statusCode: number, retryAfter?: string): Reply => ({ statusCode, retryAfter, body: '', durationMs: 1 })
-const none: Reply = { statusCode: null, why: 'No answer.', durationMs: 1 }
+const reply = (statusCode: number, retryAfter?: string): AttemptReply => ({
+  statusCode,
+  retryAfter,
+  body: '',
+  durationMs: 1,
+})
+const none: AttemptReply = { statusCode: null, why: 'No answer.', durationMs: 1 }
 
-test.each<[string, Reply, number, number, object]>([
+test.each<[string, AttemptReply, number, number, object]>([
   ['200', reply(200), 1, 0.5, { outcome: 'delivered' }],
   ['204', reply(204), 3, 0.5, { outcome: 'delivered' }],
   ['500 at first', reply(500), 1, 0.5, { outcome: 'retry', nextAt: now + 5_000 }],
@@ -36,4 +41,4 @@ test.each([
   ['Sun, 01 Nov 2026 00:02:00 GMT', 120_000],
   ['Sat, 31 Oct 2026 00:00:00 GMT', 0],
   ['Sun, 01 Nov 2099 00:00:00 GMT', 86_400_000],
-])('Retry-After %j is %i ms', (header, ms) => expect(retryAfterMs(header, now)).toBe(ms))
+])('Retry-After %j is %i ms', (header, ms) => expect(parseRetryAfter(header, now)).toBe(ms))

@@ -1,19 +1,19 @@
-import type { Segment } from '../../../core/workflows/references.ts'
+import type { ReferenceStep } from '../../../core/workflows/references.ts'
 
 /** One text and its references, each as root and path; `code` is that of its first fault, with which a workflow fails. */
 export interface ReferenceCase {
   text: string
-  references: Segment[][]
+  references: ReferenceStep[][]
   code?: 'unknown_reference' | 'invalid_reference_syntax'
 }
 
-const reads = (text: string, ...references: Segment[][]): ReferenceCase => ({ text, references })
-const unknownRoot = (text: string, ...references: Segment[][]): ReferenceCase => ({
+const reads = (text: string, ...references: ReferenceStep[][]): ReferenceCase => ({ text, references })
+const unknownRoot = (text: string, ...references: ReferenceStep[][]): ReferenceCase => ({
   text,
   references,
   code: 'unknown_reference',
 })
-const wrongSyntax = (text: string, ...references: Segment[][]): ReferenceCase => ({
+const wrongSyntax = (text: string, ...references: ReferenceStep[][]): ReferenceCase => ({
   text,
   references,
   code: 'invalid_reference_syntax',

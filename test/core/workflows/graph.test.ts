@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Dag } from '../../../core/dag/definition.ts'
 import {
-  edgesOf,
+  graphEdges,
   graphOf,
   impliedEdges,
   nodeReferences,
@@ -84,7 +84,7 @@ describe('of any graph', () => {
         expect(ranks === undefined).toBe(cycle !== undefined)
         if (ranks) {
           const rankOf = new Map(ranks.flatMap((nodes, rank) => nodes.map(node => [node, rank])))
-          for (const { from, to } of edgesOf(built)) expect(rankOf.get(from)!).toBeLessThan(rankOf.get(to)!)
+          for (const { from, to } of graphEdges(built)) expect(rankOf.get(from)!).toBeLessThan(rankOf.get(to)!)
         }
         if (cycle)
           for (const [at, node] of cycle.slice(1).entries()) expect(built.successors.get(cycle[at]!)).toContain(node)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { AbortSource } from '../../../core/abort-source.ts'
 import { Dag } from '../../../core/dag/definition.ts'
-import { planOf } from '../../../core/workflows/plan.ts'
+import { planNodes } from '../../../core/workflows/plan.ts'
 import { newExecution, newWorkflow } from '../../store/conformance/drawn.ts'
 import { admittedWork } from '../_admission.ts'
 import { completed, openTestStore, organizationId, temporaryDirectory } from '../store/_store.ts'
@@ -24,7 +24,7 @@ function chain(count: number, more: (name: string) => object = () => ({})) {
     edges: all.slice(1).map((to, at) => ({ from: all[at], to })),
   })
   const { modelId: _, ...execution } = newExecution({ nodes: {} })
-  return { ...execution, definition: newWorkflow({ dag }), nodes: planOf(dag) }
+  return { ...execution, definition: newWorkflow({ dag }), nodes: planNodes(dag) }
 }
 
 test('a chain costs one commit a node: the end of one and the start of the next are one', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Dag } from '../../../core/dag/definition.ts'
-import { planOf } from '../../../core/workflows/plan.ts'
+import { planNodes } from '../../../core/workflows/plan.ts'
 import { newExecution, newWorkflow } from '../../store/conformance/drawn.ts'
 import { openTestStore, organizationId, temporaryDirectory } from '../store/_store.ts'
 import { openServer } from './_server.ts'
@@ -18,7 +18,7 @@ async function createdBefore(dataDir: string, nodes: Record<string, object>, edg
   const dag = Dag.parse({ nodes, edges })
   const { modelId: _, ...execution } = newExecution({ nodes: {} })
   const definition = newWorkflow({ dag })
-  const made = await opened.store.executions.create({ ...execution, definition, nodes: planOf(dag) })
+  const made = await opened.store.executions.create({ ...execution, definition, nodes: planNodes(dag) })
   return made.execution.id
 }
 

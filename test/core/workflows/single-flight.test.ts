@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Dag } from '../../../core/dag/definition.ts'
 import { Failure } from '../../../core/failure.ts'
-import { planOf } from '../../../core/workflows/plan.ts'
+import { planNodes } from '../../../core/workflows/plan.ts'
 import { newExecution, newWorkflow } from '../../store/conformance/drawn.ts'
 import { organizationId, temporaryDirectory } from '../store/_store.ts'
 import { openServer } from './_server.ts'
@@ -10,7 +10,7 @@ import { openServer } from './_server.ts'
 function ofOne(input: string) {
   const dag = Dag.parse({ nodes: { one: { model_id: 'any', task: 'std/embeddings', inputs: { input } } } })
   const { modelId: _, ...execution } = newExecution({ nodes: {} })
-  return { ...execution, definition: newWorkflow({ dag }), nodes: planOf(dag) }
+  return { ...execution, definition: newWorkflow({ dag }), nodes: planNodes(dag) }
 }
 
 test('running work is awaited without a slot, and done once', async () => {

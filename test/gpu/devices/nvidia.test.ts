@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { fewFields, fields, parseCards, problemOf, queryArguments } from '../../../gpu/devices/nvidia.ts'
-import type { Run } from '../../../gpu/devices/nvidia-smi.ts'
+import type { ProgramRun } from '../../../gpu/devices/nvidia-smi.ts'
 import { cardLine } from '../../fixtures/nvidia-smi.ts'
 
 const MiB = 2 ** 20
@@ -103,8 +103,8 @@ describe('readings of a GPU', () => {
 })
 
 describe('meaning of a run', () => {
-  const run = (of: Partial<Run>): Run => ({ exitCode: 0, timedOut: false, stdout: '', stderr: '', ...of })
-  const cases: [name: string, run: Run, expected: object | null][] = [
+  const run = (of: Partial<ProgramRun>): ProgramRun => ({ exitCode: 0, timedOut: false, stdout: '', stderr: '', ...of })
+  const cases: [name: string, run: ProgramRun, expected: object | null][] = [
     ['cards', run({ stdout: h200 }), null],
     ['not installed', run({ exitCode: undefined, errorCode: 'ENOENT' }), { broken: false, retryWithFewFields: false }],
     ['not executable', run({ exitCode: undefined, errorCode: 'EACCES' }), { broken: true }],

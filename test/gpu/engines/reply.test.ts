@@ -3,15 +3,15 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
-import { openReply, type Reply, sendFailure } from '../../../gpu/engines/reply.ts'
+import { type EngineReply, openEngineReply, sendFailure } from '../../../gpu/engines/reply.ts'
 
 const closing: (() => void)[] = []
 afterEach(() => closing.splice(0).forEach(close => close()))
 
 /** The port of a server that answers so. */
-async function serve(answer: (reply: Reply, response: ServerResponse) => void | Promise<void>): Promise<number> {
+async function serve(answer: (reply: EngineReply, response: ServerResponse) => void | Promise<void>): Promise<number> {
   const server = createServer((_request, response) => {
-    void answer(openReply(response, new AbortController().signal), response)
+    void answer(openEngineReply(response, new AbortController().signal), response)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

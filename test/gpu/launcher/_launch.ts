@@ -8,13 +8,13 @@ import { openLocalLauncher } from '../../../gpu/launcher/local.ts'
 import { processesWith } from '../../../gpu/launcher/processes.ts'
 import { type SandboxSupport, unconfined } from '../../../gpu/sandbox/level.ts'
 import { probeWrapper } from '../../../gpu/sandbox/probe-wrapper.ts'
-import { plain, type Wrapper } from '../../../gpu/sandbox/wrapper.ts'
+import { noWrapper, type Wrapper } from '../../../gpu/sandbox/wrapper.ts'
 
 export const fakeEngine = join(import.meta.dirname, '../../fixtures/engine.ts')
 
 /** The wrappers that can be tested here: the best one of this machine, and plain. */
 export const wrappersHere: Wrapper[] = [
-  ...new Map([(await probeWrapper(process.env)).wrapper, plain].map(wrapper => [wrapper.name, wrapper])).values(),
+  ...new Map([(await probeWrapper(process.env)).wrapper, noWrapper].map(wrapper => [wrapper.name, wrapper])).values(),
 ]
 
 export const noSandbox: SandboxSupport = { tool: null, why: 'not in this test' }

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
 import { fetchHealth } from '../../../gpu/requests/health.ts'
 import { unconfined } from '../../../gpu/sandbox/level.ts'
-import { plain } from '../../../gpu/sandbox/wrapper.ts'
+import { noWrapper } from '../../../gpu/sandbox/wrapper.ts'
 import { toolsHere } from '../sandbox/_tools.ts'
 import {
   launcherIn,
@@ -24,7 +24,7 @@ const ways = [
   ...toolsHere.flatMap(tool =>
     (['strict', 'files'] as const).map(level => ({
       name: `a sandbox by ${tool.name}, ${level}`,
-      wrapper: plain,
+      wrapper: noWrapper,
       support: { tool },
       sandbox: { ...unconfined, level, read: [join(import.meta.dirname, '../../..')] },
     })),
@@ -114,7 +114,7 @@ describe.each(ways)('with $name', ({ wrapper, support, sandbox }) => {
 })
 
 test('engines that cannot listen on a socket get a port', async () => {
-  const launcher = await launcherIn(temporary(), plain)
+  const launcher = await launcherIn(temporary(), noWrapper)
   const argv = [process.execPath, join(import.meta.dirname, '../../fixtures/engine.ts'), '--port', '{port}']
   const { endpoint } = await launcher.start(orderOf('port', [], { argv, channel: 'port' }))
   expect(endpoint.origin).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
@@ -122,14 +122,14 @@ test('engines that cannot listen on a socket get a port', async () => {
 })
 
 test('a data directory with a long name still gets sockets', async () => {
-  const launcher = await launcherIn(join(temporary(), 'x'.repeat(120)), plain)
+  const launcher = await launcherIn(join(temporary(), 'x'.repeat(120)), noWrapper)
   const { endpoint } = await launcher.start(orderOf('long', []))
   expect(endpoint.socketPath!.length).toBeLessThan(108)
   await until(async () => (await fetchHealth(endpoint, '/health', [], 5_000)).health === 'ready')
 })
 
 test('a missing program is named', async () => {
-  const launcher = await launcherIn(temporary(), plain)
+  const launcher = await launcherIn(temporary(), noWrapper)
   const started = launcher.start(orderOf('none', [], { argv: ['no-such-engine', '{socket}'] }))
   await expect(started).rejects.toMatchObject({
     code: 'worker_error',

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { plain } from '../../../gpu/sandbox/wrapper.ts'
+import { noWrapper } from '../../../gpu/sandbox/wrapper.ts'
 import { toolsHere } from '../sandbox/_tools.ts'
 import { launcherIn, launchOptions, survivors, temporary, until, wrappersHere } from './_launch.ts'
 
@@ -60,10 +60,10 @@ test('without a wrapper they keep running, and the next start of the same server
   expect(left.length).toBeGreaterThanOrEqual(2)
 
   // A server with another data directory leaves them alone.
-  await launcherIn(temporary(), plain, 'boot-2')
+  await launcherIn(temporary(), noWrapper, 'boot-2')
   expect(await survivors(launchId)).toEqual(left)
 
-  const { swept, log } = await launcherIn(dataDir, plain, 'boot-2')
+  const { swept, log } = await launcherIn(dataDir, noWrapper, 'boot-2')
   expect(swept).toEqual({ ended: left.length, left: [] })
   expect(await survivors(launchId)).toEqual([])
   expect(readFileSync(join(dataDir, 'run/launches.json'), 'utf8')).toBe('[]')
@@ -72,11 +72,11 @@ test('without a wrapper they keep running, and the next start of the same server
 
 test('the sweep keeps processes of this run, and others that only have the same pid', async () => {
   const dataDir = temporary()
-  const launcher = await launcherIn(dataDir, plain, 'boot-1')
+  const launcher = await launcherIn(dataDir, noWrapper, 'boot-1')
   const launchId = `mine-${process.pid}`
   await launcher.start(launchOptions(launchId, []))
   await until(() => launcher.logs(launchId).length > 0)
   const before = await survivors(launchId)
-  expect((await launcherIn(dataDir, plain, 'boot-1')).swept).toEqual({ ended: 0, left: [] })
+  expect((await launcherIn(dataDir, noWrapper, 'boot-1')).swept).toEqual({ ended: 0, left: [] })
   expect(await survivors(launchId)).toEqual(before)
 })

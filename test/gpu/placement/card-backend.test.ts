@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { llamaVersion } from '../../../core/assets.ts'
 import { type Device, noReadings } from '../../../gpu/devices/device.ts'
 import { openCardBackends } from '../../../gpu/placement/card-backend.ts'
-import { plain } from '../../../gpu/sandbox/wrapper.ts'
+import { noWrapper } from '../../../gpu/sandbox/wrapper.ts'
 
 const card = (index: number): Device => ({
   id: `gpu${index}`,
@@ -39,7 +39,7 @@ function open(cards: number, builds: readonly string[], cache = 'cache') {
   const backends = openCardBackends({
     dataDir: folder,
     environment: { PATH: process.env.PATH, HOME: folder, INFER_CACHE_DIR: join(folder, cache) },
-    wrapper: plain,
+    wrapper: noWrapper,
     memory: { devices: () => devices },
     log: log as never,
   })

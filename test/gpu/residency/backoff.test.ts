@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { retryAfter } from '../../../core/retry-after.ts'
-import { addFailure, circuitState, defaultBackoff, type Failures } from '../../../gpu/residency/backoff.ts'
+import { addFailure, circuitState, defaultBackoff, type StartFailures } from '../../../gpu/residency/backoff.ts'
 import { untilFree, untilReady } from '../../../gpu/residency/model-state.ts'
 
 test('each failure doubles the pause, from one second to five minutes', () => {
-  let failures: Failures | null = null
+  let failures: StartFailures | null = null
   const pauses: number[] = []
   for (let at = 0; at < 12; at++) {
     failures = addFailure(failures, `no ${at}`, 1000, defaultBackoff)
@@ -15,8 +15,8 @@ test('each failure doubles the pause, from one second to five minutes', () => {
 })
 
 describe('circuitState', () => {
-  const after = (count: number): Failures => ({ count, retryAt: 1000, reason: 'no' })
-  const cases: [rule: string, failures: Failures | null, now: number, state: string][] = [
+  const after = (count: number): StartFailures => ({ count, retryAt: 1000, reason: 'no' })
+  const cases: [rule: string, failures: StartFailures | null, now: number, state: string][] = [
     ['nothing failed', null, 0, 'closed'],
     ['one failure makes it wait', after(1), 999, 'waiting'],
     ['four failures make it wait', after(4), 999, 'waiting'],

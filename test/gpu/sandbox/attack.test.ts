@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { SandboxRequirements, SandboxTool } from '../../../gpu/sandbox/level.ts'
 import { unconfined } from '../../../gpu/sandbox/level.ts'
-import { plain } from '../../../gpu/sandbox/wrapper.ts'
+import { noWrapper } from '../../../gpu/sandbox/wrapper.ts'
 import { launcherIn, launchOptions, temporary } from '../launcher/_launch.ts'
 import { toolsHere } from './_tools.ts'
 
@@ -48,7 +48,12 @@ async function tried(
     ...sandbox
   }: Partial<SandboxRequirements> & { tool: SandboxTool | null; dataDir: string; launchId?: string },
 ): Promise<Record<string, string>> {
-  const launcher = await launcherIn(dataDir, plain, 'boot', tool ? { tool } : { tool: null, why: 'not in this test' })
+  const launcher = await launcherIn(
+    dataDir,
+    noWrapper,
+    'boot',
+    tool ? { tool } : { tool: null, why: 'not in this test' },
+  )
   const argv = [process.execPath, intruder, JSON.stringify(attempts)]
   const { exited } = await launcher.start(launchOptions(launchId, [], { argv, sandbox: { ...unconfined, ...sandbox } }))
   await exited

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { commandPaths } from '../../../gpu/sandbox/command-paths.ts'
 import { effectiveLevel, type SandboxSupport, sandboxRefusal, sandboxWarning } from '../../../gpu/sandbox/level.ts'
 import { modelPaths } from '../../../gpu/sandbox/model-paths.ts'
-import { mountAt, mountTable, optionsOf } from '../../../gpu/sandbox/mount-table.ts'
+import { mountAt, mountOptions, mountTable } from '../../../gpu/sandbox/mount-table.ts'
 import { programPaths } from '../../../gpu/sandbox/program-paths.ts'
 import { resolvedPathsOf } from '../../../gpu/sandbox/resolved-paths.ts'
 import { sandboxHint } from '../../../gpu/sandbox/sandbox.ts'
@@ -163,9 +163,9 @@ test('the mount of a path, and the flags that it must keep', () => {
     '1 0 8:1 / / rw - ext4 a rw\n2 1 8:2 / /mnt rw,nosuid,relatime master:1 - ext4 b rw\n3 1 8:3 / /mnt ro,noatime - ext4 c rw\n',
   )
   expect(mountAt('/mnt/x', table)?.options).toEqual(['ro', 'noatime'])
-  expect(optionsOf(mountAt('/mnt/x', table))).toEqual(['noatime'])
-  expect(optionsOf(mountAt('/mntx', table))).toEqual(['strictatime'])
-  expect(optionsOf(undefined)).toEqual([])
+  expect(mountOptions(mountAt('/mnt/x', table))).toEqual(['noatime'])
+  expect(mountOptions(mountAt('/mntx', table))).toEqual(['strictatime'])
+  expect(mountOptions(undefined)).toEqual([])
 })
 
 const tool = { name: 'unshare' as const, programs: {}, userNamespace: true, ownProc: true, network: true }

@@ -1,7 +1,7 @@
 import { constants } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { probeWrapper } from '../../../gpu/sandbox/probe-wrapper.ts'
-import { candidates, plain, statusOf, wrapped } from '../../../gpu/sandbox/wrapper.ts'
+import { candidates, exitStatus, noWrapper, wrapCommand } from '../../../gpu/sandbox/wrapper.ts'
 
 test('the order of preference: a process namespace by setpriv and unshare, bubblewrap, both without their own /proc', () => {
   expect(
@@ -25,8 +25,8 @@ test('every wrapper except plain ends with the server and has a process namespac
 
 test("an engine's arguments are passed on unchanged, whatever they contain", () => {
   const argv = ['vllm', 'serve', '; rm -rf /', '$(id)', '--', '"']
-  for (const wrapper of [...candidates, plain]) {
-    const { file, args } = wrapped(wrapper, argv)
+  for (const wrapper of [...candidates, noWrapper]) {
+    const { file, args } = wrapCommand(wrapper, argv)
     expect([file, ...args].slice(-argv.length)).toEqual(argv)
     expect([file, ...args]).toEqual([...wrapper.prefix, ...argv])
   }
@@ -44,8 +44,8 @@ describe('statusOf', () => {
     ['unshare', null, 'SIGKILL', 'SIGKILL'],
   ]
   test.each(cases)('%s, code %s, signal %s is %s', (name, code, signal, expected) => {
-    const wrapper = [plain, ...candidates].find(one => one.name === name)!
-    expect(statusOf(wrapper, code, signal, constants.signals)).toBe(expected)
+    const wrapper = [noWrapper, ...candidates].find(one => one.name === name)!
+    expect(exitStatus(wrapper, code, signal, constants.signals)).toBe(expected)
   })
 })
 
@@ -56,7 +56,7 @@ test('the probe reports for each wrapper whether it works here, and falls back t
   if (wrapper.name !== 'plain') expect(tried.at(-1)!.why).toBeNull()
 
   const none = await probeWrapper({ PATH: '/nowhere' })
-  expect(none.wrapper).toBe(plain)
+  expect(none.wrapper).toBe(noWrapper)
   expect(none.tried.map(one => one.why)).toEqual([
     'setpriv is not installed',
     'setpriv is not installed',

@@ -21,7 +21,7 @@ import {
   enteredOf,
   type FormTask,
   fieldsOf,
-  requestOf,
+  formRequest,
 } from '../../../server/console/app/pages/playground/form/fields.ts'
 import { schemasOfTask } from '../../../server/views/task-schemas.ts'
 
@@ -75,21 +75,21 @@ test('controls fit the values', () => {
 test('a form sends what was entered, and nothing else', () => {
   const fields = fieldsOf(formTask('slug/text-to-image'))
   const entered = { prompt: 'a cat', seed: '7', guidance_scale: '1.5', preset: '', enable_prompt_expansion: 'no' }
-  const { request, errors } = requestOf(fields, entered)
+  const { request, errors } = formRequest(fields, entered)
   expect(request).toEqual({ prompt: 'a cat', seed: 7, guidance_scale: 1.5, enable_prompt_expansion: false })
   expect(errors).toEqual({})
-  expect(requestOf(fields, enteredOf(fields, request)).request).toEqual(request)
+  expect(formRequest(fields, enteredOf(fields, request)).request).toEqual(request)
   const chat = fieldsOf(formTask('std/chat-completion'))
   const tools = [{ type: 'function', function: { name: 'now' } }]
   const asked = { messages: [], tools, stop: ['a', 'b'], temperature: 0 }
-  expect(requestOf(chat, enteredOf(chat, asked)).request).toEqual(asked)
+  expect(formRequest(chat, enteredOf(chat, asked)).request).toEqual(asked)
 })
 
 test('what cannot be sent is named', () => {
   const fields = fieldsOf(formTask('slug/text-to-image'))
-  expect(requestOf(fields, { seed: 'x' }).errors).toEqual({ prompt: 'missing', seed: 'number' })
+  expect(formRequest(fields, { seed: 'x' }).errors).toEqual({ prompt: 'missing', seed: 'number' })
   const chat = fieldsOf(formTask('std/chat-completion'))
-  expect(requestOf(chat, { messages: '[]', tools: '{' }).errors).toEqual({ tools: 'json' })
+  expect(formRequest(chat, { messages: '[]', tools: '{' }).errors).toEqual({ tools: 'json' })
 })
 
 test('a stream becomes an answer', () => {

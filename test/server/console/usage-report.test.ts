@@ -5,9 +5,9 @@ import {
   bucketText,
   measuresIn,
   type Report,
-  rowsOf,
+  reportRows,
+  reportWindow,
   type Sums,
-  windowOf,
   zeroOf,
 } from '../../../server/console/app/pages/usage/report.ts'
 
@@ -40,7 +40,7 @@ test.each([
   ['days', '2026-03-01T14:40:00Z', '2026-01-31T00:00:00Z', '1d'],
   ['year', '2026-03-31T14:40:00Z', '2025-04-01T00:00:00Z', 'month'],
 ] as const)('the period %s at %s begins at %s', (period, now, start, width) => {
-  expect(windowOf(period, Date.parse(now))).toEqual({ start: at(start), width })
+  expect(reportWindow(period, Date.parse(now))).toEqual({ start: at(start), width })
 })
 
 test('groups are added up over the buckets, the dearest first', () => {
@@ -54,7 +54,7 @@ test('groups are added up over the buckets, the dearest first', () => {
       { model_id: null, requests: 1 },
     ]),
   ]
-  expect(rowsOf(buckets, 'model').map(({ key, sums }) => [key, sums.requests, sums.jobs, sums.cost])).toEqual([
+  expect(reportRows(buckets, 'model').map(({ key, sums }) => [key, sums.requests, sums.jobs, sums.cost])).toEqual([
     ['b', 0, 2, 4],
     ['a', 4, 0, 1.5],
     ['', 1, 0, 0],

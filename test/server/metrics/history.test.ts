@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import type { UsageSums } from '../../../core/store/usage-records.ts'
-import { openHistory } from '../../../server/metrics/history.ts'
-import type { Meter } from '../../../server/metrics/throughput.ts'
+import { openLoadHistory } from '../../../server/metrics/history.ts'
+import type { ThroughputMeter } from '../../../server/metrics/throughput.ts'
 
 /** A history with counters and a clock that the test sets. */
 function open() {
   const used = new Map<string, UsageSums>()
-  const tokens = new Map<string, Meter>()
+  const tokens = new Map<string, ThroughputMeter>()
   const clock = { now: 1_000_000 }
-  const history = openHistory({
+  const history = openLoadHistory({
     used: () => used,
     throughput: { totals: () => tokens },
     now: () => clock.now,

@@ -69,7 +69,7 @@ INSERT INTO usage_days
  *
  * The ledger gets the user that owned the token, and the workflow. Older rows have neither.
  */
-export const usage = `
+export const usageMigration = `
 ALTER TABLE ledger ADD COLUMN user_id TEXT;
 ALTER TABLE ledger ADD COLUMN workflow_id TEXT;
 

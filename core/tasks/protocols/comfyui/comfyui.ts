@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import { Failure } from '../../../failure.ts'
 import { type Graph, maxGraphBytes, parseGraph } from '../../../models/comfyui/graph.ts'
 import { mappingFault } from '../../../models/comfyui/mapping-fault.ts'
-import { type ComfyuiSettings, targetsOf } from '../../../models/comfyui/settings.ts'
+import { type ComfyuiSettings, inputTargets } from '../../../models/comfyui/settings.ts'
 import type { EngineRoute } from '../../../models/engine-traits.ts'
 import type { Lease } from '../../../models/fleet.ts'
 import { generationTasks, isVideoTask, operationOf } from '../../../schemas/task.ts'
@@ -11,7 +11,7 @@ import type { RunReport } from '../../run-job.ts'
 import type { EngineInputs, GenerationCall } from '../generation-call.ts'
 import type { Completed } from '../infer-generation.ts'
 import type { GenerationProtocol } from '../protocol.ts'
-import { download, upload } from './files.ts'
+import { downloadOutput, upload } from './files.ts'
 import { fillGraph } from './fill-graph.ts'
 import { failureIn, type SavedFile, savedFiles } from './history.ts'
 import { runPrompt } from './run-prompt.ts'
@@ -45,7 +45,7 @@ async function generate(
   const template = await readTemplate(file, settings, Object.keys(inputs.extra))
   const files: Record<string, string> = {}
   for (const [parameter, from] of filesIn(inputs))
-    if (targetsOf(settings, parameter).length > 0)
+    if (inputTargets(settings, parameter).length > 0)
       files[parameter] = await upload(
         lease,
         `${base}/upload/image`,
@@ -66,7 +66,7 @@ async function generate(
   )
   const fetched: Completed['files'] = []
   for (const [at, saved] of chosen.entries())
-    fetched.push(await download(lease, `${base}/view`, { file: saved, folder, at }, signal))
+    fetched.push(await downloadOutput(lease, `${base}/view`, { file: saved, folder, at }, signal))
   return { type: 'completed', files: fetched, seed_used: inputs.seed }
 }
 

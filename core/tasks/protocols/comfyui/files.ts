@@ -59,7 +59,7 @@ export async function upload(
 }
 
 /** Fetches an output file into a folder, and resolves with its new name there. */
-export async function download(
+export async function downloadOutput(
   lease: Lease,
   path: string,
   { file, folder, at }: { file: SavedFile; folder: string; at: number },

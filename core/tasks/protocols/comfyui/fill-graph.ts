@@ -1,5 +1,5 @@
 import type { Graph } from '../../../models/comfyui/graph.ts'
-import { type ComfyuiSettings, targetsOf } from '../../../models/comfyui/settings.ts'
+import { type ComfyuiSettings, inputTargets } from '../../../models/comfyui/settings.ts'
 import type { EngineInputs } from '../generation-call.ts'
 
 /** What is written into a graph. */
@@ -19,7 +19,7 @@ export interface Filling {
 export function fillGraph(template: Graph, settings: ComfyuiSettings, { inputs, files, folder }: Filling): Graph {
   const graph = structuredClone(template)
   for (const [name, value] of valuesOf(inputs, files))
-    for (const { node, input } of targetsOf(settings, name)) graph[node]!.inputs[input] = value
+    for (const { node, input } of inputTargets(settings, name)) graph[node]!.inputs[input] = value
   for (const { inputs: own } of Object.values(graph)) {
     const { filename_prefix: prefix } = own
     if (typeof prefix === 'string') own.filename_prefix = `${folder}/${prefix.split(/[/\\]/).at(-1) || 'output'}`

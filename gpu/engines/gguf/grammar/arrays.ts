@@ -1,13 +1,13 @@
 import { closing, comma, gap } from './json.ts'
-import { maxRepetitions, type Rules, repeat, rule, type Sequence, text } from './rules.ts'
+import { type GrammarRules, maxRepetitions, repeat, rule, type Sequence, textPart } from './rules.ts'
 import type { SchemaNode } from './schema.ts'
-import type { Shape } from './shape.ts'
+import type { SchemaShape } from './shape.ts'
 
 export interface ArrayParts {
-  shape: Shape
+  shape: SchemaShape
   /** Identifies the shape. */
   key: string
-  rules: Rules
+  rules: GrammarRules
   /** Returns the rule of values that satisfy all the schemas. */
   node: (schemaNodes: readonly SchemaNode[]) => string
 }
@@ -17,7 +17,7 @@ export interface ArrayParts {
  * and arrays that end early. Authors of such a schema mean a tuple, so a tuple is generated, unless `items` or
  * `minItems` say otherwise.
  */
-function lengthsOf(shape: Shape): { min: number; max: number } {
+function lengthsOf(shape: SchemaShape): { min: number; max: number } {
   const { prefixLength, itemsGiven, maxItems } = shape
   const min = shape.minItems ?? Math.min(prefixLength, maxItems)
   return { min, max: prefixLength > 0 && !itemsGiven ? Math.min(maxItems, Math.max(prefixLength, min)) : maxItems }
@@ -47,7 +47,7 @@ export function arrayOf({ shape, key, rules, node }: ArrayParts): Sequence[] {
   }
 
   return [
-    ...(min === 0 ? [[text('['), gap, text(']')]] : []),
-    ...(max > 0 && min <= max ? [[text('['), gap, item(0), ...from(1)]] : []),
+    ...(min === 0 ? [[textPart('['), gap, textPart(']')]] : []),
+    ...(max > 0 && min <= max ? [[textPart('['), gap, item(0), ...from(1)]] : []),
   ]
 }

@@ -3,7 +3,7 @@ import type { Budget } from './budget.ts'
 import { formats } from './formats.ts'
 import { NotSimple, parsePattern } from './pattern.ts'
 import type { SchemaNode } from './schema.ts'
-import type { Shape } from './shape.ts'
+import type { SchemaShape } from './shape.ts'
 
 /** Cost of computing one state, in steps of the budget, which allows a dozen patterns of the largest kind. */
 const stateSteps = 40
@@ -19,14 +19,14 @@ export function openAutomata(budget: Budget) {
     budget.steps(automaton.length * stateSteps)
     return automaton
   }
-  const pattern = ({ source, schemaNode }: Shape['patterns'][number]): Automaton => {
+  const pattern = ({ source, schemaNode }: SchemaShape['patterns'][number]): Automaton => {
     const known = patterns.get(source)
     if (known) return known
     const made = charged(simple(schemaNode, 'pattern', () => automatonOf(parsePattern(source))))
     patterns.set(source, made)
     return made
   }
-  const format = ({ name, schemaNode }: Shape['formats'][number]): Automaton => {
+  const format = ({ name, schemaNode }: SchemaShape['formats'][number]): Automaton => {
     if (!Object.hasOwn(formats, name)) refuseFormat(name, schemaNode)
     return pattern({ source: formats[name]!, schemaNode })
   }
@@ -35,10 +35,10 @@ export function openAutomata(budget: Budget) {
     pattern,
     format,
     /** Returns the strings that all patterns of a shape accept; undefined if it has none. */
-    patternsOf: (shape: Shape): Automaton | undefined =>
+    patternsOf: (shape: SchemaShape): Automaton | undefined =>
       together(shape.patterns.map(pattern), shape.with('pattern'), 'pattern'),
     /** Returns the strings of allowed length that all patterns and formats accept; undefined if there are neither. */
-    stringsOf(shape: Shape): Automaton | undefined {
+    stringsOf(shape: SchemaShape): Automaton | undefined {
       const { minLength, maxLength } = shape
       const keyword = shape.patterns.length ? 'pattern' : 'format'
       const schemaNode = shape.with(keyword)

@@ -3,12 +3,12 @@ import { NotSimple, type Pattern } from './pattern.ts'
 import type { Ranges } from './rules.ts'
 
 /** A state: where each character leads, and whether a text may end there. Ranges of one state are disjoint. */
-export interface State {
+export interface AutomatonState {
   moves: readonly { over: Ranges; to: number }[]
   ends: boolean
 }
 /** A deterministic automaton over code points; state 0 is the first. A character without a move is not allowed. */
-export type Automaton = readonly State[]
+export type Automaton = readonly AutomatonState[]
 
 const maxStates = 2000
 const maxSteps = 2_000_000

@@ -6,17 +6,17 @@ import { decimals } from './decimals.ts'
 import { openDisjointness } from './disjointness.ts'
 import { integerRange, integers } from './integers.ts'
 import type { Json } from './json.ts'
-import { higher, type Kind, lower } from './keywords.ts'
+import { higher, lower, type ValueKind } from './keywords.ts'
 import { objectOf } from './objects.ts'
-import { type Rules, rule, type Sequence, text } from './rules.ts'
+import { type GrammarRules, rule, type Sequence, textPart } from './rules.ts'
 import type { SchemaNode } from './schema.ts'
-import { meantKinds, type Shape, shapeOf } from './shape.ts'
+import { meantKinds, type SchemaShape, shapeOf } from './shape.ts'
 import { stringOf } from './strings.ts'
 import { isKnownFormat, openValidator } from './validator.ts'
 
 /** A way to write values: those of one kind, or the listed ones. */
 interface Way {
-  kind: Kind | 'value'
+  kind: ValueKind | 'value'
   key: string
   make: () => Sequence[]
 }
@@ -24,7 +24,11 @@ interface Way {
 const int32 = { value: 2 ** 31, open: true }
 
 /** Converts schemas to rules. The function returns the rule of values that satisfy all of the schemas. */
-export function openCompiler(rules: Rules, json: Json, budget: Budget): (schemaNodes: readonly SchemaNode[]) => string {
+export function openCompiler(
+  rules: GrammarRules,
+  json: Json,
+  budget: Budget,
+): (schemaNodes: readonly SchemaNode[]) => string {
   const alternatives = openAlternatives(budget)
   const automata = openAutomata(budget)
   const { read, ofAll } = alternatives
@@ -37,7 +41,7 @@ export function openCompiler(rules: Rules, json: Json, budget: Budget): (schemaN
     // References to the same schema share one rule, so that objects that begin with them have the same beginning.
     return rules.once(`schemas ${all.map(keyOfAlternative).join('|')}`, 'schema', () => {
       const ways = all.flatMap(waysOf)
-      const alone = (kind: Kind | 'value') => ways.filter(way => way.kind === kind).length === 1
+      const alone = (kind: ValueKind | 'value') => ways.filter(way => way.kind === kind).length === 1
       return ways.flatMap(({ kind, key, make }) =>
         // Several objects or arrays are written inline, so that they share their common beginning.
         (kind === 'object' || kind === 'array' || kind === 'string') && alone(kind)
@@ -57,7 +61,7 @@ export function openCompiler(rules: Rules, json: Json, budget: Budget): (schemaN
         value =>
           schemaNodes.every(schemaNode => holds(value, schemaNode)) && !excluded.some(other => holds(value, other)),
       )
-      return [{ kind: 'value', key, make: () => values.map(value => [text(JSON.stringify(value))]) }]
+      return [{ kind: 'value', key, make: () => values.map(value => [textPart(JSON.stringify(value))]) }]
     }
     const meant = meantKinds(shape)
     const wanted = [...meant].filter(kind => shape.kinds.has(kind) && !(kind === 'integer' && meant.has('fraction')))
@@ -71,9 +75,9 @@ export function openCompiler(rules: Rules, json: Json, budget: Budget): (schemaN
     return wanted.map(kind => ({ kind, key: `${kind} ${key}`, make: () => kindOf(kind, shape, `${kind} ${key}`) }))
   }
 
-  const kindOf = (kind: Kind, shape: Shape, key: string): Sequence[] => {
-    if (kind === 'null') return [[text('null')]]
-    if (kind === 'boolean') return [[text('true')], [text('false')]]
+  const kindOf = (kind: ValueKind, shape: SchemaShape, key: string): Sequence[] => {
+    if (kind === 'null') return [[textPart('null')]]
+    if (kind === 'boolean') return [[textPart('true')], [textPart('false')]]
     if (kind === 'string') return stringOf(shape, rules, json, automata)
     if (kind === 'array') return arrayOf({ shape, key, rules, node })
     if (kind === 'object') return objectOf({ shape, key, rules, json, node })
@@ -83,18 +87,18 @@ export function openCompiler(rules: Rules, json: Json, budget: Budget): (schemaN
     return kind === 'integer' ? integersOf(shape, low, high) : numbersOf(shape, low, high)
   }
 
-  const integersOf = (shape: Shape, low: Shape['low'], high: Shape['high']): Sequence[] => {
+  const integersOf = (shape: SchemaShape, low: SchemaShape['low'], high: SchemaShape['high']): Sequence[] => {
     const range = integerRange(low, high)
     if (!range) return tooFar(shape)
     return integers(range.from, range.to)
   }
 
-  const numbersOf = (shape: Shape, low: Shape['low'], high: Shape['high']): Sequence[] => {
+  const numbersOf = (shape: SchemaShape, low: SchemaShape['low'], high: SchemaShape['high']): Sequence[] => {
     if (!low && !high) return [[rule(json.number())]]
     return decimals(low, high) ?? tooFar(shape)
   }
 
-  const tooFar = (shape: Shape): never => {
+  const tooFar = (shape: SchemaShape): never => {
     const keyword = ['minimum', 'exclusiveMinimum', 'maximum', 'exclusiveMaximum'].find(one =>
       Object.hasOwn(shape.with(one).schema as object, one),
     )!

@@ -1,7 +1,7 @@
 import { characters } from './characters.ts'
 import { anyDigits, unsigned } from './integers.ts'
 import type { Bound } from './keywords.ts'
-import { type Sequence, set, text } from './rules.ts'
+import { type Sequence, set, textPart } from './rules.ts'
 
 /** Decimal numbers with this many significant digits stay distinct when they are read as binary numbers. */
 const exact = 15
@@ -32,7 +32,7 @@ export function decimals(low: Bound | undefined, high: Bound | undefined): Seque
   const zero: Decimal = { whole: 0, fraction: '', open: false }
   const negative = from.value < 0 ? magnitudes(to.value < 0 ? highest : { ...zero, open: true }, lowest, places) : []
   const positive = to.value >= 0 ? magnitudes(from.value < 0 ? zero : lowest, highest, places) : []
-  return [...negative.map(sequence => [text('-'), ...sequence]), ...positive]
+  return [...negative.map(sequence => [textPart('-'), ...sequence]), ...positive]
 }
 
 function magnitude({ value, open }: Bound): Decimal | undefined {
@@ -54,24 +54,24 @@ function plain(value: number): string {
 }
 
 function magnitudes(low: Decimal, high: Decimal, places: number): Sequence[] {
-  if (low.whole === high.whole) return fractions(low, high, places).map(rest => [text(String(low.whole)), ...rest])
+  if (low.whole === high.whole) return fractions(low, high, places).map(rest => [textPart(String(low.whole)), ...rest])
   const between = low.whole + 1 <= high.whole - 1 ? unsigned(low.whole + 1, high.whole - 1) : []
   return [
-    ...fractions(low, undefined, places).map(rest => [text(String(low.whole)), ...rest]),
+    ...fractions(low, undefined, places).map(rest => [textPart(String(low.whole)), ...rest]),
     ...between.flatMap(whole => anyFraction(whole, places)),
-    ...fractions(undefined, high, places).map(rest => [text(String(high.whole)), ...rest]),
+    ...fractions(undefined, high, places).map(rest => [textPart(String(high.whole)), ...rest]),
   ]
 }
 
 const anyFraction = (whole: Sequence, places: number): Sequence[] =>
-  places > 0 ? [whole, [...whole, text('.'), ...anyDigits(1, places)]] : [whole]
+  places > 0 ? [whole, [...whole, textPart('.'), ...anyDigits(1, places)]] : [whole]
 
 /** Returns what may follow an integer so that the fraction is between the two: nothing, or a point and digits. */
 function fractions(low: Decimal | undefined, high: Decimal | undefined, places: number): Sequence[] {
   const result: Sequence[] = []
   // Without any digits the fraction is zero.
   if ((!low || (low.fraction === '' && !low.open)) && (!high || high.fraction !== '' || !high.open)) result.push([])
-  return [...result, ...digitsBetween(low, high, places, 1).map(digits => [text('.'), ...digits])]
+  return [...result, ...digitsBetween(low, high, places, 1).map(digits => [textPart('.'), ...digits])]
 }
 
 interface Rest {
@@ -96,12 +96,13 @@ function digitsBetween(low: Rest | undefined, high: Rest | undefined, places: nu
   if (bound && high && first === last)
     return [
       ...result,
-      ...digitsBetween(after(bound), after(high), places - 1).map(tail => [text(String(first)), ...tail]),
+      ...digitsBetween(after(bound), after(high), places - 1).map(tail => [textPart(String(first)), ...tail]),
     ]
   if (bound)
-    result.push(...digitsBetween(after(bound), undefined, places - 1).map(tail => [text(String(first)), ...tail]))
+    result.push(...digitsBetween(after(bound), undefined, places - 1).map(tail => [textPart(String(first)), ...tail]))
   const [start, end] = [bound ? first + 1 : first, high ? last - 1 : last]
   if (start <= end) result.push([set(characters(`${start}${end}`)), ...anyDigits(0, places - 1)])
-  if (high) result.push(...digitsBetween(undefined, after(high), places - 1).map(tail => [text(String(last)), ...tail]))
+  if (high)
+    result.push(...digitsBetween(undefined, after(high), places - 1).map(tail => [textPart(String(last)), ...tail]))
   return result
 }

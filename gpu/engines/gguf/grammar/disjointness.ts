@@ -3,10 +3,10 @@ import type { Automata } from './automata.ts'
 import { acceptsNothing } from './automaton.ts'
 import type { Budget } from './budget.ts'
 import { integerRange } from './integers.ts'
-import type { Kind } from './keywords.ts'
-import { furtherProperties, namesOf } from './objects.ts'
+import type { ValueKind } from './keywords.ts'
+import { furtherProperties, memberNames } from './objects.ts'
 import type { SchemaNode } from './schema.ts'
-import { type Shape, shapeOf } from './shape.ts'
+import { type SchemaShape, shapeOf } from './shape.ts'
 import { kindOf, type Validator } from './validator.ts'
 
 /**
@@ -33,7 +33,7 @@ export function openDisjointness({ read, ofAll }: Alternatives, holds: Validator
   /** Whether no value of these kinds can satisfy the own keywords of all schemas, without other property names. */
   const contradictory = (
     schemaNodes: readonly SchemaNode[],
-    kinds: ReadonlySet<Kind>,
+    kinds: ReadonlySet<ValueKind>,
     names: ReadonlySet<string> | undefined,
   ): boolean => {
     budget.steps(20)
@@ -45,7 +45,7 @@ export function openDisjointness({ read, ofAll }: Alternatives, holds: Validator
     return [...kinds].every(kind => !shape.kinds.has(kind) || noneOf(kind, shape, names))
   }
 
-  const noneOf = (kind: Kind, shape: Shape, names: ReadonlySet<string> | undefined): boolean => {
+  const noneOf = (kind: ValueKind, shape: SchemaShape, names: ReadonlySet<string> | undefined): boolean => {
     const { low, high } = shape
     if (kind === 'integer') {
       const range = integerRange(low, high)
@@ -69,7 +69,7 @@ export function openDisjointness({ read, ofAll }: Alternatives, holds: Validator
     )
   }
 
-  const noText = (shape: Shape): boolean => {
+  const noText = (shape: SchemaShape): boolean => {
     const texts = automata.patternsOf(shape)
     return texts !== undefined && acceptsNothing(texts)
   }
@@ -77,8 +77,13 @@ export function openDisjointness({ read, ofAll }: Alternatives, holds: Validator
   return {
     impossible,
     /** Whether no value that is generated for `schemaNodes`, of these kinds, satisfies the other schema. */
-    apart: (schemaNodes: readonly SchemaNode[], shape: Shape, kinds: ReadonlySet<Kind>, other: SchemaNode): boolean => {
-      const names = furtherProperties(shape) ? undefined : new Set(namesOf(shape))
+    apart: (
+      schemaNodes: readonly SchemaNode[],
+      shape: SchemaShape,
+      kinds: ReadonlySet<ValueKind>,
+      other: SchemaNode,
+    ): boolean => {
+      const names = furtherProperties(shape) ? undefined : new Set(memberNames(shape))
       return ofAll([other]).every(one =>
         contradictory([...new Set([...schemaNodes, ...one.schemaNodes])], kinds, names),
       )

@@ -1,4 +1,4 @@
-import type { Part, Ranges, RuleMap } from './rules.ts'
+import type { GrammarPart, Ranges, RuleMap } from './rules.ts'
 
 /**
  * Writes rules in the syntax of llama.cpp, one per line and one per step.
@@ -17,7 +17,7 @@ export function* gbnfOf(rules: RuleMap): Generator<void, string> {
 /** Returns literal text as a part of a grammar: `"a\n"`. */
 export const literal = (characters: string): string => `"${written(characters)}"`
 
-function partOf(part: Part): string {
+function partOf(part: GrammarPart): string {
   if (part.kind === 'text') return literal(part.text)
   if (part.kind === 'set') return setOf(part.set)
   if (part.kind === 'rule') return part.rule

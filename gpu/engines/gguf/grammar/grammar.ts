@@ -7,7 +7,7 @@ import { openJson } from './json.ts'
 import { productiveRules } from './productive.ts'
 import { openRules } from './rules.ts'
 import { type Origin, openDocument, sizeWithin } from './schema.ts'
-import { stepsToCheck, widthOf } from './width.ts'
+import { ruleWidth, stepsToCheck } from './width.ts'
 
 export { literal } from './gbnf.ts'
 export type { Origin } from './schema.ts'
@@ -67,7 +67,7 @@ export function openGrammar(): Grammar {
       throw new Failure('invalid_value', `No finite value satisfies the schema at '${from.path}'.`, {
         param: from.param,
       })
-    if ((yield* widthOf(productive, rules.distinct, budget)) > most.width)
+    if ((yield* ruleWidth(productive, rules.distinct, budget)) > most.width)
       throw new Failure(
         'unsupported_parameter',
         `The built-in engine cannot keep to the schema at '${from.path}': branches of its anyOf or oneOf begin alike ` +

@@ -1,7 +1,7 @@
 import { characters } from './characters.ts'
 import { digit } from './json.ts'
 import type { Bound } from './keywords.ts'
-import { repeat, type Sequence, set, text } from './rules.ts'
+import { repeat, type Sequence, set, textPart } from './rules.ts'
 
 /** Every JSON parser reads integers of up to 15 digits exactly. Bounds may be slightly larger. */
 const maxDigits = 15
@@ -25,13 +25,16 @@ export function integerRange(
 export function integers(from: number, to: number): Sequence[] {
   if (from > to) return []
   const negative = from < 0 ? unsigned(Math.max(1, -to), -from) : []
-  return [...negative.map(sequence => [text('-'), ...sequence]), ...(to >= 0 ? unsigned(Math.max(0, from), to) : [])]
+  return [
+    ...negative.map(sequence => [textPart('-'), ...sequence]),
+    ...(to >= 0 ? unsigned(Math.max(0, from), to) : []),
+  ]
 }
 
 /** The same for numbers from 0, by number of digits. */
 export function unsigned(from: number, to: number): Sequence[] {
   const result: Sequence[] = []
-  if (from === 0) result.push([text('0')])
+  if (from === 0) result.push([textPart('0')])
   for (let digits = String(Math.max(from, 1)).length; digits <= String(to).length; digits++) {
     const low = Math.max(from, 10 ** (digits - 1))
     const high = Math.min(to, Number('9'.repeat(digits)))
@@ -54,14 +57,14 @@ function between(low: string, high: string): Sequence[] {
   if (low === '') return [[]]
   const rest = low.length - 1
   const [first, last] = [Number(low[0]), Number(high[0])]
-  if (first === last) return between(low.slice(1), high.slice(1)).map(tail => [text(low[0]!), ...tail])
+  if (first === last) return between(low.slice(1), high.slice(1)).map(tail => [textPart(low[0]!), ...tail])
   const lowOpen = /[^0]/.test(low.slice(1))
   const highOpen = /[^9]/.test(high.slice(1))
   const result: Sequence[] = []
-  if (lowOpen) result.push(...between(low.slice(1), '9'.repeat(rest)).map(tail => [text(low[0]!), ...tail]))
+  if (lowOpen) result.push(...between(low.slice(1), '9'.repeat(rest)).map(tail => [textPart(low[0]!), ...tail]))
   const [start, end] = [lowOpen ? first + 1 : first, highOpen ? last - 1 : last]
   if (start <= end) result.push([set(characters(`${start}${end}`)), ...anyDigits(rest, rest)])
-  if (highOpen) result.push(...between('0'.repeat(rest), high.slice(1)).map(tail => [text(high[0]!), ...tail]))
+  if (highOpen) result.push(...between('0'.repeat(rest), high.slice(1)).map(tail => [textPart(high[0]!), ...tail]))
   return result
 }
 

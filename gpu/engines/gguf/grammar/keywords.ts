@@ -1,8 +1,8 @@
 import type { SchemaNode } from './schema.ts'
 
 /** JSON's types, with integers and other numbers distinguished. */
-export type Kind = 'null' | 'boolean' | 'integer' | 'fraction' | 'string' | 'array' | 'object'
-export const kinds: readonly Kind[] = ['null', 'boolean', 'integer', 'fraction', 'string', 'array', 'object']
+export type ValueKind = 'null' | 'boolean' | 'integer' | 'fraction' | 'string' | 'array' | 'object'
+export const kinds: readonly ValueKind[] = ['null', 'boolean', 'integer', 'fraction', 'string', 'array', 'object']
 
 export interface Bound {
   value: number
@@ -12,7 +12,7 @@ export interface Bound {
 
 /** The own keywords of one schema object, parsed and validated. Missing ones are undefined or empty. */
 export interface Keywords {
-  kinds: ReadonlySet<Kind> | undefined
+  kinds: ReadonlySet<ValueKind> | undefined
   values: readonly unknown[] | undefined
   low: Bound | undefined
   high: Bound | undefined
@@ -44,7 +44,7 @@ const assertions = words(
   'type enum const properties required additionalProperties items prefixItems minItems maxItems ' +
     'minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum',
 )
-const kindsOf: Record<string, readonly Kind[]> = {
+const kindsOf: Record<string, readonly ValueKind[]> = {
   null: ['null'],
   boolean: ['boolean'],
   integer: ['integer'],
@@ -95,7 +95,7 @@ export function readKeywords({ schema, path, document }: SchemaNode): Keywords {
     const value = given[keyword]
     return typeof value === 'string' ? value : wrong(keyword, 'is no string')
   }
-  const types = (): Set<Kind> | undefined => {
+  const types = (): Set<ValueKind> | undefined => {
     if (!has('type')) return undefined
     const names = [given.type].flat()
     if (names.length === 0) wrong('type', 'is empty')

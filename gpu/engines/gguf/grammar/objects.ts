@@ -1,15 +1,15 @@
 import { allBut } from './automaton.ts'
 import { closing, colon, comma, gap, type Json } from './json.ts'
-import { type Rules, repeat, rule, type Sequence, text } from './rules.ts'
+import { type GrammarRules, repeat, rule, type Sequence, textPart } from './rules.ts'
 import type { SchemaNode } from './schema.ts'
-import type { Shape } from './shape.ts'
+import type { SchemaShape } from './shape.ts'
 import { spell } from './spell.ts'
 
 export interface ObjectParts {
-  shape: Shape
+  shape: SchemaShape
   /** Identifies the shape. */
   key: string
-  rules: Rules
+  rules: GrammarRules
   json: Json
   /** Returns the rule of values that satisfy all the schemas. */
   node: (schemaNodes: readonly SchemaNode[]) => string
@@ -20,36 +20,38 @@ export interface ObjectParts {
  * Schema allows any further properties. A schema without declared properties keeps that default; authors of a schema
  * with declared ones mean only those.
  */
-export const furtherProperties = ({ additional, propertiesGiven }: Shape): readonly SchemaNode[] | undefined =>
+export const furtherProperties = ({ additional, propertiesGiven }: SchemaShape): readonly SchemaNode[] | undefined =>
   additional ?? (propertiesGiven ? undefined : [])
 
 /** Returns all names that an object may or must have: declared ones in their order, then those only required. */
-export const namesOf = ({ properties, required }: Shape): string[] => [...new Set([...properties, ...required])]
+export const memberNames = ({ properties, required }: SchemaShape): string[] => [
+  ...new Set([...properties, ...required]),
+]
 
 /**
  * Writes the objects of a shape: declared properties in their order, optional ones present or not, then further ones.
  * Each place between two properties is a rule, so that the grammar grows with the number of properties only.
  */
 export function objectOf({ shape, key, rules, json, node }: ObjectParts): Sequence[] {
-  const names = namesOf(shape)
+  const names = memberNames(shape)
   const further = furtherProperties(shape)
   if (names.length === 0 && further?.length === 0) return [[rule(json.object())]]
   const required = names.map(name => shape.required.has(name))
   const lastRequired = required.lastIndexOf(true)
   const member = (at: number): Sequence => {
     const name = names[at]!
-    return [text(JSON.stringify(name)), ...colon, rule(node(shape.property(name)))]
+    return [textPart(JSON.stringify(name)), ...colon, rule(node(shape.property(name)))]
   }
 
   /** What follows the decided properties before `at`: required properties inline, the rest as a rule. */
   const from = (at: number, first: boolean): Sequence => {
     if (required[at]) return [...(first ? [] : comma), ...member(at), ...from(at + 1, false)]
-    if (at === names.length && !further) return first ? [text('}')] : closing('}')
+    if (at === names.length && !further) return first ? [textPart('}')] : closing('}')
     return [rule(rules.once(`${key} rest ${at} ${first}`, 'rest', () => restFrom(at, first)))]
   }
   const restFrom = (at: number, first: boolean): Sequence[] => [
     [...(first ? [] : comma), rule(nextFrom(at))],
-    ...(at > lastRequired ? [first ? [text('}')] : closing('}')] : []),
+    ...(at > lastRequired ? [first ? [textPart('}')] : closing('}')] : []),
   ]
   /** One of the properties from `at` on and everything after it. */
   const nextFrom = (at: number): string => {
@@ -67,9 +69,9 @@ export function objectOf({ shape, key, rules, json, node }: ObjectParts): Sequen
   }
   const furtherMember = (): string =>
     rules.once(`${key} further`, 'further', () => {
-      const end: Sequence = [text('"'), ...colon, rule(node(further!))]
-      return [[text('"'), ...spell(allBut(names), rules, 'name', end)]]
+      const end: Sequence = [textPart('"'), ...colon, rule(node(further!))]
+      return [[textPart('"'), ...spell(allBut(names), rules, 'name', end)]]
     })
 
-  return [[text('{'), gap, ...from(0, true)]]
+  return [[textPart('{'), gap, ...from(0, true)]]
 }

@@ -1,4 +1,4 @@
-import type { Part, RuleMap, Sequence } from './rules.ts'
+import type { GrammarPart, RuleMap, Sequence } from './rules.ts'
 
 /** Returns the rules that a sequence refers to; `needed` omits parts that may be repeated zero times. */
 export function referred(sequence: Sequence, needed = false): string[] {
@@ -24,7 +24,7 @@ export function* productiveRules(rules: RuleMap, from: Iterable<string>): Genera
     const alternatives = rules
       .get(name)!
       .filter(sequence => referred(sequence, true).every(other => finite.has(other)))
-      .map(sequence => sequence.filter((part: Part) => referred([part]).every(other => finite.has(other))))
+      .map(sequence => sequence.filter((part: GrammarPart) => referred([part]).every(other => finite.has(other))))
     made.set(name, alternatives)
     for (const sequence of alternatives) for (const other of referred(sequence)) reached.add(other)
     yield

@@ -4,21 +4,21 @@ import type { Budget } from './budget.ts'
 export type Ranges = readonly (readonly [low: number, high: number])[]
 
 /** A part of a rule. `text` matches itself, `set` one of its characters, `rule` what that rule matches. */
-export type Part =
+export type GrammarPart =
   | { kind: 'text'; text: string }
   | { kind: 'set'; set: Ranges }
   | { kind: 'rule'; rule: string }
   /** `of`, repeated at least `min` and at most `max` times; `max` may be Infinity. */
-  | { kind: 'repeat'; of: Part; min: number; max: number }
+  | { kind: 'repeat'; of: GrammarPart; min: number; max: number }
 
-export type Sequence = readonly Part[]
+export type Sequence = readonly GrammarPart[]
 /** Rules by name; each is a list of alternatives. */
 export type RuleMap = ReadonlyMap<string, readonly Sequence[]>
 
-export const text = (characters: string): Part => ({ kind: 'text', text: characters })
-export const set = (ranges: Ranges): Part => ({ kind: 'set', set: ranges })
-export const rule = (name: string): Part => ({ kind: 'rule', rule: name })
-export const repeat = (of: Part, min: number, max: number): Part => ({ kind: 'repeat', of, min, max })
+export const textPart = (characters: string): GrammarPart => ({ kind: 'text', text: characters })
+export const set = (ranges: Ranges): GrammarPart => ({ kind: 'set', set: ranges })
+export const rule = (name: string): GrammarPart => ({ kind: 'rule', rule: name })
+export const repeat = (of: GrammarPart, min: number, max: number): GrammarPart => ({ kind: 'repeat', of, min, max })
 
 /** llama.cpp refuses more repetitions, and silently ignores a larger maximum. */
 export const maxRepetitions = 2000
@@ -42,7 +42,7 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
 
   /** Alternatives with the same beginning share it, so that llama.cpp need not follow many readings at once. */
   const factored = (name: string, alternatives: readonly Sequence[]): Sequence[] => {
-    const groups = new Map<string, { head: Part | undefined; rests: Sequence[] }>()
+    const groups = new Map<string, { head: GrammarPart | undefined; rests: Sequence[] }>()
     for (const sequence of alternatives) {
       const [head, ...rest] = split(sequence)
       const key = head ? keyOf(head) : ''
@@ -100,7 +100,7 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
   }
 }
 
-export type Rules = ReturnType<typeof openRules>
+export type GrammarRules = ReturnType<typeof openRules>
 
 /** Returns the sequence with its first character as a separate part, if it begins with text. */
 function split(sequence: Sequence): Sequence {
@@ -108,11 +108,13 @@ function split(sequence: Sequence): Sequence {
   if (first?.kind !== 'text') return sequence
   const character = String.fromCodePoint(first.text.codePointAt(0) ?? 0)
   if (first.text === '') return split(rest)
-  return first.text === character ? sequence : [text(character), text(first.text.slice(character.length)), ...rest]
+  return first.text === character
+    ? sequence
+    : [textPart(character), textPart(first.text.slice(character.length)), ...rest]
 }
 
 /** Returns the first part, if all sequences have the same. */
-function commonHead(sequences: readonly Sequence[]): Part | undefined {
+function commonHead(sequences: readonly Sequence[]): GrammarPart | undefined {
   const heads = sequences.map(sequence => split(sequence)[0])
   const [first] = heads
   return first && heads.every(head => head && keyOf(head) === keyOf(first)) ? first : undefined
@@ -120,18 +122,18 @@ function commonHead(sequences: readonly Sequence[]): Part | undefined {
 
 /** Joins adjacent texts, and removes empty parts and repetitions of exactly one. */
 function joined(sequence: Sequence): Sequence {
-  const parts: Part[] = []
+  const parts: GrammarPart[] = []
   for (const given of sequence) {
     const part = given.kind === 'repeat' && given.min === 1 && given.max === 1 ? given.of : given
     const last = parts.at(-1)
     if ((part.kind === 'text' && part.text === '') || (part.kind === 'repeat' && part.max === 0)) continue
-    if (part.kind === 'text' && last?.kind === 'text') parts[parts.length - 1] = text(last.text + part.text)
+    if (part.kind === 'text' && last?.kind === 'text') parts[parts.length - 1] = textPart(last.text + part.text)
     else parts.push(part)
   }
   return parts
 }
 
-function keyOf(part: Part): string {
+function keyOf(part: GrammarPart): string {
   if (part.kind === 'text') return `"${part.text}`
   if (part.kind === 'set') return `[${part.set.join(';')}`
   if (part.kind === 'rule') return `=${part.rule}`
@@ -140,7 +142,7 @@ function keyOf(part: Part): string {
 
 const sizeOf = (sequence: Sequence): number => sequence.reduce((sum, part) => sum + partSize(part), 0)
 
-function partSize(part: Part): number {
+function partSize(part: GrammarPart): number {
   if (part.kind === 'text') return part.text.length
   if (part.kind === 'set') return part.set.length
   if (part.kind === 'rule') return 1

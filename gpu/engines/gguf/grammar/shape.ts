@@ -1,11 +1,11 @@
-import { type Bound, equal, higher, type Keywords, type Kind, kinds, lower } from './keywords.ts'
+import { type Bound, equal, higher, type Keywords, kinds, lower, type ValueKind } from './keywords.ts'
 import type { SchemaNode } from './schema.ts'
 
 /** The combined own keywords of several schemas. Schemas of items and properties are lists, all of which apply. */
-export interface Shape {
+export interface SchemaShape {
   /** Returns the schema that has this keyword, to name it in an error message. */
   with(keyword: string): SchemaNode
-  kinds: ReadonlySet<Kind>
+  kinds: ReadonlySet<ValueKind>
   /** Whether `kinds` comes from a `type`, `enum` or `const`. */
   kindsGiven: boolean
   values: readonly unknown[] | undefined
@@ -33,7 +33,7 @@ export interface Shape {
 }
 
 /** Combines the own keywords of schemas, all of which apply. */
-export function shapeOf(schemaNodes: readonly SchemaNode[], read: (schemaNode: SchemaNode) => Keywords): Shape {
+export function shapeOf(schemaNodes: readonly SchemaNode[], read: (schemaNode: SchemaNode) => Keywords): SchemaShape {
   const all = schemaNodes.map(schemaNode => ({ schemaNode, ...read(schemaNode) }))
   const given = all.flatMap(({ kinds: some }) => (some ? [some] : []))
   const valueLists = all.flatMap(({ values }) => (values ? [values] : []))
@@ -73,9 +73,9 @@ export function shapeOf(schemaNodes: readonly SchemaNode[], read: (schemaNode: S
  * Returns the kinds of values to generate. A schema without a type is mostly meant for the type that its keywords are
  * about: `{properties: …}` for objects, although every string satisfies it.
  */
-export function meantKinds(shape: Shape): ReadonlySet<Kind> {
+export function meantKinds(shape: SchemaShape): ReadonlySet<ValueKind> {
   if (shape.kindsGiven) return shape.kinds
-  const meant: Kind[] = []
+  const meant: ValueKind[] = []
   if (shape.propertiesGiven || shape.required.size > 0 || shape.additional) meant.push('object')
   if (shape.prefixLength > 0 || shape.itemsGiven || shape.minItems !== undefined || Number.isFinite(shape.maxItems))
     meant.push('array')
@@ -86,7 +86,7 @@ export function meantKinds(shape: Shape): ReadonlySet<Kind> {
 }
 
 /** OpenAPI's number formats apply to numbers, all others to strings. */
-export function kindsOfFormat(name: string): readonly Kind[] {
+export function kindsOfFormat(name: string): readonly ValueKind[] {
   if (name === 'int32' || name === 'int64') return ['integer']
   return name === 'float' || name === 'double' ? ['integer', 'fraction'] : ['string']
 }

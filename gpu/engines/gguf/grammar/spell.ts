@@ -1,10 +1,10 @@
 import type { Automaton } from './automaton.ts'
 import { characters, intersection } from './characters.ts'
 import { plainCharacters } from './json.ts'
-import { type Part, type Ranges, type Rules, rule, type Sequence, set, text } from './rules.ts'
+import { type GrammarPart, type GrammarRules, type Ranges, rule, type Sequence, set, textPart } from './rules.ts'
 
 interface Step {
-  part: Part
+  part: GrammarPart
   to: number
 }
 
@@ -12,7 +12,7 @@ interface Step {
  * Writes the texts of an automaton in JSON: each character in one way only, escaped if necessary, and `end` after the
  * last one. Creates a rule for each state, except those that only lead from one state to one other.
  */
-export function spell(automaton: Automaton, rules: Rules, hint: string, end: Sequence): Sequence {
+export function spell(automaton: Automaton, rules: GrammarRules, hint: string, end: Sequence): Sequence {
   const steps = automaton.map(({ moves }) =>
     moves.flatMap(({ over, to }) => spellings(over, rules).map(part => ({ part, to }))),
   )
@@ -51,14 +51,14 @@ export function spell(automaton: Automaton, rules: Rules, hint: string, end: Seq
 }
 
 /** Returns a set of characters as JSON writes them in strings. */
-function spellings(over: Ranges, rules: Rules): Part[] {
+function spellings(over: Ranges, rules: GrammarRules): GrammarPart[] {
   const plain = intersection(over, plainCharacters)
   const others = intersection(over, mustBeEscaped)
   const escaped = () =>
     rules.once(`escaped ${others.join()}`, 'escaped', () =>
       others.flatMap(([low, high]) =>
         Array.from({ length: high - low + 1 }, (_, at) => [
-          text(JSON.stringify(String.fromCodePoint(low + at)).slice(1, -1)),
+          textPart(JSON.stringify(String.fromCodePoint(low + at)).slice(1, -1)),
         ]),
       ),
     )

@@ -1,7 +1,7 @@
 import type { Automata } from './automata.ts'
 import type { Json } from './json.ts'
-import { maxRepetitions, type Part, type Rules, repeat, rule, type Sequence, text } from './rules.ts'
-import type { Shape } from './shape.ts'
+import { type GrammarPart, type GrammarRules, maxRepetitions, repeat, rule, type Sequence, textPart } from './rules.ts'
+import type { SchemaShape } from './shape.ts'
 import { spell } from './spell.ts'
 
 const longest = 1_000_000
@@ -9,17 +9,17 @@ const longest = 1_000_000
 const piece = 1000
 
 /** Writes the strings of a shape. Throws Failure that names a keyword that cannot be satisfied. */
-export function stringOf(shape: Shape, rules: Rules, json: Json, automata: Automata): Sequence[] {
+export function stringOf(shape: SchemaShape, rules: GrammarRules, json: Json, automata: Automata): Sequence[] {
   const { minLength, maxLength } = shape
   if (minLength > maxLength) return []
   const whole = automata.stringsOf(shape)
-  if (whole) return [[text('"'), ...spell(whole, rules, 'text', [text('"')])]]
+  if (whole) return [[textPart('"'), ...spell(whole, rules, 'text', [textPart('"')])]]
   if (minLength === 0 && maxLength === Number.POSITIVE_INFINITY) return [[rule(json.string())]]
-  return [[text('"'), ...repeated(rule(json.character()), minLength, maxLength, shape, rules), text('"')]]
+  return [[textPart('"'), ...repeated(rule(json.character()), minLength, maxLength, shape, rules), textPart('"')]]
 }
 
 /** Writes `min` to `max` characters; `max` may be Infinity. */
-function repeated(character: Part, min: number, max: number, shape: Shape, rules: Rules): Sequence {
+function repeated(character: GrammarPart, min: number, max: number, shape: SchemaShape, rules: GrammarRules): Sequence {
   const bounded = max < Number.POSITIVE_INFINITY
   for (const [keyword, length] of [
     ['minLength', min],

@@ -3,7 +3,7 @@ import type { Automata } from './automata.ts'
 import { accepts } from './automaton.ts'
 import type { Budget } from './budget.ts'
 import { formats } from './formats.ts'
-import { equal, type Kind } from './keywords.ts'
+import { equal, type ValueKind } from './keywords.ts'
 import type { SchemaNode } from './schema.ts'
 import { kindsOfFormat } from './shape.ts'
 
@@ -67,7 +67,7 @@ export function openValidator({ read, of }: Alternatives, automata: Automata, bu
 
 export type Validator = ReturnType<typeof openValidator>
 
-export function kindOf(value: unknown): Kind {
+export function kindOf(value: unknown): ValueKind {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'
   if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'fraction'

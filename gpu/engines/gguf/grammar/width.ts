@@ -16,7 +16,7 @@ interface Opening {
  * thirty brackets. Infinity where they grow with the depth of the text. Alternatives of the rules in `distinct` are
  * known to begin differently. A step looks at one group of rules.
  */
-export function* widthOf(rules: RuleMap, distinct: ReadonlySet<string>, budget: Budget): Generator<void, number> {
+export function* ruleWidth(rules: RuleMap, distinct: ReadonlySet<string>, budget: Budget): Generator<void, number> {
   const openings = openOpenings(rules, budget)
   const width = new Map<string, number>()
   const recursive = new Set<string>()

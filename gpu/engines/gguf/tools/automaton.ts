@@ -1,19 +1,19 @@
 /** Target of a character: a state, a grammar rule for the text after it, or 'nowhere' if it is not allowed. */
-export type Target = number | { rule: string } | 'nowhere'
+export type ToolTarget = number | { rule: string } | 'nowhere'
 
-export interface State {
-  steps: ReadonlyMap<string, Target>
+export interface ToolState {
+  steps: ReadonlyMap<string, ToolTarget>
   /** Target of all other characters. */
-  otherwise: Target
+  otherwise: ToolTarget
   /** Whether the text may end here. */
   mayEnd: boolean
 }
 
 /** Free text that must not contain, or not begin with, certain words. State 0 is the first. */
-export type Automaton = readonly State[]
+export type ToolAutomaton = readonly ToolState[]
 
 /** Returns the target of a character in a state. */
-export const step = (automaton: Automaton, state: number, character: string): Target => {
+export const step = (automaton: ToolAutomaton, state: number, character: string): ToolTarget => {
   const { steps, otherwise } = automaton[state]!
   return steps.get(character) ?? otherwise
 }
@@ -22,9 +22,9 @@ export const step = (automaton: Automaton, state: number, character: string): Ta
  * Accepts any text until the marker is complete, and continues with `found`. State n means that the first n characters
  * of the marker were read, by the construction of Knuth, Morris and Pratt. `offset` is the number that state 0 gets.
  */
-export function untilMarker(marker: string, found: Target, mayEnd: boolean, offset = 0): State[] {
+export function untilMarker(marker: string, found: ToolTarget, mayEnd: boolean, offset = 0): ToolState[] {
   return Array.from(marker, (_, seen) => {
-    const steps = new Map<string, Target>()
+    const steps = new Map<string, ToolTarget>()
     for (const character of new Set(marker)) {
       const reached = overlap(marker.slice(0, seen) + character, marker)
       if (reached > 0) steps.set(character, reached === marker.length ? found : offset + reached)
@@ -53,8 +53,8 @@ interface Node {
  */
 export function notBeginningWith(
   openings: readonly (readonly string[])[],
-  rest: (offset: number) => State[],
-): { automaton: Automaton; rest: number } {
+  rest: (offset: number) => ToolState[],
+): { automaton: ToolAutomaton; rest: number } {
   const root: Node = { loose: true, children: new Map() }
   for (const words of openings) {
     let node = root
@@ -70,8 +70,8 @@ export function notBeginningWith(
   for (const node of nodes) for (const next of node.children.values()) if (next !== 'nowhere') nodes.push(next)
   const numbers = new Map(nodes.map((node, at) => [node, at]))
   const tail = rest(nodes.length)
-  const states = nodes.map((node, at): State => {
-    const steps = new Map<string, Target>(tail[0]!.steps)
+  const states = nodes.map((node, at): ToolState => {
+    const steps = new Map<string, ToolTarget>(tail[0]!.steps)
     if (node.loose) for (const space of whiteSpace) steps.set(space, at)
     for (const [character, next] of node.children)
       steps.set(character, next === 'nowhere' ? 'nowhere' : numbers.get(next)!)
@@ -91,9 +91,9 @@ function child(node: Node, character: string): Node {
 const whiteSpace = ' \t\r\n'
 
 /** Returns the automaton as rules of a GBNF grammar, `name-0` first. */
-export function rulesOf(automaton: Automaton, name: string): string[] {
+export function rulesOf(automaton: ToolAutomaton, name: string): string[] {
   return automaton.map(({ steps, otherwise, mayEnd }, at) => {
-    const ways = new Map<string, { target: Target; characters: string }>()
+    const ways = new Map<string, { target: ToolTarget; characters: string }>()
     for (const [character, target] of steps) {
       const way = ways.get(wordFor(target, name)) ?? { target, characters: '' }
       ways.set(wordFor(target, name), { target, characters: way.characters + character })
@@ -108,7 +108,7 @@ export function rulesOf(automaton: Automaton, name: string): string[] {
   })
 }
 
-const wordFor = (target: Target, name: string): string =>
+const wordFor = (target: ToolTarget, name: string): string =>
   typeof target === 'number' ? `${name}-${target}` : target === 'nowhere' ? '' : target.rule
 
 /** Writes characters for a GBNF class, by number where a character may have a special meaning. */

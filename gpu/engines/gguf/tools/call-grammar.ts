@@ -2,7 +2,7 @@ import { Failure } from '../../../../core/failure.ts'
 import { type Grammar, literal } from '../grammar/grammar.ts'
 import { rulesOf, untilMarker } from './automaton.ts'
 import { openingOf } from './call-parser.ts'
-import type { Calling, Tool } from './calling.ts'
+import type { Calling, RequestTool } from './tool-choice.ts'
 
 /** The API allows no more calls in one answer, and clients fail at more. */
 const maxCalls = 128
@@ -74,7 +74,7 @@ function jsonCall(name: string, key: string, parameters: string): string {
 }
 
 function* argumentsRule(
-  { function: { parameters = noParameters } }: Tool,
+  { function: { parameters = noParameters } }: RequestTool,
   at: number,
   grammar: Grammar,
 ): Generator<void, string> {

@@ -1,11 +1,11 @@
 import { heldBack } from '../stop.ts'
-import { type Automaton, notBeginningWith, step, untilMarker } from './automaton.ts'
+import { notBeginningWith, step, type ToolAutomaton, untilMarker } from './automaton.ts'
 import { type CallForm, openingsOf } from './call-form.ts'
 import { isSpace, openJsonCall, openValue } from './json-call.ts'
 
 /** A call begins with its name; the following arguments belong to it. */
-export type CallEvent = { kind: 'call'; name: string } | { kind: 'arguments'; text: string }
-export type AnswerEvent = CallEvent | { kind: 'content'; text: string } | { kind: 'reasoning'; text: string }
+export type ToolCallEvent = { kind: 'call'; name: string } | { kind: 'arguments'; text: string }
+export type AnswerEvent = ToolCallEvent | { kind: 'content'; text: string } | { kind: 'reasoning'; text: string }
 
 /** What the parser is reading. */
 type Stage = 'opening' | 'text' | 'body' | 'call' | 'list' | 'named' | 'arguments' | 'after'
@@ -192,6 +192,6 @@ export function openingOf(
   form: CallForm,
   names: readonly string[],
   found = 'calls',
-): { automaton: Automaton; rest: number } {
+): { automaton: ToolAutomaton; rest: number } {
   return notBeginningWith(openingsOf(names), offset => untilMarker(form.marker, { rule: found }, true, offset))
 }

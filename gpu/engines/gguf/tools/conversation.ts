@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ChatRequest } from '../../../../core/schemas/chat.ts'
-import type { Tool } from './calling.ts'
+import type { RequestTool } from './tool-choice.ts'
 
 /** A message as templates expect it: its content is one text, its role one of four. */
 export type Message = Omit<ChatRequest['messages'][number], 'content' | 'role'> & {
@@ -93,7 +93,7 @@ export function introduced(messages: readonly Message[], text: string, hasSystem
 }
 
 /** Returns a text that explains how to call functions, for models whose template does not. */
-export function toolIntroduction(tools: readonly Tool[], forced: boolean, parallel: boolean): string {
+export function toolIntroduction(tools: readonly RequestTool[], forced: boolean, parallel: boolean): string {
   return [
     'You can call functions. Each line between <tools> and </tools> describes one, its parameters as JSON Schema:',
     '<tools>',

@@ -1,4 +1,4 @@
-import type { CallEvent } from './call-parser.ts'
+import type { ToolCallEvent } from './call-parser.ts'
 
 /**
  * Finds the end of one JSON value, character by character: 'last' for the character that ends it, 'past' for the one
@@ -38,7 +38,7 @@ export type CallProgress = 'more' | 'complete' | 'broken'
  * Reads one call as models write it, `{"name": "f", "arguments": {…}}`, character by character. The arguments are
  * passed on unchanged as they arrive, once the name is known. `say` receives the events.
  */
-export function openJsonCall(say: (event: CallEvent) => void) {
+export function openJsonCall(say: (event: ToolCallEvent) => void) {
   let state: 'open' | 'key' | 'key-text' | 'colon' | 'value' | 'next' = 'open'
   let key = ''
   let text = ''

@@ -1,6 +1,6 @@
 import type { InputHTMLAttributes, SelectHTMLAttributes } from 'react'
 import { useId } from 'react'
-import { controlClass, Field, type FieldFacts } from './field.tsx'
+import { controlClass, type FieldFacts, FormField } from './field.tsx'
 
 export interface Option {
   value: string
@@ -17,7 +17,7 @@ export function SelectField({
   ...rest
 }: FieldFacts & { options: readonly Option[] } & SelectHTMLAttributes<HTMLSelectElement>) {
   return (
-    <Field label={label} hint={hint} error={error}>
+    <FormField label={label} hint={hint} error={error}>
       {control => (
         <select {...rest} {...control} className={`${controlClass} ${className}`}>
           {options.map(({ value, name }) => (
@@ -27,7 +27,7 @@ export function SelectField({
           ))}
         </select>
       )}
-    </Field>
+    </FormField>
   )
 }
 

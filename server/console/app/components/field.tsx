@@ -9,7 +9,7 @@ export interface FieldFacts {
 }
 
 /** A control with its label, hint and error, which are tied to it for screen readers. */
-export function Field({
+export function FormField({
   label,
   hint,
   error,

@@ -1,5 +1,5 @@
 import type { InputHTMLAttributes, TextareaHTMLAttributes } from 'react'
-import { controlClass, Field, type FieldFacts } from './field.tsx'
+import { controlClass, type FieldFacts, FormField } from './field.tsx'
 
 /** One line of text, a number, a date: `type` says which. */
 export function TextField({
@@ -10,9 +10,9 @@ export function TextField({
   ...rest
 }: FieldFacts & InputHTMLAttributes<HTMLInputElement>) {
   return (
-    <Field label={label} hint={hint} error={error}>
+    <FormField label={label} hint={hint} error={error}>
       {control => <input {...rest} {...control} className={`${controlClass} ${className}`} />}
-    </Field>
+    </FormField>
   )
 }
 
@@ -25,8 +25,8 @@ export function TextArea({
   ...rest
 }: FieldFacts & TextareaHTMLAttributes<HTMLTextAreaElement>) {
   return (
-    <Field label={label} hint={hint} error={error}>
+    <FormField label={label} hint={hint} error={error}>
       {control => <textarea rows={4} {...rest} {...control} className={`${controlClass} py-1.5 ${className}`} />}
-    </Field>
+    </FormField>
   )
 }

@@ -4,7 +4,7 @@ import { type Continued, continuedLength } from '../../../../core/dialects/respo
 import type { RememberedResponse } from '../../../../core/dialects/responses/response-object.ts'
 import { ResponseRequest } from '../../../../core/dialects/responses/response-schemas.ts'
 import { Failure } from '../../../../core/failure.ts'
-import { parseJson } from '../../../../core/json.ts'
+import { parseBoundedJson } from '../../../../core/json.ts'
 import type { StoredResponse } from '../../../../core/responses/responses.ts'
 import { conversationTask } from '../../../../core/schemas/task.ts'
 import { openEventStream } from '../../../http/answer/sse.ts'
@@ -49,7 +49,7 @@ export async function submitBackground(
       `A response in the background may continue a conversation of at most ${Math.floor(config.limits.json_body / 1024)} KiB. Send what matters of it as 'input', or leave 'background' out.`,
       { param: 'previous_response_id' },
     )
-  const raw = parseJson(body, config.limits)
+  const raw = parseBoundedJson(body, config.limits)
   const { data: request } = ResponseRequest.safeParse(raw)
   if (request?.background !== true) return undefined
   const { body: chat } = chatBodyOf('responses', raw, { id: '', ...continued })

@@ -3,7 +3,7 @@ import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { insidePath, layoutOf } from '../../../../core/models/hub/layout.ts'
-import { parseReference } from '../../../../core/models/hub/reference.ts'
+import { parseHubReference } from '../../../../core/models/hub/reference.ts'
 import { hubSettings } from '../../../../core/models/hub/settings.ts'
 
 const hub = 'https://huggingface.co'
@@ -22,17 +22,17 @@ test.each([
   ],
   ['https://huggingface.co/a/b/blob/v2/c.gguf', { repository: 'a/b', revision: 'v2', file: 'c.gguf' }],
 ])('%s is parsed', (text, reference) => {
-  expect(parseReference(text, hub)).toEqual(reference)
+  expect(parseHubReference(text, hub)).toEqual(reference)
 })
 
 test('addresses of a mirror are parsed by its endpoint; other addresses and paths are refused', () => {
-  expect(parseReference('http://mirror:80/hub/a/b/resolve/main/c.gguf', 'http://mirror/hub')).toEqual({
+  expect(parseHubReference('http://mirror:80/hub/a/b/resolve/main/c.gguf', 'http://mirror/hub')).toEqual({
     repository: 'a/b',
     revision: 'main',
     file: 'c.gguf',
   })
   for (const text of ['https://example.com/a/b/resolve/main/c.gguf', '/models/a.gguf', 'a/b', 'C:a'])
-    expect(parseReference(text, hub)).toBeUndefined()
+    expect(parseHubReference(text, hub)).toBeUndefined()
 })
 
 test.each([
@@ -51,7 +51,7 @@ test.each([
   'https://huggingface.co/a/b/discussions/1',
   'https://huggingface.co/a%2f..%2f..%2fb/c',
 ])('%s is refused', text => {
-  expect(() => parseReference(text, hub)).toThrow(/Write it as hf:owner\/name/)
+  expect(() => parseHubReference(text, hub)).toThrow(/Write it as hf:owner\/name/)
 })
 
 test.each([

@@ -15,8 +15,8 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { tinyChat } from '../../../../bin/tiny-chat.ts'
 import { layoutOf } from '../../../../core/models/hub/layout.ts'
-import { type Preview, type PullEvent, pullModel } from '../../../../core/models/hub/pull.ts'
-import { parseReference } from '../../../../core/models/hub/reference.ts'
+import { type PullEvent, type PullPreview, pullModel } from '../../../../core/models/hub/pull.ts'
+import { parseHubReference } from '../../../../core/models/hub/reference.ts'
 import type { HubSettings } from '../../../../core/models/hub/settings.ts'
 import { openHub, type Repository } from '../../../fixtures/hub.ts'
 
@@ -47,13 +47,13 @@ async function setUp(repositories: Record<string, Repository> = { 'o/m': plain }
       onEvent,
       preview,
     }: {
-      preview?: (preview: Preview) => Promise<void>
+      preview?: (preview: PullPreview) => Promise<void>
       signal?: AbortSignal
       more?: Partial<HubSettings>
       onEvent?: (event: PullEvent) => void
     } = {},
   ) =>
-    pullModel(parseReference(text, hub.endpoint)!, {
+    pullModel(parseHubReference(text, hub.endpoint)!, {
       hub: { endpoint: hub.endpoint, cache, token: undefined, offline: false, ...settings, ...more },
       signal,
       retryRules: { attempts: 3, backoffMs: 1, silenceMs: 400 },
@@ -257,8 +257,8 @@ test('a model can be inspected, and refused, before it is downloaded', async () 
   const tiny = tinyChat()
   const { hub, pull, contents, cache } = await setUp({ 'o/m': { files: { 'm.gguf': tiny } } })
   const no = new Error('too large')
-  let seen: Preview | undefined
-  const preview = async (found: Preview) => {
+  let seen: PullPreview | undefined
+  const preview = async (found: PullPreview) => {
     seen = found
     throw no
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseReference } from '../../../../core/models/hub/reference.ts'
+import { parseHubReference } from '../../../../core/models/hub/reference.ts'
 import { type CatalogModel, catalogKinds } from '../../../../core/models/model-catalog/catalog-model.ts'
 import {
   findCatalogModel,
@@ -24,7 +24,7 @@ test('every build has a source: a repository or a package', () => {
   for (const { build } of builds) {
     expect(build.repository !== null || build.package !== undefined).toBe(true)
     if (build.repository === null) continue
-    expect(parseReference(`hf:${build.repository}`, 'https://huggingface.co')?.repository).toBe(build.repository)
+    expect(parseHubReference(`hf:${build.repository}`, 'https://huggingface.co')?.repository).toBe(build.repository)
   }
 })
 

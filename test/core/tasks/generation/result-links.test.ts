@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { GenerationResult } from '../../../../core/tasks/generation/result.ts'
-import { linked } from '../../../../core/tasks/generation/result-links.ts'
+import { resultWithUrls } from '../../../../core/tasks/generation/result-links.ts'
 
 const link = ({ id, name }: { id: string; name: string }) => `http://x/files/${id}/${name}`
 const facts = { width: 64, height: 32, seed: 7, seed_used: 7, prompt: 'a cat', timings: { inference: 1.5 } }
@@ -13,7 +13,7 @@ test('images: every file by its address, and without its id', () => {
       { file_id: 'file-2', file_name: 'image-2.png', content_type: 'image/png', file_size: 20, width: 64, height: 32 },
     ],
   }
-  expect(linked(result, link)).toEqual({
+  expect(resultWithUrls(result, link)).toEqual({
     ...facts,
     images: [
       {
@@ -38,7 +38,7 @@ test('images: every file by its address, and without its id', () => {
 
 test('a video: its address and that of its thumbnail, beside the facts of the result', () => {
   const video = { file_name: 'video.mp4', content_type: 'video/mp4', file_size: 10, fps: 16, duration: 5.06 }
-  const shown = linked(
+  const shown = resultWithUrls(
     { ...facts, num_frames: 81, fps: 16, video: { ...video, file_id: 'file-1', thumbnail_id: 'file-2' } },
     link,
   )

@@ -8,7 +8,7 @@ import type { Fleet, Lease } from '../../../../core/models/fleet.ts'
 import { Model } from '../../../../core/models/model.ts'
 import { type GenerationTask, operationOf } from '../../../../core/schemas/task.ts'
 import type { EngineInputs } from '../../../../core/tasks/protocols/generation-call.ts'
-import { progressOf, sdServer } from '../../../../core/tasks/protocols/sd-server.ts'
+import { sdServer, sdServerProgress } from '../../../../core/tasks/protocols/sd-server.ts'
 import { openFleet } from '../../../../gpu/fleet.ts'
 import { sdServer as preset } from '../../../../gpu/presets/sd-server.ts'
 import { cpu } from '../../../gpu/_fleet.ts'
@@ -298,7 +298,7 @@ describe('servers without jobs', () => {
 test('the steps of a video that two models divide are one progress', () => {
   const fractions: number[] = []
   const video = { num_images: 1, num_frames: 5, num_inference_steps: 4 }
-  const step = progressOf(video, { progress: of => fractions.push(of) })
+  const step = sdServerProgress(video, { progress: of => fractions.push(of) })
   const steps: EngineProgress[] = [1, 1, 2, 2].map((pass, at) => ({ pass, step: (at % 2) + 1, steps: 2 }))
   for (const one of steps) step(one)
   expect(fractions).toEqual([0.25, 0.5, 0.75, 0.99])

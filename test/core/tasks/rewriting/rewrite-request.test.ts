@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import type { CatalogEntry } from '../../../../core/models/catalog.ts'
+import type { ModelSetEntry } from '../../../../core/models/catalog.ts'
 import { type RewriteOptions, rewriteRequest } from '../../../../core/tasks/rewriting/rewrite-request.ts'
 
 const model = (features: string[]) =>
-  ({ id: 'chat', traits: { features: new Set(features) } }) as unknown as Pick<CatalogEntry, 'id' | 'traits'>
+  ({ id: 'chat', traits: { features: new Set(features) } }) as unknown as Pick<ModelSetEntry, 'id' | 'traits'>
 const options: RewriteOptions = {
   prompt: 'a cat',
   task: { title: 'text to video', category: 'video' },

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import type { Catalog } from '../../../../core/models/catalog.ts'
+import type { ModelSet } from '../../../../core/models/catalog.ts'
 import { Model } from '../../../../core/models/model.ts'
 import { contentTypeOf, isOfFormat, type SpeechFormat } from '../../../../core/schemas/speech-format.ts'
-import { voicesIn } from '../../../../core/tasks/protocols/voices.ts'
+import { parseVoices } from '../../../../core/tasks/protocols/voices.ts'
 import { filesOf, shownResult, taskNamed, taskRecord } from '../../../../core/tasks/registry.ts'
 import { prepareSpeech } from '../../../../core/tasks/speech/speech.ts'
 import { withMediaAddresses } from '../../../../core/workflows/media-addresses.ts'
 import { traitsOf } from '../../../../gpu/presets/presets.ts'
 
-function catalogOf(more: object): Catalog {
+function catalogOf(more: object): ModelSet {
   const model = Model.parse({ id: 'm', tasks: ['std/audio-speech'], engine: 'remote', url: 'http://h/v1', ...more })
   return new Map([
     [
@@ -114,7 +114,7 @@ test.each<[answer: string, voices: object[]]>([
   ['{"voices":[{}]}', []],
   ['{"voices":"many"}', []],
   ['<html>', []],
-])('voices in %s', (answer, voices) => expect(voicesIn(answer)).toEqual(voices))
+])('voices in %s', (answer, voices) => expect(parseVoices(answer)).toEqual(voices))
 
 describe('the result of a job', () => {
   const stored = { file_id: 'file-1', file_name: 'speech.wav', content_type: 'audio/wav', duration: 1.5, format: 'wav' }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Catalog } from '../../../../core/models/catalog.ts'
+import type { ModelSet } from '../../../../core/models/catalog.ts'
 import type { EngineTraits } from '../../../../core/models/engine-traits.ts'
 import type { Feature } from '../../../../core/models/model.ts'
 import type { TranscriptionTask } from '../../../../core/schemas/task.ts'
@@ -9,7 +9,7 @@ import {
   prepareTranscription,
   type TranscriptionAnswerFormat,
 } from '../../../../core/tasks/transcription/transcription.ts'
-import type { Segment, Transcription } from '../../../../core/tasks/transcription/transcription-request.ts'
+import type { Transcription, TranscriptionSegment } from '../../../../core/tasks/transcription/transcription-request.ts'
 import { shapeTranscription, transcriptionOf } from '../../../../core/tasks/transcription/transcription-shape.ts'
 import { writeTranscription } from '../../../../core/tasks/transcription/transcription-text.ts'
 
@@ -33,7 +33,7 @@ const both = {
   transcribe: { protocol: 'openai-audio', path: '/t' },
   translate: { protocol: 'openai-audio', path: '/e' },
 } as const
-const catalog = (features: Feature[], more: Partial<EngineTraits> = {}, extraParams: string[] = []): Catalog =>
+const catalog = (features: Feature[], more: Partial<EngineTraits> = {}, extraParams: string[] = []): ModelSet =>
   new Map([
     [
       'm',
@@ -250,7 +250,7 @@ test('a result is complete, in any requested form; logprobs need json', () => {
   })
 })
 
-const segment = (start: number, end: number, text: string): Segment => ({
+const segment = (start: number, end: number, text: string): TranscriptionSegment => ({
   id: 0,
   seek: 0,
   start,

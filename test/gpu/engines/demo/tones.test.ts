@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
-import { sampleRate, voices } from '../../../../gpu/engines/demo/chords.ts'
+import { demoSampleRate, voices } from '../../../../gpu/engines/demo/chords.ts'
 import { decode, encode, sampleCount } from '../../../../gpu/engines/demo/tones.ts'
 
 const [alto, bass, soprano] = voices
@@ -8,15 +8,15 @@ const text = 'Hello, world! How are you? Grüße, 你好 🙂 – 0000 ffff ~~'
 
 /** The audio at another rate, each sample interpolated from its two neighbours. */
 function resampled(samples: Int16Array, to: number): Float64Array {
-  return Float64Array.from({ length: Math.floor((samples.length * to) / sampleRate) }, (_, index) => {
-    const place = (index * sampleRate) / to
+  return Float64Array.from({ length: Math.floor((samples.length * to) / demoSampleRate) }, (_, index) => {
+    const place = (index * demoSampleRate) / to
     const first = Math.floor(place)
     const part = place - first
     return samples[first]! * (1 - part) + (samples[first + 1] ?? 0) * part
   })
 }
 
-const silence = (seconds: number) => new Int16Array(Math.round(seconds * sampleRate))
+const silence = (seconds: number) => new Int16Array(Math.round(seconds * demoSampleRate))
 const joined = (...parts: Int16Array[]) => Int16Array.from(parts.flatMap(part => [...part]))
 
 describe('text in tones is transcribed', () => {
@@ -33,14 +33,14 @@ describe('text in tones is transcribed', () => {
       expect(
         decode(
           Float64Array.from(samples, sample => sample * factor),
-          sampleRate,
+          demoSampleRate,
         ).text,
       ).toBe(text)
   })
 
   test('clipped', () => {
     const loud = encode(text, soprano!).map(sample => Math.max(-32768, Math.min(32767, sample * 3)))
-    expect(decode(loud, sampleRate).text).toBe(text)
+    expect(decode(loud, demoSampleRate).text).toBe(text)
   })
 
   test('in noise', () => {
@@ -52,20 +52,20 @@ describe('text in tones is transcribed', () => {
     expect(
       decode(
         encode(text, alto).map(sample => sample + noise()),
-        sampleRate,
+        demoSampleRate,
       ).text,
     ).toBe(text)
   })
 
   test('with silence around it, of any length', () => {
     for (const lead of [0.0003, 0.1234, 1.5])
-      expect(decode(joined(silence(lead), encode(text, bass!), silence(0.7)), sampleRate).text).toBe(text)
+      expect(decode(joined(silence(lead), encode(text, bass!), silence(0.7)), demoSampleRate).text).toBe(text)
   })
 
   test('several times in different voices', () => {
     const heard = decode(
       joined(encode('One.', alto), silence(0.5), encode('Two.', bass!, 2), encode('Three.', soprano!)),
-      sampleRate,
+      demoSampleRate,
     )
     expect(heard.text).toBe('One.\nTwo.\nThree.')
     expect(heard.segments.map(segment => segment.text)).toEqual(['One.', 'Two.', 'Three.'])
@@ -73,7 +73,7 @@ describe('text in tones is transcribed', () => {
 
   test('every byte', () => {
     const all = Array.from({ length: 0x250 }, (_, code) => String.fromCharCode(code)).join('')
-    expect(decode(encode(all, alto, 2), sampleRate).text).toBe(all)
+    expect(decode(encode(all, alto, 2), demoSampleRate).text).toBe(all)
   })
 })
 
@@ -105,7 +105,7 @@ describe.skipIf(!hasFfmpeg)('compressed audio is transcribed', () => {
 })
 
 test('sentences and words have their times in seconds', () => {
-  const { segments, words } = decode(joined(silence(1), encode('Grüße an alle. Wie geht es?', alto)), sampleRate)
+  const { segments, words } = decode(joined(silence(1), encode('Grüße an alle. Wie geht es?', alto)), demoSampleRate)
   const time = (byte: number) => expect.closeTo(1 + (2 + 4 + 8) * 0.03 + byte * 0.06, 2)
   expect(segments).toEqual([
     { start: time(0), end: time(17), text: 'Grüße an alle. ' },
@@ -117,19 +117,22 @@ test('sentences and words have their times in seconds', () => {
 
 test('silence is transcribed as nothing', () => {
   const nothing = { text: '', segments: [], words: [] }
-  expect(decode([], sampleRate)).toEqual(nothing)
-  expect(decode(silence(2), sampleRate)).toEqual(nothing)
-  expect(decode(encode('', alto), sampleRate)).toEqual(nothing)
-  const sweep = Int16Array.from({ length: 5 * sampleRate }, (_, at) => 9000 * Math.sin((at / sampleRate) ** 2 * 2500))
-  expect(decode(sweep, sampleRate)).toEqual(nothing)
+  expect(decode([], demoSampleRate)).toEqual(nothing)
+  expect(decode(silence(2), demoSampleRate)).toEqual(nothing)
+  expect(decode(encode('', alto), demoSampleRate)).toEqual(nothing)
+  const sweep = Int16Array.from(
+    { length: 5 * demoSampleRate },
+    (_, at) => 9000 * Math.sin((at / demoSampleRate) ** 2 * 2500),
+  )
+  expect(decode(sweep, demoSampleRate)).toEqual(nothing)
   const marked = encode('x'.repeat(20), alto)
   // Its start is missing.
-  expect(decode(marked.subarray(0.5 * sampleRate), sampleRate)).toEqual(nothing)
+  expect(decode(marked.subarray(0.5 * demoSampleRate), demoSampleRate)).toEqual(nothing)
 })
 
 test('a text that breaks off is transcribed up to there', () => {
   const samples = encode('as far as it goes', alto)
-  expect(decode(samples.subarray(0, samples.length / 2), sampleRate).text).toMatch(/^as far/)
+  expect(decode(samples.subarray(0, samples.length / 2), demoSampleRate).text).toMatch(/^as far/)
 })
 
 test('the length is known before the synthesis', () => {

@@ -3,7 +3,7 @@ import { openLog } from '../../../../core/log.ts'
 import { audioForm } from '../../../../core/tasks/protocols/audio-form.ts'
 import { voices } from '../../../../gpu/engines/demo/chords.ts'
 import { encode } from '../../../../gpu/engines/demo/tones.ts'
-import { transcribe } from '../../../../gpu/engines/demo/transcribe.ts'
+import { transcribeHandler } from '../../../../gpu/engines/demo/transcribe.ts'
 import { openHttp } from '../../../../gpu/engines/http.ts'
 
 let server: Awaited<ReturnType<typeof openHttp>>
@@ -12,7 +12,7 @@ beforeAll(async () => {
     port: 0,
     log: openLog('error'),
     health: () => ({ status: 'ok' }),
-    handlers: () => ({ 'POST /v1/audio/transcriptions': transcribe }),
+    handlers: () => ({ 'POST /v1/audio/transcriptions': transcribeHandler }),
   })
 })
 afterAll(() => server.close())

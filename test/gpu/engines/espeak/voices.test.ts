@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { chooseVoice, variantsIn, voicesIn } from '../../../../gpu/engines/espeak/voices.ts'
+import { chooseVoice, parseEspeakVoices, variantsIn } from '../../../../gpu/engines/espeak/voices.ts'
 
 const table = `Pty Language       Age/Gender VoiceName          File                 Other Languages
  5  de              --/M      German             gmw/de
@@ -7,7 +7,7 @@ const table = `Pty Language       Age/Gender VoiceName          File            
  5  en-us           --/M      English_(other)    gmw/other
  5  fr-fr           --/M      French_(France)    roa/fr               (fr 5)
 `
-const voices = voicesIn(table)
+const voices = parseEspeakVoices(table)
 const variants = variantsIn(`Pty Language       Age/Gender VoiceName          File                 Other Languages
  5  variant         --/F      Annie              !v/Annie
  5  variant         70/F      female3            !v/f3

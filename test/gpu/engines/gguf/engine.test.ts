@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, test } from 'vitest'
 import { openLog } from '../../../../core/log.ts'
-import { type Handlers, type Health, openHttp } from '../../../../gpu/engines/http.ts'
+import { type EngineHealth, type Handlers, openHttp } from '../../../../gpu/engines/http.ts'
 import { file, spawnEngine, startEngine, user } from './_engine.ts'
 
 const closing: (() => Promise<void>)[] = []
@@ -15,7 +15,7 @@ afterEach(async () => {
 
 /** The HTTP server without a model. */
 async function openDoor(options: { key?: string; bodyLimit?: number; handlers?: Handlers } = {}) {
-  const state: { health: Health; handlers: Handlers | undefined } = {
+  const state: { health: EngineHealth; handlers: Handlers | undefined } = {
     health: { status: 'loading', progress: 0.25 },
     handlers: options.handlers,
   }

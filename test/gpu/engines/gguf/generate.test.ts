@@ -1,6 +1,11 @@
 import { getLlama, type Llama, LlamaLogLevel, type Token } from 'node-llama-cpp'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type GenerateWork, type Generator, openGenerator, type Piece } from '../../../../gpu/engines/gguf/generate.ts'
+import {
+  type GeneratedPiece,
+  type GenerateWork,
+  type Generator,
+  openGenerator,
+} from '../../../../gpu/engines/gguf/generate.ts'
 import { noMutex } from '../../../../gpu/engines/gguf/mutex.ts'
 import { openNative } from '../../../../gpu/engines/gguf/native.ts'
 import { openRounds } from '../../../../gpu/engines/gguf/rounds.ts'
@@ -32,7 +37,7 @@ afterAll(() => llama.dispose())
 /** The byte 'A' again and again, unless overridden. */
 const sampling = samplingOf({ temperature: 0, logit_bias: { 68: 20, 2: -100, 260: -100 } }, 1000, 0)
 async function said(more: Partial<GenerateWork>) {
-  const pieces: Piece[] = []
+  const pieces: GeneratedPiece[] = []
   const { signal } = new AbortController()
   const work = { prompt: [1, 70, 71] as Token[], sampling, limit: 30, stops: [], signal, ...more }
   const counts = await generator.generate(work, piece => void pieces.push(piece))

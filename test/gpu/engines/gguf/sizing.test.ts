@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
 import { type AvailableMemory, type Sizing, type SizingSettings, sizing } from '../../../../gpu/engines/gguf/sizing.ts'
-import { type Layout, needOf, type Shape } from '../../../../gpu/engines/gguf/sizing-need.ts'
+import { type MemoryLayout, type ModelShape, needOf } from '../../../../gpu/engines/gguf/sizing-need.ts'
 
 const [MiB, GiB] = [2 ** 20, 2 ** 30]
 
 /** A model of 16-bit weights unless bytes are given, in the shape of Llama 3.1 8B. */
-function shape(of: Partial<Shape> & { heads?: number; kv?: number; blocks?: number; gigabytes?: number } = {}): Shape {
+function shape(
+  of: Partial<ModelShape> & { heads?: number; kv?: number; blocks?: number; gigabytes?: number } = {},
+): ModelShape {
   const { heads = 32, kv = 8, blocks = 32, gigabytes = 4.9, ...more } = of
   const bytes = gigabytes * 1e9
   const outputBytes = bytes * 0.06
@@ -68,7 +70,7 @@ const chat = (settings: Partial<SizingSettings> = {}): SizingSettings => ({
 })
 
 describe('the chosen settings', () => {
-  const cases: [name: string, Shape, AvailableMemory, SizingSettings, Partial<Sizing>][] = [
+  const cases: [name: string, ModelShape, AvailableMemory, SizingSettings, Partial<Sizing>][] = [
     [
       '8B Q4 on an 8 GB GPU: all of it, the usual context',
       eight,
@@ -183,7 +185,7 @@ describe('settings that do not fit', () => {
     }
   }
 
-  test.each<[name: string, Shape, AvailableMemory, SizingSettings, RegExp[]]>([
+  test.each<[name: string, ModelShape, AvailableMemory, SizingSettings, RegExp[]]>([
     [
       'a context that is too long: the message says what would fit',
       eight,
@@ -248,7 +250,7 @@ describe('compared with llama.cpp', () => {
     vocabularySize: 300,
     slidingWindow: 1024,
   })
-  const layout = (of: Partial<Layout> & { tokens: number; sequences: number; batch?: number }): Layout => ({
+  const layout = (of: Partial<MemoryLayout> & { tokens: number; sequences: number; batch?: number }): MemoryLayout => ({
     gpuLayers: 0,
     kvType: 'f16',
     flash: true,
@@ -256,7 +258,7 @@ describe('compared with llama.cpp', () => {
     contexts: [{ batch: 512, ...of }],
     ...of,
   })
-  test.each<[name: string, Shape, Layout, cache: number, all: number]>([
+  test.each<[name: string, ModelShape, MemoryLayout, cache: number, all: number]>([
     ['dense', dense, layout({ tokens: 4096, sequences: 4 }), 512, 612.5],
     ['dense, small batch', dense, layout({ tokens: 4096, sequences: 4, batch: 128 }), 512, 537.1],
     ['dense, long', dense, layout({ tokens: 32_768, sequences: 1 }), 1024, 1152.5],

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openAccounts } from '../../../../core/accounts/accounts.ts'
-import { openKeys } from '../../../../core/accounts/keys.ts'
+import { openStoredKeys } from '../../../../core/accounts/keys.ts'
 import { openLog } from '../../../../core/log.ts'
 import { openAdminStore } from '../../../../core/store/sqlite/admin.ts'
 import { fakeModel, startApp, type TestApp } from '../../../_app.ts'
@@ -53,7 +53,7 @@ async function beside(id: string, expiresAt: number): Promise<void> {
   const log = openLog('error')
   const store = await openAdminStore(app.dataDir, log)
   try {
-    await openAccounts({ store, keys: openKeys(app.dataDir), log }).update(app.organizationId, id, { expiresAt })
+    await openAccounts({ store, keys: openStoredKeys(app.dataDir), log }).update(app.organizationId, id, { expiresAt })
   } finally {
     await store.close()
   }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { formBody } from '../../../../server/http/body/form-values.ts'
+import { formValues } from '../../../../server/http/body/form-values.ts'
 
 const shape = {
   prompt: z.string().min(1),
@@ -40,7 +40,7 @@ test.each<[name: string, texts: string[], expected: unknown]>([
   ['unknown', ['5'], '5'],
   ['constructor', ['5'], '5'],
 ])('%s as %j', (name, texts, expected) => {
-  expect(formBody(new Map([[name, texts]]), shape)).toEqual({ [name]: expected })
+  expect(formValues(new Map([[name, texts]]), shape)).toEqual({ [name]: expected })
 })
 
 test('members of an object are listed under its name', () => {
@@ -48,11 +48,11 @@ test('members of an object are listed under its name', () => {
     ['expires_after[anchor]', ['created_at']],
     ['expires_after[seconds]', ['3600']],
   ])
-  expect(formBody(fields, shape)).toEqual({ expires_after: { anchor: 'created_at', seconds: 3600 } })
+  expect(formValues(fields, shape)).toEqual({ expires_after: { anchor: 'created_at', seconds: 3600 } })
 })
 
 test('no name reaches a prototype', () => {
-  const body = formBody(
+  const body = formValues(
     new Map([
       ['__proto__', ['x']],
       ['__proto__[admin]', ['true']],

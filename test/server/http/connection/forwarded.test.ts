@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../../../core/models/config.ts'
-import { clientAddress, originOf } from '../../../../server/http/connection/forwarded.ts'
+import { clientAddress, requestOrigin } from '../../../../server/http/connection/forwarded.ts'
 import { fakeModel, startApp } from '../../../_app.ts'
 
 const request = (headers: Record<string, string>, remoteAddress = '10.0.0.7') =>
@@ -28,11 +28,11 @@ test.each([
     '203.0.113.9',
   ],
 ])('%s', (_, req, origin, address) => {
-  expect([originOf(req, proxies), clientAddress(req, proxies)]).toEqual([origin, address])
+  expect([requestOrigin(req, proxies), clientAddress(req, proxies)]).toEqual([origin, address])
 })
 
 test('without trusted proxies the headers are ignored', () => {
-  expect([originOf(request(forwarded), []), clientAddress(request(forwarded), [])]).toEqual([
+  expect([requestOrigin(request(forwarded), []), clientAddress(request(forwarded), [])]).toEqual([
     'http://inner:8787',
     '10.0.0.7',
   ])

@@ -5,8 +5,8 @@ import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:ht
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openKeys } from '../../../../core/accounts/keys.ts'
-import { type Addresses, openAddresses } from '../../../../core/files/address.ts'
+import { openStoredKeys } from '../../../../core/accounts/keys.ts'
+import { type Addresses, openFileUrls } from '../../../../core/files/address.ts'
 import { newId } from '../../../../core/ids.ts'
 import { startApp, type TestApp } from '../../../_app.ts'
 
@@ -16,7 +16,7 @@ const day = 86_400_000
 beforeAll(async () => {
   app = await startApp({ limits: { upload_size: '8MiB', write_deadline: '400ms' } })
   // The keys of this installation, so that addresses can be made without a job that makes a file.
-  addresses = openAddresses(openKeys(app.dataDir).links)
+  addresses = openFileUrls(openStoredKeys(app.dataDir).links)
 })
 afterAll(() => app[Symbol.asyncDispose]())
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openAccounts } from '../../../../core/accounts/accounts.ts'
-import { openKeys } from '../../../../core/accounts/keys.ts'
+import { openStoredKeys } from '../../../../core/accounts/keys.ts'
 import { newId } from '../../../../core/ids.ts'
 import { openLog } from '../../../../core/log.ts'
 import { openAdminStore } from '../../../../core/store/sqlite/admin.ts'
@@ -329,7 +329,7 @@ describe('another organization', () => {
   beforeAll(async () => {
     const log = openLog('error')
     const store = await openAdminStore(app.dataDir, log)
-    const accounts = openAccounts({ store, keys: openKeys(app.dataDir), log })
+    const accounts = openAccounts({ store, keys: openStoredKeys(app.dataDir), log })
     const organization = await accounts.createOrganization({
       name: newId('org'),
       requestsPerMinute: 0,

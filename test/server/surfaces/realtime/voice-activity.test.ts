@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { sampleRate } from '../../../../core/media/audio-decoder.ts'
-import { openResampler } from '../../../../server/surfaces/realtime/resample.ts'
+import { openPcmResampler } from '../../../../server/surfaces/realtime/resample.ts'
 import { changedConfig, defaultTurnDetection } from '../../../../server/surfaces/realtime/session-config.ts'
 import { openStableText } from '../../../../server/surfaces/realtime/stable-text.ts'
 import { openVoiceActivity } from '../../../../server/surfaces/realtime/voice-activity.ts'
@@ -173,7 +173,7 @@ describe('speech is detected', () => {
 
 test('24 kHz become 16 kHz: a tone keeps its level, one that 16 kHz cannot hold is removed', () => {
   const converted = (hertz: number, piece: number) => {
-    const resample = openResampler(24_000)
+    const resample = openPcmResampler(24_000)
     const input = samplesOf([[1, tone(hertz, 0.5)]], 24_000)
     const output: number[] = []
     for (let at = 0; at < input.length; at += piece) output.push(...resample(input.subarray(at, at + piece)))

@@ -1,10 +1,10 @@
-import { type Box, type Line, layoutGraph, type Places } from './layout.ts'
+import { type Box, type GraphLine, layoutGraph, type Places } from './layout.ts'
 
 /** A graph to place, and the places as they come back with the same number. */
 export interface LayoutRequest {
   number: number
   boxes: readonly Box[]
-  lines: readonly Line[]
+  lines: readonly GraphLine[]
 }
 export interface LayoutAnswer {
   number: number

@@ -7,7 +7,7 @@ export interface Box {
 }
 
 /** Leads from the right side of one box to the left side of another. */
-export interface Line {
+export interface GraphLine {
   from: string
   to: string
 }
@@ -15,7 +15,7 @@ export interface Line {
 export type Places = ReadonlyMap<string, { x: number; y: number }>
 
 /** Places boxes in ranks from left to right so that lines rarely cross. */
-export function layoutGraph(boxes: readonly Box[], lines: readonly Line[]): Places {
+export function layoutGraph(boxes: readonly Box[], lines: readonly GraphLine[]): Places {
   const graph = new dagre.graphlib.Graph()
   graph.setGraph({ rankdir: 'LR', nodesep: 32, ranksep: 64 })
   graph.setDefaultEdgeLabel(() => ({}))

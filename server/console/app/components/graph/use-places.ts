@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from 'react'
-import { type Box, type Line, layoutGraph, type Places } from './layout.ts'
+import { type Box, type GraphLine, layoutGraph, type Places } from './layout.ts'
 import type { LayoutAnswer, LayoutRequest } from './layout-worker.ts'
 
 /** Up to this number of boxes placing takes less than a frame. */
@@ -9,7 +9,7 @@ const fewBoxes = 30
  * Where the boxes of a graph stand. A large graph is placed in a worker, and meanwhile the places are those from before:
  * none at first. Boxes and lines with the same content keep their places, so callers may make them anew.
  */
-export function usePlaces(boxes: readonly Box[], lines: readonly Line[]): Places {
+export function usePlaces(boxes: readonly Box[], lines: readonly GraphLine[]): Places {
   const content = JSON.stringify([
     boxes.map(({ id, width, height }) => [id, width, height]),
     lines.map(({ from, to }) => [from, to]),
@@ -38,7 +38,7 @@ export function usePlaces(boxes: readonly Box[], lines: readonly Line[]): Places
 let worker: Worker | undefined
 let requests = 0
 
-function placeInWorker(boxes: readonly Box[], lines: readonly Line[]): Promise<Places> {
+function placeInWorker(boxes: readonly Box[], lines: readonly GraphLine[]): Promise<Places> {
   const address = document.querySelector<HTMLMetaElement>('meta[name="layout-worker"]')!.content
   const current = (worker ??= new Worker(address, { type: 'module' }))
   const number = ++requests

@@ -3,7 +3,7 @@ import { Button } from '../../components/button.tsx'
 import { Empty } from '../../components/page-heading.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { editorText } from '../../text/editor.ts'
-import { linksOf, upstreamOf } from './document/references.ts'
+import { upstreamOf, valueLinksOf } from './document/references.ts'
 import type { WorkflowNode } from './document/workflow-document.ts'
 import { type ExecutionNode, useEditor, useProblems } from './editor-context.ts'
 import { RunBadge } from './run/run-badge.tsx'
@@ -22,7 +22,7 @@ interface Row {
 export function ListView({ addNode }: { addNode: () => void }) {
   const { workflow, tasks, runs, reveal, readOnly } = useEditor()
   const problems = useProblems()
-  const links = linksOf(workflow)
+  const links = valueLinksOf(workflow)
   const ranks = new Map(workflow.nodes.map(({ id }) => [id, upstreamOf(workflow, id).size]))
   const rows = [...workflow.nodes]
     .sort((a, b) => ranks.get(a.id)! - ranks.get(b.id)!)

@@ -4,7 +4,7 @@ import { useAnnounce } from '../../components/announcements.tsx'
 import { editorText } from '../../text/editor.ts'
 import { type Edit, EditFault } from './document/edits.ts'
 import { changed, openHistory, redone, undone } from './document/history.ts'
-import { type Parsed, parseWorkflow, readDocument, textOf } from './document/workflow-document.ts'
+import { documentText, type Parsed, parseWorkflow, readDocument } from './document/workflow-document.ts'
 
 /** Owns the text of the edited workflow, its history, and what it says. */
 export function useDocument(initial: string) {
@@ -43,7 +43,7 @@ export function useDocument(initial: string) {
         // Until the edit is complete the document says neither the text before nor the one after.
         known.current = undefined
         edit(document)
-        const after = textOf(document, before)
+        const after = documentText(document, before)
         known.current = { text: after, parsed: readDocument(document, after) }
         setText(after, group)
         return true

@@ -12,13 +12,13 @@ import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useStat
 import { usePlaces } from '../../components/graph/use-places.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { cardSize, graphOfExecution } from './graph-of-execution.ts'
-import { farZoom, NodeCard, nameId } from './node-card.tsx'
+import { ExecutionNodeCard, farZoom, nameId } from './node-card.tsx'
 import { NodeStatesContext, openNodeStates } from './node-states.ts'
 import type { Execution, ExecutionNode } from './use-execution.ts'
 
 type Select = (id: string | undefined) => void
 
-const nodeTypes = { node: NodeCard }
+const nodeTypes = { node: ExecutionNodeCard }
 const proOptions = { hideAttribution: true }
 const fitOptions = { padding: 0.1, maxZoom: 1 }
 /** The view of a node that is selected where it cannot be read. */

@@ -3,7 +3,7 @@ import { ExecutionDetail } from './execution-detail.tsx'
 import { ExecutionList } from './execution-list.tsx'
 
 /** Executions: the list, and one execution below `/executions/<id>`. */
-export default function Executions() {
+export default function ExecutionsPage() {
   return (
     <Switch>
       <Route path="/executions/:id">{({ id }) => <ExecutionDetail key={id} id={id} />}</Route>

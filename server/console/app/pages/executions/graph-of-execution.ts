@@ -1,6 +1,6 @@
 import type { Schema } from '../../api/schema.ts'
-import type { Box, Line } from '../../components/graph/layout.ts'
-import { referencesIn, visitTexts } from '../editor/document/references.ts'
+import type { Box, GraphLine } from '../../components/graph/layout.ts'
+import { referencesOfText, visitTexts } from '../editor/document/references.ts'
 
 type Execution = Schema<'Execution'>
 
@@ -9,22 +9,22 @@ export const cardSize = { width: 256, height: 100 }
 
 interface Dag {
   nodes: Record<string, { inputs?: unknown }>
-  edges?: Line[]
+  edges?: GraphLine[]
 }
 
 /** Returns the edges of a graph: those that are written, and those that references in the inputs make. */
-export function edgesOf({ nodes, edges = [] }: Dag): Line[] {
+export function edgesOf({ nodes, edges = [] }: Dag): GraphLine[] {
   const found = [...edges]
   for (const [to, { inputs }] of Object.entries(nodes))
     visitTexts(inputs, text => {
-      for (const { root, path } of referencesIn(text))
+      for (const { root, path } of referencesOfText(text))
         if (root === 'nodes' && String(path[0]) in nodes) found.push({ from: String(path[0]), to })
     })
   return [...new Map(found.map(edge => [`${edge.from} ${edge.to}`, edge])).values()]
 }
 
 /** The nodes of an execution as boxes, and the edges between them. They change with the graph only, not with its state. */
-export function graphOfExecution({ dag }: Pick<Execution, 'dag'>): { boxes: Box[]; edges: Line[] } {
+export function graphOfExecution({ dag }: Pick<Execution, 'dag'>): { boxes: Box[]; edges: GraphLine[] } {
   const graph = (dag ?? { nodes: {} }) as Dag
   return { boxes: Object.keys(graph.nodes).map(id => ({ id, ...cardSize })), edges: edgesOf(graph) }
 }

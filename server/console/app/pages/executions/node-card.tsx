@@ -6,7 +6,7 @@ import { ownUrl } from '../../components/own-url.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { taskName } from '../../text/tasks.ts'
-import { mediaIn, textIn } from '../editor/run/result-media.ts'
+import { mediaIn, resultTextIn } from '../editor/run/result-media.ts'
 import { useNodeState } from './node-states.ts'
 import type { ExecutionNode } from './use-execution.ts'
 
@@ -31,7 +31,7 @@ const far: Readonly<Record<string, string>> = {
 }
 
 /** A node in the graph of an execution. All cards have one size, so that a result does not move the others. */
-export const NodeCard = memo(function NodeCard({ id, selected }: NodeProps<Node>) {
+export const ExecutionNodeCard = memo(function NodeCard({ id, selected }: NodeProps<Node>) {
   const node = useNodeState(id)
   const isFar = useStore(({ transform }) => transform[2] < farZoom)
   const status = node?.status ?? 'pending'
@@ -57,7 +57,7 @@ export const NodeCard = memo(function NodeCard({ id, selected }: NodeProps<Node>
 function Near({ node }: { node: ExecutionNode }) {
   const { node_id: id, task, model_id, status, progress, cached, error, result } = node
   const [medium] = mediaIn(result)
-  const words = error?.message ?? (medium ? '' : textIn(result))
+  const words = error?.message ?? (medium ? '' : resultTextIn(result))
   return (
     <>
       <div className="flex gap-2 px-3 py-2">

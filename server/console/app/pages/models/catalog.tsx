@@ -55,7 +55,7 @@ const columns: readonly Column<Entry>[] = [
 ]
 
 /** The catalogue, with how each model fits this machine. `add` begins to add one. */
-export function Catalog({ add }: { add: (model: string) => void }) {
+export function CatalogList({ add }: { add: (model: string) => void }) {
   const { can } = useSession()
   const query = useQuery({
     queryKey: ['models', 'catalog'],

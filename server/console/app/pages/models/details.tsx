@@ -17,7 +17,7 @@ import { useBeginning } from '../../components/use-beginning.ts'
 import { modelsText } from '../../text/models.ts'
 import { tasksText } from '../../text/tasks.ts'
 import { Engines } from './engines.tsx'
-import { Facts } from './facts.tsx'
+import { ModelFactList } from './facts.tsx'
 import { RemoveModel } from './remove-model.tsx'
 import { Settings } from './settings.tsx'
 import { useModelTest } from './test-model.tsx'
@@ -90,7 +90,7 @@ function Model({ model, isOwner }: { model: Schema<'ModelStatus'>; isOwner: bool
       >
         {current === 'about' && (
           <>
-            <Facts model={model} />
+            <ModelFactList model={model} />
             {isOwner ? <Engines id={id} /> : <p className="text-muted">{modelsText.ownOnly}</p>}
           </>
         )}

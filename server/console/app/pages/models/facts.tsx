@@ -11,7 +11,7 @@ import { priceTexts } from './price.ts'
 const { facts: names } = modelsText
 
 /** What a model is, needs, costs, and does now. */
-export function Facts({ model }: { model: Schema<'ModelStatus'> }) {
+export function ModelFactList({ model }: { model: Schema<'ModelStatus'> }) {
   const { context_length: context, memory_bytes: memory, eta_seconds: eta } = model
   const { can } = useSession()
   const prices = priceTexts(model.price)

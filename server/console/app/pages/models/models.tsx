@@ -8,7 +8,7 @@ import { Tabs } from '../../components/tabs.tsx'
 import { modelsText } from '../../text/models.ts'
 import { shellText } from '../../text/shell.ts'
 import { AddModel } from './add-model.tsx'
-import { Catalog } from './catalog.tsx'
+import { CatalogList } from './catalog.tsx'
 import { Configured } from './configured.tsx'
 import { Details } from './details.tsx'
 import { Downloads } from './downloads.tsx'
@@ -17,7 +17,7 @@ const parts = { configured: '/models', catalog: '/models/catalog', downloads: '/
 type Part = keyof typeof parts
 const all = Object.keys(parts) as Part[]
 
-export default function Models() {
+export default function ModelsPage() {
   return (
     <Switch>
       <Route path="/models/details/*">
@@ -65,7 +65,7 @@ function ModelLists() {
           choose={id => go(parts[id])}
         >
           {current === 'configured' && <Configured />}
-          {current === 'catalog' && <Catalog add={setAdding} />}
+          {current === 'catalog' && <CatalogList add={setAdding} />}
           {current === 'downloads' && <Downloads add={setAdding} />}
         </Tabs>
       ) : (

@@ -15,7 +15,7 @@ import { organizationsText as text } from '../../text/organizations.ts'
 import { Tokens } from './tokens.tsx'
 
 /** One organization with its tokens. */
-export function Organization({ id }: { id: string }) {
+export function OrganizationPage({ id }: { id: string }) {
   useBeginning()
   const query = useQuery({
     queryKey: ['organizations', 'one', id],

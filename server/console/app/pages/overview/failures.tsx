@@ -36,7 +36,7 @@ const columns: readonly Column<Schema<'JobSummary'>>[] = [
 ]
 
 /** The newest failed work of the organization. */
-export function Failures() {
+export function RecentFailures() {
   const query = useQuery({
     queryKey: key,
     queryFn: () => dataOf(api.GET('/api/jobs', { params: { query: { status: 'failed', limit: shown } } })),

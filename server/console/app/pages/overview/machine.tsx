@@ -8,7 +8,7 @@ import { overviewText } from '../../text/overview.ts'
 import { shellText } from '../../text/shell.ts'
 import { Charts } from './charts.tsx'
 import { Devices } from './devices.tsx'
-import { Failures } from './failures.tsx'
+import { RecentFailures } from './failures.tsx'
 import { ModelQueues } from './model-queues.tsx'
 
 /** Milliseconds between two readings. A hidden tab reads nothing. */
@@ -19,7 +19,7 @@ const total = (models: readonly Schema<'ModelLoad'>[], of: 'busy' | 'waiting'): 
   models.reduce((sum, one) => sum + one[of], 0)
 
 /** What the whole machine does, for its owner. */
-export function Machine() {
+export function MachineCard() {
   const status = useQuery({
     queryKey: ['overview', 'status'],
     queryFn: () => dataOf(api.GET('/api/system/status')),
@@ -48,7 +48,7 @@ export function Machine() {
         )}
       </Queried>
       <Charts />
-      <Failures />
+      <RecentFailures />
     </>
   )
 }

@@ -1,8 +1,8 @@
 import { useSession } from '../../api/session.ts'
-import { Machine } from './machine.tsx'
+import { MachineCard } from './machine.tsx'
 import { OwnModels } from './own-models.tsx'
 
 export default function Overview() {
   const { can, session } = useSession()
-  return session.owns_machine && can('admin:read') ? <Machine /> : <OwnModels />
+  return session.owns_machine && can('admin:read') ? <MachineCard /> : <OwnModels />
 }

@@ -8,7 +8,7 @@ import { Queried } from '../../components/queried.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { overviewText } from '../../text/overview.ts'
 import { shellText } from '../../text/shell.ts'
-import { Failures } from './failures.tsx'
+import { RecentFailures } from './failures.tsx'
 
 const { columns: names } = overviewText
 
@@ -50,7 +50,7 @@ export function OwnModels() {
           )}
         </Queried>
       </Section>
-      <Failures />
+      <RecentFailures />
     </>
   )
 }

@@ -23,7 +23,7 @@ const parts = {
 type Part = keyof typeof parts
 const isPart = (name: string): name is Part => name in parts
 
-export default function System() {
+export default function SystemPage() {
   const { session } = useSession()
   const { '*': path = '' } = useParams()
   const [, go] = useLocation()

@@ -1,6 +1,6 @@
 import { api, dataOf, send } from '../../api/client.ts'
 import { downloadText } from '../../components/download.ts'
-import { type Group, groupBy, type Period, type Report, windowOf } from './report.ts'
+import { type Group, groupBy, type Period, type Report, reportWindow } from './report.ts'
 
 export interface Request {
   organization: string
@@ -15,7 +15,7 @@ const groupOf = (by: Group) => (by in groupBy ? { group_by: [groupBy[by as keyof
 
 /** Reads all pages of a report. `has_more` stays true if there are too many. */
 export async function readReport({ organization, period, by }: Request): Promise<Report> {
-  const { start, width } = windowOf(period, Date.now())
+  const { start, width } = reportWindow(period, Date.now())
   let whole: Report | undefined
   for (let at = 0; at < maxPages; at++) {
     const query = {
@@ -35,7 +35,7 @@ export async function readReport({ organization, period, by }: Request): Promise
 
 /** Lets the browser save the report as CSV. */
 export async function downloadCsv({ organization, period, by }: Request): Promise<void> {
-  const { start, width } = windowOf(period, Date.now())
+  const { start, width } = reportWindow(period, Date.now())
   const query = new URLSearchParams({ start_time: String(start), bucket_width: width, format: 'csv' })
   for (const name of groupOf(by).group_by ?? []) query.append('group_by', name)
   const answer = await send(`/api/organizations/${encodeURIComponent(organization)}/usage?${query}`)

@@ -18,7 +18,7 @@ export const groupBy = { model: 'model_id', task: 'task', token: 'token_id' } as
 const day = 86_400
 
 /** Returns the first second of a period, in UTC, and the length of its buckets. */
-export function windowOf(period: Period, nowMs: number): { start: number; width: '1h' | '1d' | 'month' } {
+export function reportWindow(period: Period, nowMs: number): { start: number; width: '1h' | '1d' | 'month' } {
   const now = new Date(nowMs)
   const midnight = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()) / 1_000
   const month = (back: number) => Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1) / 1_000
@@ -74,7 +74,7 @@ export const plus = (one: Sums, other: Sums): Sums =>
   Object.fromEntries(Object.entries(one).map(([name, value]) => [name, value + other[name as keyof Sums]])) as Sums
 
 /** Adds up the results of each group over all buckets. The one that cost most comes first, else the busiest. */
-export function rowsOf(buckets: Report['buckets'], by: keyof typeof groupBy): Row[] {
+export function reportRows(buckets: Report['buckets'], by: keyof typeof groupBy): Row[] {
   const rows = new Map<string, Sums>()
   for (const { results } of buckets)
     for (const result of results) {

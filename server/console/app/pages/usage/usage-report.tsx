@@ -18,8 +18,8 @@ import {
   measuresIn,
   type Period,
   type Report,
-  rowsOf,
-  windowOf,
+  reportRows,
+  reportWindow,
   zeroOf,
 } from './report.ts'
 import { UsageTable } from './usage-table.tsx'
@@ -44,13 +44,13 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
   const { can } = useSession()
   const [params, setParams] = useSearchParams()
   const { currency, totals } = report
-  const { width } = windowOf(period, 0)
+  const { width } = reportWindow(period, 0)
   const buckets = useMemo(() => bucketRows(report.buckets, zeroOf(totals)), [report, totals])
   const rows = useMemo(
     () =>
       by === 'day'
         ? buckets.filter(({ sums }) => sums.requests + sums.jobs > 0).toReversed()
-        : rowsOf(report.buckets, by),
+        : reportRows(report.buckets, by),
     [report, buckets, by],
   )
   const tokens = useQuery({

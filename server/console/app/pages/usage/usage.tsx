@@ -31,7 +31,7 @@ const organizationsQuery = queryOptions({
 })
 
 /** What was used and what it cost, and what is left of the limits. The choice is in the address. */
-export default function Usage() {
+export default function UsagePage() {
   const { session, can } = useSession()
   const [params, setParams] = useSearchParams()
   const announce = useAnnounce()

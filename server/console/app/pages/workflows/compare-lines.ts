@@ -1,4 +1,4 @@
-export interface Line {
+export interface ComparedLine {
   kind: 'same' | 'added' | 'removed'
   text: string
 }
@@ -7,14 +7,14 @@ export interface Line {
 const maxLines = 3_000
 
 /** The lines of two texts with what was added and removed: the longest common sequence stays. */
-export function compareLines(before: string, after: string): Line[] {
+export function compareLines(before: string, after: string): ComparedLine[] {
   const a = before.replace(/\n$/, '').split('\n')
   const b = after.replace(/\n$/, '').split('\n')
   let start = 0
   while (start < a.length && start < b.length && a[start] === b[start]) start++
   let end = 0
   while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end++
-  const same = (text: string): Line => ({ kind: 'same', text })
+  const same = (text: string): ComparedLine => ({ kind: 'same', text })
   return [
     ...a.slice(0, start).map(same),
     ...compareMiddle(a.slice(start, a.length - end), b.slice(start, b.length - end)),
@@ -22,9 +22,9 @@ export function compareLines(before: string, after: string): Line[] {
   ]
 }
 
-function compareMiddle(a: readonly string[], b: readonly string[]): Line[] {
-  const removed = (text: string): Line => ({ kind: 'removed', text })
-  const added = (text: string): Line => ({ kind: 'added', text })
+function compareMiddle(a: readonly string[], b: readonly string[]): ComparedLine[] {
+  const removed = (text: string): ComparedLine => ({ kind: 'removed', text })
+  const added = (text: string): ComparedLine => ({ kind: 'added', text })
   if (a.length > maxLines || b.length > maxLines) return [...a.map(removed), ...b.map(added)]
   // lengths[i][j]: length of the longest common sequence of a from i and b from j.
   const width = b.length + 1
@@ -35,7 +35,7 @@ function compareMiddle(a: readonly string[], b: readonly string[]): Line[] {
         a[i] === b[j]
           ? lengths[(i + 1) * width + j + 1]! + 1
           : Math.max(lengths[(i + 1) * width + j]!, lengths[i * width + j + 1]!)
-  const lines: Line[] = []
+  const lines: ComparedLine[] = []
   let [i, j] = [0, 0]
   while (i < a.length && j < b.length)
     if (a[i] === b[j]) {
@@ -48,11 +48,11 @@ function compareMiddle(a: readonly string[], b: readonly string[]): Line[] {
 }
 
 /** Groups of lines to show: changes with three lines around them, and how many are left out between. */
-export function shownLines(lines: readonly Line[], around = 3): (Line | number)[] {
+export function shownLines(lines: readonly ComparedLine[], around = 3): (ComparedLine | number)[] {
   const near = new Uint8Array(lines.length)
   for (const [at, { kind }] of lines.entries())
     if (kind !== 'same') near.fill(1, Math.max(0, at - around), Math.min(lines.length, at + around + 1))
-  const shown: (Line | number)[] = []
+  const shown: (ComparedLine | number)[] = []
   for (const [at, line] of lines.entries()) {
     const last = shown.at(-1)
     if (near[at]) shown.push(line)

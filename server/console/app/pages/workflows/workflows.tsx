@@ -7,7 +7,7 @@ import { WorkflowList } from './workflow-list.tsx'
 const Editor = lazy(() => import('../editor/editor.tsx'))
 const VersionList = lazy(() => import('./version-list.tsx'))
 
-export default function Workflows() {
+export default function WorkflowsPage() {
   return (
     <Switch>
       <Route path="/workflows">

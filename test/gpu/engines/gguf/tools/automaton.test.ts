@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
-  type Automaton,
   notBeginningWith,
   rulesOf,
   step,
-  type Target,
+  type ToolAutomaton,
+  type ToolTarget,
   untilMarker,
 } from '../../../../../gpu/engines/gguf/tools/automaton.ts'
 import { reader } from './_llama.ts'
@@ -13,8 +13,8 @@ import { reader } from './_llama.ts'
 const found = { rule: 'found' }
 
 /** The state after a text, or the target that it reached earlier. */
-function run(automaton: Automaton, text: string): Target {
-  let state: Target = 0
+function run(automaton: ToolAutomaton, text: string): ToolTarget {
+  let state: ToolTarget = 0
   for (const character of text) {
     state = step(automaton, state, character)
     if (typeof state !== 'number') return state

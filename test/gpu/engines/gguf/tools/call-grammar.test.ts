@@ -3,7 +3,7 @@ import type { ChatRequest } from '../../../../../core/schemas/chat.ts'
 import { runSteps } from '../../../../../core/time-slice.ts'
 import { type Constrained, constraintOf, openConstraints } from '../../../../../gpu/engines/gguf/chat-constraint.ts'
 import { callFormOf, hermes } from '../../../../../gpu/engines/gguf/tools/call-form.ts'
-import { callingOf } from '../../../../../gpu/engines/gguf/tools/calling.ts'
+import { callingOf } from '../../../../../gpu/engines/gguf/tools/tool-choice.ts'
 import { reader } from './_llama.ts'
 import { templates } from './_templates.ts'
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { ChatRequest } from '../../../../../core/schemas/chat.ts'
 import { beginningOf, thinkingVariables, thinkMarksOf } from '../../../../../gpu/engines/gguf/reasoning.ts'
 import { openTemplate } from '../../../../../gpu/engines/gguf/template.ts'
-import { callingOf } from '../../../../../gpu/engines/gguf/tools/calling.ts'
+import { callingOf } from '../../../../../gpu/engines/gguf/tools/tool-choice.ts'
 import { templates } from './_templates.ts'
 
 type Fields = Partial<ChatRequest>

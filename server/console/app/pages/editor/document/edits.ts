@@ -1,7 +1,7 @@
 import { type Document, isCollection, isMap, isScalar, isSeq, type Node, type Pair } from 'yaml'
 import { type Reference, referenceText } from '../../../../../../core/workflows/references.ts'
 import { editorText } from '../../../text/editor.ts'
-import { isReference, outputText, referencesIn, replaceReferences } from './references.ts'
+import { isReference, outputText, referencesOfText, replaceReferences } from './references.ts'
 import type { Path } from './workflow-document.ts'
 
 /** A change of a document. Comments stay, because only the nodes in question are touched. */
@@ -239,7 +239,7 @@ function removeInputs(document: Document, matches: (reference: Reference) => boo
   const gone: Path[] = []
   visitInputs(document, (text, at) => {
     if (!isReference(text)) return
-    if (referencesIn(text).some(matches)) gone.push(at)
+    if (referencesOfText(text).some(matches)) gone.push(at)
   })
   for (const at of gone) {
     // Below the inputs themselves: an item of a list, or a member of one, becomes empty instead.

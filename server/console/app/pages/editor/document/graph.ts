@@ -1,7 +1,7 @@
 import type { Box, Places } from '../../../components/graph/layout.ts'
 import { cardWidth, sizeOf } from './card-size.ts'
 import { inputHandle, orderHandles, outputHandle, type Ports, portsOf } from './ports.ts'
-import { type Link, linksOf } from './references.ts'
+import { type ValueLink, valueLinksOf } from './references.ts'
 import type { TaskFacts } from './task-facts.ts'
 import type { Workflow, WorkflowNode } from './workflow-document.ts'
 
@@ -24,7 +24,7 @@ export interface GraphEdge {
   to: string
   toPort: string
   /** The reference that makes the edge; undefined for an order without a value. */
-  link: Link | undefined
+  link: ValueLink | undefined
 }
 
 /**
@@ -38,7 +38,7 @@ export function graphOf(
   previews: boolean,
 ): { cards: UnplacedCard[]; edges: GraphEdge[] } {
   const { nodes, parameters } = workflow
-  const links = linksOf(workflow)
+  const links = valueLinksOf(workflow)
   const ids = new Set(nodes.map(({ id }) => id))
   const declared = new Set(parameters.map(({ name }) => name))
   for (const { from, output } of links) if (from === undefined) declared.add(output)

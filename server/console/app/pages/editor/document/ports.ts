@@ -1,5 +1,5 @@
-import { type Link, outputText } from './references.ts'
-import { type InputPort, inputPorts, mainOutput, type Output, outputsOf } from './schema.ts'
+import { outputText, type ValueLink } from './references.ts'
+import { type InputPort, inputPorts, mainOutput, type OutputField, outputFields } from './schema.ts'
 import type { TaskFacts } from './task-facts.ts'
 import type { Path, WorkflowNode } from './workflow-document.ts'
 
@@ -16,8 +16,8 @@ export interface Ports {
 }
 
 interface Result {
-  tree: Output[]
-  main: Output | undefined
+  tree: OutputField[]
+  main: OutputField | undefined
 }
 const results = new WeakMap<object, Result>()
 
@@ -25,14 +25,14 @@ const results = new WeakMap<object, Result>()
 function resultOf({ output_schema: schema }: Pick<TaskFacts, 'output_schema'>): Result {
   let result = results.get(schema)
   if (!result) {
-    const tree = outputsOf(schema)
+    const tree = outputFields(schema)
     results.set(schema, (result = { tree, main: mainOutput(tree) }))
   }
   return result
 }
 
 /** The result of a task as a tree. */
-export const outputTree = (task: Pick<TaskFacts, 'output_schema'>): Output[] => resultOf(task).tree
+export const outputTree = (task: Pick<TaskFacts, 'output_schema'>): OutputField[] => resultOf(task).tree
 
 /**
  * The ports that a node shows: its required and filled inputs, its main output, and whatever a reference or `outputs`
@@ -41,7 +41,7 @@ export const outputTree = (task: Pick<TaskFacts, 'output_schema'>): Output[] => 
 export function portsOf(
   node: WorkflowNode,
   task: TaskFacts | undefined,
-  links: readonly Link[],
+  links: readonly ValueLink[],
   all: { inputs: boolean; outputs: boolean },
 ): Ports {
   const inputs = task
@@ -64,7 +64,7 @@ export function portsOf(
   return { inputs, outputs: [...outputs.values()] }
 }
 
-const branchesOf = (outputs: readonly Output[], depth: number): OutputPort[] =>
+const branchesOf = (outputs: readonly OutputField[], depth: number): OutputPort[] =>
   outputs.flatMap(({ path, kind, label, children }) => [
     { path: outputText(path), kind, branch: { label, depth } },
     ...branchesOf(children, depth + 1),

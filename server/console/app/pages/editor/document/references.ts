@@ -14,7 +14,7 @@ const partsOf = (text: string): { start: number; end: number; reference: Referen
   )
 
 /** The valid references of a text in their order. */
-export const referencesIn = (text: string): Reference[] => partsOf(text).map(({ reference }) => reference)
+export const referencesOfText = (text: string): Reference[] => partsOf(text).map(({ reference }) => reference)
 
 /** Whether the whole text is one reference, whose value then keeps its type. */
 export function isReference(value: unknown): boolean {
@@ -55,7 +55,7 @@ export function visitTexts(value: unknown, visit: (text: string, path: Path) => 
 }
 
 /** A value that a node takes from a parameter or from another node. */
-export interface Link {
+export interface ValueLink {
   /** Id of the node that gives it; undefined: a parameter. */
   from: string | undefined
   /** The path in its result, or the name of the parameter. */
@@ -67,11 +67,11 @@ export interface Link {
 }
 
 /** All links of a workflow, in the order of its nodes. */
-export function linksOf({ nodes }: Pick<Workflow, 'nodes'>): Link[] {
-  const links: Link[] = []
+export function valueLinksOf({ nodes }: Pick<Workflow, 'nodes'>): ValueLink[] {
+  const links: ValueLink[] = []
   for (const { id, inputs } of nodes)
     visitTexts(inputs, (text, input) => {
-      for (const { root, path, source } of referencesIn(text)) {
+      for (const { root, path, source } of referencesOfText(text)) {
         const [first, second, ...rest] = path
         if (root === 'input') links.push({ from: undefined, output: String(first), to: id, input, source })
         else if (root === 'nodes') {
@@ -101,7 +101,7 @@ function neighboursOf(workflow: Graph): Neighbours {
     if (there) there.push(one)
     else to.set(id, [one])
   }
-  for (const { from, to } of [...workflow.edges, ...linksOf(workflow)])
+  for (const { from, to } of [...workflow.edges, ...valueLinksOf(workflow)])
     if (from !== undefined) {
       add(found.before, to, from)
       add(found.after, from, to)

@@ -3,11 +3,11 @@ import type { Path } from './workflow-document.ts'
 import { isRecord } from './workflow-document.ts'
 
 /** The kinds of values that a schema allows, of which the form shows one. */
-export type Kind = 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'object' | 'list' | 'any'
+export type FieldKind = 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'object' | 'list' | 'any'
 
 /** A schema without references and alternatives: the first alternative of each kind. */
-export interface Shape {
-  kinds: Kind[]
+export interface InputShape {
+  kinds: FieldKind[]
   description: string
   /** Allowed values of a choice. */
   values: unknown[]
@@ -19,8 +19,8 @@ export interface Shape {
 }
 
 /** The kind of field: that of the value where the schema allows it, else the first. A reference is a text. */
-export function fieldKind(value: unknown, kinds: readonly Kind[]): Kind {
-  const allowed = (kind: Kind) => kinds.includes(kind)
+export function fieldKind(value: unknown, kinds: readonly FieldKind[]): FieldKind {
+  const allowed = (kind: FieldKind) => kinds.includes(kind)
   // While a number or a reference is typed, it is none yet, and the field must stay the same.
   const number = kinds.find(kind => kind === 'number' || kind === 'integer')
   if (typeof value === 'string' && number && !allowed('text') && !allowed('choice')) return number
@@ -34,18 +34,18 @@ export function fieldKind(value: unknown, kinds: readonly Kind[]): Kind {
 }
 
 /** By whole schemas, of which each node of a task has the same. */
-const shapes = new WeakMap<JsonSchema, Shape>()
+const shapes = new WeakMap<JsonSchema, InputShape>()
 
 /** Reads a schema; `root` has the definitions that it refers to. What it returns is shared. */
-export function shapeOf(schema: JsonSchema, root: JsonSchema): Readonly<Shape> {
+export function shapeOf(schema: JsonSchema, root: JsonSchema): Readonly<InputShape> {
   if (schema !== root) return readShape(schema, root)
   let shape = shapes.get(schema)
   if (!shape) shapes.set(schema, (shape = readShape(schema, root)))
   return shape
 }
 
-function readShape(schema: JsonSchema, root: JsonSchema): Shape {
-  const shape: Shape = {
+function readShape(schema: JsonSchema, root: JsonSchema): InputShape {
+  const shape: InputShape = {
     kinds: [],
     description: '',
     values: [],
@@ -59,7 +59,7 @@ function readShape(schema: JsonSchema, root: JsonSchema): Shape {
   return shape
 }
 
-const kindOfType: Record<string, Kind> = {
+const kindOfType: Record<string, FieldKind> = {
   string: 'text',
   number: 'number',
   integer: 'integer',
@@ -68,7 +68,7 @@ const kindOfType: Record<string, Kind> = {
   array: 'list',
 }
 
-function gather(schema: JsonSchema, root: JsonSchema, shape: Shape, depth: number): void {
+function gather(schema: JsonSchema, root: JsonSchema, shape: InputShape, depth: number): void {
   if (depth > 8) return
   shape.description ||= schema.description ?? ''
   if (schema.$ref?.startsWith('#/$defs/')) {
@@ -78,7 +78,7 @@ function gather(schema: JsonSchema, root: JsonSchema, shape: Shape, depth: numbe
   }
   for (const one of [...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])])
     gather(one, root, shape, depth + 1)
-  const add = (kind: Kind) => void (shape.kinds.includes(kind) || shape.kinds.push(kind))
+  const add = (kind: FieldKind) => void (shape.kinds.includes(kind) || shape.kinds.push(kind))
   const values = choicesOf(schema)
   if (values) {
     shape.values.push(...values.filter(value => value !== null && !shape.values.includes(value)))
@@ -109,23 +109,23 @@ function withChoices(properties: Record<string, JsonSchema>, others: Record<stri
 }
 
 /** A value in the result of a task, and what is in it. */
-export interface Output {
+export interface OutputField {
   path: Path
   /** The last part of the path: `content`, `[0]`. */
   label: string
-  kind: Kind
+  kind: FieldKind
   description: string
-  children: Output[]
+  children: OutputField[]
 }
 
 const maxDepth = 7
 
 /** The result of a task as a tree. Of a list its first item is shown, because references name a position. */
-export function outputsOf(schema: JsonSchema): Output[] {
+export function outputFields(schema: JsonSchema): OutputField[] {
   return childrenOf(schema, schema, [])
 }
 
-function childrenOf(schema: JsonSchema, root: JsonSchema, path: Path): Output[] {
+function childrenOf(schema: JsonSchema, root: JsonSchema, path: Path): OutputField[] {
   if (path.length >= maxDepth) return []
   const { properties, items } = shapeOf(schema, root)
   const parts: [string | number, JsonSchema][] =
@@ -144,14 +144,14 @@ function childrenOf(schema: JsonSchema, root: JsonSchema, path: Path): Output[] 
 }
 
 /** The values without members, in order. */
-export const leavesOf = (outputs: readonly Output[]): Output[] =>
+export const leavesOf = (outputs: readonly OutputField[]): OutputField[] =>
   outputs.flatMap(output => (output.children.length > 0 ? leavesOf(output.children) : [output]))
 
 /** What people mostly want of a result, best first. */
 const wanted = [/(^|\.)content$/, /(^|_|\.)url$/, /(^|\.)text$/, /(^|\.)embedding$/, /(^|\.)document$/, /(^|\.)score$/]
 
 /** The output that a node shows first: the text of an answer, the URL of an image. */
-export function mainOutput(outputs: readonly Output[]): Output | undefined {
+export function mainOutput(outputs: readonly OutputField[]): OutputField | undefined {
   // Numbers of a vector are no value that anybody takes alone: the list is.
   const leaves = leavesOf(outputs)
   for (const pattern of wanted) {
@@ -161,9 +161,9 @@ export function mainOutput(outputs: readonly Output[]): Output | undefined {
   return leaves[0]
 }
 
-function parentOf(outputs: readonly Output[], path: Path): Output | undefined {
+function parentOf(outputs: readonly OutputField[], path: Path): OutputField | undefined {
   let list = outputs
-  let found: Output | undefined
+  let found: OutputField | undefined
   for (const part of path.slice(0, -1)) {
     found = list.find(output => output.path.at(-1) === part)
     list = found?.children ?? []

@@ -86,7 +86,7 @@ export function lineAt(text: string, offset: number): number {
 }
 
 /** Returns the text of a document with edits. Comments and blank lines stay where they are; no line is folded. */
-export function textOf(document: Document, before: string): string {
+export function documentText(document: Document, before: string): string {
   const indentSeq = !/^( *)[^\s#-][^\n]*:\n\1- /m.test(before)
   return document.toString({ lineWidth: 0, indentSeq })
 }

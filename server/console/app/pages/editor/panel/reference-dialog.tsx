@@ -3,7 +3,7 @@ import { editorText } from '../../../text/editor.ts'
 import { connect, parameterReference } from '../document/edits.ts'
 import { outputTree } from '../document/ports.ts'
 import { downstreamOf, outputReference, outputText } from '../document/references.ts'
-import { mainOutput, type Output } from '../document/schema.ts'
+import { mainOutput, type OutputField } from '../document/schema.ts'
 import type { Path } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
 
@@ -57,7 +57,7 @@ export function ReferenceDialog({ node, path, close }: { node: string; path: Pat
   )
 }
 
-function OutputTree({ outputs, choose }: { outputs: readonly Output[]; choose: (path: Path) => void }) {
+function OutputTree({ outputs, choose }: { outputs: readonly OutputField[]; choose: (path: Path) => void }) {
   return (
     <ul className="border-line ml-2 border-l pl-2">
       {outputs.map(({ path, label, kind, children, description }) => (

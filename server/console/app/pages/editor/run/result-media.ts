@@ -35,13 +35,13 @@ function kindOf(type: string, url: string): ResultMedia['kind'] | undefined {
 }
 
 /** The text that a result is about: an answer, a transcript. Empty if there is none. */
-export function textIn(value: unknown, depth = 0): string {
+export function resultTextIn(value: unknown, depth = 0): string {
   if (value === null || typeof value !== 'object' || depth > maxDepth) return ''
   const parts = Array.isArray(value) ? value.slice(0, 4) : Object.entries(value)
   for (const part of parts) {
     const [name, one] = Array.isArray(value) ? ['', part] : (part as [string, unknown])
     if ((name === 'content' || name === 'text') && typeof one === 'string' && one !== '') return one
-    const found = textIn(one, depth + 1)
+    const found = resultTextIn(one, depth + 1)
     if (found !== '') return found
   }
   return ''

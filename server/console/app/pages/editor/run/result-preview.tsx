@@ -1,7 +1,7 @@
 import { ownUrl } from '../../../components/own-url.ts'
 import { editorText } from '../../../text/editor.ts'
 import type { ExecutionNode } from '../editor-context.ts'
-import { mediaIn, textIn } from './result-media.ts'
+import { mediaIn, resultTextIn } from './result-media.ts'
 
 /** The files of this server in a result: the page loads nothing from another one. */
 const ownMedia = (result: unknown) =>
@@ -21,7 +21,7 @@ export function ResultPreview({ node, small = false }: { node: ExecutionNode; sm
     )
   if (result === null || result === undefined) return null
   const media = ownMedia(result).slice(0, small ? 1 : 8)
-  const text = media.length === 0 ? textIn(result) : ''
+  const text = media.length === 0 ? resultTextIn(result) : ''
   if (media.length === 0 && text === '') return null
   return (
     <div className="border-line space-y-2 border-t p-2">

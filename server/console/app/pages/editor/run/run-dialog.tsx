@@ -10,7 +10,7 @@ import { Failed } from '../../../components/failed.tsx'
 import { TextArea } from '../../../components/text-field.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { shellText } from '../../../text/shell.ts'
-import { linksOf } from '../document/references.ts'
+import { valueLinksOf } from '../document/references.ts'
 import type { Parameter } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
 
@@ -29,7 +29,7 @@ export function RunDialog({
 }) {
   const { workflow } = useEditor()
   const declared = new Map(workflow.parameters.map(({ name, parameter }) => [name, parameter]))
-  for (const { from, output } of linksOf(workflow))
+  for (const { from, output } of valueLinksOf(workflow))
     if (from === undefined && !declared.has(output)) declared.set(output, { type: 'string' })
   const [values, setValues] = useState<Record<string, string>>({})
   const { mutate, error, isPending } = useMutation({

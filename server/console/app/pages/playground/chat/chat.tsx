@@ -6,7 +6,7 @@ import { Section } from '../../../components/page-heading.tsx'
 import { TextArea } from '../../../components/text-field.tsx'
 import { playgroundText } from '../../../text/playground.ts'
 import type { ModelChoice, TaskChoice } from '../choices.ts'
-import { type Entered, enteredOf, fieldsOf, requestOf } from '../form/fields.ts'
+import { type Entered, enteredOf, fieldsOf, formRequest } from '../form/fields.ts'
 import { TaskForm } from '../form/task-form.tsx'
 import { Samples } from '../samples-view.tsx'
 import { Composer } from './composer.tsx'
@@ -42,7 +42,7 @@ export function Chat({
     setEntered(now => ({ ...now, [name]: value }))
     setErrors({})
   }, [])
-  const { request: parameters, errors: faults } = useMemo(() => requestOf(fields, entered), [fields, entered])
+  const { request: parameters, errors: faults } = useMemo(() => formRequest(fields, entered), [fields, entered])
   const [first, second] = models
   const shared = { path: task.path!, system, parameters, initial: began.messages }
   const one = useConversation({ ...shared, model: first!.id })

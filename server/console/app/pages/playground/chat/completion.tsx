@@ -4,7 +4,7 @@ import { Button } from '../../../components/button.tsx'
 import { Empty, Section } from '../../../components/page-heading.tsx'
 import { playgroundText } from '../../../text/playground.ts'
 import type { ModelChoice, TaskChoice } from '../choices.ts'
-import { type Entered, enteredOf, fieldsOf, requestOf } from '../form/fields.ts'
+import { type Entered, enteredOf, fieldsOf, formRequest } from '../form/fields.ts'
 import { TaskForm } from '../form/task-form.tsx'
 import { Samples } from '../samples-view.tsx'
 import { emptyAnswer, type Message } from './conversation.ts'
@@ -32,7 +32,7 @@ export function Completion({
     setEntered(now => ({ ...now, [name]: value }))
     setErrors({})
   }, [])
-  const { request, errors: faults } = useMemo(() => requestOf(fields, entered), [fields, entered])
+  const { request, errors: faults } = useMemo(() => formRequest(fields, entered), [fields, entered])
 
   async function run(event: FormEvent): Promise<void> {
     event.preventDefault()

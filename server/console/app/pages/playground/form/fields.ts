@@ -165,7 +165,7 @@ export type Entered = Readonly<Record<string, unknown>>
  * Returns the request that the entered values make: fields that are empty are left out, numbers are numbers, and JSON is
  * parsed. A value that cannot be sent is named in `errors`; everything else is checked by the server.
  */
-export function requestOf(
+export function formRequest(
   fields: readonly FormField[],
   entered: Entered,
 ): { request: Record<string, unknown>; errors: Record<string, 'json' | 'number' | 'missing'> } {

@@ -2,7 +2,7 @@ import { useMutation } from '@tanstack/react-query'
 import { Brush, Upload, X } from 'lucide-react'
 import { useId, useRef, useState } from 'react'
 import { Button, IconButton } from '../../../components/button.tsx'
-import { controlClass, Field } from '../../../components/field.tsx'
+import { controlClass, FormField } from '../../../components/field.tsx'
 import { playgroundText as text } from '../../../text/playground.ts'
 import { uploadFile } from '../run/run-job.ts'
 import { MaskEditor } from './mask-editor.tsx'
@@ -47,7 +47,7 @@ export function MediaField({
   const { mutate, isPending } = upload
   const isMask = name.startsWith('mask')
   return (
-    <Field label={label} hint={hint} error={error ?? upload.error?.message}>
+    <FormField label={label} hint={hint} error={error ?? upload.error?.message}>
       {control => (
         <div className="space-y-2">
           <div className="flex flex-wrap items-center gap-2">
@@ -99,7 +99,7 @@ export function MediaField({
           )}
         </div>
       )}
-    </Field>
+    </FormField>
   )
 }
 

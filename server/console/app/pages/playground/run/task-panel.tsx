@@ -11,7 +11,7 @@ import { Empty, Section } from '../../../components/page-heading.tsx'
 import { filesOf } from '../../../components/result/result-facts.ts'
 import { playgroundText as text } from '../../../text/playground.ts'
 import type { ModelChoice, TaskChoice } from '../choices.ts'
-import { type Entered, enteredOf, fieldsOf, requestOf } from '../form/fields.ts'
+import { type Entered, enteredOf, fieldsOf, formRequest } from '../form/fields.ts'
 import { TaskForm } from '../form/task-form.tsx'
 import { Samples } from '../samples-view.tsx'
 import { RunView } from './run-view.tsx'
@@ -73,7 +73,7 @@ export function TaskPanel({
     setEntered(now => ({ ...now, [name]: value }))
     setErrors(now => (name in now ? Object.fromEntries(Object.entries(now).filter(([one]) => one !== name)) : now))
   }, [])
-  const { request, errors: faults } = useMemo(() => requestOf(fields, entered), [fields, entered])
+  const { request, errors: faults } = useMemo(() => formRequest(fields, entered), [fields, entered])
   const inputs = useMemo(() => inputsOf(task, request), [task, request])
   const slug = models[0]!.slugs[task.id]
   const inOneGo = useMemo(

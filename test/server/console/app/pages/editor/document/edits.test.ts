@@ -17,8 +17,8 @@ import {
 } from '../../../../../../../server/console/app/pages/editor/document/edits.ts'
 import { insertWorkflow, sourceOf } from '../../../../../../../server/console/app/pages/editor/document/source.ts'
 import {
+  documentText,
   parseWorkflow,
-  textOf,
 } from '../../../../../../../server/console/app/pages/editor/document/workflow-document.ts'
 
 const source = `# A story and its picture
@@ -47,7 +47,7 @@ dag:
 function edited(edit: Edit, text = source): string {
   const { document } = parseWorkflow(text)
   edit(document)
-  return textOf(document, text)
+  return documentText(document, text)
 }
 /** Lines that an edit removes and adds. */
 function changes(edit: Edit, text = source): string[] {

@@ -16,9 +16,12 @@ import {
   outputTree,
   portsOf,
 } from '../../../../../../../server/console/app/pages/editor/document/ports.ts'
-import { linksOf, outputReference } from '../../../../../../../server/console/app/pages/editor/document/references.ts'
+import {
+  outputReference,
+  valueLinksOf,
+} from '../../../../../../../server/console/app/pages/editor/document/references.ts'
 import { parseWorkflow } from '../../../../../../../server/console/app/pages/editor/document/workflow-document.ts'
-import { mediaIn, textIn } from '../../../../../../../server/console/app/pages/editor/run/result-media.ts'
+import { mediaIn, resultTextIn } from '../../../../../../../server/console/app/pages/editor/run/result-media.ts'
 
 const tasks = new Map()
 
@@ -92,7 +95,7 @@ test('a node shows the outputs that are taken, kept or wanted, and with all the 
   const { workflow } = parseWorkflow(text())
   const node = { ...workflow.nodes[0]!, outputs: ['usage'] }
   const shown = (outputs: boolean) =>
-    portsOf(node, task as never, linksOf(workflow), { inputs: false, outputs }).outputs
+    portsOf(node, task as never, valueLinksOf(workflow), { inputs: false, outputs }).outputs
   expect(shown(false).map(({ path }) => path)).toEqual(['choices[0].text', 'usage'])
   expect(shown(true).map(({ path, branch }) => [path, branch?.depth, branch?.label])).toEqual([
     ['usage', undefined, undefined],
@@ -129,7 +132,7 @@ test.each([
   [{ text: 'Words', language: 'en' }, 'Words'],
   [{ data: [{ embedding: [1, 2] }] }, ''],
 ])('the text in %j', (result, words) => {
-  expect(textIn(result)).toBe(words)
+  expect(resultTextIn(result)).toBe(words)
 })
 
 test.for(['write', 'größe', 'a b', 'a"b', 'a\\b', "it's", '100%', '%22', 'a\nb'])(

@@ -3,13 +3,13 @@ import { referenceText } from '../../../../../../../core/workflows/references.ts
 import {
   isReference,
   outputReference,
-  referencesIn,
+  referencesOfText,
   replaceReferences,
 } from '../../../../../../../server/console/app/pages/editor/document/references.ts'
 import { referenceCases } from '../../../../../../core/workflows/_reference-cases.ts'
 
 test.each(referenceCases)('the editor reads $text as the server does', ({ text, references }) => {
-  expect(referencesIn(text).map(({ root, path }) => [root, ...path])).toEqual(references)
+  expect(referencesOfText(text).map(({ root, path }) => [root, ...path])).toEqual(references)
 })
 
 test('a whole reference is told from a text with one', () => {
@@ -23,7 +23,7 @@ test.each([
   [outputReference('list', '[0]'), ['nodes', 'list', 'result', 0]],
   [outputReference('0', ''), ['nodes', '0', 'result']],
 ])('%s is read as it was written', (text, reference) => {
-  expect(referencesIn(text).map(({ root, path }) => [root, ...path])).toEqual([reference])
+  expect(referencesOfText(text).map(({ root, path }) => [root, ...path])).toEqual([reference])
 })
 
 test('replacing references leaves escapes, faults and the rest of the text as they are', () => {

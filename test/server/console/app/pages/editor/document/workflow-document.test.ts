@@ -13,8 +13,8 @@ import {
 } from '../../../../../../../server/console/app/pages/editor/document/history.ts'
 import {
   downstreamOf,
-  linksOf,
   upstreamOf,
+  valueLinksOf,
 } from '../../../../../../../server/console/app/pages/editor/document/references.ts'
 import {
   fieldKind,
@@ -22,7 +22,7 @@ import {
   inputPorts,
   leavesOf,
   mainOutput,
-  outputsOf,
+  outputFields,
   shapeOf,
 } from '../../../../../../../server/console/app/pages/editor/document/schema.ts'
 import { parseWorkflow } from '../../../../../../../server/console/app/pages/editor/document/workflow-document.ts'
@@ -42,7 +42,7 @@ dag:
 
 test('links and the nodes before a node follow from references and edges', () => {
   const { workflow } = parseWorkflow(text)
-  expect(linksOf(workflow).map(({ from, output, to, input }) => [from, output, to, input.join('.')])).toEqual([
+  expect(valueLinksOf(workflow).map(({ from, output, to, input }) => [from, output, to, input.join('.')])).toEqual([
     [undefined, 'x', 'a', 'prompt'],
     ['a', 'choices[0].text', 'b', 'prompt'],
     ['a', 'status', 'b', 'prompt'],
@@ -110,7 +110,7 @@ test('every task has inputs to fill in, outputs to drag, and a main output', () 
       const { input, output } = schemasOfTask(task)
       const inputs = firstInputs(input)
       expect(inputPorts(input, inputs, [], false).length, task).toBeGreaterThan(0)
-      const outputs = outputsOf(output)
+      const outputs = outputFields(output)
       expect(leavesOf(outputs).length, task).toBeGreaterThan(0)
       return [task, mainOutput(outputs)?.path.join('.')]
     }),

@@ -2,13 +2,13 @@ import { Failure } from '../../../../core/failure.ts'
 import type { ChatRequest } from '../../../../core/schemas/chat.ts'
 import type { CallForm } from './call-form.ts'
 
-export type Tool = NonNullable<ChatRequest['tools']>[number]
+export type RequestTool = NonNullable<ChatRequest['tools']>[number]
 
 /** The functions that an answer may or must call. */
 export interface Calling {
   form: CallForm
   /** The tools of the request with their indexes; only the named one if the request names one. */
-  tools: readonly { tool: Tool; at: number }[]
+  tools: readonly { tool: RequestTool; at: number }[]
   /** Whether the answer must be a call. */
   forced: boolean
   /** Whether an answer may have several calls. */

@@ -27,7 +27,7 @@ interface Running {
 }
 
 /** Implements the effects of the residency: starts and stops the engines, and keeps the connections to ready ones. */
-export function openRunning({
+export function openEngineEffects({
   launcher,
   memory,
   environment,

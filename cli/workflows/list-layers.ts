@@ -1,5 +1,5 @@
 import { ranksOf } from '../../core/workflows/graph.ts'
-import { type StyledLine, widthOf } from '../terminal/styled-line.ts'
+import { lineWidth, type StyledLine } from '../terminal/styled-line.ts'
 import type { GraphView, ScreenSize } from './draw.ts'
 
 /** Line characters before the names of a rank, by its position. */
@@ -9,7 +9,7 @@ const rails = { only: '─', first: '┬', between: '├', last: '└' } as cons
  * Draws a graph as one line per rank, if boxes do not fit: `├ ✓ write  ● paint  12 more`. If the ranks do not fit
  * either, draws those around active nodes, and the number of ranks above and below. Pure.
  */
-export function listed({ graph, label, live = new Set() }: GraphView, { width, height }: ScreenSize): StyledLine[] {
+export function listLayers({ graph, label, live = new Set() }: GraphView, { width, height }: ScreenSize): StyledLine[] {
   const ranks = ranksOf(graph) ?? graph.nodes.map(node => [node])
   const found = ranks.findIndex(rank => rank.some(node => live.has(node)))
   const [from, to] = window(ranks.length, found < 0 ? 0 : found, Math.max(3, height))
@@ -49,7 +49,7 @@ function names(
   for (const [at, node] of shown.entries()) {
     const { lines, look } = label([node])
     const rest = shown.length - at - 1
-    const own = widthOf(lines[0]) + 2
+    const own = lineWidth(lines[0]) + 2
     if (at > 0 && used + own + (rest > 0 ? `${rest} more`.length : 0) > width) {
       line.push({ text: `${rest + 1} more`, look: 'faint' })
       break
