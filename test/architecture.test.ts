@@ -475,20 +475,6 @@ const engineBranch = new RegExp(
     String.raw`\bswitch\s*\([\w.?]*\bengine\b`,
   ].join('|'),
 )
-/** Files that still branch on an engine. What they ask belongs into a field of the preset; the list may only shrink. */
-const engineBranchesLeft = [
-  'cli/doctor/checks.ts',
-  'cli/models/add-from-catalog.ts',
-  'cli/models/catalog-fit.ts',
-  'cli/models/catalog.ts',
-  'cli/models/locate-build.ts',
-  'cli/models/projector.ts',
-  'cli/models/propose-recognised.ts',
-  'core/models/model-catalog/verify-catalog.ts',
-  'server/surfaces/ollama/models.ts',
-  'server/surfaces/openai/models.ts',
-]
-
 test('the names of the presets are found', () => expect(presetNames).toContain('llama-server'))
 
 test.each([
@@ -504,7 +490,7 @@ test.each([
 
 test('no code outside the presets asks which engine it has: it reads the preset', () => {
   const found = sources.filter(path => !path.startsWith('gpu/presets/') && engineBranch.test(read(path)))
-  expect(found).toEqual(engineBranchesLeft)
+  expect(found).toEqual([])
 })
 
 /** What reaches the owners past the arguments of a function, or the store past its owners. */

@@ -22,7 +22,7 @@ test.each([
 
 test('a test that opens the program, a socket, a database or a process only through its imports is not pure', () => {
   const pure = new Set(pureTests())
-  const effects = ['server/api/tokens', 'core/store/sqlite/migrations', 'e2e/exit-codes', 'console/jobs']
+  const effects = ['server/surfaces/native/tokens', 'core/store/sqlite/migrations', 'e2e/exit-codes', 'console/jobs']
   for (const path of effects.map(name => `test/${name}.test.ts`)) {
     expect(testFiles()).toContain(path)
     expect(pure).not.toContain(path)

@@ -35,7 +35,7 @@ export interface LimitReached {
   used: number
 }
 
-export const dayMs = 86_400_000
+const dayMs = 86_400_000
 
 /** When the calendar day of a time began in UTC, epoch milliseconds. */
 export const dayStartOf = (at: number): number => Math.floor(at / dayMs) * dayMs

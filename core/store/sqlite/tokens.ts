@@ -68,7 +68,7 @@ interface TokenRow extends TokenLimitsRow {
 const tokenColumns = `organization_id, id, name, scopes, hint, models, status, created_at, expires_at, last_used_at, created_by,
   user_id, metadata, origin_id, ${tokenLimitsColumns}`
 
-export const tokenOf = (row: TokenRow, now: number): TokenRecord => ({
+const tokenOf = (row: TokenRow, now: number): TokenRecord => ({
   organizationId: row.organization_id,
   id: row.id,
   name: row.name,
