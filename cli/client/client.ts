@@ -73,7 +73,13 @@ export function clientOf(server: FoundServer, dataDir: string) {
     const { method, signal } = request
     const body = request.body === null ? undefined : await request.text()
     const path = request.url.slice(typedBase.length)
-    const text = await wholeText(await open({ method: method as RawRequest['method'], path, body, signal }), signal)
+    const message = await open({ method: method as RawRequest['method'], path, body, signal })
+    // The types hold for infer only, and every answer of infer has the id of its request.
+    if (message.headers['x-request-id'] === undefined) {
+      message.destroy()
+      throw unreadable(path, new Error('The response has no x-request-id.'))
+    }
+    const text = await wholeText(message, signal)
     try {
       return Response.json(JSON.parse(text))
     } catch (cause) {

@@ -55,7 +55,9 @@ export async function chatServer(handle: Handler): Promise<{ url: string; seen: 
 }
 
 export function answer(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}) {
-  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
+  response
+    .writeHead(status, { 'content-type': 'application/json', 'x-request-id': 'req_fake', ...headers })
+    .end(JSON.stringify(body))
 }
 
 export const models = {

@@ -12,7 +12,9 @@ test.each([
 
 test('every route that a failure names has a command', () => {
   // The terminal does not use the routes for fal's clients, nor those of an engine.
-  const paths = globSync('{core,gpu,server}/**/*.ts').filter(path => !/^(server\/surfaces\/fal|gpu\/engines)\//.test(path))
+  const paths = globSync('{core,gpu,server}/**/*.ts').filter(
+    path => !/^(server\/surfaces\/fal|gpu\/engines)\//.test(path),
+  )
   const failures = paths.flatMap(
     path => readFileSync(path, 'utf8').match(/new Failure\((?:(?!new Failure)[^])*?\)\n/g) ?? [],
   )
