@@ -108,8 +108,11 @@ export function workerPath(name: keyof typeof threads): string | URL {
   return name === 'cpu-worker' ? String(threadEntry(name)) : threadEntry(name)
 }
 
-/** Returns the argument of `new Worker`. The executable reads the code of a thread from itself, never from disk. */
-function threadEntry(name: keyof typeof threads): string | URL {
+/**
+ * Returns the argument of `new Worker`. The executable reads the code of a thread from itself, never from disk.
+ * @public bin/bundle.ts calls it in the code of piscina.
+ */
+export function threadEntry(name: keyof typeof threads): string | URL {
   if (form === 'source') return join(root, threads[name])
   if (form === 'built') return join(dist, `${name}.cjs`)
   return new URL(`data:text/javascript,${encodeURIComponent(threadStart(`${name}.cjs`))}`)
