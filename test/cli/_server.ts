@@ -58,3 +58,26 @@ export function answer(response: ServerResponse, status: number, body: unknown, 
   const id = status < 400 ? { 'x-request-id': 'req_fake' } : {}
   response.writeHead(status, { 'content-type': 'application/json', ...id, ...headers }).end(JSON.stringify(body))
 }
+
+export const models = {
+  object: 'list',
+  data: [
+    { id: 'tiny-embed', object: 'model', tasks: ['std/embeddings'] },
+    { id: 'tiny-chat', object: 'model', tasks: ['std/chat-completion'] },
+    { id: 'other-chat', object: 'model', tasks: ['std/chat-completion'] },
+  ],
+}
+
+/** One chunk of a streamed chat answer. */
+export const chunk = (delta: object, finish: string | null = null, usage?: object): string =>
+  `data: ${JSON.stringify({ object: 'chat.completion.chunk', choices: usage ? [] : [{ index: 0, delta, finish_reason: finish }], ...(usage ? { usage } : {}) })}\n\n`
+
+/** Streams the words as an answer, with usage and the end mark. */
+export function streamWords(response: ServerResponse, words: readonly string[]) {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  response.write(chunk({ role: 'assistant', content: '' }))
+  for (const word of words) response.write(chunk({ content: word }))
+  response.write(chunk({}, 'stop'))
+  response.write(chunk({}, null, { prompt_tokens: 3, completion_tokens: words.length, total_tokens: 3 + words.length }))
+  response.end('data: [DONE]\n\n')
+}
