@@ -146,8 +146,8 @@ test('engines are not started from a worker thread, because they would end with 
     script,
     `import { parentPort } from 'node:worker_threads'
      import { openLocalLauncher } from ${JSON.stringify(local)}
-     import { plain } from ${JSON.stringify(wrapper)}
-     const launcher = await openLocalLauncher({ dataDir: ${JSON.stringify(dataDir)}, bootId: 'b', host: {}, wrapper: plain, support: { tool: null, why: '' }, log: {} })
+     import { noWrapper } from ${JSON.stringify(wrapper)}
+     const launcher = await openLocalLauncher({ dataDir: ${JSON.stringify(dataDir)}, bootId: 'b', host: {}, wrapper: noWrapper, support: { tool: null, why: '' }, log: {} })
      await launcher.start({ launchId: 'a', engineId: 'a', sandbox: { level: 'none', required: false, read: [], write: [], programs: [] }, modelId: 'm', argv: ['/bin/true'], channel: 'port', env: {}, visibleDevices: '' })
        .then(() => parentPort.postMessage('started'), error => parentPort.postMessage(error.message))`,
   )
