@@ -56,7 +56,9 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
     <Given extends unknown[], Answer>(read: (...given: Given) => Answer) =>
     (...given: Given): Answer => {
       try {
-        return read(...given)
+        const answer = read(...given)
+        if (answer instanceof Failure) throw answer
+        return answer
       } catch (thrown) {
         if (meaningOf(thrown) === 'fatal') onBroken(thrown as Error)
         throw connection.open

@@ -37,6 +37,7 @@ export function limitRules({ store, fresh }: Subject): void {
     expect(refused.message).toBe(
       `The organization 'name of ${owner}' has 6 jobs that wait or run, and may have 6. Submit this one when one has ended, or cancel one: GET /api/jobs?status=pending lists them.`,
     )
+    expect(refused.facts).toEqual({ limit: 'pending_jobs', limit_of: 'organization' })
   })
 
   test('a job counts until it has ended, however it ends; a failed command of the same moment changes nothing', async () => {
