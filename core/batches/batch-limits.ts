@@ -1,7 +1,7 @@
 /** The most lines of an input file. */
 export const maxLines = 50_000
 /** The largest input file, bytes. */
-export const maxOutputBytes = 200 << 20
+export const maxInputBytes = 200 << 20
 /** The longest `custom_id`, characters. */
 export const maxCustomId = 512
 /** The most faults of an input file that are reported. */

@@ -88,7 +88,7 @@ export interface CheckedFile {
   models: { id: string; lines: number[] }[]
 }
 
-export interface DatabaseCheckOptions extends BatchTarget {
+export interface InputCheckOptions extends BatchTarget {
   path: string
   /** The longest line, bytes. */
   maxBytes: number
@@ -112,13 +112,13 @@ export function lineSummary(text: string, target: BatchTarget): LineSummary {
 interface CheckTurns {
   /** Lets other work run when it is time. */
   pause: () => Promise<void> | undefined
-  /** `summary`, elsewhere for a long line. */
+  /** `lineSummary`, in a thread for a long line. */
   summary: (text: string, target: BatchTarget) => LineSummary | Promise<LineSummary>
 }
 
 /** Checks the lines of an input file. Its memory does not depend on the size of the file, only on the number of lines. */
 export async function checkFile(
-  { path, maxBytes, ...target }: DatabaseCheckOptions,
+  { path, maxBytes, ...target }: InputCheckOptions,
   { pause, summary }: CheckTurns,
 ): Promise<CheckedFile> {
   const faults: BatchFault[] = []

@@ -4,7 +4,7 @@ import {
   type batchWork,
   type CheckedFile,
   checkFile,
-  type DatabaseCheckOptions,
+  type InputCheckOptions,
   type InputLine,
   lineSummary,
   type PageOptions,
@@ -19,7 +19,7 @@ export function openInputFiles({ calling }: Pick<Cpu, 'calling'>) {
   const call = calling<typeof batchWork>()
   return {
     /** Checks all lines, a millisecond at a time: a thread for it would need more memory than all other work of a batch. */
-    check(options: DatabaseCheckOptions, signal: AbortSignal): Promise<CheckedFile> {
+    check(options: InputCheckOptions, signal: AbortSignal): Promise<CheckedFile> {
       let began = performance.now()
       async function turn(): Promise<void> {
         await nextTurn()

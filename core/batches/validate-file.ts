@@ -2,7 +2,7 @@ import type { Requester } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import type { BatchFault, BatchRecord } from '../store/store.ts'
 import type { BatchEndpoint } from './batch-endpoint.ts'
-import { maxFaults, maxOutputBytes } from './batch-limits.ts'
+import { maxFaults, maxInputBytes } from './batch-limits.ts'
 import type { BatchesOptions } from './batches.ts'
 import type { InputFiles } from './input-files.ts'
 
@@ -41,10 +41,10 @@ export function openValidation({
   ): Promise<Validated> => {
     const file = await files.api.find(batch.organizationId, batch.inputFileId)
     if (!file) return ofFile('not_found', `The file ${batch.inputFileId} no longer exists.`, 'input_file_id')
-    if (file.bytes > maxOutputBytes)
+    if (file.bytes > maxInputBytes)
       return ofFile(
         'file_too_large',
-        `The file has ${file.bytes} bytes. An input file may have ${maxOutputBytes >> 20} MiB.`,
+        `The file has ${file.bytes} bytes. An input file may have ${maxInputBytes >> 20} MiB.`,
       )
     if (!requester) return ofFile('token_revoked', 'The token that created this batch no longer exists.')
     if (!endpoint) return ofFile('model_not_found', `There is no model for ${batch.endpoint}.`, 'endpoint')

@@ -95,4 +95,4 @@ export const openFileUrls = (key: KeyObject) => ({
       : undefined
   },
 })
-export type Addresses = ReturnType<typeof openFileUrls>
+export type FileUrls = ReturnType<typeof openFileUrls>

@@ -1,6 +1,6 @@
-/** What the folders below `gpu` need to know of an engine that a model names. */
+/** Facts about an engine for the folders below `gpu`. */
 export interface EngineFacts {
-  /** What its source is, where that is not a name or folder of any kind: one GGUF file, or a whole repository. */
+  /** The form of its source, if only one is possible: a GGUF file, or a whole repository. */
   reads?: 'gguf' | 'repository'
   /** It is part of infer, so its source is always a path. */
   isBuiltIn?: true
@@ -21,7 +21,7 @@ const facts: Readonly<Record<string, EngineFacts>> = {
   'sd-server': { takesCompanions: true },
   remote: { isElsewhere: true },
 }
-/** The engines with such facts. A test compares them with the presets. */
+/** The engines with such facts. A test checks that each is a preset, and which run elsewhere. */
 export const enginesWithFacts = Object.keys(facts)
 
 /** Returns the facts about an engine; none for an engine without one or for no engine. */

@@ -6,20 +6,18 @@ type Slugged = Pick<Model, 'id' | 'slug' | 'tasks' | 'enabled'>
 /** First parts of paths below /slug that do not name models. */
 const reserved = ['requests', 'queue']
 
-const nameOf = slugTaskName
-
 /** Returns the slug of each image and video task of a model, in the form that lists show. */
 export function slugsOf(model: Pick<Model, 'id' | 'slug' | 'tasks'>): Map<GenerationTask, string> {
   const own = model.tasks.filter(isSlugTask)
   const base = model.slug ?? model.id
-  return new Map(own.map(task => [task, model.slug && own.length === 1 ? base : `${base}/${nameOf(task)}`]))
+  return new Map(own.map(task => [task, model.slug && own.length === 1 ? base : `${base}/${slugTaskName(task)}`]))
 }
 
 /** Returns every slug of a model: also its id with the name of the task, even if `slug` is set. */
 export function everySlugOf(model: Pick<Model, 'id' | 'slug' | 'tasks'>): Map<string, GenerationTask> {
   const all = new Map<string, GenerationTask>()
   for (const [task, slug] of slugsOf(model)) {
-    for (const base of [model.slug ?? model.id, model.id]) all.set(`${base}/${nameOf(task)}`, task)
+    for (const base of [model.slug ?? model.id, model.id]) all.set(`${base}/${slugTaskName(task)}`, task)
     all.set(slug, task)
   }
   return all

@@ -46,7 +46,6 @@ export * from './batch-records.ts'
 export * from './event-types.ts'
 export * from './file-records.ts'
 export * from './job-records.ts'
-export * from './job-records.ts'
 export * from './large-result.ts'
 export * from './limits.ts'
 export * from './response-records.ts'
@@ -228,7 +227,10 @@ export interface StoreMethods {
      * end releases and that can run on the slot is claimed in the same commit (`CommitEffects.claimedSuccessors`).
      */
     settle(claim: JobClaim, outcome: JobOutcome, next?: string): Promise<boolean>
-    /** Returns a claimed job to the queue without charging the attempt (drain, no capacity). 0: due at once. */
+    /**
+     * Returns a claimed job to the queue without charging the attempt (drain, no capacity). 0: due at once. False: the
+     * claim no longer holds, and nothing changes.
+     */
     release(claim: JobClaim, notBefore: number): Promise<boolean>
     /**
      * Cancels a pending or processing job; a cancelled job stays cancelled; otherwise Failure `job_already_finished`.

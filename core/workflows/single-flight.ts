@@ -15,7 +15,7 @@ interface Flight {
 
 /**
  * Lets only one job at a time do the work of a key, and reuses a stored result if there is one. Used both before a job
- * is queued (node-queueing.ts) and before it runs (node-run.ts), with the same flights: jobs read from the store, for
+ * is queued (node-queue.ts) and before it runs (node-run.ts), with the same flights: jobs read from the store, for
  * example after a restart, enter the queue without the first check.
  */
 export function openSingleFlight(store: Pick<ExecutionStore, 'cached' | 'reuse'>) {

@@ -76,7 +76,7 @@ export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
 type Weights = { [Name in CommandName]?: (...given: Parameters<Commands[Name]>) => number }
 const lengthOf = (jobs: readonly { inputs: string }[]) => jobs.reduce((sum, { inputs }) => sum + inputs.length, 0)
 
-/** The characters of the texts of a command: those that may be long. */
+/** The length in characters of the long texts of a command. */
 export const weights: Weights = {
   addJob: job => job.inputs.length,
   addJobs: lengthOf,

@@ -6,7 +6,7 @@ import { diskFull, type SentFailure, sendable } from './sent-failure.ts'
 /** A command by name, and its arguments. */
 export type SentCommand = readonly [name: string, given: readonly unknown[]]
 
-/** The results of a batch: one value per command, and at these positions a failure instead. */
+/** The results of a group: one value per command, and at these positions a failure instead. */
 export interface Answers {
   values: unknown[]
   failures: [at: number, failure: SentFailure][]
@@ -28,13 +28,13 @@ type CommandTable = Readonly<Record<string, (...given: never[]) => unknown>>
 
 /**
  * Runs many commands as one transaction with one commit, which is one fsync. A failing command is rolled back alone and
- * answered with its failure. A command that refuses returns its Failure, which rolls back nothing. An error that concerns all of them (disk full, disk broken, locked by another process) is
- * thrown with nothing changed; `meaningOf` classifies it.
+ * answered with its failure. A command that refuses returns its Failure, which rolls back nothing. An error that concerns
+ * all of them (disk full, disk broken, locked by another process) is thrown with nothing changed; `meaningOf` classifies it.
  *
  * Savepoints make SQLite copy every page before a command changes it, which was a third of the work. So all commands
  * run without savepoints, and only a group with a failing command is rolled back and run again with one for each.
  */
-export function openBatch(
+export function openTransactions(
   connection: Connection,
   commands: CommandTable,
   memory: TransactionMemory,
@@ -122,7 +122,7 @@ export function openGroup(
   memory: TransactionMemory,
   releaseBallast: () => void,
 ) {
-  const batch = openBatch(connection, commands, memory)
+  const run = openTransactions(connection, commands, memory)
   const refuses = (name: string) => growingCommands.has(name) || name === 'jobs.claim'
 
   function withoutRoom(sent: readonly SentCommand[]): Answers {
@@ -145,7 +145,7 @@ export function openGroup(
    */
   function tryAgain(sent: readonly SentCommand[]): Answers {
     try {
-      return batch(sent)
+      return run(sent)
     } catch (thrown) {
       if (meaningOf(thrown) !== 'full') throw thrown
       if (sent.length === 1) return { values: [undefined], failures: [[0, diskFull]] }
@@ -161,7 +161,7 @@ export function openGroup(
 
   return (sent: readonly SentCommand[]): { answers: Answers; full: boolean } => {
     try {
-      return { answers: batch(sent), full: false }
+      return { answers: run(sent), full: false }
     } catch (thrown) {
       if (meaningOf(thrown) !== 'full') throw thrown
       return { answers: withoutRoom(sent), full: true }

@@ -70,10 +70,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
 
     'jobs.claim': claim,
 
-    /**
-     * The event is `job.retrying`, because without an event a reader of the events
-     * would consider the pending job running.
-     */
+    /** The event is `job.retrying`: without one a reader of the events would consider the pending job running. */
     'jobs.release'(claim, notBefore) {
       const at = Date.now()
       const released = giveBack.get(notBefore, claim.organizationId, claim.id, claim.boot, claim.claims)

@@ -16,7 +16,8 @@ import type { WriteContext } from './write-context.ts'
 
 /**
  * The writer's commands that submit and end jobs. Each runs inside the writer's transaction and may throw at any point:
- * it is then rolled back, and may be run again. They return little: the caller knows its job, and reads the rest.
+ * it is then rolled back, and may be run again. `jobs.cancel` returns the record; the others return little, because the
+ * caller knows its job.
  */
 export function jobCommands(connection: Connection, context: WriteContext) {
   const { ledger, jobCounts, events, flow, use } = context

@@ -12,7 +12,7 @@ import type { Space } from './space.ts'
 import type { UsageThread } from './usage-thread.ts'
 import type { WriterThread } from './writer-thread.ts'
 
-/** The methods that are a command or a read, and nothing more. */
+/** The methods whose name is a command or a read. */
 type Plain = MethodName & (keyof Commands | keyof Reads)
 
 /** Combines writer, reader and disk watch into the store. */
@@ -51,7 +51,7 @@ export function openMethods(parts: {
       : { job: keptWork('job', holder, reads['jobs.find'](job.organizationId, holder)), replayed: true }
 
   const names = [...Object.keys(reads), ...writer.names].filter((name): name is Plain => name.includes('.'))
-  // These begin or end in the calling thread, which has what is too much to be copied between threads.
+  // These do a part of their work in the calling thread: README.md, 'A method', says why.
   const methods = groupMethods(names, methodOf, {
     async 'jobs.submit'(job) {
       return submitted(job, await send('addJob', [job]))

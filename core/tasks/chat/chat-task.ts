@@ -22,7 +22,7 @@ export const chatTask: TextTaskRecord = {
     ...(['tools', 'json_object', 'json_schema', 'images', 'audio', 'files', 'chat_template_kwargs'] as const),
   ],
   trial: 'infer run MODEL "Hello"',
-  test: testOfStream({ messages: [{ role: 'user', content: 'Say hello in one short sentence.' }], max_tokens: 64 }),
+  test: testOfStream({ messages: [{ role: 'user', content: sampleText }], max_tokens: 64 }),
   sample: { messages: [{ role: 'user', content: sampleText }], max_tokens: 64 },
   form: { panel: 'conversation', hidden: [], first: [] },
   request: ChatRequest,

@@ -10,7 +10,7 @@ import { type GenerationTask, isVideoTask, mediaFor, operationOf } from '../../s
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { ModelFacts } from '../task.ts'
 import { defaultedInputs, type SetInputs, setFields } from './input-defaults.ts'
-import { type GenerationRequest, generationRequests, maxFrames, otherNames, sizePresets } from './request.ts'
+import { type GenerationRequest, generationPresets, generationRequests, maxFrames, otherNames } from './request.ts'
 import { defaultResolutions, imageSize, rounded, type Size, sizeOf } from './size.ts'
 
 /** An image, mask, video or audio file that the request names and that has not been loaded yet. */
@@ -63,16 +63,13 @@ export function prepareGeneration(
   model: GenerationModel,
   drawSeed = drawnSeed,
 ): PreparedGeneration {
-  const { named, sent } = renamed(body, Object.keys(generationRequests[operationOf(task)].shape))
-  const parsed = generationRequests[operationOf(task)].safeParse(named)
+  const schema = generationRequests[operationOf(task)]
+  const { named, sent } = renamed(body, Object.keys(schema.shape))
+  const parsed = schema.safeParse(named)
   const wrong: Issue[] = [...(parsed.error?.issues ?? [])]
   const allowed = model.resolutions ?? defaultResolutions
   const { resolution } = (named ?? {}) as Body
-  if (
-    'resolution' in generationRequests[operationOf(task)].shape &&
-    resolution != null &&
-    !allowed.includes(resolution as never)
-  ) {
+  if ('resolution' in schema.shape && resolution != null && !allowed.includes(resolution as never)) {
     const own = wrong.findIndex(issue => issue.path[0] === 'resolution')
     const issue: Issue = { code: 'invalid_value', values: [...allowed], path: ['resolution'], message: '' }
     if (own < 0) wrong.push(issue)
@@ -80,7 +77,8 @@ export function prepareGeneration(
   }
   const request: GenerationRequest = parsed.data ?? {}
   const defaults = model.generation_defaults ?? {}
-  const chosen = request.preset == null ? { ...sizePresets.balanced, ...defaults } : sizePresets[request.preset]
+  const chosen =
+    request.preset == null ? { ...generationPresets.balanced, ...defaults } : generationPresets[request.preset]
   const length = lengthOf(task, request, chosen)
   if (length.frames > maxFrames && !length.fromMedia)
     wrong.push({

@@ -12,12 +12,12 @@ import { imageSizes } from './size.ts'
 export const maxFrames = 300
 
 /** Steps, frames and frames per second of each preset. */
-export const sizePresets = {
+export const generationPresets = {
   fast_draft: { num_inference_steps: 10, num_frames: 41, fps: 16 },
   balanced: { num_inference_steps: 30, num_frames: 81, fps: 16 },
   high_quality: { num_inference_steps: 50, num_frames: 161, fps: 24 },
 } as const
-export const presetNames = Object.keys(sizePresets) as (keyof typeof sizePresets)[]
+export const presetNames = Object.keys(generationPresets) as (keyof typeof generationPresets)[]
 
 const promptExpansion = z.boolean().nullish().meta({
   description:
@@ -49,7 +49,7 @@ const common = {
     .nullish()
     .meta({ description: 'How closely to follow the prompt. Default: that of the model, else 5.' }),
   preset: z
-    .enum(presetNames as [keyof typeof sizePresets, ...(keyof typeof sizePresets)[]])
+    .enum(presetNames as [keyof typeof generationPresets, ...(keyof typeof generationPresets)[]])
     .nullish()
     .meta({
       description:

@@ -8,7 +8,7 @@ import {
   type MediaReference,
   type PreparedGeneration,
 } from '../generation/prepare.ts'
-import { sizePresets } from '../generation/request.ts'
+import { generationPresets } from '../generation/request.ts'
 import { imageSize, rounded } from '../generation/size.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import { type ImageInput, type ImageRequest, imageRequests, qualities, requestedSize } from './image-request.ts'
@@ -49,7 +49,7 @@ export function prepareImage(
       ...(size ? rounded(size) : (defaultSize(defaults) ?? imageSize('square_hd'))),
       num_images: request.n ?? 1,
       num_frames: 1,
-      fps: sizePresets.balanced.fps,
+      fps: generationPresets.balanced.fps,
       num_inference_steps:
         num_inference_steps ??
         steps ??

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
 import { type Connection, openDatabase } from '../../../../core/store/sqlite/database.ts'
-import { openBatch, openGroup, type SentCommand } from '../../../../core/store/sqlite/group.ts'
+import { openGroup, openTransactions, type SentCommand } from '../../../../core/store/sqlite/group.ts'
 import { openJobCounts } from '../../../../core/store/sqlite/job-counts.ts'
 import { temporaryDirectory } from '../_store.ts'
 
@@ -51,7 +51,7 @@ function setup() {
 
 test('a failed command is rolled back alone, and the others are committed together', () => {
   using it = setup()
-  const answers = openBatch(
+  const answers = openTransactions(
     it.connection,
     it.commands,
     it.tally,
@@ -81,7 +81,7 @@ test('a command that returns its failure is answered with it, and the others are
   using it = setup()
   let runs = 0
   const commands = { ...it.commands, once: () => ++runs }
-  const answers = openBatch(
+  const answers = openTransactions(
     it.connection,
     commands,
     it.tally,
@@ -97,7 +97,7 @@ test('a command that returns its failure is answered with it, and the others are
 
 test('an error of the whole database rolls back the batch and is thrown', () => {
   using it = setup()
-  const batch = openBatch(it.connection, it.commands, it.tally)
+  const batch = openTransactions(it.connection, it.commands, it.tally)
   expect(() =>
     batch([
       ['add', [1]],

@@ -6,12 +6,12 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openStoredKeys } from '../../../../core/accounts/keys.ts'
-import { type Addresses, openFileUrls } from '../../../../core/files/address.ts'
+import { type FileUrls, openFileUrls } from '../../../../core/files/address.ts'
 import { newId } from '../../../../core/ids.ts'
 import { startApp, type TestApp } from '../../../_app.ts'
 
 let app: TestApp
-let addresses: Addresses
+let addresses: FileUrls
 const day = 86_400_000
 beforeAll(async () => {
   app = await startApp({ limits: { upload_size: '8MiB', write_deadline: '400ms' } })

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import OpenAI, { toFile } from 'openai'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { maxOutputBytes } from '../../../../core/batches/batch-limits.ts'
+import { maxInputBytes } from '../../../../core/batches/batch-limits.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { startApp, type TestApp } from '../../../_app.ts'
 import { makeOrganization } from '../../_organization.ts'
@@ -165,7 +165,7 @@ test('an input file of more than 200 MiB fails the batch before a line is read',
   const first = await start('/v1/embeddings', bodies)
   await until(first.id, hasEnded)
   // A file of this size would take longer to write than all other tests here.
-  change('UPDATE files SET bytes = ? WHERE id = ?', maxOutputBytes + 1, first.input_file_id)
+  change('UPDATE files SET bytes = ? WHERE id = ?', maxInputBytes + 1, first.input_file_id)
   const { id } = await create('/v1/embeddings', first.input_file_id)
   const batch = await until(id, hasEnded)
   expect(batch).toMatchObject({ status: 'failed', errors: { data: [{ code: 'file_too_large', line: null }] } })
