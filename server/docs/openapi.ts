@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { regions } from '../../core/schemas/region.ts'
 import type { Route } from '../http/request/route.ts'
-import { emitted } from '../views/json-schema.ts'
+import { jsonSchemaOptions } from '../views/json-schema.ts'
 import { errorSchemas } from './error-schemas.ts'
 import { registerEventSchemas } from './event-schemas.ts'
 import { type AnswerExamples, operation, sharedAnswers, templateOf } from './operation.ts'
@@ -74,7 +74,10 @@ const parameters = {
 
 /** Emits the whole registry at once: emitting a part makes zod write references that only zod can follow. */
 function schemas(): Record<string, object> {
-  const { schemas: all } = z.toJSONSchema(z.globalRegistry, { ...emitted, uri: id => `#/components/schemas/${id}` })
+  const { schemas: all } = z.toJSONSchema(z.globalRegistry, {
+    ...jsonSchemaOptions,
+    uri: id => `#/components/schemas/${id}`,
+  })
   return Object.fromEntries(
     Object.entries(all)
       .filter(([id]) => id !== '__shared')

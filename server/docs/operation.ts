@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { FailureCode } from '../../core/failure.ts'
 import type { RouteAnswer } from '../http/request/endpoint.ts'
 import type { Route } from '../http/request/route.ts'
-import { emitted, schemaReference } from '../views/json-schema.ts'
+import { jsonSchemaOptions } from '../views/json-schema.ts'
 import { errorCodes } from './error-codes.ts'
 import { errorSchemaOf } from './error-schemas.ts'
 import { commonCodes, errorCodesOf, errorStatus } from './route-errors.ts'
@@ -44,7 +44,7 @@ export function operation(route: Route, examples: AnswerExamples): Record<string
 function parameters(schema: z.ZodType | undefined, where: 'path' | 'query') {
   if (!schema) return []
   // Named schemas are listed once, under components; zod repeats them under `$defs` of every schema.
-  const text = JSON.stringify(z.toJSONSchema(schema, emitted))
+  const text = JSON.stringify(z.toJSONSchema(schema, jsonSchemaOptions))
   const { properties = {}, required = [] } = JSON.parse(text.replaceAll('#/$defs/', '#/components/schemas/')) as {
     properties?: Record<string, { description?: string; type?: string }>
     required?: string[]
@@ -192,4 +192,11 @@ export function sharedAnswers(): Record<string, object> {
       ]),
     ),
   )
+}
+
+/** Returns a reference to a schema with a name. */
+function schemaReference(schema: z.ZodType): { $ref: string } {
+  const id = z.globalRegistry.get(schema)?.id
+  if (!id) throw new Error('A body or response schema needs .meta({ id })')
+  return { $ref: `#/components/schemas/${id}` }
 }

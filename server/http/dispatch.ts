@@ -60,7 +60,7 @@ export async function dispatch(route: Route, event: HttpEvent, { owners, calls }
     await owners.streams.beforeOpening(() => res.destroyed)
     if (res.destroyed) return
   }
-  const call = (event.call = new Call(req, res, route, params, { ...owners, credential }))
+  const call = (event.call = new Call(req, res, route, params, credential, owners))
   calls.add(call)
   try {
     await handle(call, route, owners)

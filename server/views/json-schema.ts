@@ -3,7 +3,7 @@ import { z } from 'zod'
 type JsonSchema = z.core.JSONSchema.BaseSchema
 
 /** Options for converting zod schemas to the JSON Schemas of the reference. */
-export const emitted = {
+export const jsonSchemaOptions = {
   io: 'input',
   unrepresentable: 'any',
   override({ jsonSchema }: { jsonSchema: JsonSchema }) {
@@ -15,10 +15,3 @@ export const emitted = {
         property.description ??= `Always \`${String(property.const)}\`.`
   },
 } as const
-
-/** Returns a reference to a schema with a name. */
-export function schemaReference(schema: z.ZodType): { $ref: string } {
-  const id = z.globalRegistry.get(schema)?.id
-  if (!id) throw new Error('A body or response schema needs .meta({ id })')
-  return { $ref: `#/components/schemas/${id}` }
-}

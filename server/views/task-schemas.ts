@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Task } from '../../core/schemas/task.ts'
 import { taskRecord } from '../../core/tasks/registry.ts'
-import { emitted } from './json-schema.ts'
+import { jsonSchemaOptions } from './json-schema.ts'
 
 /** A JSON Schema of an object. */
 export interface ObjectSchema {
@@ -41,7 +41,12 @@ export function schemasOfTask(task: Task): Schemas {
 
 /** Returns the JSON Schema of an object. A schema with a name is a reference to its definition, which is returned. */
 function schemaOf(schema: z.ZodType): ObjectSchema {
-  const { $schema: _, $ref, $defs = {}, ...rest } = z.toJSONSchema(schema, emitted) as ObjectSchema & { $ref?: string }
+  const {
+    $schema: _,
+    $ref,
+    $defs = {},
+    ...rest
+  } = z.toJSONSchema(schema, jsonSchemaOptions) as ObjectSchema & { $ref?: string }
   if ($ref === undefined) return { ...rest, ...(Object.keys($defs).length > 0 ? { $defs } : {}) }
   const { [$ref.slice('#/$defs/'.length)]: own, ...others } = $defs
   return { ...own, ...(Object.keys(others).length > 0 ? { $defs: others } : {}) }

@@ -1,6 +1,6 @@
 import type { Caller } from '../../core/accounts/accounts.ts'
 
-/** For whom an object is shown: whose objects are looked for, and the origin of the URLs in it. */
+/** The reader of an object: the caller whose organization is searched, and the origin of the URLs in the object. */
 export interface Viewer {
   readonly caller: Caller
   readonly origin: string

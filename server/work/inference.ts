@@ -102,7 +102,8 @@ async function answerInference(
   if (later) return respondLater(call, admitted, jobBody, owners)
   const admittedCall = { admitted, createdAt, waitMs: prefer.waitMs, ...(formed.keep ? { keep: formed.keep } : {}) }
   // After all checks, so that an invalid request does not use its key.
-  if (keyed && (await answeredBefore(call, owners))) return
+  const before = answeredBefore(call, owners)
+  if (before && (await before)) return
   await answer(call, checked, admittedCall, owners)
 }
 

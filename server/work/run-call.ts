@@ -40,7 +40,7 @@ export async function runCall(
     if (stream && call.keyLock && ended.end.how === 'completed') await keepStream(call, ended.call.id)
   } catch (thrown) {
     const failure = Failure.from(thrown)
-    if (call.keyLock) await keepFailure(call, failure, jobId)
+    await keepFailure(call, failure, jobId)
     throw failure
   }
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { taskRecords } from '../../core/tasks/registry.ts'
 import { route } from '../../server/http/request/route.ts'
 import { routeTable } from '../../server/routes.ts'
 
@@ -52,6 +53,11 @@ test('the routes that begin work count as job submissions, and no others', () =>
   const counted = routes.filter(({ bucket }) => bucket === 'jobs').map(nameOf)
   expect(counted.toSorted()).toEqual(submissions.toSorted())
   expect(new Set(routes.map(({ bucket }) => bucket))).toEqual(new Set(['api', 'jobs']))
+})
+
+test.each(taskRecords.flatMap(({ path }) => path ?? []))('the path of a task is a route: %s', path => {
+  const posted = routeTable().filter(({ method }) => method === 'POST')
+  expect(posted.map(route => route.path)).toContain(path)
 })
 
 test('no two routes have the same method and path', () => {

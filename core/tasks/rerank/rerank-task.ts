@@ -1,6 +1,5 @@
 import { RerankRequest, RerankResponse } from '../../schemas/vectors.ts'
 import { rerankMetering } from '../metering.ts'
-
 import type { TextTaskRecord } from '../task.ts'
 import { sampleTexts, testQuery, testTexts } from '../task-test.ts'
 import { textInputs } from '../text-inputs.ts'

@@ -1,6 +1,5 @@
 import { ScoreRequest, ScoreResponse } from '../../schemas/vectors.ts'
 import { scoreMetering } from '../metering.ts'
-
 import type { TextTaskRecord } from '../task.ts'
 import { sampleTexts, testQuery, testTexts } from '../task-test.ts'
 import { textInputs } from '../text-inputs.ts'

@@ -31,8 +31,8 @@ export async function readJson(
 }
 
 /**
- * Takes a body that is named a form for JSON: `curl -d '{…}'` names it so, and the examples of Ollama's documentation are
- * such commands. Browsers send `Origin` with every form, so a web page cannot use it.
+ * Changes the content type of a form to JSON: Ollama's documentation uses `curl -d '{…}'`, which sends JSON with the type
+ * of a form. A request with `Origin` is unchanged, because browsers send it with every form.
  */
 export function nameAsJson({ headers }: IncomingMessage): void {
   if (headers.origin === undefined && headers['content-type'] === curlType) headers['content-type'] = 'application/json'

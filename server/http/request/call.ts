@@ -22,7 +22,6 @@ const nothing = (): void => {}
 interface CallOptions {
   access: AccessWatch
   config: Pick<Config, 'public_url' | 'trusted_proxies'>
-  credential?: string | undefined
   steady: SteadyTime
   streamLimits: StreamLimits
   streams: Streams
@@ -59,7 +58,7 @@ export class Call implements SwapSetMember {
   inline: ReadonlyMap<string, MediaInput> = noFiles
   /** Members of a large body as JSON text; an empty object replaces them in the body. */
   texts: ReadonlyMap<string, string> = noTexts
-  /** The exclusive right to process its idempotency key; set while the call has it. */
+  /** The lock of its idempotency key, undefined before it is taken. Releasing it again has no effect. */
   keyLock: KeyLock | undefined
   /** Reduces the memory counted for the body to `keep` bytes, 0 by default; set while the body is counted. */
   releaseBody: (keep?: number) => void = nothing
@@ -71,7 +70,8 @@ export class Call implements SwapSetMember {
     res: ServerResponse,
     route: AnyEndpoint,
     params: Record<string, string>,
-    { access, config, credential, steady, streamLimits, streams }: CallOptions,
+    credential: string | undefined,
+    { access, config, steady, streamLimits, streams }: CallOptions,
   ) {
     this.credential = credential
     this.req = req
@@ -173,8 +173,7 @@ export class Call implements SwapSetMember {
 
   /** Writes the status line and headers. The body is written to `res` afterwards. */
   head(status: number, contentType: string, more: readonly string[] = []): void {
-    const { answerHeaders } = this.route
-    if (answerHeaders) this.#headers.push(...answerHeaders(this))
+    this.route.addAnswerHeaders?.(this.#headers, this)
     this.#headers.push('content-type', contentType, ...more)
     this.res.writeHead(status, this.#headers)
   }

@@ -64,7 +64,7 @@ export interface Endpoint<P, Q, B, R> {
   form?: z.ZodType
   /** The media type of a body that is neither JSON nor a form: the bytes of a file. */
   rawBody?: string
-  /** A body that is named a form is JSON, as in `curl -d '{…}'`, unless it comes from a page. */
+  /** Read a body with the content type of a form as JSON, unless a web page sent it. */
   formIsJson?: boolean
   /**
    * Finds the caller of a request that comes without a token; undefined if the request has to have one. Throws Failure.
@@ -73,8 +73,8 @@ export interface Endpoint<P, Q, B, R> {
     request: { req: IncomingMessage; credential: string | undefined },
     owners: { accounts: Pick<Accounts, 'authenticateId'>; config: Pick<Config, 'ollama'> },
   ) => Caller | undefined
-  /** Further headers of every answer, flat. */
-  answerHeaders?: (answer: { id: string; elapsedMs: number }) => readonly string[]
+  /** Adds further headers of every answer, flat. */
+  addAnswerHeaders?: (headers: string[], answer: { id: string; elapsedMs: number }) => void
   /** The body may hold files as `data:` addresses; those of a large one are in `call.inline`. */
   largeBody?: boolean
   /** Every request opens an event stream. Openings with a known token are paced, so that thousands block nobody. */

@@ -52,15 +52,22 @@ async function lockKey(call: Call, { idempotency }: Pick<Owners, 'idempotency'>)
 }
 
 /**
- * Begins the work of a call that has a key: resolves with true if the answer of an earlier request with the key was sent
- * instead. Otherwise other requests with the key are refused until `keepAnswer` has stored its answer or the call has ended. Pass
- * `contentType` if the answer is not JSON. Throws Failure `conflict` if the first answer cannot be sent again, and as
- * `IdempotencyRecords.lock` does.
+ * Locks the key of a call; undefined without one. Resolves with true if the stored answer of an earlier request was sent
+ * instead; then the handler returns. Otherwise requests with the same key are refused until the answer is stored or the
+ * call ends. `contentType`: of an answer that is not JSON. Throws Failure `conflict` if the first answer cannot be sent
+ * again, and as `IdempotencyRecords.lock` does.
  */
-export async function answeredBefore(
+export const answeredBefore = (
   call: Call,
   owners: Pick<Owners, 'idempotency'>,
   contentType?: string,
+): Promise<boolean> | undefined =>
+  idempotencyKeyOf(call) === undefined ? undefined : answerAgain(call, owners, contentType)
+
+async function answerAgain(
+  call: Call,
+  owners: Pick<Owners, 'idempotency'>,
+  contentType: string | undefined,
 ): Promise<boolean> {
   const { reply } = await lockKey(call, owners)
   if (!reply) return false
@@ -91,12 +98,12 @@ export async function keepStream({ keyLock }: Call, jobId: string): Promise<void
   await keepUnrepeatable(keyLock, { message, facts: { job_id: jobId } }, jobId)
 }
 
-/** Stores the failure of a call with a key, unless a repeated request might succeed. */
-export async function keepFailure(call: Call, failure: Failure, jobId: string | null): Promise<void> {
+/** Stores the failure of a call with a key, or releases the key if a repeated request might succeed. */
+export async function keepFailure({ id, keyLock, route }: Call, failure: Failure, jobId: string | null): Promise<void> {
   const { status, code } = failure
-  // Failures of the server and of its load.
-  if (status >= 500 || status === 429 || code === 'cancelled') return
-  await call.keyLock?.keep({ ...errorAnswer(failure, call.id, call.route.errors), jobId })
+  // Failures of the server and of its load are not stored, nor is a cancellation.
+  if (status >= 500 || status === 429 || code === 'cancelled') return keyLock?.release()
+  await keyLock?.keep({ ...errorAnswer(failure, id, route.errors), jobId })
 }
 
 const keepUnrepeatable = (lock: KeyLock, replacement: Unrepeatable, jobId: string | null): Promise<void> =>

@@ -39,16 +39,15 @@ export function route<
 }
 
 /** OpenAI's clients read how long an answer took from this header. */
-const processingTime: AnyEndpoint['answerHeaders'] = ({ elapsedMs }) => [
-  'openai-processing-ms',
-  String(Math.round(elapsedMs)),
-]
+const addProcessingTime: AnyEndpoint['addAnswerHeaders'] = (headers, { elapsedMs }) => {
+  headers.push('openai-processing-ms', String(Math.round(elapsedMs)))
+}
 
-/** What the routes of OpenAI's API have in common. */
-const openAiFacts = ({ path }: Pick<AnyEndpoint, 'path'>): Pick<AnyEndpoint, 'answerHeaders'> =>
-  path.startsWith('/std/') ? { answerHeaders: processingTime } : {}
+/** Headers of all routes below `/std`. */
+const openAiFacts = ({ path }: Pick<AnyEndpoint, 'path'>): Pick<AnyEndpoint, 'addAnswerHeaders'> =>
+  path.startsWith('/std/') ? { addAnswerHeaders: addProcessingTime } : {}
 
-/** Its other paths that clients use; Groq's append `/openai/v1` to the base URL. */
+/** Adds the other paths of OpenAI's API that clients use; Groq's client appends `/openai/v1` to the base URL. */
 function aliasesOf({ path, aliases = [] }: Pick<AnyEndpoint, 'path' | 'aliases'>): Pick<AnyEndpoint, 'aliases'> {
   const ofOpenAi = path.startsWith('/std/v1/')
     ? ([`/v1/${path.slice(8)}`, `/std/openai/v1/${path.slice(8)}`] as const)

@@ -12,5 +12,7 @@ export const anthropicRoute = {
   tag: 'Anthropic',
   errors: anthropicErrors,
   // Anthropic's clients read the id of the request from this header.
-  answerHeaders: ({ id }: { id: string }) => ['request-id', id],
+  addAnswerHeaders(headers: string[], { id }: { id: string }) {
+    headers.push('request-id', id)
+  },
 } as const

@@ -1,6 +1,5 @@
 import type { Failure } from '../../../core/failure.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorBody } from '../../http/request/errors.ts'
 import { detailOf, errorType } from '../../views/generation-error.ts'
 
@@ -37,7 +36,7 @@ export const ownTimeout = ['x-fal-request-timeout-type', 'user']
 /**
  * Returns the error of a refused request. Errors in the body have fal's status 422; elsewhere in this API it is 400.
  */
-export function falErrors(failure: Failure, call: Pick<Call, 'id'>): FalError {
+export function falErrors(failure: Failure, call: { id: string }): FalError {
   const common = errorBody(failure, call.id)
   const aboutBody = failure.param !== undefined || failure.validation !== undefined || failure.code === 'invalid_json'
   if (failure.status === 400 && aboutBody) {

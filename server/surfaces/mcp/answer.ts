@@ -1,7 +1,6 @@
 import { version } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
 import { failureOfIssues } from '../../../core/schemas/issues.ts'
-
 import { scopeRefusal } from '../../http/access/auth.ts'
 import { readJson } from '../../http/body/json-body.ts'
 import { requireOrigin } from '../../http/connection/cors.ts'

@@ -3,7 +3,6 @@ import { taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { schemasOfTask } from '../../views/task-schemas.ts'
-
 import { modelsFor } from '../../work/allowed-models.ts'
 
 /** A tool as `tools/list` shows it. */

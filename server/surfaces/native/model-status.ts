@@ -3,7 +3,6 @@ import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { ownsMachine } from '../../http/access/machine-owner.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
-
 import { ModelStatus, modelStatusView } from '../../views/model-status.ts'
 
 const Configuration = z

@@ -25,10 +25,10 @@ interface EndpointRow {
 
 /** Every endpoint of lines but the slugs: the routes of the tasks, and those of other dialects. */
 const rows: readonly EndpointRow[] = [
-  ...taskRecords.flatMap(({ id, path, runner }) =>
+  ...taskRecords.flatMap(({ id, path, family }) =>
     path === undefined
       ? []
-      : [{ path: path.slice('/std'.length), task: id, ...(runner === 'generation' ? { answer: images } : {}) }],
+      : [{ path: path.slice('/std'.length), task: id, ...(family === 'image' ? { answer: images } : {}) }],
   ),
   { path: '/v1/responses', task: conversationTask, inputs: chatOfResponse, answer: response },
 ]

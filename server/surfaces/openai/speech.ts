@@ -12,7 +12,7 @@ import { withFirstPiece } from '../../http/answer/first-piece.ts'
 import { sendPieces } from '../../http/answer/send-pieces.ts'
 import type { Call } from '../../http/request/call.ts'
 import { errorFrame } from '../../http/request/errors.ts'
-import { answeredBefore, idempotencyKeyOf } from '../../http/request/idempotency.ts'
+import { answeredBefore } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
 import { runCall } from '../../work/run-call.ts'
@@ -38,7 +38,6 @@ async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
   admission.requireRoom()
   const createdAt = Date.now()
   const prefer = preferenceOf(call.req.headers.prefer)
-  const keyed = idempotencyKeyOf(call) !== undefined
   const value = await readAudioJson(call, owners)
   if (prefer.later) return respondLater(call, value, owners)
   const prepared = prepareSpeech(value, registry.catalog())
@@ -54,7 +53,7 @@ async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
   call.releaseBody()
   const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true }
   const attempt = (lease: Lease) => synthesize(call, { ...prepared, body }, admitted.model, lease, owners)
-  if (keyed && (await answeredBefore(call, owners))) return
+  if (await answeredBefore(call, owners)) return
   await runCall(call, work, attempt, owners)
 }
 

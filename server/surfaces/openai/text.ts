@@ -1,6 +1,14 @@
 import { ChatRequest, ChatResponse } from '../../../core/schemas/chat.ts'
 import { CompletionRequest, CompletionResponse } from '../../../core/schemas/completion.ts'
-import { EmbeddingsRequest, EmbeddingsResponse } from '../../../core/schemas/vectors.ts'
+import { ModerationRequest, ModerationResponse } from '../../../core/schemas/moderation.ts'
+import {
+  EmbeddingsRequest,
+  EmbeddingsResponse,
+  RerankRequest,
+  RerankResponse,
+  ScoreRequest,
+  ScoreResponse,
+} from '../../../core/schemas/vectors.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import { route } from '../../http/request/route.ts'
 import { respondAsync } from '../../views/job-created.ts'
@@ -52,5 +60,56 @@ export const textRoutes = (owners: InferenceOwners) => [
     example: { model: 'infer/tiny-embed', input: ['A cat sat on the mat.', 'The dog barked.'] },
     response: EmbeddingsResponse,
     answer: infer('std/embeddings', owners),
+  }),
+]
+
+/** The routes that score texts, by their relevance to others or by the harm in them. */
+export const scoringRoutes = (owners: InferenceOwners) => [
+  route({
+    path: '/std/v1/rerank',
+    aliases: ['/std/v2/rerank', '/v2/rerank', '/std/v1/reranking', '/v1/reranking', '/rerank'],
+    ...facts,
+    summary: 'Rerank documents',
+    description:
+      'Orders documents by relevance to a query. The ranking is in `data` (form of Voyage) and in `results` (form of Cohere and Jina). Scores are probabilities unless `raw_scores` is true.',
+    errorCodes: codes,
+    body: RerankRequest,
+    example: {
+      model: 'infer/tiny-rerank',
+      query: 'Who sat on the mat?',
+      documents: ['The dog barked.', 'A cat sat on the mat.'],
+      return_documents: true,
+    },
+    response: RerankResponse,
+    answer: infer('std/rerank', owners),
+  }),
+  route({
+    path: '/std/v1/score',
+    aliases: ['/score'],
+    ...facts,
+    summary: 'Score text pairs',
+    description:
+      'Scores how similar or relevant texts are to each other. Send a pair as `text_1` and `text_2`, `queries` and `documents`, or `data_1` and `data_2`; each a text or a list.',
+    errorCodes: codes,
+    body: ScoreRequest,
+    example: {
+      model: 'infer/tiny-rerank',
+      text_1: 'Who sat on the mat?',
+      text_2: ['The dog barked.', 'A cat sat on the mat.'],
+    },
+    response: ScoreResponse,
+    answer: infer('std/score', owners),
+  }),
+  route({
+    path: '/std/v1/moderations',
+    ...facts,
+    summary: 'Create moderation',
+    description:
+      'Judges texts and images by the categories of harm of OpenAI. The model is one to which the operator has given the task `std/moderation`: a classifier, or a chat model that answers with a score for each category. `model` in the answer names it.',
+    errorCodes: [...codes, ...errorGroups.media],
+    body: ModerationRequest,
+    example: { model: 'infer/tiny-chat', input: 'I like apples.' },
+    response: ModerationResponse,
+    answer: infer('std/moderation', owners),
   }),
 ]

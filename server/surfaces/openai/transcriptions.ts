@@ -23,7 +23,7 @@ import { transcriptionType } from '../../../core/tasks/transcription/transcripti
 import { noUsage } from '../../../core/usage.ts'
 import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
-import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../../http/request/idempotency.ts'
+import { answeredBefore, keepAnswer } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
 import { route } from '../../http/request/route.ts'
@@ -69,7 +69,7 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
   })
 
   const type = transcriptionType(prepared.answerFormat.format)
-  if (idempotencyKeyOf(call) !== undefined && (await answeredBefore(call, owners, type))) return
+  if (await answeredBefore(call, owners, type)) return
   const { field, value } = prepared.sound
   const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
   admission.requireQueueRoom(admitted)
@@ -88,7 +88,7 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
       owners,
     )
   } finally {
-    // Not awaited: a failure is answered, and its key released, without waiting for the disk.
+    // Not awaited: nobody needs to wait until the decoded audio is deleted.
     void sound[Symbol.asyncDispose]()
   }
 }

@@ -3,7 +3,7 @@ import { Failure } from '../../../core/failure.ts'
 /** Where OpenAI's clients create tokens for browsers. */
 const ephemeral = /^\/(?:std\/(?:openai\/)?)?v1\/realtime\/(?:client_secrets|(?:transcription_)?sessions)(?:[/?]|$)/
 
-/** Says of a URL that creates a token for browsers why there is none; undefined for all others. */
+/** Returns the failure for a URL where OpenAI's clients create tokens for browsers; undefined for other URLs. */
 export const noEphemeralTokens = (url: string, request: string): Failure | undefined =>
   ephemeral.test(url)
     ? new Failure(

@@ -1,9 +1,8 @@
 import type { Failure } from '../../../core/failure.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorBody } from '../../http/request/errors.ts'
 
 /** Returns the error of a request in Replicate's form, with the common form beside it. */
-export const replicateErrors = (failure: Failure, call: Pick<Call, 'id'>) => ({
+export const replicateErrors = (failure: Failure, call: { id: string }) => ({
   status: failure.status,
   body: { title: failure.code, detail: failure.message, status: failure.status, ...errorBody(failure, call.id) },
 })

@@ -3,7 +3,6 @@ import { queueIdOf } from '../../../core/ids.ts'
 import { isSlugTask } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
-import type { Call } from '../../http/request/call.ts'
 import { readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { outputOf } from '../../views/generation-request.ts'
@@ -33,7 +32,7 @@ type ViewOwners = Pick<Owners, 'files' | 'jobs'>
 /** Returns the output of a prediction that has succeeded, with addresses of its files. Throws Failure `output_expired`. */
 export async function outputOfPrediction(
   job: JobRecord,
-  from: Pick<Call, 'origin'>,
+  from: { origin: string },
   owners: ViewOwners,
 ): Promise<unknown> {
   const result = isSlugTask(job.task)
@@ -48,7 +47,7 @@ export const errorOfPrediction = ({ status, error }: Pick<JobRecord, 'status' | 
   status === 'failed' ? (error?.message ?? 'The prediction failed.') : null
 
 /** Where the events of a prediction are streamed: signed, because Replicate's clients send no token there. */
-function streamUrl(job: JobRecord, { origin }: Pick<Call, 'origin'>, { files }: Pick<Owners, 'files'>): string {
+function streamUrl(job: JobRecord, { origin }: { origin: string }, { files }: Pick<Owners, 'files'>): string {
   const id = queueIdOf(job.id)
   const signed = new URL(files.link({ id, name: 'stream' }, origin))
   return `${origin}/replicate/v1/stream/${job.organizationId}/${id}${signed.search}`
@@ -60,7 +59,7 @@ function streamUrl(job: JobRecord, { origin }: Pick<Call, 'origin'>, { files }: 
  */
 export async function predictionText(
   job: JobRecord,
-  from: Pick<Call, 'origin'>,
+  from: { origin: string },
   owners: ViewOwners,
   { waits = false, brief = false }: { waits?: boolean; brief?: boolean } = {},
 ): Promise<string> {
