@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { executionStatuses, nodeStatuses } from '../core/dag/advance.ts'
 import { taskTable } from '../core/schemas/task-table.ts'
 import { jobStatuses } from '../core/store/store.ts'
+import { importedPath, importsIn } from './_imports.ts'
 
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { encoding: 'utf8' })
   .split('\n')
@@ -14,14 +15,7 @@ const consoleFolder = 'server/console/app/'
 const read = (path: string) => readFileSync(path, 'utf8')
 
 /** Every module that a file imports, statically or not: package names as they are, own files from the root. */
-function importsOf(path: string): string[] {
-  const found = read(path).matchAll(
-    /(?:^|\n)(?:import|export)\s[^;'"]*?\sfrom\s+['"]([^'"]+)['"]|(?:^|\n)import\s+['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/g,
-  )
-  return [...found]
-    .map(match => (match[1] ?? match[2] ?? match[3])!)
-    .map(to => (to.startsWith('.') ? normalize(join(dirname(path), to)) : to))
-}
+const importsOf = (path: string): string[] => importsIn(read(path)).map(one => importedPath(path, one))
 
 const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
   core: {
@@ -208,13 +202,11 @@ test('no two files of the server import each other, directly or not, types inclu
   expect(cyclesOf(own, importsOf)).toEqual([])
 })
 
-/** The imports of a file that exist at run time: those of types alone are left out. */
-function valueImportsOf(path: string): string[] {
-  const lines = read(path).matchAll(/(?:^|\n)(?:import|export)\s(?!type\s)([^;'"]*?)\sfrom\s+['"](\.[^'"]+)['"]/g)
-  return [...lines]
-    .filter(([, names]) => !/^\{(\s*type\s[^,]*,?)*\s*\}$/.test(names!))
-    .map(([, , to]) => normalize(join(dirname(path), to!)))
-}
+/** What is loaded with a file: imports of types alone and dynamic imports are left out. */
+const valueImportsOf = (path: string): string[] =>
+  importsIn(read(path))
+    .filter(({ kind }) => kind === 'value')
+    .map(one => importedPath(path, one))
 
 /** Groups of files that import each other, over any number of steps (Tarjan). */
 function cyclesOf(paths: readonly string[], importsOf: (path: string) => readonly string[]): string[][] {
