@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, normalize } from 'node:path'
+import { join } from 'node:path'
+import { importedPath, importsIn } from './_imports.ts'
 
 const root = join(import.meta.dirname, '..')
 
@@ -15,8 +16,8 @@ interface Imports {
 const known = new Map<string, Imports>()
 
 /**
- * Test files of which nothing, however indirectly imported, can start a process, a thread or a socket. They need no
- * build. The rule errs on the safe side: a test that could run as a pure one may be missing.
+ * Test files whose imports, direct or not, start no process, thread or socket. They need no build. The rule errs on the
+ * safe side: a test that could run as a pure one may be missing.
  */
 export function pureTests(): string[] {
   return testFiles().filter(
@@ -37,24 +38,15 @@ function reached(path: string): string[] {
   return [...found]
 }
 
-/** The modules that a text imports at run time: `import type` and `import { type A }` are none. */
-export function importsIn(text: string): string[] {
-  const statements = text.matchAll(
-    /^(?:import|export)\s(?!type\s)(?:([^'";]*?)\sfrom\s+)?['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]|\brequire\(\s*['"]([^'"]+)['"]/gm,
-  )
-  return [...statements]
-    .filter(([, names]) => !/^\{(\s*type\s[^,]+,?)+\s*\}$/.test(names ?? ''))
-    .map(([, , from, dynamic, required]) => (from ?? dynamic ?? required)!)
-}
-
 function importsOf(path: string): Imports {
   const before = known.get(path)
   if (before) return before
-  const names = /\.tsx?$/.test(path) ? importsIn(readFileSync(join(root, path), 'utf8')) : []
-  const files = names.filter(name => name.startsWith('.')).map(name => normalize(join(dirname(path), name)))
+  const found = /\.tsx?$/.test(path) ? importsIn(readFileSync(join(root, path), 'utf8')) : []
+  const loaded = found.filter(({ kind }) => kind !== 'type')
+  const files = loaded.filter(({ from }) => from.startsWith('.')).map(one => importedPath(path, one))
   const imports = {
     files: files.filter(file => existsSync(join(root, file))),
-    modules: names.filter(name => !name.startsWith('.')),
+    modules: loaded.map(({ from }) => from).filter(name => !name.startsWith('.')),
   }
   known.set(path, imports)
   return imports

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { executionStatuses, nodeStatuses } from '../core/dag/advance.ts'
 import { taskTable } from '../core/schemas/task-table.ts'
 import { jobStatuses } from '../core/store/store.ts'
+import { importedPath, importsIn } from './_imports.ts'
 
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { encoding: 'utf8' })
   .split('\n')
@@ -14,14 +15,7 @@ const consoleFolder = 'server/console/app/'
 const read = (path: string) => readFileSync(path, 'utf8')
 
 /** Every module that a file imports, statically or not: package names as they are, own files from the root. */
-function importsOf(path: string): string[] {
-  const found = read(path).matchAll(
-    /(?:^|\n)(?:import|export)\s[^;'"]*?\sfrom\s+['"]([^'"]+)['"]|(?:^|\n)import\s+['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/g,
-  )
-  return [...found]
-    .map(match => (match[1] ?? match[2] ?? match[3])!)
-    .map(to => (to.startsWith('.') ? normalize(join(dirname(path), to)) : to))
-}
+const importsOf = (path: string): string[] => importsIn(read(path)).map(one => importedPath(path, one))
 
 const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
   core: {
@@ -58,9 +52,10 @@ test.each(Object.keys(rooms))('%s imports only what it may know', room => {
   expect(wrong).toEqual([])
 })
 
-test('the module of core that the console bundles imports nothing', () => {
-  expect(importsOf('core/workflows/references.ts')).toEqual([])
-})
+test.each(['core/workflows/references.ts', 'core/schemas/task-table.ts'])(
+  '%s, which the console bundles, imports nothing',
+  path => expect(importsOf(path)).toEqual([]),
+)
 
 test('only cli/server/app.ts knows the server and the GPUs at once', () => {
   const both = sources.filter(path => {
@@ -208,13 +203,11 @@ test('no two files of the server import each other, directly or not, types inclu
   expect(cyclesOf(own, importsOf)).toEqual([])
 })
 
-/** The imports of a file that exist at run time: those of types alone are left out. */
-function valueImportsOf(path: string): string[] {
-  const lines = read(path).matchAll(/(?:^|\n)(?:import|export)\s(?!type\s)([^;'"]*?)\sfrom\s+['"](\.[^'"]+)['"]/g)
-  return [...lines]
-    .filter(([, names]) => !/^\{(\s*type\s[^,]*,?)*\s*\}$/.test(names!))
-    .map(([, , to]) => normalize(join(dirname(path), to!)))
-}
+/** What is loaded with a file: imports of types alone and dynamic imports are left out. */
+const valueImportsOf = (path: string): string[] =>
+  importsIn(read(path))
+    .filter(({ kind }) => kind === 'value')
+    .map(one => importedPath(path, one))
 
 /** Groups of files that import each other, over any number of steps (Tarjan). */
 function cyclesOf(paths: readonly string[], importsOf: (path: string) => readonly string[]): string[][] {
@@ -322,10 +315,13 @@ const quoted = (path: string) => [...read(path).matchAll(/`([^`\n]+)`/g)].map(([
 
 test.each(guides)('every path that %s names exists', guide => {
   const paths = quoted(guide).filter(text => /^(bin|cli|server|core|gpu|test)\/[\w./-]*$/.test(text))
+  // Shorter ones are in the folder of the guide; those of the build exist only once it has run.
+  const shorter = quoted(guide).filter(text => /^[\w-]+\/[\w./-]+\.ts$/.test(text) && !text.endsWith('.generated.ts'))
   // Elsewhere a file may stand without its folder.
   const names = quoted(guide).filter(text => /^[\w.-]+\.ts$/.test(text))
   expect([
     ...paths.filter(path => !existsSync(path)),
+    ...shorter.filter(path => !existsSync(path) && !existsSync(join(dirname(guide), path))),
     ...names.filter(name => !files.some(path => basename(path) === name)),
   ]).toEqual([])
 })
@@ -388,8 +384,8 @@ test('tasks know neither jobs nor workflows', () => {
 /** Comparisons of a value with the id of a task, or with the beginning of one. */
 const taskBranch =
   /([=!]==?\s*|\bcase\s+|\.(includes|has|startsWith|indexOf)\()\(?['"`](std|slug)\/|['"`](std|slug)\/[\w-]*['"`]\s*[=!]==?/
-/** Ids are defined in the first; records, presets, and engines, which do the tasks, are the others. */
-const knowsTasks = /^(core\/schemas\/task\.ts$|core\/tasks\/|gpu\/presets\/|gpu\/engines\/)/
+/** The ids of tasks, and the records, which are the tasks. */
+const knowsTasks = /^core\/(schemas\/task(-table)?\.ts$|tasks\/)/
 
 test.each([
   ["if (task === 'std/audio-speech')", true],
@@ -450,7 +446,7 @@ test.each([
   ["isFor(tasks, 'rerank')", false],
 ])('%s names std/rerank: %s', (code, names) => expect(namesTask(code, 'std/rerank')).toBe(names))
 
-test.each(taskIds)('%s is named in at most 6 files of the product', id => {
+test.each(taskIds)('%s is named in at most 6 TypeScript files of the product', id => {
   const naming = sources.filter(path => namesTask(read(path), id) || importedTasks(path).includes(id))
   expect(naming.length, naming.join('\n')).toBeLessThanOrEqual(6)
   expect(naming.length).toBeGreaterThan(0)

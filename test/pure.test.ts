@@ -1,23 +1,30 @@
 import { expect, test } from 'vitest'
-import { importsIn, pureTests, testFiles } from './_pure.ts'
+import { importsIn } from './_imports.ts'
+import { pureTests, testFiles } from './_pure.ts'
 
 test.each([
-  ["import { a } from './a.ts'", ['./a.ts']],
-  ["import { type A, a } from './a.ts'", ['./a.ts']],
-  ["import {\n  type A,\n  a,\n} from './a.ts'", ['./a.ts']],
-  ["import a, { type A } from './a.ts'", ['./a.ts']],
-  ["import * as a from './a.ts'", ['./a.ts']],
-  ["import './a.ts'", ['./a.ts']],
-  ["export { a } from './a.ts'", ['./a.ts']],
-  ["export * from './a.ts'", ['./a.ts']],
-  ["const a = await import('./a.ts')", ['./a.ts']],
-  ["const a = require('./a.ts')", ['./a.ts']],
-  ["import a from 'a'\nimport b from 'b'", ['a', 'b']],
-  ["import type { A } from './a.ts'", []],
-  ["import { type A, type B } from './a.ts'", []],
-  ["export type { A } from './a.ts'", []],
+  ["import { a } from './a.ts'", ['value ./a.ts']],
+  ["import { type A, a } from './a.ts'", ['value ./a.ts']],
+  ["import {\n  type A,\n  a,\n} from './a.ts'", ['value ./a.ts']],
+  ["import a, { type A } from './a.ts'", ['value ./a.ts']],
+  ["import * as a from './a.ts'", ['value ./a.ts']],
+  ["import type from './a.ts'", ['value ./a.ts']],
+  ["import './a.ts'", ['value ./a.ts']],
+  ["export { a } from './a.ts'", ['value ./a.ts']],
+  ["export * from './a.ts'", ['value ./a.ts']],
+  ["const a = await import('./a.ts')", ['dynamic ./a.ts']],
+  ["const a = require('./a.ts')", ['dynamic ./a.ts']],
+  ["import a from 'a'\nimport b from 'b'", ['value a', 'value b']],
+  ["export type A = B\n\nimport b from 'b'", ['value b']],
+  ["export type { A }\nimport b from 'b'", ['value b']],
+  ["import type { A } from './a.ts'", ['type ./a.ts']],
+  ["import type A from './a.ts'", ['type ./a.ts']],
+  ["import { type A, type B } from './a.ts'", ['type ./a.ts']],
+  ["import {\n  type A,\n  type B,\n} from './a.ts'", ['type ./a.ts']],
+  ["export type { A } from './a.ts'", ['type ./a.ts']],
+  ["export const a = 'from'", []],
 ])('%j imports %j', (text, imports) => {
-  expect(importsIn(text)).toEqual(imports)
+  expect(importsIn(text).map(({ kind, from }) => `${kind} ${from}`)).toEqual(imports)
 })
 
 test('a test that opens the program, a socket, a database or a process only through its imports is not pure', () => {

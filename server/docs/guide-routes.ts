@@ -77,8 +77,7 @@ export function guideRoutes(): Route[] {
 }
 
 /** Sends a page of the documentation that was rendered by the build. */
-export const sendPage = (call: Call, html: string): void =>
-  call.send(200, html, 'text/html; charset=utf-8', pageHeaders)
+const sendPage = (call: Call, html: string): void => call.send(200, html, 'text/html; charset=utf-8', pageHeaders)
 
 /** Browsers must revalidate, because an upgrade changes the pages. */
 const noCache = ['cache-control', 'no-cache']

@@ -14,7 +14,7 @@ export type AnswerExamples = Readonly<Record<string, unknown>>
 export const templateOf = (path: string): string => path.replace(/(?:\*\*)?:(\w+)/g, '{$1}')
 
 /** Returns the id of the operation of a route, such as `getApiJobsId`. */
-export const operationIdOf = ({ method, path }: Route): string =>
+const operationIdOf = ({ method, path }: Route): string =>
   `${method.toLowerCase()}${path.replace(/[/:*{}._-]+([^\W_]?)/g, (_, letter: string) => letter.toUpperCase())}`
 
 /** Returns the OpenAPI operation of a route. */

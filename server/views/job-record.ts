@@ -188,7 +188,7 @@ async function shown(
   return JSON.stringify(large)
 }
 
-export const missingJob = (id: string) => new Failure('not_found', `Job ${id.slice(0, 64)} was not found.`)
+const missingJob = (id: string) => new Failure('not_found', `Job ${id.slice(0, 64)} was not found.`)
 
 /** Whether a cursor or a path has the form of a job id. */
 export const isJobId = (id: string): boolean => id.startsWith('job_') && isId(id)

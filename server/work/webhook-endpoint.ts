@@ -38,7 +38,7 @@ export const overlapField = z
   .describe('Seconds for which the previous secret signs beside the new one, 604800 at most.')
 
 /** The failure for an unknown endpoint. */
-export const missing = (id: string) => new Failure('not_found', `Webhook endpoint ${id.slice(0, 64)} was not found.`)
+const missing = (id: string) => new Failure('not_found', `Webhook endpoint ${id.slice(0, 64)} was not found.`)
 
 export const isEndpointId = (id: string): boolean => id.startsWith('whe_') && isId(id)
 

@@ -65,6 +65,21 @@ test('the test of an image model shows what it made', async () => {
   await opened.expectAccessible()
 })
 
+test('the button of the test is there before the tasks are, and cannot be pressed yet', async () => {
+  await using opened = await console.open('/models')
+  const { page } = opened
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  await page.route('**/api/tasks', async route => {
+    await released
+    await route.continue()
+  })
+  await page.getByRole('table', { name: 'Configured' }).getByRole('link', { name: model }).click()
+  const button = page.getByRole('button', { name: `Test ${model}` })
+  expect(await button.getAttribute('aria-busy')).toBe('true')
+  release()
+  await expect.poll(() => button.getAttribute('aria-busy')).toBeNull()
+})
+
 test('a model that does not exist is said so, with its name', async () => {
   await using opened = await console.open('/models/details/nobody/nothing')
   await opened.page.getByText('There is no model nobody/nothing here').waitFor()

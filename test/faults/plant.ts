@@ -1,6 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** A fault that somebody could make: a text of a product file, and what stands there instead. */
@@ -37,18 +36,28 @@ function found({ file, find, replace, tests }: Fault, tree: string): string | un
   }
 }
 
+/** The numbers that somebody has typed; all, if none. Throws if one has no fault. */
+export function numbersOf(args: readonly string[]): number[] {
+  const numbers = args.map(Number)
+  if (numbers.some(at => faults[at] === undefined))
+    throw new Error(`There are faults 0 to ${faults.length - 1} in test/faults/faults.json.`)
+  return numbers.length > 0 ? numbers : [...faults.keys()]
+}
+
 /**
- * Tries the faults of these numbers, or all, and prints a line for each. Exits with 1 if one was not found. The tests must
+ * Tries the faults of these numbers and prints a line for each. Exits with 1 if one was not found. The tests must
  * pass without a fault: a test that fails anyway finds everything.
  */
 function plant(numbers: readonly number[]): void {
-  const tree = mkdtempSync(join(tmpdir(), 'infer-faults-'))
+  const build = join(root, 'build')
+  mkdirSync(build, { recursive: true })
+  const tree = mkdtempSync(join(build, 'faults-'))
   execFileSync('git', ['clone', '--quiet', root, tree])
-  // Hard links, because packages resolve their own dependencies by real paths.
+  // Hard links, because packages resolve their own dependencies by real paths. They need the same file system.
   execFileSync('cp', ['-al', join(root, 'node_modules'), tree])
   try {
-    for (const [at, fault] of faults.entries()) {
-      if (numbers.length > 0 && !numbers.includes(at)) continue
+    for (const at of numbers) {
+      const fault = faults[at]!
       const by = found(fault, tree)
       if (by === undefined) process.exitCode = 1
       process.stdout.write(`${at} ${by === undefined ? 'NOT FOUND' : 'found'} ${fault.file}: ${by ?? fault.replace}\n`)
@@ -58,4 +67,4 @@ function plant(numbers: readonly number[]): void {
   }
 }
 
-if (import.meta.main) plant(process.argv.slice(2).map(Number))
+if (import.meta.main) plant(numbersOf(process.argv.slice(2)))

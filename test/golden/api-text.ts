@@ -37,7 +37,7 @@ export function headText(head: Json, info: Json, tags: Json[]): string {
   ].join('\n')
 }
 
-/** Components of which there is a text of their own; security schemes and what may come later is written as JSON. */
+/** Kinds of components with a format of their own. All others are written as JSON. */
 const components: Record<string, (name: string, component: Json) => string[]> = {
   schemas: (name, schema) => schemaLines(name, schema),
   responses: (name, answer) => answerLines(`answer ${name}`, answer),
@@ -119,7 +119,7 @@ function contentLines(head: string, content: Json): string[] {
   })
 }
 
-/** Keywords of which the values are schemas. */
+/** Keywords whose values are schemas. */
 const lists = ['anyOf', 'oneOf', 'allOf', 'prefixItems']
 const singles = ['items', 'additionalProperties', 'propertyNames', 'not', 'contains']
 

@@ -31,7 +31,7 @@ const defaultRetryMs: Partial<Record<Failure['code'], number>> = {
 }
 
 /** Returns the milliseconds to wait before a retry; undefined if waiting does not help. */
-export function retryAfterMs(failure: Failure): number | undefined {
+function retryAfterMs(failure: Failure): number | undefined {
   if (failure.final) return undefined
   const ms = failure.retryAfterMs ?? defaultRetryMs[failure.code]
   if (failure.code !== 'no_capacity' || ms === undefined) return ms

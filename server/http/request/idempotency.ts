@@ -38,7 +38,7 @@ export interface Unrepeatable {
 }
 
 /** Bytes. Longer answers are not stored. */
-export const longestKeptAnswer = 1 << 20
+const longestKeptAnswer = 1 << 20
 
 /**
  * Locks the key of a call that has one and whose body is hashed, until its answer is kept or the call ends. Throws as

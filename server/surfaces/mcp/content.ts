@@ -40,7 +40,7 @@ export const failedResult = ({ code, message, param }: Failure): ToolResult => (
   isError: true,
 })
 
-export function fileContent(file: FileRecord, call: Call, { files }: Pick<Owners, 'files'>): Content {
+function fileContent(file: FileRecord, call: Call, { files }: Pick<Owners, 'files'>): Content {
   const { name, contentType: mimeType, bytes: size } = file
   return { type: 'resource_link', uri: files.link(file, call.origin), name, mimeType, size }
 }

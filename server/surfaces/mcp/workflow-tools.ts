@@ -28,7 +28,7 @@ function schemaOf({ type, default: preset, description, enum: values, minimum, m
 }
 
 /** Pure: returns the JSON Schema of the input parameters of a workflow. */
-export function parametersSchema(parameters: WorkflowRecord['parameters']): object {
+function parametersSchema(parameters: WorkflowRecord['parameters']): object {
   // A workflow that declares none accepts any.
   if (!parameters) return { type: 'object', additionalProperties: true }
   const entries = Object.entries(parameters)

@@ -6,7 +6,7 @@ import { type ApiPurpose, type FileRecord, uploadPurposes } from '../../../core/
 const unix = (what: string) => z.int().describe(`When ${what}, Unix seconds.`)
 
 /** How long a file is kept, as OpenAI's API takes it. */
-export const ExpiresAfter = z
+const ExpiresAfter = z
   .object({
     anchor: z.literal('created_at').describe('The time from which the seconds count: always `created_at`.'),
     seconds: z.int().min(3600).max(2_592_000).describe('Seconds until the file expires, 3600 to 2592000 (30 days).'),

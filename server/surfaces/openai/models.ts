@@ -12,7 +12,7 @@ import { route } from '../../http/request/route.ts'
 import { ModelPrice, priceObject } from '../../views/model-price.ts'
 import { modelRegion, modelState } from '../../views/model-status.ts'
 
-export const ModelObject = z
+const ModelObject = z
   .object({
     id: z.string().describe('Id of the model: the value of `model` in a request.'),
     object: z.literal('model'),

@@ -23,7 +23,7 @@ export const replicateTag = 'Replicate'
 const maxWaitMs = 60_000
 
 const id = z.string().describe('Id of the prediction: `q_…`.')
-export const Prediction = z
+const Prediction = z
   .looseObject({
     id,
     model: z.string().describe('Name of the model: `owner/name`.'),

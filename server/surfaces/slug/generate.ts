@@ -42,7 +42,7 @@ const GenerationBody = z
     })),
   })
 
-export const Accepted = z
+const Accepted = z
   .object({
     request_id: z.string().describe('Id of the request: `q_…`.'),
     status: z.literal('processing'),
@@ -52,7 +52,7 @@ export const Accepted = z
   .meta({ id: 'GenerationAccepted', description: 'A request that was accepted.' })
 
 /** The answer to a request with `aspect_ratios`. */
-export const AcceptedAll = z
+const AcceptedAll = z
   .object({
     status: z.literal('processing'),
     requests: z

@@ -94,7 +94,7 @@ const Logs = z
   .object({ logs: z.array(Log).describe('The lines, oldest first.') })
   .meta({ id: 'GenerationLogs', description: 'The log of a request.' })
 
-export const GenerationStatus = z
+const GenerationStatus = z
   .looseObject({
     status: z.enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED']).describe('State of the request.'),
     request_id: z.string().describe('Id of the request: `q_…`.'),

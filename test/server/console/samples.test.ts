@@ -6,7 +6,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { taskNamed } from '../../../core/tasks/registry.ts'
 import { findProgram } from '../../../gpu/sandbox/program.ts'
-import { languages, type SampleRequest, sampleOf } from '../../../server/console/app/pages/playground/samples.ts'
+import {
+  languages,
+  type SampleRequest,
+  sampleOf,
+  samplePath,
+} from '../../../server/console/app/pages/playground/samples.ts'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 import { hasFfmpeg } from '../../_ffmpeg.ts'
 import { toneModel } from '../surfaces/openai/_speech.ts'
@@ -52,12 +57,6 @@ const requests: [Omit<SampleRequest, 'origin'>, answer: RegExp][] = [
   [{ task: 'std/audio-speech', model: 'tones', inputs: { input: hostile, response_format: 'wav' } }, /"audio_url"/],
 ]
 
-/** Where the playground sends a request for the task; undefined for a job. */
-function pathOf(task: string): string | undefined {
-  const record = taskNamed(task)!
-  return record.category === 'text' ? record.path : undefined
-}
-
 const run = promisify(execFile)
 const programs = {
   curl: (code: string) => run('bash', ['-c', code], { env: environment() }),
@@ -89,7 +88,7 @@ describe.each(languages)('%s', language => {
     'the sample of $task runs as it is',
     async (request, answer) => {
       const { stdout } = await programs[language](
-        sampleOf(language, { origin: app.url, path: pathOf(request.task), ...request }),
+        sampleOf(language, { origin: app.url, path: samplePath(taskNamed(request.task)!), ...request }),
       )
       expect(stdout).toMatch(answer)
       expect(stdout).not.toContain('"status":"failed"')

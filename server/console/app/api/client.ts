@@ -5,7 +5,7 @@ import type { paths } from './types.generated.ts'
 export type { Schema } from './schema.ts'
 
 /** Without this header the server ignores the cookie of the session, so that no other page can use it. */
-export const consoleHeaders = { 'x-infer-console': '1' }
+const consoleHeaders = { 'x-infer-console': '1' }
 
 /** Listeners that learn that the session has ended. */
 const ended = new Set<(failure: ApiFailure) => void>()

@@ -27,7 +27,7 @@ const hiddenMs = 10_000
  * back, the machine wakes up or the tab is seen again. Listeners get the events of a frame together, so that a page renders once for all of
  * them.
  */
-export function openLive() {
+function openLive() {
   const listeners = new Set<Listener>()
   const watchers = new Set<() => void>()
   let state: LiveState = 'connecting'

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
-import { api, dataOf } from '../../api/client.ts'
+import { api, dataOf, type Schema } from '../../api/client.ts'
+import { tasksQuery } from '../../api/tasks.ts'
 import { Queried } from '../../components/queried.tsx'
 import { useBeginning } from '../../components/use-beginning.ts'
 import { editorText } from '../../text/editor.ts'
@@ -7,15 +8,12 @@ import { emptySource, sourceOf } from './document/source.ts'
 import { newWorkflow } from './drafts.ts'
 import { Workbench } from './workbench.tsx'
 
+const byId = ({ tasks }: Schema<'TaskList'>) => new Map(tasks.map(task => [task.id as string, task]))
+
 /** The editor of a workflow. */
 export default function Editor({ id }: { id: string }) {
   useBeginning()
-  const tasks = useQuery({
-    queryKey: ['workflows', 'tasks'],
-    queryFn: async () => new Map((await dataOf(api.GET('/api/tasks'))).tasks.map(task => [task.id as string, task])),
-    staleTime: 60_000,
-    structuralSharing: false,
-  })
+  const tasks = useQuery({ ...tasksQuery, select: byId })
   const stored = useQuery({
     queryKey: ['workflows', 'edited', id],
     queryFn: async () => {

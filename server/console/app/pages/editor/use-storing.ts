@@ -23,7 +23,7 @@ export function useStoring(
   const [, go] = useLocation()
   const unsaved = text !== saved
 
-  // The source belongs to the version that was opened.
+  // `begun.source` is left out of the dependencies: it belongs to the version that was opened.
   useEffect(() => {
     const timer = setTimeout(() => keepDraft(token, id, { version, saved, text }, begun.source), 400)
     return () => clearTimeout(timer)

@@ -60,7 +60,7 @@ export default function YamlView({
     actions.current = { change, undo, redo }
   })
 
-  // The text at first; later ones are changes of it.
+  // Runs once, with the first text; later texts arrive as changes.
   useEffect(() => {
     const run = (name: 'undo' | 'redo') => () => {
       actions.current[name]()

@@ -31,7 +31,7 @@ const far: Readonly<Record<string, string>> = {
 }
 
 /** A node in the graph of an execution. All cards have one size, so that a result does not move the others. */
-export const ExecutionNodeCard = memo(function NodeCard({ id, selected }: NodeProps<Node>) {
+export const ExecutionNodeCard = memo(function ExecutionNodeCard({ id, selected }: NodeProps<Node>) {
   const node = useNodeState(id)
   const isFar = useStore(({ transform }) => transform[2] < farZoom)
   const status = node?.status ?? 'pending'

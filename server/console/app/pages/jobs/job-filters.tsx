@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
-import { api, dataOf } from '../../api/client.ts'
 import { useSession } from '../../api/session.ts'
+import { tasksQuery } from '../../api/tasks.ts'
 import { Button } from '../../components/button.tsx'
 import { SelectField } from '../../components/choice.tsx'
 import { TextField } from '../../components/text-field.tsx'
@@ -21,11 +21,7 @@ const between = 'between'
 /** The filters of the list of jobs: what is set is in the address, so that the list can be linked to. */
 export function JobFilters({ filters, change }: { filters: Filters; change: (filters: Filters) => void }) {
   const { can } = useSession()
-  const { data: tasks } = useQuery({
-    queryKey: ['tasks'],
-    queryFn: () => dataOf(api.GET('/api/tasks')),
-    staleTime: 300_000,
-  })
+  const { data: tasks } = useQuery(tasksQuery)
   const tokens = useTokens()
   const models = [...new Set((tasks?.tasks ?? []).flatMap(task => task.models))].sort()
   const of = (values: readonly { value: string; name: string }[], name: FilterName) => {

@@ -1,8 +1,9 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { memo } from 'react'
+import { memo, useEffect } from 'react'
 import { Link } from 'wouter'
 import { api, dataOf, type Schema } from '../../api/client.ts'
 import { useSession } from '../../api/session.ts'
+import { tasksQuery } from '../../api/tasks.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
@@ -27,6 +28,12 @@ export function Downloads({ add }: { add: (model: string) => void }) {
     refetchInterval: ({ state: { data } }) =>
       data?.downloads.some(({ status }) => status === 'running') ? 1_000 : 10_000,
   })
+  const queries = useQueryClient()
+  const added = query.data?.downloads.filter(({ status }) => status === 'completed').length
+  // A download that has ended has added a model, which the list of tasks names.
+  useEffect(() => {
+    if (added) void queries.invalidateQueries({ queryKey: tasksQuery.queryKey })
+  }, [queries, added])
   return (
     <Queried query={query}>
       {({ downloads }) =>

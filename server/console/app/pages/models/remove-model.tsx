@@ -2,6 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 import { api, dataOf } from '../../api/client.ts'
+import { tasksQuery } from '../../api/tasks.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
 import { Checkbox } from '../../components/choice.tsx'
 import { Confirm } from '../../components/confirm.tsx'
@@ -26,6 +27,7 @@ export function RemoveModel({ id, close }: { id: string; close: () => void }) {
     await removing(deletesFiles ? { delete_files: 'true' } : {})
     announce('good', modelsText.removed(id))
     void queries.invalidateQueries({ queryKey: ['models'] })
+    void queries.invalidateQueries({ queryKey: tasksQuery.queryKey })
     go('/models')
   }
   return (

@@ -1,6 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { api, dataOf, type Schema, send } from '../../api/client.ts'
+import { type Schema, send } from '../../api/client.ts'
+import { tasksQuery } from '../../api/tasks.ts'
 import { Button } from '../../components/button.tsx'
 import { Failed } from '../../components/failed.tsx'
 import { durationText } from '../../components/format.ts'
@@ -45,11 +46,7 @@ async function run({ path, body, read }: TestRequest): Promise<Outcome> {
 
 /** The test of a model: a short request, and its answer. */
 export function useModelTest(model: Schema<'ModelStatus'>) {
-  const tasks = useQuery({
-    queryKey: ['models', 'tasks'],
-    queryFn: () => dataOf(api.GET('/api/tasks')),
-    staleTime: 60_000,
-  })
+  const tasks = useQuery(tasksQuery)
   const request = testRequest(model, tasks.data?.tasks ?? [])
   const { mutate, data, error, isPending } = useMutation({
     mutationFn: () => ('path' in request! ? run(request) : runJob(model.model_id, request!)),
@@ -57,8 +54,13 @@ export function useModelTest(model: Schema<'ModelStatus'>) {
   const audio = data?.audio ?? null
   useEffect(() => () => void (audio !== null && URL.revokeObjectURL(audio)), [audio])
   return {
-    button: request && (
-      <Button busy={isPending} aria-label={modelsText.testOf(model.model_id)} onClick={() => mutate()}>
+    // Whether there is a test is known with the tasks; a button that came later would move the others.
+    button: (request || tasks.isPending) && (
+      <Button
+        busy={isPending || tasks.isPending}
+        aria-label={modelsText.testOf(model.model_id)}
+        onClick={() => mutate()}
+      >
         {modelsText.test}
       </Button>
     ),

@@ -21,7 +21,7 @@ import { shellText } from '../../text/shell.ts'
 
 type Organization = Schema<'Organization'>
 
-export const statusKinds = { active: 'good', suspended: 'warning', deleted: 'plain' } as const
+const statusKinds = { active: 'good', suspended: 'warning', deleted: 'plain' } as const
 
 const columns: readonly Column<Organization>[] = [
   {

@@ -9,7 +9,7 @@ import type { Token } from './token-body.ts'
 const statusKinds = { active: 'good', disabled: 'warning', revoked: 'plain', expired: 'plain' } as const
 
 /** What restricts a token, in words. */
-export function limitsText(token: Token): string {
+function limitsText(token: Token): string {
   const { models, rate_limit, monthly_spend_limit: spend } = token
   const some = (value: number | null, words: (count: string) => string) =>
     value === null ? [] : [words(countText(value))]

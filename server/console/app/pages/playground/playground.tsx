@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { Link, useSearchParams } from 'wouter'
 import { api, dataOf } from '../../api/client.ts'
+import { tasksQuery } from '../../api/tasks.ts'
 import { buttonClass } from '../../components/button.tsx'
 import { SelectField } from '../../components/choice.tsx'
 import { Failed } from '../../components/failed.tsx'
@@ -28,11 +29,7 @@ interface Beginning {
 
 /** Tries every task of every model. */
 export default function Playground() {
-  const tasks = useQuery({
-    queryKey: ['playground', 'tasks'],
-    queryFn: () => dataOf(api.GET('/api/tasks')),
-    staleTime: 60_000,
-  })
+  const tasks = useQuery(tasksQuery)
   const models = useQuery({
     queryKey: ['playground', 'models'],
     queryFn: () => dataOf(api.GET('/api/model-status')),

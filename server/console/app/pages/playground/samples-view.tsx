@@ -4,7 +4,7 @@ import { Section } from '../../components/page-heading.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { playgroundText as text } from '../../text/playground.ts'
 import type { TaskChoice } from './choices.ts'
-import { type Language, languages, type SampleRequest, sampleOf } from './samples.ts'
+import { type Language, languages, type SampleRequest, sampleOf, samplePath } from './samples.ts'
 
 /** The request as code, in the language that was chosen last. */
 export const Samples = memo(function Samples({
@@ -24,7 +24,7 @@ export const Samples = memo(function Samples({
   const code = sampleOf(language, {
     origin: location.origin,
     task: task.id,
-    path: task.category === 'text' ? (task.path ?? undefined) : undefined,
+    path: samplePath(task),
     model,
     inputs: shown,
     formats,

@@ -12,6 +12,10 @@ export interface SampleRequest {
   formats?: { slug: string; ratios: readonly string[] } | undefined
 }
 
+/** Returns the route that answers the task at once; undefined where the sample creates a job. */
+export const samplePath = ({ category, path }: { category: string; path?: string | null }): string | undefined =>
+  category === 'text' ? (path ?? undefined) : undefined
+
 export const languages = ['curl', 'python', 'javascript', 'workflow'] as const
 export type Language = (typeof languages)[number]
 

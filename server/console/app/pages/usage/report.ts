@@ -30,7 +30,7 @@ export function reportWindow(period: Period, nowMs: number): { start: number; wi
 }
 
 /** Figures that the page shows, in the order of the columns. */
-export const measures = [
+const measures = [
   'requests',
   'failed',
   'input_tokens',

@@ -168,7 +168,7 @@ function Difference({ id, older, newer }: { id: string; older: number; newer: nu
           <p>{workflowsText.same}</p>
         ) : (
           <div
-            // It scrolls, by keyboard too.
+            // Focusable, so that it can be scrolled by keyboard.
             tabIndex={0}
             role="region"
             aria-label={workflowsText.compared(older, newer)}

@@ -79,7 +79,7 @@ export function readDocument(document: Document, text: string): Parsed {
 const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`)
 
 /** The number of the line with this character, from 1. */
-export function lineAt(text: string, offset: number): number {
+function lineAt(text: string, offset: number): number {
   let line = 1
   for (let at = text.indexOf('\n'); at >= 0 && at < offset; at = text.indexOf('\n', at + 1)) line++
   return line
