@@ -15,11 +15,11 @@ export interface Occupant {
   devices: readonly string[]
   /** Total, spread evenly over its devices. */
   bytes: number
-  /** Runs requests or is still loading: never stopped for another model. */
+  /** Runs requests, is loading, or is reserved for a model that is placed first: not evicted for another model now. */
   busy: boolean
   /** Kept loaded by its configuration. */
   pinned: boolean
-  /** When its turn began: it was ready. Null while it starts, and when it is reserved for a model that is placed first. */
+  /** When its turn began: it was ready. Null while it loads or is reserved. */
   turnSince: number | null
   /** Times are milliseconds on a clock that all occupants share. */
   lastUsedAt: number
@@ -84,7 +84,7 @@ export function place(
       do: 'wait',
       for: busy.map(other => other.engineId),
       evict: evicted.map(other => other.engineId),
-      reason: `${name} waits for ${names(busy)} to become idle, because it needs the memory.`,
+      reason: `${name} waits for the memory of ${names(busy)}.`,
     }
   return { do: 'load', devices: chosen.map(option => option.device.id), evict: evicted.map(other => other.engineId) }
 }

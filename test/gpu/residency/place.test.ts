@@ -291,6 +291,6 @@ describe('place', () => {
 
 test('a wait names in a sentence the model that it is for', () => {
   expect(place(want(20), [on('x', 'a', 20, busy)], [gpu('a', 24)])).toMatchObject({
-    reason: "'new' waits for 'x' to become idle, because it needs the memory.",
+    reason: "'new' waits for the memory of 'x'.",
   })
 })

@@ -289,7 +289,7 @@ describe('eviction', () => {
     expect(since()).toEqual(['start e1 a'])
     pass(30_000)
     expect(since()).toEqual([])
-    expect(residency.activity(residency.find('b')!).reason).toMatch(/'b' waits for 'a'/)
+    expect(residency.activity(residency.find('b')!).reason).toMatch(/'b' waits for the memory of 'a'/)
     expect(other.failure).toBeUndefined()
   })
 
@@ -631,9 +631,7 @@ describe('a changed configuration', () => {
     const next = ask(changed('a'))
     expect(since()).toEqual([])
     expect(next).not.toHaveProperty('resident')
-    expect(residency.activity(residency.find('a')!).reason).toBe(
-      "'a' waits for 'a (before its change)' to become idle, because it needs the memory.",
-    )
+    expect(residency.activity(residency.find('a')!).reason).toBe("'a' waits for the memory of 'a (before its change)'.")
     residency.release(running.resident!, 5)
     expect(since()).toEqual(['stop e1: unloaded'])
     residency.exited('e1', 'unloaded')
