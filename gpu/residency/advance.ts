@@ -80,14 +80,18 @@ export function nextStep(
 }
 
 /**
- * Start time of the longest wait for the model, for a slot or for a load; null when nothing waits for it. An eviction
- * starts the wait anew, so that models with long queues take turns with all others.
+ * Start time of the longest wait for the model, for a slot or for a load; null when nothing waits for it. The end of a
+ * ready engine starts the wait anew, so that models with long queues take turns with all others.
  */
-function waitingSince({ loadWaiters, evictedAt }: ModelState, demand: Demand | undefined, now: number): number | null {
+function waitingSince(
+  { loadWaiters, servedUntil }: ModelState,
+  demand: Demand | undefined,
+  now: number,
+): number | null {
   const load = loadWaiters[0]?.since
   if (load === undefined && !demand) return null
   const queued = demand ? now - demand.oldestWaitMs : Number.POSITIVE_INFINITY
-  return Math.max(evictedAt, Math.min(queued, load ?? Number.POSITIVE_INFINITY))
+  return Math.max(servedUntil, Math.min(queued, load ?? Number.POSITIVE_INFINITY))
 }
 
 /**

@@ -86,10 +86,7 @@ export function openReconciler({
         }
         return
       case 'load':
-        for (const id of step.evict) {
-          residents.get(id)!.serves.evictedAt = now
-          residents.stop(residents.get(id), `to make room for '${state.model.id}'`)
-        }
+        for (const id of step.evict) residents.stop(residents.get(id), `to make room for '${state.model.id}'`)
         residents.start(state, step.devices, now)
     }
   }
