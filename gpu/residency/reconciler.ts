@@ -52,7 +52,7 @@ export function openReconciler({
   /** Adds the engines that the model waits for to `reserved`. */
   function advance(state: ModelState, now: number, reserved: Set<string>): void {
     serve(state)
-    const occupants = occupantsOf(residents.all(), reserved)
+    const occupants = occupantsOf(residents.values(), reserved)
     const step = nextStep(state, demandOf(state), now, occupants, capacities(), rules)
     state.isUnplaceable = step.do === 'refuse'
     if (step.do !== 'continue') state.reason = 'reason' in step ? step.reason : null
@@ -108,8 +108,9 @@ export function openReconciler({
     /** Takes the next step for every model that was added and still waits. */
     run(): void {
       if (closed) return
+      for (const resident of residents.values()) if (resident.draining === 'turn') resident.draining = null
+      if (pending.size === 0) return
       const now = effects.now()
-      for (const resident of residents.all()) if (resident.draining === 'turn') resident.draining = null
       const reserved = new Set<string>()
       for (const state of byUrgency(pending, demandOf, now, rules)) advance(state, now, reserved)
     },

@@ -56,6 +56,8 @@ export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'st
     },
     get: (engineId: string): Resident | undefined => residents.get(engineId),
     all: (): readonly Resident[] => [...residents.values()],
+    /** The same without a copy, for the hot path. */
+    values: (): Iterable<Resident> => residents.values(),
   }
 }
 
