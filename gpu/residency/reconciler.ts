@@ -4,7 +4,7 @@ import { byUrgency, nextStep, occupantsOf, type ResidencyRules } from './advance
 import type { Effects } from './effects.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
-import type { DeviceCapacity } from './place.ts'
+import type { DeviceCapacity, Reservation } from './place.ts'
 import type { Residents } from './residents.ts'
 
 /** Takes the next step for every model that waits for something, after each event and at the time that a step names. */
@@ -49,8 +49,8 @@ export function openReconciler({
     if (states.freeResident(state) && !state.retired) queue.serve(state.model.id)
   }
 
-  /** Adds the engines that the model waits for to `reserved`. */
-  function advance(state: ModelState, now: number, reserved: Set<string>): void {
+  /** Adds the memory that the model waits for to `reserved`. */
+  function advance(state: ModelState, now: number, reserved: Reservation[]): void {
     serve(state)
     const occupants = occupantsOf(residents.values(), reserved)
     const step = nextStep(state, demandOf(state), now, occupants, capacities(), rules)
@@ -77,13 +77,11 @@ export function openReconciler({
         return
       case 'wait':
         if (step.until !== null) wakeBy(step.until)
-        for (const id of step.reserve) reserved.add(id)
+        if (step.reserve) reserved.push(step.reserve)
         return
       case 'drain':
-        for (const id of step.drain) {
-          reserved.add(id)
-          residents.get(id)!.draining ??= 'turn'
-        }
+        reserved.push(step.reserve)
+        for (const id of step.drain) residents.get(id)!.draining ??= 'turn'
         return
       case 'load':
         for (const id of step.evict) residents.stop(residents.get(id), `to make room for '${state.model.id}'`)
@@ -111,7 +109,7 @@ export function openReconciler({
       for (const resident of residents.values()) if (resident.draining === 'turn') resident.draining = null
       if (pending.size === 0) return
       const now = effects.now()
-      const reserved = new Set<string>()
+      const reserved: Reservation[] = []
       for (const state of byUrgency(pending, demandOf, now, rules)) advance(state, now, reserved)
     },
     isClosed: (): boolean => closed,

@@ -263,7 +263,18 @@ describe('place', () => {
         on('y', 'a', 12, { busy: true, turnSince: 1, lastUsedAt: 2 }),
       ],
       [gpu('a', 24)],
-      { do: 'wait', for: ['y'], evict: ['y'] },
+      { do: 'wait', for: ['y'], reserve: { engines: ['y'] } },
+    ],
+    [
+      'a model that waits reserves the free memory that it needs besides that of engines',
+      want(40, { devices: 2 }),
+      [on('x', 'a', 12, busy), on('y', 'b', 22)],
+      [gpu('a', 24), gpu('b', 24)],
+      {
+        do: 'wait',
+        for: ['x'],
+        reserve: { modelId: 'new', engines: ['y', 'x'], free: [{ device: 'a', bytes: 8 * GiB }] },
+      },
     ],
     [
       'memory that a wide engine frees on one GPU need not be freed there again',

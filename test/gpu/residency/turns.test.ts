@@ -7,7 +7,6 @@ import { GiB, modelOf, wantedOf } from '../_models.ts'
 
 const turnMs = 10_000
 const loadMs = 2_000
-const serviceMs = 200
 
 /** Requests of one model: `count` at `at`, and from then on one every `everyMs` until the end. */
 interface Traffic {
@@ -16,12 +15,13 @@ interface Traffic {
   at?: number
   count?: number
   everyMs?: number
+  serviceMs?: number
   background?: boolean
 }
 
 /**
  * Runs the traffic on a card of 24 GiB in virtual time, in steps of 100 ms. Every engine takes `loadMs` to load and
- * `serviceMs` for each request. Returns how many requests each load has served, in order.
+ * works on one request at a time, for `serviceMs` (200). Returns how many requests each load has served, in order.
  */
 function served(traffic: readonly Traffic[], seconds: number): string {
   const capacities: DeviceCapacity[] = [{ id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB }]
@@ -49,7 +49,7 @@ function served(traffic: readonly Traffic[], seconds: number): string {
     { ...defaultRules, turnMs },
   )
   callers.attach(residency)
-  for (const { id, gigabytes, at = 0, count = 1, everyMs, background = false } of traffic) {
+  for (const { id, gigabytes, at = 0, count = 1, everyMs, serviceMs = 200, background = false } of traffic) {
     const state = residency.upsert(modelOf(id, { idle_ttl: 0 }), wantedOf(id, gigabytes), 1)
     const ask = (): void =>
       void callers.ask(
@@ -94,6 +94,12 @@ describe('models that share memory take turns', () => {
     ...['a', 'b', 'c', 'd'].map(id => ({ id, gigabytes: 11, count: 200 })),
     { id: 'wide', gigabytes: 20, at: 5_000 },
   ]
+  const besideFree: Traffic[] = [
+    { id: 'a', gigabytes: 11, count: 9, serviceMs: 5_000 },
+    { id: 'large', gigabytes: 20, at: 1_000 },
+    { id: 'tiny', gigabytes: 4, at: 12_500 },
+    { id: 'small', gigabytes: 5, at: 12_500 },
+  ]
   test.each<[rule: string, traffic: Traffic[], loads: string]>([
     [
       'a turn begins when the engine is ready, however long the next model has waited',
@@ -111,5 +117,6 @@ describe('models that share memory take turns', () => {
       wide,
       'a51 b51 c51 d51 wide1 a51 b51 c51 d51 a30 b30',
     ],
+    ['nor is the free memory that it needs besides', besideFree, 'a3 tiny1 large1 small1 a6'],
   ])('%s', (_rule, traffic, loads) => expect(served(traffic, 60)).toBe(loads))
 })
