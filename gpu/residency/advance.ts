@@ -30,7 +30,7 @@ export type Step =
   | { do: 'refuse'; reason: string; refuse: 'all' | 'none' }
   /** Its memory is in use by busy engines; decided again at `until`. Models that are placed after it leave it `reserve`. */
   | { do: 'wait'; reason: string; until: number | null; reserve: Reservation | null }
-  /** The turn of the engines in `drain` has ended: they accept no more requests until the model is loaded. */
+  /** The turns of the busy engines have ended: those in `drain` accept no more requests. */
   | { do: 'drain'; reason: string; drain: readonly string[]; reserve: Reservation }
   | { do: 'load'; devices: readonly string[]; evict: readonly string[] }
 
@@ -74,7 +74,17 @@ export function nextStep(
   if (turns.includes(null)) return { do: 'wait', reason, until: null, reserve }
   const until = Math.max(since, ...turns.map(Number)) + rules.turnMs
   if (now < until) return { do: 'wait', reason, until, reserve }
-  return { do: 'drain', reason, drain: decision.reserve.engines, reserve: decision.reserve }
+  return { do: 'drain', reason, drain: drained(decision.reserve, occupants, rules), reserve: decision.reserve }
+}
+
+/**
+ * The engines that accept no more requests: first those whose requests take longer than a turn or an unknown time, and
+ * all of them once those are idle. Otherwise one with short requests would stand idle until a video is complete.
+ */
+function drained({ engines }: Reservation, occupants: readonly Occupant[], { turnMs }: ResidencyRules): string[] {
+  const all = occupants.filter(({ engineId }) => engines.includes(engineId))
+  const slow = all.filter(({ runMs }) => runMs === null || runMs > turnMs)
+  return (slow.some(({ busy }) => busy) ? slow : all).map(({ engineId }) => engineId)
 }
 
 /**
@@ -111,6 +121,7 @@ export function occupantsOf(residents: Iterable<Resident>, reservations: readonl
         !resident.serves.retired &&
         liveResidents(resident.serves).indexOf(resident) < resident.serves.model.replicas.min,
       lastUsedAt: resident.lastUsedAt,
+      runMs: resident.serves.durations.runMs,
     }))
   const free = reservations.flatMap(({ modelId, free }) =>
     free.map(({ device, bytes }) => ({
@@ -122,6 +133,7 @@ export function occupantsOf(residents: Iterable<Resident>, reservations: readonl
       turnSince: null,
       pinned: false,
       lastUsedAt: Number.POSITIVE_INFINITY,
+      runMs: null,
     })),
   )
   return [...engines, ...free]

@@ -25,6 +25,8 @@ export interface Occupant {
   turnSince: number | null
   /** Times are milliseconds on a clock that all occupants share. */
   lastUsedAt: number
+  /** Average milliseconds of its model's requests; null before the first completed one. */
+  runMs: number | null
 }
 
 export interface PlacementRequest {

@@ -13,6 +13,7 @@ const on = (engineId: string, devices: string, gigabytes: number, of: Partial<Oc
   pinned: false,
   turnSince: 0,
   lastUsedAt: 0,
+  runMs: null,
   ...of,
 })
 const want = (gigabytes: number, of: Partial<PlacementRequest> = {}): PlacementRequest => ({

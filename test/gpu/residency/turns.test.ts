@@ -100,6 +100,16 @@ describe('models that share memory take turns', () => {
     { id: 'tiny', gigabytes: 4, at: 12_500 },
     { id: 'small', gigabytes: 5, at: 12_500 },
   ]
+  const besideVideo: Traffic[] = [
+    { id: 'chat', gigabytes: 11, everyMs: 700 },
+    { id: 'video', gigabytes: 11, count: 2, serviceMs: 30_000 },
+    { id: 'large', gigabytes: 20, at: 5_000 },
+  ]
+  const manyShort: Traffic[] = [
+    { id: 'chat', gigabytes: 11, count: 200 },
+    { id: 'image', gigabytes: 11, count: 10, serviceMs: 4_000 },
+    { id: 'large', gigabytes: 20, at: 5_000 },
+  ]
   test.each<[rule: string, traffic: Traffic[], loads: string]>([
     [
       'a turn begins when the engine is ready, however long the next model has waited',
@@ -118,5 +128,11 @@ describe('models that share memory take turns', () => {
       'a51 b51 c51 d51 wide1 a51 b51 c51 d51 a30 b30',
     ],
     ['nor is the free memory that it needs besides', besideFree, 'a3 tiny1 large1 small1 a6'],
+    [
+      'while a request that takes longer than a turn ends, the other engines serve; then all make room',
+      besideVideo,
+      'chat46 video1 large1 video1 chat40',
+    ],
+    ['engines with shorter requests make room together', manyShort, 'chat66 image4 large1 chat134 image6'],
   ])('%s', (_rule, traffic, loads) => expect(served(traffic, 60)).toBe(loads))
 })
