@@ -92,7 +92,7 @@ export const Limits = z
     }),
     engine_turn: Duration.default(10_000).meta({
       description:
-        'Time for which a busy engine serves while another model waits for its memory, counted from when the engine is ready. Shorter is fairer, longer loads less often.',
+        'Time for which a busy engine serves while another model waits for its memory, counted from when the engine is ready or from when the other began to wait, if that was later. Shorter is fairer, longer loads less often.',
       example: '30s',
     }),
     drain_timeout: Duration.default(60_000).meta({

@@ -18,7 +18,7 @@ export class ReceivedForm {
   }
 }
 
-/** `body` is the parsed JSON value or a FormBody. */
+/** `body` is the parsed JSON value or a ReceivedForm. */
 export type Handler = (body: unknown, reply: EngineReply) => void | Promise<void>
 /** By method and path: `POST /v1/embeddings`. */
 export type Handlers = Record<string, Handler>

@@ -1,7 +1,7 @@
 import type { Demand } from '../../core/models/fleet.ts'
 import { type BackoffRules, circuitState } from './backoff.ts'
 import { liveResidents, type ModelState, type Resident, shortage } from './model-state.ts'
-import { type DeviceCapacity, type Occupant, place } from './place.ts'
+import { type DeviceCapacity, type Occupant, place, type Reservation } from './place.ts'
 
 export interface ResidencyRules {
   backoff: BackoffRules
@@ -28,13 +28,10 @@ export type Step =
   | { do: 'back off'; until: number; refuse: 'late' | 'all' | 'none' }
   /** It cannot be placed with the current devices, configuration and pinned engines. */
   | { do: 'refuse'; reason: string; refuse: 'all' | 'none' }
-  /**
-   * Its memory is in use by busy engines; decided again at `until`. The engines in `reserve` are evicted for no model
-   * that is placed after it.
-   */
-  | { do: 'wait'; reason: string; until: number | null; reserve: readonly string[] }
-  /** The turn of the engines in `drain` has ended: they accept no more requests until the model is loaded. */
-  | { do: 'drain'; reason: string; drain: readonly string[] }
+  /** Its memory is in use by busy engines; decided again at `until`. Models that are placed after it leave it `reserve`. */
+  | { do: 'wait'; reason: string; until: number | null; reserve: Reservation | null }
+  /** The turns of the busy engines have ended: those in `drain` accept no more requests. */
+  | { do: 'drain'; reason: string; drain: readonly string[]; reserve: Reservation }
   | { do: 'load'; devices: readonly string[]; evict: readonly string[] }
 
 /**
@@ -70,31 +67,48 @@ export function nextStep(
   if (decision.do === 'load') return decision
   const { reason } = decision
   if (decision.do === 'refuse') return { do: 'refuse', reason, refuse: served ? 'none' : 'all' }
-  if (since === null || decision.for.length === 0) return { do: 'wait', reason, until: null, reserve: [] }
+  if (since === null || decision.for.length === 0) return { do: 'wait', reason, until: null, reserve: null }
   // Reserved only after a while, because until then another model may make use of the idle ones.
-  const reserve = now >= since + rules.turnMs ? decision.evict : []
+  const reserve = now >= since + rules.turnMs ? decision.reserve : null
   const turns = occupants.filter(({ engineId }) => decision.for.includes(engineId)).map(({ turnSince }) => turnSince)
   if (turns.includes(null)) return { do: 'wait', reason, until: null, reserve }
   const until = Math.max(since, ...turns.map(Number)) + rules.turnMs
-  return now < until ? { do: 'wait', reason, until, reserve } : { do: 'drain', reason, drain: decision.evict }
+  if (now < until) return { do: 'wait', reason, until, reserve }
+  return { do: 'drain', reason, drain: drained(decision.reserve, occupants, rules), reserve: decision.reserve }
 }
 
 /**
- * Start time of the longest wait for the model, for a slot or for a load; null when nothing waits for it. An eviction
- * starts the wait anew, so that models with long queues take turns with all others.
+ * The engines that accept no more requests: first those whose requests take longer than a turn or an unknown time, and
+ * all of them once those are idle. Otherwise one with short requests would stand idle until a video is complete.
  */
-function waitingSince({ loadWaiters, evictedAt }: ModelState, demand: Demand | undefined, now: number): number | null {
+function drained({ engines }: Reservation, occupants: readonly Occupant[], { turnMs }: ResidencyRules): string[] {
+  const all = occupants.filter(({ engineId }) => engines.includes(engineId))
+  const slow = all.filter(({ runMs }) => runMs === null || runMs > turnMs)
+  return (slow.some(({ busy }) => busy) ? slow : all).map(({ engineId }) => engineId)
+}
+
+/**
+ * Start time of the longest wait for the model, for a slot or for a load; null when nothing waits for it. The end of a
+ * ready engine starts the wait anew, so that models with long queues take turns with all others.
+ */
+function waitingSince(
+  { loadWaiters, servedUntil }: ModelState,
+  demand: Demand | undefined,
+  now: number,
+): number | null {
   const load = loadWaiters[0]?.since
   if (load === undefined && !demand) return null
   const queued = demand ? now - demand.oldestWaitMs : Number.POSITIVE_INFINITY
-  return Math.max(evictedAt, Math.min(queued, load ?? Number.POSITIVE_INFINITY))
+  return Math.max(servedUntil, Math.min(queued, load ?? Number.POSITIVE_INFINITY))
 }
 
 /**
- * The residents as `place` sees them. Stopping ones are left out, because their memory is already booked for others.
+ * The residents and reservations as `place` sees them. Stopping residents are left out, because their memory is already
+ * booked for others.
  */
-export const occupantsOf = (residents: Iterable<Resident>, reserved: ReadonlySet<string>): Occupant[] =>
-  [...residents]
+export function occupantsOf(residents: Iterable<Resident>, reservations: readonly Reservation[]): Occupant[] {
+  const reserved = new Set(reservations.flatMap(({ engines }) => engines))
+  const engines = [...residents]
     .filter(resident => resident.state !== 'stopping')
     .map(resident => ({
       engineId: resident.engineId,
@@ -107,7 +121,23 @@ export const occupantsOf = (residents: Iterable<Resident>, reserved: ReadonlySet
         !resident.serves.retired &&
         liveResidents(resident.serves).indexOf(resident) < resident.serves.model.replicas.min,
       lastUsedAt: resident.lastUsedAt,
+      runMs: resident.serves.durations.runMs,
     }))
+  const free = reservations.flatMap(({ modelId, free }) =>
+    free.map(({ device, bytes }) => ({
+      engineId: `free memory for ${modelId} on ${device}`,
+      modelId,
+      devices: [device],
+      bytes,
+      busy: true,
+      turnSince: null,
+      pinned: false,
+      lastUsedAt: Number.POSITIVE_INFINITY,
+      runMs: null,
+    })),
+  )
+  return [...engines, ...free]
+}
 
 /**
  * Sorts the models in the order in which they are placed. Models without an engine come before all others: an engine

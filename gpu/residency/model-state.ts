@@ -70,8 +70,8 @@ export interface ModelState {
   reason: string | null
   /** It cannot be placed with the current devices and configuration. */
   isUnplaceable: boolean
-  /** When an engine of it was last stopped to load another model. */
-  evictedAt: number
+  /** When an engine of it that was ready last ended or was stopped; before any has, minus infinity. */
+  servedUntil: number
   /** Unloaded by hand: `replicas.min` does not apply until the next request or load. */
   unloaded: boolean
   /** Its model was changed or removed: it only holds engines that still have requests. */
@@ -90,7 +90,7 @@ export const newModelState = (model: Model, placement: ModelState['placement'], 
   durations: { loadMs: null, runMs: null },
   reason: null,
   isUnplaceable: false,
-  evictedAt: Number.NEGATIVE_INFINITY,
+  servedUntil: Number.NEGATIVE_INFINITY,
   unloaded: false,
   retired: false,
   engineStarts: 0,
@@ -104,7 +104,7 @@ export const newModelState = (model: Model, placement: ModelState['placement'], 
 export function replaceState(before: ModelState, after: ModelState, now: number): void {
   after.loadWaiters = before.loadWaiters.splice(0)
   after.durations = { ...before.durations }
-  after.evictedAt = before.evictedAt
+  after.servedUntil = before.residents.some(({ state }) => state === 'ready') ? now : before.servedUntil
   after.unloaded = before.unloaded
   after.engineStarts = before.engineStarts
   after.engineFailures = before.engineFailures

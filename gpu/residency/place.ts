@@ -8,21 +8,25 @@ export interface DeviceCapacity {
   capacity: number
 }
 
-/** An engine that uses or will use memory. Engines that are being stopped are left out. */
+/**
+ * An engine that uses or will use memory, or free memory that is reserved. Engines that are being stopped are left out.
+ */
 export interface Occupant {
   engineId: string
   modelId: string
   devices: readonly string[]
   /** Total, spread evenly over its devices. */
   bytes: number
-  /** Runs requests or is still loading: never stopped for another model. */
+  /** Runs requests, is loading, or is reserved for a model that is placed first: not evicted for another model now. */
   busy: boolean
   /** Kept loaded by its configuration. */
   pinned: boolean
-  /** When its turn began: it was ready. Null while it starts, and when it is reserved for a model that is placed first. */
+  /** When its turn began: it was ready. Null while it loads or is reserved. */
   turnSince: number | null
   /** Times are milliseconds on a clock that all occupants share. */
   lastUsedAt: number
+  /** Average milliseconds of its model's requests; null before the first completed one. */
+  runMs: number | null
 }
 
 export interface PlacementRequest {
@@ -39,9 +43,16 @@ export interface PlacementRequest {
 
 export type PlacementDecision =
   | { do: 'load'; devices: readonly string[]; evict: readonly string[] }
-  /** `for`: the busy engines among those that will be evicted. */
-  | { do: 'wait'; for: readonly string[]; evict: readonly string[]; reason: string }
+  /** `reserve`: what it will use. `for`: the busy engines among those that will be evicted. */
+  | { do: 'wait'; for: readonly string[]; reserve: Reservation; reason: string }
   | { do: 'refuse'; reason: string }
+
+/** What a model will use that waits for memory: the memory of `engines`, and on some devices free memory besides. */
+export interface Reservation {
+  modelId: string
+  engines: readonly string[]
+  free: readonly { device: string; bytes: number }[]
+}
 
 interface Option {
   device: DeviceCapacity
@@ -73,20 +84,33 @@ export function place(
   const options = largeEnough.flatMap(device => optionOn(device, share, occupants, request.mayEvict) ?? [])
   if (options.length < request.devices) {
     if (!request.mayEvict)
-      return { do: 'wait', for: [], evict: [], reason: `There is no free memory for another engine of ${name}.` }
+      return {
+        do: 'wait',
+        for: [],
+        reserve: { modelId: request.modelId, engines: [], free: [] },
+        reason: `There is no free memory for another engine of ${name}.`,
+      }
     return { do: 'refuse', reason: noRoomBesidePinned(name, request, share, occupants, largeEnough) }
   }
   const chosen = choose(options, request.devices)
   const evicted = evictedFrom(chosen, share, occupants)
+  const engines = evicted.map(other => other.engineId)
   const busy = evicted.filter(other => other.busy)
   if (busy.length > 0)
     return {
       do: 'wait',
       for: busy.map(other => other.engineId),
-      evict: evicted.map(other => other.engineId),
-      reason: `${name} waits for ${names(busy)} to become idle, because it needs the memory.`,
+      reserve: {
+        modelId: request.modelId,
+        engines,
+        free: chosen.flatMap(({ device }) => {
+          const bytes = share - bytesOn(device, evicted)
+          return bytes > 0 ? [{ device: device.id, bytes }] : []
+        }),
+      },
+      reason: `${name} waits for the memory of ${names(busy)}.`,
     }
-  return { do: 'load', devices: chosen.map(option => option.device.id), evict: evicted.map(other => other.engineId) }
+  return { do: 'load', devices: chosen.map(option => option.device.id), evict: engines }
 }
 
 /** Returns why a model fits nowhere even if every other engine is unloaded, as a sentence; null when it fits. */
@@ -101,8 +125,10 @@ export function unfitReason(
 const shareOf = (other: Occupant): number => other.bytes / other.devices.length
 const on = (device: DeviceCapacity, occupants: readonly Occupant[]): Occupant[] =>
   occupants.filter(other => other.devices.includes(device.id))
+const bytesOn = (device: DeviceCapacity, occupants: readonly Occupant[]): number =>
+  on(device, occupants).reduce((sum, other) => sum + shareOf(other), 0)
 const freeOn = (device: DeviceCapacity, occupants: readonly Occupant[]): number =>
-  device.capacity - on(device, occupants).reduce((sum, other) => sum + shareOf(other), 0)
+  device.capacity - bytesOn(device, occupants)
 
 /** Which engines to evict so that `share` bytes are free on this device; undefined when that is not possible. */
 function optionOn(

@@ -4,7 +4,7 @@ import { byUrgency, nextStep, occupantsOf, type ResidencyRules } from './advance
 import type { Effects } from './effects.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
-import type { DeviceCapacity } from './place.ts'
+import type { DeviceCapacity, Reservation } from './place.ts'
 import type { Residents } from './residents.ts'
 
 /** Takes the next step for every model that waits for something, after each event and at the time that a step names. */
@@ -49,10 +49,10 @@ export function openReconciler({
     if (states.freeResident(state) && !state.retired) queue.serve(state.model.id)
   }
 
-  /** Adds the engines that the model waits for to `reserved`. */
-  function advance(state: ModelState, now: number, reserved: Set<string>): void {
+  /** Adds the memory that the model waits for to `reserved`. */
+  function advance(state: ModelState, now: number, reserved: Reservation[]): void {
     serve(state)
-    const occupants = occupantsOf(residents.all(), reserved)
+    const occupants = occupantsOf(residents.values(), reserved)
     const step = nextStep(state, demandOf(state), now, occupants, capacities(), rules)
     state.isUnplaceable = step.do === 'refuse'
     if (step.do !== 'continue') state.reason = 'reason' in step ? step.reason : null
@@ -77,19 +77,14 @@ export function openReconciler({
         return
       case 'wait':
         if (step.until !== null) wakeBy(step.until)
-        for (const id of step.reserve) reserved.add(id)
+        if (step.reserve) reserved.push(step.reserve)
         return
       case 'drain':
-        for (const id of step.drain) {
-          reserved.add(id)
-          residents.get(id)!.draining ??= 'turn'
-        }
+        reserved.push(step.reserve)
+        for (const id of step.drain) residents.get(id)!.draining ??= 'turn'
         return
       case 'load':
-        for (const id of step.evict) {
-          residents.get(id)!.serves.evictedAt = now
-          residents.stop(residents.get(id), `to make room for '${state.model.id}'`)
-        }
+        for (const id of step.evict) residents.stop(residents.get(id), `to make room for '${state.model.id}'`)
         residents.start(state, step.devices, now)
     }
   }
@@ -111,9 +106,10 @@ export function openReconciler({
     /** Takes the next step for every model that was added and still waits. */
     run(): void {
       if (closed) return
+      for (const resident of residents.values()) if (resident.draining === 'turn') resident.draining = null
+      if (pending.size === 0) return
       const now = effects.now()
-      for (const resident of residents.all()) if (resident.draining === 'turn') resident.draining = null
-      const reserved = new Set<string>()
+      const reserved: Reservation[] = []
       for (const state of byUrgency(pending, demandOf, now, rules)) advance(state, now, reserved)
     },
     isClosed: (): boolean => closed,

@@ -13,8 +13,8 @@ import { openResidents } from './residents.ts'
 /**
  * Decides which models are loaded where: a state machine and, with the parts that it opens here, the only writer of model
  * states and residents. Events are method calls, decisions are effects; nothing waits, reads another clock or inspects a
- * process. Requests wait in
- * `queue`, which reports its demand for each model and is offered every free slot. README.md explains the rules.
+ * process. Requests wait in `queue`, which reports its demand for each model and is offered every free slot. README.md
+ * explains the rules.
  */
 export function openResidency(
   effects: Effects,

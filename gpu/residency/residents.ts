@@ -2,7 +2,7 @@ import type { Effects } from './effects.ts'
 import { type ModelState, newResident, type Resident } from './model-state.ts'
 
 /** Every engine from the decision to start it until its process has ended: the memory that is booked. */
-export function openResidents(effects: Pick<Effects, 'newEngineId' | 'start' | 'settle' | 'stop'>) {
+export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'start' | 'settle' | 'stop'>) {
   const residents = new Map<string, Resident>()
 
   /**
@@ -22,6 +22,12 @@ export function openResidents(effects: Pick<Effects, 'newEngineId' | 'start' | '
     }
   }
 
+  /** From here on the engine serves no further request. */
+  function leave(resident: Resident): void {
+    if (resident.state === 'ready') resident.serves.servedUntil = effects.now()
+    resident.state = 'stopping'
+  }
+
   return {
     start(state: ModelState, devices: readonly string[], now: number): void {
       const resident = newResident(state, effects.newEngineId(), devices, now)
@@ -37,19 +43,21 @@ export function openResidents(effects: Pick<Effects, 'newEngineId' | 'start' | '
     },
     stop(resident: Resident | undefined, reason: string, kill = false): void {
       if (!resident || (resident.state === 'stopping' && !kill)) return
-      resident.state = 'stopping'
+      leave(resident)
       effects.stop(resident, reason, kill)
     },
     /** Forgets an engine whose process has ended; starting ones may have waited for its memory. */
     remove(resident: Resident): void {
       residents.delete(resident.engineId)
-      resident.state = 'stopping'
+      leave(resident)
       const state = resident.serves
       state.residents = state.residents.filter(other => other !== resident)
       for (const other of residents.values()) if (other.phase === 'clearing' && other.state === 'starting') begin(other)
     },
     get: (engineId: string): Resident | undefined => residents.get(engineId),
     all: (): readonly Resident[] => [...residents.values()],
+    /** The same without a copy, for the hot path. */
+    values: (): Iterable<Resident> => residents.values(),
   }
 }
 

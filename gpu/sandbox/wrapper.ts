@@ -43,7 +43,7 @@ const unshare = (...flags: string[]): Wrapper => ({
   promise: 'Engines and their child processes end when this process ends, even if it is killed (PID namespace).',
 })
 
-const bubblewrap: Wrapper = {
+const bubblewrapNamespace: Wrapper = {
   name: 'bubblewrap',
   programs: ['bwrap'],
   prefix: ['bwrap', '--die-with-parent', '--unshare-pid', '--dev-bind', '/', '/', '--proc', '/proc', '--', ...replaced],
@@ -70,7 +70,7 @@ export const noWrapper: Wrapper = {
 export const candidates: readonly Wrapper[] = [
   unshare('--mount-proc'),
   unshare('--user', '--map-current-user', '--mount-proc'),
-  bubblewrap,
+  bubblewrapNamespace,
   unshare(),
   unshare('--user', '--map-current-user'),
 ]

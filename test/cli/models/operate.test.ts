@@ -179,10 +179,10 @@ test.each([
       model_id: 'm',
       status: 'cold',
       tasks: [],
-      reason: "'m' waits for 'n' to become idle, because it needs the memory.",
+      reason: "'m' waits for the memory of 'n'.",
     },
     undefined,
-    "Waiting to load 'm': 'm' waits for 'n' to become idle, because it needs the memory.",
+    "Waiting to load 'm': 'm' waits for the memory of 'n'.",
   ],
 ])('%o after %s s is %s', (status, seconds, text) => {
   expect(waitingText(status, seconds)).toBe(text)

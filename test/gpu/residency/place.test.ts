@@ -13,6 +13,7 @@ const on = (engineId: string, devices: string, gigabytes: number, of: Partial<Oc
   pinned: false,
   turnSince: 0,
   lastUsedAt: 0,
+  runMs: null,
   ...of,
 })
 const want = (gigabytes: number, of: Partial<PlacementRequest> = {}): PlacementRequest => ({
@@ -263,7 +264,18 @@ describe('place', () => {
         on('y', 'a', 12, { busy: true, turnSince: 1, lastUsedAt: 2 }),
       ],
       [gpu('a', 24)],
-      { do: 'wait', for: ['y'], evict: ['y'] },
+      { do: 'wait', for: ['y'], reserve: { engines: ['y'] } },
+    ],
+    [
+      'a model that waits reserves the free memory that it needs besides that of engines',
+      want(40, { devices: 2 }),
+      [on('x', 'a', 12, busy), on('y', 'b', 22)],
+      [gpu('a', 24), gpu('b', 24)],
+      {
+        do: 'wait',
+        for: ['x'],
+        reserve: { modelId: 'new', engines: ['y', 'x'], free: [{ device: 'a', bytes: 8 * GiB }] },
+      },
     ],
     [
       'memory that a wide engine frees on one GPU need not be freed there again',
@@ -291,6 +303,6 @@ describe('place', () => {
 
 test('a wait names in a sentence the model that it is for', () => {
   expect(place(want(20), [on('x', 'a', 20, busy)], [gpu('a', 24)])).toMatchObject({
-    reason: "'new' waits for 'x' to become idle, because it needs the memory.",
+    reason: "'new' waits for the memory of 'x'.",
   })
 })

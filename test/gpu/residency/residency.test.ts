@@ -289,7 +289,7 @@ describe('eviction', () => {
     expect(since()).toEqual(['start e1 a'])
     pass(30_000)
     expect(since()).toEqual([])
-    expect(residency.activity(residency.find('b')!).reason).toMatch(/'b' waits for 'a'/)
+    expect(residency.activity(residency.find('b')!).reason).toMatch(/'b' waits for the memory of 'a'/)
     expect(other.failure).toBeUndefined()
   })
 
@@ -490,6 +490,55 @@ describe('failure', () => {
   })
 })
 
+describe('a model whose engine has ended waits anew, however old its queue is', () => {
+  test.each<[end: string, act: (running: Resident) => void]>([
+    [
+      'it crashes',
+      running => {
+        residency.exited('e1', 'Engine exited (1)')
+        residency.release(running, null)
+      },
+    ],
+    [
+      'it is killed without progress',
+      running => {
+        residency.stuck('e1', 'no progress')
+        residency.release(running, null)
+        residency.exited('e1', 'no progress')
+      },
+    ],
+    [
+      'it is unloaded by hand',
+      running => {
+        residency.unload('a')
+        residency.release(running, 10)
+        residency.exited('e1', 'unloaded')
+      },
+    ],
+    [
+      'its configuration changes',
+      running => {
+        ask(stateOf('a', 20, { args: ['--new'] }))
+        residency.release(running, 10)
+        residency.exited('e1', 'the configuration has changed')
+      },
+    ],
+  ])('%s', (_end, act) => {
+    const [running] = [ask(warm('a', 20, {}, 1)), ask(residency.find('a')!, 300_000)]
+    pass(1_000)
+    const [b] = [ask(stateOf('b', 20, {}, 1), 300_000), ask(stateOf('c'), 300_000)]
+    pass(1_000)
+    act(running.resident!)
+    const [first] = residency.residents()
+    expect(first!.serves.model.id).toBe('b')
+    residency.settled(first!.engineId)
+    residency.ready(first!.engineId)
+    pass(2_000)
+    residency.release(b.resident!, 10)
+    expect(since().at(-1)).toBe(`stop ${first!.engineId}: to make room for 'c'`)
+  })
+})
+
 describe('replicas', () => {
   test('a second engine is started when the first is full and there is memory, and stopped when it is idle', () => {
     const state = warm('a', 10, { replicas: { min: 0, max: 2 }, idle_ttl: 1_000 }, 1)
@@ -631,9 +680,7 @@ describe('a changed configuration', () => {
     const next = ask(changed('a'))
     expect(since()).toEqual([])
     expect(next).not.toHaveProperty('resident')
-    expect(residency.activity(residency.find('a')!).reason).toBe(
-      "'a' waits for 'a (before its change)' to become idle, because it needs the memory.",
-    )
+    expect(residency.activity(residency.find('a')!).reason).toBe("'a' waits for the memory of 'a (before its change)'.")
     residency.release(running.resident!, 5)
     expect(since()).toEqual(['stop e1: unloaded'])
     residency.exited('e1', 'unloaded')

@@ -1,0 +1,62 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
+import { GiB, modelOf, wantedOf } from '../_models.ts'
+import { openVirtualFleet } from './_virtual-fleet.ts'
+
+const capacities: DeviceCapacity[] = [
+  { id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB },
+  { id: 'gpu1', kind: 'nvidia', capacity: 16 * GiB },
+]
+const models = [
+  { id: 'kept', gigabytes: 4, of: { replicas: { min: 1, max: 1 } }, devices: 1 },
+  { id: 'tiny', gigabytes: 3, of: { idle_ttl: 1_000 }, devices: 1 },
+  { id: 'small', gigabytes: 7, of: {}, devices: 1 },
+  { id: 'many', gigabytes: 5, of: { replicas: { min: 0, max: 3 } }, devices: 1 },
+  { id: 'medium', gigabytes: 11, of: {}, devices: 1 },
+  { id: 'big', gigabytes: 22, of: { idle_ttl: 1_000 }, devices: 1 },
+  { id: 'wide', gigabytes: 24, of: {}, devices: 2 },
+]
+const minute = 60_000
+
+/** Clients of one model: each sends its next request `pauseMs` after the answer to the last. */
+const traffic = fc.record({
+  clients: fc.nat(3),
+  fromMs: fc.nat(5_000),
+  serviceMs: fc.constantFrom(300, 900, 4_000),
+  pauseMs: fc.constantFrom(0, 700, 9_000),
+  background: fc.boolean(),
+})
+
+test('no request waits for ever, however busy the other models are', () => {
+  fc.assert(
+    fc.property(fc.array(traffic, { minLength: models.length, maxLength: models.length }), all => {
+      const fleet = openVirtualFleet({ capacities, turnMs: 1_000, loadMs: 500 })
+      let waiting = 0
+      const states = models.map(({ id, gigabytes, of, devices }) =>
+        fleet.residency.upsert(modelOf(id, of), wantedOf(id, gigabytes, { devices }), 2),
+      )
+      fleet.residency.refresh()
+      for (const [which, { clients, fromMs, serviceMs, pauseMs, background }] of all.entries()) {
+        const ask = (): void => {
+          const since = fleet.now()
+          if (since >= 3 * minute) return
+          waiting++
+          fleet.ask(states[which]!, {
+            serviceMs,
+            background,
+            granted: () => {
+              waiting--
+              expect(fleet.now() - since).toBeLessThan(2 * minute)
+            },
+            completed: () => fleet.after(pauseMs, ask),
+          })
+        }
+        for (let client = 0; client < clients; client++) fleet.at(fromMs, ask)
+      }
+      fleet.run(5 * minute)
+      expect(waiting).toBe(0)
+    }),
+    { numRuns: 20 },
+  )
+})
