@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openAdminStore } from '../../../core/store/sqlite/admin.ts'
 import { startApp } from '../../_app.ts'
@@ -52,6 +54,17 @@ total         9            90             45      2.25
   expect([idle.exitCode, idle.stdout]).toEqual([0, ''])
   expect(idle.stderr).toMatch(/^No work of org_\w+ has ended from .* to .*\.\n$/)
   expect((await run('usage')).stderr).toContain('Choose one with --org: acme, idle.')
+})
+
+test('usage needs no master key: neither that of the server nor a new one', async () => {
+  const dataDir = temporaryFolder()
+  const key = Buffer.alloc(32, 1).toString('base64')
+  await infer(['org', 'create', 'acme', '--data-dir', dataDir], { env: { INFER_MASTER_KEY: key } })
+  const { exitCode, stderr } = await infer(['usage', '--data-dir', dataDir])
+  expect([exitCode, stderr]).toEqual([0, expect.stringMatching(/^No work of org_/)])
+  const empty = temporaryFolder()
+  expect((await infer(['usage', '--data-dir', empty])).exitCode).toBe(1)
+  for (const directory of [dataDir, empty]) expect(existsSync(join(directory, 'master-key'))).toBe(false)
 })
 
 test('CSV has a row for each bucket and group, JSON is the answer of the API', async () => {
