@@ -74,14 +74,17 @@ export async function openUsageInProcess(dataDir: string): Promise<InProcess> {
  * that it acts for.
  */
 function clientOfRoutes(routes: readonly Route[], actor: Actor, dataDir: string): Client {
-  const log = openLog('error')
+  let thrown: unknown
   const options = { owners: dispatchOwners(actor), calls: new SwapSet<NonNullable<HttpEvent['call']>>() }
   const app = openHttpApp<HttpEvent>({
     routes,
     begin: (req, res) => ({ req, res, params: {}, call: undefined }),
     handle: (route, event) => dispatch(route, event, options),
     explain: () => undefined,
-    onError: (thrown, event) => answerFailure(thrown, event, { log, errorsBelow: () => undefined }),
+    onError: (cause, event) => {
+      thrown = cause
+      answerFailure(cause, event, { log: silent, errorsBelow: () => undefined })
+    },
     end: event => endCall(event, options),
   })
   const server = createServer((req, res) => app.answer(req, res))
@@ -90,8 +93,12 @@ function clientOfRoutes(routes: readonly Route[], actor: Actor, dataDir: string)
     server.emit('connection', theirs)
     return ours
   }
-  return clientOf({ url: 'http://localhost', token: anyOrganization, isRemote: false, connect }, dataDir)
+  const inside = { connect, thrown: () => thrown }
+  return clientOf({ url: 'http://localhost', token: anyOrganization, isRemote: false, inside }, dataDir)
 }
+
+/** The command reports what was thrown. */
+const silent = openLog('error', () => {})
 
 const isOrganizationId = (name: string): boolean => name.startsWith('org_') && isId(name)
 

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { infer, json, temporaryFolder } from '../_infer.ts'
@@ -147,4 +147,15 @@ test('a file that is not a database exits with 65', async () => {
   writeFileSync(join(dataDir, 'infer.db'), 'this is no database, whatever its name says. '.repeat(100))
   const ended = await infer(['org', 'list', '--data-dir', dataDir])
   expect(ended.exitCode).toBe(65)
+})
+
+test('a file that cannot be read exits with 74, and with --json standard error is one document', async () => {
+  const dataDir = temporaryFolder()
+  mkdirSync(join(dataDir, 'infer.yaml'))
+  const ended = await infer(['org', 'create', 'acme', '--json', '--data-dir', dataDir])
+  expect([ended.exitCode, ended.stdout]).toEqual([74, ''])
+  expect(JSON.parse(ended.stderr)).toMatchObject({
+    error: { code: 'invalid_value', message: expect.stringContaining('infer.yaml cannot be read: EISDIR') as string },
+  })
+  expect((await infer(['org', 'list', '--data-dir', dataDir])).exitCode).toBe(0)
 })
