@@ -53,6 +53,9 @@ export function readPast(text: string, now = Date.now()): number {
   return at
 }
 
+/** Reads a time in the past, as Unix seconds. */
+export const readSince = (text: string): number => Math.floor(readPast(text) / 1000)
+
 /** Reads `user:read,user:write` as scopes. */
 export function readScopes(text: string): Scope[] {
   const names = readList(text)
