@@ -238,7 +238,16 @@ export type Client = ReturnType<typeof openClient>
 
 /** Resolves with the data of a call of `api`. */
 export async function dataOf<T>(call: Promise<{ data?: T }>): Promise<NonNullable<T>> {
-  return (await call).data as NonNullable<T>
+  const { data } = await call
+  if (typeof data === 'object' && data !== null) return data
+  throw unreadableAnswer('the server', new Error('The response is no object.'))
+}
+
+/** Resolves with an object or a list that such an answer has as a member. */
+export async function memberOf<T, Name extends keyof T>(call: Promise<{ data?: T }>, name: Name): Promise<T[Name]> {
+  const member = (await dataOf(call))[name]
+  if (typeof member === 'object' && member !== null) return member
+  throw unreadableAnswer('the server', new Error(`The response has no ${String(name)}.`))
 }
 
 const broken = (url: string, cause: unknown): Failure =>

@@ -108,6 +108,8 @@ test('the usage of a remote server is the same, over its API, however many pages
   expect(remote.exitCode).toBe(0)
   expect(remote.stdout.split('\r\n')).toHaveLength(6002)
   expect(remote.stdout).toBe(local.stdout)
+  const named = await infer(['usage', '--org', 'default', '--by', 'token', '--csv'], { env })
+  expect([named.stderr, named.stdout]).toEqual(['', remote.stdout])
   const refused = await infer(['usage', '--org', 'org_none'], { env })
   expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining('no organization org_none')])
 })
