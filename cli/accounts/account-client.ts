@@ -1,7 +1,6 @@
 import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
 import type { OrganizationLimitsChange, OrganizationView } from '../../core/accounts/organization-view.ts'
 import { UserChange, UserCreate, type UserView } from '../../core/accounts/user-view.ts'
-import { newId } from '../../core/ids.ts'
 import type { Role } from '../../core/store/store.ts'
 import { type Client, dataOf, memberOf } from '../client/client.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
@@ -45,13 +44,12 @@ export const openAccountClient = ({ api }: Client) => ({
       return { ...page, entries: page.organizations }
     }),
 
-  /** Without a name, an id is the name. */
   async create(fields: OrganizationFields): Promise<OrganizationView> {
-    const body = { ...fields, name: requireName(fields.name ?? newId('org')) }
+    const body = withName(fields)
     return memberOf(api.POST('/api/organizations', { body }), 'organization')
   },
   async update(organization: string, fields: OrganizationFields): Promise<OrganizationView> {
-    const body = { ...fields, ...(fields.name === undefined ? {} : { name: requireName(fields.name) }) }
+    const body = withName(fields)
     return memberOf(api.PATCH(one, { params: pathOf(organization), body }), 'organization')
   },
   suspend: (organization: string, { cancel }: { cancel: boolean }) =>
@@ -143,10 +141,12 @@ export async function userFor(
   return found
 }
 
-function requireName(name: string): string {
-  const trimmed = name.trim()
-  if (trimmed === '' || trimmed.length > 128) throw usageFailure('The name of an organization has 1 to 128 characters.')
-  return trimmed
+/** The same fields with a trimmed name. Throws usage for a wrong one. */
+function withName(fields: OrganizationFields): OrganizationFields {
+  if (fields.name === undefined) return fields
+  const name = fields.name.trim()
+  if (name === '' || name.length > 128) throw usageFailure('The name of an organization has 1 to 128 characters.')
+  return { ...fields, name }
 }
 
 /** Returns what was read of the fields. Throws usage with the first mistake. */
