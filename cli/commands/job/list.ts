@@ -21,7 +21,7 @@ interface Options {
 }
 
 /** Reads a task name, with or without its prefix. */
-export function readTaskName(text: string): string {
+function readTaskName(text: string): string {
   const task = tasks.find(one => one === text || one.split('/')[1] === text)
   if (!task) throw new InvalidArgumentError(`There is no task '${text}'. The tasks are ${tasks.join(', ')}.`)
   return task
