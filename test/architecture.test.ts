@@ -129,7 +129,6 @@ const layers: Record<string, readonly string[]> = {
     'tokens',
     'webhooks',
     'usage',
-    'users',
     'status',
     'files',
     'audio',
